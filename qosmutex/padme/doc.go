@@ -1,0 +1,21 @@
+// Package padme is the PADME algorithm (Edmondson, Schmidt, Gokhale:
+// "Fault-tolerant Quality-of-service-enabled Distributed Mutual Exclusion for
+// Message-Oriented Middleware") as a deterministic state machine.
+//
+// Participants form a spanning tree by priority. A token for each resource rests
+// at the root. A Request climbs to the root, a Reply carries the token down to
+// its target, a Release carries it home; four models say in which order requests
+// are served, which of them climb, and whether a participant may enter while the
+// token merely passes.
+//
+//	messages per entry       3·depth alone; 30/7 (Fair-Forward-Forward-Forward)
+//	                         down to 1.5 (Level) on the papers' 7-node tree
+//	synchronisation delay    one message with Use, else up to 2·depth
+//	assumes                  links that lose nothing while both ends live (a link
+//	                         numbers, acknowledges and repeats its messages) and
+//	                         clocks that drift by less than a bound
+//	a crash                  of a member is repaired after the session's
+//	                         time-to-live; the root must live
+//
+// The machine knows no MQTT, no clock and no goroutine: see [protocol.Machine].
+package padme

@@ -1,0 +1,126 @@
+package padme
+
+import (
+	"cmp"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// entryState says how far a request has come at this participant.
+type entryState uint8
+
+const (
+	waiting entryState = iota // in its queue
+	served                    // a Reply for it has passed down here
+	inside                    // own request: the application is in its critical section
+)
+
+// entry is one live request known at this participant.
+type entry struct {
+	id       protocol.RequestID
+	priority int64
+	resource string // an id, or protocol.Any
+	from     *link  // the child that it came from; nil: our own
+	hops     uint32 // links between the origin and here
+	state    entryState
+	sent     bool // our parent knows it
+	try      bool // never queued
+	named    bool // named again since the child's last Attach
+	ref      uint64
+	fixed    bool      // own: the priority does not follow the participant's
+	at       *resource // own: inside of it
+}
+
+// queue holds the waiting requests for one resource id, or those for Any, in
+// the order in which they are to be served.
+type queue struct {
+	resource string
+	waiting  []*entry
+	below    []belowCount
+}
+
+// belowCount is how many requests wait in a child's subtree beyond those that it
+// passed on (Replace passes on only the head).
+type belowCount struct {
+	from  *link
+	extra int
+}
+
+// compare orders two requests (PADME §3.2): Level by priority, clock,
+// identifier; Fair by clock, priority, identifier.
+func compare(model protocol.Priority, a, b *entry) int {
+	p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.id.Clock, b.id.Clock)
+	if model == protocol.Fair {
+		p, c = c, p
+	}
+	if p != 0 {
+		return p
+	}
+	if c != 0 {
+		return c
+	}
+	return a.id.Node.Compare(b.id.Node)
+}
+
+func (q *queue) head() *entry {
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	return q.waiting[0]
+}
+
+func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
+	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(model, a, b) })
+}
+
+// insert puts e in its place, behind its equals (there are none: identifiers differ).
+func (q *queue) insert(model protocol.Priority, e *entry) {
+	i, _ := q.find(model, e)
+	q.waiting = slices.Insert(q.waiting, i, e)
+}
+
+// remove takes e out. The order of the queue must still be that of model.
+func (q *queue) remove(model protocol.Priority, e *entry) {
+	if i, ok := q.find(model, e); ok {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+}
+
+func (q *queue) sort(model protocol.Priority) {
+	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
+}
+
+// report notes that total requests wait in the subtree of child l.
+func (q *queue) report(l *link, total int) {
+	known := 0
+	for _, e := range q.waiting {
+		if e.from == l {
+			known++
+		}
+	}
+	extra := max(0, total-known)
+	for i := range q.below {
+		if q.below[i].from == l {
+			q.below[i].extra = extra
+			return
+		}
+	}
+	if extra > 0 {
+		q.below = append(q.below, belowCount{l, extra})
+	}
+}
+
+// forget drops what child l reported.
+func (q *queue) forget(l *link) {
+	q.below = slices.DeleteFunc(q.below, func(b belowCount) bool { return b.from == l })
+}
+
+// total is how many requests are known to wait here and below.
+func (q *queue) total() int {
+	n := len(q.waiting)
+	for _, b := range q.below {
+		n += b.extra
+	}
+	return n
+}

@@ -1,0 +1,172 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// considerHandover gives the root to a child that has outranked it for long
+// enough.
+func (m *Machine) considerHandover() {
+	best := m.bestChild()
+	if best == nil || m.cfg.Parent != "" || rank(best.priority, best.peer, m.priority, m.self) > 0 {
+		m.outranks = 0
+		return
+	}
+	if m.outranks == 0 {
+		m.outranks = m.now
+	}
+	if m.now-m.outranks >= m.timing.MoveAfter {
+		m.handOver(best)
+	}
+}
+
+// bestChild is the most important child that could be the root.
+func (m *Machine) bestChild() *link {
+	var best *link
+	for _, l := range m.children {
+		if l.leaving || m.sessionOf(l.peer) == nil {
+			continue
+		}
+		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
+			best = l
+		}
+	}
+	return best
+}
+
+// handOver makes child l the root of the next epoch. From here on we neither
+// grant nor answer: our state goes over in one message, and we attach below our
+// successor. It reports false if that cannot be now.
+func (m *Machine) handOver(l *link) bool {
+	if l == nil || slices.ContainsFunc(m.resources, func(r *resource) bool { return r.tok.recovery != nil }) {
+		return false
+	}
+	next := protocol.Epoch{Number: m.epoch.Number + 1, Tie: tie(l.peer)}
+	m.lastSession++
+	msg := m.emitOn(l, protocol.KindHandover)
+	msg.Epoch, msg.Root = next, l.peer
+	msg.Number, msg.Settings, msg.TTL = m.grants, m.settings, m.timing.TTL
+	for _, r := range m.resources {
+		t := &r.tok
+		msg.Tokens = append(msg.Tokens, protocol.TokenState{
+			Resource: r.name, Out: t.phase != home, Grant: t.grant, Target: t.target, Fence: t.next,
+			Path: slices.Clone(t.path),
+		})
+	}
+	for _, s := range m.sessions {
+		if s.node != l.peer {
+			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: s.parent})
+		}
+	}
+	msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: m.self, Number: m.lastSession, Priority: m.priority, Parent: l.peer})
+	m.commit(l, msg)
+	m.abdicate(l, next)
+	return true
+}
+
+// abdicate makes the old root a member. Sending the state counts as a heartbeat
+// that the successor answers on receipt.
+func (m *Machine) abdicate(l *link, next protocol.Epoch) {
+	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
+	m.any.forget(l)
+	for _, e := range m.liveEntries() {
+		if e.from == l {
+			m.remove(e) // it is in the successor's own queue
+		}
+	}
+	for _, r := range m.resources {
+		r.q.forget(l)
+		t := &r.tok
+		if t.phase == home || t.phase == below && t.down == l {
+			t.phase, t.down = away, nil
+			t.passed = l.peer
+		}
+		if t.phase == away {
+			t.bound = t.grant
+		}
+	}
+	m.handed = l // its Handover may have to be repeated
+	m.sessions = nil
+	m.epoch, m.root, m.role = next, l.peer, protocol.Joining
+	m.session = session{number: m.lastSession, until: m.now + m.timing.TTL, asked: m.session.asked}
+	m.outranks = 0
+	m.join = join{}
+	m.attach(l.peer, true)
+}
+
+// onHandover makes us the root.
+func (m *Machine) onHandover(msg *protocol.Message) error {
+	if msg.Epoch.Compare(m.epoch) <= 0 || msg.Epoch.Tie != tie(m.self) || msg.TTL <= 0 {
+		return m.invalid(msg, "not an epoch of ours")
+	}
+	m.grants, m.timing.TTL = msg.Number, msg.TTL
+	m.parent, m.lost = nil, nil
+	m.adoptSettings(msg.Settings)
+	m.takeSessions(msg)
+	for _, ts := range msg.Tokens {
+		m.fences = max(m.fences, ts.Fence)
+	}
+	unknown := slices.Clone(m.resources)
+	for _, ts := range msg.Tokens {
+		r := m.resource(ts.Resource)
+		unknown = slices.DeleteFunc(unknown, func(o *resource) bool { return o == r })
+		m.takeToken(r, ts)
+	}
+	for _, r := range unknown {
+		r.tok.phase = home
+	}
+	m.becomeRoot(msg.Epoch)
+	for _, l := range m.sessions {
+		m.nextLapse = min(m.nextLapse, l.deadline)
+	}
+	m.beacon.number++
+	m.beacon.members = uint32(len(m.sessions) + 1)
+	m.sendBeacons()
+	for _, e := range m.liveEntries() {
+		if e.try && e.state == waiting {
+			m.serveTry(e)
+		}
+	}
+	for _, r := range m.resources {
+		if r.tok.phase == kept {
+			m.passUp(r, r.tok.returned)
+		}
+		m.serve(r)
+	}
+	return nil
+}
+
+func (m *Machine) takeSessions(msg *protocol.Message) {
+	m.sessions, m.lastSession = nil, 0
+	m.lastSession = max(m.lastSession, m.session.number)
+	for _, s := range msg.Sessions {
+		m.lastSession = max(m.lastSession, s.Number)
+		m.addSession(&memberSession{
+			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent,
+			deadline: m.now + m.timing.Grace(),
+		})
+	}
+}
+
+// takeToken takes over one token from the old root.
+func (m *Machine) takeToken(r *resource, ts protocol.TokenState) {
+	t := &r.tok
+	t.next = max(t.next, ts.Fence)
+	switch {
+	case !ts.Out, ts.Grant == t.grant && t.phase == away:
+		// At home; or we passed it up, and the old root will not take it any more.
+		t.phase = home
+		if ts.Grant.Compare(t.grant) > 0 {
+			t.grant = ts.Grant
+		}
+	case ts.Grant != t.grant: // it went another way
+		t.grant, t.target, t.phase, t.down = ts.Grant, ts.Target, below, nil
+		t.path = append(t.path[:0], ts.Path...)
+		t.passed = protocol.Node{}
+		if len(ts.Path) > 0 {
+			t.passed = ts.Path[0]
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package padme
+
+import (
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// CheckInvariants reports the first broken rule that can be seen at one
+// participant alone. It is for simulations and tests, after every Step.
+func (m *Machine) CheckInvariants() error {
+	queued := 0
+	for _, r := range m.resources {
+		if err := m.checkQueue(&r.q); err != nil {
+			return err
+		}
+		queued += len(r.q.waiting)
+		if err := m.checkToken(r); err != nil {
+			return err
+		}
+	}
+	if err := m.checkQueue(&m.any); err != nil {
+		return err
+	}
+	queued += len(m.any.waiting)
+	for id, e := range m.requests {
+		if e.id != id {
+			return fmt.Errorf("request %v is filed under %v", e.id, id)
+		}
+		if e.from == nil && id.Node != m.self {
+			return fmt.Errorf("request %v of another participant came from nowhere", id)
+		}
+		if e.from != nil && m.child(e.from.peer) != e.from {
+			return fmt.Errorf("request %v came from %v, which is no child", id, e.from.peer)
+		}
+		if e.state == waiting && !e.try {
+			queued--
+		}
+	}
+	if queued != 0 {
+		return fmt.Errorf("%d more requests are queued than wait", queued)
+	}
+	return m.checkTree()
+}
+
+func (m *Machine) checkQueue(q *queue) error {
+	for i, e := range q.waiting {
+		if m.requests[e.id] != e || e.state != waiting {
+			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)
+		}
+		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
+			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
+		}
+		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || m.settings.Models.Request == protocol.RequestForward) {
+			return fmt.Errorf("request %v for %q waits here but our parent does not know it", e.id, q.resource)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) checkToken(r *resource) error {
+	t := &r.tok
+	switch {
+	case (t.phase == using) != (t.inside != nil):
+		return fmt.Errorf("resource %q: phase %d but inside is %v", r.name, t.phase, t.inside)
+	case t.inside != nil && (t.inside.state != inside || t.inside.at != r || m.requests[t.inside.id] != t.inside):
+		return fmt.Errorf("resource %q: a dead request is inside", r.name)
+	case t.phase == home && m.role != protocol.Root:
+		return fmt.Errorf("resource %q: its token rests at %v, which is not the root", r.name, m.self)
+	case m.role == protocol.Root && (t.phase == away || t.phase == kept):
+		return fmt.Errorf("resource %q: the root does not know where its token is", r.name)
+	case t.phase == home && m.first(r) != nil:
+		return fmt.Errorf("resource %q: its token rests while %v waits", r.name, m.first(r).id)
+	case t.phase == using && m.role != protocol.Root && m.session.number == 0:
+		return fmt.Errorf("resource %q: held without a session", r.name)
+	case t.phase == using && t.grant.Compare(t.bound) < 0:
+		return fmt.Errorf("resource %q: held on a grant that was answered for", r.name)
+	}
+	return nil
+}
+
+func (m *Machine) checkTree() error {
+	switch {
+	case m.role == protocol.Member && (m.parent == nil || m.session.number == 0):
+		return fmt.Errorf("a member without a parent or session")
+	case m.role == protocol.Root && m.parent != nil:
+		return fmt.Errorf("a root with a parent")
+	case m.parent != nil && m.child(m.parent.peer) != nil:
+		return fmt.Errorf("%v is parent and child", m.parent.peer)
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package padme
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// Algorithm is PADME as a value.
+var Algorithm = protocol.Algorithm{
+	Name:   "padme",
+	Source: "Edmondson, Schmidt, Gokhale: QoS-enabled distributed mutual exclusion, §3",
+	New:    func(cfg protocol.Config) (protocol.Machine, error) { return New(cfg) },
+}
+
+// Errors of Step. Each says that the input was dropped and changed nothing.
+var (
+	ErrStale   = errors.New("padme: message of another incarnation, link, session, epoch or grant")
+	ErrInvalid = errors.New("padme: message that no correct participant sends")
+	ErrRef     = errors.New("padme: unknown or repeated Ref")
+)
+
+const (
+	defaultFanout     = 8
+	defaultMaxWaiting = 1 << 16
+	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
+	maxDepth          = 64
+)
+
+// Machine is one participant of PADME. Make one with New.
+type Machine struct {
+	cfg    protocol.Config
+	self   protocol.Node
+	timing protocol.Timing // TTL is the topic's once a session is there
+	now    protocol.Time
+	out    *protocol.Output
+	began  bool
+
+	role      protocol.Role
+	departing bool
+	priority  int64
+	clock     uint64 // Lamport clock: the C of the next request is above it
+
+	// The tree.
+	epoch     protocol.Epoch
+	root      protocol.Node
+	depth     uint32
+	ancestors []protocol.Node // root first, parent last
+	parent    *link
+	lost      *link   // the parent link given up last, until its Releases are repeated
+	handed    *link   // to the successor: its Handover is repeated until it accepts us
+	children  []*link // by node
+	linkGen   uint64
+	join      join
+	beacon    beacon
+	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
+
+	// The session, at a member.
+	session session
+	// Sessions of all members, at the root.
+	sessions    []*memberSession // by node
+	lastSession uint64
+	nextLapse   protocol.Time // no session lapses before
+
+	// Requests and tokens.
+	settings  protocol.Settings
+	resources []*resource // by name
+	byName    map[string]*resource
+	any       queue
+	requests  map[protocol.RequestID]*entry
+	own       []*entry // waiting and inside, in order of arrival
+	free      []*entry // for reuse
+	grants    uint64   // at the root: number of the last grant
+	fences    uint64   // at the root: floor for resources not seen yet
+
+	wanted   *protocol.Models // asked for here and not in force yet
+	departBy protocol.Time    // departing: give up waiting for confirmation
+
+	counters protocol.Counters
+}
+
+// New makes a machine. It does nothing until its first Step.
+func New(cfg protocol.Config) (*Machine, error) {
+	if cfg.Self.IsZero() {
+		return nil, fmt.Errorf("%w: Self names nobody", protocol.ErrInvalidConfig)
+	}
+	if err := cfg.Timing.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Fanout < 0 || cfg.MaxWaiting < 0 {
+		return nil, fmt.Errorf("%w: negative Fanout or MaxWaiting", protocol.ErrInvalidConfig)
+	}
+	if cfg.Parent == cfg.Self.ID {
+		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
+	}
+	if cfg.Fanout == 0 {
+		cfg.Fanout = defaultFanout
+	}
+	if cfg.MaxWaiting == 0 {
+		cfg.MaxWaiting = defaultMaxWaiting
+	}
+	cfg.Settings.Resources = sortedSet(cfg.Settings.Resources)
+	if slices.Contains(cfg.Settings.Resources, protocol.Any) || slices.Contains(cfg.Settings.Resources, "") {
+		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
+	}
+	return &Machine{
+		cfg: cfg, self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
+		settings: protocol.Settings{Models: cfg.Settings.Models},
+		byName:   map[string]*resource{}, requests: map[protocol.RequestID]*entry{},
+		any: queue{resource: protocol.Any}, fences: cfg.FenceFloor + 1,
+	}, nil
+}
+
+func sortedSet(ids []string) []string {
+	s := slices.Clone(ids)
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+// Step implements [protocol.Machine].
+func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
+	out.Reset()
+	if m.role == protocol.Departed {
+		return m.refuseAll(in, out)
+	}
+	m.now, m.out = max(now, m.now), out
+	if !m.began {
+		m.began = true
+		m.begin()
+	}
+	m.expire() // before the input: what has lapsed must not be used
+	err := m.handle(in)
+	m.timers()
+	out.WakeAt = m.wakeAt()
+	m.out = nil
+	return err
+}
+
+// refuseAll is the Step of a machine that has departed.
+func (m *Machine) refuseAll(in *protocol.Input, out *protocol.Output) error {
+	if in.Kind == protocol.Acquire {
+		out.Denials = append(out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: protocol.ReasonClosed})
+	}
+	return nil
+}
+
+func (m *Machine) handle(in *protocol.Input) error {
+	switch in.Kind {
+	case protocol.Tick:
+		return nil
+	case protocol.Receive:
+		return m.receive(in.Message)
+	case protocol.Acquire:
+		return m.acquire(in)
+	case protocol.Withdraw:
+		return m.withdraw(in.Ref)
+	case protocol.Leave:
+		return m.leave(in.Ref)
+	case protocol.Prioritise:
+		m.prioritise(in.Priority)
+	case protocol.SetModels:
+		m.propose(in.Models)
+	case protocol.Reconnect:
+		m.reconnect()
+	case protocol.Depart:
+		m.depart()
+	default:
+		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
+	}
+	return nil
+}
+
+// receive sorts a message: datagrams to their handlers, numbered messages
+// through their link.
+func (m *Machine) receive(msg *protocol.Message) error {
+	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
+		return m.stale(msg, "not for us")
+	}
+	if msg.Clock > m.clock+maxClockJump || msg.ID.Clock > m.clock+maxClockJump {
+		return m.invalid(msg, "clock jumps by more than 2^32")
+	}
+	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
+		return m.invalid(msg, "wrong kind of address")
+	}
+	m.clock = max(m.clock, msg.Clock, msg.ID.Clock)
+	switch msg.Kind {
+	case protocol.KindJoin:
+		return m.onJoin(msg)
+	case protocol.KindOffer:
+		return m.onOffer(msg)
+	case protocol.KindAttach:
+		return m.onAttach(msg)
+	case protocol.KindAccept:
+		return m.onAccept(msg)
+	case protocol.KindRefuse:
+		return m.onRefuse(msg)
+	case protocol.KindBeat:
+		return m.onBeat(msg)
+	case protocol.KindBeatAck:
+		return m.onBeatAck(msg)
+	case protocol.KindGoodbye:
+		return m.onGoodbye(msg)
+	case protocol.KindSync:
+		return m.onSync(msg)
+	case protocol.KindReport:
+		return m.onReport(msg)
+	}
+	return m.receiveOnLink(msg)
+}
+
+func (m *Machine) receiveOnLink(msg *protocol.Message) error {
+	l := m.linkOf(msg)
+	if l == nil {
+		return m.onUnknownLink(msg)
+	}
+	switch msg.Kind {
+	case protocol.KindBeacon:
+		return m.onBeacon(l, msg)
+	case protocol.KindResend:
+		l.heard = m.now
+		l.ack(msg.Ack)
+		m.repeat(l)
+		return nil
+	}
+	if msg.Seq == 0 {
+		if msg.Kind == protocol.KindDetach { // the answer of a peer to a link that it has closed
+			m.closed(l)
+			return nil
+		}
+		return m.invalid(msg, "no number")
+	}
+	if !m.accept(l, msg) {
+		return nil
+	}
+	if l == m.parent {
+		return m.fromParent(msg)
+	}
+	return m.fromChild(l, msg)
+}
+
+func (m *Machine) fromParent(msg *protocol.Message) error {
+	switch msg.Kind {
+	case protocol.KindReply:
+		return m.onReply(msg)
+	case protocol.KindDeny:
+		return m.onDeny(msg)
+	case protocol.KindSettings:
+		m.adoptSettings(msg.Settings)
+		return nil
+	case protocol.KindDetach:
+		m.redirected(msg.Peer)
+		return nil
+	case protocol.KindHandover:
+		return m.onHandover(msg)
+	}
+	return m.invalid(msg, "not from a parent")
+}
+
+func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
+	switch msg.Kind {
+	case protocol.KindRequest:
+		return m.onRequest(l, msg)
+	case protocol.KindWithdraw:
+		return m.onWithdraw(l, msg)
+	case protocol.KindRelease:
+		return m.onRelease(l, msg)
+	case protocol.KindPropose:
+		m.propose(msg.Settings.Models)
+		return nil
+	case protocol.KindNamed:
+		m.sweep(l)
+		return nil
+	case protocol.KindDetach:
+		m.closed(l)
+		return nil
+	}
+	return m.invalid(msg, "not from a child")
+}
+
+func (m *Machine) stale(msg *protocol.Message, why string) error {
+	m.counters.Stale++
+	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
+}
+
+func (m *Machine) invalid(msg *protocol.Message, why string) error {
+	m.counters.Invalid++
+	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
+}
+
+// resource returns the record of a resource, made when it is first needed.
+func (m *Machine) resource(name string) *resource {
+	r := m.byName[name]
+	if r == nil {
+		r = &resource{name: name, q: queue{resource: name}}
+		r.tok.next = m.fences
+		if m.role == protocol.Root {
+			r.tok.phase = home
+		}
+		m.byName[name] = r
+		i, _ := slices.BinarySearchFunc(m.resources, name, func(r *resource, n string) int { return cmpString(r.name, n) })
+		m.resources = slices.Insert(m.resources, i, r)
+	}
+	return r
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// queueOf returns the queue in which a request for resource waits.
+func (m *Machine) queueOf(resource string) *queue {
+	if resource == protocol.Any {
+		return &m.any
+	}
+	return &m.resource(resource).q
+}

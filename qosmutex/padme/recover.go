@@ -1,0 +1,217 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// recovery is the root's search for a token that may be lost (PADME §3.3; cloud
+// paper, "targeted recovery"). It follows the way the token was sent, asking
+// each custodian what became of the grant; where the way breaks off at a
+// participant that no longer lives, it asks everybody. Each answer binds its
+// sender not to enter on the grant any more, so that a new one can be made once
+// all who may have had the old one have answered or lapsed.
+type recovery struct {
+	all      bool
+	pending  []protocol.Node // asked and not answered yet, in order
+	answered []protocol.Node
+	again    protocol.Time // when to begin anew; the token may have moved since
+}
+
+// recover starts or restarts the search for the token of r.
+func (m *Machine) recover(r *resource) {
+	t := &r.tok
+	if t.phase != below {
+		return
+	}
+	if t.recovery == nil {
+		m.counters.Syncs++
+	}
+	t.recovery = &recovery{again: m.now + m.timing.Grace()}
+	switch {
+	case t.down != nil:
+		m.follow(r, t.down.peer)
+	case !t.passed.IsZero():
+		m.follow(r, t.passed)
+	default:
+		m.askAll(r) // taken over from another root
+	}
+}
+
+// follow asks the next custodian on the way.
+func (m *Machine) follow(r *resource, n protocol.Node) {
+	rec := r.tok.recovery
+	switch {
+	case n == m.self:
+		m.askAll(r) // it says that the token is on its way to us
+	case slices.Contains(rec.answered, n):
+		m.regenerate(r) // two neighbours each passed it to the other: both are bound
+	case m.sessionOf(n) != nil:
+		rec.pending = append(rec.pending[:0], n)
+		m.sync(r, n)
+	case n == r.tok.target.Node:
+		m.regenerate(r) // the end of the way, and it lives no longer
+	default:
+		m.askAll(r)
+	}
+}
+
+// askAll asks every member that has not answered.
+func (m *Machine) askAll(r *resource) {
+	rec := r.tok.recovery
+	rec.all = true
+	rec.pending = rec.pending[:0]
+	for _, s := range m.sessions {
+		if !slices.Contains(rec.answered, s.node) {
+			rec.pending = append(rec.pending, s.node)
+			m.sync(r, s.node)
+		}
+	}
+	m.concludeIfDone(r)
+}
+
+func (m *Machine) concludeIfDone(r *resource) {
+	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 {
+		m.regenerate(r)
+	}
+}
+
+func (m *Machine) sync(r *resource, to protocol.Node) {
+	msg := m.emit(protocol.KindSync, to)
+	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.name, r.tok.grant
+}
+
+// onSync says what became of a grant here, and stands by it.
+func (m *Machine) onSync(msg *protocol.Message) error {
+	if msg.Resource == "" || msg.Resource == protocol.Any {
+		return m.invalid(msg, "no resource")
+	}
+	if m.role == protocol.Root {
+		return m.stale(msg, "we are the root")
+	}
+	r := m.resource(msg.Resource)
+	t := &r.tok
+	answer := m.emit(protocol.KindReport, msg.From)
+	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
+	if t.grant == msg.Grant && (t.phase == using || t.phase == kept) {
+		answer.Verdict = protocol.VerdictHolding
+		return nil
+	}
+	answer.Verdict = protocol.VerdictNever
+	if t.grant == msg.Grant && !t.passed.IsZero() {
+		answer.Verdict, answer.Peer = protocol.VerdictPassed, t.passed
+	}
+	if t.bound.Compare(msg.Grant) < 0 {
+		t.bound = msg.Grant
+	}
+	return nil
+}
+
+func (m *Machine) onReport(msg *protocol.Message) error {
+	r := m.byName[msg.Resource]
+	if r == nil || r.tok.grant != msg.Grant || r.tok.phase != below {
+		return m.stale(msg, "not asked for")
+	}
+	if m.role != protocol.Root {
+		return m.onChildReport(r, msg)
+	}
+	rec := r.tok.recovery
+	if rec == nil || !slices.Contains(rec.pending, msg.From) {
+		return m.stale(msg, "not asked for")
+	}
+	rec.pending = slices.DeleteFunc(rec.pending, func(n protocol.Node) bool { return n == msg.From })
+	if msg.Verdict == protocol.VerdictHolding {
+		rec.pending = rec.pending[:0] // found; look again later, for it may get lost yet
+		rec.all = false
+		rec.answered = rec.answered[:0]
+		return nil
+	}
+	rec.answered = append(rec.answered, msg.From)
+	switch {
+	case rec.all:
+		m.concludeIfDone(r)
+	case msg.Verdict == protocol.VerdictPassed:
+		m.follow(r, msg.Peer)
+	default:
+		m.regenerate(r) // it was on the link to this one, which refuses it from now on
+	}
+	return nil
+}
+
+// regenerate makes the token of r anew. The old grant is dead: its number is
+// refused everywhere from now on. The request that it was for is served again if
+// it still lives.
+func (m *Machine) regenerate(r *resource) {
+	t := &r.tok
+	m.counters.Regenerated++
+	t.recovery, t.phase, t.down = nil, home, nil
+	if e := m.requests[t.target]; e != nil && e.state == served {
+		if e.from == nil || m.sessionOf(e.id.Node) != nil {
+			m.wait(e)
+		} else {
+			m.remove(e)
+		}
+	}
+	m.serve(r)
+}
+
+// tokensBelow looks after the tokens that were passed to a child whose link is
+// gone.
+func (m *Machine) tokensBelow(l *link) {
+	for _, r := range m.resources {
+		if t := &r.tok; t.phase == below && t.down == l {
+			t.down = nil
+			if m.role == protocol.Root {
+				m.recover(r)
+			} else {
+				t.askAt = m.now + m.timing.Grace() // until then
+				m.sync(r, t.passed)
+			}
+		}
+	}
+}
+
+// onChildReport hears from a child that left what became of the token we sent
+// it. If it never came, it goes back unused.
+func (m *Machine) onChildReport(r *resource, msg *protocol.Message) error {
+	t := &r.tok
+	if t.down != nil || msg.From != t.passed {
+		return m.stale(msg, "not asked for")
+	}
+	t.bound, t.askAt = t.grant, 0
+	if msg.Verdict == protocol.VerdictNever {
+		m.counters.Returned++
+		if e := m.requests[t.target]; e != nil && e.state == served {
+			m.wait(e)
+		}
+		m.passUp(r, true)
+		return nil
+	}
+	t.phase = away
+	return nil
+}
+
+// retrySyncs repeats questions that were not answered, once a heartbeat.
+func (m *Machine) retrySyncs() {
+	for _, r := range m.resources {
+		t := &r.tok
+		if t.phase != below {
+			continue
+		}
+		switch rec := t.recovery; {
+		case rec != nil && m.now >= rec.again:
+			m.recover(r)
+		case rec != nil:
+			for _, n := range rec.pending {
+				m.sync(r, n)
+			}
+		case t.down == nil && m.role != protocol.Root && t.askAt != 0:
+			if m.now >= t.askAt { // the root finds it when the child's session lapses
+				t.phase, t.bound, t.askAt = away, t.grant, 0
+			} else {
+				m.sync(r, t.passed)
+			}
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package padme
+
+import (
+	"fmt"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// acquire takes a request of the application.
+func (m *Machine) acquire(in *protocol.Input) error {
+	if in.Ref == 0 || m.ownByRef(in.Ref) != nil {
+		return fmt.Errorf("%w: %d", ErrRef, in.Ref)
+	}
+	if reason := m.refusal(in.Resource); reason != protocol.ReasonNone {
+		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+		return nil
+	}
+	m.clock++
+	e := m.newEntry()
+	e.id = protocol.RequestID{Node: m.self, Clock: m.clock}
+	e.resource, e.ref, e.try, e.fixed = in.Resource, in.Ref, in.Try, in.Fixed
+	e.priority = m.priority
+	if in.Fixed {
+		e.priority = in.Priority
+	}
+	m.own = append(m.own, e)
+	m.requests[e.id] = e
+	m.route(e)
+	return nil
+}
+
+// refusal says why a request for resource cannot be taken, as far as is known here.
+func (m *Machine) refusal(resource string) protocol.Reason {
+	switch {
+	case m.departing:
+		return protocol.ReasonClosed
+	case len(m.requests) >= m.cfg.MaxWaiting:
+		return protocol.ReasonFull
+	case m.role != protocol.Root && m.role != protocol.Member:
+		return protocol.ReasonNone // the settings in force are not known yet
+	case resource == protocol.Any && len(m.settings.Resources) == 0:
+		return protocol.ReasonNoResource
+	case resource == protocol.Any || m.settings.Open && resource != "":
+		return protocol.ReasonNone
+	}
+	if _, declared := slices.BinarySearch(m.settings.Resources, resource); !declared {
+		return protocol.ReasonUndeclared
+	}
+	return protocol.ReasonNone
+}
+
+// route queues a new request, or a try, and lets it climb or be served.
+func (m *Machine) route(e *entry) {
+	if e.try {
+		if m.role == protocol.Root {
+			m.serveTry(e)
+		} else {
+			m.sendRequest(e)
+		}
+		return
+	}
+	q := m.queueOf(e.resource)
+	q.insert(m.settings.Models.Priority, e)
+	if m.role == protocol.Root {
+		m.serveQueue(q)
+		return
+	}
+	m.propagate(q, e)
+}
+
+// propagate sends a request up as the Request model says: Forward each, Replace
+// only the head of each queue. e is the request that is new or changed, nil if
+// the queue's head may have changed.
+func (m *Machine) propagate(q *queue, e *entry) {
+	if m.settings.Models.Request == protocol.RequestReplace {
+		e = q.head()
+	}
+	if e != nil && !e.sent {
+		m.sendRequest(e)
+	}
+}
+
+// sendRequest sends e up, for the first time or with another priority.
+func (m *Machine) sendRequest(e *entry) {
+	if m.parent == nil || e.hops >= maxDepth {
+		return
+	}
+	e.sent = true
+	msg := m.emitOn(m.parent, protocol.KindRequest)
+	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.resource, e.hops+1
+	if e.try {
+		msg.Flags |= protocol.FlagTry
+	} else {
+		msg.Waiting = uint32(m.queueOf(e.resource).total())
+	}
+	m.commit(m.parent, msg)
+}
+
+// nameAll sends every live request to a new parent: all of them under Forward,
+// the heads under Replace (PADME §3.3), then Named, so that the parent can drop
+// what was not named.
+func (m *Machine) nameAll() {
+	for _, e := range m.liveEntries() {
+		e.sent = false
+	}
+	m.nameQueue(&m.any)
+	for _, r := range m.resources {
+		m.nameQueue(&r.q)
+	}
+	for _, e := range m.liveEntries() {
+		if e.try && e.state == waiting {
+			m.sendRequest(e)
+		}
+	}
+	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
+}
+
+func (m *Machine) nameQueue(q *queue) {
+	if m.settings.Models.Request == protocol.RequestReplace {
+		m.propagate(q, nil)
+		return
+	}
+	for _, e := range q.waiting {
+		m.propagate(q, e)
+	}
+}
+
+// liveEntries lists every request known here, in order of name.
+func (m *Machine) liveEntries() []*entry {
+	all := make([]*entry, 0, len(m.requests))
+	for _, e := range m.requests {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int {
+		if c := a.id.Node.Compare(b.id.Node); c != 0 {
+			return c
+		}
+		return int(int64(a.id.Clock) - int64(b.id.Clock))
+	})
+	return all
+}
+
+func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
+	if msg.ID.IsZero() || msg.ID.Node == m.self || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
+		return m.invalid(msg, "not a request that a child may send")
+	}
+	if e := m.requests[msg.ID]; e != nil {
+		m.renamed(l, e, msg)
+		return nil
+	}
+	if m.role == protocol.Root || len(m.requests) >= m.cfg.MaxWaiting {
+		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
+			m.deny(l, msg.ID, msg.Resource, reason)
+			return nil
+		}
+	}
+	e := m.newEntry()
+	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
+	e.resource, e.try = msg.Resource, msg.Flags&protocol.FlagTry != 0
+	m.requests[e.id] = e
+	if !e.try {
+		m.queueOf(e.resource).report(l, int(msg.Waiting)-1)
+	}
+	m.route(e)
+	return nil
+}
+
+// renamed handles a Request that is known already: its priority may have
+// changed, or its way.
+func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
+	e.from, e.named, e.hops = l, true, msg.Hops
+	if e.state == waiting && !e.try {
+		m.reprioritise(e, msg.Priority)
+		m.queueOf(e.resource).report(l, int(msg.Waiting))
+	}
+}
+
+// reprioritise gives a waiting request another priority, here and above. The
+// same (I,C) with a new P replaces the old one at every hop.
+func (m *Machine) reprioritise(e *entry, priority int64) {
+	if e.priority == priority {
+		return
+	}
+	q := m.queueOf(e.resource)
+	q.remove(m.settings.Models.Priority, e)
+	e.priority = priority
+	q.insert(m.settings.Models.Priority, e)
+	if m.role == protocol.Root {
+		return // tokens at home have no waiting requests: the order alone changes nothing
+	}
+	if e.sent {
+		m.sendRequest(e)
+	}
+	m.propagate(q, e)
+}
+
+// prioritise changes the participant's own priority and that of the waiting
+// requests which follow it.
+func (m *Machine) prioritise(priority int64) {
+	if m.priority == priority {
+		return
+	}
+	m.priority = priority
+	for _, e := range m.own {
+		if e.state == waiting && !e.fixed && !e.try {
+			m.reprioritise(e, priority)
+		}
+	}
+}
+
+// withdraw ends a request that the application no longer waits for.
+func (m *Machine) withdraw(ref uint64) error {
+	e := m.ownByRef(ref)
+	if e == nil || e.state == inside {
+		return fmt.Errorf("%w: no request %d waits", ErrRef, ref)
+	}
+	m.drop(e, true)
+	return nil
+}
+
+func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
+	e := m.requests[msg.ID]
+	if e == nil || e.from != l {
+		return m.stale(msg, "no such request of this child") // it has moved, or was served
+	}
+	m.drop(e, true)
+	return nil
+}
+
+// drop removes a request. If tell is set and the parent knows it, the parent
+// drops it too; a new head goes up in its place.
+func (m *Machine) drop(e *entry, tell bool) {
+	wasSent, resource := e.sent, e.resource
+	id, try := e.id, e.try
+	m.remove(e)
+	if m.parent == nil {
+		return
+	}
+	if tell && wasSent {
+		msg := m.emitOn(m.parent, protocol.KindWithdraw)
+		msg.ID, msg.Resource = id, resource
+		m.commit(m.parent, msg)
+	}
+	if !try {
+		m.propagate(m.queueOf(resource), nil)
+	}
+}
+
+// remove forgets a request without telling anybody.
+func (m *Machine) remove(e *entry) {
+	if e.state == waiting && !e.try {
+		m.queueOf(e.resource).remove(m.settings.Models.Priority, e)
+	}
+	delete(m.requests, e.id)
+	if e.from == nil {
+		m.own = slices.DeleteFunc(m.own, func(o *entry) bool { return o == e })
+	}
+	*e = entry{}
+	m.free = append(m.free, e)
+}
+
+// deny refuses a request on its way up; the refusal follows its path down.
+func (m *Machine) deny(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
+	msg := m.emitOn(l, protocol.KindDeny)
+	msg.ID, msg.Resource, msg.Reason = id, resource, reason
+	m.commit(l, msg)
+}
+
+func (m *Machine) onDeny(msg *protocol.Message) error {
+	e := m.requests[msg.ID]
+	if e == nil || e.state != waiting {
+		return m.stale(msg, "no such request")
+	}
+	m.refuse(e, msg.Reason)
+	return nil
+}
+
+// refuse ends a request with a reason: towards the application or down its path.
+func (m *Machine) refuse(e *entry, reason protocol.Reason) {
+	if e.from != nil {
+		m.deny(e.from, e.id, e.resource, reason)
+	} else {
+		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: reason})
+	}
+	m.drop(e, false)
+}
+
+func (m *Machine) newEntry() *entry {
+	if n := len(m.free); n > 0 {
+		e := m.free[n-1]
+		m.free = m.free[:n-1]
+		return e
+	}
+	return &entry{}
+}
+
+func (m *Machine) ownByRef(ref uint64) *entry {
+	for _, e := range m.own {
+		if e.ref == ref {
+			return e
+		}
+	}
+	return nil
+}
+
+// sweep drops the requests of a child that it did not name after its Attach.
+func (m *Machine) sweep(l *link) {
+	for _, e := range m.liveEntries() {
+		if e.from == l && !e.named && e.state == waiting {
+			m.drop(e, true)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// session is what entitles a member to hold: the root answered a heartbeat that
+// was sent less than TTL ago on our own clock.
+type session struct {
+	number uint64        // 0: none
+	until  protocol.Time // valid below this
+	asked  uint64        // how many sessions were asked for
+}
+
+// memberSession is a session as the root sees it.
+type memberSession struct {
+	node     protocol.Node
+	number   uint64
+	asked    uint64
+	priority int64
+	parent   protocol.Node
+	deadline protocol.Time // lapses then: TTL·(1+2ρ) after the last heartbeat came
+	goodbye  bool
+}
+
+const maxSessions = 1 << 16
+
+// heartbeat is the configured interval, or less if the topic's TTL is short.
+func (m *Machine) heartbeat() protocol.Duration {
+	return min(m.timing.Heartbeat, m.timing.TTL/4)
+}
+
+// beat tells the root that we live, or asks it for a session.
+func (m *Machine) beat() {
+	if m.role == protocol.Root || m.root.IsZero() {
+		return
+	}
+	msg := m.emit(protocol.KindBeat, m.root)
+	msg.Session, msg.Sent, msg.Number, msg.Priority = m.session.number, m.now, m.session.asked, m.priority
+	if m.parent != nil {
+		msg.Peer = m.parent.peer
+	}
+}
+
+// onBeat answers a heartbeat. Only the root answers; a lapse is final.
+func (m *Machine) onBeat(msg *protocol.Message) error {
+	if m.role != protocol.Root {
+		return m.stale(msg, "not the root")
+	}
+	s := m.sessionOf(msg.From)
+	switch {
+	case msg.Session == 0 && (s == nil || s.asked != msg.Number):
+		if s != nil {
+			m.lapsed(s)
+		}
+		if s = m.newSession(msg); s == nil {
+			return m.invalid(msg, "too many sessions")
+		}
+	case s == nil || msg.Session != 0 && s.number != msg.Session:
+		no := m.emit(protocol.KindBeatAck, msg.From)
+		no.Flags, no.Session, no.Sent, no.Number = protocol.FlagLapsed, msg.Session, msg.Sent, msg.Number
+		no.TTL = m.timing.TTL
+		return nil
+	}
+	s.deadline, s.priority, s.parent, s.asked = m.now+m.timing.Grace(), msg.Priority, msg.Peer, msg.Number
+	m.nextLapse = min(m.nextLapse, s.deadline)
+	yes := m.emit(protocol.KindBeatAck, msg.From)
+	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, msg.Sent, msg.Number, m.timing.TTL
+	return nil
+}
+
+func (m *Machine) newSession(msg *protocol.Message) *memberSession {
+	if len(m.sessions) >= maxSessions {
+		return nil
+	}
+	m.lastSession++
+	s := &memberSession{node: msg.From, number: m.lastSession}
+	m.addSession(s)
+	return s
+}
+
+func (m *Machine) addSession(s *memberSession) {
+	i, _ := slices.BinarySearchFunc(m.sessions, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	m.sessions = slices.Insert(m.sessions, i, s)
+}
+
+// sessionOf finds the live session of a member, or nil.
+func (m *Machine) sessionOf(n protocol.Node) *memberSession {
+	i, ok := slices.BinarySearchFunc(m.sessions, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	if !ok {
+		return nil
+	}
+	return m.sessions[i]
+}
+
+// onBeatAck extends our session from the instant at which we sent the heartbeat.
+func (m *Machine) onBeatAck(msg *protocol.Message) error {
+	s := &m.session
+	switch {
+	case m.role == protocol.Root || msg.From != m.root || msg.Number != s.asked || msg.Sent > m.now || msg.TTL <= 0:
+		return m.stale(msg, "not an answer to our heartbeat")
+	case msg.Flags&protocol.FlagLapsed != 0:
+		if msg.Session == s.number && s.number != 0 {
+			m.lapse()
+		}
+		return nil
+	case s.number != 0 && s.number != msg.Session || msg.Session == 0:
+		return m.stale(msg, "another session")
+	case msg.Sent+msg.TTL <= m.now:
+		return m.stale(msg, "too late")
+	}
+	m.timing.TTL = msg.TTL
+	s.number = msg.Session
+	s.until = max(s.until, msg.Sent+msg.TTL)
+	m.progressJoin()
+	return nil
+}
+
+// lapse ends our session: every hold is lost and every token dropped. The
+// machine joins anew, under a new session.
+func (m *Machine) lapse() {
+	m.counters.Lapses++
+	m.session = session{asked: m.session.asked + 1}
+	for _, r := range m.resources {
+		t := &r.tok
+		if e := t.inside; e != nil {
+			m.lose(r, e)
+		}
+		if t.phase != away {
+			t.phase, t.down = away, nil
+			t.bound = t.grant
+		}
+	}
+	m.parent, m.lost, m.handed = nil, nil, nil
+	if m.departing {
+		m.finish()
+		return
+	}
+	m.join.rounds = 0
+	m.startJoin()
+	m.beat()
+}
+
+// lose ends a hold that is no longer valid.
+func (m *Machine) lose(r *resource, e *entry) {
+	m.counters.Losses++
+	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.name, Fence: r.tok.fence})
+	r.tok.inside, r.tok.toTarget = nil, false
+	m.remove(e)
+}
+
+// onGoodbye ends a session soon: what its holder sent before may still be on
+// its way through the tree.
+func (m *Machine) onGoodbye(msg *protocol.Message) error {
+	s := m.sessionOf(msg.From)
+	if m.role != protocol.Root || s == nil || s.number != msg.Session {
+		return m.stale(msg, "no such session")
+	}
+	s.goodbye = true
+	s.deadline = min(s.deadline, m.now+m.heartbeat())
+	m.nextLapse = min(m.nextLapse, s.deadline)
+	return nil
+}
+
+// expireSessions ends, at the root, the sessions that were silent for too long.
+func (m *Machine) expireSessions() {
+	if m.now < m.nextLapse {
+		return
+	}
+	m.nextLapse = protocol.Never
+	for _, s := range slices.Clone(m.sessions) {
+		if m.now >= s.deadline {
+			m.lapsed(s)
+		} else {
+			m.nextLapse = min(m.nextLapse, s.deadline)
+		}
+	}
+}
+
+// lapsed ends a member's session for good and recovers the tokens that it may
+// have had.
+func (m *Machine) lapsed(s *memberSession) {
+	if !s.goodbye {
+		m.counters.Lapses++
+	}
+	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
+	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node })
+	for _, r := range m.resources {
+		if r.tok.phase == below && (inner || r.tok.target.Node == s.node || r.tok.recovery != nil) {
+			m.recover(r)
+		}
+	}
+}

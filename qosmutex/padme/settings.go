@@ -1,0 +1,61 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// propose asks for other models. The root decides, numbers the change and sends
+// it down the tree.
+func (m *Machine) propose(models protocol.Models) {
+	if m.role != protocol.Root {
+		m.wanted = &models // until any newer settings arrive
+		if m.parent != nil {
+			msg := m.emitOn(m.parent, protocol.KindPropose)
+			msg.Settings.Models = models
+			m.commit(m.parent, msg)
+		}
+		return
+	}
+	if models == m.settings.Models {
+		return
+	}
+	s := m.settings
+	s.Version++
+	s.Models = models
+	m.adoptSettings(s)
+}
+
+// adoptSettings puts newer settings in force here and passes them on.
+func (m *Machine) adoptSettings(s protocol.Settings) {
+	if s.Version <= m.settings.Version {
+		return
+	}
+	old := m.settings
+	m.settings = protocol.Settings{
+		Version: s.Version, Models: s.Models, Open: s.Open,
+		Resources: sortedSet(s.Resources),
+	}
+	if slices.Equal(old.Resources, m.settings.Resources) {
+		m.settings.Resources = old.Resources // messages under way share it
+	}
+	m.wanted = nil
+	if old.Models.Priority != s.Models.Priority {
+		m.any.sort(s.Models.Priority)
+		for _, r := range m.resources {
+			r.q.sort(s.Models.Priority)
+		}
+	}
+	for _, l := range m.children {
+		msg := m.emitOn(l, protocol.KindSettings)
+		msg.Settings = m.settings
+		m.commit(l, msg)
+	}
+	if m.parent != nil { // the new order, or Forward, may bring others up
+		m.nameQueue(&m.any)
+		for _, r := range m.resources {
+			m.nameQueue(&r.q)
+		}
+	}
+}

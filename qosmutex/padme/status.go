@@ -1,0 +1,100 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// Status implements [protocol.Machine].
+func (m *Machine) Status() protocol.Status {
+	s := protocol.Status{
+		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Priority: m.priority,
+		TTL: m.timing.TTL, Counters: m.counters,
+		Session: m.session.number, ValidUntil: m.ValidUntil(),
+	}
+	s.Settings = m.settings
+	s.Settings.Resources = slices.Clone(m.settings.Resources)
+	if m.parent != nil {
+		s.Parent = m.parent.peer
+	}
+	for _, l := range m.children {
+		s.Children = append(s.Children, l.peer)
+	}
+	for _, r := range m.resources {
+		s.Resources = append(s.Resources, m.resourceStatus(r, -1))
+	}
+	return s
+}
+
+// Role is the machine's standing, without the cost of Status.
+func (m *Machine) Role() protocol.Role { return m.role }
+
+// ValidUntil is the instant below which the machine's holds are valid, without
+// the cost of Status. The root's have no limit while it lives.
+func (m *Machine) ValidUntil() protocol.Time {
+	switch {
+	case m.role == protocol.Root:
+		return protocol.Never
+	case m.role == protocol.Departed || m.session.number == 0:
+		return 0
+	}
+	return m.session.until
+}
+
+// Resource describes one resource without the cost of Status, with at most most
+// waiters by name. ok is false if nothing is known of it.
+func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok bool) {
+	r := m.byName[name]
+	if r == nil {
+		return s, false
+	}
+	return m.resourceStatus(r, most), true
+}
+
+func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus {
+	t := &r.tok
+	s := protocol.ResourceStatus{
+		Resource: r.name, Free: t.phase == home, Inside: t.phase == using, Waiting: r.q.total(),
+	}
+	if t.phase == below || t.phase == using {
+		s.Target, s.TargetP = t.target, t.prio
+	}
+	switch {
+	case t.phase == using:
+		s.Fence = t.fence
+	case m.role == protocol.Root:
+		s.Fence = t.next
+	}
+	any := m.any.waiting
+	if !m.declared(r.name) {
+		any = nil
+	} else {
+		s.Waiting += m.any.total()
+	}
+	s.Queue = merge(m.settings.Models.Priority, r.q.waiting, any, most)
+	return s
+}
+
+// merge lists the first most of two queues in the order of service; all if most
+// is negative.
+func merge(model protocol.Priority, a, b []*entry, most int) []protocol.Waiter {
+	n := len(a) + len(b)
+	if most >= 0 {
+		n = min(n, most)
+	}
+	if n == 0 {
+		return nil
+	}
+	list := make([]protocol.Waiter, 0, n)
+	for len(list) < n {
+		from := &a
+		if len(a) == 0 || len(b) > 0 && compare(model, b[0], a[0]) < 0 {
+			from = &b
+		}
+		e := (*from)[0]
+		*from = (*from)[1:]
+		list = append(list, protocol.Waiter{ID: e.id, Priority: e.priority, Any: e.resource == protocol.Any})
+	}
+	return list
+}

@@ -1,0 +1,256 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// expire applies what has lapsed by now. It runs before each input, so that
+// nothing lapsed is ever used.
+func (m *Machine) expire() {
+	if m.role == protocol.Root {
+		m.expireSessions()
+		return
+	}
+	if m.session.number != 0 && m.now >= m.session.until {
+		m.lapse()
+	}
+}
+
+// timers does what is due by now.
+func (m *Machine) timers() {
+	if m.role == protocol.Departed {
+		return
+	}
+	if m.departing && m.now >= m.departBy {
+		m.finish()
+		return
+	}
+	if m.role == protocol.Member && m.parent != nil && m.now >= m.beaconTimeout() {
+		m.orphan()
+	}
+	m.joinTimers()
+	if m.now < m.beacon.next {
+		return
+	}
+	m.beacon.next = m.now + m.heartbeat()
+	for _, l := range slices.Clone(m.children) {
+		if m.now >= l.heard+m.timing.Grace() || l.sent-l.acked > maxUnacked {
+			m.dropChild(l)
+		}
+	}
+	if m.handed != nil {
+		m.repeat(m.handed)
+	}
+	m.retrySyncs()
+	if m.role == protocol.Root {
+		m.beacon.number++
+		m.beacon.members = uint32(len(m.sessions) + 1)
+		m.sendBeacons()
+		m.considerHandover()
+		return
+	}
+	m.beat()
+	m.considerMove()
+}
+
+func (m *Machine) joinTimers() {
+	j := &m.join
+	if m.role == protocol.Founding && m.now >= j.foundAt {
+		m.found()
+		return
+	}
+	if !j.active || m.now < j.until {
+		return
+	}
+	if j.target.IsZero() && !j.best.from.IsZero() && m.session.number != 0 {
+		m.progressJoin()
+		return
+	}
+	if j.moving { // no better place answered
+		*j = join{}
+		return
+	}
+	m.startJoin()
+}
+
+// beaconTimeout is when a member gives its parent up: a fresh beacon of the root
+// should have come through it. The deeper, the later, so that a subtree follows
+// the one above that re-attaches instead of falling apart.
+func (m *Machine) beaconTimeout() protocol.Time {
+	return m.beacon.fresh + m.timing.Grace() + protocol.Time(m.depth)*m.heartbeat()
+}
+
+// wakeAt is the next instant at which expire or timers has something to do.
+func (m *Machine) wakeAt() protocol.Time {
+	if m.role == protocol.Departed {
+		return protocol.Never
+	}
+	at := m.beacon.next
+	switch {
+	case m.role == protocol.Root:
+		at = min(at, m.nextLapse)
+	case m.session.number != 0:
+		at = min(at, m.session.until)
+	}
+	if m.role == protocol.Member {
+		at = min(at, m.beaconTimeout())
+	}
+	if m.role == protocol.Founding {
+		at = min(at, m.join.foundAt)
+	}
+	if m.join.active {
+		at = min(at, m.join.until)
+	}
+	if m.departing {
+		at = min(at, m.departBy)
+	}
+	return max(at, m.now+1)
+}
+
+// sendBeacons tells every child that the root lives, and acknowledges.
+func (m *Machine) sendBeacons() {
+	if len(m.children) == 0 {
+		return
+	}
+	lineage := m.lineage()
+	for _, l := range m.children {
+		m.sendBeacon(l, lineage)
+	}
+}
+
+func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
+	msg := m.emitOn(l, protocol.KindBeacon)
+	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, m.depth, l.sent
+	msg.Number, msg.Waiting, msg.Path = m.beacon.number, m.beacon.members, lineage
+}
+
+// onBeacon takes a sign of life. One from the parent that is fresh goes down to
+// our children at once, and one of ours back up.
+func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
+	l.heard = m.now
+	l.ack(msg.Ack)
+	if msg.Seq > l.received {
+		m.askRepeat(l)
+	}
+	l.priority = msg.Priority
+	if l != m.parent {
+		return nil
+	}
+	newer := msg.Epoch.Compare(m.epoch)
+	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
+		return nil
+	}
+	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
+		m.orphan() // a cycle of parents
+		return nil
+	}
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
+	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
+	if newer > 0 {
+		m.epoch, m.root = msg.Epoch, msg.Root
+		m.beat()
+	}
+	m.sendBeacons()
+	m.sendBeacon(m.parent, nil)
+	return nil
+}
+
+// reconnect repeats what may have been lost while the connection was down.
+func (m *Machine) reconnect() {
+	if m.parent != nil {
+		m.repeat(m.parent)
+		m.sendBeacon(m.parent, nil)
+	}
+	for _, l := range m.children {
+		m.repeat(l)
+	}
+	m.sendBeacons()
+	m.beat()
+	if m.join.active {
+		m.join.rounds = 0
+		m.startJoin()
+	}
+}
+
+// considerMove looks for a place nearer the root when we have outranked our
+// parent for long enough, or when the tree is deeper here than it need be.
+func (m *Machine) considerMove() {
+	if m.cfg.Parent != "" || m.role != protocol.Member || m.join.active || m.departing || m.depth < 2 {
+		m.outranks = 0
+		return
+	}
+	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && m.depth <= m.deepEnough() {
+		m.outranks = 0
+		return
+	}
+	if m.outranks == 0 {
+		m.outranks = m.now
+	}
+	if m.now-m.outranks >= m.timing.MoveAfter {
+		m.outranks = m.now
+		m.join.rounds = 0
+		m.startJoin()
+	}
+}
+
+// deepEnough is the depth that a tree of this size needs, and two more.
+func (m *Machine) deepEnough() uint32 {
+	d, room := uint32(2), 1
+	for n := int(m.beacon.members); room < n; room *= max(2, m.cfg.Fanout) {
+		d++
+	}
+	return d
+}
+
+// depart begins to leave: no more requests, and everything that is ours goes
+// back. Role is Departed once the parent has confirmed.
+func (m *Machine) depart() {
+	if m.departing {
+		return
+	}
+	m.departing, m.departBy = true, m.now+m.timing.Grace()
+	for len(m.own) > 0 {
+		e := m.own[0]
+		if e.state == inside {
+			ref := e.ref
+			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: ref, ID: e.id, Resource: e.at.name, Fence: e.at.tok.fence})
+			_ = m.leave(ref)
+			continue
+		}
+		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: protocol.ReasonClosed})
+		m.drop(e, true)
+	}
+	if m.role == protocol.Root && !m.handOver(m.bestChild()) {
+		m.finish()
+		return
+	}
+	if m.parent != nil {
+		m.sayFarewell()
+	} else if m.role != protocol.Joining || m.join.target.IsZero() {
+		m.finish()
+	}
+}
+
+// sayFarewell sends our children away and asks our parent to let us go. Both
+// come after all that we sent before on the same links.
+func (m *Machine) sayFarewell() {
+	for _, l := range m.children {
+		m.commit(l, m.emitOn(l, protocol.KindDetach))
+	}
+	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
+}
+
+// finish ends the machine.
+func (m *Machine) finish() {
+	if m.session.number != 0 {
+		m.emit(protocol.KindGoodbye, m.root).Session = m.session.number
+	}
+	for _, r := range m.resources {
+		if e := r.tok.inside; e != nil {
+			m.lose(r, e)
+		}
+	}
+	m.role, m.join = protocol.Departed, join{}
+}

@@ -1,0 +1,400 @@
+package padme
+
+import (
+	"fmt"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// phase says where a resource's token is, as seen from here.
+type phase uint8
+
+const (
+	away  phase = iota // elsewhere: above us, or with nobody we know
+	home               // at rest at the root, which we are
+	using              // here: our application is inside
+	kept               // here: we have no parent to pass it to
+	below              // passed to a child and not back yet
+)
+
+// resource is one lock of the topic.
+type resource struct {
+	name string
+	q    queue
+	tok  token
+}
+
+// token is what a participant knows of the token of one resource. It passes by
+// message and has one custodian at a time; only participants that passed it on
+// its recorded way may Use it on its way home.
+type token struct {
+	phase  phase
+	grant  protocol.Grant // newest seen here
+	bound  protocol.Grant // newest that a Sync was answered about: never enter on it
+	target protocol.RequestID
+	prio   int64 // of the target
+	fences protocol.Fences
+	path   []protocol.Node
+	down   *link         // below: the child it was passed to
+	passed protocol.Node // whom it was passed to last
+
+	inside   *entry // using: our request
+	fence    uint64 // using: our fence
+	toTarget bool   // using: the Reply is still to be passed on afterwards
+	returned bool   // kept: the grant goes back unused
+
+	replied protocol.Entry   // our entry on the Reply; appended when the target's Release comes by (PADME §3.2)
+	entries []protocol.Entry // kept while we are inside on a Release
+	used    bool             // at the root: entered on this pass already
+
+	next     uint64 // at the root: the next fence, above every range reserved
+	askAt    protocol.Time
+	recovery *recovery
+}
+
+// fencesFor is how many fences a grant needs that travels over hops links: one
+// for the target, and for each participant between it and the root one on the
+// Reply and one on the Release.
+func fencesFor(hops uint32) uint64 { return 2*uint64(min(hops, maxDepth)) - 1 }
+
+// serveQueue lets the root serve what waits in q.
+func (m *Machine) serveQueue(q *queue) {
+	if q != &m.any {
+		m.serve(m.resource(q.resource))
+		return
+	}
+	for _, name := range m.settings.Resources {
+		m.serve(m.resource(name))
+	}
+}
+
+// serve gives the token of r, if it is at home, to whoever comes first.
+func (m *Machine) serve(r *resource) {
+	for m.role == protocol.Root && r.tok.phase == home {
+		e := m.first(r)
+		if e == nil {
+			return
+		}
+		if e.from != nil && !r.tok.used && m.settings.Models.Reply == protocol.Use {
+			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
+				e = own
+			}
+		}
+		m.give(r, e)
+	}
+}
+
+// first is the most important request that r would satisfy.
+func (m *Machine) first(r *resource) *entry {
+	e := r.q.head()
+	if a := m.any.head(); a != nil && m.declared(r.name) &&
+		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
+		e = a
+	}
+	return e
+}
+
+func (m *Machine) declared(resource string) bool {
+	_, ok := slices.BinarySearch(m.settings.Resources, resource)
+	return ok
+}
+
+// serveTry grants a TryLock request if its token rests here, or refuses it.
+func (m *Machine) serveTry(e *entry) {
+	candidates := m.settings.Resources
+	if e.resource != protocol.Any {
+		if r := m.resource(e.resource); r.tok.phase == home {
+			m.give(r, e)
+			return
+		}
+		candidates = nil
+	}
+	for _, name := range candidates {
+		if r := m.resource(name); r.tok.phase == home {
+			m.give(r, e)
+			return
+		}
+	}
+	m.refuse(e, protocol.ReasonBusy)
+}
+
+// give starts a new grant of r for e. Only the root does this.
+func (m *Machine) give(r *resource, e *entry) {
+	t := &r.tok
+	m.grants++
+	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
+	t.target, t.prio = e.id, e.priority
+	t.path = append(t.path[:0], m.self)
+	t.entries, t.replied = t.entries[:0], protocol.Entry{}
+	if e.from == nil {
+		t.used = true
+		t.fences = protocol.Fences{}
+		t.next++
+		m.enter(r, e, t.next-1, false)
+		return
+	}
+	t.used = false
+	n := fencesFor(e.hops)
+	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
+	t.next += n
+	m.passDown(r)
+}
+
+// passDown sends the token on towards its target, or home if the target's
+// request is no longer there.
+func (m *Machine) passDown(r *resource) {
+	t := &r.tok
+	e := m.requests[t.target]
+	if e == nil || e.from == nil || e.state != waiting {
+		m.counters.Returned++
+		m.passUp(r, true)
+		return
+	}
+	q := m.queueOf(e.resource)
+	if !e.try {
+		q.remove(m.settings.Models.Priority, e)
+	}
+	e.state = served
+	l := e.from
+	msg := m.emitOn(l, protocol.KindReply)
+	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.name, t.grant
+	msg.Fences, msg.Session, msg.Path = t.fences, l.session, t.path
+	m.commit(l, msg)
+	t.phase, t.down, t.passed = below, l, l.peer
+	m.propagate(q, nil) // Replace: the next head can be served by another token
+}
+
+// passUp sends the token home, with every entry made on it. Under Replace the
+// new heads go first, on the same channel.
+func (m *Machine) passUp(r *resource, returned bool) {
+	t := &r.tok
+	if m.role == protocol.Root {
+		t.phase, t.down = home, nil
+		m.serve(r)
+		return
+	}
+	if !t.replied.ID.IsZero() {
+		t.entries = append(t.entries, t.replied)
+		t.replied = protocol.Entry{}
+	}
+	if m.parent == nil {
+		t.phase, t.returned, t.down = kept, returned, nil
+		return
+	}
+	m.propagate(&r.q, nil)
+	m.propagate(&m.any, nil)
+	msg := m.emitOn(m.parent, protocol.KindRelease)
+	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.name, t.grant, t.fences, t.entries
+	if returned {
+		msg.Flags |= protocol.FlagReturned
+	}
+	m.commit(m.parent, msg)
+	t.phase, t.down, t.passed = away, nil, m.parent.peer
+	if e := m.requests[t.target]; returned && e != nil && e.state == waiting {
+		e.sent = false // everybody above has dropped it, but it lives on another way
+		m.propagate(m.queueOf(e.resource), e)
+	}
+}
+
+// onReply takes the token from the parent.
+func (m *Machine) onReply(msg *protocol.Message) error {
+	if msg.ID.IsZero() || msg.Resource == "" || msg.Resource == protocol.Any ||
+		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth {
+		return m.invalid(msg, "not a grant")
+	}
+	r := m.resource(msg.Resource)
+	t := &r.tok
+	if msg.Grant.Compare(t.grant) <= 0 || msg.Grant.Compare(t.bound) <= 0 {
+		return m.stale(msg, "an old grant")
+	}
+	if t.phase == using {
+		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.name, t.grant, msg.Grant))
+	}
+	t.grant, t.target, t.prio, t.fences = msg.Grant, msg.ID, msg.Priority, msg.Fences
+	t.path = append(append(t.path[:0], msg.Path...), m.self)
+	t.entries, t.replied, t.returned = t.entries[:0], protocol.Entry{}, false
+	e := m.requests[msg.ID]
+	switch {
+	case msg.Session != m.session.number || e == nil || e.state != waiting:
+		m.counters.Returned++
+		m.passUp(r, true)
+	case e.from == nil:
+		t.fences.Next++
+		m.enter(r, e, t.fences.Next-1, false)
+	default:
+		own := m.ownCandidate(r)
+		if m.settings.Models.Reply == protocol.Use && own != nil && t.fences.End-t.fences.Next >= 2 {
+			t.fences.Next++
+			m.enter(r, own, t.fences.Next-1, true)
+		} else {
+			m.passDown(r)
+		}
+	}
+	return nil
+}
+
+// ownCandidate is the most important own request that the token of r satisfies.
+func (m *Machine) ownCandidate(r *resource) *entry {
+	var best *entry
+	for _, e := range m.own {
+		if e.state != waiting || e.try || e.resource != r.name && (e.resource != protocol.Any || !m.declared(r.name)) {
+			continue
+		}
+		if best == nil || compare(m.settings.Models.Priority, e, best) < 0 {
+			best = e
+		}
+	}
+	return best
+}
+
+// enter lets the application in. toTarget: the Reply goes on when it has left.
+func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
+	t := &r.tok
+	q := m.queueOf(e.resource)
+	if !e.try {
+		q.remove(m.settings.Models.Priority, e)
+	}
+	e.state, e.at = inside, r
+	t.phase, t.down, t.inside, t.fence, t.toTarget = using, nil, e, fence, toTarget
+	m.counters.Entries++
+	m.out.Grants = append(m.out.Grants, protocol.Granted{
+		Ref: e.ref, ID: e.id, Resource: r.name, Fence: fence, Priority: e.priority, Grant: t.grant,
+	})
+	m.propagate(q, nil)
+}
+
+// leave ends the hold of ref: the token goes on.
+func (m *Machine) leave(ref uint64) error {
+	e := m.ownByRef(ref)
+	if e == nil || e.state != inside {
+		return fmt.Errorf("%w: request %d is not inside", ErrRef, ref)
+	}
+	r := e.at
+	t := &r.tok
+	entry := protocol.Entry{ID: e.id, Fence: t.fence}
+	m.remove(e)
+	t.inside = nil
+	switch {
+	case t.toTarget: // at a root only if it became one while inside
+		t.toTarget, t.replied = false, entry
+		m.passDown(r)
+	case m.role == protocol.Root:
+		m.passUp(r, false)
+	default:
+		t.entries = append(t.entries, entry)
+		m.passUp(r, false)
+	}
+	return nil
+}
+
+// onRelease takes the token back from a child.
+func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
+	if msg.Resource == "" || msg.Resource == protocol.Any || msg.Fences.Next > msg.Fences.End {
+		return m.invalid(msg, "not a release")
+	}
+	m.settle(l, msg)
+	r := m.resource(msg.Resource)
+	t := &r.tok
+	returned := msg.Flags&protocol.FlagReturned != 0
+	if m.role == protocol.Root {
+		if t.grant != msg.Grant || t.phase != below {
+			return m.stale(msg, "an old grant")
+		}
+		if msg.Flags&protocol.FlagRepeated != 0 {
+			m.recover(r)
+			return nil
+		}
+		onPath := t.down == l && t.recovery == nil && !returned
+		m.comeHome(r, onPath)
+		return nil
+	}
+	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
+		m.passStale(msg)
+		return nil
+	}
+	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
+	if t.grant != msg.Grant {
+		t.replied = protocol.Entry{}
+	}
+	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
+	t.entries = append(t.entries[:0], msg.Entries...)
+	if !onPath {
+		m.counters.OffPath++
+		t.bound = t.grant
+		m.passUp(r, returned)
+		return nil
+	}
+	m.appendReplied(t)
+	own := m.ownCandidate(r)
+	if m.settings.Models.Release == protocol.Use && own != nil && !returned && t.fences.Next < t.fences.End {
+		t.fences.Next++
+		m.enter(r, own, t.fences.Next-1, false)
+		return nil
+	}
+	m.passUp(r, returned)
+	return nil
+}
+
+// appendReplied adds our entry on the Reply to those that came with the Release.
+func (m *Machine) appendReplied(t *token) {
+	if !t.replied.ID.IsZero() {
+		t.entries = append(t.entries, t.replied)
+		t.replied = protocol.Entry{}
+	}
+}
+
+// settle removes from the queues what a Release says is done: each entry made,
+// and, if the grant came back unused, its target.
+func (m *Machine) settle(l *link, msg *protocol.Message) {
+	for _, done := range msg.Entries {
+		if e := m.requests[done.ID]; e != nil && e.from != nil {
+			m.remove(e)
+		}
+	}
+	if msg.Flags&protocol.FlagReturned == 0 {
+		return
+	}
+	switch e := m.requests[msg.ID]; {
+	case e == nil || e.from == nil:
+	case e.from == l: // the way that the grant took no longer leads to this request
+		m.remove(e)
+	case e.state == served: // it has another way now
+		m.wait(e)
+	}
+}
+
+// wait puts a served request back into its queue.
+func (m *Machine) wait(e *entry) {
+	e.state = waiting
+	if !e.try {
+		m.queueOf(e.resource).insert(m.settings.Models.Priority, e)
+	}
+}
+
+// comeHome ends a grant at the root.
+func (m *Machine) comeHome(r *resource, mayUse bool) {
+	t := &r.tok
+	t.recovery = nil
+	t.phase, t.down = home, nil
+	if own := m.ownCandidate(r); own != nil && mayUse && m.settings.Models.Release == protocol.Use {
+		m.give(r, own)
+		return
+	}
+	m.serve(r)
+}
+
+// passStale hands an outdated or repeated Release on towards the root, which
+// alone knows what it is worth. Our own record of the token stays as it is.
+func (m *Machine) passStale(msg *protocol.Message) {
+	m.counters.OffPath++
+	if m.parent == nil {
+		return
+	}
+	m.propagate(m.queueOf(msg.Resource), nil)
+	m.propagate(&m.any, nil)
+	up := m.emitOn(m.parent, protocol.KindRelease)
+	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
+	up.Fences, up.Entries = msg.Fences, msg.Entries
+	m.commit(m.parent, up)
+}

@@ -1,0 +1,155 @@
+package protocol
+
+import "errors"
+
+// Version is the first element of every encoded message. It changes only when
+// the layout below changes in a way that old decoders would misread; a field
+// appended at the end of a kind leaves it as it is.
+const Version = 1
+
+// Limits of an encoded message. A message that exceeds one is refused by the
+// Decoder, so participant and resource names must be checked where they enter.
+const (
+	MaxName      = 512     // bytes of a participant or resource id
+	MaxPath      = 64      // nodes of a path: the depth of a tree
+	MaxEntries   = 1024    // entries made on one grant
+	MaxResources = 1 << 16 // declared resources of a topic
+	MaxTokens    = 1 << 16 // tokens in a Handover
+	MaxSessions  = 1 << 16 // sessions in a Handover
+)
+
+// ErrMalformed is wrapped by every error of Decode. The rest of its text names
+// the field.
+var ErrMalformed = errors.New("protocol: malformed message")
+
+// field is a part of a message that only some kinds carry.
+type field uint8
+
+const (
+	fieldRoot field = iota
+	fieldID
+	fieldPriority
+	fieldResource
+	fieldHops
+	fieldWaiting
+	fieldGrant
+	fieldFences
+	fieldSession
+	fieldSent
+	fieldNumber
+	fieldTTL
+	fieldPeer
+	fieldPeerP
+	fieldReason
+	fieldVerdict
+	fieldModels
+	fieldSettings
+	fieldPath
+	fieldEntries
+	fieldTokens
+	fieldSessions
+	fieldEnd
+)
+
+// fieldNames are the words of the table below. fieldWidths are the array
+// elements that a field takes in the message.
+var (
+	fieldNames = [fieldEnd]string{
+		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
+		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
+	}
+	fieldWidths = [fieldEnd]int{
+		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
+		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
+		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
+		fieldTokens: 1, fieldSessions: 1,
+	}
+)
+
+// headerWidth is the number of elements that every message starts with.
+const headerWidth = 13
+
+// knownFlags are the bits of Flags that mean something in this version.
+const knownFlags = flagEnd - 1
+
+// carried is the wire contract. A message is one msgpack array. It starts with
+// the same thirteen elements whatever its kind:
+//
+//	version, kind, flags, from.ID, from.Incarnation, to.ID, to.Incarnation,
+//	epoch.Number, epoch.Tie, link, seq, ack, clock
+//
+// A multicast has an empty to.ID. The fields of the kind follow in this order:
+//
+//	Request   id priority resource hops waiting
+//	Reply     id priority resource grant fences session path
+//	Release   id resource grant fences entries
+//	Withdraw  id resource
+//	Deny      id resource reason
+//	Propose   models
+//	Settings  settings
+//	Named     -
+//	Detach    peer
+//	Handover  number settings ttl tokens sessions
+//	Sync      id resource grant
+//	Report    id resource grant verdict peer
+//	Join      priority peer
+//	Offer     root priority hops peer peerP path
+//	Attach    priority session
+//	Accept    root hops ttl number waiting settings path
+//	Refuse    reason
+//	Beacon    root priority hops number waiting path
+//	Resend    -
+//	Beat      session sent number priority peer
+//	BeatAck   session sent number ttl
+//	Goodbye   session
+//
+// root and peer take two elements (ID, incarnation), id three (ID, incarnation,
+// clock), grant three (epoch number, epoch tie, number), fences two (next, end)
+// and models four (priority, request, reply, release: 0 or 1 in the order of the
+// papers). The others take one; those that are arrays themselves are
+//
+//	settings  [version, priority, request, reply, release, open, [resource …]]
+//	path      [[ID, incarnation] …]
+//	entries   [[ID, incarnation, clock, fence] …]
+//	tokens    [[resource, out, epoch number, epoch tie, number, ID, incarnation, clock, fence, path] …]
+//	sessions  [[ID, incarnation, number, priority, parent ID, parent incarnation] …]
+//
+// Names are msgpack strings in UTF-8; open and out are booleans; all the rest are
+// integers of any width, signed only where the Message's field is. Times are in
+// nanoseconds. A decoder skips elements after those it knows, in the message and
+// in every array of fixed length inside it; a missing element is an error.
+var carried = [kindEnd][]field{
+	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldWaiting},
+	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath},
+	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
+	KindWithdraw: {fieldID, fieldResource},
+	KindDeny:     {fieldID, fieldResource, fieldReason},
+	KindPropose:  {fieldModels},
+	KindSettings: {fieldSettings},
+	KindNamed:    {},
+	KindDetach:   {fieldPeer},
+	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldTokens, fieldSessions},
+	KindSync:     {fieldID, fieldResource, fieldGrant},
+	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer},
+	KindJoin:     {fieldPriority, fieldPeer},
+	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
+	KindAttach:   {fieldPriority, fieldSession},
+	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},
+	KindRefuse:   {fieldReason},
+	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
+	KindResend:   {},
+	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer},
+	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL},
+	KindGoodbye:  {fieldSession},
+}
+
+// widths holds the number of elements of a message of each kind.
+var widths = func() (w [kindEnd]int) {
+	for k := range w {
+		w[k] = headerWidth
+		for _, f := range carried[k] {
+			w[k] += fieldWidths[f]
+		}
+	}
+	return w
+}()

@@ -1,0 +1,199 @@
+package protocol
+
+// Machine is one participant's part of a mutual exclusion algorithm: a
+// deterministic function of what has happened. A Machine is not safe for
+// concurrent use.
+type Machine interface {
+	// Step feeds one input at time now, which must not run backwards, and puts
+	// what follows into out, which it first clears. An error says that the input
+	// was wrong (a message that fits nothing, an unknown Ref); the state is then
+	// as if the input had been a mere Tick. Step does not keep in.
+	Step(now Time, in *Input, out *Output) error
+	// Status describes the machine as it is now. The slices in it are fresh.
+	Status() Status
+}
+
+// InputKind says what happened.
+type InputKind uint8
+
+// Inputs of a machine.
+const (
+	Tick       InputKind = iota // time has passed; the first Step of a machine is a Tick
+	Receive                     // Message arrived
+	Acquire                     // the application asks for Resource, under Ref
+	Withdraw                    // the application no longer waits for Ref
+	Leave                       // the application leaves the critical section of Ref
+	Prioritise                  // the participant's priority becomes Priority
+	SetModels                   // the application asks for Models, for the whole topic
+	Reconnect                   // the transport lost its connection and has it again
+	Depart                      // the participant wants to leave for good; see Status.Role
+)
+
+// Input is one thing that happened to a machine.
+type Input struct {
+	Kind     InputKind
+	Message  *Message // Receive
+	Ref      uint64   // Acquire, Withdraw, Leave: the caller's name for a request, never used twice
+	Resource string   // Acquire: an id, or Any
+	Priority int64    // Acquire with Fixed, Prioritise; smaller is more important
+	Fixed    bool     // Acquire: use Priority; else the participant's, and follow it while waiting
+	Try      bool     // Acquire: grant now or refuse, never wait
+	Models   Models   // SetModels
+}
+
+// Output is what follows from an input. The caller owns it, hands the same one
+// to every Step, and handles its fields in the order given here.
+type Output struct {
+	// Losses lists holds that stopped being valid. The runtime MUST cancel their
+	// contexts before it sends any of Messages: once a message is out, another
+	// participant may enter. Empty when nothing was lost.
+	Losses []Loss
+	// Messages are to be sent in this order. Order between two messages to the
+	// same participant MUST be kept while the connection lasts.
+	Messages []Message
+	// Grants wake the application: it is inside from now on.
+	Grants []Granted
+	// Denials end a request without a hold.
+	Denials []Denial
+	// WakeAt is when to Step with a Tick even if nothing else happens.
+	WakeAt Time
+}
+
+// Reset empties the output and keeps its memory.
+func (o *Output) Reset() {
+	o.Losses = o.Losses[:0]
+	o.Messages = o.Messages[:0]
+	o.Grants = o.Grants[:0]
+	o.Denials = o.Denials[:0]
+	o.WakeAt = Never
+}
+
+// Granted tells that the request Ref is inside Resource.
+type Granted struct {
+	Ref      uint64
+	ID       RequestID
+	Resource string
+	Fence    uint64 // rises with every entry to Resource; never 0
+	Priority int64
+	Grant    Grant
+}
+
+// Loss tells that the hold of Ref is over although the application did not leave.
+type Loss struct {
+	Ref      uint64
+	ID       RequestID
+	Resource string
+	Fence    uint64
+}
+
+// Denial tells that the request Ref will not be served.
+type Denial struct {
+	Ref      uint64
+	Resource string
+	Reason   Reason
+}
+
+// Role is a machine's standing in its lock topic.
+type Role uint8
+
+// Roles.
+const (
+	Joining  Role = iota // looks for a parent
+	Founding             // listens whether the topic has a root already
+	Member               // has a parent
+	Root                 // is the root
+	Departed             // has left; the machine does nothing any more
+)
+
+func (r Role) String() string {
+	names := [...]string{"joining", "founding", "member", "root", "departed"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "role?"
+}
+
+// Status is a snapshot for people and for the runtime.
+type Status struct {
+	Role     Role
+	Root     Node
+	Epoch    Epoch
+	Parent   Node
+	Children []Node
+	Depth    int
+	Priority int64
+	Settings Settings
+	TTL      Duration // in force for the topic
+	// Session is 0 while the participant has none. Its holds are valid while the
+	// participant's clock is below ValidUntil.
+	Session    uint64
+	ValidUntil Time
+	Resources  []ResourceStatus // in order of name
+	Counters   Counters
+}
+
+// ResourceStatus is what one participant knows of one resource; only the root
+// knows enough to publish it.
+type ResourceStatus struct {
+	Resource string
+	Free     bool      // the token is at home: true only at the root
+	Target   RequestID // for whom the present grant was given, if it is out
+	TargetP  int64     // that request's priority
+	Inside   bool      // this participant is inside now
+	Fence    uint64    // of the own hold, or the next one to be handed out at the root
+	Waiting  int       // requests known to wait here, subtree counts included
+	Queue    []Waiter  // those known by name, in the order of service
+}
+
+// Waiter is one waiting request.
+type Waiter struct {
+	ID       RequestID
+	Priority int64
+	Any      bool
+}
+
+// Counters count what happened since the machine was made. Dropped messages
+// changed nothing.
+type Counters struct {
+	Sent        [kindEnd]uint64 // by Kind, resends included
+	Entries     uint64
+	Losses      uint64
+	Stale       uint64 // dropped: wrong incarnation, link, session, epoch or grant
+	Resent      uint64 // messages repeated on a link
+	Invalid     uint64 // dropped: no correct participant sends this
+	Lapses      uint64 // at the root: sessions that lapsed; else own lapses
+	Syncs       uint64 // recoveries started
+	Regenerated uint64 // tokens made anew by the root
+	Returned    uint64 // grants passed back unused
+	OffPath     uint64 // Releases passed on because their grant was not sent this way
+	Moves       uint64 // re-attachments to another parent
+}
+
+// Config is what every machine is made from.
+type Config struct {
+	Self     Node
+	Priority int64 // the participant's; smaller is more important
+	Timing   Timing
+	// Settings are proposed when this participant founds the topic; otherwise
+	// those in force win. Version is ignored.
+	Settings Settings
+	Found    bool   // found the topic if nobody has
+	Parent   string // static tree: attach to this participant only; empty: adaptive
+	Fanout   int    // children that this participant takes; 0: 8
+	// FenceFloor: when this participant founds the topic, every fence is above it.
+	FenceFloor uint64
+	// EpochFloor: when this participant founds the topic, its epoch is above it.
+	EpochFloor uint64
+	// AtOnce founds without listening first. Only for trees that are known to be
+	// new: tests and simulations.
+	AtOnce bool
+	// MaxWaiting bounds the requests queued here; 0: 65536.
+	MaxWaiting int
+}
+
+// Algorithm is a mutual exclusion algorithm as a value.
+type Algorithm struct {
+	Name   string // as in --algorithm
+	Source string // the paper and section
+	New    func(Config) (Machine, error)
+}

@@ -1,0 +1,105 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Priority selects the order in which requests are served (PADME §3.2).
+type Priority uint8
+
+// Priority models.
+const (
+	// Level serves by priority, then clock, then identifier. A less important
+	// request may starve.
+	Level Priority = iota
+	// Fair serves by clock, then priority, then identifier. Every request is
+	// served eventually.
+	Fair
+)
+
+// RequestModel selects which requests a participant passes to its parent.
+type RequestModel uint8
+
+// Request models.
+const (
+	// RequestForward passes every request on at once.
+	RequestForward RequestModel = iota
+	// RequestReplace passes on only the most important request of the subtree.
+	RequestReplace
+)
+
+// PassModel selects whether a participant may enter when a token only passes
+// through it.
+type PassModel uint8
+
+// Pass models, used for Reply (the token on its way down) and Release (up).
+const (
+	// Forward passes the token on at once.
+	Forward PassModel = iota
+	// Use enters first if an own request is satisfied by the passing token.
+	Use
+)
+
+// Models is one of the sixteen combinations of the four PADME models. The zero
+// value is Level-Forward-Forward-Forward.
+type Models struct {
+	Priority Priority
+	Request  RequestModel
+	Reply    PassModel
+	Release  PassModel
+}
+
+// ErrModels is returned for text that names no combination of models.
+var ErrModels = errors.New("protocol: models are four words, {level|fair}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release")
+
+// String returns the form that ParseModels reads, such as "fair-replace-use-use".
+func (m Models) String() string {
+	return [...]string{"level", "fair"}[m.Priority&1] + "-" +
+		[...]string{"forward", "replace"}[m.Request&1] + "-" +
+		[...]string{"forward", "use"}[m.Reply&1] + "-" +
+		[...]string{"forward", "use"}[m.Release&1]
+}
+
+// ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or
+// its initials, "FRUU". Case does not matter.
+func ParseModels(s string) (Models, error) {
+	words := strings.Split(strings.ToLower(s), "-")
+	if len(words) == 1 && len(s) == 4 {
+		words = strings.Split(strings.ToLower(s), "")
+	}
+	if len(words) != 4 {
+		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
+	}
+	pick := func(word, zero, one string) (uint8, bool) {
+		switch word {
+		case zero, zero[:1]:
+			return 0, true
+		case one, one[:1]:
+			return 1, true
+		}
+		return 0, false
+	}
+	p, ok0 := pick(words[0], "level", "fair")
+	q, ok1 := pick(words[1], "forward", "replace")
+	r, ok2 := pick(words[2], "forward", "use")
+	l, ok3 := pick(words[3], "forward", "use")
+	if !ok0 || !ok1 || !ok2 || !ok3 {
+		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
+	}
+	return Models{Priority(p), RequestModel(q), PassModel(r), PassModel(l)}, nil
+}
+
+// AllModels returns the sixteen combinations, Level before Fair and Forward
+// before Replace and Use.
+func AllModels() []Models {
+	all := make([]Models, 0, 16)
+	for i := range 16 {
+		all = append(all, Models{
+			Priority: Priority(i >> 3 & 1), Request: RequestModel(i >> 2 & 1),
+			Reply: PassModel(i >> 1 & 1), Release: PassModel(i & 1),
+		})
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package protocol
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// Time is an instant on one participant's own clock, in nanoseconds since an
+// arbitrary zero. Instants of different participants are not comparable.
+type Time int64
+
+// Duration is a span of Time, in nanoseconds.
+type Duration = Time
+
+// Spans of Time.
+const (
+	Microsecond Duration = 1_000
+	Millisecond          = 1_000 * Microsecond
+	Second               = 1_000 * Millisecond
+)
+
+// Never is the wake-up time of a machine that waits for nothing.
+const Never Time = 1<<63 - 1
+
+// Node names one run of one participant. A restarted process is a new
+// incarnation of the same ID and inherits nothing that its predecessor promised
+// or held. The zero Node names nobody.
+type Node struct {
+	ID          string
+	Incarnation uint64
+}
+
+// IsZero reports whether n names nobody.
+func (n Node) IsZero() bool { return n.ID == "" }
+
+// Compare orders nodes by ID, then by incarnation.
+func (n Node) Compare(o Node) int {
+	if c := strings.Compare(n.ID, o.ID); c != 0 {
+		return c
+	}
+	return cmp.Compare(n.Incarnation, o.Incarnation)
+}
+
+func (n Node) String() string { return n.ID }
+
+// Epoch names the reign of one root over a lock topic. Tie is derived from the
+// root, so that two roots which took the same Number never share an epoch.
+type Epoch struct {
+	Number uint64
+	Tie    uint64
+}
+
+// Compare orders epochs by Number, then by Tie.
+func (e Epoch) Compare(o Epoch) int {
+	if c := cmp.Compare(e.Number, o.Number); c != 0 {
+		return c
+	}
+	return cmp.Compare(e.Tie, o.Tie)
+}
+
+func (e Epoch) String() string {
+	return strconv.FormatUint(e.Number, 10) + "." + strconv.FormatUint(e.Tie, 36)
+}
+
+// RequestID is the ⟨I,C⟩ of the papers: a request is named by its origin and the
+// origin's clock when it was made, never by the origin alone.
+type RequestID struct {
+	Node  Node
+	Clock uint64
+}
+
+// IsZero reports whether r names no request.
+func (r RequestID) IsZero() bool { return r.Node.IsZero() }
+
+// Grant names one trip of a token: the Number-th grant of an epoch. The zero
+// Grant is older than any other.
+type Grant struct {
+	Epoch  Epoch
+	Number uint64
+}
+
+// Compare orders grants by age: epoch first, then number.
+func (g Grant) Compare(o Grant) int {
+	if c := g.Epoch.Compare(o.Epoch); c != 0 {
+		return c
+	}
+	return cmp.Compare(g.Number, o.Number)
+}
+
+// Fences is a half-open range [Next, End) of fence numbers that a grant may
+// still hand out, one for each entry. It is empty when Next == End.
+type Fences struct {
+	Next, End uint64
+}
+
+// Any asks for the first free one of a topic's declared resources.
+const Any = "*"

@@ -1,0 +1,74 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Timing holds the time constants of a lock topic. Take a preset and change what
+// differs; Validate says what does not fit together.
+type Timing struct {
+	TTL       Duration // how long a session outlives the last answered heartbeat
+	Heartbeat Duration // how often a participant tells the root that it lives
+	Drift     float64  // bound ρ on the drift of a clock: 0.01 is one per cent
+	JoinWait  Duration // how long a newcomer collects offers of parents
+	MoveAfter Duration // how long a priority must last before it moves a participant in the tree
+}
+
+// LAN suits participants and broker on one wired or Wi-Fi network.
+func LAN() Timing {
+	return Timing{
+		TTL:       3 * Second,        // three lost heartbeats are an accident, four a death
+		Heartbeat: 700 * Millisecond, // below TTL/4, leaving one round trip to answer
+		Drift:     0.01,              // a hundred times a bad quartz: covers virtual machines too
+		JoinWait:  150 * Millisecond, // ten round trips of a busy Wi-Fi
+		MoveAfter: 2 * Second,        // a tree that follows every whim costs more than it saves
+	}
+}
+
+// WAN suits participants that reach the broker over the Internet or a mobile
+// network.
+func WAN() Timing {
+	t := LAN()
+	t.TTL = 15 * Second              // survives a change of the mobile cell
+	t.Heartbeat = 3500 * Millisecond // below TTL/4
+	t.JoinWait = Second              // three slow round trips
+	t.MoveAfter = 10 * Second        // moves cost several slow round trips
+	return t
+}
+
+// Local suits participants on one machine, where a death should be noticed soon.
+func Local() Timing {
+	t := LAN()
+	t.TTL = Second                  // a paused or swapping process is the slowest thing here
+	t.Heartbeat = 230 * Millisecond // below TTL/4
+	t.JoinWait = 30 * Millisecond   // a round trip takes well below a millisecond
+	t.MoveAfter = 500 * Millisecond
+	return t
+}
+
+// ErrInvalidConfig is wrapped by every error about a configuration.
+var ErrInvalidConfig = errors.New("protocol: invalid configuration")
+
+// Validate reports the first constant that does not fit the others.
+func (t Timing) Validate() error {
+	switch {
+	case t.TTL <= 0:
+		return fmt.Errorf("%w: TTL %d ns must be positive", ErrInvalidConfig, t.TTL)
+	case t.Heartbeat <= 0 || t.TTL < 4*t.Heartbeat:
+		return fmt.Errorf("%w: TTL %d ms is below four heartbeats of %d ms", ErrInvalidConfig, t.TTL/Millisecond, t.Heartbeat/Millisecond)
+	case !(t.Drift >= 0 && t.Drift <= 0.2):
+		return fmt.Errorf("%w: clock drift %v is not between 0 and 0.2", ErrInvalidConfig, t.Drift)
+	case t.JoinWait <= 0:
+		return fmt.Errorf("%w: join wait %d ns must be positive", ErrInvalidConfig, t.JoinWait)
+	case t.MoveAfter < 0:
+		return fmt.Errorf("%w: move delay %d ns is negative", ErrInvalidConfig, t.MoveAfter)
+	}
+	return nil
+}
+
+// Grace is TTL·(1+2ρ): after this long without a heartbeat a participant is
+// known to consider its own session over, whatever its clock does within ρ.
+func (t Timing) Grace() Duration {
+	return t.TTL + Duration(2*t.Drift*float64(t.TTL))
+}
