@@ -37,14 +37,16 @@ type entry struct {
 type queue struct {
 	resource string
 	waiting  []*entry
+	unsent   int // of waiting, those that our parent does not know
 	below    []belowCount
 }
 
-// belowCount is how many requests wait in a child's subtree beyond those that it
-// passed on (Replace passes on only the head).
+// belowCount is what waits in a child's subtree: known is how many of our
+// waiting requests came from it, hidden how many more it keeps to itself (Replace
+// passes on only the head). Without a known one there is no hidden one.
 type belowCount struct {
-	from  *link
-	extra int
+	from          *link
+	known, hidden int
 }
 
 // compare orders two requests (PADME §3.2): Level by priority, clock,
@@ -78,37 +80,42 @@ func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
 func (q *queue) insert(model protocol.Priority, e *entry) {
 	i, _ := q.find(model, e)
 	q.waiting = slices.Insert(q.waiting, i, e)
+	q.count(e, 1)
 }
 
 // remove takes e out. The order of the queue must still be that of model.
 func (q *queue) remove(model protocol.Priority, e *entry) {
 	if i, ok := q.find(model, e); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
+		q.count(e, -1)
 	}
+}
+
+func (q *queue) count(e *entry, by int) {
+	if !e.sent {
+		q.unsent += by
+	}
+	if e.from == nil {
+		return
+	}
+	b := q.child(e.from)
+	if b.known += by; b.known == 0 {
+		b.hidden = 0
+	}
+}
+
+func (q *queue) child(l *link) *belowCount {
+	for i := range q.below {
+		if q.below[i].from == l {
+			return &q.below[i]
+		}
+	}
+	q.below = append(q.below, belowCount{from: l})
+	return &q.below[len(q.below)-1]
 }
 
 func (q *queue) sort(model protocol.Priority) {
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
-}
-
-// report notes that total requests wait in the subtree of child l.
-func (q *queue) report(l *link, total int) {
-	known := 0
-	for _, e := range q.waiting {
-		if e.from == l {
-			known++
-		}
-	}
-	extra := max(0, total-known)
-	for i := range q.below {
-		if q.below[i].from == l {
-			q.below[i].extra = extra
-			return
-		}
-	}
-	if extra > 0 {
-		q.below = append(q.below, belowCount{l, extra})
-	}
 }
 
 // forget drops what child l reported.
@@ -117,10 +124,15 @@ func (q *queue) forget(l *link) {
 }
 
 // total is how many requests are known to wait here and below.
-func (q *queue) total() int {
-	n := len(q.waiting)
+func (q *queue) total() int { return len(q.waiting) + q.hiddenBelow() }
+
+// hidden is how many of them our parent does not know.
+func (q *queue) hidden() int { return q.unsent + q.hiddenBelow() }
+
+func (q *queue) hiddenBelow() int {
+	n := 0
 	for _, b := range q.below {
-		n += b.extra
+		n += b.hidden
 	}
 	return n
 }

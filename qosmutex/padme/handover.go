@@ -22,11 +22,12 @@ func (m *Machine) considerHandover() {
 	}
 }
 
-// bestChild is the most important child that could be the root.
+// bestChild is the most important child that could be the root. One that has
+// been silent for two heartbeats may be dead, and the topic would die with it.
 func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
-		if l.leaving || m.sessionOf(l.peer) == nil {
+		if l.leaving || m.now-l.heard > 2*m.heartbeat() || m.sessionOf(l.peer) == nil {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
@@ -70,12 +71,12 @@ func (m *Machine) handOver(l *link) bool {
 // that the successor answers on receipt.
 func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-	m.any.forget(l)
 	for _, e := range m.liveEntries() {
 		if e.from == l {
 			m.remove(e) // it is in the successor's own queue
 		}
 	}
+	m.any.forget(l)
 	for _, r := range m.resources {
 		r.q.forget(l)
 		t := &r.tok
@@ -134,6 +135,9 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 			m.passUp(r, r.tok.returned)
 		}
 		m.serve(r)
+	}
+	if m.departing {
+		m.resign()
 	}
 	return nil
 }

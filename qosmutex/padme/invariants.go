@@ -44,6 +44,15 @@ func (m *Machine) CheckInvariants() error {
 }
 
 func (m *Machine) checkQueue(q *queue) error {
+	unsent := 0
+	for _, e := range q.waiting {
+		if !e.sent {
+			unsent++
+		}
+	}
+	if unsent != q.unsent {
+		return fmt.Errorf("queue %q counts %d unsent requests and has %d", q.resource, q.unsent, unsent)
+	}
 	for i, e := range q.waiting {
 		if m.requests[e.id] != e || e.state != waiting {
 			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)

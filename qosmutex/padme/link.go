@@ -38,7 +38,7 @@ func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
 	m.out.Messages = append(m.out.Messages, protocol.Message{})
 	msg := &m.out.Messages[len(m.out.Messages)-1]
 	msg.Kind, msg.From, msg.To = kind, m.self, to
-	msg.Epoch, msg.Clock = m.epoch, m.clock
+	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.rootClock)
 	m.counters.Sent[kind]++
 	return msg
 }

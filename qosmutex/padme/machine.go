@@ -42,6 +42,8 @@ type Machine struct {
 	departing bool
 	priority  int64
 	clock     uint64 // Lamport clock: the C of the next request is above it
+	rootClock uint64 // the root's, as far as beacons told
+	idleFor   int    // beacons since the last own request was made or ended
 
 	// The tree.
 	epoch     protocol.Epoch
@@ -184,7 +186,7 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
 	}
-	m.clock = max(m.clock, msg.Clock, msg.ID.Clock)
+	m.mergeClock(msg)
 	switch msg.Kind {
 	case protocol.KindJoin:
 		return m.onJoin(msg)
@@ -208,6 +210,30 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.onReport(msg)
 	}
 	return m.receiveOnLink(msg)
+}
+
+// mergeClock advances the Lamport clock as the papers' second rule says (§3.2): to
+// the time that a Request, Reply, Release or Sync names. That is a request's C,
+// not the sender's clock: under Replace an inner participant's clock runs ahead of
+// what the root can know, and the root would overtake everybody by its lag.
+//
+// A participant that takes no part, because it is new or idle from one beacon to
+// the next, catches up with the root's clock instead, or its next requests would
+// all come before everybody else's.
+func (m *Machine) mergeClock(msg *protocol.Message) {
+	m.clock = max(m.clock, msg.ID.Clock)
+	switch {
+	case msg.Kind == protocol.KindAccept:
+		m.rootClock = max(m.rootClock, msg.Clock)
+	case msg.Kind == protocol.KindBeacon && m.parent != nil && msg.From == m.parent.peer:
+		m.rootClock = max(m.rootClock, msg.Clock)
+		m.idleFor++
+	default:
+		return
+	}
+	if len(m.own) == 0 && (msg.Kind == protocol.KindAccept || m.idleFor >= 2) {
+		m.clock = max(m.clock, m.rootClock)
+	}
 }
 
 func (m *Machine) receiveOnLink(msg *protocol.Message) error {

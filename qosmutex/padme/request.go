@@ -17,6 +17,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return nil
 	}
 	m.clock++
+	m.idleFor = 0
 	e := m.newEntry()
 	e.id = protocol.RequestID{Node: m.self, Clock: m.clock}
 	e.resource, e.ref, e.try, e.fixed = in.Resource, in.Ref, in.Try, in.Fixed
@@ -86,13 +87,16 @@ func (m *Machine) sendRequest(e *entry) {
 	if m.parent == nil || e.hops >= maxDepth {
 		return
 	}
+	if !e.sent && !e.try {
+		m.queueOf(e.resource).unsent--
+	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.resource, e.hops+1
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	} else {
-		msg.Waiting = uint32(m.queueOf(e.resource).total())
+		msg.Waiting = uint32(m.queueOf(e.resource).hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -102,7 +106,7 @@ func (m *Machine) sendRequest(e *entry) {
 // what was not named.
 func (m *Machine) nameAll() {
 	for _, e := range m.liveEntries() {
-		e.sent = false
+		m.unsend(e)
 	}
 	m.nameQueue(&m.any)
 	for _, r := range m.resources {
@@ -114,6 +118,14 @@ func (m *Machine) nameAll() {
 		}
 	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
+}
+
+// unsend marks a request as one that our parent does not know.
+func (m *Machine) unsend(e *entry) {
+	if e.sent && e.state == waiting && !e.try {
+		m.queueOf(e.resource).unsent++
+	}
+	e.sent = false
 }
 
 func (m *Machine) nameQueue(q *queue) {
@@ -145,7 +157,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	if msg.ID.IsZero() || msg.ID.Node == m.self || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
 		return m.invalid(msg, "not a request that a child may send")
 	}
-	if e := m.requests[msg.ID]; e != nil {
+	if e := m.requests[msg.ID]; e != nil && e.from != nil {
 		m.renamed(l, e, msg)
 		return nil
 	}
@@ -160,7 +172,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	e.resource, e.try = msg.Resource, msg.Flags&protocol.FlagTry != 0
 	m.requests[e.id] = e
 	if !e.try {
-		m.queueOf(e.resource).report(l, int(msg.Waiting)-1)
+		m.queueOf(e.resource).child(l).hidden = int(msg.Waiting)
 	}
 	m.route(e)
 	return nil
@@ -169,11 +181,17 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.from, e.named, e.hops = l, true, msg.Hops
-	if e.state == waiting && !e.try {
-		m.reprioritise(e, msg.Priority)
-		m.queueOf(e.resource).report(l, int(msg.Waiting))
+	e.named, e.hops = true, msg.Hops
+	if e.state != waiting || e.try {
+		e.from = l
+		return
 	}
+	q := m.queueOf(e.resource)
+	q.count(e, -1)
+	e.from = l
+	q.count(e, 1)
+	q.child(l).hidden = int(msg.Waiting)
+	m.reprioritise(e, msg.Priority)
 }
 
 // reprioritise gives a waiting request another priority, here and above. The
@@ -254,6 +272,7 @@ func (m *Machine) remove(e *entry) {
 	}
 	delete(m.requests, e.id)
 	if e.from == nil {
+		m.idleFor = 0
 		m.own = slices.DeleteFunc(m.own, func(o *entry) bool { return o == e })
 	}
 	*e = entry{}
@@ -307,7 +326,7 @@ func (m *Machine) ownByRef(ref uint64) *entry {
 // sweep drops the requests of a child that it did not name after its Attach.
 func (m *Machine) sweep(l *link) {
 	for _, e := range m.liveEntries() {
-		if e.from == l && !e.named && e.state == waiting {
+		if e.from == l && !e.named {
 			m.drop(e, true)
 		}
 	}

@@ -22,7 +22,15 @@ import (
 //	hold D B          messages from D to B wait                resume D B
 //	cut D             what D sends and receives is lost        heal D
 //	crash D           restart D [parent]                       join F [p0] [under=B]
-//	advance 3s
+//	pause D           takes no steps, what is sent to it waits                        unpause D
+//	drift D 0.01      its clock runs at 1.01 from now on
+//	advance 3s        time passes; messages arrive in the instant they are sent
+//	manual            from here on nothing is delivered but by:
+//	deliver D B       the oldest message from D to B            settle   everything
+//	tick 100ms        time passes and nothing is delivered
+//	serve 10s         everybody leaves at once, until nobody waits; fails after that time
+//	check             every request is known on every hop; nobody is lost from the tree
+//	rest              nothing is left of any request, and every token is at home
 //	show              roles, parents and queues                status of each participant
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -40,7 +48,7 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			if w.failure != nil {
-				t.Errorf("%s: %v", d.Pos, w.failure)
+				t.Errorf("%s: %v\n%s", d.Pos, w.failure, strings.Join(w.trace, "\n"))
 			}
 			return w.flush()
 		})
@@ -71,14 +79,46 @@ func (w *world) do(line string) error {
 		if err != nil {
 			return err
 		}
-		w.advance(protocol.Time(d))
+		w.advance(protocol.Time(d), true)
+		return nil
+	case "tick":
+		d, err := time.ParseDuration(f[1])
+		if err != nil {
+			return err
+		}
+		w.advance(protocol.Time(d), false)
+		return nil
+	case "manual":
+		w.manual = true
+		return nil
+	case "settle":
+		w.settle()
+		return nil
+	case "deliver":
+		if key := [2]string{f[1], f[2]}; len(w.channels[key]) > 0 {
+			w.deliver(key)
+		}
+		return nil
+	case "serve":
+		d, err := time.ParseDuration(f[1])
+		if err != nil {
+			return err
+		}
+		w.serve(protocol.Time(d))
+		return nil
+	case "check":
+		w.checkQueued()
+		w.checkTreeShape()
+		return nil
+	case "rest":
+		w.checkAtRest()
 		return nil
 	case "show":
 		w.show()
 		return nil
 	case "hold", "resume":
 		w.held[[2]string{f[1], f[2]}] = f[0] == "hold"
-		w.settle()
+		w.arrive()
 		return nil
 	case "join":
 		p, under := int64(100), ""
@@ -90,7 +130,7 @@ func (w *world) do(line string) error {
 			}
 		}
 		w.add(f[1], p, under, false)
-		w.advance(2 * w.timing.JoinWait)
+		w.joined()
 		return nil
 	}
 	if n == nil {
@@ -118,17 +158,74 @@ func (w *world) do(line string) error {
 		n.crashed = true
 	case "restart":
 		w.add(f[1], n.machine.cfg.Priority, arg(2, n.machine.cfg.Parent), false)
-		w.advance(2 * w.timing.JoinWait)
+		w.joined()
 	case "cut":
 		n.offline = true
+	case "pause":
+		n.paused = true
+	case "unpause":
+		n.paused = false
+		err = w.step(n, &protocol.Input{Kind: protocol.Tick})
+	case "drift":
+		var d float64
+		if d, err = strconv.ParseFloat(f[2], 64); err == nil {
+			w.setDrift(n, d)
+		}
 	case "heal":
 		n.offline = false
 		err = w.step(n, &protocol.Input{Kind: protocol.Reconnect})
 	default:
 		return fmt.Errorf("unknown command %q", f[0])
 	}
-	w.settle()
+	w.arrive()
 	return err
+}
+
+// serve lets everybody who is or comes inside leave at once, until nobody waits.
+func (w *world) serve(within protocol.Duration) {
+	end := w.now + within
+	for {
+		w.settle()
+		waiting, left := "", false
+		for _, name := range w.order {
+			n := w.nodes[name]
+			for _, r := range w.settings.Resources {
+				if _, ok := n.inside[r]; ok && !n.crashed {
+					left = true
+					if err := w.end(n, "leave", r); err != nil {
+						w.fail("%s cannot leave: %v", name, err)
+					}
+				}
+			}
+			if !n.crashed && len(n.refs) > 0 {
+				waiting += " " + name
+			}
+		}
+		switch {
+		case left:
+		case waiting == "":
+			return
+		case w.now >= end:
+			w.fail("still waiting:%s", waiting)
+			return
+		default:
+			w.advance(100*protocol.Millisecond, true)
+		}
+	}
+}
+
+// arrive delivers what follows from a line, unless that is left to other lines.
+func (w *world) arrive() {
+	if !w.manual {
+		w.settle()
+	}
+}
+
+// joined gives a newcomer the time to find its place.
+func (w *world) joined() {
+	if !w.manual {
+		w.advance(2*w.timing.JoinWait, true)
+	}
 }
 
 func (w *world) request(n *node, opts []string) error {
@@ -149,7 +246,7 @@ func (w *world) request(n *node, opts []string) error {
 func (w *world) acquire(n *node, in *protocol.Input) error {
 	w.nextRef++
 	in.Ref = w.nextRef
-	n.refs = append(n.refs, request{in.Ref, in.Resource})
+	n.refs = append(n.refs, request{ref: in.Ref, resource: in.Resource})
 	return w.step(n, in)
 }
 
@@ -165,9 +262,12 @@ func (w *world) end(n *node, how, resource string) error {
 		delete(n.inside, resource)
 	} else {
 		for _, r := range n.refs {
-			if _, in2 := n.inside[r.resource]; r.resource == resource && !in2 {
+			if r.resource == resource && !r.inside {
 				in.Ref = r.ref
 			}
+		}
+		if in.Ref == 0 {
+			return fmt.Errorf("%s does not wait for %s", n.name, resource)
 		}
 	}
 	n.forget(in.Ref)

@@ -133,7 +133,7 @@ func (m *Machine) lapse() {
 			t.bound = t.grant
 		}
 	}
-	m.parent, m.lost, m.handed = nil, nil, nil
+	m.parent, m.lost = nil, nil
 	if m.departing {
 		m.finish()
 		return

@@ -48,7 +48,11 @@ func (m *Machine) timers() {
 		m.beacon.number++
 		m.beacon.members = uint32(len(m.sessions) + 1)
 		m.sendBeacons()
-		m.considerHandover()
+		if m.departing {
+			m.resign()
+		} else {
+			m.considerHandover()
+		}
 		return
 	}
 	m.beat()
@@ -222,8 +226,7 @@ func (m *Machine) depart() {
 		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: protocol.ReasonClosed})
 		m.drop(e, true)
 	}
-	if m.role == protocol.Root && !m.handOver(m.bestChild()) {
-		m.finish()
+	if m.role == protocol.Root && !m.resign() {
 		return
 	}
 	if m.parent != nil {
@@ -231,6 +234,19 @@ func (m *Machine) depart() {
 	} else if m.role != protocol.Joining || m.join.target.IsZero() {
 		m.finish()
 	}
+}
+
+// resign lets a departing root go: it hands over to its best child. While there
+// are members but none of them is a child, it waits for one until departBy. It
+// reports true once it is a member.
+func (m *Machine) resign() bool {
+	if m.handOver(m.bestChild()) {
+		return true
+	}
+	if len(m.sessions) == 0 {
+		m.finish()
+	}
+	return false
 }
 
 // sayFarewell sends our children away and asks our parent to let us go. Both
@@ -251,6 +267,7 @@ func (m *Machine) finish() {
 		if e := r.tok.inside; e != nil {
 			m.lose(r, e)
 		}
+		r.tok.phase, r.tok.down = away, nil
 	}
 	m.role, m.join = protocol.Departed, join{}
 }

@@ -192,8 +192,12 @@ func (m *Machine) passUp(r *resource, returned bool) {
 	m.commit(m.parent, msg)
 	t.phase, t.down, t.passed = away, nil, m.parent.peer
 	if e := m.requests[t.target]; returned && e != nil && e.state == waiting {
-		e.sent = false // everybody above has dropped it, but it lives on another way
-		m.propagate(m.queueOf(e.resource), e)
+		m.unsend(e) // everybody above has dropped it, but it lives on another way
+		if e.try {
+			m.sendRequest(e) // it is in no queue
+		} else {
+			m.propagate(m.queueOf(e.resource), e)
+		}
 	}
 }
 

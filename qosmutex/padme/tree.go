@@ -129,7 +129,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	switch {
 	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && !above:
 		m.join.foundAt = m.now + m.timing.Grace() // the more important founder goes first
-	case m.role != protocol.Root && m.role != protocol.Member || m.departing:
+	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
 	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
 	case msg.Peer.ID == "" && !above && m.role != protocol.Root:
@@ -242,6 +242,12 @@ func (m *Machine) progressJoin() {
 
 func (m *Machine) attach(to protocol.Node, displace bool) {
 	j := &m.join
+	for _, l := range m.children { // who was our child may be our parent now: no number twice between us
+		m.linkGen = max(m.linkGen, l.gen)
+	}
+	if m.handed != nil {
+		m.linkGen = max(m.linkGen, m.handed.gen)
+	}
 	m.linkGen++
 	j.active, j.target, j.gen = true, to, m.linkGen
 	j.until = m.now + 4*m.timing.JoinWait
@@ -258,7 +264,7 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 	switch {
 	case msg.Link == 0 || msg.Session == 0:
 		return m.invalid(msg, "no link or session")
-	case m.role != protocol.Root && m.role != protocol.Member || m.departing,
+	case m.role != protocol.Root && (m.role != protocol.Member || m.departing),
 		slices.Contains(m.ancestors, msg.From):
 		m.refuseChild(msg, protocol.ReasonClosed)
 		return nil
@@ -299,9 +305,9 @@ func (m *Machine) replaceChild(old, fresh *link) {
 			e.from, e.named = fresh, false
 		}
 	}
-	m.any.forget(old)
+	m.any.child(old).from = fresh
 	for _, r := range m.resources {
-		r.q.forget(old)
+		r.q.child(old).from = fresh
 	}
 	m.tokensBelow(old)
 }
@@ -426,14 +432,14 @@ func (m *Machine) closed(l *link) {
 // dropChild forgets a child and the requests that came from it.
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
+	for _, e := range m.liveEntries() {
+		if e.from == l {
+			m.drop(e, true)
+		}
+	}
 	m.any.forget(l)
 	for _, r := range m.resources {
 		r.q.forget(l)
-	}
-	for _, e := range m.liveEntries() {
-		if e.from == l {
-			m.drop(e, e.state == waiting)
-		}
 	}
 	m.tokensBelow(l)
 }

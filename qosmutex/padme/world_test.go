@@ -24,6 +24,8 @@ type world struct {
 	held     map[[2]string]bool
 	trace    []string
 	quiet    bool // do not trace
+	verbose  bool // trace the upkeep of the tree, too
+	manual   bool // nothing is delivered unless a line says so
 	fences   map[string]uint64
 	nextRef  uint64
 	nextInc  uint64
@@ -36,16 +38,21 @@ type node struct {
 	machine *Machine
 	out     protocol.Output
 	wakeAt  protocol.Time
-	drift   float64 // its clock runs at 1+drift
+	base    protocol.Time // what its clock showed
+	baseAt  protocol.Time // at this instant of the world
+	drift   float64       // since when it runs at 1+drift
 	inside  map[string]protocol.Granted
 	refs    []request // waiting or inside, in order
+	invalid uint64    // messages dropped as invalid that a test sent on purpose
 	crashed bool
 	offline bool
+	paused  bool // takes no steps; what is sent to it waits
 }
 
 type request struct {
 	ref      uint64
 	resource string
+	inside   bool
 }
 
 func newWorld() *world {
@@ -67,6 +74,11 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 		panic(err)
 	}
 	n := &node{name: name, machine: m, inside: map[string]protocol.Granted{}}
+	// Clocks have nothing to do with each other: instants are not comparable.
+	n.base, n.baseAt = w.now+protocol.Time(w.nextInc*7919)*protocol.Millisecond, w.now
+	if old := w.nodes[name]; old != nil {
+		n.drift = old.drift
+	}
 	w.nodes[name] = n
 	if !slices.Contains(w.order, name) {
 		w.order = append(w.order, name)
@@ -75,13 +87,31 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 	return n
 }
 
+// clock is what the clock of n shows.
 func (w *world) clock(n *node) protocol.Time {
-	return w.now + protocol.Time(n.drift*float64(w.now))
+	return n.base + protocol.Time(float64(w.now-n.baseAt)*(1+n.drift))
+}
+
+// due is the instant of the world at which the clock of n shows its wake-up time.
+func (w *world) due(n *node) protocol.Time {
+	if n.wakeAt >= protocol.Never {
+		return protocol.Never
+	}
+	at := n.baseAt + protocol.Time(float64(n.wakeAt-n.base)/(1+n.drift))
+	for n.base+protocol.Time(float64(at-n.baseAt)*(1+n.drift)) < n.wakeAt {
+		at++
+	}
+	return at
+}
+
+// setDrift lets the clock of n run at another rate from now on.
+func (w *world) setDrift(n *node, drift float64) {
+	n.base, n.baseAt, n.drift = w.clock(n), w.now, drift
 }
 
 // step feeds one input and applies what follows in the order of the contract.
 func (w *world) step(n *node, in *protocol.Input) error {
-	if n.crashed {
+	if n.crashed || n.paused {
 		return nil
 	}
 	err := n.machine.Step(w.clock(n), in, &n.out)
@@ -110,44 +140,17 @@ func (n *node) forget(ref uint64) {
 	n.refs = slices.DeleteFunc(n.refs, func(r request) bool { return r.ref == ref })
 }
 
-func (w *world) entered(n *node, g protocol.Granted) {
-	for _, o := range w.nodes {
-		if h, ok := o.inside[g.Resource]; ok && w.valid(o) {
-			w.fail("%s enters %s (fence %d) while %s is inside with fence %d", n.name, g.Resource, g.Fence, o.name, h.Fence)
-		}
-	}
-	if g.Fence <= w.fences[g.Resource] {
-		w.fail("%s enters %s with fence %d after fence %d", n.name, g.Resource, g.Fence, w.fences[g.Resource])
-	}
-	if !w.valid(n) {
-		w.fail("%s enters %s without a valid session", n.name, g.Resource)
-	}
-	w.fences[g.Resource] = g.Fence
-	n.inside[g.Resource] = g
-}
-
-// valid reports whether holds of n pass Check now, on n's own clock.
-func (w *world) valid(n *node) bool { return w.clock(n) < n.machine.ValidUntil() && !n.crashed }
-
-func (w *world) fail(format string, args ...any) {
-	if w.failure == nil {
-		w.failure = fmt.Errorf(format, args...)
-		w.log("VIOLATION %v", w.failure)
-	}
-}
-
-func (w *world) check(n *node) {
-	if err := n.machine.CheckInvariants(); err != nil {
-		w.fail("%s: %v", n.name, err)
-	}
-}
-
 func (w *world) send(n *node, msg *protocol.Message) {
 	if n.offline {
 		return
 	}
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
+	c.Tokens, c.Sessions = slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)
+	for i := range c.Tokens {
+		c.Tokens[i].Path = slices.Clone(c.Tokens[i].Path)
+	}
+	c.Settings.Resources = slices.Clone(msg.Settings.Resources)
 	for _, name := range w.order {
 		if msg.To.IsZero() && name != n.name || msg.To.ID == name {
 			key := [2]string{n.name, name}
@@ -167,10 +170,10 @@ func (w *world) deliver(key [2]string) {
 	if to.crashed || to.offline || !msg.To.IsZero() && msg.To != to.machine.self {
 		return
 	}
-	if msg.Kind.Counted() {
+	if msg.Kind.Counted() || w.verbose {
 		w.log("%s→%s %s", key[0], key[1], describe(&msg))
 	}
-	if err := w.step(to, &protocol.Input{Kind: protocol.Receive, Message: &msg}); err != nil && msg.Kind.Counted() {
+	if err := w.step(to, &protocol.Input{Kind: protocol.Receive, Message: &msg}); err != nil && (msg.Kind.Counted() || w.verbose) {
 		w.log("%s drops it: %v", key[1], err)
 	}
 }
@@ -178,7 +181,7 @@ func (w *world) deliver(key [2]string) {
 // settle delivers everything that is not held back, oldest first.
 func (w *world) settle() {
 	for range 100_000 {
-		i := slices.IndexFunc(w.pending, func(k [2]string) bool { return !w.held[k] })
+		i := slices.IndexFunc(w.pending, func(k [2]string) bool { return !w.held[k] && !w.nodes[k[1]].paused })
 		if i < 0 {
 			return
 		}
@@ -187,33 +190,31 @@ func (w *world) settle() {
 	w.fail("no end of messages")
 }
 
-// advance lets time pass, with every wake-up in its turn.
-func (w *world) advance(d protocol.Duration) {
+// advance lets time pass, with every wake-up in its turn. With deliver, each
+// message arrives in the instant in which it is sent.
+func (w *world) advance(d protocol.Duration, deliver bool) {
 	end := w.now + d
 	for {
-		w.settle()
+		if deliver {
+			w.settle()
+		}
 		next := end
 		for _, name := range w.order {
-			n := w.nodes[name]
-			if n.crashed {
-				continue
-			}
-			if at := protocol.Time(float64(n.wakeAt) / (1 + n.drift)); n.wakeAt < protocol.Never && at < next {
-				next = at
+			if n := w.nodes[name]; !n.crashed && !n.paused {
+				next = min(next, w.due(n))
 			}
 		}
 		w.now = max(w.now, next)
 		for _, name := range w.order {
-			if n := w.nodes[name]; !n.crashed && w.clock(n) >= n.wakeAt {
+			if n := w.nodes[name]; !n.crashed && !n.paused && w.now >= w.due(n) {
 				w.step(n, &protocol.Input{Kind: protocol.Tick})
 			}
 		}
 		if w.now >= end {
-			w.settle()
+			if deliver {
+				w.settle()
+			}
 			return
-		}
-		if next == w.now {
-			w.now++
 		}
 	}
 }

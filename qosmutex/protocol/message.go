@@ -198,7 +198,7 @@ type Message struct {
 	Priority int64     // of the request, or of the participant; smaller is more important
 	Resource string
 	Hops     uint32 // Request: links travelled; Offer, Beacon, Accept: depth of the sender
-	Waiting  uint32 // Request: waiting in the sender's subtree; Accept, Beacon: members of the topic
+	Waiting  uint32 // Request: how many more the sender keeps to itself; Accept, Beacon: members of the topic
 
 	Grant   Grant
 	Fences  Fences

@@ -1,0 +1,24 @@
+# What CI runs stands in .ci/run; these are its parts and what is longer.
+GOTOOL := go tool -modfile=tools/go.mod
+
+.PHONY: check test race bench fuzz demo lint
+
+check: lint test ## what must hold before a commit
+
+lint: ## format, vet, linters and the arrows between rooms
+	$(GOTOOL) golangci-lint run ./...
+
+test: ## every test, as in README
+	go test ./...
+
+race: ## every test again, with the race detector and in another order
+	go test -race -shuffle=on ./...
+
+bench: ## the figures of docs/performance.md
+	go test -run '^$$' -bench . -benchtime 2s ./qosmutex/... ./pubsub/...
+
+fuzz: ## every decoder, one minute each (FUZZTIME=10m for longer)
+	./.ci/fuzz $(or $(FUZZTIME),1m)
+
+demo: ## twenty seconds of the search-and-rescue scenario
+	go run ./cmd/rescue-demo --duration 20s

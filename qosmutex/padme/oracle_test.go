@@ -1,0 +1,198 @@
+package padme
+
+import (
+	"fmt"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// entered notes an entry and checks that fences rise (I2).
+func (w *world) entered(n *node, g protocol.Granted) {
+	if g.Fence <= w.fences[g.Resource] {
+		w.fail("%s enters %s with fence %d after fence %d", n.name, g.Resource, g.Fence, w.fences[g.Resource])
+	}
+	if !w.valid(n) {
+		w.fail("%s enters %s without a valid session", n.name, g.Resource)
+	}
+	i := slices.IndexFunc(n.refs, func(r request) bool { return r.ref == g.Ref && !r.inside })
+	if i < 0 {
+		w.fail("%s enters %s for request %d, which does not wait", n.name, g.Resource, g.Ref)
+		return
+	}
+	n.refs[i].inside = true
+	if _, twice := n.inside[g.Resource]; twice {
+		w.fail("%s enters %s twice", n.name, g.Resource)
+	}
+	w.fences[g.Resource] = g.Fence
+	n.inside[g.Resource] = g
+}
+
+// valid reports whether holds of n pass Check now, on n's own clock.
+func (w *world) valid(n *node) bool { return w.clock(n) < n.machine.ValidUntil() && !n.crashed }
+
+func (w *world) fail(format string, args ...any) {
+	if w.failure == nil {
+		w.failure = fmt.Errorf(format, args...)
+		w.log("VIOLATION %v", w.failure)
+	}
+}
+
+// check checks what must hold after every step.
+func (w *world) check(n *node) {
+	if err := n.machine.CheckInvariants(); err != nil {
+		w.fail("%s: %v", n.name, err)
+	}
+	if c := n.machine.counters.Invalid; c != n.invalid {
+		w.fail("%s dropped %d messages as invalid", n.name, c-n.invalid)
+	}
+	w.checkHolds()
+	w.checkReigns()
+}
+
+// checkHolds checks that at most one hold for each resource passes Check (I1),
+// and that at most one participant that may act on it has each token (I3).
+func (w *world) checkHolds() {
+	var holder, keeper [8]string // by index of resource; few enough
+	for _, name := range w.order {
+		n := w.nodes[name]
+		if !w.valid(n) {
+			continue
+		}
+		for i, r := range w.settings.Resources {
+			if h, ok := n.inside[r]; ok {
+				if holder[i] != "" {
+					w.fail("%s and %s both hold %s (fence %d and %d)", name, holder[i], r, h.Fence, w.nodes[holder[i]].inside[r].Fence)
+				}
+				holder[i] = name
+			}
+			if rec := n.machine.byName[r]; rec != nil && has(&rec.tok) {
+				if keeper[i] != "" {
+					w.fail("%s and %s both have the token of %s", name, keeper[i], r)
+				}
+				keeper[i] = name
+			}
+		}
+	}
+}
+
+func has(t *token) bool {
+	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0
+}
+
+// checkReigns checks that at most one root acts (I6, while no root dies).
+func (w *world) checkReigns() {
+	roots := ""
+	for _, name := range w.order {
+		if n := w.nodes[name]; !n.crashed && n.machine.Role() == protocol.Root {
+			roots += " " + name
+		}
+	}
+	if len(roots) > 2 {
+		w.fail("two roots:%s", roots)
+	}
+}
+
+// checkQueued checks that every live request is known on every hop up to the
+// root, or waits behind another there under Replace (I4). It holds when no
+// message is in flight and nobody looks for a parent.
+func (w *world) checkQueued() {
+	for _, name := range w.order {
+		n := w.nodes[name]
+		if n.crashed || n.machine.role == protocol.Departed {
+			continue
+		}
+		for _, e := range n.machine.own {
+			if e.state == waiting && !e.try {
+				w.checkClimb(n, e)
+			}
+		}
+	}
+}
+
+func (w *world) checkClimb(n *node, e *entry) {
+	id := e.id
+	for at := n; at.machine.parent != nil; {
+		up := w.nodes[at.machine.parent.peer.ID]
+		if up.crashed || at.machine.parent.peer != up.machine.self {
+			return
+		}
+		above := up.machine.requests[id]
+		if above == nil {
+			q := at.machine.queueOf(e.resource)
+			if h := q.head(); at.machine.settings.Models.Request == protocol.RequestReplace && h != nil && h.id != id {
+				id, above = h.id, up.machine.requests[h.id]
+			}
+		}
+		if above == nil {
+			w.fail("request %s,c%d waits at %s, but %s does not know it", id.Node.ID, id.Clock, at.name, up.name)
+			return
+		}
+		if above.priority != at.machine.requests[id].priority {
+			w.fail("request %s,c%d has priority %d at %s and %d at %s", id.Node.ID, id.Clock, at.machine.requests[id].priority, at.name, above.priority, up.name)
+			return
+		}
+		at = up
+	}
+}
+
+// checkTreeShape checks that everybody hangs below the root, without a cycle
+// (I5).
+func (w *world) checkTreeShape() {
+	for _, name := range w.order {
+		n := w.nodes[name]
+		if n.crashed || n.machine.role == protocol.Departed {
+			continue
+		}
+		at, hops := n, 0
+		for at.machine.role == protocol.Member && hops <= len(w.order) {
+			p := at.machine.parent.peer
+			up := w.nodes[p.ID]
+			if up == nil || up.crashed || up.machine.self != p || up.machine.child(at.machine.self) == nil {
+				w.fail("%s hangs below %s, which has no such child", at.name, p.ID)
+				return
+			}
+			at = up
+			hops++
+		}
+		switch {
+		case hops > len(w.order):
+			w.fail("%s is in a cycle of parents", name)
+		case at.machine.role != protocol.Root:
+			w.fail("%s hangs below %s, which is %v", name, at.name, at.machine.role)
+		}
+	}
+}
+
+const countsExact = true
+
+// checkAtRest checks that nothing is left of any request (I7) and that every
+// token is at home, when nobody wants anything any more.
+func (w *world) checkAtRest() {
+	for _, name := range w.order {
+		n := w.nodes[name]
+		m := n.machine
+		if n.crashed || m.role == protocol.Departed {
+			continue
+		}
+		if up := m.parent; up != nil && m.depth != w.nodes[up.peer.ID].machine.depth+1 {
+			w.fail("%s believes in depth %d below one of depth %d", name, m.depth, w.nodes[up.peer.ID].machine.depth)
+		}
+		for id := range m.requests {
+			w.fail("request %s,c%d is left at %s", id.Node.ID, id.Clock, name)
+		}
+		for _, r := range m.resources {
+			switch {
+			case m.role == protocol.Root && r.tok.phase != home:
+				w.fail("the token of %s is lost: at the root %s its phase is %d", r.name, name, r.tok.phase)
+			case m.role != protocol.Root && r.tok.phase != away && r.tok.phase != below:
+				w.fail("%s thinks that the token of %s is in phase %d", name, r.name, r.tok.phase)
+			case countsExact && r.q.total() != 0:
+				w.fail("%s still reports %d waiting for %s", name, r.q.total(), r.name)
+			}
+		}
+		if countsExact && m.any.total() != 0 {
+			w.fail("%s still reports %d waiting for any", name, m.any.total())
+		}
+	}
+}

@@ -1,0 +1,415 @@
+package padme
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"padme/qosmutex/protocol"
+)
+
+// A property test draws a tree and a list of moves, plays them as lines of a
+// scenario, lets everything come to rest and checks what must hold then. When it
+// fails, it prints the scenario: put it into testdata as a regression.
+
+// move is one step of a random run; its numbers choose among what is possible.
+type move struct {
+	what string
+	a, b int
+}
+
+func (m move) String() string { return fmt.Sprintf("%s/%d/%d", m.what, m.a, m.b) }
+
+var (
+	calmMoves = weighted("deliver", 14, "request", 6, "leave", 6, "withdraw", 2, "priority", 2, "models", 1,
+		"settle", 2, "advance", 1)
+	treeMoves  = append(weighted("join", 2, "depart", 2, "long", 2, "priority", 2), calmMoves...)
+	faultMoves = append(weighted("cut", 1, "heal", 2, "crash", 1, "restart", 1, "pause", 1, "unpause", 2, "tick", 5, "lapse", 1), treeMoves...)
+)
+
+func weighted(list ...any) (all []string) {
+	for i := 0; i < len(list); i += 2 {
+		for range list[i+1].(int) {
+			all = append(all, list[i].(string))
+		}
+	}
+	return all
+}
+
+// player plays moves on a world and keeps the script.
+type player struct {
+	*world
+	t      *rapid.T
+	script []string
+	kind   kind
+	static bool
+	joined int
+}
+
+// kind says what may happen in a run.
+type kind uint8
+
+const (
+	calm     kind = iota // requests only
+	changing             // and the tree changes
+	faulty               // and things break
+)
+
+func newPlayer(t *rapid.T, k kind) *player {
+	p := &player{world: newWorld(), t: t, kind: k}
+	p.quiet = true
+	return p
+}
+
+func (p *player) line(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	p.script = append(p.script, line)
+	err := p.try(line)
+	if err == nil {
+		err = p.failure
+	}
+	if err != nil {
+		p.t.Fatalf("%v\n%s", err, strings.Join(p.script, "\n"))
+	}
+}
+
+func (p *player) try(line string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return p.do(line)
+}
+
+// grow draws a tree: of given parents, or one that arranges itself.
+func (p *player) grow() {
+	models := protocol.AllModels()[rapid.IntRange(0, 15).Draw(p.t, "models")]
+	n := rapid.IntRange(2, 8).Draw(p.t, "nodes")
+	resources := []string{"x", "x,y", "x,y,z"}[rapid.IntRange(0, 2).Draw(p.t, "resources")]
+	opts := fmt.Sprintf(" models=%v resources=%s", models, resources)
+	// A participant of a static tree waits for its own parent to come back.
+	p.static = p.kind != changing && rapid.Bool().Draw(p.t, "static")
+	if !p.static {
+		opts += fmt.Sprintf(" fanout=%d", rapid.IntRange(2, 3).Draw(p.t, "fanout"))
+		n = 1
+	} else {
+		opts += " fanout=16"
+	}
+	children := make([][]int, n)
+	for i := 1; i < n; i++ {
+		parent := rapid.IntRange(max(0, i-3), i-1).Draw(p.t, "parent")
+		children[parent] = append(children[parent], i)
+	}
+	var shape func(i int) string
+	shape = func(i int) string {
+		s := letter(i)
+		if len(children[i]) > 0 {
+			var below []string
+			for _, c := range children[i] {
+				below = append(below, shape(c))
+			}
+			s += "(" + strings.Join(below, " ") + ")"
+		}
+		return s
+	}
+	p.line("tree %s%s", shape(0), opts)
+	p.joined = n
+	if !p.static {
+		for range rapid.IntRange(1, 9).Draw(p.t, "joiners") {
+			p.join(rapid.IntRange(1, 5).Draw(p.t, "p"))
+		}
+	}
+	if p.kind == faulty {
+		for _, name := range p.order {
+			if d := rapid.IntRange(-2, 2).Draw(p.t, "drift"); d != 0 {
+				p.line("drift %s %g", name, float64(d)*p.timing.Drift/2.02)
+			}
+		}
+	}
+	p.line("manual")
+}
+
+func letter(i int) string { return string(rune('A' + i)) }
+
+func (p *player) join(prio int) {
+	if p.joined >= 12 {
+		return
+	}
+	p.line("join %s p%d", letter(p.joined), prio)
+	p.joined++
+}
+
+// pick chooses a participant for which ok holds; nil if there is none.
+func (p *player) pick(a int, ok func(*node) bool) *node {
+	var some []*node
+	for _, name := range p.order {
+		if n := p.nodes[name]; !n.crashed && n.machine.role != protocol.Departed && ok(n) {
+			some = append(some, n)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return some[a%len(some)]
+}
+
+func (p *player) root() *node {
+	return p.pick(0, func(n *node) bool { return n.machine.role == protocol.Root })
+}
+
+func (p *player) play(m move) {
+	running := func(n *node) bool { return !n.paused }
+	switch m.what {
+	case "deliver":
+		p.deliverSome(m)
+	case "settle":
+		p.line("settle")
+		p.checkStill()
+	case "advance":
+		p.line("advance %dms", 50*(1+m.b%16))
+		p.checkStill()
+	case "long":
+		p.line("advance %dms", 1000*(1+m.b%4))
+		p.checkStill()
+	case "tick":
+		p.line("tick %dms", 100*(1+m.b%10))
+	case "lapse":
+		p.line("tick %dms", 1000*(1+m.b%5))
+	case "request":
+		if n := p.pick(m.a, running); n != nil && len(n.refs) < 3 {
+			p.line("request %s%s", n.name, p.wish(m.b))
+		}
+	case "leave":
+		if n := p.pick(m.a, func(n *node) bool { return !n.paused && len(n.inside) > 0 }); n != nil {
+			p.leaveOne(n)
+		}
+	case "withdraw":
+		waits := func(r request) bool { return !r.inside }
+		if n := p.pick(m.a, func(n *node) bool { return !n.paused && slices.ContainsFunc(n.refs, waits) }); n != nil {
+			i := slices.IndexFunc(n.refs, waits)
+			p.line("withdraw %s %s", n.name, n.refs[i].resource)
+		}
+	case "priority":
+		if n := p.pick(m.a, running); n != nil && (p.kind != faulty || p.keepsRank(n, int64(m.b%6))) {
+			p.line("priority %s %d", n.name, m.b%6)
+		}
+	case "models":
+		if n := p.pick(m.a, running); n != nil {
+			p.line("models %s %v", n.name, protocol.AllModels()[m.b%16])
+		}
+	default:
+		p.disturb(m)
+	}
+}
+
+// disturb plays a move which changes who takes part, or breaks something.
+func (p *player) disturb(m move) {
+	switch m.what {
+	case "join":
+		if !p.static {
+			p.join(1 + m.b%5)
+		}
+	case "depart":
+		n := p.pick(m.a, func(n *node) bool {
+			return !n.paused && !n.machine.departing && (n.machine.role != protocol.Root || p.mayHandOver(n))
+		})
+		if n != nil && p.root() != nil && !p.static {
+			p.line("depart %s", n.name)
+		}
+	case "cut":
+		if n := p.pick(m.a, func(n *node) bool { return !n.offline && !p.successor(n) }); n != nil {
+			p.line("cut %s", n.name)
+		}
+	case "heal":
+		if n := p.pick(m.a, func(n *node) bool { return n.offline }); n != nil {
+			p.line("heal %s", n.name)
+		}
+	case "pause":
+		if n := p.pick(m.a, func(n *node) bool { return !n.paused && !p.successor(n) }); n != nil {
+			p.line("pause %s", n.name)
+		}
+	case "unpause":
+		if n := p.pick(m.a, func(n *node) bool { return n.paused }); n != nil {
+			p.line("unpause %s", n.name)
+		}
+	case "crash":
+		n := p.pick(m.a, func(n *node) bool { return n.machine.role != protocol.Root })
+		if n != nil && p.root() != nil {
+			p.line("crash %s", n.name)
+		}
+	case "restart":
+		for i := range p.order {
+			if n := p.nodes[p.order[(i+m.a)%len(p.order)]]; n.crashed {
+				p.line("restart %s", n.name)
+				return
+			}
+		}
+	}
+}
+
+// mayHandOver reports whether the root can leave in good order: its successor
+// is alive and stays.
+func (p *player) mayHandOver(root *node) bool {
+	for _, n := range p.nodes {
+		if n.machine.role == protocol.Departed {
+			continue
+		}
+		if n.machine.departing || n.crashed || n.offline || n.paused {
+			return false
+		}
+	}
+	return len(root.machine.children) > 0
+}
+
+// keepsRank reports whether n may take priority prio and the root remains the
+// most important of all.
+func (p *player) keepsRank(n *node, prio int64) bool {
+	root := p.root()
+	return root != nil && n != root && prio > root.machine.priority
+}
+
+// successor reports whether n must not be lost now: the root, or, while there is
+// none, whoever may become it. The algorithm assumes that the root lives.
+func (p *player) successor(*node) bool { return p.root() == nil }
+
+func (p *player) wish(b int) string {
+	s := " " + append(slices.Clone(p.settings.Resources), protocol.Any)[b%(len(p.settings.Resources)+1)]
+	switch b / 4 % 6 {
+	case 0:
+		s += " try"
+	case 1:
+		s += fmt.Sprintf(" p%d", b%6)
+	}
+	return s
+}
+
+func (p *player) leaveOne(n *node) {
+	for _, r := range p.settings.Resources {
+		if _, ok := n.inside[r]; ok {
+			p.line("leave %s %s", n.name, r)
+			return
+		}
+	}
+}
+
+// deliverSome delivers a few messages of one channel or of several.
+func (p *player) deliverSome(m move) {
+	for i := range 1 + m.b%3 {
+		var keys [][2]string
+		for _, k := range p.pending {
+			if !slices.Contains(keys, k) && !p.nodes[k[1]].paused {
+				keys = append(keys, k)
+			}
+		}
+		if len(keys) == 0 {
+			return
+		}
+		k := keys[(m.a+i)%len(keys)]
+		p.line("deliver %s %s", k[0], k[1])
+	}
+}
+
+// checkStill checks what holds when all messages have arrived and all is well.
+func (p *player) checkStill() {
+	if p.kind == faulty || len(p.pending) > 0 {
+		return
+	}
+	for _, n := range p.nodes {
+		if r := n.machine.role; n.crashed || r != protocol.Member && r != protocol.Root || n.machine.join.active || n.machine.departing {
+			return
+		}
+	}
+	p.line("check")
+}
+
+// finish ends all faults, serves everybody who waits, and checks the rest.
+func (p *player) finish() {
+	for _, name := range p.order {
+		n := p.nodes[name]
+		if n.paused {
+			p.line("unpause %s", name)
+		}
+		if n.offline {
+			p.line("heal %s", name)
+		}
+		if n.crashed && p.static {
+			p.line("restart %s", name)
+		}
+	}
+	if p.root() == nil {
+		p.line("advance 10s")
+	}
+	p.line("serve %ds", p.patience()/protocol.Second)
+	p.line("advance 30s")
+	p.line("rest")
+	p.line("check")
+	p.checkDepth()
+}
+
+// patience is how long a request may wait after the last fault while everybody
+// leaves at once: the lapse of what is lost, the search for a place, and the
+// recovery of a token which begins after both.
+func (p *player) patience() protocol.Duration {
+	if p.kind != faulty {
+		return 10 * protocol.Second
+	}
+	return 40 * protocol.Second
+}
+
+// checkDepth checks the bound on the depth of a tree that arranged itself.
+func (p *player) checkDepth() {
+	if p.static {
+		return
+	}
+	alive := 0
+	p.pick(0, func(*node) bool { alive++; return false })
+	log := 0
+	for room := 1; room < alive; room *= p.fanout {
+		log++
+	}
+	for _, n := range p.nodes {
+		if !n.crashed && n.machine.role != protocol.Departed && int(n.machine.depth) > 2*log+2 {
+			p.t.Fatalf("%s is %d deep in a tree of %d\n%s", n.name, n.machine.depth, alive, strings.Join(p.script, "\n"))
+		}
+	}
+}
+
+func run(kinds []string, k kind) func(t *rapid.T) {
+	one := rapid.Custom(func(t *rapid.T) move {
+		return move{
+			rapid.SampledFrom(kinds).Draw(t, "what"),
+			rapid.IntRange(0, 11).Draw(t, "a"), rapid.IntRange(0, 47).Draw(t, "b"),
+		}
+	})
+	return func(t *rapid.T) {
+		p := newPlayer(t, k)
+		p.grow()
+		for _, m := range rapid.SliceOfN(one, 0, 100).Draw(t, "moves") {
+			p.play(m)
+		}
+		p.finish()
+		if k != faulty {
+			p.checkCalm()
+		}
+	}
+}
+
+// checkCalm checks that nothing was taken for a fault where there was none.
+func (p *player) checkCalm() {
+	for _, n := range p.nodes {
+		c := n.machine.counters
+		if c.Losses > 0 && !n.machine.departing || c.Lapses > 0 && n.machine.role == protocol.Member {
+			p.t.Fatalf("%s lost %d holds and saw %d lapses without any fault\n%s", n.name, c.Losses, c.Lapses, strings.Join(p.script, "\n"))
+		}
+	}
+}
+
+func TestPropertiesCalm(t *testing.T) { rapid.Check(t, run(calmMoves, calm)) }
+
+func TestPropertiesOfAChangingTree(t *testing.T) { rapid.Check(t, run(treeMoves, changing)) }
+
+func TestPropertiesUnderFaults(t *testing.T) { rapid.Check(t, run(faultMoves, faulty)) }

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// At calls f at instant t, before anything else that happens then. f may call the
+// methods below. An action that cannot be done (an unknown participant, a crash
+// of one that has crashed) ends the run with an error.
+func (s *Sim) At(t protocol.Time, f func()) {
+	s.actions = append(s.actions, f)
+	s.schedule(event{at: t, kind: eventAction, slot: int32(len(s.actions) - 1)})
+}
+
+// Request makes the application of participant id ask, and returns the name of
+// the request for Leave and Withdraw.
+func (s *Sim) Request(id string, r Request) uint64 {
+	i, ok := s.acting(id, "asks for "+r.Resource)
+	if !ok {
+		return 0
+	}
+	return s.request(i, &r, false)
+}
+
+// Leave makes the application leave the critical section of request ref.
+func (s *Sim) Leave(ref uint64) {
+	slot, ok := s.slotOf[ref]
+	if !ok || !s.calls[slot].inside || s.nodes[s.calls[slot].node].paused {
+		s.fail(fmt.Errorf("%w: request %d cannot leave: it is not inside, or its participant is paused", ErrScenario, ref))
+		return
+	}
+	s.leave(slot)
+}
+
+// Inside reports whether request ref is inside now.
+func (s *Sim) Inside(ref uint64) bool {
+	slot, ok := s.slotOf[ref]
+	return ok && s.calls[slot].inside
+}
+
+// Withdraw makes the application give up request ref. One that is inside already,
+// or over, is left alone, as when the two cross.
+func (s *Sim) Withdraw(ref uint64) {
+	slot, ok := s.slotOf[ref]
+	if !ok || s.calls[slot].inside {
+		return
+	}
+	c := s.calls[slot]
+	if _, ok := s.acting(s.nodes[c.node].ID, "withdraws"); !ok {
+		return
+	}
+	s.note(Record{Event: Withdrawn, Node: s.nodes[c.node].ID, Resource: c.resource})
+	s.drop(slot)
+	s.in = protocol.Input{Kind: protocol.Withdraw, Ref: ref}
+	s.feed(c.node)
+	s.again(&c)
+}
+
+// SetPriority changes the priority of a participant.
+func (s *Sim) SetPriority(id string, priority int64) {
+	i, ok := s.acting(id, "changes its priority")
+	if !ok {
+		return
+	}
+	s.nodes[i].priority = priority
+	s.note(Record{Event: Reprioritised, Node: id, Priority: priority})
+	s.in = protocol.Input{Kind: protocol.Prioritise, Priority: priority}
+	s.feed(i)
+}
+
+// SetModels makes the application of a participant ask for other models.
+func (s *Sim) SetModels(id string, m protocol.Models) {
+	i, ok := s.acting(id, "asks for models")
+	if !ok {
+		return
+	}
+	s.note(Record{Event: ModelsAsked, Node: id, Note: m.String()})
+	s.in = protocol.Input{Kind: protocol.SetModels, Models: m}
+	s.feed(i)
+}
+
+// Depart asks a participant to leave the topic for good. It goes on running, so
+// that it can say goodbye; its workload ends.
+func (s *Sim) Depart(id string) {
+	i, ok := s.acting(id, "departs")
+	if !ok {
+		return
+	}
+	s.nodes[i].workload = new(Workload)
+	for slot := range s.calls {
+		if s.calls[slot].node == i {
+			s.calls[slot].again = false
+		}
+	}
+	s.note(Record{Event: Departed, Node: id})
+	s.in = protocol.Input{Kind: protocol.Depart}
+	s.feed(i)
+}
+
+// Crash stops a participant and its application for ever. What it has sent
+// arrives; what is on its way to it does not.
+func (s *Sim) Crash(id string) {
+	i, ok := s.running(id, "crashes")
+	if !ok {
+		return
+	}
+	s.note(Record{Event: Crashed, Node: id})
+	n := &s.nodes[i]
+	n.machine, n.check, n.cut = nil, nil, false
+	n.conn++
+	n.tickSlot++
+	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
+	for slot := range s.calls {
+		if c := &s.calls[slot]; c.ref != 0 && !c.over && c.node == i {
+			s.drop(int32(slot))
+		}
+	}
+	s.release(n)
+}
+
+// Restart starts a participant that has crashed as a new incarnation, with the
+// priority that it had and the fence and epoch floors of the real runtime.
+func (s *Sim) Restart(id string) {
+	i, ok := s.index[id]
+	if !ok || s.nodes[i].machine != nil {
+		s.fail(fmt.Errorf("%w: %q cannot restart: it is not a participant that has crashed", ErrScenario, id))
+		return
+	}
+	s.note(Record{Event: Restarted, Node: id})
+	if err := s.start(i); err != nil {
+		s.fail(err)
+		return
+	}
+	s.wake(i, s.now)
+	if n := &s.nodes[i]; len(n.workload.Resources) > 0 && n.asks == 0 {
+		s.askAt(i, max(s.scenario.Start, s.now+n.workload.Think))
+	}
+}
+
+// Pause stops a participant and its application as a suspended process stops:
+// its clock runs on, and what comes meanwhile waits.
+func (s *Sim) Pause(id string) {
+	if i, ok := s.running(id, "pauses"); ok {
+		s.note(Record{Event: Paused, Node: id})
+		s.nodes[i].paused = true
+	}
+}
+
+// Resume lets a paused participant go on. It first handles what has come.
+func (s *Sim) Resume(id string) {
+	i, ok := s.running(id, "resumes")
+	if !ok || !s.nodes[i].paused {
+		return
+	}
+	s.note(Record{Event: Resumed, Node: id})
+	s.release(&s.nodes[i])
+}
+
+// release handles what came while n was paused.
+func (s *Sim) release(n *node) {
+	came := n.deferred
+	n.paused, n.deferred = false, nil
+	for _, e := range came {
+		s.handle(e)
+	}
+}
+
+// Cut takes the network from a participant: what it sends and what reaches it is
+// lost until Reconnect.
+func (s *Sim) Cut(id string) {
+	if i, ok := s.running(id, "is cut off"); ok {
+		s.note(Record{Event: Cut, Node: id})
+		s.nodes[i].cut = true
+	}
+}
+
+// Reconnect gives the network back. What was sent to the participant over the
+// lost connection and has not arrived is lost.
+func (s *Sim) Reconnect(id string) {
+	i, ok := s.running(id, "reconnects")
+	if !ok {
+		return
+	}
+	s.note(Record{Event: Reconnected, Node: id})
+	n := &s.nodes[i]
+	n.cut = false
+	n.conn++
+	e := event{kind: eventReconnect, node: i}
+	if n.paused {
+		n.deferred = append(n.deferred, e)
+		return
+	}
+	s.handle(e)
+}
+
+func (s *Sim) reconnected(i int32) {
+	s.in = protocol.Input{Kind: protocol.Reconnect}
+	s.feed(i)
+}
+
+// SetNetwork changes what happens to messages sent from now on: a test heals the
+// network after a time of faults, or makes it worse.
+func (s *Sim) SetNetwork(n Network) {
+	if err := n.validate(); err != nil {
+		s.fail(err)
+		return
+	}
+	s.scenario.Network = n
+}
+
+// Status is that of the machine of participant id; zero if it does not run.
+func (s *Sim) Status(id string) protocol.Status {
+	if i, ok := s.index[id]; ok && s.nodes[i].machine != nil {
+		return s.nodes[i].machine.Status()
+	}
+	return protocol.Status{}
+}
+
+// acting is running, for what a paused process cannot do.
+func (s *Sim) acting(id, does string) (int32, bool) {
+	i, ok := s.running(id, does)
+	if ok && s.nodes[i].paused {
+		s.fail(fmt.Errorf("%w: %q %s at %s, but it is paused: Resume it first", ErrScenario, id, does, seconds(s.now)))
+		return 0, false
+	}
+	return i, ok
+}
+
+func (s *Sim) running(id, does string) (int32, bool) {
+	i, ok := s.index[id]
+	if ok && s.nodes[i].machine != nil {
+		return i, true
+	}
+	s.fail(fmt.Errorf("%w: %q %s at %s, but no such participant runs", ErrScenario, id, does, seconds(s.now)))
+	return 0, false
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"padme/qosmutex/protocol"
+)
+
+// ErrViolation is wrapped by the error of a run in which a machine broke a
+// promise: two valid holds of one resource, a fence that does not rise, an
+// invariant of the machine, an answer to a question that nobody asked.
+var ErrViolation = errors.New("sim: violation")
+
+// Violation says which promise was broken and what had happened just before.
+type Violation struct {
+	At      protocol.Time
+	What    string
+	History []Record // oldest first
+}
+
+func (v *Violation) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v at %s: %s", ErrViolation, seconds(v.At), v.What)
+	for i := range v.History {
+		b.WriteString("\n\t")
+		b.Write(v.History[i].Append(nil))
+	}
+	return b.String()
+}
+
+// Unwrap makes errors.Is(err, ErrViolation) hold.
+func (v *Violation) Unwrap() error { return ErrViolation }
+
+func (s *Sim) violate(format string, args ...any) {
+	s.fail(&Violation{At: s.now, What: fmt.Sprintf(format, args...), History: s.history.list()})
+}
+
+// resource is what the simulator knows of one resource.
+type resource struct {
+	name    string
+	waiting int     // requests for it, without those for Any
+	holds   []int32 // slots of the calls inside
+	fence   uint64  // of the last entry
+
+	owed   bool // somebody waited when it was left
+	leftAt protocol.Time
+}
+
+func (s *Sim) resource(name string) *resource {
+	r := s.byName[name]
+	if r == nil {
+		r = &resource{name: name}
+		s.byName[name] = r
+		s.resources = append(s.resources, r)
+	}
+	return r
+}
+
+// waiting counts requests that are not served yet. Those for Any are counted
+// under its reserved name.
+func (s *Sim) waiting(name string, by int) { s.resource(name).waiting += by }
+
+// enter notes that a call is inside r and checks its fence. Whether it is alone
+// there is checked when the whole output has been handled.
+func (s *Sim) enter(r *resource, slot int32) {
+	c := &s.calls[slot]
+	if c.fence <= r.fence {
+		s.violate("%s enters %s with fence %d, which is not above %d", s.nodes[c.node].ID, r.name, c.fence, r.fence)
+	}
+	r.fence = max(r.fence, c.fence)
+	r.holds = append(r.holds, slot)
+	if len(r.holds) == 2 {
+		s.contested++
+	}
+	if r.owed && s.measuring() {
+		s.result.SyncDelay.add(s.now - r.leftAt)
+	}
+	r.owed = false
+}
+
+func (s *Sim) remove(r *resource, slot int32) {
+	if len(r.holds) == 2 {
+		s.contested--
+	}
+	r.holds = slices.DeleteFunc(r.holds, func(h int32) bool { return h == slot })
+}
+
+// left starts the clock of the synchronisation delay if somebody waits for r.
+func (s *Sim) left(r *resource) {
+	r.owed = len(r.holds) == 0 && r.waiting+s.resource(protocol.Any).waiting > 0
+	r.leftAt = s.now
+}
+
+// checkExclusion looks at the resources with more than one hold. Only holds whose
+// session is still valid, by the participant's own clock, exclude each other.
+func (s *Sim) checkExclusion() {
+	for _, r := range s.resources {
+		if len(r.holds) < 2 {
+			continue
+		}
+		var valid []string
+		for _, slot := range r.holds {
+			c := &s.calls[slot]
+			n := &s.nodes[c.node]
+			if until := n.machine.Status().ValidUntil; n.local(s.now) < until {
+				valid = append(valid, fmt.Sprintf("%s (fence %d, own clock %s, valid until %s)", n.ID, c.fence, seconds(n.local(s.now)), seconds(until)))
+			}
+		}
+		if len(valid) > 1 {
+			s.violate("%d are inside %s: %s", len(valid), r.name, strings.Join(valid, ", "))
+		}
+	}
+}

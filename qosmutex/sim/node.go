@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// node is one participant as it runs.
+type node struct {
+	*Participant
+	workload    *Workload
+	machine     protocol.Machine // nil: not running
+	check       interface{ CheckInvariants() error }
+	incarnation uint64
+	priority    int64 // as last set; a restarted participant keeps it
+
+	wakeAt   protocol.Time // when the machine wants a tick, in simulated time
+	tickAt   protocol.Time // when the one live tick event of the queue comes
+	tickSlot int32         // which one it is; others are void
+	idle     int           // ticks in a row at one instant
+
+	asks     int    // eventRequests to come
+	conn     uint32 // number of the connection to the network
+	cut      bool
+	paused   bool
+	deferred []event // came while paused
+}
+
+// maxIdle ticks at one instant are too many: the machine does not move on.
+const maxIdle = 1000
+
+// start makes a machine for the participant's next incarnation.
+func (s *Sim) start(i int32) error {
+	n := &s.nodes[i]
+	n.incarnation++
+	cfg := protocol.Config{
+		Self:     protocol.Node{ID: n.ID, Incarnation: n.incarnation},
+		Priority: n.priority, Timing: s.scenario.Timing, Settings: s.scenario.Settings,
+		Found: n.Found, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
+	}
+	if n.incarnation > 1 { // the tree is not new; the floors are those of the real runtime
+		cfg.AtOnce = false
+		cfg.FenceFloor = uint64(s.now / protocol.Microsecond)
+		cfg.EpochFloor = s.maxEpoch
+	}
+	m, err := s.algorithm.New(cfg)
+	if err != nil {
+		return fmt.Errorf("sim: %s of %s: %w", s.algorithm.Name, n.ID, err)
+	}
+	n.machine = m
+	n.check, _ = m.(interface{ CheckInvariants() error })
+	return nil
+}
+
+// local is what the clock of n shows at instant t.
+func (n *node) local(t protocol.Time) protocol.Time {
+	const million = 1_000_000
+	return n.ClockOffset + t + t/million*n.drift() + t%million*n.drift()/million
+}
+
+func (n *node) drift() protocol.Time { return protocol.Time(n.ClockDrift) }
+
+// instant is the first instant from now on at which the clock of n shows at
+// least local.
+func (n *node) instant(local, now protocol.Time) protocol.Time {
+	const million = 1_000_000
+	if local == protocol.Never {
+		return protocol.Never
+	}
+	t := local - n.ClockOffset
+	if n.ClockDrift != 0 {
+		t = protocol.Time(float64(t) / (1 + float64(n.ClockDrift)/million))
+		for n.local(t) >= local { // rounding is off by very little
+			t--
+		}
+		for n.local(t) < local {
+			t++
+		}
+	}
+	return max(t, now)
+}
+
+// feed gives s.in to the machine of node i and carries out what follows.
+func (s *Sim) feed(i int32) {
+	n := &s.nodes[i]
+	if n.machine == nil || s.err != nil {
+		return
+	}
+	err := n.machine.Step(n.local(s.now), &s.in, &s.out)
+	if err != nil {
+		s.rejected(i, err)
+	}
+	for j := range s.out.Losses {
+		s.lost(i, &s.out.Losses[j])
+	}
+	for j := range s.out.Messages {
+		s.send(i, &s.out.Messages[j])
+	}
+	for j := range s.out.Grants {
+		s.granted(i, &s.out.Grants[j])
+	}
+	for j := range s.out.Denials {
+		s.denied(i, &s.out.Denials[j])
+	}
+	s.wake(i, n.instant(s.out.WakeAt, s.now))
+	if n.check != nil {
+		if err := n.check.CheckInvariants(); err != nil {
+			s.violate("%s: %v", n.ID, err)
+		}
+	}
+	if s.contested > 0 {
+		s.checkExclusion()
+	}
+}
+
+// rejected notes an input that the machine refused. Messages may be refused; the
+// applications here never call wrongly.
+func (s *Sim) rejected(i int32, err error) {
+	if s.in.Kind != protocol.Receive {
+		s.violate("%s refused an input of kind %d: %v", s.nodes[i].ID, s.in.Kind, err)
+		return
+	}
+	s.result.Rejected++
+	s.note(Record{Event: Rejected, Node: s.nodes[i].ID, Peer: s.message.From.ID, Kind: s.message.Kind, Note: err.Error()})
+}
+
+// wake plans a tick at instant t. There is one live tick event per machine: a
+// later wake-up waits for the earlier event, an earlier one makes it void.
+func (s *Sim) wake(i int32, t protocol.Time) {
+	n := &s.nodes[i]
+	n.wakeAt = t
+	if t >= n.tickAt {
+		return
+	}
+	n.tickSlot++
+	n.tickAt = t
+	s.schedule(event{at: t, kind: eventTick, node: i, slot: n.tickSlot})
+}
+
+var errStuck = errors.New("asks again and again to be woken at an instant that is there already")
+
+// tick wakes a machine, unless it has changed its mind since.
+func (s *Sim) tick(i, slot int32) {
+	n := &s.nodes[i]
+	if slot != n.tickSlot {
+		return
+	}
+	last := n.tickAt
+	n.tickAt = protocol.Never
+	if n.wakeAt > s.now {
+		s.wake(i, n.wakeAt)
+		return
+	}
+	s.in = protocol.Input{Kind: protocol.Tick}
+	s.cause = protocol.KindNone
+	s.feed(i)
+	if n.tickAt > last {
+		n.idle = 0
+	} else if n.idle++; n.idle > maxIdle {
+		s.violate("%s %v", n.ID, errStuck)
+	}
+}

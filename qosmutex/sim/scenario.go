@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// ErrScenario is wrapped by every error about a scenario or an action on it.
+var ErrScenario = errors.New("sim: invalid scenario")
+
+// Scenario says who takes part, over which network, and who asks for what.
+type Scenario struct {
+	Seed         uint64
+	Participants []Participant
+	Timing       protocol.Timing
+	Settings     protocol.Settings
+	Fanout       int // of every participant; 0: the machine's default
+	Network      Network
+	Order        Order
+	Workload     Workload
+	// The workload runs from Start until Start+Duration, and only what happens
+	// then is measured. Start leaves time for the tree to settle: a participant
+	// with a workload that has no place in it by then is an error.
+	Start    protocol.Time
+	Duration protocol.Duration
+	// Trace, if set, is called with everything that happens, in order. The Record
+	// and its Entries are good during the call only.
+	Trace func(*Record)
+}
+
+// Participant is one node of the simulated topic.
+type Participant struct {
+	ID       string
+	Priority int64 // smaller is more important
+	Parent   string
+	Found    bool          // founds the topic, at once
+	Joins    protocol.Time // when it is started
+	// Its clock shows ClockOffset at instant 0 and gains ClockDrift parts per
+	// million.
+	ClockOffset protocol.Duration
+	ClockDrift  int64
+	Workload    *Workload // nil: the scenario's
+}
+
+// Network says what happens to messages. The zero Network delivers at once.
+type Network struct {
+	Latency protocol.Duration // t_m
+	Jitter  protocol.Duration // each message takes up to this much longer, uniformly
+	// Reorder lets the jitter change the order of messages from one participant to
+	// another. Otherwise a late message holds up those behind it.
+	Reorder   bool
+	Loss      float64 // probability that a message is lost
+	Duplicate float64 // probability that a message comes twice
+}
+
+// Workload is what one participant's application does: ask for a resource, stay
+// inside for Hold, leave, ask again Think later. The zero Workload does nothing.
+type Workload struct {
+	Resources  []string // one is drawn for each request; none: the participant never asks
+	Hold       protocol.Duration
+	HoldExtra  protocol.Duration // up to this much longer, uniformly
+	Think      protocol.Duration // between leaving (or being refused) and asking again
+	ThinkExtra protocol.Duration // up to this much longer, uniformly
+}
+
+// Order decides between events at the same instant. Actions of the test come
+// first and wake-ups of machines last; events of the same sort keep the order in
+// which they were scheduled.
+type Order uint8
+
+// Orders.
+const (
+	// ApplicationFirst lets applications leave and ask before messages arrive: a
+	// participant that asks at the instant at which a token passes may use it.
+	// This is the order under which the papers' numbers hold.
+	ApplicationFirst Order = iota
+	// MessagesFirst delivers before applications leave and ask.
+	MessagesFirst
+	// Shuffled draws the order of all but actions from the seed. Messages from one
+	// participant to another stay in order unless Network.Reorder is set.
+	Shuffled
+)
+
+const maxDrift = 200_000 // parts per million, as far as protocol.Timing lets ρ go
+
+func (s *Scenario) validate() error {
+	if len(s.Participants) == 0 {
+		return fmt.Errorf("%w: nobody takes part", ErrScenario)
+	}
+	if err := s.Timing.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrScenario, err)
+	}
+	if s.Start < 0 || s.Duration < 0 {
+		return fmt.Errorf("%w: Start and Duration must not be negative", ErrScenario)
+	}
+	if s.Order > Shuffled {
+		return fmt.Errorf("%w: order %d is unknown", ErrScenario, s.Order)
+	}
+	if err := s.Network.validate(); err != nil {
+		return err
+	}
+	if err := s.Workload.validate("the scenario"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for i := range s.Participants {
+		p := &s.Participants[i]
+		if p.ID == "" || seen[p.ID] {
+			return fmt.Errorf("%w: participant %d is named %q: names must be there and differ", ErrScenario, i, p.ID)
+		}
+		seen[p.ID] = true
+		if p.Joins < 0 || p.ClockDrift < -maxDrift || p.ClockDrift > maxDrift {
+			return fmt.Errorf("%w: %s: Joins must not be negative, ClockDrift within ±%d", ErrScenario, p.ID, maxDrift)
+		}
+		if p.Workload == nil {
+			continue
+		}
+		if err := p.Workload.validate(p.ID); err != nil {
+			return err
+		}
+	}
+	for i := range s.Participants {
+		if p := &s.Participants[i]; p.Parent != "" && !seen[p.Parent] {
+			return fmt.Errorf("%w: the parent %q of %s does not take part", ErrScenario, p.Parent, p.ID)
+		}
+	}
+	return nil
+}
+
+func (n *Network) validate() error {
+	if n.Latency < 0 || n.Jitter < 0 {
+		return fmt.Errorf("%w: Latency and Jitter must not be negative", ErrScenario)
+	}
+	for _, p := range []float64{n.Loss, n.Duplicate} {
+		if !(p >= 0 && p <= 1) {
+			return fmt.Errorf("%w: Loss and Duplicate are probabilities; got %v", ErrScenario, p)
+		}
+	}
+	return nil
+}
+
+func (w *Workload) validate(who string) error {
+	if w.Hold < 0 || w.HoldExtra < 0 || w.Think < 0 || w.ThinkExtra < 0 {
+		return fmt.Errorf("%w: the workload of %s has a negative time", ErrScenario, who)
+	}
+	if len(w.Resources) > 0 && w.Hold+w.HoldExtra+w.Think+w.ThinkExtra == 0 {
+		return fmt.Errorf("%w: the workload of %s takes no time, so the run would not end: give Hold or Think", ErrScenario, who)
+	}
+	return nil
+}

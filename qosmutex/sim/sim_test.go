@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"padme/qosmutex/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const second = protocol.Second
+
+// star is a server S with clients that ask all the time.
+func star(clients int) Scenario {
+	all := []Participant{{ID: "S", Found: true, Workload: new(Workload)}}
+	for i := range clients {
+		all = append(all, Participant{ID: string(rune('A' + i)), Priority: int64(i % 3), Parent: "S"})
+	}
+	return Scenario{
+		Participants: all, Timing: protocol.LAN(),
+		Network:  Network{Latency: second},
+		Workload: Workload{Resources: []string{"crane"}, Hold: second, Think: second},
+		Start:    5 * second, Duration: 360 * second,
+	}
+}
+
+func mustNew(t testing.TB, fault string, sc Scenario) *Sim {
+	t.Helper()
+	s, err := New(centralServer(fault), sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A central server costs three messages per entry and two of delay: with 1 s each
+// an entry takes 3 s, which is the 120 entries of PADME §4.2.
+func TestCentralServerAsInTheBook(t *testing.T) {
+	for _, c := range []struct {
+		latency protocol.Duration
+		entries int
+	}{{second, 120}, {second / 2, 180}} {
+		sc := star(6)
+		sc.Network.Latency = c.latency
+		r, err := mustNew(t, "", sc).Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Entries < c.entries-1 || r.Entries > c.entries {
+			t.Errorf("latency %s: %d entries, want %d", seconds(c.latency), r.Entries, c.entries)
+		}
+		if r.SyncDelay.Quantile(0) != 2*c.latency || r.SyncDelay.Quantile(1) != 2*c.latency {
+			t.Errorf("synchronisation delay %v, want %s", &r.SyncDelay, seconds(2*c.latency))
+		}
+		if m := r.PerEntry(); m < 3 || m > 3.1 {
+			t.Errorf("%v messages per entry, want 3", m)
+		}
+		if r.Measured != 360*second {
+			t.Errorf("measured %s", seconds(r.Measured))
+		}
+		sum := 0
+		for _, n := range r.ByNode {
+			sum += n.Entries
+		}
+		if sum != r.Entries || r.AtPriority(0)+r.AtPriority(1)+r.AtPriority(2) != r.Entries || r.AtPriority(7) != 0 {
+			t.Errorf("the parts do not add up to %d: %+v %v", r.Entries, r.ByNode, r)
+		}
+	}
+}
+
+// An entry alone: request 1 s there, reply 1 s back, so it waits for 2 s; nobody
+// else waits, so there is no synchronisation delay to measure.
+func TestWaitingTimes(t *testing.T) {
+	sc := star(1)
+	s := mustNew(t, "", sc)
+	r, err := s.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &r.ByNode[1].Waiting
+	if w.Count() == 0 || w.Quantile(0) != 2*second || w.Quantile(1) != 2*second || w.Mean() != 2*second {
+		t.Errorf("waited %v, want 2 s always", w)
+	}
+	if r.SyncDelay.Count() != 0 {
+		t.Errorf("synchronisation delay %v although nobody waited", &r.SyncDelay)
+	}
+	if !strings.Contains(r.String(), "Request: 90") || s.Events() == 0 {
+		t.Errorf("got %v", r)
+	}
+}
+
+func traceOf(t testing.TB, sc Scenario) string {
+	t.Helper()
+	var b bytes.Buffer
+	sc.Trace = TraceTo(&b, nil)
+	s := mustNew(t, "", sc)
+	// A central server does not survive a duplicated Release, which frees what
+	// another holds. Here only that it breaks in the same way counts.
+	r, err := s.Run()
+	if err != nil && !errors.Is(err, ErrViolation) {
+		t.Fatal(err)
+	}
+	b.WriteString(r.String())
+	return b.String()
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	for _, order := range []Order{ApplicationFirst, MessagesFirst, Shuffled} {
+		sc := star(9)
+		sc.Order = order
+		sc.Workload.Resources = []string{"crane", "lift", "tug"}
+		sc.Workload.HoldExtra, sc.Workload.ThinkExtra = second, second
+		sc.Network = Network{Latency: second / 2, Jitter: second, Reorder: true, Loss: 0.01, Duplicate: 0.01}
+		one, two := traceOf(t, sc), traceOf(t, sc)
+		if one != two {
+			t.Errorf("order %d: two runs differ", order)
+		}
+		sc.Seed++
+		if traceOf(t, sc) == one {
+			t.Errorf("order %d: the seed changes nothing", order)
+		}
+	}
+}
+
+func TestBrokenPromisesEndTheRun(t *testing.T) {
+	for fault, want := range map[string]string{
+		"two inside":     "2 are inside crane",
+		"fence stays":    "which is not above 1",
+		"wrong resource": "asked for crane and enters another",
+		"grants twice":   "enters crane for a request that is not waiting",
+		"phantom loss":   "loses a hold that it does not have (ref 99)",
+		"panics":         "panic: out of order",
+		"invariant":      "the clock is above 5",
+		"stranger":       `"nobody here", who does not take part`,
+		"never sleeps":   "asks again and again to be woken",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			_, err := mustNew(t, fault, star(4)).Run()
+			var v *Violation
+			if !errors.Is(err, ErrViolation) || !errors.As(err, &v) {
+				t.Fatalf("got %v, want a violation", err)
+			}
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v\nwant %s", err, want)
+			}
+			if fault != "never sleeps" && (len(v.History) == 0 || !strings.Contains(err.Error(), "s A requests crane p0\n")) {
+				t.Errorf("no history in %v", err)
+			}
+		})
+	}
+}
+
+// Two may be inside when the session of one of them is no longer valid.
+func TestExpiredHoldsExcludeNobody(t *testing.T) {
+	sc := star(2)
+	sc.Workload = Workload{}
+	for _, late := range []bool{false, true} {
+		at := 6 * second
+		if late {
+			at = 9 * second // B would enter at 11 s, when A's clock is beyond 10 s
+		}
+		s := mustNew(t, "two inside", sc)
+		s.nodes[1].machine.(*central).fault = "short sessions"
+		s.At(5*second, func() { s.Request("A", Request{Resource: "crane", Hold: Forever}) })
+		s.At(at, func() { s.Request("B", Request{Resource: "crane", Hold: Forever}) })
+		if _, err := s.Run(); errors.Is(err, ErrViolation) == late {
+			t.Errorf("late=%v: %v", late, err)
+		}
+	}
+	// The same instant, but A's clock is five seconds behind: still valid.
+	sc.Participants[1].ClockOffset = -5 * second
+	s := mustNew(t, "two inside", sc)
+	s.nodes[1].machine.(*central).fault = "short sessions"
+	s.At(5*second, func() { s.Request("A", Request{Resource: "crane", Hold: Forever}) })
+	s.At(9*second, func() { s.Request("B", Request{Resource: "crane", Hold: Forever}) })
+	if _, err := s.Run(); !errors.Is(err, ErrViolation) {
+		t.Errorf("A's own clock was not asked: %v", err)
+	}
+}
+
+func TestTraceLines(t *testing.T) {
+	sc := star(2)
+	sc.Workload = Workload{}
+	var b bytes.Buffer
+	sc.Trace = TraceTo(&b, nil)
+	s := mustNew(t, "", sc)
+	var x uint64
+	s.At(5*second, func() { s.Request("A", Request{Resource: "crane", Hold: 3 * second}) })
+	s.At(5*second, func() { x = s.Request("B", Request{Resource: "crane", Hold: second}) })
+	s.At(6500*protocol.Millisecond, func() { s.SetPriority("B", -4) })
+	s.At(7*second, func() { s.Withdraw(x) })
+	s.At(8*second, func() { s.Request("B", Request{Resource: "forbidden", Priority: 9, Fixed: true}) })
+	if _, err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	want := `5.000s A requests crane p0
+5.000s A→S Request ⟨A,p0,c1⟩ crane
+5.000s B requests crane p1
+5.000s B→S Request ⟨B,p1,c1⟩ crane
+6.000s S←A Request ⟨A,p0,c1⟩ crane
+6.000s S→A Reply ⟨A,c1⟩ crane fence 1
+6.000s S←B Request ⟨B,p1,c1⟩ crane
+6.500s B has priority -4
+7.000s B withdraws crane
+7.000s B→S Withdraw ⟨B,c1⟩ crane
+7.000s A←S Reply ⟨A,c1⟩ crane fence 1
+7.000s A enters crane by Reply ⟨A,c1⟩ fence 1
+8.000s B requests forbidden p9
+8.000s B→S Request ⟨B,p9,c2⟩ forbidden
+8.000s S←B Withdraw ⟨B,c1⟩ crane
+9.000s S←B Request ⟨B,p9,c2⟩ forbidden
+9.000s S→B Deny ⟨B,c2⟩ forbidden
+10.000s A leaves crane ⟨A,c1⟩ fence 1
+10.000s A→S Release ⟨A,c1; A,c1⟩ crane fence 1
+10.000s B←S Deny ⟨B,c2⟩ forbidden
+10.000s B is denied forbidden: undeclared resource
+11.000s S←A Release ⟨A,c1; A,c1⟩ crane fence 1
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestScenariosAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*Scenario){
+		"nobody takes part":                   func(s *Scenario) { s.Participants = nil },
+		"TTL 0 ns must be positive":           func(s *Scenario) { s.Timing.TTL = 0 },
+		"must not be negative":                func(s *Scenario) { s.Start = -1 },
+		"order 9 is unknown":                  func(s *Scenario) { s.Order = 9 },
+		"Latency and Jitter":                  func(s *Scenario) { s.Network.Jitter = -1 },
+		"are probabilities; got 1.5":          func(s *Scenario) { s.Network.Loss = 1.5 },
+		"participant 2 is named \"A\"":        func(s *Scenario) { s.Participants[2].ID = "A" },
+		"participant 0 is named \"\"":         func(s *Scenario) { s.Participants[0].ID = "" },
+		"the parent \"Z\" of B":               func(s *Scenario) { s.Participants[2].Parent = "Z" },
+		"ClockDrift within":                   func(s *Scenario) { s.Participants[2].ClockDrift = 300_000 },
+		"of the scenario has a negative time": func(s *Scenario) { s.Workload.Hold = -1 },
+		"of B takes no time":                  func(s *Scenario) { s.Participants[2].Workload = &Workload{Resources: []string{"crane"}} },
+	} {
+		sc := star(3)
+		change(&sc)
+		if _, err := New(centralServer(""), sc); !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := New(protocol.Algorithm{Name: "nothing"}, star(1)); !errors.Is(err, ErrScenario) {
+		t.Errorf("algorithm without New: %v", err)
+	}
+	_, err := mustNew(t, "never joins", star(1)).Run()
+	if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), "A is still joining at 5.000s: raise Start") {
+		t.Errorf("unsettled tree: %v", err)
+	}
+}
+
+func TestTree(t *testing.T) {
+	var b strings.Builder
+	for _, p := range Tree(7, 2, false) {
+		b.WriteString(p.ID + "(" + p.Parent + ")" + string(rune('0'+p.Priority)) + " ")
+	}
+	if got := b.String(); got != "A()0 B(A)1 C(A)1 D(B)2 E(B)2 F(C)2 G(C)2 " {
+		t.Errorf("got %s", got)
+	}
+	if all := Tree(30, 3, true); all[29].ID != "n30" || all[29].Parent != "" || all[29].Priority != 3 || !all[0].Found || all[1].Found {
+		t.Errorf("got %+v", all[29])
+	}
+}
+
+func ExampleSim() {
+	scenario := Scenario{
+		Participants: []Participant{{ID: "S", Found: true}, {ID: "A", Parent: "S"}},
+		Timing:       protocol.LAN(),
+		Network:      Network{Latency: protocol.Second / 2},
+		Start:        protocol.Second,
+		Duration:     10 * protocol.Second,
+		Trace:        TraceTo(os.Stdout, Papers),
+	}
+	s, err := New(centralServer(""), scenario)
+	if err != nil {
+		panic(err)
+	}
+	s.At(2*protocol.Second, func() { s.Request("A", Request{Resource: "crane", Hold: protocol.Second}) })
+	if _, err := s.Run(); err != nil {
+		panic(err)
+	}
+	// Output:
+	// 2.000s A requests crane p0
+	// 2.000s A→S Request ⟨A,p0,c1⟩ crane
+	// 2.500s S→A Reply ⟨A,c1⟩ crane fence 1
+	// 3.000s A enters crane by Reply ⟨A,c1⟩ fence 1
+	// 4.000s A leaves crane ⟨A,c1⟩ fence 1
+	// 4.000s A→S Release ⟨A,c1; A,c1⟩ crane fence 1
+}
