@@ -41,7 +41,7 @@ func (m *Machine) bestChild() *link {
 // grant nor answer: our state goes over in one message, and we attach below our
 // successor. It reports false if that cannot be now.
 func (m *Machine) handOver(l *link) bool {
-	if l == nil || slices.ContainsFunc(m.resources, func(r *resource) bool { return r.tok.recovery != nil }) {
+	if l == nil {
 		return false
 	}
 	next := protocol.Epoch{Number: m.epoch.Number + 1, Tie: tie(l.peer)}
@@ -84,6 +84,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 			t.phase, t.down = away, nil
 			t.passed = l.peer
 		}
+		t.recovery = nil
 		if t.phase == away {
 			t.bound = t.grant
 		}
@@ -113,7 +114,7 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	for _, ts := range msg.Tokens {
 		r := m.resource(ts.Resource)
 		unknown = slices.DeleteFunc(unknown, func(o *resource) bool { return o == r })
-		m.takeToken(r, ts)
+		m.takeToken(r, ts, msg.From)
 	}
 	for _, r := range unknown {
 		r.tok.phase = home
@@ -133,6 +134,9 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	for _, r := range m.resources {
 		if r.tok.phase == kept {
 			m.passUp(r, r.tok.returned)
+		}
+		if r.tok.phase == below && r.tok.down == nil {
+			m.recover(r) // out on a way that we do not know
 		}
 		m.serve(r)
 	}
@@ -155,16 +159,18 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 }
 
 // takeToken takes over one token from the old root.
-func (m *Machine) takeToken(r *resource, ts protocol.TokenState) {
+func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.Node) {
 	t := &r.tok
 	t.next = max(t.next, ts.Fence)
 	switch {
-	case !ts.Out, ts.Grant == t.grant && t.phase == away:
+	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed == from:
 		// At home; or we passed it up, and the old root will not take it any more.
 		t.phase = home
 		if ts.Grant.Compare(t.grant) > 0 {
 			t.grant = ts.Grant
 		}
+	case ts.Grant == t.grant && t.phase == away: // passed to a child that took it elsewhere
+		t.phase, t.down = below, nil
 	case ts.Grant != t.grant: // it went another way
 		t.grant, t.target, t.phase, t.down = ts.Grant, ts.Target, below, nil
 		t.path = append(t.path[:0], ts.Path...)

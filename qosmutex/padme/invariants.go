@@ -36,11 +36,24 @@ func (m *Machine) CheckInvariants() error {
 		if e.state == waiting && !e.try {
 			queued--
 		}
+		if e.state == served && m.role == protocol.Root && !m.isOut(e) {
+			return fmt.Errorf("request %v was granted, but its token is not out", id)
+		}
 	}
 	if queued != 0 {
 		return fmt.Errorf("%d more requests are queued than wait", queued)
 	}
 	return m.checkTree()
+}
+
+// isOut reports whether a token is on its way for e.
+func (m *Machine) isOut(e *entry) bool {
+	for _, r := range m.resources {
+		if r.tok.phase == below && r.tok.target == e.id {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Machine) checkQueue(q *queue) error {

@@ -180,13 +180,12 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
 	}
-	if msg.Clock > m.clock+maxClockJump || msg.ID.Clock > m.clock+maxClockJump {
+	if known := max(m.clock, m.rootClock); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
 		return m.invalid(msg, "clock jumps by more than 2^32")
 	}
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
 	}
-	m.mergeClock(msg)
 	switch msg.Kind {
 	case protocol.KindJoin:
 		return m.onJoin(msg)
@@ -225,7 +224,7 @@ func (m *Machine) mergeClock(msg *protocol.Message) {
 	switch {
 	case msg.Kind == protocol.KindAccept:
 		m.rootClock = max(m.rootClock, msg.Clock)
-	case msg.Kind == protocol.KindBeacon && m.parent != nil && msg.From == m.parent.peer:
+	case msg.Kind == protocol.KindBeacon:
 		m.rootClock = max(m.rootClock, msg.Clock)
 		m.idleFor++
 	default:
@@ -260,6 +259,7 @@ func (m *Machine) receiveOnLink(msg *protocol.Message) error {
 	if !m.accept(l, msg) {
 		return nil
 	}
+	m.mergeClock(msg)
 	if l == m.parent {
 		return m.fromParent(msg)
 	}

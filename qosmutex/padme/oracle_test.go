@@ -84,7 +84,7 @@ func has(t *token) bool {
 func (w *world) checkReigns() {
 	roots := ""
 	for _, name := range w.order {
-		if n := w.nodes[name]; !n.crashed && n.machine.Role() == protocol.Root {
+		if n := w.nodes[name]; !n.crashed && n.machine.role == protocol.Root {
 			roots += " " + name
 		}
 	}

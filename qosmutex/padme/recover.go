@@ -84,16 +84,21 @@ func (m *Machine) sync(r *resource, to protocol.Node) {
 
 // onSync says what became of a grant here, and stands by it.
 func (m *Machine) onSync(msg *protocol.Message) error {
-	if msg.Resource == "" || msg.Resource == protocol.Any {
-		return m.invalid(msg, "no resource")
+	newcomer := m.settings.Version == 0 // never had a parent, so no token either
+	if !newcomer && !m.known(msg.Resource) {
+		return m.invalid(msg, "no such resource")
 	}
-	if m.role == protocol.Root {
-		return m.stale(msg, "we are the root")
+	if msg.From != m.root || msg.Grant.Epoch.Compare(m.epoch) > 0 {
+		return m.stale(msg, "not our root, or an epoch to come")
+	}
+	answer := m.emit(protocol.KindReport, msg.From)
+	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
+	if newcomer {
+		answer.Verdict = protocol.VerdictNever
+		return nil
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	answer := m.emit(protocol.KindReport, msg.From)
-	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
 	if t.grant == msg.Grant && (t.phase == using || t.phase == kept) {
 		answer.Verdict = protocol.VerdictHolding
 		return nil
@@ -110,11 +115,8 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 
 func (m *Machine) onReport(msg *protocol.Message) error {
 	r := m.byName[msg.Resource]
-	if r == nil || r.tok.grant != msg.Grant || r.tok.phase != below {
+	if m.role != protocol.Root || r == nil || r.tok.grant != msg.Grant || r.tok.phase != below {
 		return m.stale(msg, "not asked for")
-	}
-	if m.role != protocol.Root {
-		return m.onChildReport(r, msg)
 	}
 	rec := r.tok.recovery
 	if rec == nil || !slices.Contains(rec.pending, msg.From) {
@@ -149,68 +151,57 @@ func (m *Machine) regenerate(r *resource) {
 	if e := m.requests[t.target]; e != nil && e.state == served {
 		if e.from == nil || m.sessionOf(e.id.Node) != nil {
 			m.wait(e)
+			if e.try {
+				m.serveTry(e)
+			}
 		} else {
 			m.remove(e)
 		}
 	}
 	m.serve(r)
+	m.serveQueue(&m.any) // the request may have been for any
 }
 
 // tokensBelow looks after the tokens that were passed to a child whose link is
-// gone.
+// gone: the root looks for them, and anybody else has it look.
 func (m *Machine) tokensBelow(l *link) {
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && t.down == l {
-			t.down = nil
+			t.down, t.bound = nil, t.grant
 			if m.role == protocol.Root {
 				m.recover(r)
 			} else {
-				t.askAt = m.now + m.timing.Grace() // until then
-				m.sync(r, t.passed)
+				m.sendReceipt(r)
 			}
 		}
 	}
 }
 
-// onChildReport hears from a child that left what became of the token we sent
-// it. If it never came, it goes back unused.
-func (m *Machine) onChildReport(r *resource, msg *protocol.Message) error {
+// sendReceipt tells the root that a token may be lost below us, with a Release
+// that is marked as a repetition: it is not the token, but makes the root ask.
+func (m *Machine) sendReceipt(r *resource) {
+	if m.parent == nil {
+		return // resumeUpward will
+	}
 	t := &r.tok
-	if t.down != nil || msg.From != t.passed {
-		return m.stale(msg, "not asked for")
-	}
-	t.bound, t.askAt = t.grant, 0
-	if msg.Verdict == protocol.VerdictNever {
-		m.counters.Returned++
-		if e := m.requests[t.target]; e != nil && e.state == served {
-			m.wait(e)
-		}
-		m.passUp(r, true)
-		return nil
-	}
+	msg := m.emitOn(m.parent, protocol.KindRelease)
+	msg.Flags |= protocol.FlagRepeated
+	msg.ID, msg.Resource, msg.Grant, msg.Fences = t.target, r.name, t.grant, t.fences
+	m.commit(m.parent, msg)
 	t.phase = away
-	return nil
 }
 
 // retrySyncs repeats questions that were not answered, once a heartbeat.
 func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
-		t := &r.tok
-		if t.phase != below {
-			continue
-		}
-		switch rec := t.recovery; {
-		case rec != nil && m.now >= rec.again:
+		rec := r.tok.recovery
+		switch {
+		case rec == nil:
+		case m.now >= rec.again:
 			m.recover(r)
-		case rec != nil:
+		default:
 			for _, n := range rec.pending {
 				m.sync(r, n)
-			}
-		case t.down == nil && m.role != protocol.Root && t.askAt != 0:
-			if m.now >= t.askAt { // the root finds it when the child's session lapses
-				t.phase, t.bound, t.askAt = away, t.grant, 0
-			} else {
-				m.sync(r, t.passed)
 			}
 		}
 	}

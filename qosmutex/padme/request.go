@@ -70,6 +70,15 @@ func (m *Machine) route(e *entry) {
 	m.propagate(q, e)
 }
 
+// pass sends up a request that waits here, as its kind and the model say.
+func (m *Machine) pass(e *entry) {
+	if e.try {
+		m.sendRequest(e) // it is in no queue
+		return
+	}
+	m.propagate(m.queueOf(e.resource), e)
+}
+
 // propagate sends a request up as the Request model says: Forward each, Replace
 // only the head of each queue. e is the request that is new or changed, nil if
 // the queue's head may have changed.
@@ -182,6 +191,15 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	e.named, e.hops = true, msg.Hops
+	if e.state == served && m.role != protocol.Root {
+		// The token crossed this message, or got lost and those above have dropped
+		// the request. If it crossed, its Release will settle this, too.
+		e.from, e.priority = l, msg.Priority
+		m.wait(e)
+		m.unsend(e)
+		m.pass(e)
+		return
+	}
 	if e.state != waiting || e.try {
 		e.from = l
 		return

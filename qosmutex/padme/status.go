@@ -9,7 +9,7 @@ import (
 // Status implements [protocol.Machine].
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
-		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Priority: m.priority,
+		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
 		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
@@ -27,8 +27,14 @@ func (m *Machine) Status() protocol.Status {
 	return s
 }
 
-// Role is the machine's standing, without the cost of Status.
-func (m *Machine) Role() protocol.Role { return m.role }
+// members is the size of the tree: exact at the root, elsewhere as it was at its
+// last beacon.
+func (m *Machine) members() int {
+	if m.role == protocol.Root {
+		return len(m.sessions) + 1
+	}
+	return int(m.beacon.members)
+}
 
 // ValidUntil is the instant below which the machine's holds are valid, without
 // the cost of Status. The root's have no limit while it lives.

@@ -142,6 +142,7 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	if l != m.parent {
 		return nil
 	}
+	m.mergeClock(msg)
 	newer := msg.Epoch.Compare(m.epoch)
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil
@@ -215,16 +216,16 @@ func (m *Machine) depart() {
 		return
 	}
 	m.departing, m.departBy = true, m.now+m.timing.Grace()
+	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
+		if e.state == waiting {
+			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: protocol.ReasonClosed})
+			m.drop(e, true)
+		}
+	}
 	for len(m.own) > 0 {
 		e := m.own[0]
-		if e.state == inside {
-			ref := e.ref
-			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: ref, ID: e.id, Resource: e.at.name, Fence: e.at.tok.fence})
-			_ = m.leave(ref)
-			continue
-		}
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: protocol.ReasonClosed})
-		m.drop(e, true)
+		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.at.name, Fence: e.at.tok.fence})
+		_ = m.leave(e.ref)
 	}
 	if m.role == protocol.Root && !m.resign() {
 		return

@@ -38,6 +38,7 @@ type token struct {
 	path   []protocol.Node
 	down   *link         // below: the child it was passed to
 	passed protocol.Node // whom it was passed to last
+	up     bool          // passed was our parent, and the token on its way home
 
 	inside   *entry // using: our request
 	fence    uint64 // using: our fence
@@ -49,7 +50,6 @@ type token struct {
 	used    bool             // at the root: entered on this pass already
 
 	next     uint64 // at the root: the next fence, above every range reserved
-	askAt    protocol.Time
 	recovery *recovery
 }
 
@@ -93,6 +93,12 @@ func (m *Machine) first(r *resource) *entry {
 		e = a
 	}
 	return e
+}
+
+// known reports whether a message may name this resource: it is one lock, and the
+// topic has it.
+func (m *Machine) known(resource string) bool {
+	return resource != "" && resource != protocol.Any && (m.settings.Open || m.byName[resource] != nil || m.declared(resource))
 }
 
 func (m *Machine) declared(resource string) bool {
@@ -146,13 +152,13 @@ func (m *Machine) give(r *resource, e *entry) {
 func (m *Machine) passDown(r *resource) {
 	t := &r.tok
 	e := m.requests[t.target]
-	if e == nil || e.from == nil || e.state != waiting {
+	if e == nil || e.from == nil {
 		m.counters.Returned++
 		m.passUp(r, true)
 		return
 	}
 	q := m.queueOf(e.resource)
-	if !e.try {
+	if !e.try && e.state == waiting { // else an earlier grant for it was lost
 		q.remove(m.settings.Models.Priority, e)
 	}
 	e.state = served
@@ -161,7 +167,7 @@ func (m *Machine) passDown(r *resource) {
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.name, t.grant
 	msg.Fences, msg.Session, msg.Path = t.fences, l.session, t.path
 	m.commit(l, msg)
-	t.phase, t.down, t.passed = below, l, l.peer
+	t.phase, t.down, t.passed, t.up = below, l, l.peer, false
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
 
@@ -174,10 +180,7 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		m.serve(r)
 		return
 	}
-	if !t.replied.ID.IsZero() {
-		t.entries = append(t.entries, t.replied)
-		t.replied = protocol.Entry{}
-	}
+	t.appendReplied()
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil
 		return
@@ -190,20 +193,15 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		msg.Flags |= protocol.FlagReturned
 	}
 	m.commit(m.parent, msg)
-	t.phase, t.down, t.passed = away, nil, m.parent.peer
-	if e := m.requests[t.target]; returned && e != nil && e.state == waiting {
-		m.unsend(e) // everybody above has dropped it, but it lives on another way
-		if e.try {
-			m.sendRequest(e) // it is in no queue
-		} else {
-			m.propagate(m.queueOf(e.resource), e)
-		}
+	t.phase, t.down, t.passed, t.up = away, nil, m.parent.peer, true
+	if returned {
+		m.sendAgain(t.target)
 	}
 }
 
 // onReply takes the token from the parent.
 func (m *Machine) onReply(msg *protocol.Message) error {
-	if msg.ID.IsZero() || msg.Resource == "" || msg.Resource == protocol.Any ||
+	if msg.ID.IsZero() || !m.known(msg.Resource) ||
 		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth {
 		return m.invalid(msg, "not a grant")
 	}
@@ -294,7 +292,7 @@ func (m *Machine) leave(ref uint64) error {
 
 // onRelease takes the token back from a child.
 func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
-	if msg.Resource == "" || msg.Resource == protocol.Any || msg.Fences.Next > msg.Fences.End {
+	if !m.known(msg.Resource) || msg.Fences.Next > msg.Fences.End {
 		return m.invalid(msg, "not a release")
 	}
 	m.settle(l, msg)
@@ -302,17 +300,10 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	t := &r.tok
 	returned := msg.Flags&protocol.FlagReturned != 0
 	if m.role == protocol.Root {
-		if t.grant != msg.Grant || t.phase != below {
-			return m.stale(msg, "an old grant")
-		}
-		if msg.Flags&protocol.FlagRepeated != 0 {
-			m.recover(r)
-			return nil
-		}
-		onPath := t.down == l && t.recovery == nil && !returned
-		m.comeHome(r, onPath)
-		return nil
+		return m.takeHome(l, r, msg)
 	}
+	m.propagate(&r.q, nil)
+	m.propagate(&m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		return nil
@@ -329,7 +320,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		m.passUp(r, returned)
 		return nil
 	}
-	m.appendReplied(t)
+	t.appendReplied()
 	own := m.ownCandidate(r)
 	if m.settings.Models.Release == protocol.Use && own != nil && !returned && t.fences.Next < t.fences.End {
 		t.fences.Next++
@@ -340,8 +331,25 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	return nil
 }
 
+// takeHome ends a grant at the root, if the Release is that of the grant which is
+// out.
+func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
+	t := &r.tok
+	defer m.serveQueue(&m.any) // settle may have put a request back
+	defer m.serve(r)
+	switch {
+	case t.grant != msg.Grant || t.phase != below:
+		return m.stale(msg, "an old grant")
+	case msg.Flags&protocol.FlagRepeated != 0:
+		m.recover(r)
+	default:
+		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+	}
+	return nil
+}
+
 // appendReplied adds our entry on the Reply to those that came with the Release.
-func (m *Machine) appendReplied(t *token) {
+func (t *token) appendReplied() {
 	if !t.replied.ID.IsZero() {
 		t.entries = append(t.entries, t.replied)
 		t.replied = protocol.Entry{}
@@ -365,6 +373,9 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 		m.remove(e)
 	case e.state == served: // it has another way now
 		m.wait(e)
+		if e.try && m.role == protocol.Root {
+			m.refuse(e, protocol.ReasonBusy) // its token is not here at this instant
+		}
 	}
 }
 
@@ -395,10 +406,22 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	if m.parent == nil {
 		return
 	}
-	m.propagate(m.queueOf(msg.Resource), nil)
-	m.propagate(&m.any, nil)
 	up := m.emitOn(m.parent, protocol.KindRelease)
 	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
 	up.Fences, up.Entries = msg.Fences, msg.Entries
 	m.commit(m.parent, up)
+	if msg.Flags&protocol.FlagReturned != 0 {
+		m.sendAgain(msg.ID)
+	}
+}
+
+// sendAgain sends up a request that everybody above has just dropped, because a
+// grant for it went back unused, but which lives on another way.
+func (m *Machine) sendAgain(id protocol.RequestID) {
+	e := m.requests[id]
+	if e == nil || e.state != waiting {
+		return
+	}
+	m.unsend(e)
+	m.pass(e)
 }

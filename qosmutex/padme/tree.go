@@ -336,6 +336,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.startJoin()
 		return nil
 	}
+	m.mergeClock(msg)
 	old := m.parent
 	*j = join{}
 	m.handed = nil
@@ -379,8 +380,11 @@ func (m *Machine) resumeUpward(old *link) {
 		}
 	}
 	for _, r := range m.resources {
-		if r.tok.phase == kept {
-			m.passUp(r, r.tok.returned)
+		switch t := &r.tok; {
+		case t.phase == kept:
+			m.passUp(r, t.returned)
+		case t.phase == below && t.down == nil:
+			m.sendReceipt(r)
 		}
 	}
 	if m.wanted != nil {

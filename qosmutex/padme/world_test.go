@@ -13,23 +13,24 @@ import (
 // After every step the invariants are checked, each machine's own and those that
 // can only be seen from outside.
 type world struct {
-	now      protocol.Time
-	timing   protocol.Timing
-	fanout   int
-	settings protocol.Settings
-	nodes    map[string]*node
-	order    []string // names in order of creation
-	channels map[[2]string][]protocol.Message
-	pending  [][2]string // one mark for each message in flight, in order of sending
-	held     map[[2]string]bool
-	trace    []string
-	quiet    bool // do not trace
-	verbose  bool // trace the upkeep of the tree, too
-	manual   bool // nothing is delivered unless a line says so
-	fences   map[string]uint64
-	nextRef  uint64
-	nextInc  uint64
-	failure  error
+	now        protocol.Time
+	timing     protocol.Timing
+	fanout     int
+	maxWaiting int
+	settings   protocol.Settings
+	nodes      map[string]*node
+	order      []string // names in order of creation
+	channels   map[[2]string][]protocol.Message
+	pending    [][2]string // one mark for each message in flight, in order of sending
+	held       map[[2]string]bool
+	trace      []string
+	quiet      bool // do not trace
+	verbose    bool // trace the upkeep of the tree, too
+	manual     bool // nothing is delivered unless a line says so
+	fences     map[string]uint64
+	nextRef    uint64
+	nextInc    uint64
+	failure    error
 }
 
 // node is one participant and its application.
@@ -68,7 +69,7 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 	w.nextInc++
 	m, err := New(protocol.Config{
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
-		Settings: w.settings, Found: found, AtOnce: found, Parent: parent, Fanout: w.fanout,
+		Settings: w.settings, Found: found, AtOnce: found, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
 	})
 	if err != nil {
 		panic(err)

@@ -121,6 +121,7 @@ type Status struct {
 	Parent   Node
 	Children []Node
 	Depth    int
+	Members  int // participants of the topic, as far as is known; 0: unknown
 	Priority int64
 	Settings Settings
 	TTL      Duration // in force for the topic

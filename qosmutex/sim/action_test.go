@@ -318,3 +318,15 @@ func TestSettleFinishesTheInstant(t *testing.T) {
 		t.Errorf("%v, inside %v at %s", err, s.Inside(ref), seconds(s.Now()))
 	}
 }
+
+// A machine may find out only when the application leaves that the hold had
+// lapsed: it reports the loss and refuses the leave, and nothing is wrong.
+func TestALeaveMayCrossALapse(t *testing.T) {
+	r, err := mustNew(t, "lapses", star(1)).Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.LostHolds == 0 || r.LostHolds > uint64(r.Entries) || r.Entries < 89 {
+		t.Errorf("%d of %d holds lost", r.LostHolds, r.Entries)
+	}
+}

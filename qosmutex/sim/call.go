@@ -164,8 +164,16 @@ func (s *Sim) again(c *call) {
 	}
 }
 
+// leaving reports whether the input being handled is the leave of ref.
+func (s *Sim) leaving(ref uint64) bool { return s.in.Kind == protocol.Leave && s.in.Ref == ref }
+
 // lost tells an application that its hold is over.
 func (s *Sim) lost(i int32, l *protocol.Loss) {
+	if s.leaving(l.Ref) {
+		s.result.LostHolds++
+		s.note(Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
+		return
+	}
 	slot, ok := s.slotOf[l.Ref]
 	if !ok || s.calls[slot].node != i || !s.calls[slot].inside {
 		s.violate("%s loses a hold that it does not have (ref %d)", s.nodes[i].ID, l.Ref)

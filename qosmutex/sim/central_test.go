@@ -77,6 +77,11 @@ func (m *central) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 		if in.Kind == protocol.Withdraw {
 			msg = protocol.Message{Kind: protocol.KindWithdraw, ID: g.ID, Resource: g.Resource}
 		}
+		if m.fault == "lapses" && in.Kind == protocol.Leave {
+			out.Losses = append(out.Losses, protocol.Loss{Ref: g.Ref, ID: g.ID, Resource: g.Resource, Fence: g.Fence})
+			m.tell(out, msg)
+			return fmt.Errorf("%w: ref %d has lapsed", errCentral, in.Ref)
+		}
 		m.tell(out, msg)
 	case protocol.Receive:
 		return m.receive(in.Message, out)

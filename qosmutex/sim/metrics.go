@@ -41,6 +41,16 @@ func (r *Result) PerEntry() float64 {
 	return float64(r.Counted) / float64(r.Entries)
 }
 
+// AtNode returns how many entries the participant id made.
+func (r *Result) AtNode(id string) int {
+	for i := range r.ByNode {
+		if r.ByNode[i].Node == id {
+			return r.ByNode[i].Entries
+		}
+	}
+	return 0
+}
+
 // AtPriority returns how many entries were made with priority p.
 func (r *Result) AtPriority(p int64) int {
 	for i := range r.ByPriority {

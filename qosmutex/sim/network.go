@@ -32,7 +32,7 @@ func (s *Sim) send(from int32, m *protocol.Message) {
 			s.result.Counted++
 		}
 	}
-	s.noteMessage(Sent, from, m)
+	s.noteMessage(Sent, from, m.To.ID, m)
 	s.wire = protocol.AppendMessage(s.wire[:0], m)
 	if !m.To.IsZero() {
 		to, ok := s.index[m.To.ID]
@@ -55,12 +55,12 @@ func (s *Sim) transmit(from, to int32, m *protocol.Message) {
 	net := &s.scenario.Network
 	if s.nodes[from].cut || s.nodes[to].cut || net.Loss > 0 && s.random.Float64() < net.Loss {
 		s.result.LostMessages++
-		s.noteMessage(Lost, from, m)
+		s.noteMessage(Lost, from, s.nodes[to].ID, m)
 		return
 	}
 	s.dispatch(from, to, m)
 	if net.Duplicate > 0 && s.random.Float64() < net.Duplicate {
-		s.noteMessage(Duplicated, from, m)
+		s.noteMessage(Duplicated, from, s.nodes[to].ID, m)
 		s.dispatch(from, to, m)
 	}
 }
@@ -125,10 +125,10 @@ func (s *Sim) deliver(to, slot int32) {
 	}
 	if n.machine == nil || n.cut || n.conn != p.conn {
 		s.result.LostMessages++
-		s.noteMessage(Lost, p.from, &s.message)
+		s.noteMessage(Lost, p.from, n.ID, &s.message)
 		return
 	}
-	s.noteMessage(Delivered, p.from, &s.message)
+	s.noteMessage(Delivered, p.from, n.ID, &s.message)
 	s.in = protocol.Input{Kind: protocol.Receive, Message: &s.message}
 	s.cause = s.message.Kind
 	s.feed(to)

@@ -93,6 +93,28 @@ func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
+func TestTheTraceNamesWhoGetsAMulticast(t *testing.T) {
+	heard := map[string]bool{}
+	lost := map[string]bool{}
+	_, _ = chat(t, Network{Latency: protocol.Millisecond, Loss: 0.5}, ApplicationFirst, func(s *Sim) {
+		s.scenario.Trace = func(r *Record) {
+			switch r.Event {
+			case Delivered:
+				heard[r.Node+"←"+r.Peer] = true
+			case Lost:
+				lost[r.Node+"→"+r.Peer] = true
+			}
+		}
+	})
+	for _, a := range []string{"A", "B", "C"} {
+		for _, b := range []string{"A", "B", "C"} {
+			if heard[a+"←"+b] != (a != b) || lost[a+"→"+b] != (a != b) {
+				t.Errorf("%s←%s: heard %v, lost %v", a, b, heard[a+"←"+b], lost[b+"→"+a])
+			}
+		}
+	}
+}
+
 func TestLossAndDuplicationHaveTheirShare(t *testing.T) {
 	got, sent := chat(t, Network{Latency: protocol.Millisecond, Loss: 0.3}, ApplicationFirst, nil)
 	if share := float64(len(got)) / float64(sent); share < 0.62 || share > 0.78 {

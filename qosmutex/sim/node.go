@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -116,8 +117,12 @@ func (s *Sim) feed(i int32) {
 }
 
 // rejected notes an input that the machine refused. Messages may be refused; the
-// applications here never call wrongly.
+// applications here never call wrongly, but one may leave a hold of which the
+// machine sees only now that it has lapsed.
 func (s *Sim) rejected(i int32, err error) {
+	if slices.ContainsFunc(s.out.Losses, func(l protocol.Loss) bool { return s.leaving(l.Ref) }) {
+		return
+	}
 	if s.in.Kind != protocol.Receive {
 		s.violate("%s refused an input of kind %d: %v", s.nodes[i].ID, s.in.Kind, err)
 		return

@@ -217,10 +217,11 @@ func (s *Sim) note(r Record) {
 	}
 }
 
-// noteMessage records what happens to a message that from has sent.
-func (s *Sim) noteMessage(e Event, from int32, m *protocol.Message) {
+// noteMessage records what happens to a message from one participant to another,
+// or to all ("").
+func (s *Sim) noteMessage(e Event, from int32, to string, m *protocol.Message) {
 	r := Record{
-		Event: e, Node: s.nodes[from].ID, Peer: m.To.ID, Kind: m.Kind, Flags: m.Flags, ID: m.ID, Priority: m.Priority,
+		Event: e, Node: s.nodes[from].ID, Peer: to, Kind: m.Kind, Flags: m.Flags, ID: m.ID, Priority: m.Priority,
 		Resource: m.Resource, Fence: m.Fences.Next, Grant: m.Grant, Entries: m.Entries,
 	}
 	if e == Delivered {

@@ -1,0 +1,332 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config says what a broker listens on and whom it serves. The zero value is a
+// broker without a port, for in-process connections by [Broker.Dial].
+type Config struct {
+	// TCP is a listen address such as ":1883" or "127.0.0.1:0"; empty means no
+	// TCP listener.
+	TCP string
+	// WebSocket is the same for MQTT over WebSocket, on any path, with the
+	// sub-protocol "mqtt".
+	WebSocket string
+	// TLS, when set, makes both listeners speak TLS (mqtts, wss). It needs a
+	// certificate.
+	TLS *tls.Config
+
+	// Users, when set, makes name and password compulsory, and this table hold
+	// for publications, subscriptions and wills; what it does not name is
+	// denied. P stands for the percent-encoded user name, R for
+	// {Prefix}/v1/{domain}. Nil lets anyone connect and do anything.
+	//
+	//	R/data/{partition}/{topic}/{key}/P/{writer}  P writes
+	//	R/presence/P, R/ep/P/{endpoint}              P writes
+	//	R/node/{to}/P                                P writes, {to} reads
+	//	R/lock/{topic}/{resource}/state              every member writes
+	//	R/lock/{topic}/events, R/lock/{topic}/view   every member writes
+	//	R/lock/{topic}/join/P                        P writes
+	//	R/lock/{topic}/client/P/…                    P and gateways read and write
+	//
+	// Where no reader is named every user reads. See [Role] for observers,
+	// gateways and administrators. A filter such as "#" is granted but delivers
+	// only what its user may read. Client ids are private to their user: one
+	// user cannot take another's session over.
+	//
+	// A refused publication is acknowledged like any other (with reason 0x87 in
+	// MQTT 5), delivered to nobody, logged and counted: MQTT 3.1.1 has no other
+	// answer but a disconnection, upon which a client sends it again for ever.
+	// A refused subscription is answered 0x80 (0x87 in MQTT 5 is obscured to
+	// 0x80 too). A connection whose will is not allowed is refused.
+	Users *Users
+
+	// DataDir, when set, is a directory (made if need be) where retained
+	// messages, sessions, subscriptions and queued messages survive kill -9.
+	// The operating system writes it out every second: power loss may cost the
+	// last second. One broker at a time may use it. Empty means memory only.
+	DataDir string
+
+	// Prefix is the first level, or levels, of the topics that the table above
+	// guards; default "padme".
+	Prefix string
+
+	Limits  Limits                // see there for the defaults
+	Logger  *slog.Logger          // nil: nothing is logged
+	Metrics prometheus.Registerer // nil: no metrics; else padme_broker_*, until Close
+}
+
+// Broker is a running MQTT broker. Its methods may be called concurrently.
+type Broker struct {
+	cfg    Config
+	log    *slog.Logger
+	server *mqtt.Server
+	access *access
+	flow   *flow
+	hooks  []mqtt.Hook
+	store  *store // nil: memory only
+	counts counters
+
+	tcp, ws   net.Listener
+	websocket *webSocketServer
+
+	mu      sync.Mutex
+	closing bool
+	conns   map[*conn]struct{}
+
+	work      sync.WaitGroup // accept loops and connections
+	stop      chan struct{}  // closed when closing begins
+	done      chan struct{}  // closed when everything has ended
+	closeErr  error          // valid after done
+	closeOnce sync.Once
+}
+
+// Start starts a broker and returns when it listens and has read its data
+// directory. ctx bounds only the starting. A port in use, a bad file or a field
+// that makes no sense is an error, and nothing is left running.
+func Start(ctx context.Context, cfg Config) (*Broker, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("broker: start: %w", err)
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		cfg:   cfg,
+		log:   cfg.Logger,
+		conns: map[*conn]struct{}{},
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+	if err := b.start(ctx); err != nil {
+		for _, l := range []net.Listener{b.tcp, b.ws} {
+			if l != nil {
+				_ = l.Close()
+			}
+		}
+		if b.store != nil {
+			_ = b.store.close()
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	var err error
+	if c.Limits, err = c.Limits.withDefaults(); err != nil {
+		return c, err
+	}
+	if c.Prefix == "" {
+		c.Prefix = "padme"
+	}
+	if strings.ContainsAny(c.Prefix, "+#\x00") || c.Prefix[0] == '$' || strings.Contains("/"+c.Prefix+"/", "//") {
+		return c, fmt.Errorf("%w: Prefix %q: want topic levels such as \"padme\", no wildcard, no leading $, no empty level", ErrInvalidConfig, c.Prefix)
+	}
+	if c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
+		return c, fmt.Errorf("%w: TLS without a certificate: set TLS.Certificates", ErrInvalidConfig)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func (b *Broker) start(ctx context.Context) (err error) {
+	if b.cfg.DataDir != "" {
+		if b.store, err = openStore(b.cfg.DataDir, b.log); err != nil {
+			return err
+		}
+	}
+	b.server = newServer(b.cfg)
+	b.access = &access{users: b.cfg.Users, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, stop: b.stop}
+	b.flow = &flow{server: b.server, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
+	b.flow.sequence.Store(time.Now().UnixNano())
+	b.hooks = []mqtt.Hook{b.access, b.flow}
+	if b.store != nil {
+		b.flow.persist = &persistence{store: b.store, server: b.server}
+		b.hooks = append(b.hooks, b.flow.persist)
+	}
+	for _, h := range b.hooks {
+		if err := b.server.AddHook(h, nil); err != nil {
+			return fmt.Errorf("broker: %w", err)
+		}
+	}
+	if b.tcp, err = listen(ctx, b.cfg.TCP); err != nil {
+		return err
+	}
+	if b.ws, err = listen(ctx, b.cfg.WebSocket); err != nil {
+		return err
+	}
+	if b.cfg.Metrics != nil {
+		if err := b.cfg.Metrics.Register(collector{b}); err != nil {
+			return fmt.Errorf("%w: Metrics: %w", ErrInvalidConfig, err)
+		}
+	}
+	if err := b.server.Serve(); err != nil { // reads the store, listens on nothing
+		if b.cfg.Metrics != nil {
+			b.cfg.Metrics.Unregister(collector{b})
+		}
+		return fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	b.serveListeners()
+	return nil
+}
+
+// newServer makes mochi's server with what the defaults get wrong set right.
+func newServer(cfg Config) *mqtt.Server {
+	c := mqtt.NewDefaultServerCapabilities()
+	c.MaximumMessageExpiryInterval = 0 // the default forgets retained messages after a day
+	c.MaximumInflight = uint16(cfg.Limits.Queue)
+	c.MaximumClientWritesPending = pendingWrites
+	c.MaximumPacketSize = uint32(cfg.Limits.PacketSize)
+	c.Compatibilities.NoInheritedPropertiesOnAck = true
+	c.Compatibilities.ObscureNotAuthorized = true
+	// PassiveClientDisconnect stays off: with it the former connection of a
+	// session that was taken over stays open and can go on publishing.
+	return mqtt.New(&mqtt.Options{
+		Capabilities:             c,
+		Logger:                   slog.New(&logHandler{inner: cfg.Logger.Handler()}),
+		SysTopicResendInterval:   10, // seconds; each time stops the world to read memory statistics
+		ClientNetReadBufferSize:  4096,
+		ClientNetWriteBufferSize: 8192,
+		InlineClient:             true,
+	})
+}
+
+// TCPAddr returns the address of the TCP listener, with its real port, or nil
+// when there is none.
+func (b *Broker) TCPAddr() net.Addr { return addr(b.tcp) }
+
+// WebSocketAddr returns the address of the WebSocket listener, or nil.
+func (b *Broker) WebSocketAddr() net.Addr { return addr(b.ws) }
+
+func addr(l net.Listener) net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
+}
+
+// URL returns where a client on this host reaches the broker: its TCP listener
+// (mqtt, mqtts), else its WebSocket listener (ws, wss), else "".
+func (b *Broker) URL() string {
+	scheme, l := "mqtt", b.tcp
+	if l == nil {
+		scheme, l = "ws", b.ws
+	}
+	if l == nil {
+		return ""
+	}
+	if b.cfg.TLS != nil {
+		scheme += "s"
+	}
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// Dial returns an in-process connection to speak MQTT on, subject to the same
+// users and limits as any other. It does not block. The connection ends when
+// either side closes it; Close of the broker ends it too.
+func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("broker: dial: %w", err)
+	}
+	client, server := newPipe()
+	if err := b.admit(server, "in-process"); err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// Close ends the broker: it stops listening, disconnects the clients (whose
+// wills are sent), writes the data directory out and waits until all of that
+// has happened. When ctx ends first it cuts what is left off, returns ctx's
+// error and goes on in the background; another Close waits again. A second call
+// returns what the first one did. Of mochi's goroutines the housekeeping and one
+// writer for each client end by themselves, moments later at most.
+func (b *Broker) Close(ctx context.Context) error {
+	b.closeOnce.Do(func() {
+		b.mu.Lock()
+		b.closing = true
+		close(b.stop)
+		b.mu.Unlock()
+		go b.shutdown()
+	})
+	select {
+	case <-b.done:
+		return b.closeErr
+	default:
+	}
+	select {
+	case <-b.done:
+		return b.closeErr
+	case <-ctx.Done():
+		for _, c := range b.connections() {
+			_ = c.Close()
+		}
+		return fmt.Errorf("broker: close: %w", ctx.Err())
+	}
+}
+
+func (b *Broker) shutdown() {
+	defer close(b.done)
+	b.closeListeners()
+	var farewells sync.WaitGroup // at once, or each stalled client delays the next
+	for _, c := range b.connections() {
+		farewells.Go(func() { b.dismiss(c) })
+	}
+	farewells.Wait()
+	b.work.Wait()
+	b.closeErr = b.server.Close()
+	if b.cfg.Metrics != nil {
+		b.cfg.Metrics.Unregister(collector{b})
+	}
+	if b.store != nil {
+		b.closeErr = errors.Join(b.closeErr, b.store.close())
+	}
+}
+
+// dismiss tells an MQTT 5 client why and closes its connection.
+func (b *Broker) dismiss(c *conn) {
+	c.hurry(100 * time.Millisecond)
+	if cl := c.client.Load(); cl != nil {
+		if cl.Properties.ProtocolVersion == 5 {
+			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		}
+		cl.Stop(packets.ErrServerShuttingDown)
+	}
+	_ = c.Close()
+}
+
+func (b *Broker) connections() []*conn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*conn
+	for c := range b.conns {
+		all = append(all, c)
+	}
+	return all
+}

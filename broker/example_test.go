@@ -1,0 +1,91 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"padme/broker"
+)
+
+func ExampleStart() {
+	ctx := context.Background()
+	var users broker.Users
+	if err := users.Add("crane", "secret"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := broker.Start(ctx, broker.Config{TCP: "127.0.0.1:0", Users: &users})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(ctx)
+
+	c := paho.NewClient(paho.NewClientOptions().AddBroker(b.URL()).SetUsername("crane").SetPassword("secret"))
+	if token := c.Connect(); token.Wait() && token.Error() != nil {
+		fmt.Println(token.Error())
+		return
+	}
+	defer c.Disconnect(250)
+	fmt.Println("connected:", c.IsConnected())
+	// Output: connected: true
+}
+
+func ExampleBroker_Dial() {
+	ctx := context.Background()
+	b, err := broker.Start(ctx, broker.Config{}) // no port
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(ctx)
+
+	// paho wants some address, which it does not use.
+	opts := paho.NewClientOptions().AddBroker("mqtt://in-process").
+		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return b.Dial(ctx) })
+	c := paho.NewClient(opts)
+	c.Connect().Wait()
+	defer c.Disconnect(250)
+	received := make(chan string, 1)
+	c.Subscribe("greeting", 1, func(_ paho.Client, m paho.Message) { received <- string(m.Payload()) }).Wait()
+	c.Publish("greeting", 1, false, "hello").Wait()
+	select {
+	case s := <-received:
+		fmt.Println(s)
+	case <-time.After(10 * time.Second):
+		fmt.Println("nothing")
+	}
+	// Output: hello
+}
+
+func ExampleUsers_Save() {
+	dir, err := os.MkdirTemp("", "users")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "users")
+
+	var users broker.Users
+	err = errors.Join(users.Add("watch", "secret"), users.Grant("watch", broker.Observer), users.Save(path))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	loaded, err := broker.LoadUsers(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("watch is a user:", loaded.Remove("watch"))
+	// Output: watch is a user: true
+}

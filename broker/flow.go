@@ -1,0 +1,325 @@
+package broker
+
+import (
+	"bytes"
+	"cmp"
+	"hash/maphash"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// flow is the hook that keeps messages from being lost, reordered or dropped
+// between a publisher's packet and a subscriber's socket.
+type flow struct {
+	mqtt.HookBase
+	server  *mqtt.Server
+	limits  Limits
+	counts  *counters
+	log     *slog.Logger
+	store   *store       // nil: memory only
+	persist *persistence // likewise
+
+	// sequence numbers messages in Created, by which mochi orders what it
+	// sends again; a second is too coarse. It starts at the time in
+	// nanoseconds, beyond what a former run has reached.
+	sequence atomic.Int64
+
+	seed  maphash.Seed
+	turns [256]sync.Mutex // by client id, to connect
+
+	mu    sync.Mutex
+	spare []*mqtt.Client // inline clients to publish with, one goroutine each
+}
+
+func (h *flow) ID() string { return "flow" }
+
+func (h *flow) Provides(b byte) bool {
+	return bytes.IndexByte([]byte{
+		mqtt.OnPacketRead, mqtt.OnPacketProcessed, mqtt.OnDisconnect, mqtt.OnSessionEstablish,
+		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosComplete, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
+	}, b) >= 0
+}
+
+// OnPublish delivers a QoS 1 message to all sessions before it is acknowledged:
+// mochi acknowledges first, and a broker that is killed in between has lost an
+// acknowledged message. Therefore the message is published a second time, by
+// an inline client of the same name, and the packet itself is only answered.
+func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	if cl.Net.Inline {
+		pk.Created = h.sequence.Add(1)
+		return pk, nil
+	}
+	h.counts.received.Add(1)
+	if pk.FixedHeader.Qos == 0 {
+		pk.Created = h.sequence.Add(1)
+		return pk, nil
+	}
+	h.reserve(cl, pk.PacketID)
+	failed := h.store.failures()
+	h.inject(cl, pk)
+	if h.store.failures() != failed {
+		// Unacknowledged, so that the publisher keeps it.
+		return pk, packets.ErrRejectPacket
+	}
+	return pk, packets.CodeSuccessIgnore
+}
+
+// reserve keeps the packet id of a publication that is not acknowledged yet from
+// being given to a delivery to the same client: the acknowledgement takes that
+// place in mochi's table next.
+func (h *flow) reserve(cl *mqtt.Client, id uint16) {
+	stepAside(cl, id)
+	if cl.State.Inflight.Set(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: id}) {
+		atomic.AddInt64(&h.server.Info.Inflight, 1) // mochi counts it down when it is acknowledged
+	}
+}
+
+func (h *flow) inject(origin *mqtt.Client, pk packets.Packet) {
+	in := h.borrow()
+	defer h.giveBack(in)
+	in.ID = origin.ID
+	in.Properties.ProtocolVersion = origin.Properties.ProtocolVersion
+	pk.Properties.TopicAlias, pk.Properties.TopicAliasFlag = 0, false // resolved already
+	if err := h.server.InjectPacket(in, pk); err != nil {
+		h.log.Error("publication failed", "client", origin.ID, "topic", pk.TopicName, "error", err)
+		return
+	}
+	// InjectPacket has counted what was counted when it was read.
+	atomic.AddInt64(&h.server.Info.PacketsReceived, -1)
+	atomic.AddInt64(&h.server.Info.MessagesReceived, -1)
+}
+
+func (h *flow) borrow() *mqtt.Client {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.spare); n > 0 {
+		in := h.spare[n-1]
+		h.spare = h.spare[:n-1]
+		return in
+	}
+	return h.server.NewClient(nil, mqtt.LocalListener, "", true)
+}
+
+func (h *flow) giveBack(in *mqtt.Client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.spare = append(h.spare, in)
+}
+
+// sendWill publishes the will of a client for which mochi cannot do it.
+func (h *flow) sendWill(cl *mqtt.Client) {
+	w := cl.Properties.Will
+	if atomic.LoadUint32(&cl.Properties.Will.Flag) == 0 {
+		return
+	}
+	h.inject(cl, packets.Packet{
+		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: w.Qos, Retain: w.Retain},
+		TopicName:   w.TopicName,
+		Payload:     w.Payload,
+		PacketID:    uint16(min(w.Qos, 1)),
+	})
+}
+
+// OnPacketRead keeps the packet ids of the two directions apart. mochi has one
+// table for both: a packet of the client's with the id of a delivery that it has
+// not acknowledged yet would delete that delivery (PUBLISH) or be refused
+// (SUBSCRIBE, UNSUBSCRIBE). So the delivery steps aside while the packet is
+// processed.
+func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	switch pk.FixedHeader.Type {
+	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
+	default:
+		return pk, nil
+	}
+	stepAside(cl, pk.PacketID)
+	return pk, nil
+}
+
+func stepAside(cl *mqtt.Client, id uint16) {
+	c := connOf(cl)
+	if c == nil {
+		return
+	}
+	if d, ok := cl.State.Inflight.Get(id); ok && d.FixedHeader.Type == packets.Publish {
+		cl.State.Inflight.Delete(id)
+		c.shadowed = &d
+	}
+}
+
+func (h *flow) OnPacketProcessed(cl *mqtt.Client, _ packets.Packet, _ error) { unshadow(cl) }
+
+func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, _ bool) { unshadow(cl) }
+
+func unshadow(cl *mqtt.Client) {
+	c := connOf(cl)
+	if c == nil || c.shadowed == nil {
+		return
+	}
+	if _, taken := cl.State.Inflight.Get(c.shadowed.PacketID); !taken {
+		cl.State.Inflight.Set(*c.shadowed)
+	}
+	c.shadowed = nil
+}
+
+// OnSessionEstablish lets one connection of a client id at a time into mochi's
+// takeover, until it is complete: of two at once, one would inherit nothing.
+func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+	c := connOf(cl)
+	if c == nil {
+		return
+	}
+	turn := &h.turns[maphash.String(h.seed, cl.ID)%uint64(len(h.turns))]
+	turn.Lock()
+	c.whenGreeted(turn.Unlock)
+}
+
+// renumber puts what waits for a returning client in order, before it is sent
+// again: mochi sorts by the lowest 16 bits of Created. At this moment nothing is
+// acknowledged, so no packet id changes hands.
+func renumber(cl *mqtt.Client) {
+	waiting := cl.State.Inflight.GetAll(false)
+	slices.SortStableFunc(waiting, func(a, b packets.Packet) int { return cmp.Compare(a.Created, b.Created) })
+	for i, pk := range waiting {
+		pk.Created = int64(i)
+		cl.State.Inflight.Set(pk)
+	}
+}
+
+// OnQosPublish is called in the publisher's goroutine, when a message has got
+// its packet id and before it goes to the subscriber's queue: the place to
+// number it, and to make the publisher wait for a subscriber that lags behind.
+// A repetition after a reconnection comes in the subscriber's own goroutine,
+// which must not wait for itself.
+func (h *flow) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) {
+	if pk.FixedHeader.Type != packets.Publish {
+		return
+	}
+	if outlives(cl) && !pk.FixedHeader.Dup {
+		pk.Created = h.sequence.Add(1) // wills and retained messages bring older ones
+		cl.State.Inflight.Set(pk)
+		if cl.IsTakenOver() {
+			h.forward(cl, pk)
+			return
+		}
+	}
+	c := connOf(cl)
+	if c == nil {
+		return
+	}
+	c.pending.Add(1)
+	if !pk.FixedHeader.Dup && h.lags(cl, c) {
+		h.await(cl, c)
+	}
+}
+
+// forward delivers a message whose session was taken over after mochi had chosen
+// the former connection. The new one may have copied it with the other messages
+// that wait, or not any more; twice is better than never.
+func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
+	for deadline := time.Now().Add(h.limits.WriteTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		heir, ok := h.server.Clients.Get(former.ID)
+		if !ok || heir == former || heir.IsTakenOver() {
+			continue // it is being made
+		}
+		if !outlives(heir) {
+			return // it has begun a new session
+		}
+		id, err := heir.NextPacketID()
+		if err != nil {
+			break
+		}
+		pk.PacketID = uint16(id)
+		if heir.State.Inflight.Set(pk) {
+			atomic.AddInt64(&h.server.Info.Inflight, 1)
+		}
+		if heir.IsTakenOver() {
+			continue
+		}
+		if h.persist != nil {
+			h.persist.OnQosPublish(heir, pk, 0, 0)
+		}
+		if c := connOf(heir); c != nil {
+			c.pending.Add(1)
+			_ = heir.WritePacket(pk) // it waits in the session if that fails
+		}
+		return
+	}
+	atomic.AddInt64(&h.server.Info.InflightDropped, 1)
+	h.log.Warn("message dropped: its session could not be resumed in time", "client", former.ID, "topic", pk.TopicName)
+}
+
+func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
+	return !cl.Closed() && (c.pending.Load() >= highWater || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8)
+}
+
+// await waits while a subscriber lags and gets on, and disconnects one that does
+// not get on.
+func (h *flow) await(cl *mqtt.Client, c *conn) {
+	seen, since := c.progress.Load(), time.Now()
+	for h.lags(cl, c) {
+		time.Sleep(200 * time.Microsecond)
+		if p := c.progress.Load(); p != seen {
+			seen, since = p, time.Now()
+		} else if time.Since(since) > h.limits.WriteTimeout {
+			h.log.Warn("client disconnected: it does not read or acknowledge what it subscribed to", "client", cl.ID,
+				"queued", c.pending.Load(), "unacknowledged", cl.State.Inflight.Len())
+			cl.Stop(packets.ErrQuotaExceeded)
+		}
+	}
+}
+
+// OnPacketEncode is called when a packet has left the subscriber's queue. mochi
+// starts that queue before the CONNACK is out, at which clients give up, and
+// before older messages were sent again, so new ones wait here for both.
+func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
+	c := connOf(cl)
+	if c == nil || pk.FixedHeader.Type != packets.Publish {
+		return pk
+	}
+	if !pk.FixedHeader.Dup {
+		<-c.greeted
+	}
+	if pk.FixedHeader.Qos > 0 {
+		c.pending.Add(-1)
+		c.progress.Add(1)
+	}
+	return pk
+}
+
+func (h *flow) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
+	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Connack {
+		renumber(cl)
+	}
+}
+
+// OnSessionEstablished comes when everything that waited was sent again.
+func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
+	if c := connOf(cl); c != nil {
+		c.greet()
+	}
+}
+
+// OnQosComplete is called when a subscriber has acknowledged.
+func (h *flow) OnQosComplete(cl *mqtt.Client, _ packets.Packet) {
+	if c := connOf(cl); c != nil {
+		c.progress.Add(1)
+	}
+}
+
+// OnPublishDropped is called when the subscriber's queue is full, which takes a
+// flood of QoS 0. Those are lost; a subscriber that loses a QoS 1 message must
+// know, so it loses its connection.
+func (h *flow) OnPublishDropped(cl *mqtt.Client, pk packets.Packet) {
+	sub := h.server.Topics.Subscribers(pk.TopicName).Subscriptions[cl.ID]
+	if min(sub.Qos, pk.FixedHeader.Qos) == 0 {
+		return
+	}
+	h.log.Warn("client disconnected: its queue is full", "client", cl.ID)
+	cl.Stop(packets.ErrPendingClientWritesExceeded)
+}

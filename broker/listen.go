@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// listen opens a TCP listener, or returns nil for an empty address.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w on %q: %w: stop the other process or choose another address", ErrListen, address, err)
+	}
+	return l, nil
+}
+
+func (b *Broker) serveListeners() {
+	if b.tcp != nil {
+		b.work.Go(b.acceptTCP)
+	}
+	if b.ws != nil {
+		b.websocket = newWebSocketServer(b)
+		b.work.Go(b.websocket.run)
+	}
+}
+
+func (b *Broker) closeListeners() {
+	if b.tcp != nil {
+		_ = b.tcp.Close()
+	}
+	if b.websocket != nil {
+		b.websocket.close()
+	}
+}
+
+func (b *Broker) acceptTCP() {
+	accept(b.tcp, b.stop, func(raw net.Conn) {
+		if b.cfg.TLS != nil {
+			raw = tls.Server(raw, b.cfg.TLS) // its handshake happens on the first read, under the CONNECT's deadline
+		}
+		_ = b.admit(raw, "tcp") // it closes what it refuses
+	}, func(err error) { b.log.Error("accept", "listener", "tcp", "error", err) })
+}
+
+// accept hands connections on until the listener is closed. Any other error,
+// such as too many open files, passes: it waits a little and goes on.
+func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed func(error)) {
+	for {
+		raw, err := l.Accept()
+		if err == nil {
+			admit(raw)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		failed(err)
+		select {
+		case <-stop:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

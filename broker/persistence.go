@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/storage"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// persistence is the hook that keeps retained messages, and the sessions that
+// outlive their connection, in a store. Whatever belongs to a clean session
+// does not touch it.
+type persistence struct {
+	mqtt.HookBase
+	store  *store
+	server *mqtt.Server
+}
+
+// The buckets of the store: retained messages by topic, and one bucket for each
+// client id, with the keys below.
+const (
+	retainedBucket = "retained"
+	clientBucket   = "client/"
+	sessionKey     = "session"
+	subscription   = "sub/"     // and the filter
+	inflight       = "message/" // and the packet id
+)
+
+func (h *persistence) ID() string { return "persistence" }
+
+func (h *persistence) Provides(b byte) bool {
+	return bytes.IndexByte([]byte{
+		mqtt.OnSessionEstablish, mqtt.OnDisconnect, mqtt.OnClientExpired,
+		mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnRetainMessage, mqtt.OnRetainedExpired,
+		mqtt.OnQosPublish, mqtt.OnQosComplete, mqtt.OnQosDropped,
+		mqtt.StoredClients, mqtt.StoredSubscriptions, mqtt.StoredInflightMessages, mqtt.StoredRetainedMessages,
+	}, b) >= 0
+}
+
+func (h *persistence) put(bucket, key string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("broker: %T has no JSON: %v", v, err)) // strings, numbers and bytes only
+	}
+	h.store.put(bucket, key, data)
+}
+
+// OnSessionEstablish comes before the CONNACK.
+func (h *persistence) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
+	if pk.Connect.Clean || !outlives(cl) {
+		h.store.drop(clientBucket + cl.ID)
+	}
+	if outlives(cl) {
+		h.putSession(cl)
+	}
+}
+
+func (h *persistence) putSession(cl *mqtt.Client) {
+	p := cl.Properties.Props
+	h.put(clientBucket+cl.ID, sessionKey, storage.Client{
+		ID:              cl.ID,
+		Username:        cl.Properties.Username,
+		ProtocolVersion: cl.Properties.ProtocolVersion,
+		Properties: storage.ClientProperties{
+			SessionExpiryInterval:     p.SessionExpiryInterval,
+			SessionExpiryIntervalFlag: p.SessionExpiryIntervalFlag,
+		},
+	})
+}
+
+// OnDisconnect ends a session that ends with its connection. An MQTT 5 client
+// may change its mind about that when it leaves.
+func (h *persistence) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
+	switch {
+	case cl.IsTakenOver():
+	case expire:
+		h.store.drop(clientBucket + cl.ID)
+	case cl.Properties.ProtocolVersion == 5:
+		h.putSession(cl)
+	}
+}
+
+func (h *persistence) OnClientExpired(cl *mqtt.Client) { h.store.drop(clientBucket + cl.ID) }
+
+// OnSubscribed comes before the SUBACK.
+func (h *persistence) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
+	if !outlives(cl) {
+		return
+	}
+	for i, sub := range pk.Filters {
+		if codes[i] >= packets.ErrUnspecifiedError.Code {
+			continue
+		}
+		h.put(clientBucket+cl.ID, subscription+sub.Filter, storage.Subscription{
+			Client: cl.ID, Filter: sub.Filter, Qos: sub.Qos, Identifier: sub.Identifier,
+			NoLocal: sub.NoLocal, RetainAsPublished: sub.RetainAsPublished, RetainHandling: sub.RetainHandling,
+		})
+	}
+}
+
+func (h *persistence) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
+	for _, sub := range pk.Filters {
+		h.store.remove(clientBucket+cl.ID, subscription+sub.Filter)
+	}
+}
+
+// OnRetainMessage stores what mochi has just kept in memory, not the packet:
+// when two publications of a topic race, memory and disk must agree on the last.
+func (h *persistence) OnRetainMessage(_ *mqtt.Client, pk packets.Packet, _ int64) {
+	h.store.update(retainedBucket, pk.TopicName, func() []byte {
+		kept, ok := h.server.Topics.Retained.Get(pk.TopicName)
+		if !ok {
+			return nil
+		}
+		data, err := json.Marshal(messageOf(kept, ""))
+		if err != nil {
+			panic(fmt.Sprintf("broker: a message has no JSON: %v", err))
+		}
+		return data
+	})
+}
+
+func (h *persistence) OnRetainedExpired(topic string) { h.store.remove(retainedBucket, topic) }
+
+func messageKey(id uint16) string { return inflight + strconv.Itoa(int(id)) }
+
+// OnQosPublish comes before the publisher's PUBACK, see flow.OnPublish.
+func (h *persistence) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) {
+	if pk.FixedHeader.Type != packets.Publish || !outlives(cl) || cl.IsTakenOver() { // see flow.forward
+		return
+	}
+	if now, ok := cl.State.Inflight.Get(pk.PacketID); ok {
+		pk = now // with its number in the session
+	}
+	h.put(clientBucket+cl.ID, messageKey(pk.PacketID), messageOf(pk, cl.ID))
+}
+
+// OnQosComplete is called for deliveries that a client has acknowledged and for
+// publications that the broker has acknowledged; only the latter were made here
+// and know when.
+func (h *persistence) OnQosComplete(cl *mqtt.Client, pk packets.Packet) {
+	if pk.FixedHeader.Type == packets.Puback && pk.Created == 0 {
+		h.store.remove(clientBucket+cl.ID, messageKey(pk.PacketID))
+	}
+}
+
+// OnQosDropped is also called for what a new connection has inherited.
+func (h *persistence) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
+	if !cl.IsTakenOver() {
+		h.store.remove(clientBucket+cl.ID, messageKey(pk.PacketID))
+	}
+}
+
+func messageOf(pk packets.Packet, client string) storage.Message {
+	p := pk.Properties
+	return storage.Message{
+		Client:      client,
+		FixedHeader: pk.FixedHeader,
+		TopicName:   pk.TopicName,
+		Payload:     pk.Payload,
+		Origin:      pk.Origin,
+		Created:     pk.Created,
+		PacketID:    pk.PacketID,
+		Properties: storage.MessageProperties{
+			CorrelationData: p.CorrelationData, SubscriptionIdentifier: p.SubscriptionIdentifier, User: p.User,
+			ContentType: p.ContentType, ResponseTopic: p.ResponseTopic, MessageExpiryInterval: p.MessageExpiryInterval,
+			PayloadFormat: p.PayloadFormat, PayloadFormatFlag: p.PayloadFormatFlag,
+		},
+	}
+}
+
+// load decodes the values of all clients whose keys have a prefix.
+func load[T any](s *store, prefix string) ([]T, error) {
+	var all []T
+	clients := func(bucket string) bool { return strings.HasPrefix(bucket, clientBucket) }
+	err := s.each(clients, func(_, key string, value []byte) error {
+		if !strings.HasPrefix(key, prefix) {
+			return nil
+		}
+		var v T
+		err := json.Unmarshal(value, &v)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
+func (h *persistence) StoredClients() ([]storage.Client, error) {
+	return load[storage.Client](h.store, sessionKey)
+}
+
+func (h *persistence) StoredSubscriptions() ([]storage.Subscription, error) {
+	return load[storage.Subscription](h.store, subscription)
+}
+
+func (h *persistence) StoredInflightMessages() ([]storage.Message, error) {
+	return load[storage.Message](h.store, inflight)
+}
+
+func (h *persistence) StoredRetainedMessages() ([]storage.Message, error) {
+	var all []storage.Message
+	err := h.store.each(func(bucket string) bool { return bucket == retainedBucket }, func(_, _ string, value []byte) error {
+		var m storage.Message
+		err := json.Unmarshal(value, &m)
+		all = append(all, m)
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,181 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func testLog(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
+
+func openTestStore(t testing.TB, dir string) *store {
+	t.Helper()
+	s, err := openStore(dir, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !s.closed {
+			_ = s.close()
+		}
+	})
+	return s
+}
+
+func content(t testing.TB, s *store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := s.each(func(string) bool { return true }, func(bucket, key string, value []byte) error {
+		all[bucket+"|"+key] = string(value)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The store behaves as a map does, through reopening and compaction.
+func TestStoreIsAMap(t *testing.T) {
+	dir := t.TempDir()
+	s := openTestStore(t, dir)
+	want := map[string]string{}
+	written := int64(0)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 30_000 {
+		bucket, key := fmt.Sprint("b", rnd.IntN(5)), fmt.Sprint("k", rnd.IntN(50))
+		switch n := rnd.IntN(100); {
+		case n < 70:
+			value := strings.Repeat(fmt.Sprint(i, ";"), rnd.IntN(800))
+			s.put(bucket, key, []byte(value))
+			written += int64(len(value))
+			want[bucket+"|"+key] = value
+		case n < 98:
+			s.remove(bucket, key)
+			delete(want, bucket+"|"+key)
+		default:
+			s.drop(bucket)
+			maps.DeleteFunc(want, func(k, _ string) bool { return strings.HasPrefix(k, bucket+"|") })
+		}
+		if i%5000 == 4999 {
+			if err := s.close(); err != nil {
+				t.Fatal(err)
+			}
+			s = openTestStore(t, dir)
+			if got := content(t, s); !maps.Equal(got, want) {
+				t.Fatalf("after %d operations: %d keys, want %d", i+1, len(got), len(want))
+			}
+		}
+	}
+	if info, err := os.Stat(s.path); err != nil || info.Size() >= written || written < 2*rubbish {
+		t.Errorf("%d bytes were written, the file has %d: %v", written, s.end, err)
+	}
+	if err := s.compact(); err != nil {
+		t.Fatal(err)
+	}
+	s.put("b", "after", []byte("compaction"))
+	want["b|after"] = "compaction"
+	if got := content(t, s); !maps.Equal(got, want) {
+		t.Error("compaction has changed something")
+	}
+}
+
+// Whatever the end of the file looks like, the records before it are read and
+// new ones can be written.
+func TestStoreSurvivesATornEnd(t *testing.T) {
+	dir := t.TempDir()
+	s := openTestStore(t, dir)
+	s.put("b", "one", []byte("1"))
+	whole := s.end
+	s.put("b", "two", []byte("2222222222"))
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	intact, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), intact...)
+	flipped[len(flipped)-1] ^= 1
+	long := append([]byte(nil), intact...)
+	copy(long[whole:], "\xff\xff\xff\xff")
+	variants := [][]byte{flipped, long, append(intact[:whole:whole], make([]byte, 4096)...)}
+	for n := int(whole); n < len(intact); n++ {
+		variants = append(variants, intact[:n])
+	}
+	for i, v := range variants {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "broker.log"), v, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := openTestStore(t, dir)
+		s.put("b", "three", []byte("3"))
+		_ = s.close()
+		s = openTestStore(t, dir)
+		if got := content(t, s); !maps.Equal(got, map[string]string{"b|one": "1", "b|three": "3"}) {
+			t.Errorf("variant %d: %v", i, got)
+		}
+		_ = s.close()
+	}
+}
+
+// What stood after a damaged record must not come back when a new record of the
+// same size has taken its place.
+func TestStoreForgetsWhatItCutsOff(t *testing.T) {
+	dir := t.TempDir()
+	s := openTestStore(t, dir)
+	s.put("b", "1", []byte("x"))
+	second := s.end
+	s.put("b", "2", []byte("x"))
+	s.put("b", "3", []byte("x"))
+	if _, err := s.file.WriteAt([]byte{0xff}, second+frame); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.close()
+	s = openTestStore(t, dir)
+	s.put("b", "4", []byte("x"))
+	_ = s.close()
+	if got := content(t, openTestStore(t, dir)); !maps.Equal(got, map[string]string{"b|1": "x", "b|4": "x"}) {
+		t.Errorf("content %v", got)
+	}
+}
+
+func TestStoreRefusesAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "broker.log"), []byte("something else entirely"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), "no broker log") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A full disk must not be answered with an acknowledgement, see flow.OnPublish.
+func TestStoreCountsFailures(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	s.put("b", "kept", []byte("1"))
+	good := s.file
+	broken, err := os.Open(s.path) // for reading only
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.file = broken
+	s.put("b", "lost", []byte("2"))
+	if s.failures() != 1 {
+		t.Errorf("%d failures", s.failures())
+	}
+	s.file = good
+	_ = broken.Close()
+	s.put("b", "next", []byte("3"))
+	if got := content(t, s); !maps.Equal(got, map[string]string{"b|kept": "1", "b|next": "3"}) {
+		t.Errorf("content %v", got)
+	}
+}

@@ -1,0 +1,284 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Role widens what a user may do beyond, or instead of, being a member.
+type Role string
+
+const (
+	// Member takes part under its own name; see [Config.Users] for the table.
+	Member Role = ""
+	// Observer reads every topic, also outside the prefix and $SYS, except
+	// other people's inboxes and answers, and writes nothing.
+	Observer Role = "observer"
+	// Gateway is a member that also reads the requests and writes the answers
+	// of clients without our library: lock/{topic}/client/{anyone}/….
+	Gateway Role = "gateway"
+	// Admin reads and writes everything, in anybody's name: for operators, not
+	// for programs.
+	Admin Role = "admin"
+)
+
+const maxPassword = 72 // bcrypt ignores what is beyond
+
+type account struct {
+	hash []byte
+	role Role
+
+	// verified is an HMAC, under a key of this process, of the last password
+	// that bcrypt accepted. bcrypt takes tens of milliseconds by design; a
+	// thousand clients that reconnect at once must not wait a minute for it.
+	verified []byte
+}
+
+// Users is a set of names with hashed passwords and a [Role] each. The zero
+// value is empty and ready to use. Its methods may be called concurrently, also
+// while a broker uses it: a removed user gets nothing any more.
+type Users struct {
+	mu       sync.RWMutex
+	accounts map[string]*account
+
+	once  sync.Once
+	key   [32]byte      // of verified
+	slots chan struct{} // bounds the processors that strangers keep busy
+}
+
+// LoadUsers reads a file written by [Users.Save]: one user per line as
+// name:hash or name:hash:role, hash being bcrypt's; empty lines and lines that
+// begin with # are skipped. An error names the file and the line.
+func LoadUsers(path string) (*Users, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsersFile, err)
+	}
+	defer f.Close()
+	u := &Users{accounts: map[string]*account{}}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := u.parse(line); err != nil {
+			return nil, fmt.Errorf("%w: %s:%d: %w", ErrUsersFile, path, n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUsersFile, path, err)
+	}
+	return u, nil
+}
+
+func (u *Users) parse(line string) error {
+	fields := strings.Split(line, ":")
+	if len(fields) != 2 && len(fields) != 3 {
+		return errors.New("expected name:hash or name:hash:role")
+	}
+	if err := checkName(fields[0]); err != nil {
+		return err
+	}
+	if _, twice := u.accounts[fields[0]]; twice {
+		return fmt.Errorf("user %q stands there twice", fields[0])
+	}
+	if _, err := bcrypt.Cost([]byte(fields[1])); err != nil {
+		return fmt.Errorf("user %q has no bcrypt hash: %w", fields[0], err)
+	}
+	a := &account{hash: []byte(fields[1])}
+	if len(fields) == 3 {
+		if err := checkRole(Role(fields[2])); err != nil {
+			return err
+		}
+		a.role = Role(fields[2])
+	}
+	u.accounts[fields[0]] = a
+	return nil
+}
+
+func checkName(name string) error {
+	bad := func(r rune) bool { return r == ':' || unicode.IsControl(r) }
+	switch {
+	case name == "" || len(name) > 256 || !utf8.ValidString(name):
+		return fmt.Errorf("user name %q: want 1 to 256 bytes of UTF-8", name)
+	case strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name || name[0] == '#':
+		return fmt.Errorf("user name %q: no colon, control character, leading # or outer space, please", name)
+	}
+	return nil
+}
+
+func checkRole(r Role) error {
+	if !slices.Contains([]Role{Member, Observer, Gateway, Admin}, r) {
+		return fmt.Errorf("role %q: choose %q, %q, %q or none", r, Observer, Gateway, Admin)
+	}
+	return nil
+}
+
+// Add adds a user or changes its password; its role stays. A password has 1 to
+// 72 bytes. It takes tens of milliseconds of processor time, on purpose.
+func (u *Users) Add(name, password string) error {
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
+	}
+	if password == "" || len(password) > maxPassword {
+		return fmt.Errorf("%w: the password of %q has %d bytes: choose 1 to %d", ErrInvalidUser, name, len(password), maxPassword)
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.accounts == nil {
+		u.accounts = map[string]*account{}
+	}
+	next := &account{hash: hash}
+	if old := u.accounts[name]; old != nil {
+		next.role = old.role
+	}
+	u.accounts[name] = next
+	return nil
+}
+
+// Grant gives a user a role in place of its present one.
+func (u *Users) Grant(name string, role Role) error {
+	if err := checkRole(role); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	old := u.accounts[name]
+	if old == nil {
+		return fmt.Errorf("%w: no user %q: add it first", ErrInvalidUser, name)
+	}
+	u.accounts[name] = &account{hash: old.hash, role: role, verified: old.verified}
+	return nil
+}
+
+// Remove removes a user and reports whether there was one. A client of that
+// name stays connected until it leaves but can neither read nor write.
+func (u *Users) Remove(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.accounts[name]
+	delete(u.accounts, name)
+	return ok
+}
+
+// Save writes the users, sorted by name, so that only the owner of the file can
+// read it, replacing path as a whole or not at all.
+func (u *Users) Save(path string) error {
+	u.mu.RLock()
+	var names []string
+	for name := range u.accounts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var text bytes.Buffer
+	for _, name := range names {
+		a := u.accounts[name]
+		fmt.Fprintf(&text, "%s:%s", name, a.hash)
+		if a.role != Member {
+			fmt.Fprintf(&text, ":%s", a.role)
+		}
+		text.WriteByte('\n')
+	}
+	u.mu.RUnlock()
+	if err := replaceFile(path, &text); err != nil {
+		return fmt.Errorf("%w: %w", ErrUsersFile, err)
+	}
+	return nil
+}
+
+func replaceFile(path string, content io.Reader) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // fails once renamed
+	_, err = io.Copy(tmp, content)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func (u *Users) lookup(name []byte) (account, bool) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	a := u.accounts[string(name)]
+	if a == nil {
+		return account{}, false
+	}
+	return *a, true
+}
+
+// decoy is compared when there is no such user, so that the time of an answer
+// does not tell which names exist.
+var decoy = sync.OnceValue(func() []byte {
+	hash, err := bcrypt.GenerateFromPassword([]byte(rand.Text()), bcrypt.DefaultCost)
+	if err != nil {
+		panic(err) // the password is of a legal length
+	}
+	return hash
+})
+
+// verify reports whether the password is the user's. It waits for its turn at
+// the processor and gives up when stop is closed.
+func (u *Users) verify(name, password []byte, stop <-chan struct{}) bool {
+	u.once.Do(func() {
+		_, _ = rand.Read(u.key[:]) // never fails
+		u.slots = make(chan struct{}, 1)
+	})
+	a, known := u.lookup(name)
+	mac := hmac.New(sha256.New, u.key[:])
+	mac.Write(a.hash)
+	mac.Write(password)
+	sum := mac.Sum(nil)
+	if known && hmac.Equal(sum, a.verified) {
+		return true
+	}
+	if len(password) > maxPassword {
+		return false
+	}
+	select {
+	case u.slots <- struct{}{}:
+		defer func() { <-u.slots }()
+	case <-stop:
+		return false
+	}
+	if !known {
+		_ = bcrypt.CompareHashAndPassword(decoy(), password)
+		return false
+	}
+	if bcrypt.CompareHashAndPassword(a.hash, password) != nil {
+		return false
+	}
+	u.remember(string(name), a.hash, sum)
+	return true
+}
+
+func (u *Users) remember(name string, hash, sum []byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.accounts[name]; a != nil && bytes.Equal(a.hash, hash) {
+		a.verified = sum
+	}
+}

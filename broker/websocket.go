@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/gorilla/websocket"
+)
+
+// webSocketServer accepts MQTT over WebSocket on the broker's listener. Unlike
+// mochi's it has bound its address before the broker has started, and bounds
+// connections that never become WebSockets.
+type webSocketServer struct {
+	b        *Broker
+	http     http.Server
+	upgrader websocket.Upgrader
+}
+
+func newWebSocketServer(b *Broker) *webSocketServer {
+	s := &webSocketServer{b: b}
+	s.upgrader = websocket.Upgrader{
+		HandshakeTimeout: b.cfg.Limits.ConnectTimeout,
+		Subprotocols:     []string{"mqtt"},
+		// MQTT has its own credentials, nothing rides on a browser's cookies.
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
+	s.http = http.Server{
+		Handler:        http.HandlerFunc(s.handle),
+		ReadTimeout:    b.cfg.Limits.ConnectTimeout,
+		IdleTimeout:    b.cfg.Limits.ConnectTimeout,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       log.New(io.Discard, "", 0), // strangers' handshakes
+	}
+	return s
+}
+
+func (s *webSocketServer) run() {
+	var l net.Listener = &boundedListener{Listener: s.b.ws, slots: make(chan struct{}, s.b.cfg.Limits.Clients)}
+	if s.b.cfg.TLS != nil {
+		conf := s.b.cfg.TLS.Clone()
+		conf.NextProtos = []string{"http/1.1"}
+		l = tls.NewListener(l, conf)
+	}
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		s.b.log.Error("the WebSocket listener has ended", "error", err)
+	}
+}
+
+// close closes the listener and what has not become a WebSocket.
+func (s *webSocketServer) close() { _ = s.http.Close() }
+
+func (s *webSocketServer) handle(w http.ResponseWriter, r *http.Request) {
+	ws, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered what was wrong
+	}
+	raw := &webSocketConn{Conn: ws.NetConn(), ws: ws}
+	c := newConn(raw, s.b.cfg.Limits)
+	if err := s.b.enter(c); err != nil {
+		_ = raw.Close()
+		return
+	}
+	defer s.b.leave(c)
+	s.b.serve(c, "websocket")
+}
+
+// webSocketConn reads a stream of binary messages, whose boundaries mean
+// nothing in MQTT, and writes each write as one message.
+type webSocketConn struct {
+	net.Conn
+	ws      *websocket.Conn
+	message io.Reader // nil between messages
+}
+
+func (c *webSocketConn) Read(p []byte) (int, error) {
+	for {
+		if c.message == nil {
+			kind, r, err := c.ws.NextReader()
+			if err != nil {
+				return 0, err
+			}
+			if kind != websocket.BinaryMessage {
+				return 0, errors.New("a text message on an MQTT WebSocket: send binary ones")
+			}
+			c.message = r
+		}
+		n, err := c.message.Read(p)
+		if errors.Is(err, io.EOF) {
+			c.message, err = nil, nil
+		}
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+}
+
+func (c *webSocketConn) Write(p []byte) (int, error) {
+	if err := c.ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// boundedListener serves at most as many connections at a time as it has slots
+// and closes the others at once.
+type boundedListener struct {
+	net.Listener
+	slots chan struct{}
+}
+
+func (l *boundedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return &boundedConn{Conn: c, slots: l.slots}, nil
+	default:
+		_ = c.Close()
+		return &boundedConn{Conn: c, released: true}, nil // net/http finds it closed
+	}
+}
+
+type boundedConn struct {
+	net.Conn
+	mu       sync.Mutex
+	slots    chan struct{}
+	released bool
+}
+
+func (c *boundedConn) Close() error {
+	c.mu.Lock()
+	if !c.released {
+		c.released = true
+		<-c.slots
+	}
+	c.mu.Unlock()
+	return c.Conn.Close()
+}

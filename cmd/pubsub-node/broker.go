@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"padme/broker"
+	"padme/qosmutex"
+)
+
+// brokerFlags are the flags of `pubsub-node broker`.
+type brokerFlags struct {
+	listen, webSocket  string
+	dataDir, usersFile string
+	tlsCert, tlsKey    string
+	metrics            string
+	timing             string
+	noLocks            bool
+	readyFile          string
+}
+
+func newBroker(s *session) *cobra.Command {
+	f := &brokerFlags{}
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Run an MQTT broker that also roots locks",
+		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node founds every
+lock that somebody asks for and roots it next to the broker, which halves the
+way of each hand-over.
+
+It listens on this machine only. To let others in, listen on all addresses with
+--listen :1883, and then say who they are with --users; see broker passwd.
+INT or TERM ends it in good order.`,
+		Example: `  pubsub-node broker
+  pubsub-node broker --listen :1883 --users users --data /var/lib/padme
+  pubsub-node broker --listen :8883 --tls-cert host.pem --tls-key host.key --metrics 127.0.0.1:9100`,
+		Args:              noArgs,
+		PersistentPreRunE: refuseClientFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			return f.run(ctx, s, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:1883", "`address` for MQTT; :1883 is open to the network, port 0 takes a free one")
+	fs.StringVar(&f.webSocket, "ws", "", "`address` for MQTT over WebSocket (default: none)")
+	fs.StringVar(&f.dataDir, "data", "", "`directory` where retained messages and sessions survive a crash (default: memory only)")
+	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone may do anything)")
+	fs.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` of the broker's certificate chain: speak TLS only")
+	fs.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` of its private key")
+	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
+	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
+	fs.BoolVar(&f.noLocks, "no-locks", false, "do not found locks: only the broker")
+	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it serves")
+	cmd.AddCommand(newPasswd())
+	return cmd
+}
+
+// refuseClientFlags: a flag that would be ignored is an error.
+func refuseClientFlags(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"broker", "id", "user", "password-file", "ca", "cert", "cert-key"} {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s is for clients: the broker has --tls-cert, --tls-key and --users", name)
+		}
+	}
+	return nil
+}
+
+func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (err error) {
+	timing, err := parseTiming(f.timing)
+	if err != nil {
+		return err
+	}
+	users, secret, err := f.users()
+	if err != nil {
+		return err
+	}
+	config := broker.Config{
+		TCP: f.listen, WebSocket: f.webSocket, Users: users, DataDir: f.dataDir, Prefix: s.prefix,
+		Logger: s.logger(slog.LevelWarn),
+	}
+	if config.TLS, err = f.tls(); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	if f.metrics != "" {
+		config.Metrics = registry
+	}
+	b, err := broker.Start(ctx, config)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, f.remedy(err))
+	}
+	closeBroker := sync.OnceValue(func() error { return closeWithin(b.Close) })
+	defer func() { err = errors.Join(err, closeBroker()) }()
+	if f.metrics != "" {
+		addr, stop, err := serveMetrics(ctx, f.metrics, registry)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		f.metrics = addr
+	}
+	locks := make(chan error, 1)
+	if !f.noLocks {
+		stop, err := serveLocks(ctx, s, b, secret, timing, config.Metrics, locks)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		// The connections go first, as in a crash: an orderly leave of the root
+		// would hand the lock topics over to participants which a broker that is
+		// started again cannot find for a while, and it would found them anew.
+		defer func() { _ = closeBroker() }()
+	}
+	f.greet(stdout, b, timing)
+	if err := f.ready(b.URL()); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-locks:
+		return fmt.Errorf("the lock node has ended: %w", err)
+	}
+}
+
+// remedy adds what to do about a port that is taken.
+func (f *brokerFlags) remedy(err error) string {
+	if errors.Is(err, broker.ErrListen) {
+		return ": is another broker running there? Give another --listen or --ws address, port 0 takes a free one"
+	}
+	return ""
+}
+
+func parseTiming(name string) (qosmutex.Timing, error) {
+	switch name {
+	case "lan":
+		return qosmutex.LAN(), nil
+	case "wan":
+		return qosmutex.WAN(), nil
+	case "local":
+		return qosmutex.Local(), nil
+	}
+	return qosmutex.Timing{}, usageError("--timing %q: choose lan, wan or local", name)
+}
+
+// users loads the users file and adds the account of our own node, whose
+// password nobody else gets to know. It is never saved.
+func (f *brokerFlags) users() (*broker.Users, string, error) {
+	if f.usersFile == "" {
+		return nil, "", nil
+	}
+	users, err := broker.LoadUsers(f.usersFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, "", fmt.Errorf("%w: make it with \"pubsub-node broker passwd %s NAME\"", err, f.usersFile)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	secret := rand.Text()
+	return users, secret, users.Add(nodeName(), secret)
+}
+
+func (f *brokerFlags) tls() (*tls.Config, error) {
+	if f.tlsCert == "" && f.tlsKey == "" {
+		return nil, nil
+	}
+	if f.tlsCert == "" || f.tlsKey == "" {
+		return nil, usageError("--tls-cert and --tls-key belong together: give both")
+	}
+	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// greet says what is served and how to use it.
+func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timing) {
+	where := b.URL()
+	if where != "" {
+		fmt.Fprintf(w, "mqtt     %s\n", where)
+	}
+	if a := b.WebSocketAddr(); a != nil {
+		fmt.Fprintf(w, "ws       %s\n", a)
+	}
+	if f.metrics != "" {
+		fmt.Fprintf(w, "metrics  http://%s/metrics\n", f.metrics)
+	}
+	if !f.noLocks {
+		fmt.Fprintf(w, "locks    founded when asked for; a silent holder loses its lock after %v\n", time.Duration(timing.TTL))
+	}
+	u, err := url.Parse(where)
+	if err != nil || u.Port() == "" {
+		return
+	}
+	flag := ""
+	if u.Port() != "1883" {
+		flag = " --broker " + where
+	}
+	fmt.Fprintf(w, "try      pubsub-node%s lock crane -- sh -c 'echo in; sleep 2; echo out'\n", flag)
+	if f.tlsCert == "" && f.usersFile == "" {
+		fmt.Fprintf(w, "watch    mosquitto_sub -h %s -p %s -t '#' -v\n", u.Hostname(), u.Port())
+	}
+}
+
+// ready tells by a file, complete or not there, that clients may come.
+func (f *brokerFlags) ready(where string) error {
+	if f.readyFile == "" {
+		return nil
+	}
+	next := f.readyFile + ".new"
+	err := os.WriteFile(next, []byte(where+"\n"), 0o644)
+	if err == nil {
+		err = os.Rename(next, f.readyFile)
+	}
+	if err != nil {
+		return fmt.Errorf("--ready-file: %w", err)
+	}
+	return nil
+}
+
+// closeWithin gives a graceful end five seconds.
+func closeWithin(end func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return end(ctx)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+func newLockList(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [NAME]",
+		Short: "List locks: who holds them, who waits",
+		Long: `ls prints the state of every resource of the lock NAME, or of all locks, as the
+roots last published it. With --json each line is one object as in the retained
+messages themselves, with the queue.`,
+		Example: `  pubsub-node lock ls
+  pubsub-node lock ls crane --json | jq .queue`,
+		Args:              argCount(0, 1, ""),
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			p, err := s.join(ctx)
+			if err != nil {
+				return err
+			}
+			defer leave(p)
+			states, err := lockStates(ctx, p, s.pause(), optional(args))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), states)
+			}
+			return writeStates(cmd.OutOrStdout(), states)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// optional is the only argument, or "" when there is none.
+func optional(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// lockStates reads the retained state of every resource of a lock topic, or of
+// all with an empty name, sorted.
+func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration, name string) ([]qosmutex.State, error) {
+	type key struct{ topic, resource string }
+	latest := map[key]qosmutex.State{}
+	watch := func(ctx context.Context) iter.Seq2[qosmutex.State, error] { return qosmutex.WatchStates(ctx, p, name) }
+	err := snapshot(ctx, pause, watch, func(st qosmutex.State) { latest[key{st.Topic, st.Resource}] = st })
+	if err != nil {
+		return nil, err
+	}
+	var states []qosmutex.State
+	for _, st := range latest {
+		states = append(states, st)
+	}
+	slices.SortFunc(states, func(a, b qosmutex.State) int {
+		return cmp.Or(strings.Compare(a.Topic, b.Topic), strings.Compare(a.Resource, b.Resource))
+	})
+	return states, nil
+}
+
+func writeStates(w io.Writer, states []qosmutex.State) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "LOCK\tRESOURCE\tHOLDER\tPRIORITY\tFENCE\tSINCE\tWAITING")
+	for _, st := range states {
+		holder, priority := printable(st.Holder), fmt.Sprint(st.Priority)
+		if st.Holder == "" {
+			holder, priority = "-", "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(st.Topic), printable(st.Resource), holder, priority, printable(st.Fence), since(st.Since), st.Waiting)
+	}
+	return t.Flush()
+}
+
+// since shows a time of today without the day.
+func since(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	at = at.Local()
+	now := time.Now()
+	if at.Year() == now.Year() && at.YearDay() == now.YearDay() {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format("2006-01-02T15:04:05")
+}
+
+// writeJSON writes one object per line.
+func writeJSON[T any](w io.Writer, items []T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, item := range items {
+		if err := enc.Encode(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}

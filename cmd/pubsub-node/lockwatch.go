@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"padme/qosmutex"
+)
+
+func newLockWatch(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch [NAME]",
+		Short: "Print what happens to locks as it happens",
+		Long: `watch prints each event of the lock NAME, or of all locks, until it is
+interrupted: requested, granted, released, lost, withdrawn, denied,
+reprioritised, and of the lock itself models, regenerated and rooted.`,
+		Example: `  pubsub-node lock watch crane
+  pubsub-node lock watch --json | jq 'select(.event == "lost")'`,
+		Args:              argCount(0, 1, ""),
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			p, err := s.join(ctx)
+			if err != nil {
+				return err
+			}
+			defer leave(p)
+			out := cmd.OutOrStdout()
+			for event, err := range qosmutex.WatchEvents(ctx, p, optional(args)) {
+				switch {
+				case ctx.Err() != nil:
+				case errors.Is(err, qosmutex.ErrMissed): // the next ones come all the same
+					fmt.Fprintln(os.Stderr, message(err))
+					continue
+				case err != nil:
+					return err
+				case asJSON:
+					err = writeJSON(out, []qosmutex.Event{event})
+				default:
+					err = writeEvent(out, event)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return endOfStream(ctx)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// endOfStream: who reads until interrupted has got what he wanted.
+func endOfStream(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.As(cause, new(interrupted)) {
+		return cause
+	}
+	return nil
+}
+
+func writeEvent(w io.Writer, e qosmutex.Event) error {
+	lock := e.Topic
+	if e.Resource != "" {
+		lock += "/" + e.Resource
+	}
+	parts := []string{e.At.Local().Format("15:04:05.000"), fmt.Sprintf("%-13s", e.Event), lock, e.Participant}
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+"="+value)
+		}
+	}
+	if e.Request != "" {
+		add("priority", fmt.Sprint(e.Priority))
+	}
+	add("fence", e.Fence)
+	add("waited", seconds(e.Waited))
+	add("held", seconds(e.Held))
+	add("models", e.Models)
+	add("reason", e.Reason)
+	_, err := fmt.Fprintln(w, printable(strings.Join(parts, " ")))
+	return err
+}
+
+func seconds(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return (time.Duration(s * float64(time.Second))).Round(100 * time.Microsecond).String()
+}

@@ -1,0 +1,367 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// localGrace is when the root gives the lock of a silent holder to the next.
+var localGrace = time.Duration(qosmutex.Local().Grace())
+
+// startBroker runs a broker with a lock node in this process and returns its URL.
+func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
+	t.Helper()
+	ctx := t.Context()
+	b, err := broker.Start(ctx, broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pubsub.Join(ctx, b.URL(), "root", pubsub.WithDialer(b.Dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- qosmutex.Serve(ctx, p, qosmutex.WithTiming(timing), qosmutex.WithNodePriority(-1))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		leave(p)
+		if err := closeWithin(b.Close); err != nil {
+			t.Error(err)
+		}
+	})
+	return b.URL()
+}
+
+// node is a pubsub-node process.
+type node struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer // to be read after exit
+	exited         chan int
+}
+
+// startNode runs pubsub-node in dir; it is killed at the end of the test if it
+// still runs.
+func startNode(t *testing.T, dir, url string, args ...string) *node {
+	t.Helper()
+	n := &node{Cmd: exec.Command("pubsub-node", args...), exited: make(chan int, 1)}
+	n.Env = append(os.Environ(), "PADME_BROKER="+url)
+	n.Dir = dir
+	n.Stdout, n.Stderr = &n.stdout, &n.stderr
+	n.WaitDelay = time.Second // a command that outlived its node keeps the pipes open
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = n.Wait()
+		n.exited <- n.ProcessState.ExitCode()
+	}()
+	t.Cleanup(func() {
+		_ = n.Process.Signal(syscall.SIGCONT)
+		_ = n.Process.Kill()
+		select {
+		case <-n.exited:
+		case <-time.After(100 * time.Millisecond): // the test waited for it
+		}
+	})
+	return n
+}
+
+// exit waits for the end of the process and returns its exit code.
+func (n *node) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-n.exited:
+		return code
+	case <-time.After(patienceInTests):
+		t.Fatalf("%v did not end", n.Args)
+		return 0
+	}
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patienceInTests); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// readPID waits for a file with the id of a process.
+func readPID(t *testing.T, path string) int {
+	t.Helper()
+	pid := 0
+	eventually(t, "there is "+path, func() bool {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	})
+	return pid
+}
+
+func gone(pid int) func() bool {
+	return func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) }
+}
+
+// zombie: a process whose parent is gone stays one where nobody reaps orphans.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func TestCommandsUnderOneLockNeverOverlap(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, qosmutex.Local())
+	dir := t.TempDir()
+	var nodes []*node
+	for range 4 {
+		nodes = append(nodes, startNode(t, dir, url, "lock", "crane", "--",
+			"sh", "-c", `echo in $PADME_FENCE >>log; sleep 0.15; echo out $PADME_FENCE >>log`))
+	}
+	for _, n := range nodes {
+		if code := n.exit(t); code != 0 {
+			t.Errorf("exit code %d: %s", code, &n.stderr)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != 2*len(nodes) {
+		t.Fatalf("%d lines:\n%s", len(lines), text)
+	}
+	var last uint64
+	for i := 0; i < len(lines); i += 2 {
+		fence, err := strconv.ParseUint(strings.TrimPrefix(lines[i], "in "), 10, 64)
+		if err != nil || lines[i+1] != "out "+strconv.FormatUint(fence, 10) || fence <= last {
+			t.Fatalf("overlap or fence out of order at line %d:\n%s", i+1, text)
+		}
+		last = fence
+	}
+}
+
+func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, qosmutex.Local())
+	dir := t.TempDir()
+	first := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", `echo $$ >pid; exec sleep 60`)
+	command := readPID(t, filepath.Join(dir, "pid"))
+	second := startNode(t, dir, url, "lock", "crane", "--", "touch", "in")
+	time.Sleep(300 * time.Millisecond) // the second gets in line; it would have been inside by now
+	if exists(filepath.Join(dir, "in")) {
+		t.Fatal("the second is inside while the first holds the lock")
+	}
+	killed := time.Now()
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		eventually(t, "the command of the killed holder has ended", gone(command))
+		if exists(filepath.Join(dir, "in")) {
+			t.Error("the next is inside before the command of the killed holder has ended")
+		}
+	}
+	if code := second.exit(t); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &second.stderr)
+	}
+	waited := time.Since(killed)
+	t.Logf("the next was inside and done %v after the kill; TTL(1+2ρ) is %v", waited.Round(time.Millisecond), localGrace)
+	if waited > localGrace+3*time.Second {
+		t.Errorf("the next waited %v", waited)
+	}
+}
+
+func TestLossStopsTheCommand(t *testing.T) {
+	for name, test := range map[string]struct {
+		command string
+		says    string
+	}{
+		"one that ends on TERM":     {`echo $$ >pid; trap 'touch term; exit 0' TERM; while :; do sleep 0.05; done`, "its exit code was 0"},
+		"one that must be killed":   {`echo $$ >pid; trap '' TERM; while :; do sleep 0.05; done`, "killed"},
+		"one that leaves processes": {`(trap '' TERM; while :; do sleep 0.05; done) & echo $! >pid; wait`, "killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := startBroker(t, qosmutex.Local())
+			dir := t.TempDir()
+			holder := startNode(t, dir, url, "lock", "crane", "--kill-after", "300ms", "--", "sh", "-c", test.command)
+			command := readPID(t, filepath.Join(dir, "pid"))
+			if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			next := startNode(t, dir, url, "lock", "crane", "--", "true")
+			if code := next.exit(t); code != 0 {
+				t.Fatalf("the next did not get in: exit code %d: %s", code, &next.stderr)
+			}
+			if gone(command)() {
+				t.Fatal("the command ended by itself")
+			}
+			if err := holder.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			if code := holder.exit(t); code != exitLost {
+				t.Errorf("exit code %d, want %d", code, exitLost)
+			}
+			if got := holder.stderr.String(); !strings.Contains(got, "lost") || !strings.Contains(got, test.says) {
+				t.Errorf("it says %q, want %q in it", got, test.says)
+			}
+			if !gone(command)() {
+				t.Error("the command still runs")
+			}
+			if strings.Contains(test.command, "touch term") && !exists(filepath.Join(dir, "term")) {
+				t.Error("the command got no TERM")
+			}
+		})
+	}
+}
+
+// TestBrokerThatEndsTakesItsLocksAlong: whether the broker ends in good order or
+// is killed, a holder loses its lock, and before the next one gets it from the
+// broker's successor.
+func TestBrokerThatEndsTakesItsLocksAlong(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			addr := freeAddress(t)
+			first := startBrokerProcess(t, dir, addr)
+			holder := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "--",
+				"sh", "-c", `echo $$ >pid; trap 'echo holder out >>log; exit 0' TERM; while :; do sleep 0.02; done`)
+			readPID(t, filepath.Join(dir, "pid"))
+			if err := first.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if code := first.exit(t); sig == syscall.SIGTERM && code != 0 {
+				t.Errorf("the broker's exit code is %d: %s", code, &first.stderr)
+			}
+			startBrokerProcess(t, dir, addr)
+			next := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "--", "sh", "-c", "echo next in >>log")
+			if code := next.exit(t); code != 0 {
+				t.Errorf("the next: exit code %d: %s", code, &next.stderr)
+			}
+			if code := holder.exit(t); code != exitLost {
+				t.Errorf("the holder: exit code %d, want %d: %s", code, exitLost, &holder.stderr)
+			}
+			if log, err := os.ReadFile(filepath.Join(dir, "log")); err != nil || string(log) != "holder out\nnext in\n" {
+				t.Errorf("%s %v", log, err)
+			}
+		})
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// startBrokerProcess runs `pubsub-node broker` and returns when it serves.
+func startBrokerProcess(t *testing.T, dir, addr string) *node {
+	t.Helper()
+	ready := filepath.Join(dir, "ready")
+	_ = os.Remove(ready)
+	n := startNode(t, dir, "", "broker", "--listen", addr, "--timing", "local", "--ready-file", ready)
+	eventually(t, "the broker serves", func() bool { return exists(ready) })
+	return n
+}
+
+func TestSignalsGoToTheCommand(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, qosmutex.Local())
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		dir := t.TempDir()
+		holder := startNode(t, dir, url, "lock", "crane", "--",
+			"sh", "-c", `trap 'exit 9' INT TERM HUP QUIT; echo $$ >pid; while :; do sleep 0.05; done`)
+		readPID(t, filepath.Join(dir, "pid"))
+		if err := holder.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if code := holder.exit(t); code != 9 {
+			t.Errorf("%v: exit code %d, want 9: %s", sig, code, &holder.stderr)
+		}
+	}
+}
+
+func TestInterruptedWaitingLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, qosmutex.Local())
+	dir := t.TempDir()
+	holder := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", `echo $$ >pid; until [ -e free ]; do sleep 0.02; done`)
+	readPID(t, filepath.Join(dir, "pid"))
+	waiter := startNode(t, dir, url, "lock", "crane", "--id", "waiter", "--", "touch", "ran")
+	awaitQueue(t, url, 1)
+	if err := waiter.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := waiter.exit(t); code != exitSignal+int(syscall.SIGINT) {
+		t.Errorf("exit code %d: %s", code, &waiter.stderr)
+	}
+	awaitQueue(t, url, 0)
+	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := holder.exit(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, &holder.stderr)
+	}
+	if exists(filepath.Join(dir, "ran")) {
+		t.Error("the interrupted command ran")
+	}
+}
+
+// awaitQueue waits until so many wait for the lock crane, as its root publishes.
+func awaitQueue(t *testing.T, url string, waiting int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patienceInTests)
+	defer cancel()
+	p, err := pubsub.Join(ctx, url, "observer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave(p)
+	var seen []qosmutex.State
+	for st, err := range qosmutex.WatchStates(ctx, p, "crane") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Waiting == waiting {
+			return
+		}
+		seen = append(seen, st)
+	}
+	t.Fatalf("there were never %d waiting, but %+v", waiting, seen)
+}

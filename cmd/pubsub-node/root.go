@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// session is what every verb needs to reach a broker: the values of the
+// persistent flags.
+type session struct {
+	broker, id         string
+	user, passwordFile string
+	ca, cert, key      string
+	domain, prefix     string
+	timeout            time.Duration
+	verbose            bool
+
+	joined time.Duration // how long connecting took
+}
+
+// execute runs the command line and returns the exit code. Errors go to standard
+// error as one line.
+func execute(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.cause != nil {
+		fmt.Fprintln(os.Stderr, message(err))
+	}
+	code := exitCode(err)
+	if code == exitUsage {
+		fmt.Fprintf(os.Stderr, "usage: %s\nsee %s --help\n", cmd.UseLine(), cmd.CommandPath())
+	}
+	return code
+}
+
+func newRoot() *cobra.Command {
+	s := &session{}
+	root := &cobra.Command{
+		Use:   "pubsub-node",
+		Short: "Publish, subscribe and lock over MQTT",
+		Long: `pubsub-node publishes, subscribes and takes distributed locks over an MQTT
+broker, and is that broker if need be.
+
+Where a flag has a name in brackets, the environment variable of that name gives
+its default.`,
+		Example: `  pubsub-node broker                       # in one terminal
+  pubsub-node lock crane -- ./lift.sh      # in others: one at a time
+  pubsub-node lock ls`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
+	f := root.PersistentFlags()
+	f.StringVar(&s.broker, "broker", env("PADME_BROKER", "mqtt://127.0.0.1:1883"), "`URL` of the MQTT broker: mqtt, mqtts, ws or wss [PADME_BROKER]")
+	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else host-pid)")
+	f.StringVar(&s.user, "user", env("PADME_USER", ""), "`name` to log in with [PADME_USER]")
+	f.StringVar(&s.passwordFile, "password-file", "", "`file` whose first line is the password (default: the password is in PADME_PASSWORD)")
+	f.StringVar(&s.ca, "ca", "", "PEM `file` of the authority that signed the broker's certificate (default: the system's)")
+	f.StringVar(&s.cert, "cert", "", "PEM `file` of the client's certificate, with --cert-key")
+	f.StringVar(&s.key, "cert-key", "", "PEM `file` of the client's private key, with --cert")
+	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
+	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
+	f.DurationVar(&s.timeout, "timeout", 5*time.Second, "how long connecting to the broker may take")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
+	root.SuggestionsMinimumDistance = 2
+	root.AddCommand(newBroker(s), newLock(s), newPub(s), newSub(s), newNode(s))
+	return root
+}
+
+// noArgs and its like return usage errors, which cobra's own do not.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf(": did you mean %q?", near[0])
+		}
+		return usageError("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+	}
+	return usageError("unexpected argument %q", args[0])
+}
+
+// argCount accepts least to most arguments; what names the missing ones.
+func argCount(least, most int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usageError("missing %s", what)
+		case len(args) > most:
+			return usageError("unexpected argument %q: quote what belongs together", args[most])
+		}
+		return nil
+	}
+}
+
+func env(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// logger writes from level on to standard error, everything with --verbose.
+func (s *session) logger(level slog.Level) *slog.Logger {
+	if s.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}

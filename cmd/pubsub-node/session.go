@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"padme/pubsub"
+)
+
+const (
+	// levelOff is above every level: a verb prints its errors itself.
+	levelOff = slog.Level(100)
+	// parting bounds a polite goodbye: nobody waits longer for a broker which
+	// has gone.
+	parting = 2 * time.Second
+	// maxSecret bounds the files that passwords are read from.
+	maxSecret = 4096
+)
+
+// errJoinTimeout is the cause of a context that --timeout ended.
+var errJoinTimeout = errors.New("no answer within --timeout")
+
+// join connects to the broker within --timeout. The caller must leave.
+func (s *session) join(ctx context.Context) (*pubsub.Participant, error) {
+	if s.timeout <= 0 {
+		return nil, usageError("--timeout %v is not positive", s.timeout)
+	}
+	opts, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	defer cancel()
+	begun := time.Now()
+	p, err := pubsub.Join(ctx, s.broker, s.participantID(), opts...)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		s.joined = time.Since(begun)
+		return p, nil
+	case errors.As(cause, new(interrupted)):
+		return nil, cause
+	case errors.Is(cause, errJoinTimeout):
+		return nil, fmt.Errorf("%w: %s did not answer within %v: start one with \"pubsub-node broker\", or give --broker or a longer --timeout", pubsub.ErrUnreachable, s.broker, s.timeout)
+	case errors.Is(err, pubsub.ErrUnreachable):
+		return nil, fmt.Errorf("%w: start one with \"pubsub-node broker\" or give its URL by --broker", err)
+	}
+	return nil, err
+}
+
+// pause is how long nothing must come before what the broker retains counts as
+// read: longer where connecting, a few round trips, took long.
+func (s *session) pause() time.Duration { return quiet + s.joined }
+
+// leave ends the participant. Nothing is lost if the broker does not answer any
+// more: it announces the death itself.
+func leave(p *pubsub.Participant) {
+	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
+	_ = p.Close(ctx)
+}
+
+// participantID: brokers which enforce who may write what expect the user's name.
+func (s *session) participantID() string {
+	if s.id != "" {
+		return s.id
+	}
+	if s.user != "" {
+		return s.user
+	}
+	return fmt.Sprintf("%s-%d", hostName(), os.Getpid())
+}
+
+// hostName is the machine's name as far as the first dot, readable in a topic.
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		return "host"
+	}
+	host, _, _ = strings.Cut(host, ".")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, host[:min(len(host), 64)])
+}
+
+func (s *session) options() ([]pubsub.Option, error) {
+	opts := []pubsub.Option{
+		pubsub.WithDomain(s.domain),
+		pubsub.WithPrefix(s.prefix),
+		pubsub.WithLogger(s.logger(levelOff)),
+	}
+	if s.user != "" {
+		password, err := s.password()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, pubsub.WithCredentials(s.user, password))
+	} else if s.passwordFile != "" {
+		return nil, usageError("--password-file without --user")
+	}
+	config, err := s.tls()
+	if config != nil {
+		opts = append(opts, pubsub.WithTLS(config))
+	}
+	return opts, err
+}
+
+func (s *session) password() (string, error) {
+	if s.passwordFile == "" {
+		return os.Getenv("PADME_PASSWORD"), nil
+	}
+	f, err := os.Open(s.passwordFile)
+	if err != nil {
+		return "", fmt.Errorf("--password-file: %w", err)
+	}
+	defer f.Close()
+	password, err := firstLine(f)
+	if err != nil {
+		return "", fmt.Errorf("--password-file %s: %w", s.passwordFile, err)
+	}
+	return password, nil
+}
+
+// firstLine reads up to the first line break, which is not part of the result.
+func firstLine(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSecret))
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" {
+		return "", errors.New("the first line is empty, it should be the password")
+	}
+	return line, nil
+}
+
+// tls returns nil when no flag asks for anything special.
+func (s *session) tls() (*tls.Config, error) {
+	if s.ca == "" && s.cert == "" && s.key == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.ca != "" {
+		pem, err := os.ReadFile(s.ca)
+		if err != nil {
+			return nil, fmt.Errorf("--ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--ca %s: no PEM certificate in it", s.ca)
+		}
+	}
+	if (s.cert == "") != (s.key == "") {
+		return nil, usageError("--cert and --cert-key belong together: give both")
+	}
+	if s.cert != "" {
+		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert %s, --cert-key %s: %w", s.cert, s.key, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"padme/pubsub"
+)
+
+// subFlags are the flags of `pubsub-node sub`.
+type subFlags struct {
+	count      int
+	json, info bool
+}
+
+func newSub(s *session) *cobra.Command {
+	f := &subFlags{}
+	cmd := &cobra.Command{
+		Use:   "sub TOPIC",
+		Short: "Print JSON samples as they come",
+		Long: `sub prints the value of each sample of TOPIC on a line of its own until it is
+interrupted, first what writers that are still there have written before. With
+--info it says before each value when it was written, by whom and for which key;
+with --json each line is an object with all that and the value.`,
+		Example: `  pubsub-node sub weather
+  pubsub-node sub weather --count 1 --json | jq .value.celsius`,
+		Args: argCount(1, 1, "TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.count < 0 {
+				return usageError("--count %d is negative", f.count)
+			}
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			return f.run(ctx, s, args[0], cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&f.count, "count", 0, "end after this `number` of samples (default: when interrupted)")
+	fs.BoolVar(&f.json, "json", false, "one JSON object per line, with what --info shows")
+	fs.BoolVar(&f.info, "info", false, "show time, writer, number and key before each value")
+	return cmd
+}
+
+// sampleLine is one line of `sub --json`.
+type sampleLine struct {
+	Key      string          `json:"key"`
+	Value    json.RawMessage `json:"value"`
+	Writer   string          `json:"writer"`
+	Sequence uint64          `json:"sequence"`
+	Written  time.Time       `json:"written"`
+}
+
+func (f *subFlags) run(ctx context.Context, s *session, name string, out io.Writer) error {
+	p, err := s.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(p)
+	topic, err := newDocumentTopic(p, name)
+	if err != nil {
+		return err
+	}
+	setup, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	r, err := pubsub.NewReader(setup, topic, deliverAll())
+	if err != nil {
+		return endedBy(ctx, err)
+	}
+	defer r.Close()
+	telling, stop := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		tellProblems(telling, r, name)
+	}()
+	defer func() { stop(); <-told }()
+	seen := 0
+	for sample, err := range r.Samples(ctx) {
+		if err != nil {
+			return err
+		}
+		if !sample.Info.Valid {
+			continue
+		}
+		if err := f.write(out, sample); err != nil {
+			return err
+		}
+		if seen++; seen == f.count {
+			return nil
+		}
+	}
+	return endOfStream(ctx)
+}
+
+func (f *subFlags) write(out io.Writer, sample pubsub.Sample[document]) error {
+	d, info := sample.Data, sample.Info
+	if f.json {
+		return writeJSON(out, []sampleLine{{d.Key, d.Value, info.Writer.Participant, info.Sequence, info.SourceTime}})
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, d.Value); err != nil { // no value at all
+		line.WriteString("null")
+	}
+	text := line.String()
+	if f.info {
+		text = fmt.Sprintf("%s %s#%d %s %s", info.SourceTime.Local().Format("15:04:05.000"), info.Writer.Participant, info.Sequence, d.Key, text)
+	}
+	_, err := fmt.Fprintln(out, printable(text))
+	return err
+}
+
+// tellProblems says on standard error why samples do not come or are missing.
+func tellProblems(ctx context.Context, r *pubsub.Reader[document], topic string) {
+	for event, err := range r.Events(ctx) {
+		if err != nil {
+			return
+		}
+		text := ""
+		switch e := event.(type) {
+		case pubsub.IncompatibleQoS:
+			text = fmt.Sprintf("no samples from %v: it offers less %s than is asked for", e.Peer, e.Policy)
+		case pubsub.InconsistentTopic:
+			text = fmt.Sprintf("no samples from %v: it writes %s to %q, not JSON documents as \"pubsub-node pub\" does", e.Peer, e.Type, topic)
+		case pubsub.SampleLost:
+			text = fmt.Sprintf("%d samples of %v are lost", e.Count, e.Writer)
+		case pubsub.SampleRejected:
+			text = fmt.Sprintf("a sample of %v was dropped: %v", e.Writer, e.Err)
+		default:
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "pubsub-node: "+printable(text))
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"padme/qosmutex"
+)
+
+// shell is an interactive shell at a pseudo-terminal.
+type shell struct {
+	t      *testing.T
+	master *os.File
+
+	mu     sync.Mutex
+	output bytes.Buffer
+}
+
+func startShell(t *testing.T, url string) *shell {
+	t.Helper()
+	master, slave := openTerminal(t)
+	cmd := exec.Command("sh", "-i")
+	cmd.Env = append(os.Environ(), "PADME_BROKER="+url, "PS1=$ ", "ENV=")
+	cmd.Dir = t.TempDir()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = slave.Close()
+	s := &shell{t: t, master: master}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			if err != nil { // the last process has closed its end
+				return
+			}
+			s.mu.Lock()
+			s.output.Write(buf[:n])
+			s.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = master.Close()
+		<-done
+	})
+	return s
+}
+
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	master = os.NewFile(uintptr(fd), "ptmx")
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// types sends keys and waits until the terminal shows what.
+func (s *shell) types(keys, what string) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.output.Reset()
+	s.mu.Unlock()
+	if _, err := s.master.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, fmt.Sprintf("the terminal shows %q after %q", what, keys), func() bool { return s.shows(what) })
+}
+
+func (s *shell) shows(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Contains(s.output.Bytes(), []byte(what))
+}
+
+func TestCommandHasTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := startShell(t, startBroker(t, qosmutex.LAN())) // time enough to be stopped for a moment
+	s.types("pubsub-node lock crane -- sh -c 'echo i\"\"n; while read x; do echo got $x; done'\n", "in\r\n")
+	s.types("one\n", "got one")
+	s.types("\x1a", "Stopped")
+	s.types("fg\n", "pubsub-node lock crane")
+	s.types("two\n", "got two")
+	s.types("\x03", "$ ")
+	s.types("echo code=$?\n", "code=130")
+
+	// One in the background is stopped when it reads, as any command is.
+	s.types("pubsub-node lock crane -- sh -c 'read x; echo got $x' &\n", "$ ")
+	eventually(t, "the job is stopped", func() bool {
+		s.types("jobs; echo li\"\"sted\n", "listed")
+		return s.shows("Stopped")
+	})
+	s.types("fg\n", "pubsub-node lock crane")
+	s.types("three\n", "got three")
+	s.types("echo code=$?\n", "code=0")
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/summary"
+	"padme/qosmutex"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // an error, overlaps, or no entry at all
+	exitInterrupted = 130 // as shells report a death by SIGINT
+)
+
+// errVerdict says that the run went through and showed that something is wrong.
+var errVerdict = errors.New("rescue-demo: failed")
+
+// execute runs the program and returns its exit code.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newCommand(stdin)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil && !errors.Is(err, errVerdict):
+		fmt.Fprintln(stderr, "rescue-demo: interrupted")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return exitFailed
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return exitOK
+}
+
+func newCommand(stdin io.Reader) *cobra.Command {
+	cfg := scenario.Default()
+	models, asJSON := cfg.Models.String(), false
+	c := &cobra.Command{
+		Use:   "rescue-demo",
+		Short: "Search and rescue: robots share a few radio frequencies by importance",
+		Long: `A disaster area with survivors, ruins which block radio, and robots which wander
+through it, each a participant with an MQTT connection of its own. A robot sees
+survivors within 50 yards; the more it sees, the more important it is, at once
+and also while it waits. It locks one of the few free frequencies and streams
+pictures over it to the rescue centre. At a given time the centre switches from
+Level (the most important first) to Fair (everybody in turn). Ruins cut robots
+off; who stays cut off while holding a frequency loses it to another.
+
+At the end a summary tells who got how much, and how often the lock was broken,
+as counted by an observer that knows nothing but what was published. The exit
+code is 1 if it was broken or nobody ever got a frequency, 130 after Ctrl-C.`,
+		Example: `  rescue-demo
+  rescue-demo --duration 20s --json
+  rescue-demo --robots 20 --frequencies 3 --speed 2 --models level-forward-forward-forward
+  rescue-demo --processes --listen 127.0.0.1:1883     # and watch with mosquitto_sub
+  rescue-demo --broker mqtt://localhost:1883 --switch-at 10s`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := qosmutex.ParseModels(models)
+			if err != nil {
+				return fmt.Errorf("--models %q: %w", models, err)
+			}
+			cfg.Models = m
+			if cmd.Flags().Changed("switch-at") && cfg.SwitchAt <= 0 {
+				return fmt.Errorf("--switch-at %v: give a time after the start", cfg.SwitchAt)
+			}
+			if err := cfg.Validate(); err != nil {
+				return err
+			}
+			return show(cmd, cfg, asJSON)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.DurationVar(&cfg.Duration, "duration", cfg.Duration, "how long the robots search")
+	f.IntVar(&cfg.Robots, "robots", cfg.Robots, "number of robots")
+	f.IntVar(&cfg.Frequencies, "frequencies", cfg.Frequencies, "number of free frequencies")
+	f.IntVar(&cfg.Survivors, "survivors", cfg.Survivors, "number of survivors")
+	f.StringVar(&models, "models", models, "models of the lock before the switch: level-{forward|replace}-{forward|use}-{forward|use}")
+	f.DurationVar(&cfg.SwitchAt, "switch-at", 0, "when the centre switches to fair (default half of the duration)")
+	f.Float64Var(&cfg.Speed, "speed", cfg.Speed, "pace of the simulated world: how fast robots go and transmit")
+	f.DurationVar(&cfg.Transmission, "transmission", cfg.Transmission, "time on the air per entry, in the simulated world")
+	f.Float64Var(&cfg.Width, "width", cfg.Width, "width of the area in yards")
+	f.Float64Var(&cfg.Height, "height", cfg.Height, "height of the area in yards")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "makes another area and other walks")
+	f.BoolVar(&cfg.Processes, "processes", false, "run every robot as a process of its own")
+	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one)")
+	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
+	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
+	c.MarkFlagsMutuallyExclusive("broker", "listen")
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetHelpCommand(&cobra.Command{Hidden: true})
+	c.AddCommand(robotCommand(stdin))
+	return c
+}
+
+// show runs the scenario and prints its summary.
+func show(cmd *cobra.Command, cfg scenario.Config, asJSON bool) error {
+	progress := cmd.OutOrStdout()
+	if asJSON {
+		progress = cmd.ErrOrStderr()
+	}
+	s, err := run(cmd.Context(), cfg, progress)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(s)
+	} else {
+		fmt.Fprintln(progress)
+		err = s.Write(progress)
+	}
+	return errors.Join(err, verdict(s))
+}
+
+// verdict is the error of a run that must not be taken for a success.
+func verdict(s summary.Summary) error {
+	switch {
+	case s.Overlaps > 0:
+		return fmt.Errorf("%w: %d overlaps: the lock was broken", errVerdict, s.Overlaps)
+	case s.Entries == 0 && !s.Interrupted:
+		return fmt.Errorf("%w: no robot got a frequency: try a longer --duration", errVerdict)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"padme/cmd/rescue-demo/internal/area"
+	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/observer"
+	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/screen"
+
+	"golang.org/x/term"
+)
+
+const (
+	redrawEvery = 100 * time.Millisecond // on a terminal
+	lineEvery   = 3 * time.Second        // elsewhere
+	// judgeEvery bounds the work of judging all that was observed so far.
+	judgeEvery = time.Second
+)
+
+// display shows the run while it goes on: in place on a terminal, else a line
+// every few seconds. The area is computed, as the robots do; what is shown of the
+// lock was published.
+type display struct {
+	cfg      scenario.Config
+	start    time.Time
+	centre   *centre.Centre
+	observer *observer.Observer
+	w        io.Writer
+	every    time.Duration
+
+	file     *os.File // of the terminal
+	terminal *screen.Terminal
+	colour   bool
+
+	area   *area.Area
+	walks  []*area.Walk
+	judged time.Time
+	seen   observer.Progress
+}
+
+func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, w io.Writer) *display {
+	d := &display{cfg: cfg, start: start, centre: c, observer: o, w: w, every: lineEvery, area: cfg.Area()}
+	for number := 1; number <= cfg.Robots; number++ {
+		d.walks = append(d.walks, d.area.Walk(number))
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		d.file, d.every = f, redrawEvery
+		d.terminal = screen.NewTerminal(f)
+		d.colour = os.Getenv("NO_COLOR") == ""
+	}
+	return d
+}
+
+func (d *display) show() {
+	scene := d.scene(time.Now())
+	if d.terminal == nil {
+		fmt.Fprintln(d.w, screen.Line(scene))
+		return
+	}
+	columns, rows, err := term.GetSize(int(d.file.Fd()))
+	if err != nil || columns <= 0 || rows <= 0 {
+		columns, rows = 80, 24
+	}
+	d.terminal.Show(screen.Draw(scene, columns, rows, d.colour))
+}
+
+func (d *display) close() {
+	if d.terminal != nil {
+		d.terminal.Close()
+	}
+}
+
+func (d *display) scene(now time.Time) screen.Scene {
+	if now.Sub(d.judged) >= judgeEvery {
+		d.judged, d.seen = now, d.observer.Progress()
+	}
+	frames := d.centre.Frames()
+	s := screen.Scene{
+		Area: d.area, Elapsed: min(now.Sub(d.start), d.cfg.Duration), Duration: d.cfg.Duration, SwitchAt: d.cfg.SwitchAt,
+		Models: d.cfg.Models.String(), Frames: frames.Received, FrameBytes: frames.Bytes,
+		Entries: d.seen.Entries, Overlaps: d.seen.Overlaps.Total(),
+	}
+	if !d.seen.Switched.IsZero() {
+		s.Models = d.cfg.FairModels().String()
+	}
+	holds := map[string]string{}
+	for _, f := range d.observer.States() {
+		s.Frequencies = append(s.Frequencies, screen.Frequency{
+			Name: f.Resource, Holder: f.Holder, Since: max(0, now.Sub(f.Since)), Waiting: f.Waiting,
+		})
+		holds[f.Holder] = f.Resource
+	}
+	s.Robots = d.robots(now, holds)
+	return s
+}
+
+func (d *display) robots(now time.Time, holds map[string]string) []screen.Robot {
+	waiting := d.observer.Waiting()
+	robots := make([]screen.Robot, 0, len(d.walks))
+	for i, walk := range d.walks {
+		r := screen.Robot{At: walk.At(d.cfg.WorldTime(now.Sub(d.start)))}
+		name := scenario.RobotName(i + 1)
+		r.Survivors, r.Shadow, r.On = len(d.area.Seen(r.At)), d.area.Shadowed(r.At), holds[name]
+		if w, ok := waiting[name]; ok && r.On == "" {
+			r.Waits = max(time.Millisecond, now.Sub(w.Since))
+		}
+		robots = append(robots, r)
+	}
+	return robots
+}

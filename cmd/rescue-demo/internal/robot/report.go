@@ -1,0 +1,12 @@
+package robot
+
+// Report is what a robot did, told at the end of the run.
+type Report struct {
+	Robot    string
+	Entries  int    // frequencies it got
+	Losses   int    // of them, how many it lost
+	Dropouts int    // times it was cut off by an obstacle
+	Frames   int    // frames it sent
+	Messages uint64 // lock messages it sent, of the kinds that the papers count
+	Error    string `json:",omitempty"` // why it gave up before the end
+}

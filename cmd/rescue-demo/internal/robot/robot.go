@@ -1,0 +1,194 @@
+// Package robot is one robot of the scenario: it walks, looks for survivors,
+// falls into radio shadows, and streams what its camera sees on a frequency that
+// it has locked.
+package robot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"padme/cmd/rescue-demo/internal/area"
+	"padme/cmd/rescue-demo/internal/camera"
+	"padme/cmd/rescue-demo/internal/radio"
+	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+const (
+	senseEvery = 20 * time.Millisecond // how often a robot looks around
+	opening    = 5 * time.Second       // how long it looks for the lock topic
+	returning  = 5 * time.Second       // bounds how long it takes to say goodbye
+)
+
+// Config is what a robot must know. It crosses processes as JSON.
+type Config struct {
+	Scenario scenario.Config
+	Number   int       // from 1
+	URL      string    // of the broker
+	Start    time.Time // when the world begins to move
+}
+
+// robot is the state of a running one.
+type robot struct {
+	Config
+	area   *area.Area
+	link   *radio.Link
+	p      *pubsub.Participant
+	topic  *qosmutex.Topic
+	frames *pubsub.Writer[camera.Frame]
+
+	place  atomic.Pointer[area.Point]
+	report Report // Entries, Losses and Frames belong to transmit
+}
+
+// Run is the life of one robot, until ctx ends. It then comes back into radio
+// contact, gives back what it holds, leaves and reports. The error tells why it
+// gave up earlier.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	r := &robot{Config: cfg, area: cfg.Scenario.Area(), report: Report{Robot: scenario.RobotName(cfg.Number)}}
+	r.link = radio.New(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", strings.TrimPrefix(cfg.URL, "mqtt://"))
+	})
+	err := r.run(ctx)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), returning)
+	defer cancel()
+	if ctx.Err() != nil {
+		err = nil // it was told to stop, whatever it was waiting for
+	}
+	err = errors.Join(err, r.leave(leaving))
+	r.report.Dropouts = r.link.Cuts()
+	if err != nil {
+		r.report.Error = err.Error()
+		err = fmt.Errorf("%s: %w", r.report.Robot, err)
+	}
+	return r.report, err
+}
+
+func (r *robot) run(ctx context.Context) error {
+	walk := r.area.Walk(r.Number)
+	seen := r.sense(walk)
+	var err error
+	if r.p, err = pubsub.Join(ctx, r.URL, r.report.Robot, pubsub.WithDomain(scenario.Domain), pubsub.WithDialer(r.link.Dial)); err != nil {
+		return err
+	}
+	if r.frames, err = camera.NewWriter(ctx, r.p); err != nil {
+		return err
+	}
+	if r.topic, err = r.open(ctx, seen); err != nil {
+		return err
+	}
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var sensing sync.WaitGroup
+	defer sensing.Wait()
+	sensing.Go(func() {
+		if err := r.walkAround(running, walk, seen); err != nil {
+			stop(err)
+		}
+	})
+	err = r.transmit(running)
+	stop(err)
+	if cause := context.Cause(running); ctx.Err() == nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// open becomes a member of the lock topic. When dozens of robots come at once the
+// centre may be too busy to answer in time, so no answer is not taken for a no.
+func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
+	began := time.Now()
+	for {
+		topic, err := qosmutex.Open(ctx, r.p, scenario.LockTopic,
+			qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(seen)))
+		if !errors.Is(err, qosmutex.ErrNoRoot) || time.Since(began) > opening {
+			return topic, err
+		}
+	}
+}
+
+// sense moves the robot to where it is now and returns how many survivors it
+// sees there.
+func (r *robot) sense(walk *area.Walk) int {
+	p := walk.At(r.Scenario.WorldTime(time.Since(r.Start)))
+	r.place.Store(&p)
+	return len(r.area.Seen(p))
+}
+
+// walkAround lets the robot walk until ctx ends: what it sees becomes its
+// priority at once, and a shadow cuts its radio.
+func (r *robot) walkAround(ctx context.Context, walk *area.Walk, seen int) error {
+	tick := time.NewTicker(senseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.topic.Done():
+			return r.topic.Err()
+		case <-tick.C:
+		}
+		if now := r.sense(walk); now != seen {
+			seen = now
+			if err := r.topic.SetPriority(ctx, scenario.Priority(seen)); err != nil {
+				return err
+			}
+		}
+		if r.area.Shadowed(*r.place.Load()) {
+			r.link.Cut()
+		} else {
+			r.link.Restore()
+		}
+	}
+}
+
+// leave says goodbye. A robot whose connection is still coming back waits for it,
+// so that the others hear.
+func (r *robot) leave(ctx context.Context) error {
+	if r.p == nil {
+		return nil
+	}
+	r.link.Restore()
+	err := r.awaitContact(ctx)
+	if r.topic != nil {
+		err = errors.Join(err, r.topic.Close(ctx))
+		r.report.Messages = scenario.Messages(r.topic.Status().Counters)
+	}
+	closed := r.p.Close(ctx)
+	if err != nil {
+		return err // and nobody to say goodbye to
+	}
+	return closed
+}
+
+func (r *robot) awaitContact(ctx context.Context) error {
+	up := make(chan struct{}, 1)
+	stop := r.p.Notify(func(connected bool) {
+		if connected {
+			select {
+			case up <- struct{}{}:
+			default:
+			}
+		}
+	})
+	defer stop()
+	if r.p.Connected() {
+		return nil
+	}
+	select {
+	case <-up:
+		return nil
+	case <-r.p.Done():
+		return r.p.Err()
+	case <-ctx.Done():
+		return fmt.Errorf("no connection to %s when it had to come back: see whether the broker still runs", r.URL)
+	}
+}

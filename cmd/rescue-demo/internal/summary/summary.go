@@ -1,0 +1,197 @@
+// Package summary puts together what a run showed, for people and as JSON.
+package summary
+
+import (
+	"time"
+
+	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/observer"
+	"padme/cmd/rescue-demo/internal/robot"
+	"padme/cmd/rescue-demo/internal/scenario"
+)
+
+// Summary is the result of a run. Times are in seconds; shares are from 0 to 1.
+type Summary struct {
+	Seed        uint64   `json:"seed"`
+	Robots      int      `json:"robots"`
+	Frequencies []string `json:"frequencies"`
+	Survivors   int      `json:"survivors"`
+	Processes   bool     `json:"processes"`
+	Broker      string   `json:"broker"`
+	Models      string   `json:"models"`
+	ModelsAfter string   `json:"modelsAfter"`
+	Duration    float64  `json:"duration"`             // as long as it really was
+	SwitchedAt  *float64 `json:"switchedAt,omitempty"` // absent: it ended before
+	Interrupted bool     `json:"interrupted"`
+
+	Entries int `json:"entries"`
+	// Unseen is how many entries the robots reported that the observer did not
+	// see: what it says does not cover them.
+	Unseen           int              `json:"unseen"`
+	Overlaps         int              `json:"overlaps"`
+	OverlapKinds     OverlapKinds     `json:"overlapKinds"`
+	ByClass          map[string]Class `json:"byClass"`
+	Inversions       Inversions       `json:"inversions"`
+	Messages         uint64           `json:"messages"`
+	MessagesPerEntry float64          `json:"messagesPerEntry"`
+	SyncDelay        Delay            `json:"syncDelay"`
+	Frames           Frames           `json:"frames"`
+	Dropouts         int              `json:"dropouts"`
+	Losses           int              `json:"losses"`
+	Failures         []string         `json:"failures,omitempty"`
+}
+
+// OverlapKinds is how overlaps showed; see observer.Overlaps.
+type OverlapKinds struct {
+	Intervals int `json:"intervals"`
+	Fences    int `json:"fences"`
+	Frames    int `json:"frames"`
+}
+
+// Inversions counts entries made while a more important request was pending.
+type Inversions struct {
+	Pending int `json:"pending"`
+	Level   int `json:"level"`
+	Fair    int `json:"fair"`
+}
+
+// Delay sums up durations.
+type Delay struct {
+	Count int     `json:"count"`
+	Mean  float64 `json:"mean"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// Frames counts the pictures.
+type Frames struct {
+	Sent     int    `json:"sent"`
+	Received uint64 `json:"received"`
+	Bytes    uint64 `json:"bytes"`
+	Bad      uint64 `json:"bad"`
+}
+
+// Class is what the robots got which saw so many survivors.
+type Class struct {
+	Entries int   `json:"entries"`
+	Wait    Delay `json:"wait"`
+	Before  Share `json:"before"` // under Level
+	After   Share `json:"after"`  // under Fair
+}
+
+// Share is a part of the time before or after the models were changed.
+type Share struct {
+	Airtime float64 `json:"airtime"` // of all time on the air
+	Robots  float64 `json:"robots"`  // of all robots' time: what chance would give
+}
+
+// Run is what there is to sum up.
+type Run struct {
+	Config      scenario.Config
+	Broker      string
+	Start, End  time.Time
+	Interrupted bool
+	Observed    observer.Report
+	Robots      []robot.Report
+	Frames      centre.Frames
+	Messages    uint64  // sent by the centre
+	Failures    []error // beside those of the robots
+}
+
+// Of sums up a run.
+func Of(run Run) Summary {
+	o, cfg := run.Observed, run.Config
+	s := Summary{
+		Seed: cfg.Seed, Robots: cfg.Robots, Frequencies: cfg.FrequencyNames(), Survivors: cfg.Survivors,
+		Processes: cfg.Processes, Broker: run.Broker, Interrupted: run.Interrupted,
+		Models: cfg.Models.String(), ModelsAfter: cfg.FairModels().String(),
+		Duration: run.End.Sub(run.Start).Seconds(),
+		Entries:  o.Entries, Losses: o.Losses,
+		Overlaps:     o.Overlaps.Total(),
+		OverlapKinds: OverlapKinds(o.Overlaps),
+		Inversions:   Inversions(o.Inversions),
+		Messages:     run.Messages,
+		SyncDelay:    delay(o.SyncDelay),
+		Frames:       Frames{Received: run.Frames.Received, Bytes: run.Frames.Bytes, Bad: run.Frames.Bad},
+	}
+	if !o.Switched.IsZero() {
+		at := o.Switched.Sub(run.Start).Seconds()
+		s.SwitchedAt = &at
+	}
+	entered := 0
+	for _, r := range run.Robots {
+		entered += r.Entries
+		s.Messages += r.Messages
+		s.Frames.Sent += r.Frames
+		s.Dropouts += r.Dropouts
+		if r.Error != "" {
+			s.Failures = append(s.Failures, r.Robot+": "+r.Error)
+		}
+	}
+	for _, err := range run.Failures {
+		s.Failures = append(s.Failures, err.Error())
+	}
+	s.Unseen = max(0, entered-o.Entries)
+	if o.Entries > 0 {
+		s.MessagesPerEntry = float64(s.Messages) / float64(o.Entries)
+	}
+	s.ByClass = classes(run)
+	return s
+}
+
+func classes(run Run) map[string]Class {
+	var airBefore, airAfter time.Duration
+	for _, c := range run.Observed.Classes {
+		airBefore += c.AirtimeBefore
+		airAfter += c.AirtimeAfter
+	}
+	before, after := presence(run)
+	all := map[string]Class{}
+	for i, c := range run.Observed.Classes {
+		all[scenario.Class(i).String()] = Class{
+			Entries: c.Wait.Count, Wait: delay(c.Wait),
+			Before: Share{part(c.AirtimeBefore, airBefore), before[i]},
+			After:  Share{part(c.AirtimeAfter, airAfter), after[i]},
+		}
+	}
+	return all
+}
+
+func part(d, of time.Duration) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return float64(d) / float64(of)
+}
+
+func delay(d observer.Delay) Delay {
+	return Delay{d.Count, d.Mean.Seconds(), d.P50.Seconds(), d.P99.Seconds(), d.Max.Seconds()}
+}
+
+// presence returns the part of the robots' time that was spent in each class,
+// before and after the models were changed.
+func presence(run Run) (before, after [scenario.Classes]float64) {
+	const step = 200 * time.Millisecond
+	world := run.Config.Area()
+	switched := run.Observed.Switched
+	var samplesBefore, samplesAfter float64
+	for number := 1; number <= run.Config.Robots; number++ {
+		walk := world.Walk(number)
+		for t := run.Start; t.Before(run.End); t = t.Add(step) {
+			class := scenario.ClassOf(len(world.Seen(walk.At(run.Config.WorldTime(t.Sub(run.Start))))))
+			if switched.IsZero() || t.Before(switched) {
+				before[class]++
+				samplesBefore++
+			} else {
+				after[class]++
+				samplesAfter++
+			}
+		}
+	}
+	for i := range before {
+		before[i] /= max(1, samplesBefore)
+		after[i] /= max(1, samplesAfter)
+	}
+	return before, after
+}

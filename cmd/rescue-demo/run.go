@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/observer"
+	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/summary"
+)
+
+const (
+	starting = 15 * time.Second // bounds how long centre and observer take to start
+	ending   = 10 * time.Second // bounds how long they take to end
+	settling = 2 * time.Second  // bounds how long the last events are waited for
+)
+
+// run plays the scenario, until its duration is over or ctx ends, and sums it up.
+// An error means that there is nothing to sum up or that it did not end well.
+func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summary.Summary, err error) {
+	start, cancel := context.WithTimeout(ctx, starting)
+	defer cancel()
+	c, err := centre.Start(start, cfg)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	defer func() { err = errors.Join(err, within(ctx, ending, c.Close)) }()
+	o, err := observer.Start(start, c.URL(), cfg.FrequencyNames())
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	fmt.Fprintf(progress, "broker at %s; to see what is published: %s\n", c.URL(), subscribeLine(c.URL()))
+	result := search(ctx, cfg, c, o, progress)
+	entries := 0
+	for _, r := range result.Robots {
+		entries += r.Entries
+	}
+	_ = within(ctx, settling, func(ctx context.Context) error { return o.Settle(ctx, entries) })
+	result.Observed = o.Report(result.End)
+	if err := within(ctx, ending, o.Close); err != nil {
+		result.Failures = append(result.Failures, fmt.Errorf("observer: %w", err))
+	}
+	result.Frames, result.Messages = c.Frames(), c.Messages()
+	return summary.Of(result), nil
+}
+
+// within calls f with a deadline of its own: what cleans up goes on after ctx
+// has ended.
+func within(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return f(ctx)
+}
+
+// search lets the robots out and returns when they are back. In between it
+// switches to fair.
+func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, progress io.Writer) summary.Run {
+	result := summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now()}
+	searching, cancel := context.WithTimeout(ctx, cfg.Duration)
+	defer cancel()
+	crew := launch(searching, cfg, c.URL(), result.Start)
+	display := newDisplay(cfg, result.Start, c, o, progress)
+	defer display.close()
+
+	fair := make(chan error, 1)
+	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c) }()
+	redraw := time.NewTicker(display.every)
+	defer redraw.Stop()
+	for back := false; !back; {
+		select {
+		case <-redraw.C:
+			display.show()
+		case <-crew.back:
+			back = true
+		}
+	}
+	cancel() // if the robots came back on their own
+	result.Robots = crew.reports
+	result.Interrupted = ctx.Err() != nil
+	result.End = time.Now()
+	for _, err := range []error{<-fair, c.Err()} {
+		if err != nil {
+			result.Failures = append(result.Failures, fmt.Errorf("centre: %w", err))
+		}
+	}
+	return result
+}
+
+// switchToFair does so after the given time, unless ctx ends first.
+func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre) error {
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil
+	}
+	if err := c.Fair(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// subscribeLine is what one types to watch the broker at url.
+func subscribeLine(url string) string {
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(url, "mqtt://"))
+	if err != nil {
+		host, port = strings.TrimPrefix(url, "mqtt://"), "1883"
+	}
+	return fmt.Sprintf("mosquitto_sub -h %s -p %s -t '#' -v", host, port)
+}

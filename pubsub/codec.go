@@ -1,0 +1,87 @@
+package pubsub
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Codec is how samples are written on the wire.
+type Codec string
+
+// Codecs.
+const (
+	Msgpack Codec = "msgpack" // the default: small, structs as maps
+	JSON    Codec = "json"    // readable by anything that speaks MQTT
+)
+
+// encode returns what goes into an envelope's body.
+func (c Codec) encode(v any) (body []byte, err error) {
+	if c == JSON {
+		return json.Marshal(v)
+	}
+	var b bytes.Buffer
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(&b)
+	enc.UseCompactInts(true)
+	err = enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// decode reads a body from the network.
+func (c Codec) decode(body []byte, v any) error {
+	if c == JSON {
+		return json.Unmarshal(body, v)
+	}
+	if rest, err := skipValue(body); err != nil || len(rest) > 0 {
+		return errMsgpack
+	}
+	return msgpack.Unmarshal(body, v)
+}
+
+// schemaHash identifies the shape of t: names and kinds of the exported fields,
+// as deep as they go, and which are keys. It is never 0.
+func schemaHash(t reflect.Type, c Codec) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s:", c)
+	describe(t, map[reflect.Type]int{}, func(s string) { h.Write([]byte(s)) })
+	return max(h.Sum64(), 1)
+}
+
+func describe(t reflect.Type, seen map[reflect.Type]int, write func(string)) {
+	if n, again := seen[t]; again {
+		write(fmt.Sprintf("^%d", n))
+		return
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		seen[t] = len(seen)
+		write("{")
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.IsExported() {
+				write(fmt.Sprintf("%s %q ", f.Name, f.Tag))
+				describe(f.Type, seen, write)
+				write(";")
+			}
+		}
+		write("}")
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		seen[t] = len(seen)
+		write(t.Kind().String() + "(")
+		if t.Kind() == reflect.Map {
+			describe(t.Key(), seen, write)
+			write(",")
+		}
+		describe(t.Elem(), seen, write)
+		write(")")
+		delete(seen, t)
+	default:
+		write(t.Kind().String())
+	}
+}

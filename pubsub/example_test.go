@@ -1,0 +1,144 @@
+package pubsub_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"padme/broker"
+	"padme/pubsub"
+)
+
+// exampleBroker starts a broker for one example.
+func exampleBroker(ctx context.Context) (url string, stop func()) {
+	b, err := broker.Start(ctx, broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return b.URL(), func() { _ = b.Close(context.Background()) }
+}
+
+// Two participants exchange a letter.
+func ExampleJoin() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+
+	crane, err := pubsub.Join(ctx, url, "crane 1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer crane.Close(ctx)
+	gate, err := pubsub.Join(ctx, url, "gate")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gate.Close(ctx)
+
+	letters := make(chan string, 1)
+	if _, err := gate.Inbox("requests", func(l pubsub.Letter) {
+		letters <- l.From + " asks: " + string(l.Payload)
+	}); err != nil {
+		log.Fatal(err)
+	}
+	if err := crane.Send("gate", "requests", []byte("open, please")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-letters)
+	// Output: crane 1 asks: open, please
+}
+
+// A robot's position reaches a map, whatever happens to the network meanwhile.
+func ExampleNewWriter() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "robot")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	type Position struct {
+		Robot string `pubsub:"key"`
+		X, Y  float64
+	}
+	topic, err := pubsub.NewTopic[Position](p, "positions")
+	if err != nil {
+		log.Fatal(err)
+	}
+	// The last position of each robot, also for maps that are opened later.
+	qos := pubsub.QoS{Reliability: pubsub.Reliable, Durability: pubsub.TransientLocal}
+	w, err := pubsub.NewWriter(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Write(ctx, Position{Robot: "r1", X: 3, Y: 4}); err != nil {
+		log.Fatal(err)
+	}
+
+	r, err := pubsub.NewReader(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for s, err := range r.Samples(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(s.Data.Robot, "is at", s.Data.X, s.Data.Y)
+		break
+	}
+	// Output: r1 is at 3 4
+}
+
+// A reader learns when an instance is gone.
+func ExampleNewReader() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "hall")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	type Door struct {
+		Number int `pubsub:"key"`
+		Open   bool
+	}
+	topic, err := pubsub.NewTopic[Door](p, "doors")
+	if err != nil {
+		log.Fatal(err)
+	}
+	qos := pubsub.QoS{Reliability: pubsub.Reliable, History: pubsub.KeepAll}
+	r, err := pubsub.NewReader(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := pubsub.NewWriter(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.WaitMatched(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	_ = w.Write(ctx, Door{Number: 7, Open: true})
+	_ = w.Dispose(ctx, Door{Number: 7})
+	if err := w.WaitAcked(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range r.Take(10) {
+		if s.Info.Valid {
+			fmt.Println("door", s.Data.Number, "open:", s.Data.Open)
+		} else {
+			fmt.Println("door", s.Info.Key, "is", s.Info.State)
+		}
+	}
+	// Output:
+	// door 7 open: true
+	// door 7 is disposed
+}

@@ -1,0 +1,198 @@
+package pubsub
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"padme/broker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startBroker runs a broker until the test ends and returns its URL.
+func startBroker(t testing.TB) string {
+	t.Helper()
+	return startBrokerAt(t, "127.0.0.1:0").URL()
+}
+
+func startBrokerAt(t testing.TB, addr string) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(testContext(t), broker.Config{TCP: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopBroker(t, b) })
+	return b
+}
+
+func stopBroker(t testing.TB, b *broker.Broker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		t.Errorf("closing the broker: %v", err)
+	}
+}
+
+// join makes a participant that is closed when the test ends.
+func join(t testing.TB, url, id string, opts ...Option) *Participant {
+	t.Helper()
+	p, err := Join(testContext(t), url, id, opts...)
+	if err != nil {
+		t.Fatalf("Join(%q): %v", id, err)
+	}
+	t.Cleanup(func() { closeNow(t, p) })
+	return p
+}
+
+func closeNow(t testing.TB, p *Participant) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Errorf("Close(%q): %v", p.ID(), err)
+	}
+}
+
+// testContext bounds every wait of a test.
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// receive takes the next value of a channel.
+func receive[T any](t testing.TB, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatalf("not within 20 s: %s", what)
+		panic("unreachable")
+	}
+}
+
+// proxy is a TCP relay whose connections can be cut or frozen.
+type proxy struct {
+	net.Listener
+	target string
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	frozen chan struct{} // nil: bytes flow; otherwise closed when they flow again
+	shut   bool          // refuse new connections
+	wg     sync.WaitGroup
+}
+
+func startProxy(t testing.TB, url string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, target: url[len("mqtt://"):], conns: map[net.Conn]bool{}}
+	p.wg.Go(p.serve)
+	t.Cleanup(func() {
+		l.Close()
+		p.thaw()
+		p.cut()
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) url() string { return "mqtt://" + p.Addr().String() }
+
+func (p *proxy) serve() {
+	for {
+		in, err := p.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", p.target)
+		p.mu.Lock()
+		if err != nil || p.shut {
+			in.Close()
+			if err == nil {
+				out.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns[in], p.conns[out] = true, true
+		p.mu.Unlock()
+		p.wg.Go(func() { p.relay(in, out) })
+		p.wg.Go(func() { p.relay(out, in) })
+	}
+}
+
+func (p *proxy) relay(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	b := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(b)
+		p.mu.Lock()
+		frozen := p.frozen
+		p.mu.Unlock()
+		if frozen != nil {
+			<-frozen
+		}
+		if n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// cut closes all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+// refuse lets nobody in until it is called with false.
+func (p *proxy) refuse(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut = yes
+}
+
+func (p *proxy) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = make(chan struct{})
+}
+
+func (p *proxy) thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.frozen != nil {
+		close(p.frozen)
+		p.frozen = nil
+	}
+}

@@ -1,0 +1,177 @@
+package pubsub
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// A Letter is a message to the inbox of this participant.
+type Letter struct {
+	From        string // id of the sender
+	Incarnation uint64 // of the sender
+	Channel     string
+	Payload     []byte // valid only during the call
+}
+
+// inbox routes letters by channel.
+type inbox struct {
+	prefix string // of the topics of this inbox; the sender follows
+
+	mu       sync.Mutex
+	handlers atomic.Pointer[map[string]*inboxHandler] // replaced, never changed
+
+	topics sync.Map // topic by destination, as the encoding costs more than the lookup
+	known  atomic.Int32
+}
+
+type inboxHandler struct {
+	channel string
+	handle  func(Letter)
+}
+
+// maxInboxTopics bounds the remembered topics of destinations.
+const maxInboxTopics = 4096
+
+// Send puts a letter for the participant "to" on the way, at MQTT QoS 1, in
+// order with other letters to it as long as the connection lasts. It never
+// blocks on the network and does not use payload after it returns. Nobody
+// confirms that the letter arrives, or that there is such a participant.
+//
+// Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
+// ErrInvalid, ErrClosed.
+func (p *Participant) Send(to, channel string, payload []byte) error {
+	topic, err := p.inboxTopic(to)
+	if err != nil {
+		return err
+	}
+	if err := checkChannel(channel); err != nil {
+		return err
+	}
+	if err := checkPayload(payload); err != nil {
+		return err
+	}
+	e := envelope{kind: kindLetter, epoch: p.incarnation, body: payload}
+	e.options.channel = []byte(channel)
+	b := appendEnvelope(make([]byte, 0, len(payload)+len(channel)+32), &e)
+	if err := p.put(packet{topic: topic, payload: b, qos: 1}); err != nil {
+		return err
+	}
+	p.counters.sent.Add(1)
+	return nil
+}
+
+// put queues on the main lane.
+func (p *Participant) put(pk packet) error {
+	if p.ctx.Err() != nil {
+		return p.Err()
+	}
+	return p.main.out.put(pk)
+}
+
+func checkChannel(channel string) error {
+	if channel == "" || len(channel) > maxLevel {
+		return fmt.Errorf("%w: channel %.20q has %d bytes, give 1 to %d", ErrInvalid, channel, len(channel), maxLevel)
+	}
+	return nil
+}
+
+func (p *Participant) inboxTopic(to string) (string, error) {
+	if t, ok := p.inbox.topics.Load(to); ok {
+		return t.(string), nil
+	}
+	level, err := EncodeLevel(to)
+	if err != nil {
+		return "", fmt.Errorf("destination: %w", err)
+	}
+	topic := p.root + "/node/" + level + "/" + p.level
+	if p.inbox.known.Add(1) > maxInboxTopics {
+		p.inbox.topics.Clear()
+		p.inbox.known.Store(1)
+	}
+	p.inbox.topics.Store(strings.Clone(to), topic)
+	return topic, nil
+}
+
+// Inbox has handler called for every letter on channel, one at a time and in
+// order for each sender. It runs on the goroutine which reads from the network,
+// so it must only enqueue. A channel has one handler: a second one gets
+// ErrInUse. Letters for a channel without handler are counted and dropped. After
+// stop returns, no new call begins.
+func (p *Participant) Inbox(channel string, handler func(Letter)) (stop func(), err error) {
+	if err := checkChannel(channel); err != nil {
+		return nil, err
+	}
+	if p.ctx.Err() != nil {
+		return nil, p.Err()
+	}
+	h := &inboxHandler{channel, handler}
+	if !p.inbox.change(func(m map[string]*inboxHandler) bool {
+		if m[channel] != nil {
+			return false
+		}
+		m[channel] = h
+		return true
+	}) {
+		return nil, fmt.Errorf("%w: inbox channel %q of participant %q has a handler already: stop that one first", ErrInUse, channel, p.id)
+	}
+	return func() {
+		p.inbox.change(func(m map[string]*inboxHandler) bool {
+			if m[channel] == h {
+				delete(m, channel)
+			}
+			return true
+		})
+	}, nil
+}
+
+// change replaces the handlers by a copy which edit has changed, unless it
+// returns false.
+func (i *inbox) change(edit func(map[string]*inboxHandler) bool) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m := map[string]*inboxHandler{}
+	if old := i.handlers.Load(); old != nil {
+		maps.Copy(m, *old)
+	}
+	if !edit(m) {
+		return false
+	}
+	i.handlers.Store(&m)
+	return true
+}
+
+// letter handles a message to the inbox; from is the last level of its topic.
+func (p *Participant) letter(from string, payload []byte) {
+	id, err := DecodeLevel(from)
+	if err != nil {
+		p.drop(dropTopic, p.inbox.prefix+from, err)
+		return
+	}
+	var e envelope
+	if err := parseEnvelope(payload, &e); err != nil {
+		p.drop(malformed(err), p.inbox.prefix+from, err)
+		return
+	}
+	switch {
+	case e.kind == kindLetter:
+		var h *inboxHandler
+		if m := p.inbox.handlers.Load(); m != nil {
+			h = (*m)[string(e.options.channel)]
+		}
+		if h == nil {
+			p.drop(dropChannel, p.inbox.prefix+from, nil)
+			return
+		}
+		p.counters.received.Add(1)
+		h.handle(Letter{From: id, Incarnation: e.epoch, Channel: h.channel, Payload: e.body})
+	case (e.kind == kindWho || e.kind == kindHere) && id == p.id:
+		p.self.heard(e.kind, e.epoch)
+	case e.kind == kindRepair:
+		p.exchange.repair(id, &e)
+	default:
+		p.drop(dropKind, p.inbox.prefix+from, nil)
+	}
+}

@@ -1,0 +1,123 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestLettersArriveInOrder(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b / ü")
+	got := make(chan string, 1000)
+	if _, err := b.Inbox("work", func(l Letter) {
+		if l.From != "a" || l.Incarnation != a.Incarnation() || l.Channel != "work" {
+			t.Errorf("letter %+v", l)
+		}
+		got <- string(l.Payload)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		if err := a.Send("b / ü", "work", fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		if s := receive(t, got, "a letter"); s != fmt.Sprint(i) {
+			t.Fatalf("letter %d is %q", i, s)
+		}
+	}
+}
+
+func TestSendOwnsNothingOfThePayload(t *testing.T) {
+	url := startBroker(t)
+	a := join(t, url, "a")
+	got := make(chan byte, 200)
+	if _, err := a.Inbox("c", func(l Letter) { got <- l.Payload[0] }); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 1)
+	for i := range 200 {
+		buffer[0] = byte(i)
+		if err := a.Send("a", "c", buffer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		if b := receive(t, got, "a letter"); b != byte(i) {
+			t.Fatalf("letter %d carries %d", i, b)
+		}
+	}
+}
+
+func TestAChannelHasOneHandler(t *testing.T) {
+	a := join(t, startBroker(t), "a")
+	stop, err := a.Inbox("c", func(Letter) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Inbox("c", func(Letter) {}); !errors.Is(err, ErrInUse) {
+		t.Fatalf("second handler: %v", err)
+	}
+	stop()
+	if _, err := a.Inbox("c", func(Letter) {}); err != nil {
+		t.Fatalf("after stop: %v", err)
+	}
+}
+
+func TestUnusableLettersAreCountedByReason(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b")
+	last := make(chan struct{})
+	if _, err := b.Inbox("known", func(Letter) { close(last) }); err != nil {
+		t.Fatal(err)
+	}
+	raw := func(from string, payload []byte) {
+		t.Helper()
+		if err := a.PublishRaw(Main, []string{"node", "b", from}, payload, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw("a", []byte("garbage"))
+	raw("a", nil)
+	raw("a", []byte{0xdd, 0xff, 0xff, 0xff, 0xff})
+	raw("a", []byte{0x98, 9, 1, 0, 0, 0, 0, 0x80, 0xc4, 0})
+	raw("a", appendEnvelope(nil, &envelope{kind: 99}))
+	raw("a", appendEnvelope(nil, &envelope{kind: kindWho})) // only b itself may ask
+	if err := a.Send("b", "unknown", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Send("b", "known", nil); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, last, "the last letter")
+	for r, want := range map[reason]uint64{dropMalformed: 3, dropVersion: 1, dropKind: 2, dropChannel: 1} {
+		if n := b.counters.dropped[r].Load(); n != want {
+			t.Errorf("dropped as %s: %d, want %d", reasonNames[r], n, want)
+		}
+	}
+}
+
+func TestSendRefusesWhatCannotBeSent(t *testing.T) {
+	a := join(t, startBroker(t), "a")
+	for name, c := range map[string]struct {
+		to, channel string
+		size        int
+		want        error
+	}{
+		"no destination":   {"", "c", 0, ErrInvalid},
+		"control":          {"x\n", "c", 0, ErrInvalid},
+		"no channel":       {"b", "", 0, ErrInvalid},
+		"too large":        {"b", "c", MaxPayload + 1, ErrTooLarge},
+		"as large as goes": {"b", "c", MaxPayload, nil},
+	} {
+		if err := a.Send(c.to, c.channel, make([]byte, c.size)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	closeNow(t, a)
+	if err := a.Send("b", "c", nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}

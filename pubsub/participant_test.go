@@ -1,0 +1,325 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestJoinSaysWhatIsWrong(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for _, c := range []struct {
+		url, id string
+		opt     Option
+		want    error
+		says    string
+	}{
+		{"mqtt://" + closed.Addr().String(), "a", WithDomain("d"), ErrUnreachable, "start a broker"},
+		{silent.Addr().String(), "a", WithDomain("d"), ErrUnreachable, "handshake"},
+		{"http://x", "a", WithDomain("d"), ErrInvalid, "scheme"},
+		{"mqtt://u:p@x", "a", WithDomain("d"), ErrInvalid, "WithCredentials"},
+		{"mqtt://", "a", WithDomain("d"), ErrInvalid, "no host"},
+		{"x:1883", "", WithDomain("d"), ErrInvalid, "empty"},
+		{"x:1883", strings.Repeat("x", 129), WithDomain("d"), ErrInvalid, "129 bytes"},
+		{"x:1883", "a\x00", WithDomain("d"), ErrInvalid, "U+0000"},
+		{"x:1883", "a", WithDomain(""), ErrInvalid, "empty"},
+		{"x:1883", "a", WithKeepAlive(time.Second), ErrInvalid, "2s"},
+		{"x:1883", "a", WithUserData(map[string]string{"k": strings.Repeat("x", 9000)}), ErrInvalid, "9001"},
+		{"x:1883", "a", WithCredentials("", "x"), ErrInvalid, "anonymous"},
+		{"x:1883", "a", WithDialer(nil), ErrInvalid, "nil"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		p, err := Join(ctx, c.url, c.id, c.opt)
+		cancel()
+		if p != nil || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Join(%q, %.20q) = %v, want %v saying %q", c.url, c.id, err, c.want, c.says)
+		}
+	}
+}
+
+func TestIncarnationsOfAnIDGrow(t *testing.T) {
+	url := startBroker(t)
+	a := join(t, url, "a")
+	closeNow(t, a)
+	b := join(t, url, "a")
+	if b.Incarnation() <= a.Incarnation() {
+		t.Errorf("incarnation %d after %d", b.Incarnation(), a.Incarnation())
+	}
+}
+
+func TestASecondProcessWithTheSameIDIsRefused(t *testing.T) {
+	url := startBroker(t)
+	first := join(t, url, "a")
+	began := time.Now()
+	if _, err := Join(testContext(t), url, "a"); !errors.Is(err, ErrDuplicateID) || !strings.Contains(err.Error(), `"a"`) {
+		t.Fatalf("second Join: %v", err)
+	}
+	if d := time.Since(began); d > claimWait {
+		t.Errorf("a live owner was noticed after %v", d)
+	}
+	if !first.Connected() || first.Err() != nil {
+		t.Errorf("the first one was disturbed: %v", first.Err())
+	}
+	join(t, url, "a", WithDomain("other"))
+}
+
+func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
+	url := startBroker(t)
+	wall := startProxy(t, url)
+	first := join(t, wall.url(), "a")
+	wall.freeze()
+	second := join(t, url, "a")
+	wall.thaw()
+	wall.cut() // the broker publishes the will of the first one
+	receive(t, first.Done(), "end of the one that was silent")
+	if !errors.Is(first.Err(), ErrDuplicateID) {
+		t.Errorf("the first ended with %v", first.Err())
+	}
+	watcher := join(t, url, "w")
+	eventually(t, "the second one is alive again, whatever the will says", func() bool {
+		pr, ok := presenceOf(t, watcher, "a")
+		return ok && pr.Alive && pr.Incarnation == second.Incarnation()
+	})
+}
+
+func TestOfTwoThatJoinAtOnceOneStays(t *testing.T) {
+	url := startBroker(t)
+	for range 10 {
+		var ps [2]*Participant
+		var errs [2]error
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() { ps[i], errs[i] = Join(testContext(t), url, "twin") })
+		}
+		wg.Wait()
+		alive := func() (n int) {
+			for i, p := range ps {
+				switch {
+				case errs[i] != nil:
+					if !errors.Is(errs[i], ErrDuplicateID) {
+						t.Fatal(errs[i])
+					}
+				case p.Err() == nil:
+					n++
+				}
+			}
+			return n
+		}
+		eventually(t, "one of two ends", func() bool { return alive() < 2 })
+		time.Sleep(20 * time.Millisecond)
+		if n := alive(); n != 1 {
+			t.Fatalf("%d of two are left: %v", n, errs)
+		}
+		for _, p := range ps {
+			if p != nil {
+				closeNow(t, p)
+			}
+		}
+	}
+}
+
+func TestReconnectionRestoresEverything(t *testing.T) {
+	url := startBroker(t)
+	wall := startProxy(t, url)
+	a, b := join(t, wall.url(), "a"), join(t, url, "b")
+	ups := make(chan bool, 10)
+	a.Notify(func(up bool) { ups <- up })
+	letters, raws := make(chan string, 10), make(chan string, 10)
+	if _, err := a.Inbox("c", func(l Letter) { letters <- string(l.Payload) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.SubscribeRaw(testContext(t), []string{"x", "+"}, func(m RawMessage) { raws <- m.Levels[1] }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		wall.refuse(true)
+		wall.cut()
+		if receive(t, ups, "loss") {
+			t.Fatal("up before down")
+		}
+		if a.Connected() {
+			t.Error("still connected")
+		}
+		if err := a.Send("b", "c", nil); !errors.Is(err, ErrOffline) {
+			t.Errorf("Send while offline: %v", err)
+		}
+		wall.refuse(false)
+		if !receive(t, ups, "reconnection") {
+			t.Fatal("down twice")
+		}
+		if err := b.Send("a", "c", []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.PublishRaw(Main, []string{"x", "y"}, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, letters, "letter after reconnection")
+		receive(t, raws, "raw message after reconnection")
+		eventually(t, "a is alive again for others", func() bool {
+			pr, ok := presenceOf(t, b, "a")
+			return ok && pr.Alive && pr.Incarnation == a.Incarnation()
+		})
+	}
+}
+
+func TestAFrozenConnectionIsNoticed(t *testing.T) {
+	wall := startProxy(t, startBroker(t))
+	a := join(t, wall.url(), "a", WithKeepAlive(2*time.Second))
+	down := make(chan bool, 10)
+	a.Notify(func(up bool) { down <- up })
+	wall.freeze()
+	for range 100 { // more than the socket takes
+		if err := a.Send("x", "c", make([]byte, 150_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if receive(t, down, "loss") {
+		t.Error("up before down")
+	}
+	wall.thaw()
+	receive(t, down, "reconnection")
+}
+
+func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a", WithUserData(map[string]string{"k": "v"})), join(t, url, "b")
+	got := make(chan struct{}, 1000)
+	if _, err := b.Inbox("c", func(Letter) { got <- struct{}{} }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a is alive", func() bool {
+		pr, ok := presenceOf(t, b, "a")
+		return ok && pr.Alive && pr.UserData["k"] == "v"
+	})
+	for range 1000 {
+		if err := a.Send("b", "c", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeNow(t, a)
+	closeNow(t, a)
+	if !errors.Is(a.Err(), ErrClosed) {
+		t.Error(a.Err())
+	}
+	for range 1000 {
+		receive(t, got, "a letter sent before Close")
+	}
+	eventually(t, "a is dead", func() bool {
+		pr, ok := presenceOf(t, b, "a")
+		return ok && !pr.Alive && pr.Incarnation == a.Incarnation()
+	})
+}
+
+func TestWhoeverSeesItsOwnDeathIsBornAgain(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b")
+	forged := a.self.birth.death
+	seen := make(chan Presence, 10)
+	if _, err := b.SubscribeRaw(testContext(t), []string{"presence", "a"}, func(m RawMessage) {
+		pr, _ := parsePresence("a", m.Payload)
+		seen <- pr
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.PublishRaw(Main, []string{"presence", "a"}, forged.payload, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, alive := range []bool{true, false, true} {
+		if pr := receive(t, seen, "presence"); pr.Alive != alive {
+			t.Fatalf("presence %+v, want alive %v", pr, alive)
+		}
+	}
+}
+
+func TestAStaleDeathIsIgnored(t *testing.T) {
+	var p Participant
+	ps := peers{p: &p}
+	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 5, Alive: true})
+	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 6, Alive: true})
+	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 5, Alive: false})
+	if !ps.known["a"].Alive {
+		t.Fatal("the will of an old connection killed the present one")
+	}
+	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 6, Alive: false})
+	if ps.known["a"].Alive {
+		t.Fatal("a death was ignored")
+	}
+}
+
+func TestPeersYieldsTheCurrentOnesThenChanges(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b")
+	ctx, cancel := context.WithCancel(testContext(t))
+	events := make(chan Presence, 100)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for pr, err := range a.Peers(ctx) {
+			if err != nil {
+				t.Error(err)
+			}
+			events <- pr
+		}
+	})
+	await := func(id string, alive bool) {
+		for {
+			if pr := receive(t, events, "presence of "+id); pr.ID == id && pr.Alive == alive {
+				return
+			}
+		}
+	}
+	await("b", true)
+	c := join(t, url, "c")
+	await("c", true)
+	closeNow(t, b)
+	await("b", false)
+	closeNow(t, c)
+	await("c", false)
+	cancel()
+	wg.Wait()
+}
+
+func TestCountersAreMetrics(t *testing.T) {
+	url := startBroker(t)
+	reg := prometheus.NewRegistry()
+	a := join(t, url, "a", WithMetrics(reg))
+	join(t, url, "b", WithMetrics(reg))
+	if _, err := Join(testContext(t), url, "a", WithMetrics(reg)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("same labels twice: %v", err)
+	}
+	families, err := reg.Gather()
+	if err != nil || len(families) == 0 {
+		t.Fatalf("%d families, %v", len(families), err)
+	}
+	closeNow(t, a)
+	join(t, url, "a", WithMetrics(reg))
+}
+
+// presenceOf returns the first presence of id that p is told.
+func presenceOf(t testing.TB, p *Participant, id string) (Presence, bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for pr, err := range p.Peers(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pr.ID == id {
+			return pr, true
+		}
+	}
+	return Presence{}, false
+}

@@ -1,0 +1,158 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrUnsupportedQoS says that a policy was asked for which this package does not
+// provide. It is never ignored silently.
+var ErrUnsupportedQoS = errors.New("pubsub: unsupported QoS policy")
+
+// Reliability is how hard samples are delivered.
+type Reliability uint8
+
+const (
+	// BestEffort samples may be lost, but do not arrive twice or out of order.
+	BestEffort Reliability = iota
+	// Reliable samples arrive once and in order from each writer, for as long as
+	// the writer lives and its history holds them.
+	Reliable
+)
+
+// Durability is what a reader gets that was written before it came.
+type Durability uint8
+
+// Durabilities, weakest first.
+const (
+	Volatile       Durability = iota // nothing
+	TransientLocal                   // the history of every writer that is alive
+	Transient                        // not supported: samples that outlive their writer
+	Persistent                       // not supported: samples that outlive the broker
+)
+
+// History is what a writer keeps for its readers, and a reader for its
+// application.
+type History uint8
+
+const (
+	// KeepLast keeps the last Depth samples of each instance. A reader that is
+	// slow misses the older ones.
+	KeepLast History = iota
+	// KeepAll keeps samples until every reader has acknowledged them, or the
+	// application has taken them. At MaxSamples a writer blocks; a full reader
+	// stops acknowledging, so that its writers block in turn.
+	KeepAll
+)
+
+// QoS holds the policies of a writer or reader. The zero value is best effort,
+// volatile, keep last 1. Policies marked "not supported" must stay zero;
+// otherwise making the entity fails with ErrUnsupportedQoS.
+//
+// Offered means the writer's QoS, requested the reader's. Reliability and
+// Durability match when what is offered is at least what is requested; otherwise
+// no data flows between the two, and both get an IncompatibleQoS event.
+type QoS struct {
+	Reliability Reliability
+	// MaxBlocking bounds how long Write of a reliable writer blocks; 0 is 1 s.
+	MaxBlocking time.Duration
+	// Durability above Volatile needs Reliable.
+	Durability Durability
+	History    History
+	Depth      int // of KeepLast; 0 is 1
+	// MaxSamples bounds the samples held, over all instances; 0 is 8192.
+	MaxSamples int
+	// MaxInstances bounds the instances known to a reader; 0 is 8192.
+	MaxInstances int
+
+	Deadline          time.Duration // not supported
+	LatencyBudget     time.Duration // not supported
+	Lifespan          time.Duration // not supported
+	Liveliness        int           // not supported other than automatic, which is 0
+	LivelinessLease   time.Duration // not supported
+	Exclusive         bool          // OWNERSHIP exclusive: not supported
+	Strength          int           // OWNERSHIP_STRENGTH: not supported
+	Partition         string        // not supported
+	TimeBasedFilter   time.Duration // not supported
+	BySourceTime      bool          // DESTINATION_ORDER by source time: not supported
+	OrderedAccess     bool          // PRESENTATION ordered: not supported
+	CoherentAccess    bool          // PRESENTATION coherent: not supported
+	TransportPriority int           // not supported: one stream has one priority
+	DurabilityService int           // not supported: depth kept for late readers of a dead writer
+}
+
+const (
+	defaultLimit       = 8192
+	maxLimit           = 1 << 20
+	defaultMaxBlocking = time.Second
+)
+
+// validate fills in defaults and refuses what cannot be had.
+func (q *QoS) validate() error {
+	for _, u := range []struct {
+		policy string
+		wanted bool
+	}{
+		{"DURABILITY transient or persistent", q.Durability > TransientLocal},
+		{"DEADLINE", q.Deadline != 0},
+		{"LATENCY_BUDGET", q.LatencyBudget != 0},
+		{"LIFESPAN", q.Lifespan != 0},
+		{"LIVELINESS", q.Liveliness != 0 || q.LivelinessLease != 0},
+		{"OWNERSHIP", q.Exclusive},
+		{"OWNERSHIP_STRENGTH", q.Strength != 0},
+		{"PARTITION", q.Partition != ""},
+		{"TIME_BASED_FILTER", q.TimeBasedFilter != 0},
+		{"DESTINATION_ORDER", q.BySourceTime},
+		{"PRESENTATION", q.OrderedAccess || q.CoherentAccess},
+		{"TRANSPORT_PRIORITY", q.TransportPriority != 0},
+		{"DURABILITY_SERVICE", q.DurabilityService != 0},
+	} {
+		if u.wanted {
+			return fmt.Errorf("%w: %s: leave it at its zero value", ErrUnsupportedQoS, u.policy)
+		}
+	}
+	if q.Depth == 0 {
+		q.Depth = 1
+	}
+	if q.MaxSamples == 0 {
+		q.MaxSamples = defaultLimit
+	}
+	if q.MaxInstances == 0 {
+		q.MaxInstances = defaultLimit
+	}
+	if q.MaxBlocking == 0 {
+		q.MaxBlocking = defaultMaxBlocking
+	}
+	switch {
+	case q.Reliability > Reliable, q.History > KeepAll:
+		return fmt.Errorf("%w: there is no such reliability or history in %+v", ErrInvalid, *q)
+	case q.Durability == TransientLocal && q.Reliability != Reliable:
+		return fmt.Errorf("%w: transient-local needs Reliable: a history that may be lost on the way is none", ErrInvalid)
+	case q.Depth < 0 || q.Depth > maxLimit || q.MaxSamples < 1 || q.MaxSamples > maxLimit || q.MaxInstances < 1 || q.MaxInstances > maxLimit:
+		return fmt.Errorf("%w: depth %d, samples %d and instances %d must be 1 to %d", ErrInvalid, q.Depth, q.MaxSamples, q.MaxInstances, maxLimit)
+	case q.History == KeepLast && q.Depth > q.MaxSamples:
+		return fmt.Errorf("%w: depth %d exceeds MaxSamples %d", ErrInvalid, q.Depth, q.MaxSamples)
+	case q.MaxBlocking < 0:
+		return fmt.Errorf("%w: MaxBlocking %v is negative", ErrInvalid, q.MaxBlocking)
+	}
+	return nil
+}
+
+// incompatible names the first policy of which less is offered than requested,
+// "" if there is none.
+func incompatible(offered, requested offer) string {
+	switch {
+	case offered.Reliability < requested.Reliability:
+		return "RELIABILITY"
+	case offered.Durability < requested.Durability:
+		return "DURABILITY"
+	}
+	return ""
+}
+
+// offer is the part of QoS that both sides must know.
+type offer struct {
+	Reliability Reliability `json:"reliability"`
+	Durability  Durability  `json:"durability"`
+}

@@ -1,0 +1,124 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Lane is one of the connections of a participant.
+type Lane int
+
+const (
+	// Main carries the inbox, presence and everything subscribed.
+	Main Lane = iota
+	// Side is a second connection, opened when it is first used. A broker holds
+	// up the publisher of a topic when one of its subscribers stalls: what
+	// watchers read goes over Side, where that delays nothing but the next
+	// message to watchers.
+	Side
+)
+
+// PublishRaw publishes payload at MQTT QoS 1 on the topic below Root whose
+// unencoded levels are given. It never blocks and copies payload.
+//
+// On Main the order with Send is kept and the errors are those of Send. On Side
+// messages wait for a connection as long as it takes: of retained ones the
+// latest of each topic, of others the newest thousand, the oldest being dropped
+// and counted.
+func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain bool) error {
+	topic, err := encodeTopic(p.root, levels)
+	if err != nil {
+		return err
+	}
+	if err := checkPayload(payload); err != nil {
+		return err
+	}
+	pk := packet{topic: topic, payload: append([]byte{}, payload...), retain: retain, qos: 1}
+	switch l {
+	case Main:
+		err = p.put(pk)
+	case Side:
+		err = p.putSide(pk)
+	default:
+		return fmt.Errorf("%w: lane %d, there are Main and Side", ErrInvalid, l)
+	}
+	if err == nil {
+		p.counters.published.Add(1)
+	}
+	return err
+}
+
+func (p *Participant) putSide(pk packet) error {
+	if p.ctx.Err() != nil {
+		return p.Err()
+	}
+	p.sideOnce.Do(func() {
+		side := &lane{
+			name: "side",
+			out:  newCoalescer(func() { p.counters.drop(dropBacklog) }),
+			establish: func(ctx context.Context) (*link, error) {
+				return p.connectLane(ctx, "~s", packet{}, func(string, []byte, bool) {})
+			},
+			changed: func(bool, bool) {},
+			failed:  func(err error) { p.log.Info("connecting the side lane failed", "error", err) },
+			dropped: func(n int) { p.counters.dropped[dropDisconnect].Add(uint64(n)) },
+		}
+		if p.start(func() { side.run(p.ctx, nil) }) {
+			p.mu.Lock()
+			p.side = side
+			p.mu.Unlock()
+		}
+	})
+	p.mu.Lock()
+	side := p.side
+	p.mu.Unlock()
+	if side == nil {
+		return ErrClosed
+	}
+	return side.out.put(pk)
+}
+
+// RawMessage is a message on a raw topic.
+type RawMessage struct {
+	Levels   []string // decoded, without the root
+	Payload  []byte
+	Retained bool // it was published before the subscription
+}
+
+// SubscribeRaw has handler called, in order, for messages on topics below Root
+// which match levels: unencoded names, or "+" for any level and a final "#" for
+// all that follow. It blocks until the broker has granted the subscription; a
+// refusal wraps ErrRefused. Retained messages are delivered again after a
+// reconnection and may come when another handler subscribes to the same levels.
+//
+// handler runs on the goroutine which reads from the network and must not block.
+// After stop returns, no new call begins.
+func (p *Participant) SubscribeRaw(ctx context.Context, levels []string, handler func(RawMessage)) (stop func(), err error) {
+	filter, err := encodeFilter(p.root, levels)
+	if err != nil {
+		return nil, err
+	}
+	return p.subscribe(ctx, p.main, filter, func(topic string, payload []byte, retained bool) {
+		names, err := decodeTopic(topic)
+		if err != nil {
+			p.drop(dropTopic, topic, err)
+			return
+		}
+		handler(RawMessage{names, payload, retained})
+	})
+}
+
+// subscribe is lane.subscribe until ctx or the participant ends.
+func (p *Participant) subscribe(ctx context.Context, l *lane, filter string, handler func(topic string, payload []byte, retained bool)) (stop func(), err error) {
+	ctx, cancel := p.while(ctx)
+	defer cancel()
+	return l.subscribe(ctx, filter, strings.TrimPrefix(filter, p.root+"/"), handler)
+}
+
+// while returns a context that ends with ctx or the participant.
+func (p *Participant) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ctx, func() { cancel(p.Err()) })
+	return ctx, func() { stop(); cancel(nil) }
+}

@@ -1,0 +1,182 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestRawTopicsCarryAnyName(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b")
+	got := make(chan RawMessage, 10)
+	stop, err := a.SubscribeRaw(testContext(t), []string{"lock", "+", "#"}, func(m RawMessage) { got <- m })
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"lock", "hall 1/crane #2", "146.52 + $5 > 3%~*", "ü"}
+	if err := b.PublishRaw(Main, names, []byte("x"), false); err != nil {
+		t.Fatal(err)
+	}
+	if m := receive(t, got, "a raw message"); !slices.Equal(m.Levels, names) || string(m.Payload) != "x" || m.Retained {
+		t.Errorf("%+v", m)
+	}
+	stop()
+	stop()
+	again := make(chan RawMessage, 10)
+	if _, err := a.SubscribeRaw(testContext(t), names[:1:1], func(m RawMessage) { again <- m }); err != nil {
+		t.Fatal(err)
+	}
+	for _, levels := range [][]string{names, {"lock"}} {
+		if err := b.PublishRaw(Main, levels, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(t, again, "the second message")
+	if len(got) > 0 {
+		t.Error("a stopped handler was called")
+	}
+}
+
+func TestRetainedMessagesComeToALateSubscriber(t *testing.T) {
+	url := startBroker(t)
+	a, b := join(t, url, "a"), join(t, url, "b")
+	if err := a.PublishRaw(Side, []string{"s", "1"}, []byte("x"), true); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan RawMessage, 10)
+	if _, err := b.SubscribeRaw(testContext(t), []string{"s", "+"}, func(m RawMessage) { got <- m }); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, got, "the retained message")
+	late := make(chan RawMessage, 10)
+	if _, err := a.SubscribeRaw(testContext(t), []string{"s", "1"}, func(m RawMessage) { late <- m }); err != nil {
+		t.Fatal(err)
+	}
+	if m := receive(t, late, "the retained message"); !m.Retained {
+		t.Error("not marked as retained")
+	}
+}
+
+func TestUnsubscribingKeepsAnEqualSubscription(t *testing.T) {
+	a := join(t, startBroker(t), "a")
+	var first, second atomic.Int32
+	for range 50 {
+		stop, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) { first.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		stop, err = a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) { second.Add(1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := second.Load()
+		if err := a.PublishRaw(Main, []string{"x"}, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the message", func() bool { return second.Load() > n })
+		stop()
+	}
+	if first.Load() > 0 {
+		t.Error("a stopped handler was called")
+	}
+}
+
+func TestSubscribeRawEndsWithItsContextOrTheParticipant(t *testing.T) {
+	wall := startProxy(t, startBroker(t))
+	a := join(t, wall.url(), "a")
+	wall.freeze()
+	defer wall.thaw()
+	errs := make(chan error, 1)
+	go func() {
+		_, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) {})
+		errs <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	a.end(ErrClosed)
+	if err := receive(t, errs, "SubscribeRaw"); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestRawArgumentsAreChecked(t *testing.T) {
+	a := join(t, startBroker(t), "a")
+	for _, levels := range [][]string{nil, {""}, {"a", "b\n"}} {
+		if err := a.PublishRaw(Main, levels, nil, false); !errors.Is(err, ErrInvalid) {
+			t.Errorf("PublishRaw(%q): %v", levels, err)
+		}
+		if _, err := a.SubscribeRaw(testContext(t), levels, func(RawMessage) {}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("SubscribeRaw(%q): %v", levels, err)
+		}
+	}
+	if err := a.PublishRaw(Lane(7), []string{"a"}, nil, false); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	if err := a.PublishRaw(Side, []string{"a"}, make([]byte, MaxPayload+1), false); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestTheSideLaneCoalesces(t *testing.T) {
+	dropped := 0
+	c := newCoalescer(func() { dropped++ })
+	for i := range 10 {
+		put(t, c, packet{topic: fmt.Sprint(i % 2), payload: []byte{byte(i)}, retain: true})
+	}
+	for i := range sideEvents + 3 {
+		put(t, c, packet{topic: "e", payload: []byte{byte(i)}})
+	}
+	if dropped != 3 {
+		t.Errorf("%d dropped, want the 3 oldest", dropped)
+	}
+	for _, want := range []byte{8, 9, 3} {
+		if p, ok := c.take(); !ok || p.payload[0] != want {
+			t.Errorf("took %v, want %d", p, want)
+		}
+	}
+	// A lost connection brings back the latest retained message of each topic.
+	put(t, c, packet{topic: "0", payload: []byte{20}, retain: true})
+	c.lost([]packet{{topic: "0", payload: []byte{8}, retain: true}, {topic: "1", payload: []byte{9}, retain: true}, {topic: "1", payload: []byte{11}, retain: true}, {topic: "e"}})
+	for _, want := range []byte{20, 11, 4} {
+		if p, ok := c.take(); !ok || p.payload[0] != want {
+			t.Errorf("took %v, want %d", p, want)
+		}
+	}
+}
+
+func put(t *testing.T, o outbox, p packet) {
+	t.Helper()
+	if err := o.put(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheSideLaneOutlivesALostConnection(t *testing.T) {
+	url := startBroker(t)
+	wall := startProxy(t, url)
+	a, b := join(t, wall.url(), "a"), join(t, url, "b")
+	got := make(chan string, 100)
+	if _, err := b.SubscribeRaw(testContext(t), []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
+		t.Fatal(err)
+	}
+	side := func(s string) {
+		if err := a.PublishRaw(Side, []string{"s"}, []byte(s), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	side("1")
+	receive(t, got, "the first state")
+	wall.refuse(true)
+	wall.cut()
+	eventually(t, "offline", func() bool { return !a.Connected() })
+	for i := range 10 {
+		side(fmt.Sprint(10 + i))
+	}
+	wall.refuse(false)
+	for receive(t, got, "the last state") != "19" {
+	}
+}

@@ -1,0 +1,373 @@
+package pubsub
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+var (
+	errInstances = errors.New("pubsub: MaxInstances are known already")
+	errSamples   = errors.New("pubsub: MaxSamples wait already: take them faster or raise the limit")
+)
+
+const (
+	// maxEarly bounds the samples of one writer held back until a gap before
+	// them is filled.
+	maxEarly      = 1024
+	maxEarlyBytes = 8 << 20
+	// minAsk is the least time between two requests that samples cause.
+	minAsk = 50 * time.Millisecond
+	// maxWriters bounds the writers a reader remembers.
+	maxWriters = 8192
+	// maxSeq keeps sums of numbers that strangers send from overflowing.
+	maxSeq = 1 << 62
+)
+
+// receiver is a reader's side of the protocol: which samples are new, in order,
+// and from a matched writer. It knows neither sample types nor MQTT. Its methods
+// run on goroutines that read from the network and never block.
+type receiver struct {
+	name        string // of the endpoint
+	incarnation uint64 // of the participant
+	schema      uint64
+	qos         QoS
+	events      *events
+	post        func(to string, letter []byte)
+	drop        func(reason)
+
+	mu      sync.Mutex
+	writers map[string]*remoteWriter // by the last two levels of their topics
+	cache   instances
+	change  chan struct{} // closed when matches change; nil if nobody waits
+	stalled bool          // a sample was turned away because the cache is full
+}
+
+// remoteWriter is a writer that matches or did; it is remembered because it may
+// only have lost its connection.
+type remoteWriter struct {
+	guid       GUID
+	reliable   bool // both sides are
+	matched    bool
+	started    bool                 // next is known
+	next       uint64               // the first sample not yet received
+	last       uint64               // the last one known to exist
+	historic   uint64               // the last one written before we came
+	early      map[uint64]*inSample // came before the one expected
+	earlyBytes int
+	asked      time.Time
+}
+
+func newReceiver(name string, incarnation, schema uint64, q QoS, ev *events) *receiver {
+	return &receiver{
+		name: name, incarnation: incarnation, schema: schema, qos: q, events: ev,
+		writers: map[string]*remoteWriter{},
+		cache:   instances{qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1)},
+	}
+}
+
+// writerLevels are the last two levels of a writer's data topics.
+func writerLevels(g GUID) string {
+	p, err := EncodeLevel(g.Participant)
+	if err != nil {
+		return ""
+	}
+	return p + "/" + g.Endpoint
+}
+
+func (r *receiver) matched(e endpoint) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	levels := writerLevels(e.guid)
+	w := r.writers[levels]
+	if w == nil || w.guid != e.guid {
+		if len(r.writers) >= maxWriters && !r.forget() {
+			r.events.add(SampleRejected{e.guid, errors.New("pubsub: too many writers")})
+			return
+		}
+		w = &remoteWriter{guid: e.guid, early: map[uint64]*inSample{}, reliable: r.qos.Reliability == Reliable && e.QoS.Reliability == Reliable}
+		w.started = !w.reliable
+		r.writers[levels] = w
+	}
+	w.matched = true
+	r.changed()
+	r.events.add(Matched{e.guid})
+	r.ask(w, true)
+}
+
+// forget makes room for a writer.
+func (r *receiver) forget() bool {
+	for levels, w := range r.writers {
+		if !w.matched {
+			delete(r.writers, levels)
+			return true
+		}
+	}
+	return false
+}
+
+func (r *receiver) unmatched(g GUID, _ bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.writers[writerLevels(g)]
+	if w == nil || w.guid != g || !w.matched {
+		return
+	}
+	w.matched = false
+	r.changed()
+	r.cache.writerGone(w, time.Now())
+	r.events.add(Unmatched{g})
+}
+
+// sample handles a message from a data topic.
+func (r *receiver) sample(key, levels string, payload []byte) {
+	var e envelope
+	if err := parseEnvelope(payload, &e); err != nil {
+		r.drop(malformed(err))
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.writers[levels]
+	switch {
+	case e.kind != kindSample || e.seq == 0 || e.seq > maxSeq || e.schema != r.schema:
+		r.drop(dropKind)
+	case w == nil || !w.matched || e.epoch != w.guid.Incarnation:
+		r.drop(dropUnmatched)
+	default:
+		r.take(w, key, &e, time.Now())
+	}
+}
+
+// take handles a sample of a matched writer.
+func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time) {
+	s := inSample{key: key, writer: w, seq: e.seq, nanos: e.nanos, status: e.options.status, body: e.body}
+	if !w.reliable {
+		if s.seq < w.next {
+			r.drop(dropDuplicate)
+			return
+		}
+		w.next = s.seq + 1
+		r.deliver(w, s, now)
+		return
+	}
+	w.last = max(w.last, s.seq)
+	switch {
+	case w.started && s.seq < w.next:
+		r.drop(dropDuplicate)
+	case w.started && s.seq == w.next:
+		if r.deliver(w, s, now) {
+			w.next++
+			r.catchUp(w, now)
+		}
+	default:
+		if _, there := w.early[s.seq]; !there && len(w.early) < maxEarly && w.earlyBytes+len(s.body) <= maxEarlyBytes {
+			w.early[s.seq] = &s
+			w.earlyBytes += len(s.body)
+		}
+		if now.Sub(w.asked) >= minAsk {
+			r.ask(w, false)
+		}
+	}
+}
+
+// deliver reports false when the sample must come again.
+func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
+	ok, err := r.cache.accept(s, now)
+	if !ok && w.reliable {
+		r.stalled = true
+		return false
+	}
+	if err != nil {
+		r.events.add(SampleRejected{w.guid, err})
+	}
+	return true
+}
+
+// catchUp delivers what was held back behind a gap that is filled.
+func (r *receiver) catchUp(w *remoteWriter, now time.Time) {
+	for {
+		s := w.early[w.next]
+		if s == nil || !r.deliver(w, *s, now) {
+			return
+		}
+		w.forgetEarly(w.next)
+		w.next++
+	}
+}
+
+// heartbeat handles a writer's word on what it holds.
+func (r *receiver) heartbeat(from GUID, m *repairMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.writers[writerLevels(from)]
+	first, last, base := m.a, m.b, m.c
+	if w == nil || w.guid != from || !w.matched || first == 0 || first > last+1 || base > last || last > maxSeq {
+		return
+	}
+	if w.reliable {
+		now := time.Now()
+		if !w.started {
+			w.started, w.next, w.historic = true, base+1, last
+			for seq := range w.early {
+				if seq < w.next {
+					w.forgetEarly(seq)
+				}
+			}
+		}
+		w.last = max(w.last, last)
+		r.skip(w, seqRange{w.next, first - 1}, now)
+		r.catchUp(w, now)
+	}
+	r.ask(w, false)
+}
+
+// gap handles a writer's word on what it does not hold.
+func (r *receiver) gap(from GUID, m *repairMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.writers[writerLevels(from)]
+	if w == nil || w.guid != from || !w.matched || !w.started || !w.reliable {
+		return
+	}
+	now := time.Now()
+	slices.SortFunc(m.ranges, func(a, b seqRange) int { return cmp.Compare(a.first, b.first) })
+	for _, g := range m.ranges {
+		if g.first <= w.next {
+			r.skip(w, seqRange{w.next, min(g.last, w.last)}, now)
+			r.catchUp(w, now)
+		}
+	}
+}
+
+// skip moves on over samples that will never come; those of them which did come
+// early are delivered.
+func (r *receiver) skip(w *remoteWriter, g seqRange, now time.Time) {
+	var lost uint64
+	for w.next <= g.last {
+		if s := w.early[w.next]; s != nil {
+			if !r.deliver(w, *s, now) {
+				break
+			}
+			w.forgetEarly(w.next)
+			w.next++
+			continue
+		}
+		to := g.last + 1
+		for seq := range w.early {
+			if seq > w.next && seq < to {
+				to = seq
+			}
+		}
+		if to-1 > w.historic {
+			lost += to - 1 - max(w.next-1, w.historic)
+		}
+		w.next = to
+	}
+	if lost > 0 {
+		r.events.add(SampleLost{w.guid, lost})
+	}
+}
+
+// ask acknowledges what was received and requests what is missing.
+func (r *receiver) ask(w *remoteWriter, hello bool) {
+	m := &repairMessage{op: opAck}
+	if hello {
+		m.b = 1
+	}
+	if w.started && w.reliable {
+		m.a = w.next - 1
+		if !r.stalled {
+			m.ranges = w.missing()
+		}
+	}
+	w.asked = time.Now()
+	m.from, m.to, m.incarnation = r.name, w.guid.Endpoint, w.guid.Incarnation
+	r.post(w.guid.Participant, m.encode(r.incarnation))
+}
+
+func (w *remoteWriter) forgetEarly(seq uint64) {
+	w.earlyBytes -= len(w.early[seq].body)
+	delete(w.early, seq)
+}
+
+// missing lists what is not there up to last.
+func (w *remoteWriter) missing() []seqRange {
+	if w.next > w.last {
+		return nil
+	}
+	early := make([]uint64, 0, len(w.early))
+	for seq := range w.early {
+		early = append(early, seq)
+	}
+	slices.Sort(early)
+	var out []seqRange
+	from := w.next
+	for _, seq := range append(early, w.last+1) {
+		if seq > from {
+			out = append(out, seqRange{from, seq - 1})
+		}
+		if from = max(from, seq+1); len(out) == maxRanges {
+			break
+		}
+	}
+	return out
+}
+
+// takeNext gives the oldest sample to the application, nil if there is none.
+func (r *receiver) takeNext() *held {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.cache.take()
+	if r.stalled && r.cache.live <= r.qos.MaxSamples/2 {
+		r.stalled = false
+		now := time.Now()
+		for _, w := range r.writers {
+			if w.matched && w.reliable && w.started {
+				r.catchUp(w, now)
+				r.ask(w, false)
+			}
+		}
+	}
+	return h
+}
+
+// waiting returns up to n samples, which stay.
+func (r *receiver) waiting(n int) []*held {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*held
+	for _, h := range r.cache.queue {
+		if len(out) == n {
+			break
+		}
+		if !h.gone {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// matches counts matched writers; the channel is closed when that changes.
+func (r *receiver) matches() (n int, change <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.writers {
+		if w.matched {
+			n++
+		}
+	}
+	if r.change == nil {
+		r.change = make(chan struct{})
+	}
+	return n, r.change
+}
+
+func (r *receiver) changed() {
+	if r.change != nil {
+		close(r.change)
+		r.change = nil
+	}
+}

@@ -1,0 +1,298 @@
+package pubsub
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// lossyPair is a writer and a reader over a network that loses, repeats and
+// reorders.
+type lossyPair struct {
+	s    *sender
+	r    *receiver
+	wire []func() // deliveries under way
+}
+
+func newLossyPair(q QoS) *lossyPair {
+	_ = q.validate()
+	const schema = 7
+	n := &lossyPair{s: newSender("w1", 1, q, newEvents()), r: newReceiver("r1", 2, schema, q, newEvents())}
+	n.s.publish = func(key string, payload []byte) error {
+		n.wire = append(n.wire, func() { n.r.sample(key, "w/w1", payload) })
+		return nil
+	}
+	toSender, toReceiver := GUID{"r", 2, "r1"}, GUID{"w", 1, "w1"}
+	deliver := func(letter []byte) {
+		var e envelope
+		if err := parseEnvelope(letter, &e); err != nil {
+			panic(err)
+		}
+		m, err := parseRepair(e.body)
+		if err != nil {
+			panic(err)
+		}
+		switch m.op {
+		case opAck:
+			n.s.acknowledged(toSender, &m)
+		case opHeartbeat:
+			n.r.heartbeat(toReceiver, &m)
+		case opGap:
+			n.r.gap(toReceiver, &m)
+		case opSample:
+			n.r.sample(m.key, "w/w1", m.sample)
+		}
+	}
+	post := func(_ string, letter []byte) { n.wire = append(n.wire, func() { deliver(letter) }) }
+	n.s.post, n.r.post, n.r.drop = post, post, func(reason) {}
+	return n
+}
+
+func (n *lossyPair) match() {
+	var e endpoint
+	e.QoS = offer{n.s.qos.Reliability, n.s.qos.Durability}
+	e.guid = GUID{"w", 1, "w1"}
+	n.r.matched(e)
+	e.guid = GUID{"r", 2, "r1"}
+	n.s.matched(e)
+}
+
+// step delivers the message i, or loses or repeats it.
+func (n *lossyPair) step(i int, fate string) {
+	f := n.wire[i]
+	if fate != "repeat" {
+		n.wire = append(n.wire[:i:i], n.wire[i+1:]...)
+	}
+	if fate != "lose" {
+		f()
+	}
+}
+
+// heal delivers everything until both sides are content.
+func (n *lossyPair) heal() bool {
+	for range 10_000 {
+		for len(n.wire) > 0 {
+			n.step(0, "deliver")
+		}
+		later := time.Now().Add(time.Hour)
+		if n.s.tick(later); len(n.wire) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func TestReliableDeliveryIsInOrderAndOnceOverALossyNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := QoS{Reliability: Reliable, History: KeepAll, MaxSamples: rapid.IntRange(4, 200).Draw(t, "limit")}
+		if rapid.Bool().Draw(t, "transient-local") {
+			q.Durability = TransientLocal
+			q.MaxSamples = 200
+		}
+		n := newLossyPair(q)
+		var got []uint64
+		takeAll := func() {
+			for h := n.r.takeNext(); h != nil; h = n.r.takeNext() {
+				got = append(got, h.info.Sequence)
+			}
+		}
+		before := 0
+		if q.Durability == TransientLocal {
+			before = rapid.IntRange(0, 20).Draw(t, "written before")
+		}
+		written := uint64(0)
+		write := func() {
+			if _, err := n.s.tryWrite("-", &envelope{schema: 7}); err == nil {
+				written++
+			} else if !errors.Is(err, errFull) {
+				t.Fatal(err)
+			}
+		}
+		for range before {
+			write()
+		}
+		n.match()
+		for range rapid.IntRange(0, 150).Draw(t, "steps") {
+			switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
+			case op < 3:
+				write()
+			case op < 4:
+				takeAll()
+			case op < 5:
+				n.s.tick(time.Now().Add(time.Hour))
+			case len(n.wire) > 0:
+				i := rapid.IntRange(0, len(n.wire)-1).Draw(t, "message")
+				n.step(i, rapid.SampledFrom([]string{"deliver", "lose", "repeat", "deliver"}).Draw(t, "fate"))
+			}
+		}
+		for uint64(len(got)) < written {
+			have := len(got)
+			if !n.heal() {
+				t.Fatal("the two never come to rest")
+			}
+			if takeAll(); len(got) == have {
+				t.Fatalf("%d of %d samples arrived, and no more come", have, written)
+			}
+		}
+		for i, seq := range got {
+			if seq != uint64(i+1) {
+				t.Fatalf("sample %d is number %d: %v", i+1, seq, got)
+			}
+		}
+		n.heal()
+		if wait := n.s.lagging(written); wait != nil {
+			t.Fatal("everything arrived but is not acknowledged")
+		}
+		if w := n.r.writers["w/w1"]; len(w.early) > 0 || w.earlyBytes != 0 {
+			t.Fatalf("%d samples are still held back", len(w.early))
+		}
+		if q.Durability == Volatile && len(n.s.held) > 0 {
+			t.Fatalf("%d acknowledged samples are still held", len(n.s.held))
+		}
+	})
+}
+
+// With keep-last, what is missing is told, and what is there is in order.
+func TestKeepLastLosesOnlyWhatItReplaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := newLossyPair(QoS{Reliability: Reliable, Depth: rapid.IntRange(1, 3).Draw(t, "depth")})
+		n.r.qos.History, n.r.cache.qos.History, n.r.cache.qos.MaxSamples = KeepAll, KeepAll, 1000
+		n.match()
+		n.heal()
+		written := uint64(0)
+		for range rapid.IntRange(0, 60).Draw(t, "samples") {
+			key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
+			if _, err := n.s.tryWrite(key, &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+			written++
+			n.step(len(n.wire)-1, rapid.SampledFrom([]string{"deliver", "lose"}).Draw(t, "fate"))
+		}
+		if !n.heal() {
+			t.Fatal("the two never come to rest")
+		}
+		arrived, lost, last := uint64(0), uint64(0), uint64(0)
+		for h := n.r.takeNext(); h != nil; h = n.r.takeNext() {
+			if h.info.Sequence <= last {
+				t.Fatalf("number %d after %d", h.info.Sequence, last)
+			}
+			last = h.info.Sequence
+			arrived++
+		}
+		for _, e := range drain(n.r.events) {
+			if l, ok := e.(SampleLost); ok {
+				lost += l.Count
+			}
+		}
+		if arrived+lost != written || written > 0 && last != written {
+			t.Fatalf("%d arrived, %d told lost, of %d; the last is %d", arrived, lost, written, last)
+		}
+	})
+}
+
+func TestAReaderThatWasForgottenIsToldWhatItMissed(t *testing.T) {
+	n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
+	n.match()
+	n.heal()
+	writeN := func(k int) {
+		for range k {
+			if _, err := n.s.tryWrite("-", &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	writeN(3)
+	n.heal()
+	reader := GUID{"r", 2, "r1"}
+	n.s.unmatched(reader, true)
+	writeN(2) // kept for a while, but the reader stays away for longer
+	n.wire = nil
+	n.s.mu.Lock()
+	n.s.readers[reader].gone = time.Now().Add(-2 * goneFor)
+	n.s.mu.Unlock()
+	n.s.tick(time.Now())
+	if len(n.s.held) > 0 {
+		t.Fatal("samples are held for a reader that is gone")
+	}
+	n.match()
+	writeN(1)
+	if !n.heal() {
+		t.Fatal("the two never come to rest")
+	}
+	var got []uint64
+	for h := n.r.takeNext(); h != nil; h = n.r.takeNext() {
+		got = append(got, h.info.Sequence)
+	}
+	if !reflect.DeepEqual(got, []uint64{1, 2, 3, 6}) {
+		t.Errorf("arrived: %v", got)
+	}
+	var lost uint64
+	for _, e := range drain(n.r.events) {
+		if l, ok := e.(SampleLost); ok {
+			lost += l.Count
+		}
+	}
+	if lost != 2 {
+		t.Errorf("%d told lost, want 2", lost)
+	}
+}
+
+// Whatever a peer says, nothing panics, loops for long or grows without bound.
+func FuzzRepair(f *testing.F) {
+	for _, m := range []repairMessage{
+		{op: opHeartbeat, a: 1, b: 1 << 61},
+		{op: opHeartbeat, a: 1 << 61, b: 1 << 61, c: 5},
+		{op: opAck, a: 3, b: 1, ranges: []seqRange{{0, 1 << 63}}},
+		{op: opGap, ranges: []seqRange{{1, 1 << 63}, {0, 0}}},
+	} {
+		m.from, m.to, m.incarnation = "w1", "r1", 2
+		var e envelope
+		if err := parseEnvelope(m.encode(1), &e); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(e.body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m, err := parseRepair(body)
+		if err != nil {
+			return
+		}
+		var back envelope
+		if err := parseEnvelope(m.encode(1), &back); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parseRepair(back.body); err != nil || len(again.ranges) != len(m.ranges) {
+			t.Fatalf("%+v came back as %+v, %v", m, again, err)
+		}
+		n := newLossyPair(QoS{Reliability: Reliable, Depth: 3})
+		n.match()
+		for range 10 {
+			if _, err := n.s.tryWrite("-", &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.wire = append(n.wire[:3:3], n.wire[5:]...)
+		w, r := GUID{"w", 1, "w1"}, GUID{"r", 2, "r1"}
+		n.s.acknowledged(r, &m)
+		n.r.heartbeat(w, &m)
+		n.r.gap(w, &m)
+		for _, f := range n.wire {
+			f()
+		}
+		n.r.heartbeat(w, &m)
+		n.r.gap(w, &m)
+		n.s.acknowledged(r, &m)
+	})
+}
+
+func FuzzAnnouncements(f *testing.F) {
+	f.Add([]byte(`{"kind":"writer","topic":"t","schema":"1","incarnation":"2","epoch":"3","qos":{"reliability":1}}`))
+	f.Add([]byte(`{"alive":true,"incarnation":"1","epoch":"2","since":"2024-01-01T00:00:00Z"}`))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		_, _ = parseEndpoint("p", "w1", b)
+		_, _ = parsePresence("p", b)
+	})
+}

@@ -1,0 +1,117 @@
+package pubsub
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"padme/broker"
+)
+
+func TestABrokerWithAccessRulesLetsMembersDoTheirWork(t *testing.T) {
+	var users broker.Users
+	for _, id := range []string{"a b", "b"} {
+		if err := users.Add(id, "secret"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	br, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0", Users: &users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopBroker(t, br) })
+	a := join(t, br.URL(), "a b", WithCredentials("a b", "secret"))
+	b := join(t, br.URL(), "b", WithCredentials("b", "secret"))
+	q := QoS{Reliability: Reliable, Durability: TransientLocal}
+	w := writerOf(t, topicOf[int](t, a, "n"), q)
+	r := readerOf(t, topicOf[int](t, b, "n"), q)
+	awaitReaders(t, w, 1)
+	write(t, w, 1)
+	collect(t, r, 1)
+	if err := w.WaitAcked(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.PublishRaw(Side, []string{"lock", "t", "r", "state"}, []byte("{}"), true); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := b.SubscribeRaw(testContext(t), []string{"node", "a b", "+"}, func(RawMessage) {}); !errors.Is(err, ErrRefused) {
+		t.Errorf("reading somebody else's inbox: %v", err)
+	}
+	for _, opts := range [][]Option{nil, {WithCredentials("b", "wrong")}, {WithCredentials("a b", "secret")}} {
+		if _, err := Join(testContext(t), br.URL(), "b", opts...); !errors.Is(err, ErrRefused) {
+			t.Errorf("Join without being allowed to: %v", err)
+		}
+	}
+}
+
+func TestRefusedCredentialsEndAParticipant(t *testing.T) {
+	var users broker.Users
+	if err := users.Add("a", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	br, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0", Users: &users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopBroker(t, br) })
+	wall := startProxy(t, br.URL())
+	a := join(t, wall.url(), "a", WithCredentials("a", "secret"))
+	if err := users.Add("a", "changed"); err != nil {
+		t.Fatal(err)
+	}
+	wall.cut()
+	receive(t, a.Done(), "the end")
+	if !errors.Is(a.Err(), ErrRefused) {
+		t.Error(a.Err())
+	}
+}
+
+func TestEveryTransportCarriesLetters(t *testing.T) {
+	own := httptest.NewTLSServer(nil) // for its certificate
+	defer own.Close()
+	client := own.Client().Transport.(*http.Transport).TLSClientConfig
+	for name, config := range map[string]broker.Config{
+		"tcp":  {TCP: "127.0.0.1:0"},
+		"ws":   {WebSocket: "127.0.0.1:0"},
+		"tls":  {TCP: "127.0.0.1:0", TLS: own.TLS},
+		"wss":  {WebSocket: "127.0.0.1:0", TLS: own.TLS},
+		"pipe": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			br, err := broker.Start(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { stopBroker(t, br) })
+			opts := []Option{WithTLS(client)}
+			if name == "pipe" {
+				opts = append(opts, WithDialer(br.Dial))
+			}
+			letterToSelf(t, join(t, br.URL(), "a", opts...))
+			if config.TLS != nil {
+				if _, err := Join(testContext(t), br.URL(), "b"); !errors.Is(err, ErrUnreachable) {
+					t.Errorf("without trusting the certificate: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func letterToSelf(t *testing.T, p *Participant) {
+	t.Helper()
+	got := make(chan struct{}, 1)
+	if _, err := p.Inbox("c", func(Letter) { got <- struct{}{} }); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Send(p.ID(), "c", make([]byte, 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-got:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no letter")
+	}
+}

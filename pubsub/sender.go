@@ -1,0 +1,363 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrTimeout says that a writer could not write in time: its readers do not
+// acknowledge, or the broker does not take messages. Nothing was written.
+var ErrTimeout = errors.New("pubsub: timeout")
+
+const (
+	// minBeat and maxBeat bound the time between heartbeats to a reader which
+	// has not acknowledged everything.
+	minBeat = 100 * time.Millisecond
+	maxBeat = time.Second
+	// goneFor is how long a writer keeps unacknowledged samples for a reader
+	// whose participant died: it may only have lost its connection.
+	goneFor = 10 * time.Second
+	// repairBurst bounds the samples sent again for one request, repairBytes
+	// their size; the heartbeat after them makes the reader ask for the rest.
+	repairBurst = 64
+	repairBytes = 256 << 10
+	// maxLooked bounds the search for what is held, whatever a reader asks for.
+	maxLooked = 1 << 16
+)
+
+// sender is a writer's side of the protocol: history, who has acknowledged what,
+// and repair. It knows neither sample types nor MQTT.
+type sender struct {
+	name        string // of the endpoint
+	incarnation uint64
+	qos         QoS
+	events      *events
+	publish     func(key string, payload []byte) error // on the data topic; never blocks
+	post        func(to string, letter []byte)         // to an inbox; never blocks, may lose
+
+	mu      sync.Mutex
+	seq     uint64 // of the last sample
+	low     uint64 // no sample below is held
+	held    map[uint64]*heldSample
+	history map[string][]uint64 // numbers held, by key, oldest first; of KeepLast
+	readers map[GUID]*remoteReader
+	change  chan struct{} // closed when acknowledgements or readers change; nil if nobody waits
+}
+
+type heldSample struct {
+	key     string
+	payload []byte
+}
+
+// remoteReader is a matched reader.
+type remoteReader struct {
+	reliable  bool
+	confirmed bool   // it has told that it matches too
+	base      uint64 // it starts after this one
+	acked     uint64
+	beat      time.Time // when the next heartbeat is due
+	interval  time.Duration
+	gone      time.Time // when its participant died; zero while alive
+}
+
+func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
+	return &sender{
+		name: name, incarnation: incarnation, qos: q, events: ev, low: 1,
+		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[GUID]*remoteReader{},
+	}
+}
+
+// tryWrite publishes a sample. It returns errFull, and a channel to wait on,
+// when the history has no room.
+func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keep := s.qos.Reliability == Reliable && (s.qos.Durability >= TransientLocal || s.unacknowledging() > 0)
+	replaces := s.qos.History == KeepLast && len(s.history[key]) >= s.qos.Depth
+	if keep && !replaces && len(s.held) >= s.qos.MaxSamples {
+		s.beatNow()
+		return s.changes(), errFull
+	}
+	e.kind, e.epoch, e.seq = kindSample, s.incarnation, s.seq+1
+	payload := appendEnvelope(make([]byte, 0, len(e.body)+64), e)
+	err = s.publish(key, payload)
+	// A reliable sample that waits in the history is repaired after a reconnection.
+	if err != nil && (!errors.Is(err, ErrOffline) || s.qos.Reliability == BestEffort) {
+		return nil, err
+	}
+	s.seq++
+	if keep {
+		s.hold(key, payload)
+	} else {
+		s.low = s.seq + 1
+	}
+	return nil, nil
+}
+
+var errFull = errors.New("pubsub: the writer's history is full")
+
+func (s *sender) hold(key string, payload []byte) {
+	s.held[s.seq] = &heldSample{key, payload}
+	if s.qos.History == KeepLast {
+		numbers := append(s.history[key], s.seq)
+		for len(numbers) > s.qos.Depth {
+			delete(s.held, numbers[0])
+			numbers = numbers[1:]
+		}
+		s.history[key] = numbers
+	}
+	s.raise()
+	due := time.Now().Add(minBeat)
+	for _, r := range s.readers {
+		if r.reliable && (r.beat.IsZero() || r.beat.After(due)) {
+			r.beat, r.interval = due, minBeat
+		}
+	}
+	if n := len(s.held); n == s.qos.MaxSamples/2 || n == s.qos.MaxSamples*3/4 {
+		s.beatNow()
+	}
+}
+
+// raise moves low over what is not held any more.
+func (s *sender) raise() {
+	for s.low <= s.seq && s.held[s.low] == nil {
+		s.low++
+	}
+}
+
+// unacknowledging counts the readers that samples are held for.
+func (s *sender) unacknowledging() (n int) {
+	for _, r := range s.readers {
+		if r.reliable {
+			n++
+		}
+	}
+	return n
+}
+
+// trim forgets what every reader has, unless late joiners want it.
+func (s *sender) trim() {
+	if s.qos.Durability >= TransientLocal {
+		return
+	}
+	acked := s.seq
+	for _, r := range s.readers {
+		if r.reliable {
+			acked = min(acked, r.acked)
+		}
+	}
+	for ; s.low <= acked; s.low++ {
+		h := s.held[s.low]
+		if h == nil {
+			continue
+		}
+		delete(s.held, s.low)
+		if numbers := s.history[h.key]; len(numbers) > 0 {
+			if i := slices.Index(numbers, s.low); i >= 0 {
+				numbers = slices.Delete(numbers, i, i+1)
+			}
+			if s.history[h.key] = numbers; len(numbers) == 0 {
+				delete(s.history, h.key)
+			}
+		}
+	}
+	s.raise()
+}
+
+// changes returns a channel that is closed at the next change.
+func (s *sender) changes() <-chan struct{} {
+	if s.change == nil {
+		s.change = make(chan struct{})
+	}
+	return s.change
+}
+
+func (s *sender) changed() {
+	if s.change != nil {
+		close(s.change)
+		s.change = nil
+	}
+}
+
+// matched begins to serve a reader.
+func (s *sender) matched(e endpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.readers[e.guid]
+	if r == nil {
+		r = &remoteReader{reliable: e.QoS.Reliability == Reliable, base: s.seq}
+		if e.QoS.Durability >= TransientLocal {
+			r.base = 0
+		}
+		r.acked = r.base
+		s.readers[e.guid] = r
+	}
+	r.gone = time.Time{}
+	r.confirmed, r.interval = false, minBeat
+	s.heartbeat(e.guid, r, time.Now())
+	s.events.add(Matched{e.guid})
+}
+
+// unmatched ends it: at once when the reader was closed, later when it died.
+func (s *sender) unmatched(g GUID, died bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.readers[g]; r != nil && died {
+		r.gone = time.Now()
+		r.confirmed = false
+	} else {
+		delete(s.readers, g)
+		s.trim()
+	}
+	s.changed()
+	s.events.add(Unmatched{g})
+}
+
+func (s *sender) heartbeat(g GUID, r *remoteReader, now time.Time) {
+	s.send(g, &repairMessage{op: opHeartbeat, a: s.low, b: s.seq, c: r.base})
+	r.beat = now.Add(r.interval)
+	r.interval = min(2*r.interval, maxBeat)
+}
+
+func (s *sender) beatNow() {
+	now := time.Now()
+	for g, r := range s.readers {
+		if r.reliable && r.acked < s.seq && r.gone.IsZero() {
+			s.heartbeat(g, r, now)
+		}
+	}
+}
+
+func (s *sender) send(to GUID, m *repairMessage) {
+	m.from, m.to, m.incarnation = s.name, to.Endpoint, to.Incarnation
+	s.post(to.Participant, m.encode(s.incarnation))
+}
+
+// tick sends the heartbeats that are due and reports when it wants to be called
+// again; zero for not until something happens.
+func (s *sender) tick(now time.Time) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for g, r := range s.readers {
+		due := r.beat
+		switch {
+		case !r.gone.IsZero() && now.Sub(r.gone) > goneFor:
+			delete(s.readers, g)
+			s.trim()
+			s.changed()
+			continue
+		case !r.gone.IsZero():
+			due = r.gone.Add(goneFor + time.Millisecond)
+		case r.confirmed && (!r.reliable || r.acked >= s.seq):
+			continue
+		case !now.Before(r.beat):
+			s.heartbeat(g, r, now)
+			due = r.beat
+		}
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}
+
+// acknowledged handles what a reader says it has and lacks.
+func (s *sender) acknowledged(from GUID, m *repairMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.readers[from]
+	if r == nil || !r.gone.IsZero() {
+		return
+	}
+	r.confirmed = true
+	if m.a > r.acked && m.a <= s.seq {
+		r.acked, r.interval = m.a, minBeat
+	}
+	s.trim()
+	s.changed()
+	if !r.reliable {
+		return
+	}
+	if m.b == 1 || s.resend(from, m.ranges) {
+		r.interval = minBeat
+		s.heartbeat(from, r, time.Now())
+	}
+}
+
+// resend answers a request; it reports whether the reader should be told what
+// else there is.
+func (s *sender) resend(to GUID, ranges []seqRange) bool {
+	var gaps []seqRange
+	samples, size, looked := 0, 0, 0
+	for _, want := range ranges {
+		for n := max(want.first, 1); n <= min(want.last, s.seq); n++ {
+			h := s.held[n]
+			if h == nil {
+				// Up to the next one held, or all that is wanted.
+				last := max(n, min(want.last, s.low-1))
+				for last < min(want.last, s.seq) && s.held[last+1] == nil && looked < maxLooked {
+					last++
+					looked++
+				}
+				gaps = append(gaps, seqRange{n, last})
+				n = last
+			} else {
+				s.send(to, &repairMessage{op: opSample, key: h.key, sample: h.payload})
+				samples, size = samples+1, size+len(h.payload)
+			}
+			if samples >= repairBurst || size >= repairBytes || len(gaps) >= maxRanges || looked >= maxLooked {
+				s.sendGaps(to, gaps)
+				return true
+			}
+		}
+	}
+	s.sendGaps(to, gaps)
+	return samples > 0
+}
+
+func (s *sender) sendGaps(to GUID, gaps []seqRange) {
+	for some := range slices.Chunk(gaps, maxRanges) {
+		s.send(to, &repairMessage{op: opGap, ranges: some})
+	}
+}
+
+// lagging returns a channel to wait on, or nil when every matched reliable
+// reader has acknowledged up to seq. It asks those which have not.
+func (s *sender) lagging(seq uint64) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.reliable && r.acked < seq {
+			return s.changes()
+		}
+	}
+	return nil
+}
+
+// last returns the number of the last sample, after asking for acknowledgement.
+func (s *sender) last() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beatNow()
+	return s.seq
+}
+
+// confirmedReaders counts the readers which match from both sides; the channel
+// is closed when that may have changed.
+func (s *sender) confirmedReaders() (n int, change <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.confirmed {
+			n++
+		}
+	}
+	return n, s.changes()
+}
+
+func (s *sender) fullError() error {
+	return fmt.Errorf("%w: the history of %d samples is full and a reader does not acknowledge: raise MaxSamples or MaxBlocking, use KeepLast, or look after the readers", ErrTimeout, s.qos.MaxSamples)
+}

@@ -1,0 +1,91 @@
+package pubsub
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// maxPacket bounds an MQTT packet from the broker, in bytes.
+const maxPacket = 2 << 20
+
+// stream is the byte stream to the broker, between the socket and the MQTT
+// client. It reads ahead, which saves three system calls a packet, bounds how
+// long a write may stall, and looks at the frames before the client does: the
+// client allocates by any length it is told and indexes by the number of codes
+// in a SUBACK.
+type stream struct {
+	net.Conn
+	r       *bufio.Reader
+	left    int           // bytes of the current packet not yet handed on
+	stall   time.Duration // longest time a write may take
+	renewed atomic.Int64  // when the write deadline was last set, Unix nanoseconds
+}
+
+func newStream(c net.Conn, stall time.Duration) *stream {
+	return &stream{Conn: c, r: bufio.NewReader(c), stall: stall}
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		if err := s.nextPacket(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p) > s.left {
+		p = p[:s.left]
+	}
+	n, err := s.r.Read(p)
+	s.left -= n
+	return n, err
+}
+
+// nextPacket looks at the next fixed header without consuming it.
+func (s *stream) nextPacket() error {
+	const suback = 9
+	length, shift := 0, 0
+	for i := 1; ; i++ {
+		b, err := s.r.Peek(i + 1)
+		if err != nil {
+			return err
+		}
+		length |= int(b[i]&0x7f) << shift
+		shift += 7
+		if b[i]&0x80 == 0 {
+			s.left = i + 1 + length
+			if b[0]>>4 == suback && length != 3 {
+				return fmt.Errorf("%w: the broker answered a subscription to one topic with %d bytes", errStream, length)
+			}
+			break
+		}
+		if i == 4 {
+			return fmt.Errorf("%w: the length of a packet has more than four bytes", errStream)
+		}
+	}
+	if length > maxPacket {
+		return fmt.Errorf("%w: a packet of %d bytes, the most is %d", errStream, length, maxPacket)
+	}
+	return nil
+}
+
+// Write fails when the peer takes nothing for the time of a stall. Setting a
+// deadline costs more than a quarter of a small write, so it is renewed only
+// once it has lost a quarter of its length.
+func (s *stream) Write(p []byte) (int, error) {
+	now := time.Now()
+	if last := s.renewed.Load(); now.UnixNano()-last > int64(s.stall/4) && s.renewed.CompareAndSwap(last, now.UnixNano()) {
+		if err := s.Conn.SetWriteDeadline(now.Add(s.stall)); err != nil {
+			return 0, err
+		}
+	}
+	return s.Conn.Write(p)
+}
+
+// SetWriteDeadline does nothing: the MQTT client would set and reset it around
+// every publish, but not around acknowledgements and pings. Write does it.
+func (s *stream) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is used by the MQTT client for the handshake.
+func (s *stream) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }

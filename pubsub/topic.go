@@ -1,0 +1,97 @@
+package pubsub
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// A Topic is a named stream of samples of type T in the participant's domain.
+// Fields of T tagged pubsub:"key" (strings, integers, bools) tell instances
+// apart, for example robots by their number; history, disposal and order are per
+// instance. Without a key there is one instance.
+type Topic[T any] struct {
+	p      *Participant
+	name   string
+	codec  Codec
+	typ    string
+	schema uint64
+	keys   []int
+}
+
+// TopicOption configures NewTopic.
+type TopicOption func(*Codec) error
+
+// WithCodec sets how samples are written; the default is Msgpack. Writers and
+// readers of a topic must agree.
+func WithCodec(c Codec) TopicOption {
+	return func(codec *Codec) error {
+		*codec = c
+		if c != Msgpack && c != JSON {
+			return fmt.Errorf("%w: there is no codec %q, there are Msgpack and JSON", ErrInvalid, c)
+		}
+		return nil
+	}
+}
+
+// NewTopic describes a topic; nothing is sent. The name is 1 to 128 bytes of
+// UTF-8. Writers and readers with another type or codec under the same name do
+// not match and get an InconsistentTopic event.
+func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
+	typ := reflect.TypeFor[T]()
+	t := &Topic[T]{p: p, name: name, codec: Msgpack, typ: typ.String()}
+	if _, err := EncodeLevel(name); err != nil {
+		return nil, fmt.Errorf("topic name: %w", err)
+	}
+	for _, o := range opts {
+		if err := o(&t.codec); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if t.keys, err = keyFields(typ); err != nil {
+		return nil, err
+	}
+	t.schema = schemaHash(typ, t.codec)
+	return t, nil
+}
+
+// Name returns the name given to NewTopic.
+func (t *Topic[T]) Name() string { return t.name }
+
+// EndpointOption configures NewWriter and NewReader.
+type EndpointOption func(*QoS)
+
+// WithQoS sets the policies of a writer or reader.
+func WithQoS(q QoS) EndpointOption {
+	return func(to *QoS) { *to = q }
+}
+
+func endpointQoS(opts []EndpointOption) (QoS, error) {
+	var q QoS
+	for _, o := range opts {
+		o(&q)
+	}
+	return q, q.validate()
+}
+
+// key returns the unencoded key level of v.
+func (t *Topic[T]) key(v T) string {
+	return keyText(reflect.ValueOf(&v).Elem(), t.keys)
+}
+
+// encodeSample makes the body of a sample.
+func (t *Topic[T]) encodeSample(v T) ([]byte, error) {
+	body, err := t.codec.encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("pubsub: sample of topic %q cannot be encoded: %w", t.name, err)
+	}
+	return body, checkPayload(body)
+}
+
+// encodeKey makes the body that tells which instance is disposed.
+func (t *Topic[T]) encodeKey(v T) ([]byte, error) {
+	if len(t.keys) == 0 {
+		return []byte{}, nil
+	}
+	return t.codec.encode(keyOnly(reflect.ValueOf(&v).Elem(), t.keys).Interface())
+}

@@ -1,0 +1,104 @@
+package qosmutex
+
+import (
+	"context"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+// departWait is how long Close waits for an orderly leave.
+const departWait = time.Second
+
+// Close releases what this participant holds, withdraws its requests, leaves the
+// tree and ends the topic. It waits, as long as ctx allows and at most about a
+// second, for the others to know; when they do not answer it ends the topic all
+// the same, and they will notice after the TTL. Calls that wait return an error
+// that wraps ErrClosed. Close may be called again, and returns nil.
+func (t *Topic) Close(ctx context.Context) error {
+	t.closeOnce.Do(func() {
+		t.depart()
+		t.awaitDeparted(ctx)
+		t.end(t.closedError())
+		<-t.published
+		t.metrics.unregister()
+	})
+	return nil
+}
+
+// depart gives everything back and asks the machine to leave.
+func (t *Topic) depart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+	if t.ended || t.machine == nil {
+		return
+	}
+	for _, h := range t.calls {
+		if h.phase.Load() == waiting {
+			delete(t.calls, h.ref)
+			t.report(eventRecord{name: EventWithdrawn, resource: h.resource, ref: h.ref, priority: h.priority, at: time.Now(), reason: "closed"})
+			_ = t.step(protocol.Input{Kind: protocol.Withdraw, Ref: h.ref, Resource: h.resource})
+			t.fail(h, t.closedError())
+		} else {
+			t.leave(h)
+		}
+	}
+	_ = t.step(protocol.Input{Kind: protocol.Depart})
+}
+
+func (t *Topic) awaitDeparted(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, departWait)
+	defer cancel()
+	_ = t.await(ctx, func() bool { return t.machine == nil || t.status.Role == protocol.Departed })
+}
+
+// await returns nil once cond, which is called under mu, holds. It returns an
+// error when ctx or the topic ends.
+func (t *Topic) await(ctx context.Context, cond func() bool) error {
+	for {
+		t.mu.Lock()
+		ok, changed := cond(), t.changed
+		t.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-t.ctx.Done():
+			return t.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// end ends the topic for good: what is still held is lost, nobody waits any
+// more, and no handler or timer runs once it returns. Only the publisher is left,
+// to publish what is to be told.
+func (t *Topic) end(err error) {
+	t.mu.Lock()
+	if t.ended {
+		t.mu.Unlock()
+		return
+	}
+	t.ended, t.err = true, err
+	for _, h := range t.calls {
+		if h.phase.Load() == waiting {
+			t.fail(h, err)
+		} else {
+			t.lose(h)
+		}
+	}
+	clear(t.calls)
+	t.inside = 0
+	t.wake.disarm()
+	stops := t.stops
+	t.stops = nil
+	t.finish()
+	t.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+	t.wake.running.Wait()
+}

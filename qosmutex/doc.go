@@ -1,0 +1,33 @@
+// Package qosmutex is a distributed lock with priorities over MQTT. The members
+// of a lock topic form a tree; a token for each resource travels along it, so
+// that one participant at a time is inside, the most important first.
+//
+// [Open] makes a participant a member of a lock topic. [Topic.Lock] waits for a
+// resource and returns a [Hold]; [Topic.Do] runs a function inside. A Hold may
+// be lost while the application works, because the participant lost touch with
+// the root of the topic for too long: [Hold.Check] tells, [Hold.Context] is
+// cancelled, and [Hold.Fence] is a number that rises with every entry, so that
+// the protected resource itself can refuse a late writer.
+//
+// # What is promised
+//
+// Effects that check the fence are mutually exclusive. Holds that pass Check are
+// mutually exclusive as long as clocks drift less than the configured bound. Once
+// all members and the broker's memory are lost at the same time, fences rest on a
+// wall clock that has not gone back.
+//
+// # What others see
+//
+// With R = {prefix}/v1/{domain}, any MQTT client may read
+//
+//	R/lock/{topic}/{resource}/state   retained JSON: a [State], written by the root
+//	R/lock/{topic}/events             JSON lines: an [Event] each, written by all members
+//	R/lock/{topic}/view               retained JSON: a [View], written by the root
+//
+// They travel on a connection of their own, so that a slow reader never delays a
+// lock.
+//
+// # Concurrency
+//
+// Everything exported may be used by several goroutines at once.
+package qosmutex

@@ -1,0 +1,88 @@
+package qosmutex
+
+import (
+	"strconv"
+	"time"
+)
+
+// Names of events.
+const (
+	EventRequested     = "requested"
+	EventReprioritised = "reprioritised"
+	EventGranted       = "granted"
+	EventReleased      = "released"
+	EventLost          = "lost"
+	EventWithdrawn     = "withdrawn"
+	EventDenied        = "denied"
+	EventModels        = "models"
+	EventRegenerated   = "regenerated"
+	EventRooted        = "rooted"
+)
+
+// Event is something that happened to a lock. Events are published as JSON
+// lines, one or more in a message, on R/lock/{topic}/events. They are a report
+// and may be lost; State is the truth as the root knows it.
+type Event struct {
+	Event       string `json:"event"`
+	Topic       string `json:"topic"`
+	Resource    string `json:"resource,omitempty"`
+	Participant string `json:"participant"`
+	// Request names one request, the same from requested to released:
+	// "<participant>/<number>".
+	Request  string `json:"request,omitempty"`
+	Priority int64  `json:"priority"`
+	Fence    string `json:"fence,omitempty"` // decimal: it may be above 2^53
+	// At is the participant's wall clock at which it happened: for granted the
+	// entry, for released the leave.
+	At     time.Time `json:"at"`
+	Waited float64   `json:"waited,omitempty"` // seconds from requested
+	Held   float64   `json:"held,omitempty"`   // seconds from granted
+	Models string    `json:"models,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// eventRecord is an event before it is written, small enough to be made under
+// the topic's mutex.
+type eventRecord struct {
+	name     string
+	resource string
+	ref      uint64
+	priority int64
+	fence    uint64
+	at       time.Time
+	waited   time.Duration
+	held     time.Duration
+	models   string
+	reason   string
+}
+
+func (t *Topic) eventOf(r *eventRecord) Event {
+	e := Event{
+		Event: r.name, Topic: t.name, Resource: r.resource, Participant: t.self.ID,
+		Priority: r.priority, At: r.at.UTC(),
+		Waited: r.waited.Seconds(), Held: r.held.Seconds(),
+		Models: r.models, Reason: r.reason,
+	}
+	if r.ref != 0 {
+		e.Request = t.self.ID + "/" + strconv.FormatUint(r.ref, 10)
+	}
+	if r.fence != 0 {
+		e.Fence = formatFence(r.fence)
+	}
+	return e
+}
+
+func formatFence(fence uint64) string { return strconv.FormatUint(fence, 10) }
+
+// maxFence bounds what is believed of a fence that came as JSON. Fences are
+// microseconds of the wall clock at the start; 2^53 is the year 2255.
+const maxFence = 1 << 53
+
+// parseFence reads a fence that somebody published; 0 means none, or nonsense.
+func parseFence(s string) uint64 {
+	fence, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || fence >= maxFence {
+		return 0
+	}
+	return fence
+}

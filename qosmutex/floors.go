@@ -1,0 +1,67 @@
+package qosmutex
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"padme/pubsub"
+)
+
+// earliest is the time before which this code did not exist: a clock that is
+// behind it was not set, and fences that rest on it would go back.
+var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fenceSlack is for entries that were made and not published before a root died.
+const fenceSlack = 1 << 16
+
+// floors are what a founder must be above.
+type floors struct{ fence, epoch uint64 }
+
+// floors are microseconds of the wall clock, raised by what a former root left on
+// the broker. That never authorises anything; it only raises.
+func (t *Topic) floors(ctx context.Context) (floors, error) {
+	now := time.Now()
+	if now.Before(earliest) {
+		return floors{}, fmt.Errorf("%w: the wall clock says %s: set it before founding lock topic %q, as fences start from it",
+			ErrInvalidConfig, now.UTC().Format(time.DateTime), t.name)
+	}
+	micros := uint64(now.UnixMicro())
+	f := floors{fence: micros, epoch: micros}
+	var mu sync.Mutex
+	raise := func(m pubsub.RawMessage) {
+		mu.Lock()
+		defer mu.Unlock()
+		f.raise(m.Payload)
+	}
+	for _, levels := range [][]string{{"lock", t.name, "view"}, {"lock", t.name, "+", "state"}} {
+		stop, err := t.p.SubscribeRaw(ctx, levels, raise)
+		if err != nil {
+			return floors{}, err
+		}
+		defer stop()
+	}
+	// Brokers send what they retain before anything that is published later.
+	if err := t.barrier(ctx); err != nil {
+		return floors{}, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return f, nil
+}
+
+// raise believes a view or a state as far as it is plausible.
+func (f *floors) raise(payload []byte) {
+	var s struct{ Epoch, Fence string }
+	if json.Unmarshal(payload, &s) != nil {
+		return
+	}
+	if fence := parseFence(s.Fence); fence > 0 {
+		f.fence = max(f.fence, fence+fenceSlack)
+	}
+	if epoch, ok := parseEpoch(s.Epoch); ok && epoch.Number < maxFence {
+		f.epoch = max(f.epoch, epoch.Number)
+	}
+}

@@ -1,0 +1,189 @@
+package qosmutex
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+// Phases of a request.
+const (
+	waiting uint32 = iota
+	held
+	lost
+	released
+	failed
+)
+
+// Hold is one grant of one resource. It is never used again: a Hold that was
+// released or lost stays so.
+type Hold struct {
+	topic    *Topic
+	ref      uint64
+	parent   context.Context // of Context
+	resource string          // asked for, then granted
+	fence    uint64
+	priority int64
+	fixed    bool
+
+	requested, entered time.Time
+
+	phase atomic.Uint32 // changed under topic.mu, and by Check from held to lost
+	ready chan struct{} // closed when no longer waiting; nil if it never waited
+	err   error         // of a failed request; set before ready
+
+	mu     sync.Mutex
+	ctx    context.Context // made when it is first asked for
+	cancel context.CancelCauseFunc
+}
+
+// Topic returns the name of the lock topic.
+func (h *Hold) Topic() string { return h.topic.name }
+
+// Resource returns the resource held; for a request of Any, the one granted.
+func (h *Hold) Resource() string { return h.resource }
+
+// Fence returns a number that is higher than that of every earlier entry to this
+// resource, whoever made it. Hand it to the protected resource, and have that
+// refuse a fence below the highest it has seen.
+func (h *Hold) Fence() uint64 { return h.fence }
+
+// Priority returns the priority with which the request was granted.
+func (h *Hold) Priority() int64 { return h.priority }
+
+// Check reads the clock and returns nil while the hold is valid, and else an
+// error that wraps ErrLost or ErrReleased. It does not block. A process can be
+// paused right after Check: what cannot bear that must check the fence.
+func (h *Hold) Check() error {
+	switch h.phase.Load() {
+	case released:
+		return h.releasedError()
+	case held:
+		if int64(h.topic.clock()) < h.topic.validUntil.Load() {
+			return nil
+		}
+		// Final, even if the root should answer after all.
+		if h.phase.CompareAndSwap(held, lost) {
+			h.cancelContext()
+		}
+		if h.phase.Load() == released {
+			return h.releasedError()
+		}
+	}
+	return h.lostError()
+}
+
+// Context is cancelled with a cause that wraps ErrLost as soon as the loss of the
+// hold is seen, and ErrReleased after Unlock. The one of a Hold from Do descends
+// from the context given there; that of Lock does not, as its context often
+// bounds the waiting only.
+func (h *Hold) Context() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil {
+		h.ctx, h.cancel = context.WithCancelCause(h.parent)
+		h.cancelEnded()
+	}
+	return h.ctx
+}
+
+// Unlock releases the resource. It always does, whatever ctx says, and never
+// waits for the network: while there is no connection the release is kept and
+// sent later. It returns an error that wraps ErrReleased if that was done before,
+// and ErrLost if the hold had been lost.
+func (h *Hold) Unlock(ctx context.Context) error {
+	_ = ctx // nothing to wait for: the release is handed over before Unlock returns
+	t := h.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := h.Check()
+	if t.calls[h.ref] == h {
+		t.leave(h)
+	}
+	return err
+}
+
+// leave ends a hold that the machine still counts. The caller holds topic.mu.
+func (t *Topic) leave(h *Hold) {
+	delete(t.calls, h.ref)
+	t.inside--
+	if h.phase.CompareAndSwap(held, released) {
+		h.cancelContext()
+		t.reportLeave(h, EventReleased)
+	} else {
+		t.reportLeave(h, EventLost)
+		t.metrics.losses++
+	}
+	_ = t.step(protocol.Input{Kind: protocol.Leave, Ref: h.ref, Resource: h.resource})
+}
+
+// lost handles a loss that the machine tells of.
+func (t *Topic) lost(l *protocol.Loss) {
+	h := t.calls[l.Ref]
+	if h == nil {
+		return
+	}
+	delete(t.calls, l.Ref)
+	t.inside--
+	t.lose(h)
+}
+
+// lose ends a hold that was not released.
+func (t *Topic) lose(h *Hold) {
+	if h.phase.CompareAndSwap(held, lost) {
+		h.cancelContext()
+	}
+	t.reportLeave(h, EventLost)
+	t.metrics.losses++
+}
+
+func (t *Topic) reportLeave(h *Hold, name string) {
+	now := time.Now()
+	r := eventRecord{name: name, resource: h.resource, ref: h.ref, priority: h.priority, fence: h.fence, at: now, held: now.Sub(h.entered)}
+	t.metrics.holding.Observe(r.held.Seconds())
+	t.report(r)
+}
+
+// cancelContext cancels the context if it was asked for; one that is made later
+// finds the phase.
+func (h *Hold) cancelContext() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cancel != nil {
+		h.cancelEnded()
+	}
+}
+
+func (h *Hold) cancelEnded() {
+	switch h.phase.Load() {
+	case lost:
+		h.cancel(h.lostError())
+	case released:
+		h.cancel(h.releasedError())
+	}
+}
+
+func (h *Hold) lostError() error {
+	return &holdError{ErrLost, h, "another participant may be inside: stop, and lock it again"}
+}
+
+func (h *Hold) releasedError() error {
+	return &holdError{ErrReleased, h, "lock it again"}
+}
+
+// holdError is formed when it is read: every Unlock makes one as a cause.
+type holdError struct {
+	kind   error
+	hold   *Hold
+	remedy string
+}
+
+func (e *holdError) Error() string {
+	return fmt.Sprintf("%v: %q of lock topic %q with fence %d: %s", e.kind, e.hold.resource, e.hold.topic.name, e.hold.fence, e.remedy)
+}
+
+func (e *holdError) Unwrap() error { return e.kind }

@@ -1,0 +1,187 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// maxTopicName leaves room for the prefix of the inbox channel.
+const maxTopicName = 120
+
+// joinAttempts is for how many join waits Open listens for a root in vain: more
+// than the eight after which a founder repeats that it listens.
+const joinAttempts = 10
+
+// Open makes participant p a member of the lock topic and returns when it has a
+// place in its tree and a session, or, with Found, has founded the topic. The
+// context bounds that only. A participant can be a member of many topics, and
+// once of each.
+//
+// Errors wrap ErrNoRoot when nobody answers, ErrConflict when the topic runs with
+// other models, resources or TTL than those given, ErrInvalidName and
+// ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), and ErrClosed
+// when the participant ends.
+func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Topic, error) {
+	o, err := optionsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName("lock topic", name); err != nil {
+		return nil, err
+	}
+	if len(name) > maxTopicName {
+		return nil, fmt.Errorf("%w: lock topic: %.20q… has %d bytes, the most is %d", ErrInvalidName, name, len(name), maxTopicName)
+	}
+	t := newTopic(p, name, o)
+	if err := t.metrics.register(t); err != nil {
+		return nil, err
+	}
+	go t.publisher()
+	if err := t.join(ctx); err != nil {
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), departWait)
+		defer cancel()
+		return nil, errors.Join(err, t.Close(leaving))
+	}
+	return t, nil
+}
+
+// join subscribes, starts the machine and waits for a place.
+func (t *Topic) join(ctx context.Context) error {
+	if err := t.listen(ctx); err != nil {
+		return t.openError(ctx, err)
+	}
+	if err := t.start(ctx); err != nil {
+		return t.openError(ctx, err)
+	}
+	if err := t.awaitPlace(ctx); err != nil {
+		return t.openError(ctx, err)
+	}
+	return t.checkConflict()
+}
+
+// listen subscribes to what the machine must hear.
+func (t *Topic) listen(ctx context.Context) error {
+	stop, err := t.p.Inbox(t.channel, t.letter)
+	if errors.Is(err, pubsub.ErrInUse) {
+		return fmt.Errorf("%w: participant %q has lock topic %q open already: use that one", ErrInvalidConfig, t.self.ID, t.name)
+	}
+	if err != nil {
+		return err
+	}
+	t.stops = append(t.stops, stop)
+	stop, err = t.p.SubscribeRaw(ctx, []string{"lock", t.name, "join", "+"}, t.joinMessage)
+	if err != nil {
+		return err
+	}
+	t.stops = append(t.stops, stop, t.p.Notify(t.reconnected))
+	return nil
+}
+
+// start makes the machine and feeds it the first tick.
+func (t *Topic) start(ctx context.Context) error {
+	cfg := protocol.Config{
+		Self: t.self, Priority: t.priority, Timing: t.timing, Found: t.found, Parent: t.parent, Fanout: t.fanout,
+		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
+	}
+	if t.found {
+		floors, err := t.floors(ctx)
+		if err != nil {
+			return err
+		}
+		cfg.FenceFloor, cfg.EpochFloor = floors.fence, floors.epoch
+	}
+	machine, err := t.algorithm.New(cfg)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return t.closedError()
+	}
+	t.machine = machine
+	t.brief, _ = machine.(brief)
+	t.status = machine.Status()
+	return t.step(protocol.Input{Kind: protocol.Tick})
+}
+
+// awaitPlace returns when the participant has a place, or nobody has answered
+// for a while.
+func (t *Topic) awaitPlace(ctx context.Context) error {
+	patience := joinAttempts * time.Duration(t.timing.JoinWait)
+	silence := time.NewTimer(patience)
+	defer silence.Stop()
+	for {
+		t.mu.Lock()
+		ready, changed := t.ready(), t.changed
+		t.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-t.ctx.Done():
+			return t.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-silence.C:
+			t.mu.Lock()
+			silent := !t.heard && !t.found
+			t.heard = false
+			t.mu.Unlock()
+			if silent {
+				return t.noRoot()
+			}
+			silence.Reset(patience)
+		}
+	}
+}
+
+// openError gives an error of Open its kind.
+func (t *Topic) openError(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return interrupted(ctx, fmt.Sprintf("a place in lock topic %q on %s", t.name, t.p.URL()))
+	case errors.Is(err, pubsub.ErrClosed):
+		return t.participantEnded()
+	}
+	return err
+}
+
+// participantEnded is the error when the participant is gone.
+func (t *Topic) participantEnded() error {
+	return fmt.Errorf("%w: lock topic %q: participant %q has ended, join again: %w", ErrClosed, t.name, t.self.ID, t.p.Err())
+}
+
+// checkConflict compares what was asked for with what is in force.
+func (t *Topic) checkConflict() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	in := t.status.Settings
+	conflict := func(what string, asked, inForce any) error {
+		return fmt.Errorf("%w: lock topic %q: asked for %s %v, but %v in force: leave the option out to take what is in force",
+			ErrConflict, t.name, what, asked, inForce)
+	}
+	switch {
+	case t.givenModels && in.Models != t.models:
+		return conflict("models", t.models, fmt.Sprintf("%v are", in.Models))
+	case t.givenResources && (in.Open != t.open || !slices.Equal(in.Resources, t.resources)):
+		return conflict("resources", resourcesText(t.resources, t.open), resourcesText(in.Resources, in.Open)+" are")
+	case t.givenTiming && t.status.TTL != t.timing.TTL:
+		return conflict("TTL", time.Duration(t.timing.TTL), fmt.Sprintf("%v is", time.Duration(t.status.TTL)))
+	}
+	return nil
+}
+
+func resourcesText(ids []string, open bool) string {
+	if open {
+		return list(ids) + " and any other"
+	}
+	return list(ids)
+}

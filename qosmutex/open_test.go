@@ -1,0 +1,199 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+func TestOpenWithoutRootSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	p := join(t, url, "a")
+	_, err := Open(testContext(t), p, "crane", WithTiming(quick()))
+	want := `qosmutex: lock topic "crane" has no root on ` + url + `: start one with "pubsub-node broker" or Open with qosmutex.Found`
+	if !errors.Is(err, ErrNoRoot) || err.Error() != want {
+		t.Errorf("Open = %v\nwant   %s", err, want)
+	}
+	// Nothing is left of it: the same topic can be founded now.
+	unlock(t, lock(t, open(t, p, "crane", Found(), WithOpenResources()), "x"))
+}
+
+func TestOpenWaitsForAFounder(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	founded := make(chan struct{})
+	a, b := join(t, url, "a"), join(t, url, "b")
+	go func() {
+		defer close(founded)
+		open(t, a, "t", Found(), WithResources("x"))
+	}()
+	unlock(t, lock(t, open(t, b, "t"), "x"))
+	<-founded
+}
+
+func TestConflictsNameBothValues(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	in := models(t, "FRUU")
+	root, _ := group(t, url, "t", 0, WithModels(in))
+	for _, c := range []struct {
+		opts []Option
+		both [2]string
+	}{
+		{[]Option{WithModels(Models{})}, [2]string{"level-forward-forward-forward", "fair-replace-use-use"}},
+		{[]Option{WithResources("ship")}, [2]string{`["ship"]`, `["crane" "truck"]`}},
+		{[]Option{WithResources("crane", "truck"), WithOpenResources()}, [2]string{"and any other", `["crane" "truck"]`}},
+		{[]Option{WithTiming(Local())}, [2]string{"1s", "1.2s"}},
+	} {
+		p := join(t, url, "b")
+		_, err := Open(testContext(t), p, "t", append([]Option{WithTiming(quick())}, c.opts...)...)
+		if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), c.both[0]) || !strings.Contains(err.Error(), c.both[1]) {
+			t.Errorf("Open = %v, want ErrConflict that names %q", err, c.both)
+		}
+		p.Close(testContext(t))
+	}
+	same := open(t, join(t, url, "c"), "t", WithModels(in), WithResources("truck", "crane"))
+	if same.Models() != in || len(same.Resources()) != 2 {
+		t.Errorf("in force: %v %v", same.Models(), same.Resources())
+	}
+	unlock(t, lock(t, root, "crane"))
+}
+
+func TestBadOptionsAndNames(t *testing.T) {
+	t.Parallel()
+	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
+	bad := quick()
+	bad.Heartbeat = bad.TTL
+	for _, c := range []struct {
+		name string
+		opt  Option
+		want error
+	}{
+		{"t", WithTiming(bad), ErrInvalidConfig},
+		{"t", WithFanout(0), ErrInvalidConfig},
+		{"t", WithModels(Models{Priority: 9}), ErrInvalidConfig},
+		{"t", WithAlgorithm(protocol.Algorithm{Name: "none"}), ErrInvalidConfig},
+		{"t", WithClock(nil), ErrInvalidConfig},
+		{"t", WithParent("a"), ErrInvalidConfig},
+		{"t", WithParent(""), ErrInvalidName},
+		{"t", WithResources("ok", "*"), ErrInvalidName},
+		{"t", WithResources("join"), ErrInvalidName},
+		{"", Found(), ErrInvalidName},
+		{strings.Repeat("x", 125), Found(), ErrInvalidName},
+		{"a\x01", Found(), ErrInvalidName},
+	} {
+		if topic, err := Open(testContext(t), p, c.name, c.opt); !errors.Is(err, c.want) {
+			t.Errorf("Open(%.10q) = %v, %v; want %v", c.name, topic, err, c.want)
+		}
+	}
+}
+
+func TestOpenHonoursItsContext(t *testing.T) {
+	t.Parallel()
+	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
+	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, p, "t", Found()); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open = %v, want ErrTimeout", err)
+	}
+}
+
+func TestSetModelsReachesAll(t *testing.T) {
+	t.Parallel()
+	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
+	for i, m := range protocol.AllModels() {
+		topic := append(members, root)[i%3]
+		if err := topic.SetModels(testContext(t), m); err != nil {
+			t.Fatal(err)
+		}
+		if topic.Models() != m {
+			t.Fatalf("%v in force, want %v", topic.Models(), m)
+		}
+	}
+	last := models(t, "FRUU")
+	for _, topic := range append(members, root) {
+		eventually(t, "the last models are in force everywhere", func() bool { return topic.Models() == last })
+	}
+	contend(t, append(members, root), 20, &guarded{})
+	if err := root.SetModels(testContext(t), Models{Reply: 7}); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("SetModels = %v", err)
+	}
+}
+
+func TestSetPriorityMovesWaitingRequests(t *testing.T) {
+	t.Parallel()
+	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
+	h := lock(t, root, "crane")
+	order := make(chan string, 2)
+	for _, m := range members {
+		go func() {
+			h := lock(t, m, "crane")
+			order <- m.self.ID
+			unlock(t, h)
+		}()
+		eventually(t, "it waits", func() bool { return len(m.callsNow()) == 1 })
+	}
+	eventually(t, "two wait", func() bool { return waitingAt(root, "crane") == 2 })
+	if err := members[1].SetPriority(testContext(t), 5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "b is first", func() bool {
+		q := root.Status().Resources[0].Queue
+		return len(q) == 2 && q[0].ID.Node.ID == "b" && q[0].Priority == 5
+	})
+	unlock(t, h)
+	if first, second := <-order, <-order; first != "b" || second != "a" {
+		t.Errorf("order %s, %s", first, second)
+	}
+}
+
+func TestManyTopicsAndAny(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	p, q := join(t, url, "p"), join(t, url, "q")
+	one := open(t, p, "one", Found(), WithResources("x", "y"))
+	two := open(t, q, "two", Found(), WithResources("x", "y"))
+	there, back := open(t, q, "one"), open(t, p, "two")
+	for _, topic := range []*Topic{one, two, there, back} {
+		a, b := lock(t, topic, Any), lock(t, topic, Any)
+		if a.Resource() == b.Resource() {
+			t.Errorf("%s: Any gave %q twice", topic.Name(), a.Resource())
+		}
+		unlock(t, a)
+		unlock(t, b)
+	}
+}
+
+func TestServeFoundsOnDemand(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	ctx, cancel := context.WithCancel(testContext(t))
+	served := make(chan error, 1)
+	host := join(t, url, "host")
+	go func() { served <- Serve(ctx, host, WithTiming(quick())) }()
+	a, b := join(t, url, "a"), join(t, url, "b")
+	eventually(t, "Serve listens", func() bool {
+		topic, err := Open(testContext(t), a, "ping", WithTiming(quick()))
+		if err != nil {
+			return false
+		}
+		closeTopic(t, topic)
+		return true
+	})
+	x, y := open(t, a, "t"), open(t, b, "t")
+	contend(t, []*Topic{x, y}, 20, &guarded{})
+	if x.Status().Root.ID != "host" {
+		t.Errorf("root %v", x.Status().Root)
+	}
+	closeTopic(t, x)
+	closeTopic(t, y)
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}

@@ -1,0 +1,234 @@
+package qosmutex
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub"
+	"padme/qosmutex/padme"
+	"padme/qosmutex/protocol"
+)
+
+// defaultPriority leaves room on both sides.
+const defaultPriority = 100
+
+type options struct {
+	found     bool
+	resources []string // sorted
+	open      bool
+	models    Models
+	timing    Timing
+	priority  int64
+	parent    string
+	fanout    int
+	algorithm protocol.Algorithm
+	log       *slog.Logger
+	metrics   prometheus.Registerer
+	events    bool
+	clock     func() protocol.Time
+
+	// What a joiner asked for must be what is in force.
+	givenModels, givenResources, givenTiming bool
+}
+
+func defaultOptions() options {
+	return options{
+		timing:    protocol.LAN(),
+		priority:  defaultPriority,
+		algorithm: padme.Algorithm,
+		log:       slog.New(slog.DiscardHandler),
+		events:    true,
+		clock:     bootTime,
+	}
+}
+
+// Option configures Open.
+type Option func(*options) error
+
+// Found founds the lock topic if no root answers. The founder listens for
+// TTL·(1+2·Drift) first. Of several founders one becomes the root and the others
+// join it.
+func Found() Option {
+	return func(o *options) error {
+		o.found = true
+		return nil
+	}
+}
+
+// WithResources declares the resources of the topic. Any chooses among them.
+func WithResources(ids ...string) Option {
+	return func(o *options) error {
+		for _, id := range ids {
+			if err := checkResource(id); err != nil {
+				return err
+			}
+		}
+		o.givenResources = true
+		o.resources = append(o.resources, ids...)
+		slices.Sort(o.resources)
+		o.resources = slices.Compact(o.resources)
+		return nil
+	}
+}
+
+// WithOpenResources accepts any resource id, beside those declared.
+func WithOpenResources() Option {
+	return func(o *options) error {
+		o.givenResources, o.open = true, true
+		return nil
+	}
+}
+
+// WithModels sets the models of the topic. The default is those in force, and
+// for a founder Level-Forward-Forward-Forward.
+func WithModels(m Models) Option {
+	return func(o *options) error {
+		o.givenModels, o.models = true, m
+		if m.Priority > Fair || m.Request > RequestReplace || m.Reply > Use || m.Release > Use {
+			return fmt.Errorf("%w: models %+v: take the constants of this package or ParseModels", ErrInvalidConfig, m)
+		}
+		return nil
+	}
+}
+
+// WithTiming sets the time constants; the default is LAN. The TTL must be that
+// in force.
+func WithTiming(timing Timing) Option {
+	return func(o *options) error {
+		o.givenTiming, o.timing = true, timing
+		if err := timing.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		}
+		return nil
+	}
+}
+
+// WithNodePriority sets the participant's priority: its place in the tree and
+// the priority of its requests. Smaller is more important; the default is 100.
+func WithNodePriority(priority int64) Option {
+	return func(o *options) error {
+		o.priority = priority
+		return nil
+	}
+}
+
+// WithParent attaches to the participant with this id and to no other.
+func WithParent(id string) Option {
+	return func(o *options) error {
+		o.parent = id
+		return checkName("parent", id)
+	}
+}
+
+// WithFanout sets how many children this participant takes; the default is 8.
+func WithFanout(n int) Option {
+	return func(o *options) error {
+		o.fanout = n
+		if n < 1 || n > 1024 {
+			return fmt.Errorf("%w: fan-out %d, give 1 to 1024", ErrInvalidConfig, n)
+		}
+		return nil
+	}
+}
+
+// WithAlgorithm replaces the algorithm; the default is PADME. All members of a
+// topic must run the same.
+func WithAlgorithm(a protocol.Algorithm) Option {
+	return func(o *options) error {
+		o.algorithm = a
+		if a.New == nil {
+			return fmt.Errorf("%w: algorithm %q has no constructor", ErrInvalidConfig, a.Name)
+		}
+		return nil
+	}
+}
+
+// WithLogger sets where the topic logs; the default is nowhere.
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) error {
+		if l != nil {
+			o.log = l
+		}
+		return nil
+	}
+}
+
+// WithMetrics registers the topic's metrics, labelled with participant and topic,
+// until it ends.
+func WithMetrics(r prometheus.Registerer) Option {
+	return func(o *options) error {
+		o.metrics = r
+		return nil
+	}
+}
+
+// WithEvents says whether the topic publishes this participant's lock events;
+// the default is true. Without them the published state may name the target of
+// a grant where a participant on the way used it.
+func WithEvents(on bool) Option {
+	return func(o *options) error {
+		o.events = on
+		return nil
+	}
+}
+
+// WithClock replaces the clock that sessions are measured with. It must never
+// run backwards, drift less than Timing.Drift and count the time in which the
+// machine sleeps; it is for virtual time and for platforms whose monotonic clock
+// stops.
+func WithClock(now func() protocol.Time) Option {
+	return func(o *options) error {
+		o.clock = now
+		if now == nil {
+			return fmt.Errorf("%w: the clock is nil", ErrInvalidConfig)
+		}
+		return nil
+	}
+}
+
+// LockOption configures one request.
+type LockOption func(*request)
+
+type request struct {
+	priority int64
+	fixed    bool
+}
+
+// WithPriority gives one request a priority of its own, which does not follow
+// the participant's. Smaller is more important.
+func WithPriority(priority int64) LockOption {
+	return func(r *request) { r.priority, r.fixed = priority, true }
+}
+
+// checkName refuses what is not one level of an MQTT topic.
+func checkName(what, name string) error {
+	if _, err := pubsub.EncodeLevel(name); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrInvalidName, what, err)
+	}
+	return nil
+}
+
+// reserved names a level beside which resources have their states.
+var reserved = []string{Any, "join", "client"}
+
+func checkResource(id string) error {
+	if slices.Contains(reserved, id) {
+		return fmt.Errorf("%w: resource %q is reserved (as are %s)", ErrInvalidName, id, strings.Join(reserved, ", "))
+	}
+	return checkName("resource", id)
+}
+
+// optionsOf applies opts and reports everything that is wrong with them.
+func optionsOf(opts []Option) (options, error) {
+	o := defaultOptions()
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(&o))
+	}
+	return o, errors.Join(errs...)
+}

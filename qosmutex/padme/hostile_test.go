@@ -1,0 +1,290 @@
+package padme
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// dump writes down everything that a machine knows and can act on. Counters, the
+// time, when a peer was last heard and the number of its last message are left
+// out: a link goes on behind a message that makes no sense.
+func dump(m *Machine) string {
+	s := fmt.Sprintf("%v %v %v clock %d epoch %v root %v depth %d anc %v gen %d join %+v beacon %d/%d session %+v settings %+v grants %d fences %d",
+		m.role, m.departing, m.priority, m.clock, m.epoch, m.root, m.depth, m.ancestors, m.linkGen, m.join,
+		m.beacon.number, m.beacon.members, m.session, m.settings, m.grants, m.fences)
+	links := append([]*link{m.parent, m.lost, m.handed}, m.children...)
+	for i, l := range links {
+		if l == nil {
+			continue
+		}
+		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
+			l.session, l.sent, l.acked, l.leaving)
+	}
+	for _, x := range m.sessions {
+		s += fmt.Sprintf("\nsession %+v", *x)
+	}
+	s += "\nany" + dumpQueue(&m.any)
+	for _, r := range m.resources {
+		t := r.tok
+		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v path %v passed %v fence %d next %d replied %v entries %v recovery %v",
+			r.name, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.path, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
+	}
+	for _, e := range m.liveEntries() {
+		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.resource, e.hops, e.state, e.sent, e.try, e.ref)
+	}
+	return s
+}
+
+func dumpQueue(q *queue) (s string) {
+	for _, e := range q.waiting {
+		s += fmt.Sprintf(" %v", e.id)
+	}
+	return fmt.Sprintf("%s total %d", s, q.total())
+}
+
+// TestHostileMessages sends a member, and the root, messages that no correct
+// participant sends, or that were meant for another time. Each is an error and is
+// counted, and changes nothing.
+func TestHostileMessages(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"tree A(B(D E) C) models=level-forward-forward-forward", "request D", "request C", "request E"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodeOf := func(name string) protocol.Node { return w.nodes[name].machine.self }
+	b, a := w.nodes["B"].machine, w.nodes["A"].machine
+	const next = 1 << 40 // the number that the link expects
+	stranger := protocol.Node{ID: "stranger", Incarnation: 1}
+	older := func(n protocol.Node) protocol.Node { n.Incarnation--; return n }
+	// A message that B would take from its parent A, and one that it would take
+	// from its child D; A would take fromB from its child B.
+	fromA := protocol.Message{From: a.self, To: b.self, Epoch: b.epoch, Link: b.parent.gen, Seq: next}
+	dl := b.child(nodeOf("D"))
+	fromD := protocol.Message{From: dl.peer, To: b.self, Epoch: b.epoch, Link: dl.gen, Seq: next}
+	bl := a.child(b.self)
+	fromB := protocol.Message{From: b.self, To: a.self, Epoch: a.epoch, Link: bl.gen, Seq: next}
+	id := protocol.RequestID{Node: nodeOf("E"), Clock: 1}
+	with := func(m protocol.Message, change func(*protocol.Message)) protocol.Message { change(&m); return m }
+	reply := with(fromA, func(m *protocol.Message) {
+		m.Kind, m.ID, m.Resource = protocol.KindReply, id, "x"
+		m.Grant, m.Fences = protocol.Grant{Epoch: b.epoch, Number: 99}, protocol.Fences{Next: 50, End: 53}
+		m.Session, m.Path = b.session.number, []protocol.Node{a.self}
+	})
+	request := with(fromD, func(m *protocol.Message) {
+		m.Kind, m.ID, m.Resource, m.Hops = protocol.KindRequest, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", 1
+	})
+	release := with(fromB, func(m *protocol.Message) {
+		m.Kind, m.ID, m.Resource, m.Grant = protocol.KindRelease, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", a.byName["x"].tok.grant
+		m.Fences = protocol.Fences{Next: 2, End: 4}
+	})
+	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
+	ack := protocol.Message{
+		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
+		Sent: b.now, Number: b.session.asked, TTL: 3 * protocol.Second,
+	}
+
+	cases := []struct {
+		name   string
+		to     *Machine
+		msg    protocol.Message
+		change func(*protocol.Message)
+		want   error
+	}{
+		{"zero message", b, protocol.Message{}, nil, nil},
+		{"no sender", b, reply, func(m *protocol.Message) { m.From = protocol.Node{} }, nil},
+		{"from ourselves", b, reply, func(m *protocol.Message) { m.From = b.self }, nil},
+		{"for another", b, reply, func(m *protocol.Message) { m.To = a.self }, ErrStale},
+		{"for an older incarnation", b, reply, func(m *protocol.Message) { m.To = older(b.self) }, ErrStale},
+		{"from an older incarnation", b, reply, func(m *protocol.Message) { m.From = older(a.self) }, ErrStale},
+		{"to everybody", b, reply, func(m *protocol.Message) { m.To = protocol.Node{} }, ErrInvalid},
+		{"unknown kind", b, reply, func(m *protocol.Message) { m.Kind = 250 }, nil},
+		{"kind none", b, reply, func(m *protocol.Message) { m.Kind = 0 }, nil},
+		{"reply on another link", b, reply, func(m *protocol.Message) { m.Link++ }, ErrStale},
+		{"reply from a stranger", b, reply, func(m *protocol.Message) { m.From = stranger }, ErrStale},
+		{"reply without a number", b, reply, func(m *protocol.Message) { m.Seq = 0 }, ErrInvalid},
+		{"reply repeated", b, reply, func(m *protocol.Message) { m.Seq = b.parent.received }, nil},
+		{"reply for nobody", b, reply, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
+		{"reply of nothing", b, reply, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
+		{"reply of any", b, reply, func(m *protocol.Message) { m.Resource = protocol.Any }, ErrInvalid},
+		{"reply without fences", b, reply, func(m *protocol.Message) { m.Fences = protocol.Fences{} }, ErrInvalid},
+		{"reply with fences the wrong way", b, reply, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: 9, End: 3} }, ErrInvalid},
+		{"reply with an old grant", b, reply, func(m *protocol.Message) { m.Grant = protocol.Grant{} }, ErrStale},
+		{"reply with an older epoch", b, reply, func(m *protocol.Message) { m.Grant.Epoch.Number = 0 }, ErrStale},
+		{"reply with an endless path", b, reply, func(m *protocol.Message) { m.Path = make([]protocol.Node, 1000) }, ErrInvalid},
+		{"reply with a jumping clock", b, reply, func(m *protocol.Message) { m.Clock = b.clock + 1<<32 + 1 }, ErrInvalid},
+		{"reply with a jumping C", b, reply, func(m *protocol.Message) { m.ID.Clock = 1 << 63 }, ErrInvalid},
+		{"old link with a higher clock", b, reply, func(m *protocol.Message) { m.Link++; m.Clock = b.clock + 1000; m.ID.Clock = b.clock + 1000 }, ErrStale},
+		{"request from a parent", b, fromA, func(m *protocol.Message) {
+			*m = request
+			m.ID.Clock = 1
+			m.From = a.self
+			m.Link, m.Seq = fromA.Link, fromA.Seq
+		}, ErrInvalid},
+		{"reply from a child", b, fromD, func(m *protocol.Message) { *m = reply; m.From = dl.peer; m.Link, m.Seq = fromD.Link, fromD.Seq }, ErrInvalid},
+		{"handover from a child", b, fromD, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.TTL = 1 }, ErrInvalid},
+		{"handover for another", b, fromA, func(m *protocol.Message) {
+			m.Kind = protocol.KindHandover
+			m.TTL = 1
+			m.Epoch.Number++
+			m.Epoch.Tie = 7
+		}, ErrInvalid},
+		{"handover of this epoch", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.TTL = 1; m.Epoch.Tie = tie(b.self) }, ErrInvalid},
+		{"request of nobody", b, request, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
+		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrInvalid},
+		{"request for nothing", b, request, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
+		{"request from nowhere", b, request, func(m *protocol.Message) { m.Hops = 0 }, ErrInvalid},
+		{"request from too far", b, request, func(m *protocol.Message) { m.Hops = 1 << 31 }, ErrInvalid},
+		{"request with a jumping C", b, request, func(m *protocol.Message) { m.ID.Clock = 1 << 40 }, ErrInvalid},
+		{"withdrawal of nobody", b, fromD, func(m *protocol.Message) { m.Kind = protocol.KindWithdraw }, ErrStale},
+		{"withdrawal of another child's request", b, fromD, func(m *protocol.Message) { m.Kind, m.ID, m.Resource = protocol.KindWithdraw, id, "x" }, ErrStale},
+		{"refusal of nobody", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindDeny }, ErrStale},
+		{"release of nothing", a, release, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
+		{"release of any", a, release, func(m *protocol.Message) { m.Resource = protocol.Any }, ErrInvalid},
+		{"release with fences the wrong way", a, release, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: 9, End: 3} }, ErrInvalid},
+		{"release of an old grant", a, release, func(m *protocol.Message) { m.Grant.Number-- }, ErrStale},
+		{"release of a grant to come", a, release, func(m *protocol.Message) { m.Grant.Number++ }, ErrStale},
+		{"release on another link", a, release, func(m *protocol.Message) { m.Link += 5 }, ErrStale},
+		{"heartbeat at a member", b, beat, func(m *protocol.Message) { m.From, m.To = dl.peer, b.self }, ErrStale},
+		{"answer from another than the root", b, ack, func(m *protocol.Message) { m.From = dl.peer }, ErrStale},
+		{"answer about the future", b, ack, func(m *protocol.Message) { m.Sent = b.now + protocol.Second }, ErrStale},
+		{"answer without a TTL", b, ack, func(m *protocol.Message) { m.TTL = 0 }, ErrStale},
+		{"answer about another session", b, ack, func(m *protocol.Message) { m.Session++ }, ErrStale},
+		{"answer that came too late", b, ack, func(m *protocol.Message) { m.Sent = b.now - 4*protocol.Second }, ErrStale},
+		{"answer to another question", b, ack, func(m *protocol.Message) { m.Number++ }, ErrStale},
+		{"goodbye of another session", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.Session++ }, ErrStale},
+		{"goodbye of a stranger", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.From = stranger }, ErrStale},
+		{"attachment without a session", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Link: 1}, nil, ErrInvalid},
+		{"attachment without a link", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Session: 1}, nil, ErrInvalid},
+		{"acceptance not asked for", b, protocol.Message{Kind: protocol.KindAccept, From: stranger, To: b.self, Link: 1, Epoch: b.epoch}, nil, ErrStale},
+		{"report not asked for", a, protocol.Message{Kind: protocol.KindReport, From: b.self, To: a.self, Resource: "x", Grant: a.byName["x"].tok.grant, Verdict: protocol.VerdictNever}, nil, ErrStale},
+		{"report about nothing", a, protocol.Message{Kind: protocol.KindReport, From: b.self, To: a.self, Resource: "nosuch", Verdict: protocol.VerdictNever}, nil, ErrStale},
+		{"sync about nothing", b, protocol.Message{Kind: protocol.KindSync, From: a.self, To: b.self}, nil, ErrInvalid},
+		{"sync at the root", a, protocol.Message{Kind: protocol.KindSync, From: b.self, To: a.self, Resource: "x"}, nil, ErrStale},
+		{"sync about an epoch to come", b, protocol.Message{Kind: protocol.KindSync, From: stranger, To: b.self, Resource: "x", Grant: protocol.Grant{Epoch: protocol.Epoch{Number: 1 << 62}}}, nil, ErrStale},
+		{"sync about an undeclared resource", b, protocol.Message{Kind: protocol.KindSync, From: a.self, To: b.self, Resource: "made up", Grant: b.byName["x"].tok.grant}, nil, nil},
+	}
+	var out protocol.Output
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			msg := c.msg
+			if c.change != nil {
+				c.change(&msg)
+			}
+			if l := c.to.linkOf(&msg); msg.Seq == next && l != nil {
+				msg.Seq = l.received + 1
+			}
+			before, dropped := dump(c.to), c.to.counters.Stale+c.to.counters.Invalid
+			err := c.to.Step(c.to.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out)
+			if repeated := c.name == "reply repeated"; err == nil && !repeated || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			if c.to.counters.Stale+c.to.counters.Invalid != dropped+1 {
+				t.Errorf("not counted")
+			}
+			if after := dump(c.to); after != before {
+				t.Errorf("the machine changed:\n%s\nto:\n%s", before, after)
+			}
+			if len(out.Grants)+len(out.Losses)+len(out.Denials) > 0 {
+				t.Errorf("the application was told: %+v", out)
+			}
+		})
+	}
+}
+
+// TestWrongCalls makes calls that name no request, or one twice.
+func TestWrongCalls(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"tree A(B)", "request B", "request A"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := w.nodes["B"]
+	held := b.inside["x"].Ref
+	waiting := w.nodes["A"].refs[0].ref
+	for _, c := range []struct {
+		name string
+		n    *node
+		in   protocol.Input
+	}{
+		{"no ref", b, protocol.Input{Kind: protocol.Acquire, Resource: "x"}},
+		{"a ref twice", b, protocol.Input{Kind: protocol.Acquire, Resource: "x", Ref: held}},
+		{"leave what is unknown", b, protocol.Input{Kind: protocol.Leave, Ref: 77}},
+		{"leave what waits", w.nodes["A"], protocol.Input{Kind: protocol.Leave, Ref: waiting}},
+		{"withdraw what is unknown", b, protocol.Input{Kind: protocol.Withdraw, Ref: 77}},
+		{"withdraw what is inside", b, protocol.Input{Kind: protocol.Withdraw, Ref: held}},
+		{"withdraw nothing", b, protocol.Input{Kind: protocol.Withdraw}},
+	} {
+		before := dump(c.n.machine)
+		if err := c.n.machine.Step(w.clock(c.n), &c.in, &c.n.out); !errors.Is(err, ErrRef) {
+			t.Errorf("%s: error %v, want ErrRef", c.name, err)
+		}
+		if dump(c.n.machine) != before {
+			t.Errorf("%s: the machine changed", c.name)
+		}
+	}
+	if err := b.machine.Step(w.clock(b), &protocol.Input{Kind: 200}, &b.out); !errors.Is(err, ErrInvalid) {
+		t.Errorf("unknown input: error %v", err)
+	}
+}
+
+// TestFull fills a queue: the next request is refused, its reason named, and there
+// is room again when one has gone.
+func TestFull(t *testing.T) {
+	w := newWorld()
+	w.maxWaiting = 3
+	for _, line := range []string{"tree A(B C) fanout=4", "request A", "request B", "request B", "request C"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := w.nodes["C"]; len(c.refs) != 0 {
+		t.Fatalf("the fourth request waits: %s", w.flush())
+	}
+	if got, want := w.trace[len(w.trace)-1], "C is refused x: too many waiting"; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	for _, line := range []string{"withdraw B", "request C", "serve 1s", "rest"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.failure != nil {
+		t.Fatal(w.failure)
+	}
+}
+
+// TestReplyForAnotherSession sends B a grant for a request of its own which names
+// a session that is not B's: it goes back unused, and B does not enter.
+func TestReplyForAnotherSession(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"tree A(B C)", "request C", "request B"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := w.nodes["B"]
+	b := n.machine
+	msg := protocol.Message{
+		Kind: protocol.KindReply, From: b.parent.peer, To: b.self, Epoch: b.epoch, Link: b.parent.gen, Seq: b.parent.received + 1,
+		ID: b.own[0].id, Resource: "x", Grant: protocol.Grant{Epoch: b.epoch, Number: 99},
+		Fences: protocol.Fences{Next: 50, End: 51}, Session: b.session.number + 1, Path: []protocol.Node{b.parent.peer},
+	}
+	if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
+		t.Fatal(err)
+	}
+	if len(n.out.Grants) > 0 || b.counters.Returned != 1 {
+		t.Errorf("entered %v, returned %d", n.out.Grants, b.counters.Returned)
+	}
+	last := n.out.Messages[len(n.out.Messages)-1]
+	if !slices.ContainsFunc(n.out.Messages, func(m protocol.Message) bool {
+		return m.Kind == protocol.KindRelease && m.Flags&protocol.FlagReturned != 0 && len(m.Entries) == 0
+	}) {
+		t.Errorf("not sent back unused; last message %v", last.Kind)
+	}
+}

@@ -1,0 +1,121 @@
+package qosmutex
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"padme/pubsub"
+)
+
+const (
+	// flushAfter is how long reports are collected before they are published
+	// together.
+	flushAfter = 10 * time.Millisecond
+	// stateEvery is the least time between two publications of one state.
+	stateEvery = 20 * time.Millisecond
+	// maxReports bounds the events that wait for publication.
+	maxReports = 4096
+	// maxLines bounds one message of JSON lines, in bytes.
+	maxLines = 64 << 10
+)
+
+// reports are events on their way to the publisher.
+type reports struct {
+	on      bool
+	pending []eventRecord
+	spare   []eventRecord // the other one of two buffers
+	flush   *time.Timer
+	armed   bool
+}
+
+// report notes an event of this participant. The caller holds mu.
+func (t *Topic) report(r eventRecord) {
+	if !t.events.on {
+		return
+	}
+	if len(t.events.pending) >= maxReports {
+		t.metrics.dropped[dropReports]++
+		return
+	}
+	t.events.pending = append(t.events.pending, r)
+	t.flushSoon(flushAfter)
+}
+
+// flushSoon has the publisher run within d. The caller holds mu.
+func (t *Topic) flushSoon(d time.Duration) {
+	if !t.events.armed {
+		t.events.armed = true
+		t.events.flush.Reset(d)
+	}
+}
+
+// publisher is the one goroutine of a topic. What it does for watchers never
+// delays a lock.
+func (t *Topic) publisher() {
+	defer close(t.published)
+	defer t.unfollow()
+	for {
+		select {
+		case <-t.events.flush.C:
+			t.publish()
+		case <-t.p.Done():
+			t.end(t.participantEnded())
+			return
+		case <-t.ctx.Done():
+			t.publish()
+			return
+		}
+	}
+}
+
+func (t *Topic) publish() {
+	t.mu.Lock()
+	t.events.armed = false
+	events := t.events.pending
+	t.events.pending, t.events.spare = t.events.spare[:0], nil
+	t.mu.Unlock()
+
+	t.publishEvents(events)
+
+	t.mu.Lock()
+	t.events.spare = events
+	t.mu.Unlock()
+
+	t.follow()
+	t.publishBoard()
+}
+
+func (t *Topic) publishEvents(records []eventRecord) {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines) // ends each value with a newline
+	for i := range records {
+		if err := encoder.Encode(t.eventOf(&records[i])); err != nil {
+			t.log.Error("event not written", "event", records[i].name, "error", err)
+		}
+		if lines.Len() > maxLines || i == len(records)-1 {
+			t.publishSide([]string{"lock", t.name, "events"}, lines.Bytes(), false)
+			lines.Reset()
+		}
+	}
+}
+
+// publishSide publishes for watchers. A failure is counted: events are reports,
+// and states are published again after the next change.
+func (t *Topic) publishSide(levels []string, payload []byte, retain bool) {
+	if err := t.p.PublishRaw(pubsub.Side, levels, payload, retain); err != nil {
+		t.mu.Lock()
+		t.metrics.dropped[dropPublication]++
+		t.mu.Unlock()
+		t.log.Debug("not published", "levels", levels, "error", err)
+	}
+}
+
+func (t *Topic) publishJSON(levels []string, value any) {
+	payload, err := json.Marshal(value)
+	if err != nil {
+		t.log.Error("not written", "levels", levels, "error", err)
+		return
+	}
+	t.publishSide(levels, payload, true)
+}

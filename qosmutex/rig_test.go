@@ -1,0 +1,257 @@
+package qosmutex
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testContext bounds every wait of a test.
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func startBroker(t testing.TB, addr string) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(testContext(t), broker.Config{TCP: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopBroker(t, b) })
+	return b
+}
+
+func stopBroker(t testing.TB, b *broker.Broker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		t.Errorf("closing the broker: %v", err)
+	}
+}
+
+func join(t testing.TB, url, id string, opts ...pubsub.Option) *pubsub.Participant {
+	t.Helper()
+	p, err := pubsub.Join(testContext(t), url, id, opts...)
+	if err != nil {
+		t.Fatalf("Join(%q): %v", id, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := p.Close(ctx); err != nil {
+			t.Errorf("closing %q: %v", id, err)
+		}
+	})
+	return p
+}
+
+// quick suits tests: a death is noticed soon, but not that of a process which
+// waits for a loaded machine.
+func quick() Timing {
+	timing := Local()
+	timing.TTL = 1200 * protocol.Millisecond
+	timing.Heartbeat = 150 * protocol.Millisecond
+	return timing
+}
+
+func open(t testing.TB, p *pubsub.Participant, name string, opts ...Option) *Topic {
+	t.Helper()
+	topic, err := Open(testContext(t), p, name, append([]Option{WithTiming(quick())}, opts...)...)
+	if err != nil {
+		t.Fatalf("%s: Open(%q): %v", p.ID(), name, err)
+	}
+	t.Cleanup(func() { closeTopic(t, topic) })
+	return topic
+}
+
+func closeTopic(t testing.TB, topic *Topic) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := topic.Close(ctx); err != nil {
+		t.Errorf("closing lock topic %q: %v", topic.Name(), err)
+	}
+}
+
+// group opens a topic at a root and n members, each a participant of its own.
+func group(t testing.TB, url, name string, n int, opts ...Option) (root *Topic, members []*Topic) {
+	t.Helper()
+	root = open(t, join(t, url, "root"), name, append([]Option{Found(), WithResources("crane", "truck"), WithNodePriority(0)}, opts...)...)
+	for i := range n {
+		members = append(members, open(t, join(t, url, string(rune('a'+i))), name, opts...))
+	}
+	return root, members
+}
+
+func lock(t testing.TB, topic *Topic, resource string, opts ...LockOption) *Hold {
+	t.Helper()
+	h, err := topic.Lock(testContext(t), resource, opts...)
+	if err != nil {
+		t.Fatalf("%s: Lock(%q): %v", topic.self.ID, resource, err)
+	}
+	return h
+}
+
+func unlock(t testing.TB, h *Hold) {
+	t.Helper()
+	if err := h.Unlock(testContext(t)); err != nil {
+		t.Fatalf("Unlock: %v", err)
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// guarded is what the lock protects. Its own checks need no lock.
+type guarded struct {
+	inside  atomic.Int32
+	fence   atomic.Uint64
+	entries atomic.Int32
+}
+
+// visit is made inside.
+func (g *guarded) visit(t testing.TB, h *Hold) {
+	if n := g.inside.Add(1); n != 1 {
+		t.Errorf("%d inside at once", n)
+	}
+	if last := g.fence.Swap(h.Fence()); last >= h.Fence() {
+		t.Errorf("fence %d after %d", h.Fence(), last)
+	}
+	g.entries.Add(1)
+	g.inside.Add(-1)
+}
+
+// contend has each of the topics enter n times.
+func contend(t testing.TB, topics []*Topic, n int, g *guarded) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, topic := range topics {
+		wg.Go(func() {
+			for range n {
+				h, err := topic.Lock(testContext(t), "crane")
+				if err != nil {
+					t.Errorf("%s: %v", topic.self.ID, err)
+					return
+				}
+				g.visit(t, h)
+				if err := h.Unlock(testContext(t)); err != nil {
+					t.Errorf("%s: Unlock: %v", topic.self.ID, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if want := int32(n * len(topics)); g.entries.Load() != want {
+		t.Errorf("%d entries, want %d", g.entries.Load(), want)
+	}
+}
+
+// proxy is a TCP relay whose connections can be cut.
+type proxy struct {
+	net.Listener
+	target string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	shut  bool // refuse new connections
+	wg    sync.WaitGroup
+}
+
+func startProxy(t testing.TB, url string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, target: url[len("mqtt://"):], conns: map[net.Conn]bool{}}
+	p.wg.Go(p.serve)
+	t.Cleanup(func() {
+		l.Close()
+		p.cut(true)
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) url() string { return "mqtt://" + p.Addr().String() }
+
+func (p *proxy) serve() {
+	for {
+		in, err := p.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		out, err := net.Dial("tcp", p.target)
+		if err != nil || p.shut {
+			in.Close()
+			if err == nil {
+				out.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns[in], p.conns[out] = true, true
+		p.wg.Go(func() { relay(in, out) })
+		p.wg.Go(func() { relay(out, in) })
+		p.mu.Unlock()
+	}
+}
+
+func relay(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	b := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(b)
+		if n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// cut closes all connections; shut keeps new ones out.
+func (p *proxy) cut(shut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut = shut
+	for c := range p.conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+func models(t testing.TB, s string) Models {
+	t.Helper()
+	m, err := ParseModels(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

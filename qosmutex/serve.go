@@ -1,0 +1,106 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// maxServed bounds the topics that strangers can have founded by naming them.
+const maxServed = 1024
+
+// Serve founds any lock topic that a participant asks for and that has no root:
+// it opens the topic on p with Found, WithOpenResources and opts. It blocks until
+// ctx or p ends, closes the topics, and returns nil after ctx and an error that
+// wraps ErrClosed after p.
+func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
+	opts = append([]Option{Found(), WithOpenResources()}, opts...)
+	o, err := optionsOf(opts)
+	if err != nil {
+		return err
+	}
+	s := &server{p: p, opts: opts, options: o, served: map[string]bool{}, asked: make(chan string, 256)}
+	stop, err := p.SubscribeRaw(ctx, []string{"lock", "+", "join", "+"}, s.heard)
+	if err != nil {
+		return endOfWatch(ctx, err)
+	}
+	defer stop()
+	var topics sync.WaitGroup
+	defer topics.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Done():
+			return fmt.Errorf("%w: participant %q has ended: %w", ErrClosed, p.ID(), p.Err())
+		case name := <-s.asked:
+			topics.Go(func() { s.serve(ctx, name) })
+		}
+	}
+}
+
+type server struct {
+	options
+	p    *pubsub.Participant
+	opts []Option
+
+	mu     sync.Mutex
+	served map[string]bool // being opened, or open
+	asked  chan string
+	// Of heard, which runs one at a time.
+	decoder protocol.Decoder
+	message protocol.Message
+}
+
+// heard looks for participants that seek a root.
+func (s *server) heard(m pubsub.RawMessage) {
+	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == s.p.ID() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := m.Levels[1]
+	if s.served[name] {
+		return
+	}
+	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.Kind != protocol.KindJoin ||
+		s.message.From.ID != m.Levels[3] || s.message.Flags&protocol.FlagFounding != 0 {
+		return
+	}
+	if len(s.served) >= maxServed {
+		s.log.Warn("lock topic not founded: too many", "lock", name, "limit", maxServed)
+		return
+	}
+	select {
+	case s.asked <- name:
+		s.served[name] = true
+	default: // it will ask again
+	}
+}
+
+// serve keeps one topic open.
+func (s *server) serve(ctx context.Context, name string) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.served, name)
+	}()
+	t, err := Open(ctx, s.p, name, s.opts...)
+	if err != nil {
+		if !errors.Is(err, ErrCancelled) {
+			s.log.Info("lock topic not founded", "lock", name, "error", err)
+		}
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-t.Done():
+	}
+	_ = t.Close(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,68 @@
+package qosmutex
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+// maxQueue bounds the queue in a State; Waiting counts all.
+const maxQueue = 16
+
+// State is what the root of a topic knows of one resource: retained JSON on
+// R/lock/{topic}/{resource}/state.
+type State struct {
+	Topic    string    `json:"topic"`
+	Resource string    `json:"resource"`
+	Holder   string    `json:"holder,omitempty"` // empty: nobody is inside
+	Priority int64     `json:"priority"`         // of the holder's request
+	Fence    string    `json:"fence"`            // decimal, of the last entry known
+	Since    time.Time `json:"since"`            // of this holder, or of being free
+	Waiting  int       `json:"waiting"`
+	Queue    []Waiter  `json:"queue,omitempty"` // the first 16, in the order of service
+	Epoch    string    `json:"epoch"`
+	Root     string    `json:"root"`
+}
+
+// Waiter is one waiting request.
+type Waiter struct {
+	Participant string `json:"participant"`
+	Priority    int64  `json:"priority"`
+	Any         bool   `json:"any,omitempty"`
+}
+
+// View is what holds for a whole topic: retained JSON on R/lock/{topic}/view.
+type View struct {
+	Topic     string   `json:"topic"`
+	Epoch     string   `json:"epoch"`
+	Root      string   `json:"root"`
+	Voters    []string `json:"voters"`
+	TTL       float64  `json:"ttl"` // seconds
+	Models    string   `json:"models"`
+	Resources []string `json:"resources"`
+	Open      bool     `json:"open"`
+	Members   int      `json:"members"`
+}
+
+func (v View) equal(o View) bool {
+	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root && slices.Equal(v.Voters, o.Voters) &&
+		v.TTL == o.TTL && v.Models == o.Models && slices.Equal(v.Resources, o.Resources) &&
+		v.Open == o.Open && v.Members == o.Members
+}
+
+func (s State) equal(o State) bool {
+	return s.Holder == o.Holder && s.Priority == o.Priority && s.Fence == o.Fence && s.Since.Equal(o.Since) &&
+		s.Waiting == o.Waiting && slices.Equal(s.Queue, o.Queue) && s.Epoch == o.Epoch && s.Root == o.Root
+}
+
+// parseEpoch undoes Epoch.String; false for anything else.
+func parseEpoch(s string) (protocol.Epoch, bool) {
+	number, tie, ok := strings.Cut(s, ".")
+	n, err := strconv.ParseUint(number, 10, 64)
+	i, err2 := strconv.ParseUint(tie, 36, 64)
+	e := protocol.Epoch{Number: n, Tie: i}
+	return e, ok && err == nil && err2 == nil && e.String() == s
+}

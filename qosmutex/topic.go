@@ -1,0 +1,243 @@
+package qosmutex
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// Topic is one participant's membership of a lock topic. Make one with Open.
+type Topic struct {
+	options
+	name    string
+	channel string   // of the inbox
+	joins   []string // levels on which this participant multicasts
+	p       *pubsub.Participant
+	self    protocol.Node
+	metrics *metrics
+
+	// validUntil is when the session of this participant ends by its clock.
+	validUntil atomic.Int64
+
+	// mu is held for each step of the machine, from the reading of the clock to
+	// the handling of what follows. Nothing under it blocks.
+	mu       sync.Mutex
+	machine  protocol.Machine
+	brief    brief // the machine, if it is one
+	out      protocol.Output
+	in       protocol.Input
+	decoder  protocol.Decoder
+	message  protocol.Message
+	buffer   []byte
+	lastRef  uint64
+	calls    map[uint64]*Hold // waiting and inside, by Ref
+	inside   int
+	orphans  []uint64 // granted, but nobody waits any more
+	heard    bool     // somebody answered a join
+	status   protocol.Status
+	changed  chan struct{} // closed and replaced when status may have changed
+	closing  bool
+	ended    bool
+	err      error
+	barriers barriers
+
+	wake wakeUp
+
+	events reports
+	board  board
+
+	stops     []func()        // subscriptions
+	ctx       context.Context // ends with the topic
+	finish    context.CancelFunc
+	published chan struct{} // closed when the publisher has ended
+	closeOnce sync.Once
+}
+
+func newTopic(p *pubsub.Participant, name string, o options) *Topic {
+	t := &Topic{
+		options:   o,
+		name:      name,
+		channel:   "lock/" + name,
+		joins:     []string{"lock", name, "join", p.ID()},
+		p:         p,
+		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
+		calls:     map[uint64]*Hold{},
+		changed:   make(chan struct{}),
+		published: make(chan struct{}),
+	}
+	t.lastRef = t.self.Incarnation // so that names of requests are not used again after a restart
+	t.log = o.log.With(slog.String("participant", p.ID()), slog.String("lock", name))
+	t.metrics = newMetrics()
+	t.ctx, t.finish = context.WithCancel(context.Background())
+	t.events.on = o.events
+	t.events.flush = time.NewTimer(time.Hour)
+	t.events.flush.Stop()
+	t.wake.at = protocol.Never
+	t.board.resources = map[string]*notice{}
+	return t
+}
+
+// Name returns the name of the lock topic.
+func (t *Topic) Name() string { return t.name }
+
+// Models returns the models in force, as far as this participant knows.
+func (t *Topic) Models() Models {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status.Settings.Models
+}
+
+// Resources returns the declared resources, sorted.
+func (t *Topic) Resources() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.status.Settings.Resources)
+}
+
+// Status describes this participant's part of the algorithm. It is meant for
+// people and costs time in proportion to resources and requests.
+func (t *Topic) Status() protocol.Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.Status()
+}
+
+// Done is closed when the topic has ended, by Close or because the participant
+// ended; Err then says why.
+func (t *Topic) Done() <-chan struct{} { return t.ctx.Done() }
+
+// Err returns nil while the topic is open, and an error that wraps ErrClosed
+// afterwards.
+func (t *Topic) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// step feeds one input to the machine and does what follows. The caller holds
+// mu and has checked that the topic has not ended. The error is the machine's.
+func (t *Topic) step(in protocol.Input) error {
+	err := t.stepOnce(in)
+	for len(t.orphans) > 0 {
+		ref := t.orphans[len(t.orphans)-1]
+		t.orphans = t.orphans[:len(t.orphans)-1]
+		_ = t.stepOnce(protocol.Input{Kind: protocol.Leave, Ref: ref})
+	}
+	return err
+}
+
+func (t *Topic) stepOnce(input protocol.Input) error {
+	t.in = input // which escapes into the machine
+	in := &t.in
+	now := t.clock()
+	err := t.machine.Step(now, in, &t.out)
+	// The order is the contract of protocol.Output.
+	for i := range t.out.Losses {
+		t.lost(&t.out.Losses[i])
+	}
+	for i := range t.out.Messages {
+		t.send(&t.out.Messages[i])
+	}
+	if t.worthALook(in) {
+		t.look()
+	} else if t.brief != nil {
+		t.validUntil.Store(int64(t.brief.ValidUntil()))
+	}
+	for i := range t.out.Grants {
+		t.granted(&t.out.Grants[i])
+	}
+	for i := range t.out.Denials {
+		t.refused(&t.out.Denials[i])
+	}
+	t.notice(in)
+	t.arm(now, t.out.WakeAt)
+	return err
+}
+
+// brief is what a machine may offer beside the contract, to spare a Status where
+// the runtime asks often.
+type brief interface {
+	ValidUntil() protocol.Time
+	// Resource describes one resource, naming at most so many that wait.
+	Resource(name string, most int) (protocol.ResourceStatus, bool)
+}
+
+// worthALook reports whether role, session or settings may have changed: they
+// do not by the traffic of requests and tokens, so the path that counts does not
+// pay for a Status.
+func (t *Topic) worthALook(in *protocol.Input) bool {
+	if len(t.out.Losses) > 0 || t.status.Session == 0 && t.status.Role != protocol.Root {
+		return true
+	}
+	switch in.Kind {
+	case protocol.Receive:
+		switch in.Message.Kind {
+		case protocol.KindRequest, protocol.KindReply, protocol.KindRelease, protocol.KindWithdraw, protocol.KindDeny,
+			protocol.KindNamed, protocol.KindSync, protocol.KindReport, protocol.KindJoin, protocol.KindResend,
+			protocol.KindBeat, protocol.KindGoodbye:
+			return false
+		}
+		return true
+	case protocol.Acquire, protocol.Withdraw, protocol.Leave:
+		return false
+	}
+	return true
+}
+
+// look takes over what the machine says of itself and tells whoever waits for a
+// change.
+func (t *Topic) look() {
+	was := t.status
+	t.status = t.machine.Status()
+	t.validUntil.Store(int64(t.status.ValidUntil))
+	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||
+		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models {
+		t.noteChange(&was)
+		close(t.changed)
+		t.changed = make(chan struct{})
+	}
+	if n := t.status.Counters.Regenerated; n > was.Counters.Regenerated {
+		t.report(eventRecord{name: EventRegenerated, at: time.Now()})
+	}
+}
+
+// ready reports whether the participant has its place: it is root, or a member
+// with a session that is valid.
+func (t *Topic) ready() bool {
+	switch t.status.Role {
+	case protocol.Root:
+		return true
+	case protocol.Member:
+		return t.status.Session != 0 && t.clock() < t.status.ValidUntil
+	}
+	return false
+}
+
+// tick lets time pass for the machine.
+func (t *Topic) tick() {
+	defer t.wake.running.Done()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.wake.at = protocol.Never
+	_ = t.step(protocol.Input{Kind: protocol.Tick})
+}
+
+// reconnected tells the machine that letters may have been lost.
+func (t *Topic) reconnected(up bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || !up {
+		return
+	}
+	t.board.lookAgain()
+	_ = t.step(protocol.Input{Kind: protocol.Reconnect})
+}

@@ -1,0 +1,188 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// bubble runs f in virtual time with a broker, in a year in which one may found.
+func bubble(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
+		start := time.Now()
+		clock := WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })
+		ctx := context.Background()
+		b, err := broker.Start(ctx, broker.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(ctx)
+		f(t, func(id string) *pubsub.Participant {
+			p, err := pubsub.Join(ctx, "", id, pubsub.WithDialer(b.Dial))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}, clock)
+	})
+}
+
+func TestHoldLastsAsLongAsHeartbeatsDo(t *testing.T) {
+	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		p, q := join("root"), join("a")
+		defer p.Close(ctx)
+		defer q.Close(ctx)
+		root, err := Open(ctx, p, "t", Found(), WithResources("crane"), WithNodePriority(0), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close(ctx)
+		a, err := Open(ctx, q, "t", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close(ctx)
+		h, err := a.Lock(ctx, "crane")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			time.Sleep(time.Minute)
+			if err := h.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waiting := make(chan *Hold)
+		go func() {
+			h, err := root.Lock(ctx, "crane")
+			if err != nil {
+				t.Error(err)
+			}
+			waiting <- h
+		}()
+		time.Sleep(10 * time.Minute)
+		if err := h.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h = <-waiting
+		if err := h.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A machine that was suspended has a clock that jumped and timers that did not.
+func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
+	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		p, q := join("root"), join("laptop")
+		defer p.Close(ctx)
+		defer q.Close(ctx)
+		root, err := Open(ctx, p, "t", Found(), WithResources("crane"), WithNodePriority(0), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close(ctx)
+		var asleep atomic.Int64
+		start := time.Now()
+		laptop, err := Open(ctx, q, "t", WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) + protocol.Time(asleep.Load()) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer laptop.Close(ctx)
+		for i := range 10 { // at different times between two heartbeats
+			check := i == 0
+			h, err := laptop.Lock(ctx, "crane")
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := h.Context()
+			time.Sleep(10*time.Second + time.Duration(i)*70*time.Millisecond)
+			woke := time.Now()
+			asleep.Add(int64(time.Minute))
+			if check {
+				if err := h.Check(); !errors.Is(err, ErrLost) {
+					t.Errorf("Check right after waking up = %v, want ErrLost", err)
+				}
+			}
+			<-held.Done()
+			if late := time.Since(woke); late > time.Duration(LAN().TTL/10) || check && late > 0 {
+				t.Errorf("the context was cancelled %v after waking up", late)
+			}
+			if !errors.Is(context.Cause(held), ErrLost) {
+				t.Errorf("cause = %v", context.Cause(held))
+			}
+			if err := h.Unlock(ctx); !errors.Is(err, ErrLost) {
+				t.Errorf("Unlock = %v, want ErrLost", err)
+			}
+			if h, err = laptop.Lock(ctx, "crane"); err != nil { // in a new session
+				t.Fatal(err)
+			}
+			if err := h.Unlock(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the year is 2000
+		ctx := context.Background()
+		b, err := broker.Start(ctx, broker.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(ctx)
+		p, err := pubsub.Join(ctx, "", "a", pubsub.WithDialer(b.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close(ctx)
+		start := time.Now()
+		if _, err := Open(ctx, p, "t", Found(), WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })); !errors.Is(err, ErrInvalidConfig) {
+			t.Errorf("Open = %v, want ErrInvalidConfig", err)
+		}
+	})
+}
+
+// Every trace of the members is gone, but the broker remembers: fences go on
+// above the last one that was published, even if the wall clock is behind it.
+func TestFounderStartsAboveWhatTheBrokerRemembers(t *testing.T) {
+	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		p := join("a")
+		defer p.Close(ctx)
+		ahead := uint64(time.Now().Add(24 * time.Hour).UnixMicro())
+		payload := []byte(`{"topic":"t","resource":"crane","fence":"` + formatFence(ahead) + `","epoch":"` + formatFence(ahead) + `.x","root":"old"}`)
+		nonsense := []byte(`{"topic":"t","resource":"truck","fence":"18446744073709551615","epoch":"18446744073709551615.x"}`)
+		for resource, b := range map[string][]byte{"crane": payload, "truck": nonsense} {
+			if err := p.PublishRaw(pubsub.Main, []string{"lock", "t", resource, "state"}, b, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		topic, err := Open(ctx, p, "t", Found(), WithResources("crane"), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer topic.Close(ctx)
+		h, err := topic.Lock(ctx, "crane")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Fence() <= ahead || h.Fence() >= maxFence || topic.Status().Epoch.Number <= ahead || topic.Status().Epoch.Number >= maxFence {
+			t.Errorf("fence %d, epoch %v; want above %d", h.Fence(), topic.Status().Epoch, ahead)
+		}
+		if err := h.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

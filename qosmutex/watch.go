@@ -1,0 +1,239 @@
+package qosmutex
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync"
+
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// maxUnread bounds what waits for a watcher to read.
+const maxUnread = 4096
+
+// Watch yields the events of this topic from now on, as all members publish
+// them, until ctx, the participant or the loop ends. See WatchEvents.
+func (t *Topic) Watch(ctx context.Context) iter.Seq2[Event, error] {
+	return WatchEvents(ctx, t.p, t.name)
+}
+
+// States yields the state of every resource of this topic and then each change.
+// See WatchStates.
+func (t *Topic) States(ctx context.Context) iter.Seq2[State, error] {
+	return WatchStates(ctx, t.p, t.name)
+}
+
+// Queue returns who waits for a resource, as the root last published it: the
+// first 16, in the order of service. Errors wrap ErrUndeclared, ErrInvalidName,
+// ErrClosed, or ErrTimeout or ErrCancelled (and context.Cause).
+func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
+	if err := checkResource(resource); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	err := t.checkDeclared(resource)
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var latest State
+	stop, err := t.p.SubscribeRaw(ctx, []string{"lock", t.name, resource, "state"}, func(m pubsub.RawMessage) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s, ok := parseState(m); ok {
+			latest = s
+		}
+	})
+	if err != nil {
+		return nil, t.openError(ctx, err)
+	}
+	defer stop()
+	if err := t.barrier(ctx); err != nil {
+		return nil, t.openError(ctx, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return latest.Queue, nil
+}
+
+// WatchEvents yields the events of a lock topic, or of all topics for "", from now
+// on, until ctx or the loop ends. Being a member is not needed. An error is
+// yielded in place of an event: one that wraps ErrMissed when the loop was too
+// slow and events are missing, after which it goes on; any other is the last.
+func WatchEvents(ctx context.Context, p *pubsub.Participant, topic string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		w := newWatcher()
+		levels, err := watchLevels(topic, "events")
+		if err == nil {
+			err = w.watch(ctx, p, levels, w.append, func(m pubsub.RawMessage) bool {
+				events, _ := parseEvents(m.Levels[1], m.Payload)
+				for _, e := range events {
+					if !yield(e, nil) {
+						return false
+					}
+				}
+				return true
+			}, func(err error) bool { return yield(Event{}, err) })
+		}
+		if err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// WatchStates yields the retained state of each resource of a lock topic, or of
+// all topics for "", and then each change, until ctx or the loop ends. Being a
+// member is not needed. A slow loop sees the latest state of each resource, not
+// every change. Errors are as for WatchEvents.
+func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		w := newWatcher()
+		levels, err := watchLevels(topic, "+", "state")
+		if err == nil {
+			epochs := map[string]protocol.Epoch{} // by topic
+			err = w.watch(ctx, p, levels, w.replace, func(m pubsub.RawMessage) bool {
+				s, ok := parseState(m)
+				if !ok {
+					return true
+				}
+				epoch, _ := parseEpoch(s.Epoch)
+				if epoch.Compare(epochs[s.Topic]) < 0 {
+					return true // a root of the past; the present one will say so
+				}
+				epochs[s.Topic] = epoch
+				return yield(s, nil)
+			}, func(err error) bool { return yield(State{}, err) })
+		}
+		if err != nil {
+			yield(State{}, err)
+		}
+	}
+}
+
+func watchLevels(topic string, below ...string) ([]string, error) {
+	if topic == "" {
+		topic = "+"
+	} else if err := checkName("lock topic", topic); err != nil {
+		return nil, err
+	}
+	return append([]string{"lock", topic}, below...), nil
+}
+
+// watcher hands messages from the goroutine that reads from the network to a
+// loop.
+type watcher struct {
+	mu     sync.Mutex
+	unread []pubsub.RawMessage
+	places map[string]int // in unread, of a topic and resource
+	missed int
+	more   chan struct{}
+}
+
+func newWatcher() *watcher {
+	return &watcher{more: make(chan struct{}, 1), places: map[string]int{}}
+}
+
+// watch subscribes and calls each until ctx ends or one of the functions returns
+// false.
+func (w *watcher) watch(ctx context.Context, p *pubsub.Participant, levels []string, put func(pubsub.RawMessage),
+	each func(pubsub.RawMessage) bool, fail func(error) bool,
+) error {
+	stop, err := p.SubscribeRaw(ctx, levels, func(m pubsub.RawMessage) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		put(m)
+		select {
+		case w.more <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return endOfWatch(ctx, err)
+	}
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Done():
+			return fmt.Errorf("%w: participant %q has ended: %w", ErrClosed, p.ID(), p.Err())
+		case <-w.more:
+		}
+		unread, missed := w.take()
+		for _, m := range unread {
+			if !each(m) {
+				return nil
+			}
+		}
+		if missed > 0 && !fail(fmt.Errorf("%w: %d messages were dropped: read faster", ErrMissed, missed)) {
+			return nil
+		}
+	}
+}
+
+// endOfWatch makes the end of ctx the silent end of a loop.
+func endOfWatch(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (w *watcher) take() ([]pubsub.RawMessage, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unread, missed := w.unread, w.missed
+	w.unread, w.missed = nil, 0
+	clear(w.places)
+	return unread, missed
+}
+
+func (w *watcher) append(m pubsub.RawMessage) {
+	if len(w.unread) >= maxUnread {
+		w.missed++
+		return
+	}
+	w.unread = append(w.unread, m)
+}
+
+// replace keeps the latest message of each resource.
+func (w *watcher) replace(m pubsub.RawMessage) {
+	key := m.Levels[1] + "/" + m.Levels[2]
+	if i, ok := w.places[key]; ok {
+		w.unread[i] = m
+		return
+	}
+	w.places[key] = len(w.unread)
+	w.append(m)
+}
+
+// parseEvents reads JSON lines and counts those that are no events of the topic.
+func parseEvents(topic string, payload []byte) (events []Event, bad int) {
+	for line := range bytes.Lines(payload) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil || e.Event == "" || e.Topic != topic {
+			bad++
+			continue
+		}
+		events = append(events, e)
+	}
+	return events, bad
+}
+
+// parseState reads a state that stands where it belongs.
+func parseState(m pubsub.RawMessage) (State, bool) {
+	var s State
+	if len(m.Levels) != 4 || json.Unmarshal(m.Payload, &s) != nil || s.Topic != m.Levels[1] || s.Resource != m.Levels[2] {
+		return State{}, false
+	}
+	_, ok := parseEpoch(s.Epoch)
+	return s, ok
+}

@@ -1,0 +1,289 @@
+package qosmutex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+)
+
+// collectStates returns the latest states of a topic once there are n resources.
+func collectStates(t testing.TB, p *pubsub.Participant, topic string, n int) map[string]State {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(testContext(t), 10*time.Second)
+	defer cancel()
+	states := map[string]State{}
+	for s, err := range WatchStates(ctx, p, topic) {
+		if err != nil {
+			t.Errorf("WatchStates: %v", err)
+			break
+		}
+		if states[s.Resource] = s; len(states) == n {
+			break
+		}
+	}
+	return states
+}
+
+// messages keeps what a plain subscriber of the broker sees.
+type messages struct {
+	mu  sync.Mutex
+	all []pubsub.RawMessage
+}
+
+func subscribe(t testing.TB, p *pubsub.Participant, levels ...string) *messages {
+	t.Helper()
+	m := &messages{}
+	stop, err := p.SubscribeRaw(testContext(t), levels, func(r pubsub.RawMessage) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.all = append(m.all, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return m
+}
+
+func (m *messages) now() []pubsub.RawMessage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]pubsub.RawMessage{}, m.all...)
+}
+
+func TestEventsAreJSONLinesForEverybody(t *testing.T) {
+	t.Parallel()
+	forEachAlgorithm(t, func(t *testing.T, opt Option) {
+		url := startBroker(t, "127.0.0.1:0").URL()
+		_, members := group(t, url, "t", 1, opt)
+		plain := subscribe(t, join(t, url, "plain"), "lock", "t", "events")
+		h := lock(t, members[0], "crane", WithPriority(-3))
+		unlock(t, h)
+		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		defer cancel()
+		_, err := members[0].TryLock(ctx, "truck")
+		_ = err
+		var events []map[string]any
+		eventually(t, "a released event", func() bool {
+			events = nil
+			for _, m := range plain.now() {
+				for line := range strings.Lines(string(m.Payload)) {
+					var e map[string]any
+					if err := json.Unmarshal([]byte(line), &e); err != nil {
+						t.Fatalf("%q: %v", line, err)
+					}
+					if e["participant"] == "a" && e["resource"] == "crane" {
+						events = append(events, e)
+					}
+				}
+			}
+			return len(events) == 3
+		})
+		for i, name := range []string{"requested", "granted", "released"} {
+			e := events[i]
+			if e["event"] != name || e["topic"] != "t" || e["request"] != events[0]["request"] || e["priority"] != -3.0 {
+				t.Errorf("event %d is %v, want %s", i, e, name)
+			}
+			if _, err := time.Parse(time.RFC3339Nano, e["at"].(string)); err != nil {
+				t.Error(err)
+			}
+			if fence, _ := e["fence"].(string); (fence == formatFence(h.Fence())) != (i > 0) {
+				t.Errorf("event %s has fence %q", name, fence)
+			}
+		}
+		if events[1]["waited"] == nil || events[2]["held"] == nil || !strings.HasPrefix(events[0]["request"].(string), "a/") {
+			t.Errorf("times or request missing: %v", events)
+		}
+	})
+}
+
+func TestStateFollowsTheHolder(t *testing.T) {
+	t.Parallel()
+	forEachAlgorithm(t, func(t *testing.T, opt Option) {
+		url := startBroker(t, "127.0.0.1:0").URL()
+		root, members := group(t, url, "t", 2, opt)
+		observer := join(t, url, "observer")
+		free := collectStates(t, observer, "t", 2)
+		if s := free["crane"]; s.Holder != "" || s.Root != "root" || s.Epoch == "" || s.Waiting != 0 {
+			t.Errorf("free state %+v", s)
+		}
+		h := lock(t, members[0], "crane", WithPriority(7))
+		go func() { unlock(t, lock(t, members[1], "crane", WithPriority(9))) }()
+		var s State
+		eventually(t, "a holds and b waits", func() bool {
+			s = collectStates(t, observer, "t", 2)["crane"]
+			return s.Holder == "a" && s.Waiting == 1
+		})
+		if s.Priority != 7 || s.Fence != formatFence(h.Fence()) || len(s.Queue) != 1 || s.Queue[0] != (Waiter{"b", 9, false}) || time.Since(s.Since) > time.Minute {
+			t.Errorf("state %+v", s)
+		}
+		q, err := members[0].Queue(testContext(t), "crane")
+		if err != nil || len(q) != 1 || q[0].Participant != "b" {
+			t.Errorf("Queue = %v, %v", q, err)
+		}
+		if q, err := root.Queue(testContext(t), "truck"); err != nil || len(q) != 0 {
+			t.Errorf("Queue = %v, %v", q, err)
+		}
+		if _, err := root.Queue(testContext(t), "ship"); !errors.Is(err, ErrUndeclared) {
+			t.Errorf("Queue = %v, want ErrUndeclared", err)
+		}
+		unlock(t, h)
+		eventually(t, "free again", func() bool {
+			s = collectStates(t, observer, "t", 2)["crane"]
+			return s.Holder == "" && s.Waiting == 0
+		})
+		if parseFence(s.Fence) <= h.Fence() {
+			t.Errorf("fence %s after b entered, a had %d", s.Fence, h.Fence())
+		}
+	})
+}
+
+// Under Use a participant on the way enters with the token that was sent to
+// another; the state names who is inside.
+func TestStateNamesWhoUsesTheTokenOnItsWay(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	opts := []Option{WithModels(models(t, "FFUU"))}
+	root := open(t, join(t, url, "root"), "t", append(opts, Found(), WithResources("crane"), WithNodePriority(0))...)
+	middle := open(t, join(t, url, "middle"), "t", WithParent("root"), WithNodePriority(10))
+	leaf := open(t, join(t, url, "leaf"), "t", WithParent("middle"), WithNodePriority(20))
+	h := lock(t, root, "crane")
+	leafHold, middleHold := make(chan *Hold, 1), make(chan *Hold, 1)
+	go func() { leafHold <- lock(t, leaf, "crane") }()
+	eventually(t, "leaf waits", func() bool { return waitingAt(root, "crane") == 1 })
+	go func() { middleHold <- lock(t, middle, "crane") }()
+	eventually(t, "middle waits", func() bool { return waitingAt(root, "crane") == 2 })
+	holder := func(want string) func() bool {
+		return func() bool {
+			root.mu.Lock()
+			defer root.mu.Unlock()
+			return root.board.resources["crane"].last.Holder == want
+		}
+	}
+	unlock(t, h)
+	h = <-middleHold // the first on the way, though the token is the leaf's
+	eventually(t, "the state names middle", holder("middle"))
+	unlock(t, h)
+	h = <-leafHold
+	eventually(t, "the state names leaf", holder("leaf"))
+	unlock(t, h)
+	eventually(t, "the state names nobody", holder(""))
+}
+
+func TestRootAnswersAForeignState(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	root, _ := group(t, url, "t", 0)
+	h := lock(t, root, "crane")
+	p := join(t, url, "liar")
+	plain := subscribe(t, p, "lock", "t", "crane", "state")
+	eventually(t, "the root follows its topic", func() bool {
+		root.mu.Lock()
+		defer root.mu.Unlock()
+		return root.board.following
+	})
+	for _, lie := range []string{
+		`{"topic":"t","resource":"crane","holder":"liar","fence":"1","epoch":"1.x","root":"liar"}`, "", "garbage",
+	} {
+		before := len(plain.now())
+		if err := p.PublishRaw(pubsub.Main, []string{"lock", "t", "crane", "state"}, []byte(lie), true); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the root says who holds it", func() bool {
+			all := plain.now()
+			if len(all) < before+2 {
+				return false
+			}
+			s, ok := parseState(all[len(all)-1])
+			return ok && s.Holder == "root" && s.Fence == formatFence(h.Fence())
+		})
+	}
+	unlock(t, h)
+}
+
+func TestViewTellsTheSettings(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	root, _ := group(t, url, "t", 2)
+	plain := subscribe(t, join(t, url, "plain"), "lock", "t", "view")
+	view := func() (v View) {
+		if all := plain.now(); len(all) > 0 {
+			if err := json.Unmarshal(all[len(all)-1].Payload, &v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return v
+	}
+	eventually(t, "a view of three members", func() bool { return view().Members == 3 })
+	v := view()
+	if v.Root != "root" || v.TTL != 1.2 || v.Models != "level-forward-forward-forward" || len(v.Resources) != 2 || v.Open || v.Voters[0] != "root" {
+		t.Errorf("view %+v", v)
+	}
+	if err := root.SetModels(testContext(t), Models{Priority: Fair}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the models changed", func() bool { return view().Models == "fair-forward-forward-forward" })
+}
+
+func TestWatchAllTopics(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	p := join(t, url, "p")
+	topics := []*Topic{open(t, p, "one", Found(), WithOpenResources()), open(t, p, "two", Found(), WithOpenResources())}
+	ctx, cancel := context.WithCancel(testContext(t))
+	seen := make(chan Event, 100)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for e, err := range WatchEvents(ctx, join(t, url, "observer"), "") {
+			if err != nil {
+				t.Errorf("WatchEvents: %v", err)
+			}
+			seen <- e
+		}
+		close(seen)
+	})
+	want := map[string]bool{"one": true, "two": true}
+	for len(want) > 0 { // the subscription may come after the first events
+		for _, topic := range topics {
+			unlock(t, lock(t, topic, "x"))
+		}
+		select {
+		case e := <-seen:
+			if e.Event == EventReleased {
+				delete(want, e.Topic)
+			}
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	cancel()
+	for range seen {
+	}
+	watching.Wait()
+	for _, err := range WatchEvents(testContext(t), p, "a\x00") {
+		if err == nil {
+			t.Error("a bad name was accepted")
+		}
+	}
+}
+
+func TestSlowWatcherIsToldWhatItMissed(t *testing.T) {
+	w := newWatcher()
+	for range maxUnread + 5 {
+		w.append(pubsub.RawMessage{})
+	}
+	if unread, missed := w.take(); len(unread) != maxUnread || missed != 5 {
+		t.Errorf("%d unread, %d missed", len(unread), missed)
+	}
+	for i := range 10 {
+		w.replace(pubsub.RawMessage{Levels: []string{"lock", "t", "x", "state"}, Payload: []byte{byte(i)}})
+	}
+	if unread, missed := w.take(); len(unread) != 1 || missed != 0 || unread[0].Payload[0] != 9 {
+		t.Errorf("%v unread, %d missed, want the latest only", unread, missed)
+	}
+}
