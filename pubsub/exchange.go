@@ -260,7 +260,11 @@ func (x *exchange) forget(e *endpoint, closed bool) {
 func (x *exchange) presence(pr Presence) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.alive[pr.ID] = pr
+	if pr.Alive {
+		x.alive[pr.ID] = pr
+	} else {
+		delete(x.alive, pr.ID)
+	}
 	x.judgeAll(pr.ID, nil)
 }
 

@@ -181,10 +181,22 @@ func (c *coalescer) open() { signal(c.wake) }
 func (c *coalescer) lost(unacked []packet) (dropped int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var again deque // events go out again, before those that came later
+	for _, p := range unacked {
+		if !p.retain {
+			again.push(p)
+		}
+	}
+	for p, ok := c.events.pop(); ok; p, ok = c.events.pop() {
+		again.push(p)
+	}
+	for ; again.len() > sideEvents; dropped++ {
+		again.pop()
+	}
+	c.events = again
 	for i := len(unacked) - 1; i >= 0; i-- { // the newest of a topic wins
 		p := unacked[i]
 		if !p.retain {
-			dropped++
 			continue
 		}
 		if _, newer := c.latest[p.topic]; !newer {

@@ -366,6 +366,9 @@ func (p *Participant) farewell(ctx context.Context, side *lane) {
 	p.exchange.leave(ctx)
 	if death, ok := p.self.leave(); ok {
 		_ = p.main.out.put(death)
+		// Whoever watches has the death; brokers need not keep it for ever for
+		// every participant that came once.
+		_ = p.main.out.put(packet{topic: death.topic, qos: 1, retain: true})
 	}
 	_ = p.main.flush(ctx)
 }

@@ -206,6 +206,12 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 		pr, ok := presenceOf(t, b, "a")
 		return ok && pr.Alive && pr.UserData["k"] == "v"
 	})
+	last := make(chan []byte, 10)
+	if _, err := b.SubscribeRaw(testContext(t), []string{"presence", "a"}, func(m RawMessage) {
+		last <- append([]byte{}, m.Payload...)
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for range 1000 {
 		if err := a.Send("b", "c", nil); err != nil {
 			t.Fatal(err)
@@ -219,9 +225,19 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	for range 1000 {
 		receive(t, got, "a letter sent before Close")
 	}
-	eventually(t, "a is dead", func() bool {
-		pr, ok := presenceOf(t, b, "a")
-		return ok && !pr.Alive && pr.Incarnation == a.Incarnation()
+	birth, death, cleared := receive(t, last, "birth"), receive(t, last, "death"), receive(t, last, "clearing")
+	if pr, err := parsePresence("a", birth); err != nil || !pr.Alive {
+		t.Errorf("birth is %s", birth)
+	}
+	if pr, err := parsePresence("a", death); err != nil || pr.Alive || pr.Incarnation != a.Incarnation() {
+		t.Errorf("death is %s", death)
+	}
+	if len(cleared) > 0 {
+		t.Errorf("after its death, %s is retained", cleared)
+	}
+	eventually(t, "nothing of a is left", func() bool {
+		_, ok := presenceOf(t, b, "a")
+		return !ok
 	})
 }
 

@@ -95,7 +95,8 @@ func (ps *peers) receive(topic string, payload []byte, _ bool) {
 		ps.p.drop(dropTopic, topic, err)
 		return
 	}
-	if len(payload) == 0 { // somebody cleared the retained message
+	if len(payload) == 0 { // the retained message was cleared
+		ps.cleared(id)
 		return
 	}
 	pr, err := parsePresence(id, payload)
@@ -106,6 +107,15 @@ func (ps *peers) receive(topic string, payload []byte, _ bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.update(pr)
+}
+
+// cleared drops a participant that is dead and will not be heard of again.
+func (ps *peers) cleared(id string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if pr := ps.known[id]; pr != nil && !pr.Alive {
+		delete(ps.known, id)
+	}
 }
 
 // update takes births as they come: the broker keeps their order. A death

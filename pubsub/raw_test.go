@@ -138,10 +138,11 @@ func TestTheSideLaneCoalesces(t *testing.T) {
 			t.Errorf("took %v, want %d", p, want)
 		}
 	}
-	// A lost connection brings back the latest retained message of each topic.
+	// A lost connection brings back the latest retained message of each topic, and
+	// the events that were not acknowledged.
 	put(t, c, packet{topic: "0", payload: []byte{20}, retain: true})
-	c.lost([]packet{{topic: "0", payload: []byte{8}, retain: true}, {topic: "1", payload: []byte{9}, retain: true}, {topic: "1", payload: []byte{11}, retain: true}, {topic: "e"}})
-	for _, want := range []byte{20, 11, 4} {
+	c.lost([]packet{{topic: "0", payload: []byte{8}, retain: true}, {topic: "1", payload: []byte{9}, retain: true}, {topic: "1", payload: []byte{11}, retain: true}, {topic: "e", payload: []byte{2}}})
+	for _, want := range []byte{20, 11, 2, 4} {
 		if p, ok := c.take(); !ok || p.payload[0] != want {
 			t.Errorf("took %v, want %d", p, want)
 		}

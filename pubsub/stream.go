@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type stream struct {
 	r       *bufio.Reader
 	left    int           // bytes of the current packet not yet handed on
 	stall   time.Duration // longest time a write may take
+	closed  atomic.Bool   // by the MQTT client
 	renewed atomic.Int64  // when the write deadline was last set, Unix nanoseconds
 }
 
@@ -39,7 +41,23 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.r.Read(p)
 	s.left -= n
-	return n, err
+	return n, s.loss(err)
+}
+
+// loss renames the error of a connection that somebody else closed on our side,
+// say a dialer that simulates a radio. The MQTT client takes net.ErrClosed for its
+// own doing and does not notice the loss.
+func (s *stream) loss(err error) error {
+	if errors.Is(err, net.ErrClosed) && !s.closed.Load() {
+		return fmt.Errorf("%w: the connection was closed on this side", errStream)
+	}
+	return err
+}
+
+// Close is for the MQTT client.
+func (s *stream) Close() error {
+	s.closed.Store(true)
+	return s.Conn.Close()
 }
 
 // nextPacket looks at the next fixed header without consuming it.
@@ -49,7 +67,7 @@ func (s *stream) nextPacket() error {
 	for i := 1; ; i++ {
 		b, err := s.r.Peek(i + 1)
 		if err != nil {
-			return err
+			return s.loss(err)
 		}
 		length |= int(b[i]&0x7f) << shift
 		shift += 7
@@ -80,7 +98,8 @@ func (s *stream) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return s.Conn.Write(p)
+	n, err := s.Conn.Write(p)
+	return n, s.loss(err)
 }
 
 // SetWriteDeadline does nothing: the MQTT client would set and reset it around
