@@ -216,8 +216,12 @@ func TestForeignMessagesAreCountedAndChangeNothing(t *testing.T) {
 	}
 	want[dropAddress]++
 	for _, levels := range [][]string{
-		{"lock", "t", "join", "stranger"}, {"lock", "t", "join", "root"}, {"lock", "t", "events"},
-		{"lock", "t", "crane", "state"}, {"lock", "t", "nowhere", "state"}, {"lock", "t", "view"},
+		{"lock", "t", "join", "stranger"},
+		{"lock", "t", "join", "root"},
+		{"lock", "t", "events"},
+		{"lock", "t", "crane", "state"},
+		{"lock", "t", "nowhere", "state"},
+		{"lock", "t", "view"},
 	} {
 		for _, payload := range []string{"", "{", "[[[[[", `{"event":"granted","topic":"t","resource":"crane","participant":"liar","fence":"18446744073709551615"}`, "\xc1"} {
 			if err := stranger.PublishRaw(pubsub.Main, levels, []byte(payload), false); err != nil {

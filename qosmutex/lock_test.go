@@ -197,12 +197,12 @@ func TestDo(t *testing.T) {
 			}
 			return boom
 		})
-		if err != boom || !errors.Is(hold.Check(), ErrReleased) {
+		if !errors.Is(err, boom) || !errors.Is(hold.Check(), ErrReleased) {
 			t.Errorf("Do = %v, hold %v", err, hold.Check())
 		}
 		func() {
 			defer func() {
-				if recover() != boom {
+				if p := recover(); p != any(boom) {
 					t.Error("the panic did not come out")
 				}
 			}()

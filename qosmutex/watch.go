@@ -178,10 +178,10 @@ func (w *watcher) watch(ctx context.Context, p *pubsub.Participant, levels []str
 
 // endOfWatch makes the end of ctx the silent end of a loop.
 func endOfWatch(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (w *watcher) take() ([]pubsub.RawMessage, int) {

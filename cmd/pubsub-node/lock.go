@@ -155,7 +155,7 @@ func (f *lockFlags) acquire(ctx context.Context, p *pubsub.Participant, name, re
 	}
 	progress := watchProgress(ctx, p, name, resource)
 	defer progress.stop()
-	topic, err := qosmutex.Open(ctx, p, name)
+	topic, err := open(ctx, p, name)
 	if err != nil {
 		return nil, nil, f.explain(ctx, err, name, resource)
 	}
@@ -170,6 +170,21 @@ func (f *lockFlags) acquire(ctx context.Context, p *pubsub.Participant, name, re
 		return nil, nil, f.explain(ctx, err, name, resource)
 	}
 	return topic, hold, nil
+}
+
+// rootTakes is how long a lock node may take to answer before there is said to be
+// none: a busy machine or a bad radio link.
+const rootTakes = 2 * time.Second
+
+// open joins the lock topic. Being told at once that there is no root would be
+// wrong too often, so it asks for a while.
+func open(ctx context.Context, p *pubsub.Participant, name string) (*qosmutex.Topic, error) {
+	for begun := time.Now(); ; {
+		topic, err := qosmutex.Open(ctx, p, name)
+		if !errors.Is(err, qosmutex.ErrNoRoot) || time.Since(begun) > rootTakes || ctx.Err() != nil {
+			return topic, err
+		}
+	}
 }
 
 // explain says in the words of the command line why the lock was not got.

@@ -94,5 +94,5 @@ func seconds(s float64) string {
 	if s == 0 {
 		return ""
 	}
-	return (time.Duration(s * float64(time.Second))).Round(100 * time.Microsecond).String()
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond).String()
 }

@@ -26,6 +26,8 @@ import (
 var localGrace = time.Duration(qosmutex.Local().Grace())
 
 // startBroker runs a broker with a lock node in this process and returns its URL.
+// Local timing is quick but a busy machine may cost a holder its lock: tests in
+// which nothing is to be lost take LAN.
 func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 	t.Helper()
 	ctx := t.Context()
@@ -141,7 +143,7 @@ func zombie(pid int) bool {
 
 func TestCommandsUnderOneLockNeverOverlap(t *testing.T) {
 	t.Parallel()
-	url := startBroker(t, qosmutex.Local())
+	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()
 	var nodes []*node
 	for range 4 {
@@ -302,7 +304,7 @@ func startBrokerProcess(t *testing.T, dir, addr string) *node {
 
 func TestSignalsGoToTheCommand(t *testing.T) {
 	t.Parallel()
-	url := startBroker(t, qosmutex.Local())
+	url := startBroker(t, qosmutex.LAN())
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		dir := t.TempDir()
 		holder := startNode(t, dir, url, "lock", "crane", "--",
@@ -319,7 +321,7 @@ func TestSignalsGoToTheCommand(t *testing.T) {
 
 func TestInterruptedWaitingLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	url := startBroker(t, qosmutex.Local())
+	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()
 	holder := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", `echo $$ >pid; until [ -e free ]; do sleep 0.02; done`)
 	readPID(t, filepath.Join(dir, "pid"))

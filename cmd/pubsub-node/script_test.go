@@ -138,10 +138,10 @@ func scriptPublish(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(p.Close(ctx)) // sends what is queued first
 }
 
-// scriptHTTPGet writes the body at a URL to a file.
+// scriptHTTPGet writes the body at a URL, which stands in a file, to another file.
 func scriptHTTPGet(ts *testscript.TestScript, _ bool, args []string) {
 	client := http.Client{Timeout: patienceInTests, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(args[0])
+	response, err := client.Get(ts.ReadFile(args[0]))
 	ts.Check(err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

@@ -33,6 +33,9 @@ func (s *session) join(ctx context.Context) (*pubsub.Participant, error) {
 	if s.timeout <= 0 {
 		return nil, usageError("--timeout %v is not positive", s.timeout)
 	}
+	if strings.Contains(s.broker, "@") {
+		return nil, usageError("--broker contains credentials: give them by --user and --password-file or PADME_PASSWORD")
+	}
 	opts, err := s.options()
 	if err != nil {
 		return nil, err

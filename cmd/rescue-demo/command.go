@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
@@ -36,7 +37,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		fmt.Fprintln(stderr, "rescue-demo: interrupted")
 		return exitInterrupted
 	case err != nil:
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(stderr, "rescue-demo:", strings.TrimPrefix(err.Error(), "rescue-demo: "))
 		return exitFailed
 	case ctx.Err() != nil:
 		return exitInterrupted

@@ -74,10 +74,10 @@ func robotCommand(stdin io.Reader) *cobra.Command {
 			var cfg robot.Config
 			decoder := json.NewDecoder(stdin)
 			if err := decoder.Decode(&cfg); err != nil {
-				return fmt.Errorf("rescue-demo robot: no configuration on standard input, which is how --processes starts it: %w", err)
+				return fmt.Errorf("no configuration on standard input, which is how --processes starts it: %w", err)
 			}
 			if err := cfg.Scenario.Validate(); err != nil {
-				return fmt.Errorf("rescue-demo robot: %w", err)
+				return fmt.Errorf("robot: %w", err)
 			}
 			ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 			defer cancel()

@@ -80,11 +80,9 @@ func (c *cycle) step(i int, in protocol.Input) {
 	if err := c.machines[i].Step(c.now, &c.in, out); err != nil {
 		c.t.Fatal(err)
 	}
-	for k := range out.Messages {
-		// A copy of the slices is what a codec would make; here their memory is
-		// lent for the next hop only, which is delivered before the sender steps.
-		c.queue = append(c.queue, out.Messages[k])
-	}
+	// A copy of the slices in it is what a codec would make; here their memory is
+	// lent for the next hop only, which is delivered before the sender steps.
+	c.queue = append(c.queue, out.Messages...)
 	for _, g := range out.Grants {
 		c.grants = append(c.grants, grantAt{i, g.Ref})
 	}

@@ -29,7 +29,8 @@ type link struct {
 	askedAfter            uint64             // received+1 when we last asked for a repetition
 	askedAt               protocol.Time
 
-	leaving bool // at the parent's end: told to attach elsewhere
+	leaving bool          // at the parent's end: told to attach elsewhere
+	leaveBy protocol.Time // leaving: then it is told again
 }
 
 // emit appends an empty message to the output. The pointer is good until the

@@ -164,8 +164,6 @@ func (w *world) checkTreeShape() {
 	}
 }
 
-const countsExact = true
-
 // checkAtRest checks that nothing is left of any request (I7) and that every
 // token is at home, when nobody wants anything any more.
 func (w *world) checkAtRest() {
@@ -178,6 +176,9 @@ func (w *world) checkAtRest() {
 		if up := m.parent; up != nil && m.depth != w.nodes[up.peer.ID].machine.depth+1 {
 			w.fail("%s believes in depth %d below one of depth %d", name, m.depth, w.nodes[up.peer.ID].machine.depth)
 		}
+		if len(m.children) > w.fanout {
+			w.fail("%s has %d children and room for %d", name, len(m.children), w.fanout)
+		}
 		for id := range m.requests {
 			w.fail("request %s,c%d is left at %s", id.Node.ID, id.Clock, name)
 		}
@@ -187,11 +188,11 @@ func (w *world) checkAtRest() {
 				w.fail("the token of %s is lost: at the root %s its phase is %d", r.name, name, r.tok.phase)
 			case m.role != protocol.Root && r.tok.phase != away && r.tok.phase != below:
 				w.fail("%s thinks that the token of %s is in phase %d", name, r.name, r.tok.phase)
-			case countsExact && r.q.total() != 0:
+			case r.q.total() != 0:
 				w.fail("%s still reports %d waiting for %s", name, r.q.total(), r.name)
 			}
 		}
-		if countsExact && m.any.total() != 0 {
+		if m.any.total() != 0 {
 			w.fail("%s still reports %d waiting for any", name, m.any.total())
 		}
 	}

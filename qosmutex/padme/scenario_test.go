@@ -16,7 +16,7 @@ import (
 // paper: a tree, what the applications do, and every message that follows. All
 // messages are delivered before the next line, except those held back.
 //
-//	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2
+//	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
 //	request D [resource] [p1] [try]    leave D [resource]      withdraw D [resource]
 //	priority D 0      models D level-forward-forward-forward   depart D
 //	hold D B          messages from D to B wait                resume D B
@@ -292,6 +292,8 @@ func (w *world) tree(line string) error {
 			w.settings.Models = m
 		case "resources":
 			w.settings.Resources = strings.Split(v, ",")
+		case "rho":
+			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
 		case "open":
 			w.settings.Open = v == "true"
 		case "fanout":

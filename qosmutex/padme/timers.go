@@ -38,6 +38,8 @@ func (m *Machine) timers() {
 	for _, l := range slices.Clone(m.children) {
 		if m.now >= l.heard+m.timing.Grace() || l.sent-l.acked > maxUnacked {
 			m.dropChild(l)
+		} else if l.leaving && m.now >= l.leaveBy {
+			m.remind(l)
 		}
 	}
 	if m.handed != nil {

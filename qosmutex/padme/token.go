@@ -207,8 +207,16 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	if msg.Grant.Compare(t.grant) <= 0 || msg.Grant.Compare(t.bound) <= 0 {
+	if msg.Grant.Compare(t.grant) <= 0 {
 		return m.stale(msg, "an old grant")
+	}
+	if msg.Grant.Compare(t.bound) <= 0 { // refused in answer to a Sync; those above think it served
+		m.counters.Stale++
+		if e := m.requests[msg.ID]; e != nil && e.state == waiting {
+			m.unsend(e)
+			m.pass(e)
+		}
+		return nil
 	}
 	if t.phase == using {
 		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.name, t.grant, msg.Grant))

@@ -280,7 +280,7 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 			m.refuseChild(msg, protocol.ReasonFull)
 			return nil
 		}
-		least.leaving = true
+		least.leaving, least.leaveBy = true, m.now+2*m.heartbeat()
 		move := m.emitOn(least, protocol.KindDetach)
 		move.Peer = msg.From
 		m.commit(least, move)
@@ -312,6 +312,17 @@ func (m *Machine) replaceChild(old, fresh *link) {
 	m.tokensBelow(old)
 }
 
+// remind tells a child again that it is to leave, and this time that any other
+// place will do: the one it was sent to may be gone, or have been below it.
+func (m *Machine) remind(l *link) {
+	if len(m.children) <= m.cfg.Fanout {
+		l.leaving = false // there is room again
+		return
+	}
+	l.leaveBy = m.now + m.timing.Grace()
+	m.commit(l, m.emitOn(l, protocol.KindDetach))
+}
+
 func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 	no := m.emit(protocol.KindRefuse, msg.From)
 	no.Link, no.Reason = msg.Link, why
@@ -337,6 +348,9 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		return nil
 	}
 	m.mergeClock(msg)
+	if l := m.child(msg.From); l != nil {
+		m.dropChild(l) // it has a parent elsewhere by now: it could not accept us below itself
+	}
 	old := m.parent
 	*j = join{}
 	m.handed = nil

@@ -14,27 +14,19 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/protocol"
 )
 
 const (
 	// alone and beside are how long hand-overs are measured without and with a
 	// stalled watcher; beside is longer than the TTL, so that sessions would lapse.
 	alone  = 2 * time.Second
-	beside = 3 * time.Second
+	beside = 4 * time.Second
 	// brokerPatience is how long the broker bears a client that takes nothing:
 	// longer than a measurement, also on a busy machine.
 	brokerPatience = 30 * time.Second
 	// pause is the longest between two entries that a busy machine may cause.
-	pause = 1500 * time.Millisecond
+	pause = beside / 2
 )
-
-// timing has a TTL that a busy machine does not reach.
-func timing() qosmutex.Timing {
-	t := qosmutex.Local()
-	t.TTL, t.Heartbeat = 2*protocol.Second, 450*protocol.Millisecond
-	return t
-}
 
 // lockers are two participants that hand a lock over continually, and its root.
 type lockers struct {
@@ -63,7 +55,7 @@ func newLockers(t *testing.T) *lockers {
 	l := &lockers{broker: b}
 	for _, id := range []string{"root", "a", "b"} {
 		var opts []pubsub.Option
-		lock := []qosmutex.Option{qosmutex.WithTiming(timing())}
+		lock := []qosmutex.Option{qosmutex.WithTiming(qosmutex.LAN())}
 		if id == "root" {
 			opts = append(opts, pubsub.WithDialer(b.Dial))
 			lock = append(lock, qosmutex.Found(), qosmutex.WithOpenResources(), qosmutex.WithNodePriority(-1))

@@ -34,15 +34,15 @@ func (c *crowd) at(t time.Time) []*request {
 	return c.waiting
 }
 
-// wants reports whether q would take the resource.
-func (q *request) wants(resource string) bool {
-	return q.resource == qosmutex.Any || q.resource == resource
+// wants reports whether r would take the resource.
+func (r *request) wants(resource string) bool {
+	return r.resource == qosmutex.Any || r.resource == resource
 }
 
-// priorityAt returns the priority q had at time t.
-func (q *request) priorityAt(t time.Time) int64 {
-	priority := q.priorities[0].priority
-	for _, p := range q.priorities[1:] {
+// priorityAt returns the priority r had at time t.
+func (r *request) priorityAt(t time.Time) int64 {
+	priority := r.priorities[0].priority
+	for _, p := range r.priorities[1:] {
 		if p.at.After(t) {
 			break
 		}

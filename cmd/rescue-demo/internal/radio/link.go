@@ -84,7 +84,7 @@ func (l *Link) Cut() {
 	for c := range broken {
 		c.cut.Store(true)
 		if tcp, ok := c.Conn.(*net.TCPConn); ok {
-			tcp.SetLinger(0) // what is still in the buffers never gets through
+			_ = tcp.SetLinger(0) // what is still in the buffers never gets through
 		}
 		c.Conn.Close()
 	}

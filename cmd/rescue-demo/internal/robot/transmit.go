@@ -14,10 +14,10 @@ import (
 func (r *robot) transmit(ctx context.Context) error {
 	for {
 		hold, err := r.topic.Lock(ctx, qosmutex.Any)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		switch {
+		case ctx.Err() != nil && hold == nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		r.report.Entries++

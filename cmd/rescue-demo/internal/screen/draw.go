@@ -224,7 +224,7 @@ func (r Robot) doing() string {
 }
 
 // cut shortens a line to the given number of visible characters; ANSI sequences
-// take no room.
+// take no room. What is coloured, the map, is never cut.
 func cut(line string, columns int) string {
 	visible := 0
 	for i := 0; i < len(line); {
@@ -237,9 +237,6 @@ func cut(line string, columns int) string {
 			continue
 		}
 		if visible == max(columns, 0) {
-			if strings.Contains(line[:i], "\x1b") {
-				return line[:i] + reset
-			}
 			return line[:i]
 		}
 		_, size := utf8.DecodeRuneInString(line[i:])

@@ -14,7 +14,7 @@ type Terminal struct {
 
 // NewTerminal returns a terminal on w, with the cursor hidden until Close.
 func NewTerminal(w io.Writer) *Terminal {
-	io.WriteString(w, "\x1b[?25l")
+	_, _ = io.WriteString(w, "\x1b[?25l")
 	return &Terminal{w: w}
 }
 
@@ -30,8 +30,8 @@ func (t *Terminal) Show(lines []string) {
 	}
 	b.WriteString("\x1b[J")
 	t.lines = len(lines)
-	io.WriteString(t.w, b.String())
+	_, _ = io.WriteString(t.w, b.String())
 }
 
 // Close leaves the last picture standing and shows the cursor again.
-func (t *Terminal) Close() { io.WriteString(t.w, "\x1b[?25h") }
+func (t *Terminal) Close() { _, _ = io.WriteString(t.w, "\x1b[?25h") }
