@@ -19,10 +19,13 @@ const (
 	Side
 )
 
-// PublishRaw publishes payload at MQTT QoS 1 on the topic below Root whose
-// unencoded levels are given. It never blocks and copies payload.
+// PublishRaw publishes payload on the topic below Root whose unencoded levels are
+// given. It never blocks and copies payload.
 //
-// On Main the order with Send is kept and the errors are those of Send. On Side
+// On Main the order with Send is kept and the errors are those of Send. Retained
+// messages go at MQTT QoS 1, others at QoS 0: anybody may subscribe to a raw topic,
+// and a subscriber that stalls holds up a QoS 1 publisher, with its inbox. Repeat
+// what must arrive. On Side everything goes at QoS 1, and
 // messages wait for a connection as long as it takes: of retained ones the
 // latest of each topic, of others the newest thousand, the oldest being dropped
 // and counted.
@@ -37,6 +40,9 @@ func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain
 	pk := packet{topic: topic, payload: append([]byte{}, payload...), retain: retain, qos: 1}
 	switch l {
 	case Main:
+		if !retain {
+			pk.qos = 0
+		}
 		err = p.put(pk)
 	case Side:
 		err = p.putSide(pk)

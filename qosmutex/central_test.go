@@ -80,7 +80,11 @@ func (m *centralMachine) handle(in *protocol.Input) error {
 	case protocol.SetModels:
 		m.toServer(protocol.Message{Kind: protocol.KindPropose, Settings: protocol.Settings{Models: in.Models}})
 	case protocol.Depart:
-		m.role = protocol.Departed
+		if m.role == protocol.Member { // the server confirms that it has our last messages
+			m.send(m.server, protocol.Message{Kind: protocol.KindGoodbye})
+		} else {
+			m.role = protocol.Departed
+		}
 	case protocol.Receive:
 		return m.receive(in.Message)
 	}
@@ -127,6 +131,9 @@ func (m *centralMachine) receive(msg *protocol.Message) error {
 			delete(m.busy, msg.Resource)
 			m.serve(msg.Resource)
 			return nil
+		case protocol.KindGoodbye:
+			m.send(msg.From, protocol.Message{Kind: protocol.KindDetach})
+			return nil
 		case protocol.KindPropose:
 			m.settings.Models = msg.Settings.Models
 			m.settings.Version++
@@ -137,6 +144,8 @@ func (m *centralMachine) receive(msg *protocol.Message) error {
 	case protocol.KindAccept:
 		m.role, m.server, m.settings = protocol.Member, msg.From, msg.Settings
 		m.settings.Resources = slices.Clone(msg.Settings.Resources)
+	case protocol.KindDetach:
+		m.role = protocol.Departed
 	case protocol.KindReply:
 		if r := m.own[msg.ID.Clock]; r != nil {
 			r.inside = true

@@ -16,7 +16,7 @@ func (t *Topic) letter(l pubsub.Letter) {
 	if t.ended {
 		return
 	}
-	if l.From == t.self.ID {
+	if l.From == t.self.ID && len(l.Payload) == barrierSize {
 		t.passBarrier(l.Payload)
 		return
 	}

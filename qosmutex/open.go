@@ -18,6 +18,9 @@ const maxTopicName = 120
 // than the eight after which a founder repeats that it listens.
 const joinAttempts = 10
 
+// leastPatience is for how long it listens at least: a busy root may be slow.
+const leastPatience = 2 * time.Second
+
 // Open makes participant p a member of the lock topic and returns when it has a
 // place in its tree and a session, or, with Found, has founded the topic. The
 // context bounds that only. A participant can be a member of many topics, and
@@ -114,7 +117,7 @@ func (t *Topic) start(ctx context.Context) error {
 // awaitPlace returns when the participant has a place, or nobody has answered
 // for a while.
 func (t *Topic) awaitPlace(ctx context.Context) error {
-	patience := joinAttempts * time.Duration(t.timing.JoinWait)
+	patience := max(joinAttempts*time.Duration(t.timing.JoinWait), leastPatience)
 	silence := time.NewTimer(patience)
 	defer silence.Stop()
 	for {

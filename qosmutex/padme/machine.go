@@ -59,8 +59,9 @@ type Machine struct {
 	beacon    beacon
 	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
 
-	// The session, at a member.
+	// The session, at a member; the lease, at the root and who wants to be.
 	session session
+	lease   lease
 	// Sessions of all members, at the root.
 	sessions    []*memberSession // by node
 	lastSession uint64
@@ -177,6 +178,9 @@ func (m *Machine) handle(in *protocol.Input) error {
 // receive sorts a message: datagrams to their handlers, numbered messages
 // through their link.
 func (m *Machine) receive(msg *protocol.Message) error {
+	if msg.From == m.self && msg.Kind == protocol.KindBeat {
+		return m.onEcho(msg)
+	}
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
 	}

@@ -201,7 +201,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		return
 	}
 	if e.state != waiting || e.try {
-		e.from = l
+		e.from, e.priority = l, msg.Priority
 		return
 	}
 	q := m.queueOf(e.resource)

@@ -34,10 +34,14 @@ func (m *Machine) heartbeat() protocol.Duration {
 
 // beat tells the root that we live, or asks it for a session.
 func (m *Machine) beat() {
-	if m.role == protocol.Root || m.root.IsZero() {
+	to := m.root
+	if m.role == protocol.Root || m.role == protocol.Founding {
+		to = m.self // for the lease
+	}
+	if to.IsZero() {
 		return
 	}
-	msg := m.emit(protocol.KindBeat, m.root)
+	msg := m.emit(protocol.KindBeat, to)
 	msg.Session, msg.Sent, msg.Number, msg.Priority = m.session.number, m.now, m.session.asked, m.priority
 	if m.parent != nil {
 		msg.Peer = m.parent.peer
@@ -136,6 +140,15 @@ func (m *Machine) lapse() {
 	m.parent, m.lost = nil, nil
 	if m.departing {
 		m.finish()
+		return
+	}
+	if m.handed != nil { // nobody took over the root from us: begin anew, above what a successor may have done
+		m.handed = nil
+		for _, r := range m.resources {
+			m.fences = max(m.fences, r.tok.next)
+		}
+		m.fences += 1 << 32
+		m.listen()
 		return
 	}
 	m.join.rounds = 0

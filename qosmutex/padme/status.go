@@ -37,11 +37,11 @@ func (m *Machine) members() int {
 }
 
 // ValidUntil is the instant below which the machine's holds are valid, without
-// the cost of Status. The root's have no limit while it lives.
+// the cost of Status: the end of the session, or of the root's lease.
 func (m *Machine) ValidUntil() protocol.Time {
 	switch {
 	case m.role == protocol.Root:
-		return protocol.Never
+		return m.leaseEnd()
 	case m.role == protocol.Departed || m.session.number == 0:
 		return 0
 	}

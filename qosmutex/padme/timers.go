@@ -10,6 +10,10 @@ import (
 // nothing lapsed is ever used.
 func (m *Machine) expire() {
 	if m.role == protocol.Root {
+		if m.now >= m.leaseEnd() {
+			m.loseLease()
+			return
+		}
 		m.expireSessions()
 		return
 	}
@@ -46,6 +50,7 @@ func (m *Machine) timers() {
 		m.repeat(m.handed)
 	}
 	m.retrySyncs()
+	m.beat()
 	if m.role == protocol.Root {
 		m.beacon.number++
 		m.beacon.members = uint32(len(m.sessions) + 1)
@@ -57,13 +62,12 @@ func (m *Machine) timers() {
 		}
 		return
 	}
-	m.beat()
 	m.considerMove()
 }
 
 func (m *Machine) joinTimers() {
 	j := &m.join
-	if m.role == protocol.Founding && m.now >= j.foundAt {
+	if m.role == protocol.Founding && m.mayFound() {
 		m.found()
 		return
 	}
@@ -96,14 +100,14 @@ func (m *Machine) wakeAt() protocol.Time {
 	at := m.beacon.next
 	switch {
 	case m.role == protocol.Root:
-		at = min(at, m.nextLapse)
+		at = min(at, m.nextLapse, m.leaseEnd())
 	case m.session.number != 0:
 		at = min(at, m.session.until)
 	}
 	if m.role == protocol.Member {
 		at = min(at, m.beaconTimeout())
 	}
-	if m.role == protocol.Founding {
+	if m.role == protocol.Founding && m.join.foundAt > m.now {
 		at = min(at, m.join.foundAt)
 	}
 	if m.join.active {

@@ -53,18 +53,19 @@ func (m *Machine) begin() {
 		return
 	}
 	if m.cfg.Found {
-		m.role = protocol.Founding
-		m.join.foundAt = m.now + m.timing.Grace()
+		m.listen()
+		return
 	}
 	m.startJoin()
 }
 
 // found makes this participant the root of a new tree.
 func (m *Machine) found() {
-	s := m.cfg.Settings
-	s.Version = 1
-	m.settings = s
-	m.becomeRoot(protocol.Epoch{Number: m.cfg.EpochFloor + 1, Tie: tie(m.self)})
+	if m.settings.Version == 0 { // else it is founded again
+		m.settings = m.cfg.Settings
+		m.settings.Version = 1
+	}
+	m.becomeRoot(protocol.Epoch{Number: max(m.cfg.EpochFloor, m.epoch.Number) + 1, Tie: tie(m.self)})
 	for _, e := range m.liveEntries() { // asked before the settings were known
 		if reason := m.refusal(e.resource); reason != protocol.ReasonNone {
 			m.refuse(e, reason)
@@ -96,6 +97,8 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	m.depth, m.ancestors = 0, m.ancestors[:0]
 	m.join, m.session = join{}, session{asked: m.session.asked}
 	m.outranks, m.nextLapse = 0, protocol.Never
+	m.lease.sent = max(m.lease.sent, m.now) // the first one is on its way
+	m.beat()
 	for _, name := range m.settings.Resources {
 		m.resource(name)
 	}
@@ -189,7 +192,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	}
 	m.epoch, m.root = msg.Epoch, msg.Root
 	if m.role == protocol.Founding { // there is a root: nothing to found
-		m.role, m.join.foundAt = protocol.Joining, 0
+		m.role, m.join.foundAt, m.lease = protocol.Joining, 0, lease{}
 	}
 	if m.session.number == 0 {
 		m.beat()
@@ -287,6 +290,9 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 	}
 	fresh := &link{peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now}
 	if l != nil {
+		if l.leaving { // it still is
+			fresh.leaving, fresh.leaveBy = true, m.now+2*m.heartbeat()
+		}
 		m.replaceChild(l, fresh)
 	} else {
 		i, _ := slices.BinarySearchFunc(m.children, fresh.peer, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })

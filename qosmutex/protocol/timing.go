@@ -67,8 +67,9 @@ func (t Timing) Validate() error {
 	return nil
 }
 
-// Grace is TTL·(1+2ρ): after this long without a heartbeat a participant is
-// known to consider its own session over, whatever its clock does within ρ.
+// Grace is TTL·(1+ρ)/(1−ρ), rounded up: after this long by our clock without a
+// heartbeat, a participant is known to consider its own session over, also if our
+// clock is fast by ρ and its clock slow by ρ.
 func (t Timing) Grace() Duration {
-	return t.TTL + Duration(2*t.Drift*float64(t.TTL))
+	return Duration(float64(t.TTL)*(1+t.Drift)/(1-t.Drift)) + 1
 }
