@@ -162,6 +162,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		b.flow.persist = &persistence{store: b.store, server: b.server}
 		b.hooks = append(b.hooks, b.flow.persist)
 	}
+	b.hooks = append(b.hooks, newRetainGuard()) // last: see OnPublish
 	for _, h := range b.hooks {
 		if err := b.server.AddHook(h, nil); err != nil {
 			return fmt.Errorf("broker: %w", err)

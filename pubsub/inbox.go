@@ -43,6 +43,17 @@ const maxInboxTopics = 4096
 // Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
 // ErrInvalid, ErrClosed.
 func (p *Participant) Send(to, channel string, payload []byte) error {
+	return p.post(to, channel, payload, 1)
+}
+
+// Post is Send at MQTT QoS 0, for protocols that acknowledge and repeat end to end
+// themselves: it costs half the packets. Posts keep their order with
+// each other.
+func (p *Participant) Post(to, channel string, payload []byte) error {
+	return p.post(to, channel, payload, 0)
+}
+
+func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 	topic, err := p.inboxTopic(to)
 	if err != nil {
 		return err
@@ -56,7 +67,7 @@ func (p *Participant) Send(to, channel string, payload []byte) error {
 	e := envelope{kind: kindLetter, epoch: p.incarnation, body: payload}
 	e.options.channel = []byte(channel)
 	b := appendEnvelope(make([]byte, 0, len(payload)+len(channel)+32), &e)
-	if err := p.put(packet{topic: topic, payload: b, qos: 1}); err != nil {
+	if err := p.put(packet{topic: topic, payload: b, qos: qos}); err != nil {
 		return err
 	}
 	p.counters.sent.Add(1)

@@ -20,6 +20,7 @@ const (
 // lost, with its own outgoing queue and subscriptions.
 type lane struct {
 	name   string
+	keeps  bool // what a lost connection leaves unacknowledged goes out again
 	out    outbox
 	routes routes
 
@@ -123,7 +124,11 @@ func (l *lane) reconnect(ctx context.Context, wait *backoff) *link {
 func (l *lane) pump(ctx context.Context, k *link) []packet {
 	var f flight
 	for {
-		if f.reap(); f.full() {
+		if failed := f.reap(); failed {
+			k.lose(errUnacknowledged)
+			return f.packets
+		}
+		if f.full() {
 			select {
 			case <-f.oldest():
 			case <-k.lost:
@@ -137,8 +142,16 @@ func (l *lane) pump(ctx context.Context, k *link) []packet {
 		switch {
 		case ok && p.op != nil:
 			p.op(k, &f)
+		case ok && p.qos == 0:
+			if err := k.post(&p); err != nil {
+				k.lose(err)
+			}
 		case ok:
-			f.add(k.publish(p.topic, p.payload, p.qos, p.retain), p)
+			r := k.publish(p.topic, p.payload, p.qos, p.retain)
+			if !l.keeps {
+				p.payload = nil
+			}
+			f.add(r, p)
 		default:
 			select {
 			case <-l.out.ready():

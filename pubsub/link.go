@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,9 @@ import (
 
 // connectTimeout bounds one attempt to connect.
 const connectTimeout = 10 * time.Second
+
+// maxKeptBuffer bounds the memory that a link keeps for writing, in bytes.
+const maxKeptBuffer = 4 << 10
 
 // linkConfig is what a link is made from.
 type linkConfig struct {
@@ -38,6 +42,8 @@ type linkConfig struct {
 type link struct {
 	client mqtt.Client
 	conn   net.Conn
+
+	buffer []byte // of post, which one goroutine calls
 
 	lost chan struct{} // closed when the connection is gone
 	once sync.Once
@@ -121,6 +127,34 @@ func (l *link) lose(err error) {
 // It blocks while the network takes nothing, at most for a keep-alive.
 func (l *link) publish(topic string, payload []byte, qos byte, retain bool) receipt {
 	return receipt{l, l.client.Publish(topic, qos, retain, payload), topic}
+}
+
+// post writes a message at QoS 0 straight to the stream: nobody acknowledges it, so
+// the MQTT client has nothing to add but two goroutines on the way. It blocks while
+// the network takes nothing, at most for a keep-alive.
+func (l *link) post(p *packet) error {
+	const publish = 3 << 4
+	b := l.buffer[:0]
+	b = append(b, publish)
+	b = appendLength(b, 2+len(p.topic)+len(p.payload))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(p.topic)))
+	b = append(b, p.topic...)
+	b = append(b, p.payload...)
+	if _, err := l.conn.Write(b); err != nil {
+		return err
+	}
+	if cap(b) <= maxKeptBuffer {
+		l.buffer = b
+	}
+	return nil
+}
+
+// appendLength appends the remaining length of a packet (MQTT 3.1.1 §2.2.3).
+func appendLength(b []byte, n int) []byte {
+	for ; n > 0x7f; n >>= 7 {
+		b = append(b, byte(n)|0x80)
+	}
+	return append(b, byte(n))
 }
 
 // subscribe asks for one filter at QoS 1. One per packet: see stream.

@@ -61,8 +61,8 @@ func (p *Participant) putSide(pk packet) error {
 	}
 	p.sideOnce.Do(func() {
 		side := &lane{
-			name: "side",
-			out:  newCoalescer(func() { p.counters.drop(dropBacklog) }),
+			name: "side", keeps: true,
+			out: newCoalescer(func() { p.counters.drop(dropBacklog) }),
 			establish: func(ctx context.Context) (*link, error) {
 				return p.connectLane(ctx, "~s", packet{}, func(string, []byte, bool) {})
 			},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +24,7 @@ type stream struct {
 	left    int           // bytes of the current packet not yet handed on
 	stall   time.Duration // longest time a write may take
 	closed  atomic.Bool   // by the MQTT client
+	writing sync.Mutex    // link.post writes beside the MQTT client
 	renewed atomic.Int64  // when the write deadline was last set, Unix nanoseconds
 }
 
@@ -98,7 +100,9 @@ func (s *stream) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	s.writing.Lock()
 	n, err := s.Conn.Write(p)
+	s.writing.Unlock()
 	return n, s.loss(err)
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,90 +36,118 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver has two children of the root contend for a resource, and
-// measures from one's Unlock to the other's return from Lock: a release to the
-// root and a reply from it. Beside it, in the same run and on the same broker,
-// one raw message from participant to participant: two of those are the least
-// that a hand-over can take.
+// BenchmarkHandOver has two children of the root hand a resource to and fro, and
+// measures from one's Unlock to the other's entry: a release to the root and a
+// reply from it. The request of the next one has reached the root before, so that
+// nothing else is on the way. Each hand-over is followed by two raw letters from
+// participant to participant on the same broker, one at QoS 1 and one at QoS 0, as
+// lock messages go: two of the latter are the least that a hand-over can take.
 func BenchmarkHandOver(b *testing.B) {
 	for _, at := range []string{"tcp", "broker"} {
-		b.Run("root="+at, func(b *testing.B) {
-			server := startBroker(b, "127.0.0.1:0")
-			var opts []pubsub.Option
-			if at == "broker" {
-				opts = append(opts, pubsub.WithDialer(server.Dial))
-			}
-			open(b, join(b, server.URL(), "root", opts...), "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
-			p, q := join(b, server.URL(), "p"), join(b, server.URL(), "q")
-			topics := []*Topic{open(b, p, "t", WithTiming(LAN())), open(b, q, "t", WithTiming(LAN()))}
-			measureHandOver(b, topics, median(oneWay(b, p, q, 5000)))
-		})
+		for _, events := range []bool{true, false} {
+			b.Run(fmt.Sprintf("root=%s/events=%v", at, events), func(b *testing.B) {
+				server := startBroker(b, "127.0.0.1:0")
+				var opts []pubsub.Option
+				if at == "broker" {
+					opts = append(opts, pubsub.WithDialer(server.Dial))
+				}
+				root := join(b, server.URL(), "root", opts...)
+				open(b, root, "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), WithEvents(events))
+				var topics []*Topic
+				for _, id := range []string{"p", "q"} {
+					topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN()), WithEvents(events)))
+				}
+				measureHandOver(b, topics, arrivals(b, root), []<-chan time.Time{arrivals(b, topics[0].p), arrivals(b, topics[1].p)})
+			})
+		}
 	}
 }
 
-func measureHandOver(b *testing.B, topics []*Topic, raw time.Duration) {
-	delays := make([]time.Duration, 0, b.N)
+// arrivals tells when letters of the benchmark come to a participant.
+func arrivals(b *testing.B, p *pubsub.Participant) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	stop, err := p.Inbox("bench", func(pubsub.Letter) { at <- time.Now() })
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(stop)
+	return at
+}
+
+func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at []<-chan time.Time) {
+	var handOvers, raw1, raw0 []time.Duration
+	payload := make([]byte, 64)
+	send := func(send func(to, channel string, payload []byte) error, to string) time.Time {
+		sent := time.Now()
+		if err := send(to, "bench", payload); err != nil {
+			b.Fatal(err)
+		}
+		return sent
+	}
 	ctx := testContext(b)
 	held, err := topics[0].Lock(ctx, "crane")
 	if err != nil {
 		b.Fatal(err)
 	}
-	next := make(chan *Hold)
-	entered := make(chan time.Time, 1)
-	ask := make(chan *Topic)
-	go func() {
-		for topic := range ask {
-			h, err := topic.Lock(ctx, "crane")
-			entered <- time.Now()
-			if err != nil {
-				b.Error(err)
-			}
-			next <- h
-		}
-	}()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		waiter := topics[(i+1)%2]
-		ask <- waiter
-		b.StopTimer()
-		time.Sleep(150 * time.Microsecond) // the request reaches the root
-		b.StartTimer()
+		next := (i + 1) % 2
+		h := &Hold{topic: topics[next], resource: "crane", requested: time.Now(), parent: ctx}
+		if err := topics[next].ask(h, false); err != nil {
+			b.Fatal(err)
+		}
+		send(topics[next].p.Post, "root") // behind the request
+		<-atRoot
 		left := time.Now()
 		if err := held.Unlock(ctx); err != nil {
 			b.Fatal(err)
 		}
-		delays = append(delays, (<-entered).Sub(left))
-		held = <-next
+		<-h.ready
+		handOvers = append(handOvers, time.Since(left))
+		held = h
+		last := topics[i%2].p
+		sent := send(last.Send, topics[next].p.ID())
+		raw1 = append(raw1, (<-at[next]).Sub(sent))
+		sent = send(last.Post, topics[next].p.ID())
+		raw0 = append(raw0, (<-at[next]).Sub(sent))
 	}
 	b.StopTimer()
-	close(ask)
 	unlock(b, held)
-	m := median(delays)
-	b.ReportMetric(float64(m.Nanoseconds())/1e3, "p50-µs/handover")
-	b.ReportMetric(float64(raw.Nanoseconds())/1e3, "p50-µs/raw")
-	b.ReportMetric(float64(m)/float64(raw), "raw-messages/handover")
+	h, r1, r0 := median(handOvers), median(raw1), median(raw0)
+	b.ReportMetric(float64(h.Nanoseconds())/1e3, "µs/handover")
+	b.ReportMetric(float64(r1.Nanoseconds())/1e3, "µs/raw-qos1")
+	b.ReportMetric(float64(r0.Nanoseconds())/1e3, "µs/raw-qos0")
+	b.ReportMetric(float64(h)/float64(r1), "handover/raw-qos1")
+	b.ReportMetric(float64(h)/float64(r0), "handover/raw-qos0")
 }
 
-// oneWay measures raw messages from p to q over the broker, one at a time.
-func oneWay(b *testing.B, p, q *pubsub.Participant, n int) []time.Duration {
-	arrived := make(chan time.Time, 1)
-	stop, err := q.SubscribeRaw(testContext(b), []string{"raw", "bench"}, func(pubsub.RawMessage) { arrived <- time.Now() })
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkContention has two children of the root lock in turn without a pause:
+// while one's release is on its way, so is its next request.
+func BenchmarkContention(b *testing.B) {
+	server := startBroker(b, "127.0.0.1:0")
+	open(b, join(b, server.URL(), "root", pubsub.WithDialer(server.Dial)), "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
+	ctx := testContext(b)
+	var topics []*Topic
+	for _, id := range []string{"p", "q"} {
+		topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN())))
 	}
-	defer stop()
-	delays := make([]time.Duration, 0, n)
-	payload := make([]byte, 64)
-	for range n {
-		sent := time.Now()
-		if err := p.PublishRaw(pubsub.Main, []string{"raw", "bench"}, payload, false); err != nil {
-			b.Fatal(err)
-		}
-		delays = append(delays, (<-arrived).Sub(sent))
-		time.Sleep(20 * time.Microsecond)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var entries atomic.Int64
+	var wg sync.WaitGroup
+	for _, topic := range topics {
+		wg.Go(func() {
+			for entries.Add(1) <= int64(b.N) {
+				if h, err := topic.Lock(ctx, "crane"); err != nil || h.Unlock(ctx) != nil {
+					b.Error("lock or unlock failed", err)
+					return
+				}
+			}
+		})
 	}
-	return delays
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 }
 
 func median(d []time.Duration) time.Duration {

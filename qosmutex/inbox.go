@@ -71,7 +71,7 @@ func (t *Topic) send(m *protocol.Message) {
 	if m.To.IsZero() {
 		err = t.p.PublishRaw(pubsub.Main, t.joins, t.buffer, false)
 	} else {
-		err = t.p.Send(m.To.ID, t.channel, t.buffer)
+		err = t.p.Post(m.To.ID, t.channel, t.buffer)
 	}
 	if err != nil {
 		// Links repeat after a reconnection, datagrams by time.

@@ -1,0 +1,98 @@
+package broker
+
+import (
+	"bytes"
+	"sync"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// retainGuard keeps two things apart that mochi does to its tree of retained
+// messages without a common lock: writing the topic of one, and reading the topics
+// for a new subscription. A torn read of a string takes the process down.
+//
+// Writing lasts from OnPublish or OnWill, the last hooks before it, to
+// OnRetainMessage, the first one after. Reading lasts from the SUBACK, after which
+// nothing waits for the network, to the end of the SUBSCRIBE. (Not guarded, because
+// no hook comes before it: a delayed will of MQTT 5.)
+type retainGuard struct {
+	mqtt.HookBase
+	tree sync.RWMutex
+
+	mu      sync.Mutex
+	writing *mqtt.Client          // has tree locked
+	reading map[*mqtt.Client]bool // have tree locked for reading
+}
+
+func newRetainGuard() *retainGuard { return &retainGuard{reading: map[*mqtt.Client]bool{}} }
+
+func (g *retainGuard) ID() string { return "retain" }
+
+func (g *retainGuard) Provides(b byte) bool {
+	return bytes.IndexByte([]byte{
+		mqtt.OnPublish, mqtt.OnWill, mqtt.OnRetainMessage, mqtt.OnPacketSent, mqtt.OnPacketProcessed,
+	}, b) >= 0
+}
+
+// OnPublish must be the last hook of its kind: one that refused the message
+// afterwards would leave the tree locked.
+func (g *retainGuard) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Retain && !pk.Ignore {
+		g.write(cl)
+	}
+	return pk, nil
+}
+
+// OnWill likewise.
+func (g *retainGuard) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
+	if will.Retain && cl.Properties.Will.WillDelayInterval == 0 {
+		g.write(cl)
+	}
+	return will, nil
+}
+
+func (g *retainGuard) write(cl *mqtt.Client) {
+	g.tree.Lock()
+	g.mu.Lock()
+	g.writing = cl
+	g.mu.Unlock()
+}
+
+// OnRetainMessage ends the writing.
+func (g *retainGuard) OnRetainMessage(cl *mqtt.Client, _ packets.Packet, _ int64) {
+	g.mu.Lock()
+	mine := g.writing == cl
+	if mine {
+		g.writing = nil
+	}
+	g.mu.Unlock()
+	if mine {
+		g.tree.Unlock()
+	}
+}
+
+// OnPacketSent begins the reading.
+func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
+	if pk.FixedHeader.Type != packets.Suback {
+		return
+	}
+	g.tree.RLock()
+	g.mu.Lock()
+	g.reading[cl] = true
+	g.mu.Unlock()
+}
+
+// OnPacketProcessed ends the reading.
+func (g *retainGuard) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
+	if pk.FixedHeader.Type != packets.Subscribe {
+		return
+	}
+	g.mu.Lock()
+	mine := g.reading[cl]
+	delete(g.reading, cl)
+	g.mu.Unlock()
+	if mine {
+		g.tree.RUnlock()
+	}
+}
