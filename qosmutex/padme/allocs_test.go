@@ -28,9 +28,32 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
+// BenchmarkStep is one step of a machine in the same traffic: among a root, an
+// inner participant and a leaf, the copying of messages between them included.
+func BenchmarkStep(b *testing.B) {
+	for _, name := range []string{"level-forward-forward-forward", "fair-replace-use-use"} {
+		b.Run(name, func(b *testing.B) {
+			models, err := protocol.ParseModels(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c := newCycle(b, models)
+			for range 100 {
+				c.run()
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			first := c.steps
+			for c.steps-first < b.N {
+				c.run()
+			}
+		})
+	}
+}
+
 // cycle connects three machines directly, without a copy of any message.
 type cycle struct {
-	t        *testing.T
+	t        testing.TB
 	now      protocol.Time
 	machines [3]*Machine // root, inner, leaf
 	outs     [3]protocol.Output
@@ -48,7 +71,7 @@ type grantAt struct {
 	ref uint64
 }
 
-func newCycle(t *testing.T, models protocol.Models) *cycle {
+func newCycle(t testing.TB, models protocol.Models) *cycle {
 	c := &cycle{t: t, now: protocol.Second}
 	for i, name := range []string{"A", "B", "C"} {
 		cfg := protocol.Config{

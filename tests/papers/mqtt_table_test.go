@@ -54,8 +54,9 @@ func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
 			entries[i] = n
 		})
 	}
+	time.Sleep(time.Duration(s.Duration) - time.Millisecond)
+	sent := counted(topics) - before // without the withdrawals at the end
 	<-run.Done()
-	sent := counted(topics) - before // before the withdrawals at the end
 	wg.Wait()
 	check(t, m, latency, entries, sent)
 	for i := len(topics) - 1; i >= 0; i-- {
