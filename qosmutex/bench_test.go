@@ -114,12 +114,24 @@ func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at 
 	}
 	b.StopTimer()
 	unlock(b, held)
+	b.ReportMetric(float64(uncontended(b, topics[0]).Nanoseconds())/1e3, "µs/lock-unlock")
 	h, r1, r0 := median(handOvers), median(raw1), median(raw0)
 	b.ReportMetric(float64(h.Nanoseconds())/1e3, "µs/handover")
 	b.ReportMetric(float64(r1.Nanoseconds())/1e3, "µs/raw-qos1")
 	b.ReportMetric(float64(r0.Nanoseconds())/1e3, "µs/raw-qos0")
 	b.ReportMetric(float64(h)/float64(r1), "handover/raw-qos1")
 	b.ReportMetric(float64(h)/float64(r0), "handover/raw-qos0")
+}
+
+// uncontended is the median time of Lock and Unlock of a free resource.
+func uncontended(b *testing.B, topic *Topic) time.Duration {
+	var took []time.Duration
+	for range 2000 {
+		began := time.Now()
+		unlock(b, lock(b, topic, "crane"))
+		took = append(took, time.Since(began))
+	}
+	return median(took)
 }
 
 // BenchmarkContention has two children of the root lock in turn without a pause:
