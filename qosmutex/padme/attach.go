@@ -1,0 +1,227 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// slots is how many more children we take.
+func (m *Machine) slots() int {
+	n := m.cfg.Fanout
+	for _, l := range m.children {
+		if !l.leaving {
+			n--
+		}
+	}
+	return n
+}
+
+func (m *Machine) leastChild() *link {
+	var least *link
+	for _, l := range m.children {
+		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
+			least = l
+		}
+	}
+	return least
+}
+
+// onAttach takes a child, if need be in the place of the least important one.
+func (m *Machine) onAttach(msg *protocol.Message) error {
+	l := m.child(msg.From)
+	switch {
+	case msg.Link == 0 || msg.Session == 0:
+		return m.invalid(msg, "no link or session")
+	case m.role != protocol.Root && (m.role != protocol.Member || m.departing),
+		slices.Contains(m.ancestors, msg.From):
+		m.refuseChild(msg, protocol.ReasonClosed)
+		return nil
+	case l != nil && l.gen > msg.Link:
+		return m.stale(msg, "an old attachment")
+	case l != nil && l.gen == msg.Link:
+		m.acceptChild(l) // our Accept was lost
+		return nil
+	}
+	if l == nil && m.slots() <= 0 {
+		least := m.leastChild()
+		if least == nil || rank(msg.Priority, msg.From, least.priority, least.peer) >= 0 {
+			m.refuseChild(msg, protocol.ReasonFull)
+			return nil
+		}
+		least.leaving, least.leaveBy = true, m.now+2*m.heartbeat()
+		move := m.emitOn(least, protocol.KindDetach)
+		move.Peer = msg.From
+		m.commit(least, move)
+	}
+	fresh := &link{peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now}
+	if l != nil {
+		if l.leaving { // it still is
+			fresh.leaving, fresh.leaveBy = true, m.now+2*m.heartbeat()
+		}
+		m.replaceChild(l, fresh)
+	} else {
+		i, _ := slices.BinarySearchFunc(m.children, fresh.peer, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
+		m.children = slices.Insert(m.children, i, fresh)
+	}
+	m.acceptChild(fresh)
+	return nil
+}
+
+// replaceChild puts a child's new attachment in the place of the old one. What
+// it does not name again is dropped by sweep.
+func (m *Machine) replaceChild(old, fresh *link) {
+	m.children[slices.Index(m.children, old)] = fresh
+	for _, e := range m.requests {
+		if e.from == old {
+			e.from, e.named = fresh, false
+		}
+	}
+	m.any.child(old).from = fresh
+	for _, r := range m.resources {
+		r.q.child(old).from = fresh
+	}
+	m.tokensBelow(old)
+}
+
+// remind tells a child again that it is to leave, and this time that any other
+// place will do: the one it was sent to may be gone, or have been below it.
+func (m *Machine) remind(l *link) {
+	if len(m.children) <= m.cfg.Fanout {
+		l.leaving = false // there is room again
+		return
+	}
+	l.leaveBy = m.now + m.timing.Grace()
+	m.commit(l, m.emitOn(l, protocol.KindDetach))
+}
+
+func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
+	no := m.emit(protocol.KindRefuse, msg.From)
+	no.Link, no.Reason = msg.Link, why
+}
+
+func (m *Machine) acceptChild(l *link) {
+	msg := m.emitOn(l, protocol.KindAccept)
+	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
+	msg.Number, msg.Waiting, msg.Settings = m.beacon.number, m.beacon.members, m.settings
+}
+
+// onAccept makes the candidate our parent and names every live request to it.
+func (m *Machine) onAccept(msg *protocol.Message) error {
+	j := &m.join
+	if !j.active || j.target != msg.From || j.gen != msg.Link {
+		return m.stale(msg, "not asked for")
+	}
+	if msg.Epoch.Compare(m.epoch) < 0 || m.session.number == 0 {
+		return m.stale(msg, "an old epoch or session")
+	}
+	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
+		m.startJoin()
+		return nil
+	}
+	m.mergeClock(msg)
+	if l := m.child(msg.From); l != nil {
+		m.dropChild(l) // it has a parent elsewhere by now: it could not accept us below itself
+	}
+	old := m.parent
+	*j = join{}
+	m.handed = nil
+	m.parent = &link{peer: msg.From, gen: msg.Link, depth: msg.Hops, heard: m.now}
+	m.role, m.epoch, m.root = protocol.Member, msg.Epoch, msg.Root
+	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
+	m.outranks = 0
+	m.adoptSettings(msg.Settings)
+	if old != nil {
+		m.counters.Moves++
+		m.emitOn(old, protocol.KindDetach)
+	}
+	m.nameAll()
+	m.resumeUpward(old)
+	m.sendBeacons()
+	m.beat() // the root learns our place
+	if m.departing {
+		m.sayFarewell()
+	}
+	return nil
+}
+
+// resumeUpward passes on what could not go up while there was no parent. What
+// was sent on a lost link but never acknowledged goes again as a receipt.
+func (m *Machine) resumeUpward(old *link) {
+	if old == nil {
+		old = m.lost
+	}
+	m.lost = nil
+	if old != nil {
+		for i := range int(old.sent - old.acked) {
+			was := &old.unacked[(old.first+i)%len(old.unacked)]
+			if was.Kind != protocol.KindRelease {
+				continue
+			}
+			msg := m.emitOn(m.parent, protocol.KindRelease)
+			msg.Flags = was.Flags | protocol.FlagRepeated
+			msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = was.ID, was.Resource, was.Grant, was.Fences, was.Entries
+			m.commit(m.parent, msg)
+		}
+	}
+	for _, r := range m.resources {
+		switch t := &r.tok; {
+		case t.phase == kept:
+			m.passUp(r, t.returned)
+		case t.phase == below && t.down == nil:
+			m.sendReceipt(r)
+		}
+	}
+	if m.wanted != nil {
+		m.propose(*m.wanted)
+	}
+}
+
+// orphan gives up our parent and looks for another. Our children stay.
+func (m *Machine) orphan() {
+	m.lost = m.parent
+	m.parent = nil
+	if m.departing {
+		m.finish()
+		return
+	}
+	m.join.rounds = 0
+	m.startJoin()
+}
+
+// closed handles the end of a link that the peer has closed.
+func (m *Machine) closed(l *link) {
+	if l == m.parent {
+		m.orphan()
+		return
+	}
+	m.emitOn(l, protocol.KindDetach) // confirms
+	m.dropChild(l)
+}
+
+// dropChild forgets a child and the requests that came from it.
+func (m *Machine) dropChild(l *link) {
+	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
+	for _, e := range m.liveEntries() {
+		if e.from == l {
+			m.drop(e, true)
+		}
+	}
+	m.any.forget(l)
+	for _, r := range m.resources {
+		r.q.forget(l)
+	}
+	m.tokensBelow(l)
+}
+
+// onUnknownLink answers a peer that believes in a link which we do not have.
+func (m *Machine) onUnknownLink(msg *protocol.Message) error {
+	known := m.child(msg.From) != nil || m.parent != nil && m.parent.peer == msg.From ||
+		m.join.target == msg.From
+	if !known && msg.Link != 0 && msg.Kind != protocol.KindDetach {
+		no := m.emit(protocol.KindDetach, msg.From)
+		no.Link = msg.Link
+	}
+	return m.stale(msg, "unknown link")
+}

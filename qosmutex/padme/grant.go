@@ -1,0 +1,125 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// serveQueue lets the root serve what waits in q.
+func (m *Machine) serveQueue(q *queue) {
+	if q != &m.any {
+		m.serve(m.resource(q.resource))
+		return
+	}
+	for _, name := range m.settings.Resources {
+		m.serve(m.resource(name))
+	}
+}
+
+// serve gives the token of r, if it is at home, to whoever comes first.
+func (m *Machine) serve(r *resource) {
+	for m.role == protocol.Root && r.tok.phase == home {
+		e := m.first(r)
+		if e == nil {
+			return
+		}
+		if e.from != nil && !r.tok.used && m.settings.Models.Reply == protocol.Use {
+			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
+				e = own
+			}
+		}
+		m.give(r, e)
+	}
+}
+
+// first is the most important request that r would satisfy.
+func (m *Machine) first(r *resource) *entry {
+	e := r.q.head()
+	if a := m.any.head(); a != nil && m.declared(r.name) &&
+		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
+		e = a
+	}
+	return e
+}
+
+// known reports whether a message may name this resource: it is one lock, and the
+// topic has it.
+func (m *Machine) known(resource string) bool {
+	return resource != "" && resource != protocol.Any && (m.settings.Open || m.byName[resource] != nil || m.declared(resource))
+}
+
+func (m *Machine) declared(resource string) bool {
+	_, ok := slices.BinarySearch(m.settings.Resources, resource)
+	return ok
+}
+
+// serveTry grants a TryLock request if its token rests here, or refuses it.
+func (m *Machine) serveTry(e *entry) {
+	candidates := m.settings.Resources
+	if e.resource != protocol.Any {
+		if r := m.resource(e.resource); r.tok.phase == home {
+			m.give(r, e)
+			return
+		}
+		candidates = nil
+	}
+	for _, name := range candidates {
+		if r := m.resource(name); r.tok.phase == home {
+			m.give(r, e)
+			return
+		}
+	}
+	m.refuse(e, protocol.ReasonBusy)
+}
+
+// give starts a new grant of r for e. Only the root does this.
+func (m *Machine) give(r *resource, e *entry) {
+	t := &r.tok
+	m.grants++
+	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
+	t.target, t.prio = e.id, e.priority
+	t.path = append(t.path[:0], m.self)
+	t.entries, t.replied = t.entries[:0], protocol.Entry{}
+	if e.from == nil {
+		t.used = true
+		t.fences = protocol.Fences{}
+		t.next++
+		m.enter(r, e, t.next-1, false)
+		return
+	}
+	t.used = false
+	n := fencesFor(e.hops)
+	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
+	t.next += n
+	m.passDown(r)
+}
+
+// takeHome ends a grant at the root, if the Release is that of the grant which is
+// out.
+func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
+	t := &r.tok
+	defer m.serveQueue(&m.any) // settle may have put a request back
+	defer m.serve(r)
+	switch {
+	case t.grant != msg.Grant || t.phase != below:
+		return m.stale(msg, "an old grant")
+	case msg.Flags&protocol.FlagRepeated != 0:
+		m.recover(r)
+	default:
+		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+	}
+	return nil
+}
+
+// comeHome ends a grant at the root.
+func (m *Machine) comeHome(r *resource, mayUse bool) {
+	t := &r.tok
+	t.recovery = nil
+	t.phase, t.down = home, nil
+	if own := m.ownCandidate(r); own != nil && mayUse && m.settings.Models.Release == protocol.Use {
+		m.give(r, own)
+		return
+	}
+	m.serve(r)
+}

@@ -1,0 +1,174 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// offer is what a candidate parent said of itself.
+type offer struct {
+	from     protocol.Node
+	priority int64
+	depth    uint32
+	root     bool
+	free     bool
+	displace bool // no slot is free, but the least important child ranks below us
+}
+
+// join is the search for a parent (cloud paper §2.1): multicast the priority,
+// collect offers, attach to the best.
+type join struct {
+	active  bool
+	moving  bool // there is a parent meanwhile
+	until   protocol.Time
+	rounds  uint
+	best    offer
+	target  protocol.Node // Attach was sent to it
+	gen     uint64
+	foundAt protocol.Time // founding: when we may become the root
+}
+
+// startJoin asks everybody for a parent, and again until there is one.
+func (m *Machine) startJoin() {
+	j := &m.join
+	*j = join{active: true, moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt}
+	if m.parent == nil && m.role != protocol.Founding {
+		m.role = protocol.Joining
+	}
+	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
+	msg := m.emit(protocol.KindJoin, protocol.Node{})
+	msg.Priority = m.priority
+	msg.Peer.ID = m.cfg.Parent
+	if m.role == protocol.Founding {
+		msg.Flags |= protocol.FlagFounding
+	}
+}
+
+// onJoin offers ourselves to a newcomer if we rank above it.
+func (m *Machine) onJoin(msg *protocol.Message) error {
+	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
+	switch {
+	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && !above:
+		m.join.foundAt = m.now + m.timing.Grace() // the more important founder goes first
+	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
+	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
+	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
+	case msg.Peer.ID == "" && !above && m.role != protocol.Root:
+	default:
+		m.offer(msg.From)
+	}
+	return nil
+}
+
+// offer says what place we have to offer; to nobody in particular when a new
+// root announces itself.
+func (m *Machine) offer(to protocol.Node) {
+	msg := m.emit(protocol.KindOffer, to)
+	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, m.depth, m.lineage()
+	if m.role == protocol.Root {
+		msg.Flags |= protocol.FlagRoot
+	}
+	if least := m.leastChild(); m.slots() > 0 {
+		msg.Flags |= protocol.FlagFree
+	} else if least != nil {
+		msg.Peer, msg.PeerP = least.peer, least.priority
+	}
+}
+
+func (m *Machine) onOffer(msg *protocol.Message) error {
+	if !m.join.active || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
+		return nil
+	}
+	if msg.Epoch.Compare(m.epoch) < 0 {
+		return m.stale(msg, "an old epoch")
+	}
+	m.epoch, m.root = msg.Epoch, msg.Root
+	if m.role == protocol.Founding { // there is a root: nothing to found
+		m.role, m.join.foundAt, m.lease = protocol.Joining, 0, lease{}
+	}
+	if m.session.number == 0 {
+		m.beat()
+	}
+	o := offer{
+		from: msg.From, priority: msg.Priority, depth: msg.Hops,
+		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
+	}
+	o.displace = !o.free && !msg.Peer.IsZero() && rank(m.priority, m.self, msg.PeerP, msg.Peer) < 0
+	if m.cfg.Parent != "" && o.from.ID != m.cfg.Parent {
+		return nil
+	}
+	if m.join.best.from.IsZero() || o.better(m.join.best) {
+		m.join.best = o
+	}
+	m.progressJoin()
+	return nil
+}
+
+// better prefers a free slot, then one that can be made free, then the least
+// deep, then the one closest to us in rank.
+func (o offer) better(b offer) bool {
+	if o.free != b.free {
+		return o.free
+	}
+	if o.displace != b.displace {
+		return o.displace
+	}
+	if o.depth != b.depth {
+		return o.depth < b.depth
+	}
+	return rank(o.priority, o.from, b.priority, b.from) > 0
+}
+
+// progressJoin attaches to the best candidate as soon as nothing better can come.
+func (m *Machine) progressJoin() {
+	j := &m.join
+	if !j.active || !j.target.IsZero() || j.best.from.IsZero() || m.session.number == 0 {
+		return
+	}
+	if m.now < j.until && !(j.best.root && j.best.free) && m.cfg.Parent == "" {
+		return
+	}
+	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
+		*j = join{} // no better place than ours
+		return
+	}
+	m.attach(j.best.from, j.best.displace)
+}
+
+func (m *Machine) attach(to protocol.Node, displace bool) {
+	j := &m.join
+	for _, l := range m.children { // who was our child may be our parent now: no number twice between us
+		m.linkGen = max(m.linkGen, l.gen)
+	}
+	if m.handed != nil {
+		m.linkGen = max(m.linkGen, m.handed.gen)
+	}
+	m.linkGen++
+	j.active, j.target, j.gen = true, to, m.linkGen
+	j.until = m.now + 4*m.timing.JoinWait
+	msg := m.emit(protocol.KindAttach, to)
+	msg.Link, msg.Priority, msg.Session = j.gen, m.priority, m.session.number
+	if displace {
+		msg.Flags |= protocol.FlagDisplace
+	}
+}
+
+func (m *Machine) onRefuse(msg *protocol.Message) error {
+	if j := &m.join; j.active && j.target == msg.From && j.gen == msg.Link {
+		j.target, j.best = protocol.Node{}, offer{}
+		j.until = m.now + m.timing.JoinWait // then ask again
+	}
+	return nil
+}
+
+// redirected moves us where our parent says; nobody means anywhere.
+func (m *Machine) redirected(to protocol.Node) {
+	switch {
+	case to.IsZero():
+		m.orphan()
+	case m.cfg.Parent == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
+		m.startJoin()
+		m.attach(to, false)
+	}
+}

@@ -1,0 +1,257 @@
+package padme
+
+import (
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// passDown sends the token on towards its target, or home if the target's
+// request is no longer there.
+func (m *Machine) passDown(r *resource) {
+	t := &r.tok
+	e := m.requests[t.target]
+	if e == nil || e.from == nil {
+		m.counters.Returned++
+		m.passUp(r, true)
+		return
+	}
+	q := m.queueOf(e.resource)
+	if !e.try && e.state == waiting { // else an earlier grant for it was lost
+		q.remove(m.settings.Models.Priority, e)
+	}
+	e.state = served
+	l := e.from
+	msg := m.emitOn(l, protocol.KindReply)
+	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.name, t.grant
+	msg.Fences, msg.Session, msg.Path = t.fences, l.session, t.path
+	m.commit(l, msg)
+	t.phase, t.down, t.passed, t.up = below, l, l.peer, false
+	m.propagate(q, nil) // Replace: the next head can be served by another token
+}
+
+// passUp sends the token home, with every entry made on it. Under Replace the
+// new heads go first, on the same channel.
+func (m *Machine) passUp(r *resource, returned bool) {
+	t := &r.tok
+	if m.role == protocol.Root {
+		t.phase, t.down = home, nil
+		m.serve(r)
+		return
+	}
+	t.appendReplied()
+	if m.parent == nil {
+		t.phase, t.returned, t.down = kept, returned, nil
+		return
+	}
+	m.propagate(&r.q, nil)
+	m.propagate(&m.any, nil)
+	msg := m.emitOn(m.parent, protocol.KindRelease)
+	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.name, t.grant, t.fences, t.entries
+	if returned {
+		msg.Flags |= protocol.FlagReturned
+	}
+	m.commit(m.parent, msg)
+	t.phase, t.down, t.passed, t.up = away, nil, m.parent.peer, true
+	if returned {
+		m.sendAgain(t.target)
+	}
+}
+
+// onReply takes the token from the parent.
+func (m *Machine) onReply(msg *protocol.Message) error {
+	if msg.ID.IsZero() || !m.known(msg.Resource) ||
+		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth {
+		return m.invalid(msg, "not a grant")
+	}
+	r := m.resource(msg.Resource)
+	t := &r.tok
+	if msg.Grant.Compare(t.grant) <= 0 {
+		return m.stale(msg, "an old grant")
+	}
+	if msg.Grant.Compare(t.bound) <= 0 { // refused in answer to a Sync; those above think it served
+		m.counters.Stale++
+		if e := m.requests[msg.ID]; e != nil && e.state == waiting {
+			m.unsend(e)
+			m.pass(e)
+		}
+		return nil
+	}
+	if t.phase == using {
+		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.name, t.grant, msg.Grant))
+	}
+	t.grant, t.target, t.prio, t.fences = msg.Grant, msg.ID, msg.Priority, msg.Fences
+	t.path = append(append(t.path[:0], msg.Path...), m.self)
+	t.entries, t.replied, t.returned = t.entries[:0], protocol.Entry{}, false
+	e := m.requests[msg.ID]
+	switch {
+	case msg.Session != m.session.number || e == nil || e.state != waiting:
+		m.counters.Returned++
+		m.passUp(r, true)
+	case e.from == nil:
+		t.fences.Next++
+		m.enter(r, e, t.fences.Next-1, false)
+	default:
+		own := m.ownCandidate(r)
+		if m.settings.Models.Reply == protocol.Use && own != nil && t.fences.End-t.fences.Next >= 2 {
+			t.fences.Next++
+			m.enter(r, own, t.fences.Next-1, true)
+		} else {
+			m.passDown(r)
+		}
+	}
+	return nil
+}
+
+// ownCandidate is the most important own request that the token of r satisfies.
+func (m *Machine) ownCandidate(r *resource) *entry {
+	var best *entry
+	for _, e := range m.own {
+		if e.state != waiting || e.try || e.resource != r.name && (e.resource != protocol.Any || !m.declared(r.name)) {
+			continue
+		}
+		if best == nil || compare(m.settings.Models.Priority, e, best) < 0 {
+			best = e
+		}
+	}
+	return best
+}
+
+// enter lets the application in. toTarget: the Reply goes on when it has left.
+func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
+	t := &r.tok
+	q := m.queueOf(e.resource)
+	if !e.try {
+		q.remove(m.settings.Models.Priority, e)
+	}
+	e.state, e.at = inside, r
+	t.phase, t.down, t.inside, t.fence, t.toTarget = using, nil, e, fence, toTarget
+	m.counters.Entries++
+	m.out.Grants = append(m.out.Grants, protocol.Granted{
+		Ref: e.ref, ID: e.id, Resource: r.name, Fence: fence, Priority: e.priority, Grant: t.grant,
+	})
+	m.propagate(q, nil)
+}
+
+// leave ends the hold of ref: the token goes on.
+func (m *Machine) leave(ref uint64) error {
+	e := m.ownByRef(ref)
+	if e == nil || e.state != inside {
+		return fmt.Errorf("%w: request %d is not inside", ErrRef, ref)
+	}
+	r := e.at
+	t := &r.tok
+	entry := protocol.Entry{ID: e.id, Fence: t.fence}
+	m.remove(e)
+	t.inside = nil
+	switch {
+	case t.toTarget: // at a root only if it became one while inside
+		t.toTarget, t.replied = false, entry
+		m.passDown(r)
+	case m.role == protocol.Root:
+		m.passUp(r, false)
+	default:
+		t.entries = append(t.entries, entry)
+		m.passUp(r, false)
+	}
+	return nil
+}
+
+// onRelease takes the token back from a child.
+func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
+	if !m.known(msg.Resource) || msg.Fences.Next > msg.Fences.End {
+		return m.invalid(msg, "not a release")
+	}
+	m.settle(l, msg)
+	r := m.resource(msg.Resource)
+	t := &r.tok
+	returned := msg.Flags&protocol.FlagReturned != 0
+	if m.role == protocol.Root {
+		return m.takeHome(l, r, msg)
+	}
+	m.propagate(&r.q, nil)
+	m.propagate(&m.any, nil)
+	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
+		m.passStale(msg)
+		return nil
+	}
+	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
+	if t.grant != msg.Grant {
+		t.replied = protocol.Entry{}
+	}
+	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
+	t.entries = append(t.entries[:0], msg.Entries...)
+	if !onPath {
+		m.counters.OffPath++
+		t.bound = t.grant
+		m.passUp(r, returned)
+		return nil
+	}
+	t.appendReplied()
+	own := m.ownCandidate(r)
+	if m.settings.Models.Release == protocol.Use && own != nil && !returned && t.fences.Next < t.fences.End {
+		t.fences.Next++
+		m.enter(r, own, t.fences.Next-1, false)
+		return nil
+	}
+	m.passUp(r, returned)
+	return nil
+}
+
+// settle removes from the queues what a Release says is done: each entry made,
+// and, if the grant came back unused, its target.
+func (m *Machine) settle(l *link, msg *protocol.Message) {
+	for _, done := range msg.Entries {
+		if e := m.requests[done.ID]; e != nil && e.from != nil {
+			m.remove(e)
+		}
+	}
+	if msg.Flags&protocol.FlagReturned == 0 {
+		return
+	}
+	switch e := m.requests[msg.ID]; {
+	case e == nil || e.from == nil:
+	case e.from == l: // the way that the grant took no longer leads to this request
+		m.remove(e)
+	case e.state == served: // it has another way now
+		m.wait(e)
+		if e.try && m.role == protocol.Root {
+			m.refuse(e, protocol.ReasonBusy) // its token is not here at this instant
+		}
+	}
+}
+
+// wait puts a served request back into its queue.
+func (m *Machine) wait(e *entry) {
+	e.state = waiting
+	if !e.try {
+		m.queueOf(e.resource).insert(m.settings.Models.Priority, e)
+	}
+}
+
+// passStale hands an outdated or repeated Release on towards the root, which
+// alone knows what it is worth. Our own record of the token stays as it is.
+func (m *Machine) passStale(msg *protocol.Message) {
+	m.counters.OffPath++
+	if m.parent == nil {
+		return
+	}
+	up := m.emitOn(m.parent, protocol.KindRelease)
+	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
+	up.Fences, up.Entries = msg.Fences, msg.Entries
+	m.commit(m.parent, up)
+	if msg.Flags&protocol.FlagReturned != 0 {
+		m.sendAgain(msg.ID)
+	}
+}
+
+// sendAgain sends up a request that everybody above has just dropped, because a
+// grant for it went back unused, but which lives on another way.
+func (m *Machine) sendAgain(id protocol.RequestID) {
+	e := m.requests[id]
+	if e == nil || e.state != waiting {
+		return
+	}
+	m.unsend(e)
+	m.pass(e)
+}
