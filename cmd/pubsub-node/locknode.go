@@ -39,7 +39,8 @@ func serveLocks(ctx context.Context, s *session, b *broker.Broker, secret string
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancelServe := context.WithCancel(ctx)
+	// Serving ends when stop says so, not when ctx does: it would hand the topics over.
+	ctx, cancelServe := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -98,7 +98,7 @@ func (n *node) exit(t *testing.T) int {
 	case code := <-n.exited:
 		return code
 	case <-time.After(patienceInTests):
-		t.Fatalf("%v did not end", n.Args)
+		t.Fatalf("%v did not end: %s", n.Args, &n.stderr)
 		return 0
 	}
 }
