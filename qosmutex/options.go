@@ -51,7 +51,7 @@ func defaultOptions() options {
 type Option func(*options) error
 
 // Found founds the lock topic if no root answers. The founder listens for
-// TTL·(1+2·Drift) first. Of several founders one becomes the root and the others
+// for a grace ([protocol.Timing.Grace]) first. Of several founders one becomes the root and the others
 // join it.
 func Found() Option {
 	return func(o *options) error {

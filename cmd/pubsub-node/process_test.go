@@ -198,7 +198,7 @@ func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, &second.stderr)
 	}
 	waited := time.Since(killed)
-	t.Logf("the next was inside and done %v after the kill; TTL(1+2ρ) is %v", waited.Round(time.Millisecond), localGrace)
+	t.Logf("the next was inside and done %v after the kill; the grace is %v", waited.Round(time.Millisecond), localGrace)
 	if waited > localGrace+3*time.Second {
 		t.Errorf("the next waited %v", waited)
 	}

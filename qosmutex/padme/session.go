@@ -21,7 +21,7 @@ type memberSession struct {
 	asked    uint64
 	priority int64
 	parent   protocol.Node
-	deadline protocol.Time // lapses then: TTL·(1+2ρ) after the last heartbeat came
+	deadline protocol.Time // lapses then: a grace after the last heartbeat came
 	goodbye  bool
 }
 

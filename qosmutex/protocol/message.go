@@ -78,7 +78,6 @@ const (
 	FlagFree                       // Offer: a child slot is free
 	FlagRoot                       // Offer: the sender is the root
 	FlagDisplace                   // Attach: take the slot of your least important child
-	FlagOpen                       // Accept, Settings, Handover: any resource id is accepted
 	FlagLapsed                     // BeatAck: that session is over; ask for a new one
 	flagEnd
 )
