@@ -50,9 +50,9 @@ func defaultOptions() options {
 // Option configures Open.
 type Option func(*options) error
 
-// Found founds the lock topic if no root answers. The founder listens for
-// for a grace ([protocol.Timing.Grace]) first. Of several founders one becomes the root and the others
-// join it.
+// Found founds the lock topic if no root answers. The founder listens for a
+// grace ([protocol.Timing.Grace]) first. Of several founders one becomes the root
+// and the others join it.
 func Found() Option {
 	return func(o *options) error {
 		o.found = true
