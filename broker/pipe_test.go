@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"padme/tests/bubble"
 )
 
 func TestPipeCarriesEverythingInOrder(t *testing.T) {
@@ -59,7 +61,7 @@ func TestPipeClose(t *testing.T) {
 }
 
 func TestPipeCloseWakesWhoWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		client, server := newPipe()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -80,7 +82,7 @@ func TestPipeCloseWakesWhoWaits(t *testing.T) {
 }
 
 func TestPipeDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		client, server := newPipe()
 		begin := time.Now()
 		expect := func(what string, err error, after time.Duration) {

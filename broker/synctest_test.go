@@ -3,16 +3,16 @@ package broker_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"padme/broker"
+	"padme/tests/bubble"
 )
 
 // Broker and clients live in a bubble of virtual time: hours pass in a moment,
 // and retained messages outlast the day after which mochi forgets them.
 func TestVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b, err := broker.Start(context.Background(), broker.Config{})
 		if err != nil {
 			t.Fatal(err)

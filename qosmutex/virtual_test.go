@@ -5,17 +5,17 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/bubble"
 )
 
-// bubble runs f in virtual time with a broker, in a year in which one may found.
-func bubble(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
-	synctest.Test(t, func(t *testing.T) {
+// virtually runs f in virtual time with a broker, in a year in which one may found.
+func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
+	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
 		start := time.Now()
 		clock := WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })
@@ -36,7 +36,7 @@ func bubble(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Part
 }
 
 func TestHoldLastsAsLongAsHeartbeatsDo(t *testing.T) {
-	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
 		p, q := join("root"), join("a")
 		defer p.Close(ctx)
@@ -82,7 +82,7 @@ func TestHoldLastsAsLongAsHeartbeatsDo(t *testing.T) {
 
 // A machine that was suspended has a clock that jumped and timers that did not.
 func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
-	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
 		p, q := join("root"), join("laptop")
 		defer p.Close(ctx)
@@ -135,7 +135,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 }
 
 func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the year is 2000
+	bubble.Test(t, func(t *testing.T) { // the year is 2000
 		ctx := context.Background()
 		b, err := broker.Start(ctx, broker.Config{})
 		if err != nil {
@@ -157,7 +157,7 @@ func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
 // Every trace of the members is gone, but the broker remembers: fences go on
 // above the last one that was published, even if the wall clock is behind it.
 func TestFounderStartsAboveWhatTheBrokerRemembers(t *testing.T) {
-	bubble(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
 		p := join("a")
 		defer p.Close(ctx)

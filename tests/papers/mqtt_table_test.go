@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"padme/broker"
@@ -13,6 +12,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
+	"padme/tests/bubble"
 )
 
 // TestPADMETableOverMQTT runs the scenario of TestPADMETable on the real stack: a
@@ -23,7 +23,7 @@ func TestPADMETableOverMQTT(t *testing.T) {
 	for _, latency := range []protocol.Duration{protocol.Second, protocol.Second / 2} {
 		for _, m := range protocol.AllModels() {
 			t.Run(fmt.Sprintf("tm=%dms/%v", latency/protocol.Millisecond, m), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { tableOverMQTT(t, m, latency) })
+				bubble.Test(t, func(t *testing.T) { tableOverMQTT(t, m, latency) })
 			})
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"io"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"padme/cmd/rescue-demo/internal/radio"
+	"padme/tests/bubble"
 
 	"go.uber.org/goleak"
 )
@@ -85,7 +85,7 @@ func TestCutBreaksConnectionsAndRestoreLetsNewOnesIn(t *testing.T) {
 }
 
 func TestWaitingDialGoesThroughWhenContactReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		far, near := net.Pipe()
 		defer far.Close()
 		link := radio.New(func(context.Context) (net.Conn, error) { return near, nil })
@@ -108,7 +108,7 @@ func TestWaitingDialGoesThroughWhenContactReturns(t *testing.T) {
 
 // A connection which was being opened when the link was cut must not survive.
 func TestCutDuringDial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var opened []net.Conn
 		var link *radio.Link
 		link = radio.New(func(context.Context) (net.Conn, error) {
