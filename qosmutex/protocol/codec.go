@@ -16,6 +16,7 @@ const (
 	MaxResources = 1 << 16 // declared resources of a topic
 	MaxTokens    = 1 << 16 // tokens in a Handover
 	MaxSessions  = 1 << 16 // sessions in a Handover
+	MaxWishes    = 1 << 16 // requests that travel with a token
 )
 
 // ErrMalformed is wrapped by every error of Decode. The rest of its text names
@@ -48,6 +49,9 @@ const (
 	fieldEntries
 	fieldTokens
 	fieldSessions
+	fieldWithin
+	fieldHold
+	fieldWishes
 	fieldEnd
 )
 
@@ -57,12 +61,13 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
 		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
+		"within", "hold", "wishes",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
 		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
-		fieldTokens: 1, fieldSessions: 1,
+		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
 	}
 )
 
@@ -80,7 +85,7 @@ const knownFlags = flagEnd - 1
 //
 // A multicast has an empty to.ID. The fields of the kind follow in this order:
 //
-//	Request   id priority resource hops waiting
+//	Request   id priority resource hops waiting within hold
 //	Reply     id priority resource grant fences session path
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
@@ -102,6 +107,12 @@ const knownFlags = flagEnd - 1
 //	Beat      session sent number priority peer
 //	BeatAck   session sent number ttl
 //	Goodbye   session
+//	Token     id priority resource hops number fences within hold path wishes
+//	Ack       id resource fences
+//	Failed    id resource
+//	Inquire   id resource
+//	Yield     id resource
+//	Receipt   -
 //
 // root and peer take two elements (ID, incarnation), id three (ID, incarnation,
 // clock), grant three (epoch number, epoch tie, number), fences two (next, end)
@@ -113,13 +124,14 @@ const knownFlags = flagEnd - 1
 //	entries   [[ID, incarnation, clock, fence] …]
 //	tokens    [[resource, out, epoch number, epoch tie, number, ID, incarnation, clock, fence, path] …]
 //	sessions  [[ID, incarnation, number, priority, parent ID, parent incarnation] …]
+//	wishes    [[ID, incarnation, clock, priority, within, hold] …]
 //
 // Names are msgpack strings in UTF-8; open and out are booleans; all the rest are
 // integers of any width, signed only where the Message's field is. Times are in
 // nanoseconds. A decoder skips elements after those it knows, in the message and
 // in every array of fixed length inside it; a missing element is an error.
 var carried = [kindEnd][]field{
-	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldWaiting},
+	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldWaiting, fieldWithin, fieldHold},
 	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath},
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
@@ -141,6 +153,12 @@ var carried = [kindEnd][]field{
 	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer},
 	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL},
 	KindGoodbye:  {fieldSession},
+	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
+	KindAck:      {fieldID, fieldResource, fieldFences},
+	KindFailed:   {fieldID, fieldResource},
+	KindInquire:  {fieldID, fieldResource},
+	KindYield:    {fieldID, fieldResource},
+	KindReceipt:  {},
 }
 
 // widths holds the number of elements of a message of each kind.

@@ -10,6 +10,7 @@ const (
 	nodeWidth     = 2
 	entryWidth    = 4
 	sessionWidth  = 6
+	wishWidth     = 6
 	settingsWidth = 7
 	tokenWidth    = 10
 )
@@ -35,7 +36,7 @@ func (d *Decoder) Decode(b []byte, m *Message) error {
 	d.r = reader{b: b}
 	r := &d.r
 	*m = Message{
-		Path: m.Path[:0], Entries: m.Entries[:0], Tokens: m.Tokens[:0], Sessions: m.Sessions[:0],
+		Path: m.Path[:0], Entries: m.Entries[:0], Tokens: m.Tokens[:0], Sessions: m.Sessions[:0], Wishes: m.Wishes[:0],
 		Settings: Settings{Resources: m.Settings.Resources[:0]},
 	}
 	n := r.array("message", math.MaxInt)
@@ -137,6 +138,12 @@ func (d *Decoder) field(f field, m *Message) {
 		d.tokens(what, m)
 	case fieldSessions:
 		d.sessions(what, m)
+	case fieldWithin:
+		m.Within = Duration(r.int64(what))
+	case fieldHold:
+		m.Hold = Duration(r.int64(what))
+	case fieldWishes:
+		d.wishes(what, m)
 	}
 }
 
@@ -182,7 +189,7 @@ func (d *Decoder) grant(what string) Grant {
 func (d *Decoder) models(what string) Models {
 	r := &d.r
 	return Models{
-		Priority: Priority(r.uint(what, uint64(Fair))),
+		Priority: Priority(r.uint(what, uint64(Deadline))),
 		Request:  RequestModel(r.uint(what, uint64(RequestReplace))),
 		Reply:    PassModel(r.uint(what, uint64(Use))),
 		Release:  PassModel(r.uint(what, uint64(Use))),
@@ -253,6 +260,20 @@ func (d *Decoder) sessions(what string, m *Message) {
 		extra := r.tuple(what, sessionWidth)
 		m.Sessions = append(m.Sessions, SessionState{
 			Node: d.node(what), Number: r.uint64(what), Priority: r.int64(what), Parent: d.node(what),
+		})
+		r.skip(what, extra)
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (d *Decoder) wishes(what string, m *Message) {
+	r := &d.r
+	for range r.array(what, MaxWishes) {
+		extra := r.tuple(what, wishWidth)
+		m.Wishes = append(m.Wishes, Wish{
+			ID: d.requestID(what), Priority: r.int64(what), Within: Duration(r.int64(what)), Hold: Duration(r.int64(what)),
 		})
 		r.skip(what, extra)
 		if r.err != nil {

@@ -76,6 +76,12 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendTokens(dst, m.Tokens)
 	case fieldSessions:
 		return appendSessions(dst, m.Sessions)
+	case fieldWithin:
+		return appendInt(dst, int64(m.Within))
+	case fieldHold:
+		return appendInt(dst, int64(m.Hold))
+	case fieldWishes:
+		return appendWishes(dst, m.Wishes)
 	}
 	panic("protocol: field without encoding")
 }
@@ -155,6 +161,19 @@ func appendSessions(dst []byte, sessions []SessionState) []byte {
 		dst = appendUint(dst, s.Number)
 		dst = appendInt(dst, s.Priority)
 		dst = appendNode(dst, s.Parent)
+	}
+	return dst
+}
+
+func appendWishes(dst []byte, wishes []Wish) []byte {
+	dst = appendArray(dst, len(wishes))
+	for i := range wishes {
+		w := &wishes[i]
+		dst = appendArray(dst, wishWidth)
+		dst = appendRequestID(dst, w.ID)
+		dst = appendInt(dst, w.Priority)
+		dst = appendInt(dst, int64(w.Within))
+		dst = appendInt(dst, int64(w.Hold))
 	}
 	return dst
 }

@@ -25,5 +25,5 @@ func ExampleDecoder() {
 	fmt.Println(errors.Is(err, protocol.ErrMalformed), err)
 	// Output:
 	// Request from D, priority 2, crane
-	// true protocol: malformed message: waiting: cut short
+	// true protocol: malformed message: hold: cut short
 }

@@ -35,7 +35,7 @@ func with(k Kind, i int, v any, fields ...any) []any {
 }
 
 func TestMalformedMessagesAreRefusedByName(t *testing.T) {
-	request := []any{"D", 1, 9, 2, "crane", 1, 1}
+	request := []any{"D", 1, 9, 2, "crane", 1, 1, 0, 0}
 	settings := func(i int, v any) []any {
 		s := []any{1, 0, 0, 0, 0, false, []any{"crane"}}
 		s[i] = v
@@ -80,16 +80,17 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"incarnation negative", "from: -7 is negative", with(KindNamed, 4, -7)},
 		{"epoch float", "epoch: type 0xcb is not an integer", with(KindNamed, 7, 1.5)},
 		{"seq negative", "seq: -1 is negative", with(KindNamed, 10, int64(-1))},
-		{"fields missing", "message: has 19 elements, a Request needs 20", append(header(KindRequest), request[:6]...)},
+		{"fields missing", "message: has 21 elements, a Request needs 22", append(header(KindRequest), request[:8]...)},
 		{"priority too big", "priority: 9223372036854775808 is above 9223372036854775807", with(KindRequest, 16, uint64(math.MaxInt64)+1, request...)},
 		{"hops too big", "hops: 4294967296 is above 4294967295", with(KindRequest, 18, uint64(1)<<32, request...)},
 		{"waiting negative", "waiting: -2 is negative", with(KindRequest, 19, -2, request...)},
-		{"reason", "reason: 6 is above 5", with(KindRefuse, 0, Version, int(reasonEnd))},
+		{"reason", fmt.Sprintf("reason: %d is above %d", reasonEnd, reasonEnd-1), with(KindRefuse, 0, Version, int(reasonEnd))},
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
 		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
 		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1)},
-		{"settings model", "settings: 2 is above 1", settings(1, 2)},
+		{"settings model", "settings: 4 is above 3", settings(1, 4)},
+		{"wish short", "wishes: has 2 elements, needs 6", with(KindToken, 0, Version, "D", 1, 9, 2, "crane", 0, 0, 0, 0, 0, 0, []any{}, []any{[]any{"D", 1}})},
 		{"settings open", "settings: type 0x01 is not a boolean", settings(5, 1)},
 		{"settings short", "settings: has 3 elements, needs 7", with(KindSettings, 0, Version, []any{1, 2, 3})},
 		{"settings no array", "settings: type 0xc0 is not an array", with(KindSettings, 0, Version, nil)},
@@ -264,5 +265,6 @@ func full(k Kind) Message {
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
 		Tokens:   []TokenState{{"crane", true, Grant{e, 20}, id, 1 << 51, path}, {Resource: "lift"}},
 		Sessions: []SessionState{{a, 1, 0, Node{}}, {b, 2, -5, a}},
+		Within:   Second, Hold: 20 * Millisecond, Wishes: []Wish{{id, -3, Second, Millisecond}, {ID: RequestID{a, 1}}},
 	}
 }

@@ -57,6 +57,10 @@ func drawMessage(t *rapid.T) Message {
 		Reason: Reason(rapid.IntRange(0, int(reasonEnd)-1).Draw(t, "reason")), Verdict: Verdict(rapid.IntRange(0, int(verdictEnd)-1).Draw(t, "verdict")),
 		Path: drawPath(t),
 	}
+	m.Within, m.Hold = Duration(rapid.Int64().Draw(t, "within")), Duration(rapid.Int64().Draw(t, "hold"))
+	m.Wishes = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Wish {
+		return Wish{drawRequestID(t), rapid.Int64().Draw(t, "priority"), Duration(rapid.Int64().Draw(t, "within")), Duration(rapid.Int64().Draw(t, "hold"))}
+	}), 0, 5).Draw(t, "wishes")
 	m.Fences.End = u64("end")
 	m.Fences.Next = rapid.Uint64Max(m.Fences.End).Draw(t, "next")
 	m.Settings = Settings{

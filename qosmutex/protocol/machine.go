@@ -39,6 +39,8 @@ type Input struct {
 	Fixed    bool     // Acquire: use Priority; else the participant's, and follow it while waiting
 	Try      bool     // Acquire: grant now or refuse, never wait
 	Models   Models   // SetModels
+	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
+	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one
@@ -190,6 +192,16 @@ type Config struct {
 	AtOnce bool
 	// MaxWaiting bounds the requests queued here; 0: 65536.
 	MaxWaiting int
+	// Members are all participants, in an order that all agree on. Algorithms that
+	// do not find each other by themselves need them; PADME ignores them.
+	Members []string
+	// Parents holds, for each of Members, the index of its parent, -1 for the root,
+	// where the algorithm works on a static tree. nil: a complete tree in the order
+	// of Members, of Fanout children each (0: 2).
+	Parents []int
+	// Seed draws the algorithm's own chances, such as a back-off. Every participant
+	// needs another one.
+	Seed uint64
 }
 
 // Algorithm is a mutual exclusion algorithm as a value.
@@ -197,4 +209,14 @@ type Algorithm struct {
 	Name   string // as in --algorithm
 	Source string // the paper and section
 	New    func(Config) (Machine, error)
+
+	// For people, a few words each.
+	Messages string // counted messages per entry, as a formula in N
+	Delay    string // synchronisation delay: from a leave to the next entry, in t_m
+	Assumes  string // beyond participants that follow the algorithm
+	Crash    string // what the crash of a participant does
+
+	// Static algorithms need Config.Members. They assume channels that lose,
+	// double and reorder nothing.
+	Static bool
 }

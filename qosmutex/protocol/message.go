@@ -41,12 +41,22 @@ const (
 	KindBeatAck // root → participant: echo of that clock
 	KindGoodbye // participant → root: my session ends now
 
+	// The other algorithms, between participants that know each other beforehand.
+	// Request, Reply, Release, Withdraw and Deny are theirs, too.
+	KindToken   // the token, where it is not a Reply
+	KindAck     // Lamport: I have your request; deadlines: it is accepted
+	KindFailed  // Maekawa: a more important request has my vote
+	KindInquire // Maekawa: may I have my vote back?
+	KindYield   // Maekawa: have it back
+	KindReceipt // of a channel: everything up to Ack has come
+
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach", "Handover",
 	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye",
+	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt",
 }
 
 // Valid reports whether k is a kind of message.
@@ -60,10 +70,11 @@ func (k Kind) String() string {
 }
 
 // Counted reports whether k is one of the messages that the papers count:
-// Request, Reply, Release and Sync (with its answer), and the withdrawal and
-// refusal of a request. Tree upkeep and heartbeats are not.
+// Request, Reply, Release and Sync (with its answer), the withdrawal and refusal
+// of a request, and all that other algorithms exchange. Tree upkeep, heartbeats
+// and receipts are not.
 func (k Kind) Counted() bool {
-	return k >= KindRequest && k <= KindDeny || k == KindSync || k == KindReport
+	return k >= KindRequest && k <= KindDeny || k == KindSync || k == KindReport || k >= KindToken && k <= KindYield
 }
 
 // Flags qualify a message.
@@ -79,6 +90,7 @@ const (
 	FlagRoot                       // Offer: the sender is the root
 	FlagDisplace                   // Attach: take the slot of your least important child
 	FlagLapsed                     // BeatAck: that session is over; ask for a new one
+	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
 	flagEnd
 )
 
@@ -87,17 +99,21 @@ type Reason uint8
 
 // Reasons of a refusal.
 const (
-	ReasonNone       Reason = iota
-	ReasonBusy              // TryLock: the resource is not free now
-	ReasonUndeclared        // the topic has no such resource
-	ReasonNoResource        // Any, but the topic declares no resources
-	ReasonFull              // too many requests wait already
-	ReasonClosed            // the participant is leaving
+	ReasonNone         Reason = iota
+	ReasonBusy                // TryLock: the resource is not free now
+	ReasonUndeclared          // the topic has no such resource
+	ReasonNoResource          // Any, but the topic declares no resources
+	ReasonFull                // too many requests wait already
+	ReasonClosed              // the participant is leaving
+	ReasonUnattainable        // admission: the deadline cannot be promised
+	ReasonMissed              // the deadline passed while the request waited
+	ReasonUnsupported         // the algorithm has no such request
 	reasonEnd
 )
 
 func (r Reason) String() string {
-	names := [...]string{"none", "busy", "undeclared resource", "no declared resources", "too many waiting", "closed"}
+	names := [...]string{"none", "busy", "undeclared resource", "no declared resources", "too many waiting", "closed",
+		"deadline unattainable", "deadline missed", "not supported by the algorithm"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -121,6 +137,15 @@ const (
 type Entry struct {
 	ID    RequestID
 	Fence uint64
+}
+
+// Wish is a waiting request that travels with a token, or in Suzuki and Kasami's
+// token the number of a participant's last request that was served.
+type Wish struct {
+	ID       RequestID
+	Priority int64
+	Within   Duration // from when the message is sent until it must be inside; 0: no deadline
+	Hold     Duration // how long it will stay; 0: unknown
 }
 
 // TokenState describes one token in a Handover.
@@ -155,7 +180,7 @@ type Settings struct {
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
 // and beside them, by kind:
 //
-//	Request   ID Priority Resource Hops Waiting
+//	Request   ID Priority Resource Hops Waiting Within Hold
 //	Reply     ID Priority Resource Grant Fences Session Path
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
@@ -177,8 +202,14 @@ type Settings struct {
 //	Beat      Session Sent Number Priority Peer
 //	BeatAck   Session Sent Number TTL
 //	Goodbye   Session
+//	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
+//	Ack       ID Resource Fences
+//	Failed    ID Resource
+//	Inquire   ID Resource
+//	Yield     ID Resource
+//	Receipt   -
 //
-// Path, Entries, Resources, Tokens and Sessions of a message in an [Output]
+// Path, Entries, Resources, Tokens, Sessions and Wishes of a message in an [Output]
 // belong to the machine and are valid only until its next Step; those of a
 // message in an [Input] belong to the caller, and the machine copies them.
 type Message struct {
@@ -201,18 +232,21 @@ type Message struct {
 
 	Grant   Grant
 	Fences  Fences
-	Session uint64  // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
-	Sent    Time    // Beat: the sender's clock; BeatAck: its echo
-	Number  uint64  // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far
-	TTL     Time    // session time-to-live in force
-	Peer    Node    // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
-	PeerP   int64   // Offer: priority of Peer
-	Reason  Reason  // why not
-	Verdict Verdict // Report
+	Session uint64   // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
+	Sent    Time     // Beat: the sender's clock; BeatAck: its echo
+	Number  uint64   // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far
+	TTL     Time     // session time-to-live in force
+	Within  Duration // Request: from when it is sent until it must be inside; 0: no deadline
+	Hold    Duration // Request: how long the application will stay; 0: it did not say
+	Peer    Node     // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
+	PeerP   int64    // Offer: priority of Peer
+	Reason  Reason   // why not
+	Verdict Verdict  // Report
 
 	Settings Settings // Accept, Settings, Propose (Models only), Handover
 	Path     []Node   // Reply: the way so far, root first; Offer, Accept, Beacon: ancestors, root first
 	Entries  []Entry  // Release
 	Tokens   []TokenState
 	Sessions []SessionState
+	Wishes   []Wish
 }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +18,24 @@ const (
 	// Fair serves by clock, then priority, then identifier. Every request is
 	// served eventually.
 	Fair
+	// Aging serves by priority as Level does, but a request that is overtaken often
+	// enough becomes more important: to rise to level p it must see 2^(9-p) more
+	// important requests come (the Level heuristic of the SLA paper, §III-A2, with
+	// c = 2). It knows eight levels: priorities below 0 count as 0, above 7 as 7. A
+	// participant lets at most AgingBound requests overtake one that waits there.
+	Aging
+	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
+	// request that cannot be promised its deadline is refused at once. Requests
+	// without a deadline come last, in order of clocks.
+	Deadline
 )
+
+// AgingLevels is how many priorities Aging tells apart.
+const AgingLevels = 8
+
+// AgingBound is how many more important requests a request of the least important
+// level can see coming before it is of the most important one: 8 + 16 + … + 512.
+const AgingBound = 1016
 
 // RequestModel selects which requests a participant passes to its parent.
 type RequestModel uint8
@@ -42,8 +60,9 @@ const (
 	Use
 )
 
-// Models is one of the sixteen combinations of the four PADME models. The zero
-// value is Level-Forward-Forward-Forward.
+// Models is a combination of the four PADME models: one of the papers' sixteen, or
+// one with a further Priority model. The zero value is
+// Level-Forward-Forward-Forward.
 type Models struct {
 	Priority Priority
 	Request  RequestModel
@@ -52,11 +71,13 @@ type Models struct {
 }
 
 // ErrModels is returned for text that names no combination of models.
-var ErrModels = errors.New("protocol: models are four words, {level|fair}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release")
+var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release")
+
+var priorityNames = [...]string{"level", "fair", "aging", "deadline"}
 
 // String returns the form that ParseModels reads, such as "fair-replace-use-use".
 func (m Models) String() string {
-	return [...]string{"level", "fair"}[m.Priority&1] + "-" +
+	return priorityNames[m.Priority&3] + "-" +
 		[...]string{"forward", "replace"}[m.Request&1] + "-" +
 		[...]string{"forward", "use"}[m.Reply&1] + "-" +
 		[...]string{"forward", "use"}[m.Release&1]
@@ -81,17 +102,17 @@ func ParseModels(s string) (Models, error) {
 		}
 		return 0, false
 	}
-	p, ok0 := pick(words[0], "level", "fair")
+	p := slices.IndexFunc(priorityNames[:], func(name string) bool { return words[0] == name || words[0] == name[:1] })
 	q, ok1 := pick(words[1], "forward", "replace")
 	r, ok2 := pick(words[2], "forward", "use")
 	l, ok3 := pick(words[3], "forward", "use")
-	if !ok0 || !ok1 || !ok2 || !ok3 {
+	if p < 0 || !ok1 || !ok2 || !ok3 {
 		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
 	}
 	return Models{Priority(p), RequestModel(q), PassModel(r), PassModel(l)}, nil
 }
 
-// AllModels returns the sixteen combinations, Level before Fair and Forward
+// AllModels returns the papers' sixteen combinations, Level before Fair and Forward
 // before Replace and Use.
 func AllModels() []Models {
 	all := make([]Models, 0, 16)

@@ -13,6 +13,7 @@ type Timing struct {
 	Drift     float64  // bound ρ on the drift of a clock: 0.01 is one per cent
 	JoinWait  Duration // how long a newcomer collects offers of parents
 	MoveAfter Duration // how long a priority must last before it moves a participant in the tree
+	Hop       Duration // how long a message takes between neighbours at most; deadlines are promised on it
 }
 
 // LAN suits participants and broker on one wired or Wi-Fi network.
@@ -23,6 +24,7 @@ func LAN() Timing {
 		Drift:     0.01,              // a hundred times a bad quartz: covers virtual machines too
 		JoinWait:  150 * Millisecond, // ten round trips of a busy Wi-Fi
 		MoveAfter: 2 * Second,        // a tree that follows every whim costs more than it saves
+		Hop:       20 * Millisecond,  // two hops of a busy Wi-Fi: to the broker and from it
 	}
 }
 
@@ -34,6 +36,7 @@ func WAN() Timing {
 	t.Heartbeat = 3500 * Millisecond // below TTL/4
 	t.JoinWait = Second              // three slow round trips
 	t.MoveAfter = 10 * Second        // moves cost several slow round trips
+	t.Hop = 300 * Millisecond        // to the broker and from it over a mobile network
 	return t
 }
 
@@ -44,6 +47,7 @@ func Local() Timing {
 	t.Heartbeat = 230 * Millisecond // below TTL/4
 	t.JoinWait = 30 * Millisecond   // a round trip takes well below a millisecond
 	t.MoveAfter = 500 * Millisecond
+	t.Hop = 2 * Millisecond // a hundred times what a busy broker takes
 	return t
 }
 
@@ -61,6 +65,8 @@ func (t Timing) Validate() error {
 		return fmt.Errorf("%w: clock drift %v is not between 0 and 0.2", ErrInvalidConfig, t.Drift)
 	case t.JoinWait <= 0:
 		return fmt.Errorf("%w: join wait %d ns must be positive", ErrInvalidConfig, t.JoinWait)
+	case t.Hop < 0:
+		return fmt.Errorf("%w: hop %d ns is negative", ErrInvalidConfig, t.Hop)
 	case t.MoveAfter < 0:
 		return fmt.Errorf("%w: move delay %d ns is negative", ErrInvalidConfig, t.MoveAfter)
 	}
