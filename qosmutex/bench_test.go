@@ -94,7 +94,7 @@ func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at 
 	for i := range b.N {
 		next := (i + 1) % 2
 		h := &Hold{topic: topics[next], resource: "crane", requested: time.Now(), parent: ctx}
-		if err := topics[next].ask(h, false); err != nil {
+		if err := topics[next].ask(h, new(request), false); err != nil {
 			b.Fatal(err)
 		}
 		send(topics[next].p.Post, "root") // behind the request

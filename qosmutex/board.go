@@ -80,7 +80,7 @@ func (t *Topic) notice(in *protocol.Input) {
 		return
 	}
 	for i := range t.out.Messages {
-		if m := &t.out.Messages[i]; m.Kind == protocol.KindReply {
+		if m := &t.out.Messages[i]; m.Kind == protocol.KindReply && !t.algorithm.Static {
 			t.entered(m.Resource, m.ID.Node.ID, m.Priority, m.Fences.Next, time.Now())
 		}
 	}

@@ -36,6 +36,12 @@ var (
 	ErrTimeout = errors.New("qosmutex: timed out")
 	// ErrCancelled says that the context was cancelled while waiting.
 	ErrCancelled = errors.New("qosmutex: cancelled")
+	// ErrDeadlineUnattainable says that the request cannot be promised its deadline.
+	ErrDeadlineUnattainable = errors.New("qosmutex: deadline unattainable")
+	// ErrDeadlineMissed says that the request still waited when its deadline passed.
+	ErrDeadlineMissed = errors.New("qosmutex: deadline missed")
+	// ErrUnsupported says that the algorithm has no such request.
+	ErrUnsupported = errors.New("qosmutex: not supported by the algorithm")
 	// ErrMissed says that a watcher read too slowly and did not see everything.
 	ErrMissed = errors.New("qosmutex: missed")
 )
@@ -75,6 +81,12 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 		return fmt.Errorf("%w: %q of lock topic %q: try again later", ErrFull, resource, t.name)
 	case protocol.ReasonClosed:
 		return t.closedError()
+	case protocol.ReasonUnattainable:
+		return t.unattainable(resource)
+	case protocol.ReasonMissed:
+		return t.missed(resource)
+	case protocol.ReasonUnsupported:
+		return fmt.Errorf("%w: %q cannot serve %q of lock topic %q like this: name one resource, or take PADME", ErrUnsupported, t.algorithm.Name, resource, t.name)
 	}
 	return fmt.Errorf("%w: lock topic %q refused %q: %v", ErrBusy, t.name, resource, reason)
 }

@@ -15,7 +15,8 @@ import (
 // When it ends, the request is withdrawn and leaves nothing behind.
 //
 // Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrUndeclared,
-// ErrInvalidName, ErrFull or ErrClosed. A goroutine that locks a resource which it
+// ErrInvalidName, ErrFull or ErrClosed, and with WithDeadline
+// ErrDeadlineUnattainable or ErrDeadlineMissed. A goroutine that locks a resource which it
 // already holds waits for itself.
 func (t *Topic) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, false, opts)
@@ -53,12 +54,18 @@ func (t *Topic) acquire(ctx, parent context.Context, resource string, try bool, 
 		opt(&r)
 	}
 	h := &Hold{topic: t, parent: parent, resource: resource, priority: r.priority, fixed: r.fixed, requested: time.Now()}
-	if err := t.ask(h, try); err != nil {
+	if err := t.ask(h, &r, try); err != nil {
 		return nil, err
 	}
 	if h.ready != nil {
+		expired, stop := r.expiry()
+		defer stop()
 		select {
 		case <-h.ready:
+		case <-expired:
+			if t.giveUp(h) {
+				return nil, t.missed(resource)
+			}
 		case <-ctx.Done():
 			if t.giveUp(h) {
 				return nil, interrupted(ctx, t.what(resource))
@@ -76,7 +83,7 @@ func (t *Topic) what(resource string) string {
 }
 
 // ask puts the request to the machine, which may answer at once.
-func (t *Topic) ask(h *Hold, try bool) error {
+func (t *Topic) ask(h *Hold, r *request, try bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || t.closing {
@@ -84,6 +91,10 @@ func (t *Topic) ask(h *Hold, try bool) error {
 	}
 	if err := t.checkDeclared(h.resource); err != nil {
 		return err
+	}
+	within, hold := r.input(h.requested)
+	if !r.deadline.IsZero() && within <= 0 {
+		return t.missed(h.resource)
 	}
 	t.lastRef++
 	h.ref = t.lastRef
@@ -94,6 +105,7 @@ func (t *Topic) ask(h *Hold, try bool) error {
 	t.report(eventRecord{name: EventRequested, resource: h.resource, ref: h.ref, priority: h.priority, at: h.requested})
 	if err := t.step(protocol.Input{
 		Kind: protocol.Acquire, Ref: h.ref, Resource: h.resource, Priority: h.priority, Fixed: h.fixed, Try: try,
+		Within: within, Hold: hold,
 	}); err != nil && h.phase.Load() == waiting {
 		delete(t.calls, h.ref)
 		return fmt.Errorf("qosmutex: asking for %s: %w", t.what(h.resource), err)

@@ -5,13 +5,15 @@ import "padme/qosmutex/protocol"
 // Any asks for the first free one of a topic's declared resources.
 const Any = protocol.Any
 
-// Models is one of the sixteen combinations of the four PADME models.
+// Models is a combination of the four PADME models.
 type Models = protocol.Models
 
 // The models; see package protocol.
 const (
 	Level          = protocol.Level
 	Fair           = protocol.Fair
+	Aging          = protocol.Aging
+	Deadline       = protocol.Deadline
 	RequestForward = protocol.RequestForward
 	RequestReplace = protocol.RequestReplace
 	Forward        = protocol.Forward

@@ -92,14 +92,14 @@ func (t *Topic) start(ctx context.Context) error {
 		Self: t.self, Priority: t.priority, Timing: t.timing, Found: t.found, Parent: t.parent, Fanout: t.fanout,
 		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
 	}
-	if t.found {
+	if t.found || t.algorithm.Static {
 		floors, err := t.floors(ctx)
 		if err != nil {
 			return err
 		}
 		cfg.FenceFloor, cfg.EpochFloor = floors.fence, floors.epoch
 	}
-	machine, err := t.algorithm.New(cfg)
+	machine, err := t.options.machine(cfg)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}

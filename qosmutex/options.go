@@ -27,6 +27,7 @@ type options struct {
 	parent    string
 	fanout    int
 	algorithm protocol.Algorithm
+	members   []string
 	log       *slog.Logger
 	metrics   prometheus.Registerer
 	events    bool
@@ -89,7 +90,7 @@ func WithOpenResources() Option {
 func WithModels(m Models) Option {
 	return func(o *options) error {
 		o.givenModels, o.models = true, m
-		if m.Priority > Fair || m.Request > RequestReplace || m.Reply > Use || m.Release > Use {
+		if m.Priority > Deadline || m.Request > RequestReplace || m.Reply > Use || m.Release > Use {
 			return fmt.Errorf("%w: models %+v: take the constants of this package or ParseModels", ErrInvalidConfig, m)
 		}
 		return nil
@@ -131,18 +132,6 @@ func WithFanout(n int) Option {
 		o.fanout = n
 		if n < 1 || n > 1024 {
 			return fmt.Errorf("%w: fan-out %d, give 1 to 1024", ErrInvalidConfig, n)
-		}
-		return nil
-	}
-}
-
-// WithAlgorithm replaces the algorithm; the default is PADME. All members of a
-// topic must run the same.
-func WithAlgorithm(a protocol.Algorithm) Option {
-	return func(o *options) error {
-		o.algorithm = a
-		if a.New == nil {
-			return fmt.Errorf("%w: algorithm %q has no constructor", ErrInvalidConfig, a.Name)
 		}
 		return nil
 	}
@@ -191,20 +180,6 @@ func WithClock(now func() protocol.Time) Option {
 	}
 }
 
-// LockOption configures one request.
-type LockOption func(*request)
-
-type request struct {
-	priority int64
-	fixed    bool
-}
-
-// WithPriority gives one request a priority of its own, which does not follow
-// the participant's. Smaller is more important.
-func WithPriority(priority int64) LockOption {
-	return func(r *request) { r.priority, r.fixed = priority, true }
-}
-
 // checkName refuses what is not one level of an MQTT topic.
 func checkName(what, name string) error {
 	if _, err := pubsub.EncodeLevel(name); err != nil {
@@ -230,5 +205,6 @@ func optionsOf(opts []Option) (options, error) {
 	for _, opt := range opts {
 		errs = append(errs, opt(&o))
 	}
+	errs = append(errs, o.checkMembers())
 	return o, errors.Join(errs...)
 }
