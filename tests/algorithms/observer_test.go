@@ -1,0 +1,65 @@
+package algorithms_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+)
+
+const observerID = "observer"
+
+// observer is a client of the broker that knows nothing of locks. It hears who
+// says to be inside.
+type observer struct {
+	p     *pubsub.Participant
+	heard chan string
+}
+
+func observe(ctx context.Context, t *testing.T, url string) *observer {
+	t.Helper()
+	p, err := pubsub.Join(ctx, url, observerID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observer{p: p, heard: make(chan string, 2*entries*len(members)+1)}
+	if _, err := p.Inbox("inside", func(l pubsub.Letter) { o.heard <- l.From + " " + string(l.Payload) }); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *observer) close(ctx context.Context) { _ = o.p.Close(context.WithoutCancel(ctx)) }
+
+// check demands that everybody came in and went out before the next one, each
+// with a higher fence than all before.
+func (o *observer) check(t *testing.T) {
+	t.Helper()
+	inside, last := "", uint64(0)
+	for n := range 2 * entries * len(members) {
+		var who, what string
+		var fence uint64
+		select {
+		case word := <-o.heard:
+			if _, err := fmt.Sscan(word, &who, &what, &fence); err != nil {
+				t.Fatalf("%q: %v", word, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("only %d words were heard", n)
+		}
+		switch {
+		case what == "in" && inside != "":
+			t.Fatalf("%s enters with fence %d while %s is inside", who, fence, inside)
+		case what == "in" && fence <= last:
+			t.Fatalf("%s enters with fence %d after %d", who, fence, last)
+		case what == "out" && inside != who:
+			t.Fatalf("%s leaves, but inside is %q", who, inside)
+		case what == "in":
+			inside, last = who, fence
+		default:
+			inside = ""
+		}
+	}
+}
