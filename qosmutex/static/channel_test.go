@@ -124,7 +124,8 @@ func TestChannelsLoseDoubleAndReorderNothing(t *testing.T) {
 			case do == 1:
 				w.now += protocol.Duration(rapid.IntRange(1, 50).Draw(t, "ms")) * protocol.Millisecond
 				tick()
-			case do == 2:
+			case do == 2: // the peer notices as well, and what was under way is gone
+				w.wire = nil
 				must(w.step(rapid.SampledFrom(ids).Draw(t, "who"), protocol.Input{Kind: protocol.Reconnect}))
 			case len(w.wire) > 0:
 				i := rapid.IntRange(0, len(w.wire)-1).Draw(t, "message")
@@ -185,5 +186,40 @@ func TestAnotherIncarnationIsNotAnswered(t *testing.T) {
 	}
 	if err := receive("a", 5, 2); err != nil || fault != nil {
 		t.Error(err, fault)
+	}
+}
+
+// A message that comes again says that its receipt was lost.
+func TestALostReceiptIsSentAgain(t *testing.T) {
+	var fault error
+	algorithm := static.OverLossyChannels(protocol.Algorithm{New: func(cfg protocol.Config) (protocol.Machine, error) {
+		return static.New(cfg, func(e *static.Env) static.Core { return &talker{env: e, heard: map[int]uint64{}, fault: &fault} })
+	}})
+	m, err := algorithm.New(protocol.Config{
+		Self: protocol.Node{ID: "b", Incarnation: 1}, Timing: protocol.Local(), Members: []string{"a", "b"},
+		Settings: protocol.Settings{Open: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out protocol.Output
+	now := protocol.Time(0)
+	for range 3 {
+		_ = m.Step(now, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
+			Kind: protocol.KindToken, From: protocol.Node{ID: "a", Incarnation: 1}, To: protocol.Node{ID: "b"},
+			Seq: 1, Number: 1, Resource: "crane", Wishes: []protocol.Wish{{Priority: 1}},
+		}}, &out)
+		if len(out.Messages) == 0 {
+			now = out.WakeAt
+			if err := m.Step(now, &protocol.Input{Kind: protocol.Tick}, &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(out.Messages) != 1 || out.Messages[0].Kind != protocol.KindReceipt || out.Messages[0].Ack != 1 || out.WakeAt != protocol.Never {
+			t.Fatalf("%+v, wakes at %d", out.Messages, out.WakeAt)
+		}
+	}
+	if fault != nil {
+		t.Error(fault)
 	}
 }

@@ -18,7 +18,9 @@ type plain struct {
 	log *[]string
 }
 
-func (c *plain) note(format string, args ...any) { *c.log = append(*c.log, fmt.Sprintf(format, args...)) }
+func (c *plain) note(format string, args ...any) {
+	*c.log = append(*c.log, fmt.Sprintf(format, args...))
+}
 
 func (c *plain) Ask(r *static.Request) {
 	c.note("ask p%d c%d", r.Priority, r.ID.Clock)
@@ -132,7 +134,9 @@ func from(who string, kind protocol.Kind, resource string) protocol.Input {
 	}}
 }
 
-func of(kind protocol.InputKind, ref uint64) protocol.Input { return protocol.Input{Kind: kind, Ref: ref} }
+func of(kind protocol.InputKind, ref uint64) protocol.Input {
+	return protocol.Input{Kind: kind, Ref: ref}
+}
 
 func TestOneRequestAtATimeTheMostImportantFirst(t *testing.T) {
 	r := newRig(t, false, nil)
