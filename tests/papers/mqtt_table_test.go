@@ -38,7 +38,7 @@ func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	topics, nodes := openTree(ctx, t, b, s)
+	topics, nodes := openTree(ctx, t, b, s, latency)
 	before := counted(topics)
 	var wg sync.WaitGroup
 	entries := make([]int, len(topics))
@@ -46,7 +46,7 @@ func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
 	defer stop()
 	for i, topic := range topics {
 		wg.Go(func() {
-			n, err := use(run, topic, s)
+			n, err := use(run, topic, latency)
 			if err != nil {
 				t.Errorf("participant %d: %v", i, err)
 			}
@@ -81,10 +81,10 @@ func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
 
 // openTree opens the lock topic for every participant of the scenario, each
 // parent before its children.
-func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenario) (topics []*qosmutex.Topic, nodes []*pubsub.Participant) {
+func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenario, latency protocol.Duration) (topics []*qosmutex.Topic, nodes []*pubsub.Participant) {
 	start := time.Now()
 	for i, p := range s.Participants {
-		leg := time.Duration(s.Network.Latency) / 2
+		leg := time.Duration(latency) / 2
 		node, err := pubsub.Join(ctx, "", p.ID, pubsub.WithDialer(delayed(b.Dial, leg)), pubsub.WithKeepAlive(time.Minute))
 		if err != nil {
 			t.Fatal(err)
@@ -107,10 +107,11 @@ func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenari
 	return topics, nodes
 }
 
-// use locks, holds and thinks until the run is over. Both spans are a trifle
+// use locks, holds for the second of the paper's critical section and thinks for
+// the message transmit time, until the run is over. Both spans are a trifle
 // short, so that an application acts before a message that arrives at the same
 // instant, as in the simulation.
-func use(ctx context.Context, topic *qosmutex.Topic, s sim.Scenario) (entries int, err error) {
+func use(ctx context.Context, topic *qosmutex.Topic, think protocol.Duration) (entries int, err error) {
 	const trifle = time.Millisecond
 	for {
 		h, err := topic.Lock(ctx, sim.PaperResource)
@@ -124,10 +125,10 @@ func use(ctx context.Context, topic *qosmutex.Topic, s sim.Scenario) (entries in
 			return entries, err
 		}
 		entries++
-		time.Sleep(time.Duration(s.Workload.Hold) - trifle)
+		time.Sleep(time.Second - trifle)
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- h.Unlock(context.Background()) }()
-		time.Sleep(time.Duration(s.Workload.Think) - trifle)
+		time.Sleep(time.Duration(think) - trifle)
 		if err := <-unlocked; err != nil {
 			return entries, err
 		}
