@@ -37,7 +37,7 @@ func TestEveryAlgorithmExcludesOverTheBroker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer b.Close(context.WithoutCancel(ctx))
+			t.Cleanup(func() { _ = b.Close(context.WithoutCancel(ctx)) }) // after the participants
 			o := observe(ctx, t, b.URL())
 			defer o.close(ctx)
 			var all sync.WaitGroup
@@ -111,16 +111,16 @@ func (w worker) close(ctx context.Context) {
 	}
 }
 
-// work enters and says so from inside. What a participant sends arrives at the
-// broker in order, so whoever enters after it speaks after it.
+// work enters and says so from inside. Posts arrive at the broker in order, and lock
+// messages are posts: whoever enters later is heard later.
 func (w worker) work(ctx context.Context) error {
 	for range entries {
 		err := w.topic.Do(ctx, resource, func(_ context.Context, h *qosmutex.Hold) error {
-			if err := w.p.Send(observerID, "inside", fmt.Appendf(nil, "in %d", h.Fence())); err != nil {
+			if err := w.p.Post(observerID, "inside", fmt.Appendf(nil, "in %d", h.Fence())); err != nil {
 				return err
 			}
 			time.Sleep(time.Millisecond) // the work
-			return w.p.Send(observerID, "inside", fmt.Appendf(nil, "out %d", h.Fence()))
+			return w.p.Post(observerID, "inside", fmt.Appendf(nil, "out %d", h.Fence()))
 		}, qosmutex.WithHold(10*time.Millisecond))
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.p.ID(), err)
