@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"padme/qosmutex/classic"
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/sla"
 	"padme/qosmutex/static"
 )
 
 // Algorithms lists the algorithms that WithAlgorithm takes: PADME first, then the
 // classical ones, then those of the SLA paper. The slice is fresh.
 func Algorithms() []protocol.Algorithm {
-	return slices.Concat([]protocol.Algorithm{padme.Algorithm})
+	return slices.Concat([]protocol.Algorithm{padme.Algorithm}, classic.All(), sla.Priority(), sla.Deadlines())
 }
 
 // AlgorithmNamed finds an algorithm by its name. The error wraps ErrInvalidConfig

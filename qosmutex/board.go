@@ -207,7 +207,7 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 		if n.holder != t.self.ID {
 			n.holder, n.since = t.self.ID, time.Now()
 		}
-	case r.Free:
+	case r.Free, t.algorithm.Static && n.holder == t.self.ID: // who is inside elsewhere, only events tell
 		if n.holder != "" {
 			n.holder, n.priority, n.since = "", 0, time.Now()
 		}

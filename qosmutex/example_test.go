@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"padme/broker"
@@ -222,4 +223,84 @@ func ExampleServe() {
 	stop()
 	server.Wait()
 	// Output: <nil>
+}
+
+// Three participants run Ricart and Agrawala's algorithm instead of PADME.
+func ExampleWithAlgorithm() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	b := exampleBroker(ctx)
+	defer b.Close(ctx)
+	algorithm, err := qosmutex.AlgorithmNamed("ricart-agrawala")
+	if err != nil {
+		log.Fatal(err)
+	}
+	members := []string{"ann", "bob", "cid"}
+	var inside, most atomic.Int32
+	var all sync.WaitGroup
+	for _, id := range members {
+		p := exampleJoin(ctx, b, id)
+		defer p.Close(ctx)
+		topic, err := qosmutex.Open(ctx, p, "licence", qosmutex.WithAlgorithm(algorithm), qosmutex.WithMembers(members...),
+			qosmutex.WithResources("seat"), qosmutex.WithTiming(qosmutex.Local()))
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer topic.Close(ctx)
+		all.Go(func() {
+			for range 3 {
+				err := topic.Do(ctx, "seat", func(context.Context, *qosmutex.Hold) error {
+					most.Store(max(most.Load(), inside.Add(1)))
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	fmt.Printf("%s messages an entry, at most %d inside\n", algorithm.Messages, most.Load())
+	// Output:
+	// 2(N-1) messages an entry, at most 1 inside
+}
+
+// Under the Deadline model a request is promised its deadline or refused at once.
+func ExampleWithDeadline() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	b := exampleBroker(ctx)
+	defer b.Close(ctx)
+	first, second := exampleJoin(ctx, b, "first"), exampleJoin(ctx, b, "second")
+	defer first.Close(ctx)
+	defer second.Close(ctx)
+	founder, err := qosmutex.Open(ctx, first, "cranes", qosmutex.Found(), qosmutex.WithResources("crane"),
+		qosmutex.WithModels(qosmutex.Models{Priority: qosmutex.Deadline}), qosmutex.WithTiming(qosmutex.Local()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer founder.Close(ctx)
+	joiner, err := qosmutex.Open(ctx, second, "cranes", qosmutex.WithTiming(qosmutex.Local()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer joiner.Close(ctx)
+
+	hold, err := founder.Lock(ctx, "crane", qosmutex.WithHold(2*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = joiner.Lock(ctx, "crane", qosmutex.WithDeadline(time.Now().Add(time.Second)), qosmutex.WithHold(time.Second))
+	fmt.Println(errors.Is(err, qosmutex.ErrDeadlineUnattainable)) // told at once, not after a second
+
+	time.AfterFunc(100*time.Millisecond, func() { _ = hold.Unlock(ctx) })
+	next, err := joiner.Lock(ctx, "crane", qosmutex.WithDeadline(time.Now().Add(10*time.Second)), qosmutex.WithHold(time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("inside", next.Resource(), next.Unlock(ctx))
+	// Output:
+	// true
+	// inside crane <nil>
 }

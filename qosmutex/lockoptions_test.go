@@ -90,11 +90,12 @@ func TestAlgorithmsAndMembers(t *testing.T) {
 // A participant that is not among the members is told so.
 func TestNotAMember(t *testing.T) {
 	b := startBroker(t, "127.0.0.1:0")
+	stranger := join(t, b.URL(), "stranger")
 	for _, a := range Algorithms() {
 		if !a.Static {
 			continue
 		}
-		_, err := Open(context.Background(), join(t, b.URL(), "stranger"), "yard", WithAlgorithm(a), WithMembers("a", "b"), WithOpenResources())
+		_, err := Open(context.Background(), stranger, "yard", WithAlgorithm(a), WithMembers("a", "b"), WithOpenResources())
 		if !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%s: %v", a.Name, err)
 		}

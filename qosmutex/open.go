@@ -110,7 +110,7 @@ func (t *Topic) start(ctx context.Context) error {
 	}
 	t.machine = machine
 	t.brief, _ = machine.(brief)
-	t.status = machine.Status()
+	t.look() // a static algorithm has its role from the start
 	return t.step(protocol.Input{Kind: protocol.Tick})
 }
 

@@ -10,7 +10,7 @@ import (
 // an inner participant and a leaf, with the two lower ones competing. Once the
 // memory that a machine keeps is there, no Step allocates.
 func TestNoAllocations(t *testing.T) {
-	for _, models := range protocol.AllModels() {
+	for _, models := range allModels() {
 		t.Run(models.String(), func(t *testing.T) {
 			c := newCycle(t, models)
 			for range 100 {
@@ -26,6 +26,17 @@ func TestNoAllocations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// allModels are the papers' sixteen combinations, and as many with the further
+// Priority models.
+func allModels() []protocol.Models {
+	all := protocol.AllModels()
+	for _, m := range protocol.AllModels() {
+		m.Priority += protocol.Aging
+		all = append(all, m)
+	}
+	return all
 }
 
 // BenchmarkStep is one step of a machine in the same traffic: among a root, an

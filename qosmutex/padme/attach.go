@@ -8,7 +8,7 @@ import (
 
 // slots is how many more children we take.
 func (m *Machine) slots() int {
-	n := m.cfg.Fanout
+	n := int(m.fanout)
 	for _, l := range m.children {
 		if !l.leaving {
 			n--
@@ -72,12 +72,14 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 // it does not name again is dropped by sweep.
 func (m *Machine) replaceChild(old, fresh *link) {
 	m.children[slices.Index(m.children, old)] = fresh
-	for _, e := range m.requests {
+	for e := range m.requests.all() {
 		if e.from == old {
 			e.from, e.named = fresh, false
 		}
 	}
-	m.any.child(old).from = fresh
+	if m.any != nil {
+		m.any.child(old).from = fresh
+	}
 	for _, r := range m.resources {
 		r.q.child(old).from = fresh
 	}
@@ -87,7 +89,7 @@ func (m *Machine) replaceChild(old, fresh *link) {
 // remind tells a child again that it is to leave, and this time that any other
 // place will do: the one it was sent to may be gone, or have been below it.
 func (m *Machine) remind(l *link) {
-	if len(m.children) <= m.cfg.Fanout {
+	if len(m.children) <= int(m.fanout) {
 		l.leaving = false // there is room again
 		return
 	}
@@ -108,8 +110,8 @@ func (m *Machine) acceptChild(l *link) {
 
 // onAccept makes the candidate our parent and names every live request to it.
 func (m *Machine) onAccept(msg *protocol.Message) error {
-	j := &m.join
-	if !j.active || j.target != msg.From || j.gen != msg.Link {
+	j := m.join
+	if j == nil || j.target != msg.From || j.gen != msg.Link {
 		return m.stale(msg, "not asked for")
 	}
 	if msg.Epoch.Compare(m.epoch) < 0 || m.session.number == 0 {
@@ -124,16 +126,16 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.dropChild(l) // it has a parent elsewhere by now: it could not accept us below itself
 	}
 	old := m.parent
-	*j = join{}
+	m.join = nil
 	m.handed = nil
-	m.parent = &link{peer: msg.From, gen: msg.Link, depth: msg.Hops, heard: m.now}
+	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.epoch, m.root = protocol.Member, msg.Epoch, msg.Root
 	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.outranks = 0
 	m.adoptSettings(msg.Settings)
 	if old != nil {
-		m.counters.Moves++
+		m.count().moves++
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()
@@ -154,8 +156,7 @@ func (m *Machine) resumeUpward(old *link) {
 	}
 	m.lost = nil
 	if old != nil {
-		for i := range int(old.sent - old.acked) {
-			was := &old.unacked[(old.first+i)%len(old.unacked)]
+		for _, was := range old.unacknowledged() {
 			if was.Kind != protocol.KindRelease {
 				continue
 			}
@@ -186,8 +187,7 @@ func (m *Machine) orphan() {
 		m.finish()
 		return
 	}
-	m.join.rounds = 0
-	m.startJoin()
+	m.joinAnew()
 }
 
 // closed handles the end of a link that the peer has closed.
@@ -218,7 +218,7 @@ func (m *Machine) dropChild(l *link) {
 // onUnknownLink answers a peer that believes in a link which we do not have.
 func (m *Machine) onUnknownLink(msg *protocol.Message) error {
 	known := m.child(msg.From) != nil || m.parent != nil && m.parent.peer == msg.From ||
-		m.join.target == msg.From
+		m.join != nil && m.join.target == msg.From
 	if !known && msg.Link != 0 && msg.Kind != protocol.KindDetach {
 		no := m.emit(protocol.KindDetach, msg.From)
 		no.Link = msg.Link

@@ -2,6 +2,7 @@ package padme
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -18,26 +19,30 @@ const (
 
 // entry is one live request known at this participant.
 type entry struct {
-	id       protocol.RequestID
-	priority int64
-	resource string // an id, or protocol.Any
-	from     *link  // the child that it came from; nil: our own
-	hops     uint32 // links between the origin and here
-	state    entryState
-	sent     bool // our parent knows it
-	try      bool // never queued
-	named    bool // named again since the child's last Attach
-	ref      uint64
-	fixed    bool      // own: the priority does not follow the participant's
-	at       *resource // own: inside of it
+	id        protocol.RequestID
+	priority  int64
+	q         *queue // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
+	from      *link  // the child that it came from; nil: our own
+	hops      uint8  // links between the origin and here
+	state     entryState
+	sent      bool              // our parent knows it
+	try       bool              // never queued
+	named     bool              // named again since the child's last Attach
+	fixed     bool              // own: the priority does not follow the participant's
+	level     uint8             // under Aging, in this queue
+	overtaken uint16            // by how many more important ones since it last rose
+	ref       uint64            // own
+	deadline  protocol.Time     // latest instant to enter; Never: none
+	hold      protocol.Duration // how long it will stay; 0: unknown
+	next      *entry            // in the list of free ones
 }
 
 // queue holds the waiting requests for one resource id, or those for Any, in
-// the order in which they are to be served.
+// the order in which they are to be served. nil is an empty queue.
 type queue struct {
 	resource string
 	waiting  []*entry
-	unsent   int // of waiting, those that our parent does not know
+	unsent   int32 // of waiting, those that our parent does not know
 	below    []belowCount
 }
 
@@ -46,15 +51,21 @@ type queue struct {
 // passes on only the head). Without a known one there is no hidden one.
 type belowCount struct {
 	from          *link
-	known, hidden int
+	known, hidden int32
 }
 
 // compare orders two requests (PADME §3.2): Level by priority, clock,
-// identifier; Fair by clock, priority, identifier.
+// identifier; Fair by clock, priority, identifier; Aging as Level, but by level;
+// Deadline as Level, but by deadline.
 func compare(model protocol.Priority, a, b *entry) int {
 	p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.id.Clock, b.id.Clock)
-	if model == protocol.Fair {
+	switch model {
+	case protocol.Fair:
 		p, c = c, p
+	case protocol.Aging:
+		p = cmp.Compare(a.level, b.level)
+	case protocol.Deadline:
+		p = cmp.Compare(a.deadline, b.deadline)
 	}
 	if p != 0 {
 		return p
@@ -66,7 +77,7 @@ func compare(model protocol.Priority, a, b *entry) int {
 }
 
 func (q *queue) head() *entry {
-	if len(q.waiting) == 0 {
+	if q == nil || len(q.waiting) == 0 {
 		return nil
 	}
 	return q.waiting[0]
@@ -91,7 +102,7 @@ func (q *queue) remove(model protocol.Priority, e *entry) {
 	}
 }
 
-func (q *queue) count(e *entry, by int) {
+func (q *queue) count(e *entry, by int32) {
 	if !e.sent {
 		q.unsent += by
 	}
@@ -114,25 +125,39 @@ func (q *queue) child(l *link) *belowCount {
 	return &q.below[len(q.below)-1]
 }
 
+// hidden is how many requests a child says that it keeps to itself.
+func hidden(msg *protocol.Message) int32 { return int32(min(msg.Waiting, math.MaxInt32)) }
+
 func (q *queue) sort(model protocol.Priority) {
+	if q == nil {
+		return
+	}
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
 }
 
 // forget drops what child l reported.
 func (q *queue) forget(l *link) {
+	if q == nil {
+		return
+	}
 	q.below = slices.DeleteFunc(q.below, func(b belowCount) bool { return b.from == l })
 }
 
 // total is how many requests are known to wait here and below.
-func (q *queue) total() int { return len(q.waiting) + q.hiddenBelow() }
+func (q *queue) total() int {
+	if q == nil {
+		return 0
+	}
+	return len(q.waiting) + q.hiddenBelow()
+}
 
 // hidden is how many of them our parent does not know.
-func (q *queue) hidden() int { return q.unsent + q.hiddenBelow() }
+func (q *queue) hidden() int { return int(q.unsent) + q.hiddenBelow() }
 
 func (q *queue) hiddenBelow() int {
 	n := 0
 	for _, b := range q.below {
-		n += b.hidden
+		n += int(b.hidden)
 	}
 	return n
 }

@@ -8,7 +8,10 @@ import (
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	if q != &m.any {
+	if q == nil {
+		return
+	}
+	if q.resource != protocol.Any {
 		m.serve(m.resource(q.resource))
 		return
 	}
@@ -20,11 +23,13 @@ func (m *Machine) serveQueue(q *queue) {
 // serve gives the token of r, if it is at home, to whoever comes first.
 func (m *Machine) serve(r *resource) {
 	for m.role == protocol.Root && r.tok.phase == home {
+		m.dropOverdue(&r.q)
+		m.dropOverdue(m.any)
 		e := m.first(r)
 		if e == nil {
 			return
 		}
-		if e.from != nil && !r.tok.used && m.settings.Models.Reply == protocol.Use {
+		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
 				e = own
 			}
@@ -36,7 +41,7 @@ func (m *Machine) serve(r *resource) {
 // first is the most important request that r would satisfy.
 func (m *Machine) first(r *resource) *entry {
 	e := r.q.head()
-	if a := m.any.head(); a != nil && m.declared(r.name) &&
+	if a := m.any.head(); a != nil && m.declared(r.q.resource) &&
 		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
 		e = a
 	}
@@ -46,7 +51,7 @@ func (m *Machine) first(r *resource) *entry {
 // known reports whether a message may name this resource: it is one lock, and the
 // topic has it.
 func (m *Machine) known(resource string) bool {
-	return resource != "" && resource != protocol.Any && (m.settings.Open || m.byName[resource] != nil || m.declared(resource))
+	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
 }
 
 func (m *Machine) declared(resource string) bool {
@@ -57,8 +62,8 @@ func (m *Machine) declared(resource string) bool {
 // serveTry grants a TryLock request if its token rests here, or refuses it.
 func (m *Machine) serveTry(e *entry) {
 	candidates := m.settings.Resources
-	if e.resource != protocol.Any {
-		if r := m.resource(e.resource); r.tok.phase == home {
+	if e.q.resource != protocol.Any {
+		if r := m.resource(e.q.resource); r.tok.phase == home {
 			m.give(r, e)
 			return
 		}
@@ -78,9 +83,8 @@ func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
 	m.grants++
 	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
-	t.target, t.prio = e.id, e.priority
-	t.path = append(t.path[:0], m.self)
-	t.entries, t.replied = t.entries[:0], protocol.Entry{}
+	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
+	t.entries, t.replied = t.entries[:0], replied{}
 	if e.from == nil {
 		t.used = true
 		t.fences = protocol.Fences{}
@@ -99,7 +103,7 @@ func (m *Machine) give(r *resource, e *entry) {
 // out.
 func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	t := &r.tok
-	defer m.serveQueue(&m.any) // settle may have put a request back
+	defer m.serveQueue(m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
 	case t.grant != msg.Grant || t.phase != below:
@@ -117,7 +121,7 @@ func (m *Machine) comeHome(r *resource, mayUse bool) {
 	t := &r.tok
 	t.recovery = nil
 	t.phase, t.down = home, nil
-	if own := m.ownCandidate(r); own != nil && mayUse && m.settings.Models.Release == protocol.Use {
+	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) {
 		m.give(r, own)
 		return
 	}

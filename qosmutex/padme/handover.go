@@ -10,7 +10,7 @@ import (
 // enough.
 func (m *Machine) considerHandover() {
 	best := m.bestChild()
-	if best == nil || m.cfg.Parent != "" || rank(best.priority, best.peer, m.priority, m.self) > 0 {
+	if best == nil || m.under != "" || rank(best.priority, best.peer, m.priority, m.self) > 0 {
 		m.outranks = 0
 		return
 	}
@@ -52,8 +52,8 @@ func (m *Machine) handOver(l *link) bool {
 	for _, r := range m.resources {
 		t := &r.tok
 		msg.Tokens = append(msg.Tokens, protocol.TokenState{
-			Resource: r.name, Out: t.phase != home, Grant: t.grant, Target: t.target, Fence: t.next,
-			Path: slices.Clone(t.path),
+			Resource: r.q.resource, Out: t.phase != home, Grant: t.grant, Target: t.target, Fence: t.next,
+			Path: []protocol.Node{m.self},
 		})
 	}
 	for _, s := range m.sessions {
@@ -82,7 +82,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 		t := &r.tok
 		if t.phase == home || t.phase == below && t.down == l {
 			t.phase, t.down = away, nil
-			t.passed = l.peer
+			t.passed = &l.peer
 		}
 		t.recovery = nil
 		if t.phase == away {
@@ -94,7 +94,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 	m.epoch, m.root, m.role = next, l.peer, protocol.Joining
 	m.session = session{number: m.lastSession, until: m.now + m.timing.TTL, asked: m.session.asked}
 	m.outranks = 0
-	m.join = join{}
+	m.join = nil
 	m.attach(l.peer, true)
 }
 
@@ -147,8 +147,7 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 }
 
 func (m *Machine) takeSessions(msg *protocol.Message) {
-	m.sessions, m.lastSession = nil, 0
-	m.lastSession = max(m.lastSession, m.session.number)
+	m.roll = &roll{lastSession: m.session.number}
 	for _, s := range msg.Sessions {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
@@ -161,9 +160,9 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 // takeToken takes over one token from the old root.
 func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.Node) {
 	t := &r.tok
-	t.next = max(t.next, ts.Fence)
+	t.next, t.back = max(t.next, ts.Fence), protocol.Never
 	switch {
-	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed == from:
+	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from:
 		// At home; or we passed it up, and the old root will not take it any more.
 		t.phase = home
 		if ts.Grant.Compare(t.grant) > 0 {
@@ -173,10 +172,10 @@ func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.N
 		t.phase, t.down = below, nil
 	case ts.Grant != t.grant: // it went another way
 		t.grant, t.target, t.phase, t.down = ts.Grant, ts.Target, below, nil
-		t.path = append(t.path[:0], ts.Path...)
-		t.passed = protocol.Node{}
+		t.passed = nil
 		if len(ts.Path) > 0 {
-			t.passed = ts.Path[0]
+			first := ts.Path[0]
+			t.passed = &first
 		}
 	}
 }

@@ -22,25 +22,27 @@ func dump(m *Machine) string {
 			continue
 		}
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
-			l.session, l.sent, l.acked, l.leaving)
+			l.session, l.sent, l.unacked, l.leaving)
 	}
-	for _, x := range m.sessions {
+	for i := 0; m.roll != nil && i < len(m.sessions); i++ {
+		x := m.sessions[i]
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
-	s += "\nany" + dumpQueue(&m.any)
+	s += "\nany" + dumpQueue(m.any)
 	for _, r := range m.resources {
 		t := r.tok
-		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v path %v passed %v fence %d next %d replied %v entries %v recovery %v",
-			r.name, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.path, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
+		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d replied %v entries %v recovery %v",
+			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
 	}
 	for _, e := range m.liveEntries() {
-		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.resource, e.hops, e.state, e.sent, e.try, e.ref)
+		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.q.resource, e.hops, e.state, e.sent, e.try, e.ref)
 	}
 	return s
 }
 
 func dumpQueue(q *queue) (s string) {
-	for _, e := range q.waiting {
+	for i := 0; q != nil && i < len(q.waiting); i++ {
+		e := q.waiting[i]
 		s += fmt.Sprintf(" %v", e.id)
 	}
 	return fmt.Sprintf("%s total %d", s, q.total())
@@ -79,7 +81,7 @@ func TestHostileMessages(t *testing.T) {
 		m.Kind, m.ID, m.Resource, m.Hops = protocol.KindRequest, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", 1
 	})
 	release := with(fromB, func(m *protocol.Message) {
-		m.Kind, m.ID, m.Resource, m.Grant = protocol.KindRelease, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", a.byName["x"].tok.grant
+		m.Kind, m.ID, m.Resource, m.Grant = protocol.KindRelease, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", a.find("x").tok.grant
 		m.Fences = protocol.Fences{Next: 2, End: 4}
 	})
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
@@ -161,12 +163,12 @@ func TestHostileMessages(t *testing.T) {
 		{"attachment without a session", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Link: 1}, nil, ErrInvalid},
 		{"attachment without a link", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Session: 1}, nil, ErrInvalid},
 		{"acceptance not asked for", b, protocol.Message{Kind: protocol.KindAccept, From: stranger, To: b.self, Link: 1, Epoch: b.epoch}, nil, ErrStale},
-		{"report not asked for", a, protocol.Message{Kind: protocol.KindReport, From: b.self, To: a.self, Resource: "x", Grant: a.byName["x"].tok.grant, Verdict: protocol.VerdictNever}, nil, ErrStale},
+		{"report not asked for", a, protocol.Message{Kind: protocol.KindReport, From: b.self, To: a.self, Resource: "x", Grant: a.find("x").tok.grant, Verdict: protocol.VerdictNever}, nil, ErrStale},
 		{"report about nothing", a, protocol.Message{Kind: protocol.KindReport, From: b.self, To: a.self, Resource: "nosuch", Verdict: protocol.VerdictNever}, nil, ErrStale},
 		{"sync about nothing", b, protocol.Message{Kind: protocol.KindSync, From: a.self, To: b.self}, nil, ErrInvalid},
 		{"sync at the root", a, protocol.Message{Kind: protocol.KindSync, From: b.self, To: a.self, Resource: "x"}, nil, ErrStale},
 		{"sync about an epoch to come", b, protocol.Message{Kind: protocol.KindSync, From: stranger, To: b.self, Resource: "x", Grant: protocol.Grant{Epoch: protocol.Epoch{Number: 1 << 62}}}, nil, ErrStale},
-		{"sync about an undeclared resource", b, protocol.Message{Kind: protocol.KindSync, From: a.self, To: b.self, Resource: "made up", Grant: b.byName["x"].tok.grant}, nil, nil},
+		{"sync about an undeclared resource", b, protocol.Message{Kind: protocol.KindSync, From: a.self, To: b.self, Resource: "made up", Grant: b.find("x").tok.grant}, nil, nil},
 	}
 	var out protocol.Output
 	for _, c := range cases {
@@ -178,12 +180,12 @@ func TestHostileMessages(t *testing.T) {
 			if l := c.to.linkOf(&msg); msg.Seq == next && l != nil {
 				msg.Seq = l.received + 1
 			}
-			before, dropped := dump(c.to), c.to.counters.Stale+c.to.counters.Invalid
+			before, dropped := dump(c.to), c.to.count().stale+c.to.count().invalid
 			err := c.to.Step(c.to.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out)
 			if repeated := c.name == "reply repeated"; err == nil && !repeated || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
-			if c.to.counters.Stale+c.to.counters.Invalid != dropped+1 {
+			if c.to.count().stale+c.to.count().invalid != dropped+1 {
 				t.Errorf("not counted")
 			}
 			if after := dump(c.to); after != before {
@@ -278,8 +280,8 @@ func TestReplyForAnotherSession(t *testing.T) {
 	if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
 		t.Fatal(err)
 	}
-	if len(n.out.Grants) > 0 || b.counters.Returned != 1 {
-		t.Errorf("entered %v, returned %d", n.out.Grants, b.counters.Returned)
+	if len(n.out.Grants) > 0 || b.count().returned != 1 {
+		t.Errorf("entered %v, returned %d", n.out.Grants, b.count().returned)
 	}
 	last := n.out.Messages[len(n.out.Messages)-1]
 	if !slices.ContainsFunc(n.out.Messages, func(m protocol.Message) bool {

@@ -19,13 +19,16 @@ func (m *Machine) CheckInvariants() error {
 			return err
 		}
 	}
-	if err := m.checkQueue(&m.any); err != nil {
+	if err := m.checkQueue(m.any); err != nil {
 		return err
 	}
-	queued += len(m.any.waiting)
-	for id, e := range m.requests {
-		if e.id != id {
-			return fmt.Errorf("request %v is filed under %v", e.id, id)
+	if m.any != nil {
+		queued += len(m.any.waiting)
+	}
+	for e := range m.requests.all() {
+		id := e.id
+		if m.requests.get(id) != e {
+			return fmt.Errorf("request %v is not found by its name", id)
 		}
 		if e.from == nil && id.Node != m.self {
 			return fmt.Errorf("request %v of another participant came from nowhere", id)
@@ -57,7 +60,10 @@ func (m *Machine) isOut(e *entry) bool {
 }
 
 func (m *Machine) checkQueue(q *queue) error {
-	unsent := 0
+	if q == nil {
+		return nil
+	}
+	unsent := int32(0)
 	for _, e := range q.waiting {
 		if !e.sent {
 			unsent++
@@ -67,13 +73,16 @@ func (m *Machine) checkQueue(q *queue) error {
 		return fmt.Errorf("queue %q counts %d unsent requests and has %d", q.resource, q.unsent, unsent)
 	}
 	for i, e := range q.waiting {
-		if m.requests[e.id] != e || e.state != waiting {
+		if m.requests.get(e.id) != e || e.state != waiting {
 			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)
+		}
+		if m.settings.Models.Priority == protocol.Aging && (e.level > levelOf(e.priority) || e.level > 0 && e.overtaken >= patience(e.level)) {
+			return fmt.Errorf("request %v of priority %d is at level %d after %d others", e.id, e.priority, e.level, e.overtaken)
 		}
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
 		}
-		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || m.settings.Models.Request == protocol.RequestForward) {
+		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || m.climbs()) {
 			return fmt.Errorf("request %v for %q waits here but our parent does not know it", e.id, q.resource)
 		}
 	}
@@ -84,19 +93,19 @@ func (m *Machine) checkToken(r *resource) error {
 	t := &r.tok
 	switch {
 	case (t.phase == using) != (t.inside != nil):
-		return fmt.Errorf("resource %q: phase %d but inside is %v", r.name, t.phase, t.inside)
-	case t.inside != nil && (t.inside.state != inside || t.inside.at != r || m.requests[t.inside.id] != t.inside):
-		return fmt.Errorf("resource %q: a dead request is inside", r.name)
+		return fmt.Errorf("resource %q: phase %d but inside is %v", r.q.resource, t.phase, t.inside)
+	case t.inside != nil && (t.inside.state != inside || t.inside.q != &r.q || m.requests.get(t.inside.id) != t.inside):
+		return fmt.Errorf("resource %q: a dead request is inside", r.q.resource)
 	case t.phase == home && m.role != protocol.Root:
-		return fmt.Errorf("resource %q: its token rests at %v, which is not the root", r.name, m.self)
+		return fmt.Errorf("resource %q: its token rests at %v, which is not the root", r.q.resource, m.self)
 	case m.role == protocol.Root && (t.phase == away || t.phase == kept):
-		return fmt.Errorf("resource %q: the root does not know where its token is", r.name)
+		return fmt.Errorf("resource %q: the root does not know where its token is", r.q.resource)
 	case t.phase == home && m.first(r) != nil:
-		return fmt.Errorf("resource %q: its token rests while %v waits", r.name, m.first(r).id)
+		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r).id)
 	case t.phase == using && m.role != protocol.Root && m.session.number == 0:
-		return fmt.Errorf("resource %q: held without a session", r.name)
+		return fmt.Errorf("resource %q: held without a session", r.q.resource)
 	case t.phase == using && t.grant.Compare(t.bound) < 0:
-		return fmt.Errorf("resource %q: held on a grant that was answered for", r.name)
+		return fmt.Errorf("resource %q: held on a grant that was answered for", r.q.resource)
 	}
 	return nil
 }

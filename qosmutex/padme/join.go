@@ -19,7 +19,6 @@ type offer struct {
 // join is the search for a parent (cloud paper §2.1): multicast the priority,
 // collect offers, attach to the best.
 type join struct {
-	active  bool
 	moving  bool // there is a parent meanwhile
 	until   protocol.Time
 	rounds  uint
@@ -29,17 +28,29 @@ type join struct {
 	foundAt protocol.Time // founding: when we may become the root
 }
 
+// joinAnew begins a new search.
+func (m *Machine) joinAnew() {
+	if m.join != nil {
+		m.join.rounds = 0
+	}
+	m.startJoin()
+}
+
 // startJoin asks everybody for a parent, and again until there is one.
 func (m *Machine) startJoin() {
-	j := &m.join
-	*j = join{active: true, moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt}
+	j := m.join
+	if j == nil {
+		j = &join{}
+		m.join = j
+	}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
 	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
-	msg.Peer.ID = m.cfg.Parent
+	msg.Peer.ID = m.under
 	if m.role == protocol.Founding {
 		msg.Flags |= protocol.FlagFounding
 	}
@@ -77,7 +88,7 @@ func (m *Machine) offer(to protocol.Node) {
 }
 
 func (m *Machine) onOffer(msg *protocol.Message) error {
-	if !m.join.active || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
+	if m.join == nil || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
 		return nil
 	}
 	if msg.Epoch.Compare(m.epoch) < 0 {
@@ -95,7 +106,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
 	}
 	o.displace = !o.free && !msg.Peer.IsZero() && rank(m.priority, m.self, msg.PeerP, msg.Peer) < 0
-	if m.cfg.Parent != "" && o.from.ID != m.cfg.Parent {
+	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}
 	if m.join.best.from.IsZero() || o.better(m.join.best) {
@@ -122,22 +133,21 @@ func (o offer) better(b offer) bool {
 
 // progressJoin attaches to the best candidate as soon as nothing better can come.
 func (m *Machine) progressJoin() {
-	j := &m.join
-	if !j.active || !j.target.IsZero() || j.best.from.IsZero() || m.session.number == 0 {
+	j := m.join
+	if j == nil || !j.target.IsZero() || j.best.from.IsZero() || m.session.number == 0 {
 		return
 	}
-	if m.now < j.until && !(j.best.root && j.best.free) && m.cfg.Parent == "" {
+	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
 		return
 	}
 	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
-		*j = join{} // no better place than ours
+		m.join = nil // no better place than ours
 		return
 	}
 	m.attach(j.best.from, j.best.displace)
 }
 
 func (m *Machine) attach(to protocol.Node, displace bool) {
-	j := &m.join
 	for _, l := range m.children { // who was our child may be our parent now: no number twice between us
 		m.linkGen = max(m.linkGen, l.gen)
 	}
@@ -145,7 +155,11 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 		m.linkGen = max(m.linkGen, m.handed.gen)
 	}
 	m.linkGen++
-	j.active, j.target, j.gen = true, to, m.linkGen
+	if m.join == nil {
+		m.join = &join{}
+	}
+	j := m.join
+	j.target, j.gen = to, m.linkGen
 	j.until = m.now + 4*m.timing.JoinWait
 	msg := m.emit(protocol.KindAttach, to)
 	msg.Link, msg.Priority, msg.Session = j.gen, m.priority, m.session.number
@@ -155,7 +169,7 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 }
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
-	if j := &m.join; j.active && j.target == msg.From && j.gen == msg.Link {
+	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {
 		j.target, j.best = protocol.Node{}, offer{}
 		j.until = m.now + m.timing.JoinWait // then ask again
 	}
@@ -167,7 +181,7 @@ func (m *Machine) redirected(to protocol.Node) {
 	switch {
 	case to.IsZero():
 		m.orphan()
-	case m.cfg.Parent == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
+	case m.under == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
 		m.startJoin()
 		m.attach(to, false)
 	}

@@ -44,7 +44,7 @@ func (m *Machine) mayFound() bool {
 // at the same time, since nobody answers them. It listens like any founder and
 // then begins a new epoch, or joins whoever was quicker.
 func (m *Machine) loseLease() {
-	m.counters.Lapses++
+	m.count().lapses++
 	for _, r := range m.resources {
 		t := &r.tok
 		if e := t.inside; e != nil {
@@ -72,7 +72,7 @@ func (m *Machine) loseLease() {
 func (m *Machine) listen() {
 	m.role = protocol.Founding
 	m.lease = lease{}
-	m.join = join{foundAt: m.now + m.timing.Grace()}
+	m.join = &join{foundAt: m.now + m.timing.Grace()}
 	m.startJoin()
 	m.beat()
 }

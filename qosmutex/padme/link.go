@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -16,31 +17,45 @@ const maxUnacked = 1 << 14
 // reorders them. The child names each attachment with a generation; messages of
 // another generation are dropped.
 type link struct {
-	peer     protocol.Node
+	peer     protocol.Node // never changes
 	gen      uint64
 	priority int64  // of the peer, as a participant
 	session  uint64 // at the parent's end: the child's session
-	depth    uint32 // at the child's end: the parent's depth
 	heard    protocol.Time
 
-	sent, acked, received uint64
-	unacked               []protocol.Message // ring; Path and Entries are owned
-	first                 int                // index of message acked+1 in unacked
-	askedAfter            uint64             // received+1 when we last asked for a repetition
-	askedAt               protocol.Time
+	sent, received uint64
+	// What may have to be repeated is kept as bytes: a message in memory is ten
+	// times as large, and there are two ends for each participant.
+	kept    []byte // from start: the last unacked messages, each behind its length
+	start   uint32
+	unacked uint32
 
+	asked   bool          // for a repetition of received+1
 	leaving bool          // at the parent's end: told to attach elsewhere
+	askedAt protocol.Time // asked
 	leaveBy protocol.Time // leaving: then it is told again
 }
+
+const (
+	lengthWidth = 4   // bytes of the length before each kept message
+	roomForOne  = 256 // nearly every message takes less
+	keptAtRest  = 512 // bytes that a link may hold on to when nothing is kept
+)
 
 // emit appends an empty message to the output. The pointer is good until the
 // next emit.
 func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
-	m.out.Messages = append(m.out.Messages, protocol.Message{})
-	msg := &m.out.Messages[len(m.out.Messages)-1]
+	n := len(m.out.Messages)
+	if n < cap(m.out.Messages) {
+		m.out.Messages = m.out.Messages[:n+1]
+		m.out.Messages[n] = protocol.Message{}
+	} else {
+		m.out.Messages = append(m.out.Messages, protocol.Message{})
+	}
+	msg := &m.out.Messages[n]
 	msg.Kind, msg.From, msg.To = kind, m.self, to
 	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.rootClock)
-	m.counters.Sent[kind]++
+	m.countSent(kind)
 	return msg
 }
 
@@ -56,43 +71,96 @@ func (m *Machine) emitOn(l *link, kind protocol.Kind) *protocol.Message {
 func (m *Machine) commit(l *link, msg *protocol.Message) {
 	l.sent++
 	msg.Seq = l.sent
-	n := int(l.sent - l.acked)
-	if n > len(l.unacked) {
-		l.grow()
-	}
-	slot := &l.unacked[(l.first+n-1)%len(l.unacked)]
-	path, entries := slot.Path, slot.Entries
-	*slot = *msg
-	slot.Path = append(path[:0], msg.Path...)
-	slot.Entries = append(entries[:0], msg.Entries...)
+	l.keep(msg)
 }
 
-func (l *link) grow() {
-	bigger := make([]protocol.Message, max(2, 2*len(l.unacked)))
-	for i := range l.unacked {
-		bigger[i] = l.unacked[(l.first+i)%len(l.unacked)]
+// keep notes msg down, but for what restore knows.
+func (l *link) keep(msg *protocol.Message) {
+	from, to, epoch, ack, clock := msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock
+	msg.From, msg.To, msg.Ack, msg.Clock = protocol.Node{ID: "-"}, protocol.Node{}, 0, 0
+	if msg.Kind != protocol.KindHandover { // which names the next epoch
+		msg.Epoch = protocol.Epoch{}
 	}
-	l.unacked, l.first = bigger, 0
+	var room [roomForOne]byte
+	b := protocol.AppendMessage(room[:lengthWidth], msg)
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-lengthWidth))
+	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = from, to, epoch, ack, clock
+	if len(l.kept)+len(b) > cap(l.kept) {
+		l.makeRoom(len(b))
+	}
+	l.kept = append(l.kept, b...)
+	l.unacked++
+}
+
+// makeRoom makes room for n more bytes: by what is acknowledged already, or by no
+// more than is needed, for most links never keep more than two messages.
+func (l *link) makeRoom(n int) {
+	rest := l.kept[l.start:]
+	if need := len(rest) + n; need > cap(l.kept) || 2*int(l.start) < len(l.kept) {
+		l.kept = append(make([]byte, 0, max(need, len(rest)*3/2)), rest...)
+	} else {
+		l.kept = l.kept[:copy(l.kept, rest)]
+	}
+	l.start = 0
 }
 
 // ack forgets what the peer has received.
 func (l *link) ack(upTo uint64) {
-	if upTo <= l.acked || upTo > l.sent {
+	acked := l.sent - uint64(l.unacked)
+	if upTo <= acked || upTo > l.sent {
 		return
 	}
-	l.first = (l.first + int(upTo-l.acked)) % len(l.unacked)
-	l.acked = upTo
-	if l.acked == l.sent && len(l.unacked) > 8 {
-		l.unacked, l.first = slices.Clip(l.unacked[:2]), 0 // a burst is over: give its memory back
+	for ; acked < upTo; acked++ {
+		l.start += lengthWidth + binary.LittleEndian.Uint32(l.kept[l.start:])
+		l.unacked--
 	}
+	if l.unacked > 0 {
+		return
+	}
+	l.kept, l.start = l.kept[:0], 0
+	if cap(l.kept) > keptAtRest { // a burst is over: give its memory back
+		l.kept = nil
+	}
+}
+
+// unacknowledged lists what the peer may not have received, oldest first, to be
+// completed by restore.
+func (l *link) unacknowledged() []protocol.Message {
+	var decoder protocol.Decoder
+	list := make([]protocol.Message, 0, l.unacked)
+	for rest := l.kept[l.start:]; len(rest) > 0; {
+		n := lengthWidth + int(binary.LittleEndian.Uint32(rest))
+		var msg protocol.Message
+		if decoder.Decode(rest[lengthWidth:n], &msg) == nil { // else no peer could read it either
+			list = append(list, msg)
+		}
+		rest = rest[n:]
+	}
+	return list
 }
 
 // repeat sends again everything that was not acknowledged.
 func (m *Machine) repeat(l *link) {
-	for i := range int(l.sent - l.acked) {
-		m.out.Messages = append(m.out.Messages, l.unacked[(l.first+i)%len(l.unacked)])
-		m.out.Messages[len(m.out.Messages)-1].Ack = l.received
-		m.counters.Resent++
+	for _, msg := range l.unacknowledged() {
+		m.restore(l, &msg)
+		m.out.Messages = append(m.out.Messages, msg)
+		m.countSent(msg.Kind)
+		m.count().resent++
+	}
+}
+
+// restore completes a message that was kept, as if it were sent now: the epoch and
+// the clock say what the sender knows, not what the message is about.
+func (m *Machine) restore(l *link, msg *protocol.Message) {
+	msg.From, msg.To, msg.Ack, msg.Clock = m.self, l.peer, l.received, max(m.clock, m.rootClock)
+	if msg.Kind != protocol.KindHandover {
+		msg.Epoch = m.epoch
+	}
+	if msg.Within > 0 { // time has passed
+		msg.Within = 1 // withdrawn since: the Withdraw follows
+		if e := m.requests.get(msg.ID); e != nil {
+			msg.Within = m.within(e)
+		}
 	}
 }
 
@@ -103,11 +171,12 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 	switch {
 	case msg.Seq == l.received+1:
 		l.received++
+		l.asked = false
 		return true
 	case msg.Seq <= l.received:
-		m.counters.Stale++ // a repetition
+		m.count().stale++ // a repetition
 	default:
-		m.counters.Stale++
+		m.count().stale++
 		m.askRepeat(l)
 	}
 	return false
@@ -116,10 +185,10 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 // askRepeat asks the peer for what is missing, at most once a heartbeat for the
 // same gap.
 func (m *Machine) askRepeat(l *link) {
-	if l.askedAfter == l.received+1 && m.now < l.askedAt+m.timing.Heartbeat {
+	if l.asked && m.now < l.askedAt+m.timing.Heartbeat {
 		return
 	}
-	l.askedAfter, l.askedAt = l.received+1, m.now
+	l.asked, l.askedAt = true, m.now
 	m.emitOn(l, protocol.KindResend)
 }
 

@@ -3,7 +3,9 @@ package padme
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"padme/qosmutex/protocol"
 )
@@ -27,61 +29,63 @@ const (
 	defaultMaxWaiting = 1 << 16
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxDepth          = 64
+	maxSpare          = 16 // requests kept for reuse: as many as wait at most participants
 )
 
 // Machine is one participant of PADME. Make one with New.
 type Machine struct {
-	cfg    protocol.Config
-	self   protocol.Node
-	timing protocol.Timing // TTL is the topic's once a session is there
-	now    protocol.Time
-	out    *protocol.Output
-	began  bool
+	self       protocol.Node
+	under      string // static tree: the only parent that will do; else empty
+	fanout     int32
+	maxWaiting int32
+	founder    *protocol.Config // what to found the topic with; nil: we may not
+	timing     protocol.Timing  // TTL is the topic's once a session is there
+	now        protocol.Time
+	out        *protocol.Output
 
 	role      protocol.Role
+	began     bool
+	spare     uint8 // requests in free
 	departing bool
+	idle      bool   // no own request was made or ended since the last beacon
+	depth     uint32 // links to the root
 	priority  int64
 	clock     uint64 // Lamport clock: the C of the next request is above it
 	rootClock uint64 // the root's, as far as beacons told
-	idleFor   int    // beacons since the last own request was made or ended
 
 	// The tree.
 	epoch     protocol.Epoch
 	root      protocol.Node
-	depth     uint32
 	ancestors []protocol.Node // root first, parent last
 	parent    *link
 	lost      *link   // the parent link given up last, until its Releases are repeated
 	handed    *link   // to the successor: its Handover is repeated until it accepts us
 	children  []*link // by node
 	linkGen   uint64
-	join      join
+	join      *join // nil: we look for nobody
 	beacon    beacon
 	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
 
 	// The session, at a member; the lease, at the root and who wants to be.
 	session session
 	lease   lease
-	// Sessions of all members, at the root.
-	sessions    []*memberSession // by node
-	lastSession uint64
-	nextLapse   protocol.Time // no session lapses before
+	*roll   // of the members, at a root or former root; else nil
 
 	// Requests and tokens.
 	settings  protocol.Settings
 	resources []*resource // by name
-	byName    map[string]*resource
-	any       queue
-	requests  map[protocol.RequestID]*entry
+	any       *queue      // nil until somebody asks for any
+	requests  register
 	own       []*entry // waiting and inside, in order of arrival
-	free      []*entry // for reuse
+	free      *entry   // a list of a few, for reuse
 	grants    uint64   // at the root: number of the last grant
 	fences    uint64   // at the root: floor for resources not seen yet
 
+	nextMiss protocol.Time    // no deadline of an own request is before
 	wanted   *protocol.Models // asked for here and not in force yet
 	departBy protocol.Time    // departing: give up waiting for confirmation
 
-	counters protocol.Counters
+	counters counters
 }
 
 // New makes a machine. It does nothing until its first Step.
@@ -108,13 +112,19 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if slices.Contains(cfg.Settings.Resources, protocol.Any) || slices.Contains(cfg.Settings.Resources, "") {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
 	}
-	return &Machine{
-		cfg: cfg, self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models},
-		byName:   map[string]*resource{}, requests: map[protocol.RequestID]*entry{},
-		any: queue{resource: protocol.Any}, fences: cfg.FenceFloor + 1,
-	}, nil
+	m := &Machine{
+		self: cfg.Self, under: cfg.Parent, fanout: clamp(cfg.Fanout), maxWaiting: clamp(cfg.MaxWaiting),
+		timing: cfg.Timing, priority: cfg.Priority,
+		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+	}
+	if cfg.Found {
+		founder := cfg
+		m.founder = &founder
+	}
+	return m, nil
 }
+
+func clamp(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 func sortedSet(ids []string) []string {
 	s := slices.Clone(ids)
@@ -225,16 +235,17 @@ func (m *Machine) receive(msg *protocol.Message) error {
 // all come before everybody else's.
 func (m *Machine) mergeClock(msg *protocol.Message) {
 	m.clock = max(m.clock, msg.ID.Clock)
+	idle := msg.Kind == protocol.KindAccept
 	switch {
 	case msg.Kind == protocol.KindAccept:
 		m.rootClock = max(m.rootClock, msg.Clock)
 	case msg.Kind == protocol.KindBeacon:
 		m.rootClock = max(m.rootClock, msg.Clock)
-		m.idleFor++
+		idle, m.idle = m.idle, true
 	default:
 		return
 	}
-	if len(m.own) == 0 && (msg.Kind == protocol.KindAccept || m.idleFor >= 2) {
+	if idle && len(m.own) == 0 {
 		m.clock = max(m.clock, m.rootClock)
 	}
 }
@@ -310,45 +321,52 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 }
 
 func (m *Machine) stale(msg *protocol.Message, why string) error {
-	m.counters.Stale++
+	m.count().stale++
 	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
 }
 
 func (m *Machine) invalid(msg *protocol.Message, why string) error {
-	m.counters.Invalid++
+	m.count().invalid++
 	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
+}
+
+// find returns the record of a resource, or nil.
+func (m *Machine) find(name string) *resource {
+	if i, ok := m.search(name); ok {
+		return m.resources[i]
+	}
+	return nil
+}
+
+func (m *Machine) search(name string) (int, bool) {
+	if len(m.resources) == 1 && m.resources[0].q.resource == name { // as most topics have it
+		return 0, true
+	}
+	return slices.BinarySearchFunc(m.resources, name, func(r *resource, n string) int { return strings.Compare(r.q.resource, n) })
 }
 
 // resource returns the record of a resource, made when it is first needed.
 func (m *Machine) resource(name string) *resource {
-	r := m.byName[name]
-	if r == nil {
-		r = &resource{name: name, q: queue{resource: name}}
-		r.tok.next = m.fences
-		if m.role == protocol.Root {
-			r.tok.phase = home
-		}
-		m.byName[name] = r
-		i, _ := slices.BinarySearchFunc(m.resources, name, func(r *resource, n string) int { return cmpString(r.name, n) })
-		m.resources = slices.Insert(m.resources, i, r)
+	i, ok := m.search(name)
+	if ok {
+		return m.resources[i]
 	}
+	r := &resource{q: queue{resource: name}}
+	r.tok.next = m.fences
+	if m.role == protocol.Root {
+		r.tok.phase = home
+	}
+	m.resources = slices.Insert(m.resources, i, r)
 	return r
-}
-
-func cmpString(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // queueOf returns the queue in which a request for resource waits.
 func (m *Machine) queueOf(resource string) *queue {
-	if resource == protocol.Any {
-		return &m.any
+	if resource != protocol.Any {
+		return &m.resource(resource).q
 	}
-	return &m.resource(resource).q
+	if m.any == nil {
+		m.any = &queue{resource: protocol.Any}
+	}
+	return m.any
 }

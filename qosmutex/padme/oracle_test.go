@@ -43,7 +43,7 @@ func (w *world) check(n *node) {
 	if err := n.machine.CheckInvariants(); err != nil {
 		w.fail("%s: %v", n.name, err)
 	}
-	if c := n.machine.counters.Invalid; c != n.invalid {
+	if c := n.machine.count().invalid; c != n.invalid {
 		w.fail("%s dropped %d messages as invalid", n.name, c-n.invalid)
 	}
 	w.checkHolds()
@@ -66,7 +66,7 @@ func (w *world) checkHolds() {
 				}
 				holder[i] = name
 			}
-			if rec := n.machine.byName[r]; rec != nil && has(&rec.tok) {
+			if rec := n.machine.find(r); rec != nil && has(&rec.tok) {
 				if keeper[i] != "" {
 					w.fail("%s and %s both have the token of %s", name, keeper[i], r)
 				}
@@ -117,19 +117,19 @@ func (w *world) checkClimb(n *node, e *entry) {
 		if up.crashed || at.machine.parent.peer != up.machine.self {
 			return
 		}
-		above := up.machine.requests[id]
+		above := up.machine.requests.get(id)
 		if above == nil {
-			q := at.machine.queueOf(e.resource)
-			if h := q.head(); at.machine.settings.Models.Request == protocol.RequestReplace && h != nil && h.id != id {
-				id, above = h.id, up.machine.requests[h.id]
+			q := at.machine.queueOf(e.q.resource)
+			if h := q.head(); !at.machine.climbs() && h != nil && h.id != id {
+				id, above = h.id, up.machine.requests.get(h.id)
 			}
 		}
 		if above == nil {
 			w.fail("request %s,c%d waits at %s, but %s does not know it", id.Node.ID, id.Clock, at.name, up.name)
 			return
 		}
-		if above.priority != at.machine.requests[id].priority {
-			w.fail("request %s,c%d has priority %d at %s and %d at %s", id.Node.ID, id.Clock, at.machine.requests[id].priority, at.name, above.priority, up.name)
+		if above.priority != at.machine.requests.get(id).priority {
+			w.fail("request %s,c%d has priority %d at %s and %d at %s", id.Node.ID, id.Clock, at.machine.requests.get(id).priority, at.name, above.priority, up.name)
 			return
 		}
 		at = up
@@ -179,17 +179,18 @@ func (w *world) checkAtRest() {
 		if len(m.children) > w.fanout {
 			w.fail("%s has %d children and room for %d", name, len(m.children), w.fanout)
 		}
-		for id := range m.requests {
+		for e := range m.requests.all() {
+			id := e.id
 			w.fail("request %s,c%d is left at %s", id.Node.ID, id.Clock, name)
 		}
 		for _, r := range m.resources {
 			switch {
 			case m.role == protocol.Root && r.tok.phase != home:
-				w.fail("the token of %s is lost: at the root %s its phase is %d", r.name, name, r.tok.phase)
+				w.fail("the token of %s is lost: at the root %s its phase is %d", r.q.resource, name, r.tok.phase)
 			case m.role != protocol.Root && r.tok.phase != away && r.tok.phase != below:
-				w.fail("%s thinks that the token of %s is in phase %d", name, r.name, r.tok.phase)
+				w.fail("%s thinks that the token of %s is in phase %d", name, r.q.resource, r.tok.phase)
 			case r.q.total() != 0:
-				w.fail("%s still reports %d waiting for %s", name, r.q.total(), r.name)
+				w.fail("%s still reports %d waiting for %s", name, r.q.total(), r.q.resource)
 			}
 		}
 		if m.any.total() != 0 {

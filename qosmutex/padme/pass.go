@@ -10,23 +10,23 @@ import (
 // request is no longer there.
 func (m *Machine) passDown(r *resource) {
 	t := &r.tok
-	e := m.requests[t.target]
+	e := m.requests.get(t.target)
 	if e == nil || e.from == nil {
-		m.counters.Returned++
+		m.count().returned++
 		m.passUp(r, true)
 		return
 	}
-	q := m.queueOf(e.resource)
+	q := e.q
 	if !e.try && e.state == waiting { // else an earlier grant for it was lost
 		q.remove(m.settings.Models.Priority, e)
 	}
 	e.state = served
 	l := e.from
 	msg := m.emitOn(l, protocol.KindReply)
-	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.name, t.grant
-	msg.Fences, msg.Session, msg.Path = t.fences, l.session, t.path
+	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
+	msg.Fences, msg.Session = t.fences, l.session
 	m.commit(l, msg)
-	t.phase, t.down, t.passed, t.up = below, l, l.peer, false
+	t.phase, t.down, t.passed, t.up = below, l, &l.peer, false
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
 
@@ -39,20 +39,20 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		m.serve(r)
 		return
 	}
-	t.appendReplied()
+	m.appendReplied(t)
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil
 		return
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(&m.any, nil)
+	m.propagate(m.any, nil)
 	msg := m.emitOn(m.parent, protocol.KindRelease)
-	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.name, t.grant, t.fences, t.entries
+	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.q.resource, t.grant, t.fences, t.entries
 	if returned {
 		msg.Flags |= protocol.FlagReturned
 	}
 	m.commit(m.parent, msg)
-	t.phase, t.down, t.passed, t.up = away, nil, m.parent.peer, true
+	t.phase, t.down, t.passed, t.up = away, nil, &m.parent.peer, true
 	if returned {
 		m.sendAgain(t.target)
 	}
@@ -70,30 +70,29 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		return m.stale(msg, "an old grant")
 	}
 	if msg.Grant.Compare(t.bound) <= 0 { // refused in answer to a Sync; those above think it served
-		m.counters.Stale++
-		if e := m.requests[msg.ID]; e != nil && e.state == waiting {
+		m.count().stale++
+		if e := m.requests.get(msg.ID); e != nil && e.state == waiting {
 			m.unsend(e)
 			m.pass(e)
 		}
 		return nil
 	}
 	if t.phase == using {
-		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.name, t.grant, msg.Grant))
+		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.q.resource, t.grant, msg.Grant))
 	}
 	t.grant, t.target, t.prio, t.fences = msg.Grant, msg.ID, msg.Priority, msg.Fences
-	t.path = append(append(t.path[:0], msg.Path...), m.self)
-	t.entries, t.replied, t.returned = t.entries[:0], protocol.Entry{}, false
-	e := m.requests[msg.ID]
+	t.entries, t.replied, t.returned = t.entries[:0], replied{}, false
+	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
-		m.counters.Returned++
+		m.count().returned++
 		m.passUp(r, true)
 	case e.from == nil:
 		t.fences.Next++
 		m.enter(r, e, t.fences.Next-1, false)
 	default:
 		own := m.ownCandidate(r)
-		if m.settings.Models.Reply == protocol.Use && own != nil && t.fences.End-t.fences.Next >= 2 {
+		if m.uses(m.settings.Models.Reply) && own != nil && t.fences.End-t.fences.Next >= 2 {
 			t.fences.Next++
 			m.enter(r, own, t.fences.Next-1, true)
 		} else {
@@ -107,7 +106,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 func (m *Machine) ownCandidate(r *resource) *entry {
 	var best *entry
 	for _, e := range m.own {
-		if e.state != waiting || e.try || e.resource != r.name && (e.resource != protocol.Any || !m.declared(r.name)) {
+		if e.state != waiting || e.try || e.q != &r.q && (e.q != m.any || !m.declared(r.q.resource)) {
 			continue
 		}
 		if best == nil || compare(m.settings.Models.Priority, e, best) < 0 {
@@ -120,15 +119,15 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 // enter lets the application in. toTarget: the Reply goes on when it has left.
 func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
 	t := &r.tok
-	q := m.queueOf(e.resource)
+	q := e.q
 	if !e.try {
 		q.remove(m.settings.Models.Priority, e)
 	}
-	e.state, e.at = inside, r
+	e.state, e.q = inside, &r.q
 	t.phase, t.down, t.inside, t.fence, t.toTarget = using, nil, e, fence, toTarget
-	m.counters.Entries++
+	m.counters.entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
-		Ref: e.ref, ID: e.id, Resource: r.name, Fence: fence, Priority: e.priority, Grant: t.grant,
+		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant,
 	})
 	m.propagate(q, nil)
 }
@@ -139,14 +138,14 @@ func (m *Machine) leave(ref uint64) error {
 	if e == nil || e.state != inside {
 		return fmt.Errorf("%w: request %d is not inside", ErrRef, ref)
 	}
-	r := e.at
+	r := m.find(e.q.resource)
 	t := &r.tok
 	entry := protocol.Entry{ID: e.id, Fence: t.fence}
 	m.remove(e)
 	t.inside = nil
 	switch {
 	case t.toTarget: // at a root only if it became one while inside
-		t.toTarget, t.replied = false, entry
+		t.toTarget, t.replied = false, replied{entry.ID.Clock, entry.Fence}
 		m.passDown(r)
 	case m.role == protocol.Root:
 		m.passUp(r, false)
@@ -170,26 +169,26 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		return m.takeHome(l, r, msg)
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(&m.any, nil)
+	m.propagate(m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		return nil
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
-		t.replied = protocol.Entry{}
+		t.replied = replied{}
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = append(t.entries[:0], msg.Entries...)
 	if !onPath {
-		m.counters.OffPath++
+		m.count().offPath++
 		t.bound = t.grant
 		m.passUp(r, returned)
 		return nil
 	}
-	t.appendReplied()
+	m.appendReplied(t)
 	own := m.ownCandidate(r)
-	if m.settings.Models.Release == protocol.Use && own != nil && !returned && t.fences.Next < t.fences.End {
+	if m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End {
 		t.fences.Next++
 		m.enter(r, own, t.fences.Next-1, false)
 		return nil
@@ -202,14 +201,14 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 // and, if the grant came back unused, its target.
 func (m *Machine) settle(l *link, msg *protocol.Message) {
 	for _, done := range msg.Entries {
-		if e := m.requests[done.ID]; e != nil && e.from != nil {
+		if e := m.requests.get(done.ID); e != nil && e.from != nil {
 			m.remove(e)
 		}
 	}
 	if msg.Flags&protocol.FlagReturned == 0 {
 		return
 	}
-	switch e := m.requests[msg.ID]; {
+	switch e := m.requests.get(msg.ID); {
 	case e == nil || e.from == nil:
 	case e.from == l: // the way that the grant took no longer leads to this request
 		m.remove(e)
@@ -225,14 +224,14 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 func (m *Machine) wait(e *entry) {
 	e.state = waiting
 	if !e.try {
-		m.queueOf(e.resource).insert(m.settings.Models.Priority, e)
+		e.q.insert(m.settings.Models.Priority, e)
 	}
 }
 
 // passStale hands an outdated or repeated Release on towards the root, which
 // alone knows what it is worth. Our own record of the token stays as it is.
 func (m *Machine) passStale(msg *protocol.Message) {
-	m.counters.OffPath++
+	m.count().offPath++
 	if m.parent == nil {
 		return
 	}
@@ -248,7 +247,7 @@ func (m *Machine) passStale(msg *protocol.Message) {
 // sendAgain sends up a request that everybody above has just dropped, because a
 // grant for it went back unused, but which lives on another way.
 func (m *Machine) sendAgain(id protocol.RequestID) {
-	e := m.requests[id]
+	e := m.requests.get(id)
 	if e == nil || e.state != waiting {
 		return
 	}

@@ -90,7 +90,7 @@ func (p *player) try(line string) (err error) {
 
 // grow draws a tree: of given parents, or one that arranges itself.
 func (p *player) grow() {
-	models := protocol.AllModels()[rapid.IntRange(0, 15).Draw(p.t, "models")]
+	models := allModels()[rapid.IntRange(0, 31).Draw(p.t, "models")]
 	n := rapid.IntRange(2, 8).Draw(p.t, "nodes")
 	resources := []string{"x", "x,y", "x,y,z"}[rapid.IntRange(0, 2).Draw(p.t, "resources")]
 	opts := fmt.Sprintf(" models=%v resources=%s", models, resources)
@@ -204,7 +204,7 @@ func (p *player) play(m move) {
 		}
 	case "models":
 		if n := p.pick(m.a, running); n != nil {
-			p.line("models %s %v", n.name, protocol.AllModels()[m.b%16])
+			p.line("models %s %v", n.name, allModels()[m.b%32])
 		}
 	default:
 		p.disturb(m)
@@ -342,6 +342,10 @@ func (p *player) wish(b int) string {
 		s += " try"
 	case 1:
 		s += fmt.Sprintf(" p%d", b%6)
+	case 2:
+		s += fmt.Sprintf(" within=%dms hold=%dms", 100*(1+b%7), 50*(b%3))
+	case 3:
+		s += " hold=50ms"
 	}
 	return s
 }
@@ -378,7 +382,7 @@ func (p *player) checkStill() {
 		return
 	}
 	for _, n := range p.nodes {
-		if r := n.machine.role; n.crashed || r != protocol.Member && r != protocol.Root || n.machine.join.active || n.machine.departing {
+		if r := n.machine.role; n.crashed || r != protocol.Member && r != protocol.Root || n.machine.join != nil || n.machine.departing {
 			return
 		}
 	}
@@ -465,7 +469,7 @@ func run(kinds []string, k kind) func(t *rapid.T) {
 // checkCalm checks that nothing was taken for a fault where there was none.
 func (p *player) checkCalm() {
 	for _, n := range p.nodes {
-		if c := n.machine.counters.Losses; c > 0 && !n.machine.departing {
+		if c := n.machine.count().losses; c > 0 && !n.machine.departing {
 			p.t.Fatalf("%s lost %d holds without any fault\n%s", n.name, c, strings.Join(p.script, "\n"))
 		}
 	}

@@ -26,14 +26,14 @@ func (m *Machine) recover(r *resource) {
 		return
 	}
 	if t.recovery == nil {
-		m.counters.Syncs++
+		m.count().syncs++
 	}
 	t.recovery = &recovery{again: m.now + m.timing.Grace()}
 	switch {
 	case t.down != nil:
 		m.follow(r, t.down.peer)
-	case !t.passed.IsZero():
-		m.follow(r, t.passed)
+	case t.passed != nil:
+		m.follow(r, *t.passed)
 	default:
 		m.askAll(r) // taken over from another root
 	}
@@ -79,7 +79,7 @@ func (m *Machine) concludeIfDone(r *resource) {
 
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
-	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.name, r.tok.grant
+	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
 }
 
 // onSync says what became of a grant here, and stands by it.
@@ -104,8 +104,8 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 		return nil
 	}
 	answer.Verdict = protocol.VerdictNever
-	if t.grant == msg.Grant && !t.passed.IsZero() {
-		answer.Verdict, answer.Peer = protocol.VerdictPassed, t.passed
+	if t.grant == msg.Grant && t.passed != nil {
+		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
 	}
 	if t.bound.Compare(msg.Grant) < 0 {
 		t.bound = msg.Grant
@@ -114,7 +114,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 }
 
 func (m *Machine) onReport(msg *protocol.Message) error {
-	r := m.byName[msg.Resource]
+	r := m.find(msg.Resource)
 	if m.role != protocol.Root || r == nil || r.tok.grant != msg.Grant || r.tok.phase != below {
 		return m.stale(msg, "not asked for")
 	}
@@ -146,9 +146,9 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 // it still lives.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
-	m.counters.Regenerated++
+	m.count().regenerated++
 	t.recovery, t.phase, t.down = nil, home, nil
-	if e := m.requests[t.target]; e != nil && e.state == served {
+	if e := m.requests.get(t.target); e != nil && e.state == served {
 		if e.from == nil || m.sessionOf(e.id.Node) != nil {
 			m.wait(e)
 			if e.try {
@@ -159,7 +159,7 @@ func (m *Machine) regenerate(r *resource) {
 		}
 	}
 	m.serve(r)
-	m.serveQueue(&m.any) // the request may have been for any
+	m.serveQueue(m.any) // the request may have been for any
 }
 
 // tokensBelow looks after the tokens that were passed to a child whose link is
@@ -186,7 +186,7 @@ func (m *Machine) sendReceipt(r *resource) {
 	t := &r.tok
 	msg := m.emitOn(m.parent, protocol.KindRelease)
 	msg.Flags |= protocol.FlagRepeated
-	msg.ID, msg.Resource, msg.Grant, msg.Fences = t.target, r.name, t.grant, t.fences
+	msg.ID, msg.Resource, msg.Grant, msg.Fences = t.target, r.q.resource, t.grant, t.fences
 	m.commit(m.parent, msg)
 	t.phase = away
 }

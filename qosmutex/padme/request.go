@@ -17,16 +17,26 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return nil
 	}
 	m.clock++
-	m.idleFor = 0
+	m.idle = false
 	e := m.newEntry()
 	e.id = protocol.RequestID{Node: m.self, Clock: m.clock}
-	e.resource, e.ref, e.try, e.fixed = in.Resource, in.Ref, in.Try, in.Fixed
+	e.q, e.ref, e.try, e.fixed = m.queueOf(in.Resource), in.Ref, in.Try, in.Fixed
 	e.priority = m.priority
 	if in.Fixed {
 		e.priority = in.Priority
 	}
+	e.level = levelOf(e.priority)
+	m.setDeadline(e, in.Within, 0, in.Hold)
+	if m.role == protocol.Root || m.role == protocol.Member {
+		if reason := m.admission(e); reason != protocol.ReasonNone {
+			m.recycle(e)
+			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+			return nil
+		}
+	}
+	m.nextMiss = min(m.nextMiss, e.deadline)
 	m.own = append(m.own, e)
-	m.requests[e.id] = e
+	m.requests.add(e)
 	m.route(e)
 	return nil
 }
@@ -36,7 +46,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case len(m.requests) >= m.cfg.MaxWaiting:
+	case m.requests.len() >= int(m.maxWaiting):
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -61,7 +71,8 @@ func (m *Machine) route(e *entry) {
 		}
 		return
 	}
-	q := m.queueOf(e.resource)
+	q := e.q
+	m.age(e)
 	q.insert(m.settings.Models.Priority, e)
 	if m.role == protocol.Root {
 		m.serveQueue(q)
@@ -76,14 +87,14 @@ func (m *Machine) pass(e *entry) {
 		m.sendRequest(e) // it is in no queue
 		return
 	}
-	m.propagate(m.queueOf(e.resource), e)
+	m.propagate(e.q, e)
 }
 
 // propagate sends a request up as the Request model says: Forward each, Replace
 // only the head of each queue. e is the request that is new or changed, nil if
 // the queue's head may have changed.
 func (m *Machine) propagate(q *queue, e *entry) {
-	if m.settings.Models.Request == protocol.RequestReplace {
+	if !m.climbs() {
 		e = q.head()
 	}
 	if e != nil && !e.sent {
@@ -97,15 +108,16 @@ func (m *Machine) sendRequest(e *entry) {
 		return
 	}
 	if !e.sent && !e.try {
-		m.queueOf(e.resource).unsent--
+		e.q.unsent--
 	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
-	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.resource, e.hops+1
+	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, uint32(e.hops)+1
+	msg.Within, msg.Hold = m.within(e), e.hold
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	} else {
-		msg.Waiting = uint32(m.queueOf(e.resource).hidden())
+		msg.Waiting = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -117,7 +129,7 @@ func (m *Machine) nameAll() {
 	for _, e := range m.liveEntries() {
 		m.unsend(e)
 	}
-	m.nameQueue(&m.any)
+	m.nameQueue(m.any)
 	for _, r := range m.resources {
 		m.nameQueue(&r.q)
 	}
@@ -132,13 +144,16 @@ func (m *Machine) nameAll() {
 // unsend marks a request as one that our parent does not know.
 func (m *Machine) unsend(e *entry) {
 	if e.sent && e.state == waiting && !e.try {
-		m.queueOf(e.resource).unsent++
+		e.q.unsent++
 	}
 	e.sent = false
 }
 
 func (m *Machine) nameQueue(q *queue) {
-	if m.settings.Models.Request == protocol.RequestReplace {
+	if q == nil {
+		return
+	}
+	if !m.climbs() {
 		m.propagate(q, nil)
 		return
 	}
@@ -149,10 +164,7 @@ func (m *Machine) nameQueue(q *queue) {
 
 // liveEntries lists every request known here, in order of name.
 func (m *Machine) liveEntries() []*entry {
-	all := make([]*entry, 0, len(m.requests))
-	for _, e := range m.requests {
-		all = append(all, e)
-	}
+	all := slices.AppendSeq(make([]*entry, 0, m.requests.len()), m.requests.all())
 	slices.SortFunc(all, func(a, b *entry) int {
 		if c := a.id.Node.Compare(b.id.Node); c != 0 {
 			return c
@@ -166,22 +178,31 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	if msg.ID.IsZero() || msg.ID.Node == m.self || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
 		return m.invalid(msg, "not a request that a child may send")
 	}
-	if e := m.requests[msg.ID]; e != nil && e.from != nil {
+	if e := m.requests.get(msg.ID); e != nil && e.from != nil {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || len(m.requests) >= m.cfg.MaxWaiting {
+	if m.role == protocol.Root || m.requests.len() >= int(m.maxWaiting) {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
 			m.deny(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
 	e := m.newEntry()
-	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
-	e.resource, e.try = msg.Resource, msg.Flags&protocol.FlagTry != 0
-	m.requests[e.id] = e
+	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, uint8(msg.Hops), l, true
+	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
+	e.level = levelOf(e.priority)
+	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
+	if m.role == protocol.Root {
+		if reason := m.admission(e); reason != protocol.ReasonNone {
+			m.recycle(e)
+			m.deny(l, msg.ID, msg.Resource, reason)
+			return nil
+		}
+	}
+	m.requests.add(e)
 	if !e.try {
-		m.queueOf(e.resource).child(l).hidden = int(msg.Waiting)
+		e.q.child(l).hidden = hidden(msg)
 	}
 	m.route(e)
 	return nil
@@ -190,7 +211,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.named, e.hops = true, msg.Hops
+	e.named, e.hops = true, uint8(msg.Hops)
 	if e.state == served && m.role != protocol.Root {
 		// The token crossed this message, or got lost and those above have dropped
 		// the request. If it crossed, its Release will settle this, too.
@@ -204,11 +225,11 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		e.from, e.priority = l, msg.Priority
 		return
 	}
-	q := m.queueOf(e.resource)
+	q := e.q
 	q.count(e, -1)
 	e.from = l
 	q.count(e, 1)
-	q.child(l).hidden = int(msg.Waiting)
+	q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
 }
 
@@ -218,8 +239,9 @@ func (m *Machine) reprioritise(e *entry, priority int64) {
 	if e.priority == priority {
 		return
 	}
-	q := m.queueOf(e.resource)
+	q := e.q
 	q.remove(m.settings.Models.Priority, e)
+	e.relevel(priority)
 	e.priority = priority
 	q.insert(m.settings.Models.Priority, e)
 	if m.role == protocol.Root {
@@ -256,7 +278,7 @@ func (m *Machine) withdraw(ref uint64) error {
 }
 
 func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
-	e := m.requests[msg.ID]
+	e := m.requests.get(msg.ID)
 	if e == nil || e.from != l {
 		return m.stale(msg, "no such request of this child") // it has moved, or was served
 	}
@@ -267,7 +289,7 @@ func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 // drop removes a request. If tell is set and the parent knows it, the parent
 // drops it too; a new head goes up in its place.
 func (m *Machine) drop(e *entry, tell bool) {
-	wasSent, resource := e.sent, e.resource
+	wasSent, resource := e.sent, e.q.resource
 	id, try := e.id, e.try
 	m.remove(e)
 	if m.parent == nil {
@@ -286,15 +308,23 @@ func (m *Machine) drop(e *entry, tell bool) {
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
 	if e.state == waiting && !e.try {
-		m.queueOf(e.resource).remove(m.settings.Models.Priority, e)
+		e.q.remove(m.settings.Models.Priority, e)
 	}
-	delete(m.requests, e.id)
+	m.requests.remove(e)
 	if e.from == nil {
-		m.idleFor = 0
+		m.idle = false
 		m.own = slices.DeleteFunc(m.own, func(o *entry) bool { return o == e })
 	}
+	m.recycle(e)
+}
+
+// recycle keeps the memory of an entry that nothing refers to any more.
+func (m *Machine) recycle(e *entry) {
 	*e = entry{}
-	m.free = append(m.free, e)
+	if m.spare < maxSpare {
+		e.next, m.free = m.free, e
+		m.spare++
+	}
 }
 
 // deny refuses a request on its way up; the refusal follows its path down.
@@ -305,7 +335,7 @@ func (m *Machine) deny(l *link, id protocol.RequestID, resource string, reason p
 }
 
 func (m *Machine) onDeny(msg *protocol.Message) error {
-	e := m.requests[msg.ID]
+	e := m.requests.get(msg.ID)
 	if e == nil || e.state != waiting {
 		return m.stale(msg, "no such request")
 	}
@@ -316,20 +346,21 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
-		m.deny(e.from, e.id, e.resource, reason)
+		m.deny(e.from, e.id, e.q.resource, reason)
 	} else {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: reason})
+		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})
 	}
 	m.drop(e, false)
 }
 
 func (m *Machine) newEntry() *entry {
-	if n := len(m.free); n > 0 {
-		e := m.free[n-1]
-		m.free = m.free[:n-1]
-		return e
+	e := m.free
+	if e == nil {
+		return &entry{}
 	}
-	return &entry{}
+	m.free, e.next = e.next, nil
+	m.spare--
+	return e
 }
 
 func (m *Machine) ownByRef(ref uint64) *entry {

@@ -17,7 +17,8 @@ import (
 // messages are delivered before the next line, except those held back.
 //
 //	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
-//	request D [resource] [p1] [try]    leave D [resource]      withdraw D [resource]
+//	request D [resource] [p1] [try] [within=1s] [hold=100ms]
+//	leave D [resource]      withdraw D [resource]
 //	priority D 0      models D level-forward-forward-forward   depart D
 //	hold D B          messages from D to B wait                resume D B
 //	cut D             what D sends and receives is lost        heal D
@@ -157,7 +158,7 @@ func (w *world) do(line string) error {
 	case "crash":
 		n.crashed = true
 	case "restart":
-		w.add(f[1], n.machine.cfg.Priority, arg(2, n.machine.cfg.Parent), false)
+		w.add(f[1], n.priority, arg(2, n.machine.under), false)
 		w.joined()
 	case "cut":
 		n.offline = true
@@ -231,9 +232,15 @@ func (w *world) joined() {
 func (w *world) request(n *node, opts []string) error {
 	in := protocol.Input{Kind: protocol.Acquire, Resource: "x"}
 	for _, o := range opts {
+		word, value, _ := strings.Cut(o, "=")
+		d, bad := time.ParseDuration(value)
 		switch p, err := strconv.ParseInt(strings.TrimPrefix(o, "p"), 10, 64); {
 		case o == "try":
 			in.Try = true
+		case word == "within" && bad == nil:
+			in.Within = protocol.Duration(d)
+		case word == "hold" && bad == nil:
+			in.Hold = protocol.Duration(d)
 		case o[0] == 'p' && err == nil:
 			in.Priority, in.Fixed = p, true
 		default:

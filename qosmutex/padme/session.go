@@ -25,6 +25,13 @@ type memberSession struct {
 	goodbye  bool
 }
 
+// roll is what a root knows of the sessions of all members.
+type roll struct {
+	sessions    []*memberSession // by node
+	lastSession uint64
+	nextLapse   protocol.Time // no session lapses before
+}
+
 const maxSessions = 1 << 16
 
 // heartbeat is the configured interval, or less if the topic's TTL is short.
@@ -92,6 +99,9 @@ func (m *Machine) addSession(s *memberSession) {
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
+	if m.roll == nil {
+		return nil
+	}
 	i, ok := slices.BinarySearchFunc(m.sessions, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	if !ok {
 		return nil
@@ -125,7 +135,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 // lapse ends our session: every hold is lost and every token dropped. The
 // machine joins anew, under a new session.
 func (m *Machine) lapse() {
-	m.counters.Lapses++
+	m.count().lapses++
 	m.session = session{asked: m.session.asked + 1}
 	for _, r := range m.resources {
 		t := &r.tok
@@ -151,15 +161,14 @@ func (m *Machine) lapse() {
 		m.listen()
 		return
 	}
-	m.join.rounds = 0
-	m.startJoin()
+	m.joinAnew()
 	m.beat()
 }
 
 // lose ends a hold that is no longer valid.
 func (m *Machine) lose(r *resource, e *entry) {
-	m.counters.Losses++
-	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.name, Fence: r.tok.fence})
+	m.count().losses++
+	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
 	r.tok.inside, r.tok.toTarget = nil, false
 	m.remove(e)
 }
@@ -196,7 +205,7 @@ func (m *Machine) expireSessions() {
 // have had.
 func (m *Machine) lapsed(s *memberSession) {
 	if !s.goodbye {
-		m.counters.Lapses++
+		m.count().lapses++
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
 	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node })

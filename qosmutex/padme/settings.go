@@ -42,9 +42,9 @@ func (m *Machine) adoptSettings(s protocol.Settings) {
 	}
 	m.wanted = nil
 	if old.Models.Priority != s.Models.Priority {
-		m.any.sort(s.Models.Priority)
+		m.reorder(m.any)
 		for _, r := range m.resources {
-			r.q.sort(s.Models.Priority)
+			m.reorder(&r.q)
 		}
 	}
 	for _, l := range m.children {
@@ -53,9 +53,17 @@ func (m *Machine) adoptSettings(s protocol.Settings) {
 		m.commit(l, msg)
 	}
 	if m.parent != nil { // the new order, or Forward, may bring others up
-		m.nameQueue(&m.any)
+		m.nameQueue(m.any)
 		for _, r := range m.resources {
 			m.nameQueue(&r.q)
 		}
 	}
+}
+
+// reorder puts a queue into the order of a new Priority model.
+func (m *Machine) reorder(q *queue) {
+	if m.settings.Models.Priority == protocol.Aging {
+		q.restart()
+	}
+	q.sort(m.settings.Models.Priority)
 }

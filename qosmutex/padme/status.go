@@ -10,7 +10,7 @@ import (
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
 		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
-		TTL: m.timing.TTL, Counters: m.counters,
+		TTL: m.timing.TTL, Counters: m.counters.list(),
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
@@ -51,7 +51,7 @@ func (m *Machine) ValidUntil() protocol.Time {
 // Resource describes one resource without the cost of Status, with at most most
 // waiters by name. ok is false if nothing is known of it.
 func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok bool) {
-	r := m.byName[name]
+	r := m.find(name)
 	if r == nil {
 		return s, false
 	}
@@ -61,7 +61,7 @@ func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok
 func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus {
 	t := &r.tok
 	s := protocol.ResourceStatus{
-		Resource: r.name, Free: t.phase == home, Inside: t.phase == using, Waiting: r.q.total(),
+		Resource: r.q.resource, Free: t.phase == home, Inside: t.phase == using, Waiting: r.q.total(),
 	}
 	if t.phase == below || t.phase == using {
 		s.Target, s.TargetP = t.target, t.prio
@@ -72,10 +72,9 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 	case m.role == protocol.Root:
 		s.Fence = t.next
 	}
-	any := m.any.waiting
-	if !m.declared(r.name) {
-		any = nil
-	} else {
+	var any []*entry
+	if m.any != nil && m.declared(r.q.resource) {
+		any = m.any.waiting
 		s.Waiting += m.any.total()
 	}
 	s.Queue = merge(m.settings.Models.Priority, r.q.waiting, any, most)
@@ -100,7 +99,7 @@ func merge(model protocol.Priority, a, b []*entry, most int) []protocol.Waiter {
 		}
 		e := (*from)[0]
 		*from = (*from)[1:]
-		list = append(list, protocol.Waiter{ID: e.id, Priority: e.priority, Any: e.resource == protocol.Any})
+		list = append(list, protocol.Waiter{ID: e.id, Priority: e.priority, Any: e.q.resource == protocol.Any})
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 // expire applies what has lapsed by now. It runs before each input, so that
 // nothing lapsed is ever used.
 func (m *Machine) expire() {
+	m.missed()
 	if m.role == protocol.Root {
 		if m.now >= m.leaseEnd() {
 			m.loseLease()
@@ -40,7 +41,7 @@ func (m *Machine) timers() {
 	}
 	m.beacon.next = m.now + m.heartbeat()
 	for _, l := range slices.Clone(m.children) {
-		if m.now >= l.heard+m.timing.Grace() || l.sent-l.acked > maxUnacked {
+		if m.now >= l.heard+m.timing.Grace() || l.unacked > maxUnacked {
 			m.dropChild(l)
 		} else if l.leaving && m.now >= l.leaveBy {
 			m.remind(l)
@@ -66,12 +67,12 @@ func (m *Machine) timers() {
 }
 
 func (m *Machine) joinTimers() {
-	j := &m.join
+	j := m.join
 	if m.role == protocol.Founding && m.mayFound() {
 		m.found()
 		return
 	}
-	if !j.active || m.now < j.until {
+	if j == nil || m.now < j.until {
 		return
 	}
 	if j.target.IsZero() && !j.best.from.IsZero() && m.session.number != 0 {
@@ -79,7 +80,7 @@ func (m *Machine) joinTimers() {
 		return
 	}
 	if j.moving { // no better place answered
-		*j = join{}
+		m.join = nil
 		return
 	}
 	m.startJoin()
@@ -107,15 +108,16 @@ func (m *Machine) wakeAt() protocol.Time {
 	if m.role == protocol.Member {
 		at = min(at, m.beaconTimeout())
 	}
-	if m.role == protocol.Founding && m.join.foundAt > m.now {
-		at = min(at, m.join.foundAt)
-	}
-	if m.join.active {
-		at = min(at, m.join.until)
+	if j := m.join; j != nil {
+		at = min(at, j.until)
+		if m.role == protocol.Founding && j.foundAt > m.now {
+			at = min(at, j.foundAt)
+		}
 	}
 	if m.departing {
 		at = min(at, m.departBy)
 	}
+	at = min(at, after(m.nextMiss, 1))
 	return max(at, m.now+1)
 }
 
@@ -179,16 +181,15 @@ func (m *Machine) reconnect() {
 	}
 	m.sendBeacons()
 	m.beat()
-	if m.join.active {
-		m.join.rounds = 0
-		m.startJoin()
+	if m.join != nil {
+		m.joinAnew()
 	}
 }
 
 // considerMove looks for a place nearer the root when we have outranked our
 // parent for long enough, or when the tree is deeper here than it need be.
 func (m *Machine) considerMove() {
-	if m.cfg.Parent != "" || m.role != protocol.Member || m.join.active || m.departing || m.depth < 2 {
+	if m.under != "" || m.role != protocol.Member || m.join != nil || m.departing || m.depth < 2 {
 		m.outranks = 0
 		return
 	}
@@ -201,15 +202,14 @@ func (m *Machine) considerMove() {
 	}
 	if m.now-m.outranks >= m.timing.MoveAfter {
 		m.outranks = m.now
-		m.join.rounds = 0
-		m.startJoin()
+		m.joinAnew()
 	}
 }
 
 // deepEnough is the depth that a tree of this size needs, and two more.
 func (m *Machine) deepEnough() uint32 {
 	d, room := uint32(2), 1
-	for n := int(m.beacon.members); room < n; room *= max(2, m.cfg.Fanout) {
+	for n := int(m.beacon.members); room < n; room *= max(2, int(m.fanout)) {
 		d++
 	}
 	return d
@@ -224,13 +224,13 @@ func (m *Machine) depart() {
 	m.departing, m.departBy = true, m.now+m.timing.Grace()
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.resource, Reason: protocol.ReasonClosed})
+			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonClosed})
 			m.drop(e, true)
 		}
 	}
 	for len(m.own) > 0 {
 		e := m.own[0]
-		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.at.name, Fence: e.at.tok.fence})
+		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.q.resource, Fence: m.find(e.q.resource).tok.fence})
 		_ = m.leave(e.ref)
 	}
 	if m.role == protocol.Root && !m.resign() {
@@ -238,7 +238,7 @@ func (m *Machine) depart() {
 	}
 	if m.parent != nil {
 		m.sayFarewell()
-	} else if m.role != protocol.Joining || m.join.target.IsZero() {
+	} else if m.role != protocol.Joining || m.join == nil || m.join.target.IsZero() {
 		m.finish()
 	}
 }
@@ -276,5 +276,5 @@ func (m *Machine) finish() {
 		}
 		r.tok.phase, r.tok.down = away, nil
 	}
-	m.role, m.join = protocol.Departed, join{}
+	m.role, m.join = protocol.Departed, nil
 }

@@ -25,26 +25,29 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 
 func (m *Machine) begin() {
 	m.beacon.next = m.now + m.heartbeat()
-	if m.cfg.Found && m.cfg.AtOnce {
+	switch {
+	case m.founder == nil:
+		m.startJoin()
+	case m.founder.AtOnce:
 		m.found()
-		return
-	}
-	if m.cfg.Found {
+	default:
 		m.listen()
-		return
 	}
-	m.startJoin()
 }
 
 // found makes this participant the root of a new tree.
 func (m *Machine) found() {
-	if m.settings.Version == 0 { // else it is founded again
-		m.settings = m.cfg.Settings
-		m.settings.Version = 1
+	above := m.epoch.Number
+	if f := m.founder; f != nil { // else the root was handed to us once
+		above = max(above, f.EpochFloor)
+		if m.settings.Version == 0 { // else it is founded again
+			m.settings = f.Settings
+			m.settings.Version = 1
+		}
 	}
-	m.becomeRoot(protocol.Epoch{Number: max(m.cfg.EpochFloor, m.epoch.Number) + 1, Tie: tie(m.self)})
+	m.becomeRoot(protocol.Epoch{Number: above + 1, Tie: tie(m.self)})
 	for _, e := range m.liveEntries() { // asked before the settings were known
-		if reason := m.refusal(e.resource); reason != protocol.ReasonNone {
+		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone {
 			m.refuse(e, reason)
 		} else if e.try {
 			m.serveTry(e)
@@ -72,7 +75,10 @@ func tie(n protocol.Node) uint64 {
 func (m *Machine) becomeRoot(e protocol.Epoch) {
 	m.role, m.epoch, m.root, m.parent = protocol.Root, e, m.self, nil
 	m.depth, m.ancestors = 0, m.ancestors[:0]
-	m.join, m.session = join{}, session{asked: m.session.asked}
+	m.join, m.session = nil, session{asked: m.session.asked}
+	if m.roll == nil {
+		m.roll = &roll{}
+	}
 	m.outranks, m.nextLapse = 0, protocol.Never
 	m.lease.sent = max(m.lease.sent, m.now) // the first one is on its way
 	m.beat()

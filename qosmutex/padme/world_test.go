@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"padme/qosmutex/protocol"
 )
@@ -35,19 +36,20 @@ type world struct {
 
 // node is one participant and its application.
 type node struct {
-	name    string
-	machine *Machine
-	out     protocol.Output
-	wakeAt  protocol.Time
-	base    protocol.Time // what its clock showed
-	baseAt  protocol.Time // at this instant of the world
-	drift   float64       // since when it runs at 1+drift
-	inside  map[string]protocol.Granted
-	refs    []request // waiting or inside, in order
-	invalid uint64    // messages dropped as invalid that a test sent on purpose
-	crashed bool
-	offline bool
-	paused  bool // takes no steps; what is sent to it waits
+	name     string
+	priority int64 // at its start
+	machine  *Machine
+	out      protocol.Output
+	wakeAt   protocol.Time
+	base     protocol.Time // what its clock showed
+	baseAt   protocol.Time // at this instant of the world
+	drift    float64       // since when it runs at 1+drift
+	inside   map[string]protocol.Granted
+	refs     []request // waiting or inside, in order
+	invalid  uint64    // messages dropped as invalid that a test sent on purpose
+	crashed  bool
+	offline  bool
+	paused   bool // takes no steps; what is sent to it waits
 }
 
 type request struct {
@@ -74,7 +76,7 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 	if err != nil {
 		panic(err)
 	}
-	n := &node{name: name, machine: m, inside: map[string]protocol.Granted{}}
+	n := &node{name: name, priority: priority, machine: m, inside: map[string]protocol.Granted{}}
 	// Clocks have nothing to do with each other: instants are not comparable.
 	n.base, n.baseAt = w.now+protocol.Time(w.nextInc*7919)*protocol.Millisecond, w.now
 	if old := w.nodes[name]; old != nil {
@@ -246,6 +248,9 @@ func describe(m *protocol.Message) string {
 		}
 		if m.Flags&protocol.FlagTry != 0 {
 			s += " try"
+		}
+		if m.Within > 0 {
+			s += fmt.Sprintf(" within %v", time.Duration(m.Within))
 		}
 		return s
 	case protocol.KindReply:

@@ -112,8 +112,10 @@ const (
 )
 
 func (r Reason) String() string {
-	names := [...]string{"none", "busy", "undeclared resource", "no declared resources", "too many waiting", "closed",
-		"deadline unattainable", "deadline missed", "not supported by the algorithm"}
+	names := [...]string{
+		"none", "busy", "undeclared resource", "no declared resources", "too many waiting", "closed",
+		"deadline unattainable", "deadline missed", "not supported by the algorithm",
+	}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -244,7 +246,7 @@ type Message struct {
 	Verdict Verdict  // Report
 
 	Settings Settings // Accept, Settings, Propose (Models only), Handover
-	Path     []Node   // Reply: the way so far, root first; Offer, Accept, Beacon: ancestors, root first
+	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
 	Entries  []Entry  // Release
 	Tokens   []TokenState
 	Sessions []SessionState

@@ -26,7 +26,7 @@ func (s *Sim) Request(id string, r Request) uint64 {
 
 // Leave makes the application leave the critical section of request ref.
 func (s *Sim) Leave(ref uint64) {
-	slot, ok := s.slotOf[ref]
+	slot, ok := s.find(ref)
 	if !ok || !s.calls[slot].inside || s.nodes[s.calls[slot].node].paused {
 		s.fail(fmt.Errorf("%w: request %d cannot leave: it is not inside, or its participant is paused", ErrScenario, ref))
 		return
@@ -36,36 +36,36 @@ func (s *Sim) Leave(ref uint64) {
 
 // Inside reports whether request ref is inside now.
 func (s *Sim) Inside(ref uint64) bool {
-	slot, ok := s.slotOf[ref]
+	slot, ok := s.find(ref)
 	return ok && s.calls[slot].inside
 }
 
 // Withdraw makes the application give up request ref. One that is inside already,
 // or over, is left alone, as when the two cross.
 func (s *Sim) Withdraw(ref uint64) {
-	slot, ok := s.slotOf[ref]
+	slot, ok := s.find(ref)
 	if !ok || s.calls[slot].inside {
 		return
 	}
-	c := s.calls[slot]
-	if _, ok := s.acting(s.nodes[c.node].ID, "withdraws"); !ok {
-		return
+	if _, ok := s.acting(s.nodes[s.calls[slot].node].ID, "withdraws"); ok {
+		s.withdraw(slot, "")
 	}
-	s.note(Record{Event: Withdrawn, Node: s.nodes[c.node].ID, Resource: c.resource})
-	s.drop(slot)
-	s.in = protocol.Input{Kind: protocol.Withdraw, Ref: ref}
-	s.feed(c.node)
-	s.again(&c)
 }
 
-// SetPriority changes the priority of a participant.
+// SetPriority changes the priority of a participant, and of those of its requests
+// that wait and are not Fixed.
 func (s *Sim) SetPriority(id string, priority int64) {
 	i, ok := s.acting(id, "changes its priority")
 	if !ok {
 		return
 	}
 	s.nodes[i].priority = priority
-	s.note(Record{Event: Reprioritised, Node: id, Priority: priority})
+	for slot := range s.calls {
+		if c := &s.calls[slot]; c.node == i && c.ref != 0 && !c.over && !c.inside && !c.fixed {
+			c.wanted.overtaking.reprioritise(c, priority)
+		}
+	}
+	s.note(&Record{Event: Reprioritised, Node: id, Priority: priority})
 	s.in = protocol.Input{Kind: protocol.Prioritise, Priority: priority}
 	s.feed(i)
 }
@@ -76,7 +76,7 @@ func (s *Sim) SetModels(id string, m protocol.Models) {
 	if !ok {
 		return
 	}
-	s.note(Record{Event: ModelsAsked, Node: id, Note: m.String()})
+	s.note(&Record{Event: ModelsAsked, Node: id, Note: m.String()})
 	s.in = protocol.Input{Kind: protocol.SetModels, Models: m}
 	s.feed(i)
 }
@@ -94,7 +94,7 @@ func (s *Sim) Depart(id string) {
 			s.calls[slot].again = false
 		}
 	}
-	s.note(Record{Event: Departed, Node: id})
+	s.note(&Record{Event: Departed, Node: id})
 	s.in = protocol.Input{Kind: protocol.Depart}
 	s.feed(i)
 }
@@ -106,9 +106,9 @@ func (s *Sim) Crash(id string) {
 	if !ok {
 		return
 	}
-	s.note(Record{Event: Crashed, Node: id})
+	s.note(&Record{Event: Crashed, Node: id})
 	n := &s.nodes[i]
-	n.machine, n.check, n.cut = nil, nil, false
+	n.machine, n.cut = nil, false
 	n.conn++
 	n.tickSlot++
 	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
@@ -117,7 +117,7 @@ func (s *Sim) Crash(id string) {
 			s.drop(int32(slot))
 		}
 	}
-	s.release(n)
+	s.release(i)
 }
 
 // Restart starts a participant that has crashed as a new incarnation, with the
@@ -128,14 +128,14 @@ func (s *Sim) Restart(id string) {
 		s.fail(fmt.Errorf("%w: %q cannot restart: it is not a participant that has crashed", ErrScenario, id))
 		return
 	}
-	s.note(Record{Event: Restarted, Node: id})
+	s.note(&Record{Event: Restarted, Node: id})
 	if err := s.start(i); err != nil {
 		s.fail(err)
 		return
 	}
 	s.wake(i, s.now)
-	if n := &s.nodes[i]; len(n.workload.Resources) > 0 && n.asks == 0 {
-		s.askAt(i, max(s.scenario.Start, s.now+n.workload.Think))
+	if n := &s.nodes[i]; n.asks == 0 {
+		s.startWorkload(i, max(s.scenario.Start, s.now+n.workload.Think.draw(s.random)))
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Sim) Restart(id string) {
 // its clock runs on, and what comes meanwhile waits.
 func (s *Sim) Pause(id string) {
 	if i, ok := s.running(id, "pauses"); ok {
-		s.note(Record{Event: Paused, Node: id})
+		s.note(&Record{Event: Paused, Node: id})
 		s.nodes[i].paused = true
 	}
 }
@@ -154,24 +154,28 @@ func (s *Sim) Resume(id string) {
 	if !ok || !s.nodes[i].paused {
 		return
 	}
-	s.note(Record{Event: Resumed, Node: id})
-	s.release(&s.nodes[i])
+	s.note(&Record{Event: Resumed, Node: id})
+	s.release(i)
 }
 
-// release handles what came while n was paused.
-func (s *Sim) release(n *node) {
-	came := n.deferred
-	n.paused, n.deferred = false, nil
+// release handles what came while participant i was paused.
+func (s *Sim) release(i int32) {
+	came := s.deferred[i]
+	delete(s.deferred, i)
+	s.nodes[i].paused = false
 	for _, e := range came {
 		s.handle(e)
 	}
 }
 
+// hold keeps an event for a participant that is paused.
+func (s *Sim) hold(e event) { s.deferred[e.node] = append(s.deferred[e.node], e) }
+
 // Cut takes the network from a participant: what it sends and what reaches it is
 // lost until Reconnect.
 func (s *Sim) Cut(id string) {
 	if i, ok := s.running(id, "is cut off"); ok {
-		s.note(Record{Event: Cut, Node: id})
+		s.note(&Record{Event: Cut, Node: id})
 		s.nodes[i].cut = true
 	}
 }
@@ -183,13 +187,13 @@ func (s *Sim) Reconnect(id string) {
 	if !ok {
 		return
 	}
-	s.note(Record{Event: Reconnected, Node: id})
+	s.note(&Record{Event: Reconnected, Node: id})
 	n := &s.nodes[i]
 	n.cut = false
 	n.conn++
 	e := event{kind: eventReconnect, node: i}
 	if n.paused {
-		n.deferred = append(n.deferred, e)
+		s.hold(e)
 		return
 	}
 	s.handle(e)
@@ -203,11 +207,12 @@ func (s *Sim) reconnected(i int32) {
 // SetNetwork changes what happens to messages sent from now on: a test heals the
 // network after a time of faults, or makes it worse.
 func (s *Sim) SetNetwork(n Network) {
-	if err := n.validate(); err != nil {
+	if err := n.validate(len(s.nodes)); err != nil {
 		s.fail(err)
 		return
 	}
 	s.scenario.Network = n
+	s.useNetwork(true)
 }
 
 // Status is that of the machine of participant id; zero if it does not run.
@@ -230,7 +235,7 @@ func (s *Sim) acting(id, does string) (int32, bool) {
 
 func (s *Sim) running(id, does string) (int32, bool) {
 	i, ok := s.index[id]
-	if ok && s.nodes[i].machine != nil {
+	if ok && s.nodes[i].machine != nil && s.now >= s.nodes[i].Joins {
 		return i, true
 	}
 	s.fail(fmt.Errorf("%w: %q %s at %s, but no such participant runs", ErrScenario, id, does, seconds(s.now)))

@@ -252,7 +252,7 @@ func TestActionsThatCannotBeDone(t *testing.T) {
 // A workload goes on after a crash and a restart, once and not twice.
 func TestARestartedWorkloadAsksOnce(t *testing.T) {
 	sc := star(1)
-	sc.Workload.Think = 10 * second
+	sc.Workload.Think = Constant(10 * second)
 	s := mustNew(t, "", sc)
 	s.At(9*second, func() { s.Crash("A") }) // it left at 8 s and would ask at 18 s
 	s.At(10*second, func() { s.Restart("A") })

@@ -8,73 +8,83 @@ const Forever = protocol.Never
 // Request is one wish of an application.
 type Request struct {
 	Resource string
-	Hold     protocol.Duration // how long it stays inside; Forever: until Sim.Leave
+	Hold     protocol.Duration // how long it stays inside, told to the machine beforehand; Forever: until Sim.Leave
 	Priority int64             // with Fixed
 	Fixed    bool              // use Priority, not the participant's
 	Try      bool              // do not wait
+	Within   protocol.Duration // be inside within this time; 0: no deadline
+	GiveUp   bool              // withdraw when Within has passed
 }
 
 // call is a request from when it is made until the application has left.
 type call struct {
 	ref      uint64
 	node     int32
+	events   int8 // eventLeave and eventGiveUp to come for this slot
 	again    bool // the workload asks again afterwards
+	fixed    bool // keeps its priority when the participant's changes
 	inside   bool
-	timed    bool   // an eventLeave for this slot is to come
-	over     bool   // kept only until that event has come
-	resource string // asked for
-	at       *resource
+	over     bool // kept only until those events have come
+	ripe     bool // has waited for as long as the granter may not know of it
+	wanted   *resource
+	at       *resource // that it is inside of
 	hold     protocol.Duration
-	since    protocol.Time
+	since    protocol.Time // when it was made; once inside, when it entered
+	deadline protocol.Time // Never: none
 	priority int64
-	id       protocol.RequestID
+	stamp    uint64 // entries that wanted had seen when it was made
+	clock    uint64 // of its RequestID
 	fence    uint64
 }
 
-// ask makes the next request of a participant's workload.
-func (s *Sim) ask(i int32) {
-	n := &s.nodes[i]
-	n.asks--
-	if n.machine == nil || s.now >= s.end() {
-		return
-	}
-	w := n.workload
-	r := Request{Resource: w.Resources[0], Hold: w.Hold + s.upTo(w.HoldExtra)}
-	if len(w.Resources) > 1 {
-		r.Resource = w.Resources[s.random.IntN(len(w.Resources))]
-	}
-	s.request(i, &r, true)
-}
+// A Ref is never used twice, and finds its call without a map: a running number
+// above the slot.
+const (
+	slotBits = 24
+	maxCalls = 1 << slotBits
+)
 
-// askAt plans the next request of a workload.
-func (s *Sim) askAt(i int32, t protocol.Time) {
-	s.nodes[i].asks++
-	s.schedule(event{at: t, kind: eventRequest, node: i})
-}
-
-// upTo draws a duration between 0 and d, both included.
-func (s *Sim) upTo(d protocol.Duration) protocol.Duration {
-	if d == 0 {
-		return 0
-	}
-	return protocol.Duration(s.random.Int64N(int64(d) + 1))
+// find returns the slot of the call ref, unless it is over.
+func (s *Sim) find(ref uint64) (slot int32, ok bool) {
+	slot = int32(ref % maxCalls)
+	ok = int(slot) < len(s.calls) && s.calls[slot].ref == ref && !s.calls[slot].over
+	return slot, ok
 }
 
 func (s *Sim) request(i int32, r *Request, again bool) uint64 {
 	n := &s.nodes[i]
-	s.lastRef++
-	ref := s.lastRef
 	slot := s.callSlot()
+	if s.err != nil {
+		return 0
+	}
+	s.lastRef++
+	ref := s.lastRef<<slotBits | uint64(slot)
 	c := &s.calls[slot]
-	*c = call{ref: ref, node: i, again: again, resource: r.Resource, hold: r.Hold, since: s.now, priority: n.priority}
+	*c = call{
+		ref: ref, node: i, again: again, fixed: r.Fixed, wanted: s.resource(r.Resource), hold: r.Hold,
+		since: s.now, deadline: protocol.Never, priority: n.priority,
+	}
 	if r.Fixed {
 		c.priority = r.Priority
 	}
-	s.slotOf[ref] = slot
-	s.waiting(r.Resource, +1)
-	s.note(Record{Event: Requested, Node: n.ID, Resource: r.Resource, Priority: c.priority})
+	if r.Within > 0 {
+		c.deadline = s.now + r.Within
+	}
+	s.result.asked(i, s.measuring())
+	s.waits(slot)
+	if r.GiveUp && r.Within > 0 {
+		c.events++
+		s.schedule(event{at: c.deadline + 1, kind: eventGiveUp, node: i, slot: slot}) // at the deadline it may still enter
+	}
+	if !s.quiet {
+		s.note(&Record{Event: Requested, Node: n.ID, Resource: r.Resource, Priority: c.priority})
+	}
 	s.in = protocol.Input{
 		Kind: protocol.Acquire, Ref: ref, Resource: r.Resource, Priority: c.priority, Fixed: r.Fixed, Try: r.Try,
+		Within: r.Within,
+	}
+	if r.Hold != Forever {
+		s.in.Hold = r.Hold
 	}
 	s.feed(i)
 	return ref
@@ -86,8 +96,27 @@ func (s *Sim) callSlot() int32 {
 		s.freeCalls = s.freeCalls[:n-1]
 		return slot
 	}
+	if len(s.calls) == maxCalls {
+		s.failf("more than %d requests at once: the load is beyond what the lock can serve", maxCalls)
+		return 0
+	}
 	s.calls = append(s.calls, call{})
 	return int32(len(s.calls) - 1)
+}
+
+// waits notes that a call waits; served, that it no longer does.
+func (s *Sim) waits(slot int32) {
+	c := &s.calls[slot]
+	c.wanted.waiting++
+	s.join(c.wanted, slot)
+	s.load.wait(s, +1)
+}
+
+func (s *Sim) served(slot int32) {
+	c := &s.calls[slot]
+	c.wanted.waiting--
+	c.wanted.overtaking.quit(c)
+	s.load.wait(s, -1)
 }
 
 // drop forgets a call that is over.
@@ -95,11 +124,11 @@ func (s *Sim) drop(slot int32) {
 	c := &s.calls[slot]
 	if c.inside {
 		s.remove(c.at, slot)
+		s.load.stayed(s, c)
 	} else {
-		s.waiting(c.resource, -1)
+		s.served(slot)
 	}
-	delete(s.slotOf, c.ref)
-	if c.over = true; !c.timed {
+	if c.over = true; c.events == 0 {
 		s.freeCalls = append(s.freeCalls, slot)
 	}
 }
@@ -107,61 +136,89 @@ func (s *Sim) drop(slot int32) {
 // granted lets an application in.
 func (s *Sim) granted(i int32, g *protocol.Granted) {
 	n := &s.nodes[i]
-	slot, ok := s.slotOf[g.Ref]
+	slot, ok := s.find(g.Ref)
 	if !ok || s.calls[slot].node != i || s.calls[slot].inside {
 		s.violate("%s enters %s for a request that is not waiting (ref %d)", n.ID, g.Resource, g.Ref)
 		return
 	}
 	c := &s.calls[slot]
-	if c.resource != g.Resource && c.resource != protocol.Any {
-		s.violate("%s asked for %s and enters %s", n.ID, c.resource, g.Resource)
+	if c.wanted.name != g.Resource && c.wanted.name != protocol.Any {
+		s.violate("%s asked for %s and enters %s", n.ID, c.wanted.name, g.Resource)
 		return
 	}
-	s.waiting(c.resource, -1)
-	c.inside, c.id, c.fence, c.at = true, g.ID, g.Fence, s.resource(g.Resource)
-	s.note(Record{
-		Event: Entered, Node: n.ID, Kind: s.cause, ID: g.ID, Priority: g.Priority,
-		Resource: g.Resource, Fence: g.Fence, Grant: g.Grant,
-	})
+	s.served(slot)
+	c.at = c.wanted
+	if c.wanted.name != g.Resource {
+		c.at = s.resource(g.Resource)
+	}
+	waited := s.now - c.since
+	c.inside, c.clock, c.fence, c.since = true, g.ID.Clock, g.Fence, s.now
+	if !s.quiet {
+		s.note(&Record{
+			Event: Entered, Node: n.ID, Kind: s.cause, ID: g.ID, Priority: g.Priority,
+			Resource: g.Resource, Fence: g.Fence, Grant: g.Grant,
+		})
+	}
 	s.enter(c.at, slot)
+	overtook := s.overtake(c)
 	if s.measuring() {
-		s.result.entered(i, g.Priority, s.now-c.since)
+		s.result.entered(c, waited, overtook)
+		s.result.Deadlines.entered(c, s.now)
 	}
 	if c.hold != Forever {
-		c.timed = true
+		c.events++
 		s.schedule(event{at: s.now + c.hold, kind: eventLeave, node: i, slot: slot})
 	}
 }
 
-// finish ends the stay of an application that has been inside long enough, or
-// frees the slot of one that is out already.
-func (s *Sim) finish(slot int32) {
+// spent notes that an event of the call has come. If the call is over, that may
+// free its slot, and nothing is left to do.
+func (s *Sim) spent(slot int32) (over bool) {
 	c := &s.calls[slot]
-	c.timed = false
-	if c.over {
+	c.events--
+	if c.over && c.events == 0 {
 		s.freeCalls = append(s.freeCalls, slot)
-		return
 	}
-	s.leave(slot)
+	return c.over
+}
+
+// finish ends the stay of an application that has been inside long enough.
+func (s *Sim) finish(slot int32) {
+	if !s.spent(slot) {
+		s.leave(slot)
+	}
+}
+
+// giveUp withdraws a request that still waits although its deadline has passed.
+func (s *Sim) giveUp(slot int32) {
+	if !s.spent(slot) && !s.calls[slot].inside {
+		s.withdraw(slot, "its deadline has passed")
+	}
+}
+
+func (s *Sim) withdraw(slot int32, why string) {
+	c := s.calls[slot]
+	s.note(&Record{Event: Withdrawn, Node: s.nodes[c.node].ID, Resource: c.wanted.name, Note: why})
+	if s.measuring() && s.now > c.deadline {
+		s.result.Deadlines.miss()
+	}
+	s.drop(slot)
+	s.in = protocol.Input{Kind: protocol.Withdraw, Ref: c.ref}
+	s.feed(c.node)
+	s.again(&c)
 }
 
 func (s *Sim) leave(slot int32) {
 	c := s.calls[slot]
 	n := &s.nodes[c.node]
-	s.note(Record{Event: Left, Node: n.ID, ID: c.id, Resource: c.at.name, Fence: c.fence})
+	if !s.quiet {
+		s.note(&Record{Event: Left, Node: n.ID, ID: protocol.RequestID{Node: n.self(), Clock: c.clock}, Resource: c.at.name, Fence: c.fence})
+	}
 	s.drop(slot)
 	s.left(c.at)
 	s.in = protocol.Input{Kind: protocol.Leave, Ref: c.ref}
 	s.feed(c.node)
 	s.again(&c)
-}
-
-// again plans the next request of a workload whose last one is over.
-func (s *Sim) again(c *call) {
-	n := &s.nodes[c.node]
-	if c.again {
-		s.askAt(c.node, s.now+n.workload.Think+s.upTo(n.workload.ThinkExtra))
-	}
 }
 
 // leaving reports whether the input being handled is the leave of ref.
@@ -171,31 +228,34 @@ func (s *Sim) leaving(ref uint64) bool { return s.in.Kind == protocol.Leave && s
 func (s *Sim) lost(i int32, l *protocol.Loss) {
 	if s.leaving(l.Ref) {
 		s.result.LostHolds++
-		s.note(Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
+		s.note(&Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
 		return
 	}
-	slot, ok := s.slotOf[l.Ref]
+	slot, ok := s.find(l.Ref)
 	if !ok || s.calls[slot].node != i || !s.calls[slot].inside {
 		s.violate("%s loses a hold that it does not have (ref %d)", s.nodes[i].ID, l.Ref)
 		return
 	}
 	c := s.calls[slot]
 	s.result.LostHolds++
-	s.note(Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
+	s.note(&Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
 	s.drop(slot)
 	s.again(&c)
 }
 
 // denied tells an application that its request is refused.
 func (s *Sim) denied(i int32, d *protocol.Denial) {
-	slot, ok := s.slotOf[d.Ref]
+	slot, ok := s.find(d.Ref)
 	if !ok || s.calls[slot].node != i || s.calls[slot].inside {
 		s.violate("%s refuses a request that is not waiting (ref %d)", s.nodes[i].ID, d.Ref)
 		return
 	}
 	c := s.calls[slot]
 	s.result.Denied++
-	s.note(Record{Event: Denied, Node: s.nodes[i].ID, Resource: d.Resource, Note: d.Reason.String()})
+	if s.measuring() && c.deadline != protocol.Never {
+		s.result.Deadlines.denied(d.Reason)
+	}
+	s.note(&Record{Event: Denied, Node: s.nodes[i].ID, Resource: d.Resource, Note: d.Reason.String()})
 	s.drop(slot)
 	s.again(&c)
 }

@@ -47,6 +47,8 @@ type resource struct {
 
 	owed   bool // somebody waited when it was left
 	leftAt protocol.Time
+
+	overtaking overtaking
 }
 
 func (s *Sim) resource(name string) *resource {
@@ -59,18 +61,21 @@ func (s *Sim) resource(name string) *resource {
 	return r
 }
 
-// waiting counts requests that are not served yet. Those for Any are counted
-// under its reserved name.
-func (s *Sim) waiting(name string, by int) { s.resource(name).waiting += by }
-
 // enter notes that a call is inside r and checks its fence. Whether it is alone
 // there is checked when the whole output has been handled.
 func (s *Sim) enter(r *resource, slot int32) {
 	c := &s.calls[slot]
 	if c.fence <= r.fence {
-		s.violate("%s enters %s with fence %d, which is not above %d", s.nodes[c.node].ID, r.name, c.fence, r.fence)
+		if s.scenario.AllowOverlap {
+			s.result.StaleFences++
+		} else {
+			s.violate("%s enters %s with fence %d, which is not above %d", s.nodes[c.node].ID, r.name, c.fence, r.fence)
+		}
 	}
 	r.fence = max(r.fence, c.fence)
+	if s.scenario.AllowOverlap && slices.ContainsFunc(r.holds, s.valid) {
+		s.result.Overlaps++
+	}
 	r.holds = append(r.holds, slot)
 	if len(r.holds) == 2 {
 		s.contested++
@@ -90,12 +95,40 @@ func (s *Sim) remove(r *resource, slot int32) {
 
 // left starts the clock of the synchronisation delay if somebody waits for r.
 func (s *Sim) left(r *resource) {
-	r.owed = len(r.holds) == 0 && r.waiting+s.resource(protocol.Any).waiting > 0
+	r.owed = len(r.holds) == 0 && (r.waiting > 0 || s.any.waiting > 0)
 	r.leftAt = s.now
 }
 
-// checkExclusion looks at the resources with more than one hold. Only holds whose
-// session is still valid, by the participant's own clock, exclude each other.
+// validUntil is the instant of n's own clock below which its holds are valid. A
+// machine without sessions says Never; that of a Static algorithm need not say.
+func (s *Sim) validUntil(n *node) protocol.Time {
+	if m, ok := n.machine.(interface{ ValidUntil() protocol.Time }); ok {
+		return m.ValidUntil()
+	}
+	until := n.machine.Status().ValidUntil
+	if until == 0 && s.algorithm.Static {
+		return protocol.Never
+	}
+	return until
+}
+
+// valid reports whether the hold of a call counts: its session has not lapsed, by
+// the participant's own clock.
+func (s *Sim) valid(slot int32) bool {
+	n := &s.nodes[s.calls[slot].node]
+	return n.local(s.now) < s.validUntil(n)
+}
+
+func (s *Sim) checkInvariants(n *node) {
+	if m, ok := n.machine.(interface{ CheckInvariants() error }); ok {
+		if err := m.CheckInvariants(); err != nil {
+			s.violate("%s: %v", n.ID, err)
+		}
+	}
+}
+
+// checkExclusion looks at the resources with more than one hold. Only valid holds
+// exclude each other.
 func (s *Sim) checkExclusion() {
 	for _, r := range s.resources {
 		if len(r.holds) < 2 {
@@ -103,10 +136,10 @@ func (s *Sim) checkExclusion() {
 		}
 		var valid []string
 		for _, slot := range r.holds {
-			c := &s.calls[slot]
-			n := &s.nodes[c.node]
-			if until := n.machine.Status().ValidUntil; n.local(s.now) < until {
-				valid = append(valid, fmt.Sprintf("%s (fence %d, own clock %s, valid until %s)", n.ID, c.fence, seconds(n.local(s.now)), seconds(until)))
+			if s.valid(slot) {
+				n := &s.nodes[s.calls[slot].node]
+				valid = append(valid, fmt.Sprintf("%s (fence %d, own clock %s, valid until %s)",
+					n.ID, s.calls[slot].fence, seconds(n.local(s.now)), seconds(s.validUntil(n))))
 			}
 		}
 		if len(valid) > 1 {

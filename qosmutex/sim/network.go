@@ -2,17 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 
 	"padme/qosmutex/protocol"
 )
-
-// packet is a message on its way, encoded.
-type packet struct {
-	wire    []byte
-	from    int32
-	conn    uint32 // connection of the receiver when it was sent
-	counted bool
-}
 
 // pair is an ordered pair of participants.
 type pair struct{ from, to int32 }
@@ -27,17 +20,20 @@ type arrival struct {
 func (s *Sim) send(from int32, m *protocol.Message) {
 	s.maxEpoch = max(s.maxEpoch, m.Epoch.Number)
 	if s.measuring() {
-		s.result.Sent[m.Kind]++
-		if m.Kind.Counted() {
-			s.result.Counted++
-		}
+		s.result.sent(m.Kind)
 	}
 	s.noteMessage(Sent, from, m.To.ID, m)
-	s.wire = protocol.AppendMessage(s.wire[:0], m)
-	if !m.To.IsZero() {
-		to, ok := s.index[m.To.ID]
+	if !s.scenario.Fast {
+		s.wire = protocol.AppendMessage(s.wire[:0], m)
+	}
+	name := m.To.ID
+	if s.scenario.Fast && m.Kind == protocol.KindJoin {
+		name = m.Peer.ID
+	}
+	if name != "" {
+		to, ok := s.index[name]
 		if !ok {
-			s.violate("%s sends a %v to %q, who does not take part", s.nodes[from].ID, m.Kind, m.To.ID)
+			s.violate("%s sends a %v to %q, who does not take part", s.nodes[from].ID, m.Kind, name)
 			return
 		}
 		s.transmit(from, to, m)
@@ -50,10 +46,10 @@ func (s *Sim) send(from int32, m *protocol.Message) {
 	}
 }
 
-// transmit decides the fate of one copy of s.wire.
+// transmit decides the fate of one copy of m.
 func (s *Sim) transmit(from, to int32, m *protocol.Message) {
 	net := &s.scenario.Network
-	if s.nodes[from].cut || s.nodes[to].cut || net.Loss > 0 && s.random.Float64() < net.Loss {
+	if s.apart(from, to) || net.Loss > 0 && s.random.Float64() < net.Loss {
 		s.result.LostMessages++
 		s.noteMessage(Lost, from, s.nodes[to].ID, m)
 		return
@@ -66,17 +62,18 @@ func (s *Sim) transmit(from, to int32, m *protocol.Message) {
 }
 
 func (s *Sim) dispatch(from, to int32, m *protocol.Message) {
-	net := &s.scenario.Network
-	e := event{at: s.now + net.Latency, kind: eventDeliver, node: to, slot: s.packet()}
-	e.rank = s.rank(eventDeliver)
-	if net.Jitter > 0 {
-		e.at += protocol.Duration(s.random.Int64N(int64(net.Jitter) + 1))
+	e := event{kind: eventDeliver, node: to, slot: s.packet()}
+	if s.steady {
+		e.at = s.now + s.transit
+	} else {
+		e.at = s.now + s.scenario.Network.Latency.between(s.random, from, to)
 	}
-	if !net.Reorder {
+	e.rank = s.rank(eventDeliver)
+	if s.lined {
 		s.line(pair{from, to}, &e)
 	}
 	p := &s.packets[e.slot]
-	p.wire = append(p.wire[:0], s.wire...)
+	s.pack(p, m)
 	p.from, p.conn, p.counted = from, s.nodes[to].conn, m.Kind.Counted()
 	if p.counted {
 		s.counted++
@@ -84,6 +81,30 @@ func (s *Sim) dispatch(from, to int32, m *protocol.Message) {
 	s.seq++
 	e.seq = s.seq
 	s.events.push(e)
+}
+
+// useNetwork makes ready for the scenario's network, which may be another one than
+// before. Where all messages take equally long they stay in order by themselves,
+// unless some of the network before are still on their way.
+func (s *Sim) useNetwork(another bool) {
+	net := &s.scenario.Network
+	d, same := net.Latency.(Distribution)
+	same = same || net.Latency == nil
+	s.steady, s.transit = same && d.shape == constant, d.a
+	s.knownAfter = 0
+	if net.Latency != nil {
+		s.knownAfter = min(2*protocol.Duration(s.height), longest/(net.Latency.greatestOf()+1)) * net.Latency.greatestOf()
+	}
+	before := s.lined
+	s.lined = !net.Reorder && (!s.steady || s.scenario.Order == Shuffled || another)
+	if s.lined && !before {
+		s.order = map[pair]arrival{}
+		for i := range s.events {
+			if e := s.events[i]; e.kind == eventDeliver {
+				s.line(pair{s.packets[e.slot].from, e.node}, &e)
+			}
+		}
+	}
 }
 
 // line puts e behind the message of the same pair that was sent before.
@@ -96,17 +117,15 @@ func (s *Sim) line(p pair, e *event) {
 		e.at = last.at
 	}
 	s.order[p] = arrival{e.at, e.rank}
+	if len(s.order) > s.orderLimit {
+		maps.DeleteFunc(s.order, func(_ pair, a arrival) bool { return a.at < s.now })
+		s.orderLimit = max(2*len(s.order), leastOrder)
+	}
 }
 
-func (s *Sim) packet() int32 {
-	if n := len(s.freePackets); n > 0 {
-		slot := s.freePackets[n-1]
-		s.freePackets = s.freePackets[:n-1]
-		return slot
-	}
-	s.packets = append(s.packets, packet{})
-	return int32(len(s.packets) - 1)
-}
+// leastOrder is how many pairs are remembered before those are forgotten that have
+// nothing on its way.
+const leastOrder = 1024
 
 // deliver hands a packet to its receiver, unless that is not there, or the
 // connection that it was sent to has ended.
@@ -116,23 +135,22 @@ func (s *Sim) deliver(to, slot int32) {
 	if p.counted {
 		s.counted--
 	}
-	s.freePackets = append(s.freePackets, slot)
-	// Step sends into other packets only after the machine is done with this one,
-	// which is decoded here.
-	if err := s.decoder.Decode(p.wire, &s.message); err != nil {
+	m, err := s.unpack(p)
+	if err != nil {
 		s.violate("%s sent a message that cannot be read: %v", s.nodes[p.from].ID, err)
 		return
 	}
-	if n.machine == nil || n.cut || n.conn != p.conn {
+	if n.machine == nil || !n.begun || n.cut || n.conn != p.conn {
 		s.result.LostMessages++
-		s.noteMessage(Lost, p.from, n.ID, &s.message)
-		return
+		s.noteMessage(Lost, p.from, n.ID, m)
+	} else {
+		s.noteMessage(Delivered, p.from, n.ID, m)
+		s.in = protocol.Input{Kind: protocol.Receive, Message: m}
+		s.cause = m.Kind
+		s.feed(to)
+		s.cause = protocol.KindNone
 	}
-	s.noteMessage(Delivered, p.from, n.ID, &s.message)
-	s.in = protocol.Input{Kind: protocol.Receive, Message: &s.message}
-	s.cause = s.message.Kind
-	s.feed(to)
-	s.cause = protocol.KindNone
+	s.freePacket(slot) // not before, because m is in it
 }
 
 // begin checks, when the workload starts, that everybody has a place.

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -58,7 +60,7 @@ func chat(t *testing.T, net Network, order Order, script func(*Sim)) (got []uint
 }
 
 func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
-	late := Network{Latency: protocol.Millisecond, Jitter: 10 * protocol.Millisecond}
+	late := Network{Latency: Uniform(protocol.Millisecond, 11*protocol.Millisecond)}
 	loose := late
 	loose.Reorder = true
 	slower := func(s *Sim) {
@@ -75,11 +77,12 @@ func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
 		script func(*Sim)
 		sorted bool
 	}{
-		{"constant", Network{Latency: 10 * protocol.Millisecond}, ApplicationFirst, nil, true},
+		{"constant", Network{Latency: Constant(10 * protocol.Millisecond)}, ApplicationFirst, nil, true},
 		{"jitter", late, ApplicationFirst, nil, true},
 		{"jitter shuffled", late, Shuffled, nil, true},
 		{"none shuffled", Network{}, Shuffled, nil, true},
 		{"faster", late, MessagesFirst, slower, true},
+		{"constant faster", Network{Latency: Constant(50 * protocol.Millisecond)}, ApplicationFirst, slower, true},
 		{"paused", late, Shuffled, paused, true},
 		{"loose", loose, ApplicationFirst, nil, false},
 	} {
@@ -96,7 +99,7 @@ func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
 func TestTheTraceNamesWhoGetsAMulticast(t *testing.T) {
 	heard := map[string]bool{}
 	lost := map[string]bool{}
-	_, _ = chat(t, Network{Latency: protocol.Millisecond, Loss: 0.5}, ApplicationFirst, func(s *Sim) {
+	_, _ = chat(t, Network{Latency: Constant(protocol.Millisecond), Loss: 0.5}, ApplicationFirst, func(s *Sim) {
 		s.scenario.Trace = func(r *Record) {
 			switch r.Event {
 			case Delivered:
@@ -116,11 +119,11 @@ func TestTheTraceNamesWhoGetsAMulticast(t *testing.T) {
 }
 
 func TestLossAndDuplicationHaveTheirShare(t *testing.T) {
-	got, sent := chat(t, Network{Latency: protocol.Millisecond, Loss: 0.3}, ApplicationFirst, nil)
+	got, sent := chat(t, Network{Latency: Constant(protocol.Millisecond), Loss: 0.3}, ApplicationFirst, nil)
 	if share := float64(len(got)) / float64(sent); share < 0.62 || share > 0.78 {
 		t.Errorf("with 30 %% loss %.2f arrive", share)
 	}
-	got, sent = chat(t, Network{Latency: protocol.Millisecond, Duplicate: 0.3}, ApplicationFirst, nil)
+	got, sent = chat(t, Network{Latency: Constant(protocol.Millisecond), Duplicate: 0.3}, ApplicationFirst, nil)
 	if share := float64(len(got)) / float64(sent); share < 1.22 || share > 1.38 {
 		t.Errorf("with 30 %% duplicates %.2f arrive", share)
 	}
@@ -237,20 +240,165 @@ func TestOneTickPerMachineWaits(t *testing.T) {
 	}
 }
 
-func TestSamplesSortAgain(t *testing.T) {
-	var s Sample
-	for _, d := range []protocol.Duration{5, 3, 4} {
-		s.add(d)
+// What a burst has taken is given back: the memory of packets and of the queue.
+func TestABurstIsForgotten(t *testing.T) {
+	for _, fast := range []bool{false, true} {
+		sc := star(0)
+		for i := range 5000 {
+			sc.Participants = append(sc.Participants, Participant{ID: treeName(i, 5000), Parent: "S"})
+		}
+		sc.Fast, sc.Duration = fast, 20*second
+		sc.Workload = Workload{Resources: []string{"crane"}, Think: Exponential(1000 * second)}
+		s := mustNew(t, "", sc)
+		if _, err := s.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.packets) < 5000 || len(s.events) > 6000 {
+			t.Fatalf("no burst: %d packets, %d events", len(s.packets), len(s.events))
+		}
+		kept := 0
+		for _, p := range s.packets {
+			if p.wire != nil || p.copied != nil {
+				kept++
+			}
+		}
+		if on := len(s.packets) - len(s.freePackets) - len(s.barePackets); kept > keptPackets+on {
+			t.Errorf("fast=%v: %d of %d packets keep their memory, %d are on their way", fast, kept, len(s.packets), on)
+		}
+		for len(s.events) > 0 {
+			s.events.pop()
+		}
+		if cap(s.events) > keptEvents {
+			t.Errorf("an empty queue has room for %d", cap(s.events))
+		}
 	}
-	if s.Quantile(0.5) != 4 || s.Quantile(0) != 3 || s.Quantile(1) != 5 {
-		t.Errorf("got %v", &s)
+}
+
+// The pairs that have nothing on its way are forgotten.
+func TestOrderIsKeptForFewPairs(t *testing.T) {
+	sc := star(0)
+	for i := range 4000 {
+		sc.Participants = append(sc.Participants, Participant{ID: treeName(i, 5000), Parent: "S"})
 	}
-	s.add(1)
-	s.add(9)
-	if s.Quantile(0) != 1 || s.Quantile(0.5) != 4 || s.Quantile(1) != 9 || s.Quantile(0.2) != 1 || s.Quantile(0.21) != 3 || s.Mean() != 4 {
-		t.Errorf("got %v", &s)
+	sc.Network.Latency = Uniform(0, second/1000)
+	sc.Workload = Workload{Resources: []string{"crane"}, Every: Exponential(1000 * second)}
+	s := mustNew(t, "", sc)
+	if r, err := s.Run(); err != nil || r.Entries < 1000 {
+		t.Fatalf("%v, %d entries", err, r.Entries)
 	}
-	if none := new(Sample); none.Mean() != 0 || none.Quantile(1) != 0 {
-		t.Error("an empty sample is not 0")
+	if len(s.order) > 2*leastOrder {
+		t.Errorf("%d pairs are remembered", len(s.order))
+	}
+}
+
+// A participant that joins later hears nothing before, and its first Step is a
+// Tick, even if its application asks at that instant.
+func TestTheFirstStepIsATick(t *testing.T) {
+	first := map[string][]protocol.InputKind{}
+	at := map[string]protocol.Time{}
+	algorithm := protocol.Algorithm{Name: "caller", New: func(c protocol.Config) (protocol.Machine, error) {
+		return &caller{self: c.Self, first: first, at: at}, nil
+	}}
+	sc := star(2)
+	sc.Participants[2].Joins = 20 * second
+	sc.Workload.Hold = Constant(1)
+	s, err := New(algorithm, sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]protocol.Time{"S": 0, "A": 0, "B": 20 * second} {
+		if len(first[id]) < 2 || first[id][0] != protocol.Tick || at[id] != want {
+			t.Errorf("%s began at %s with %v", id, seconds(at[id]), first[id])
+		}
+	}
+	if len(first["B"]) < 2 || first["B"][1] != protocol.Acquire {
+		t.Errorf("B heard %v", first["B"])
+	}
+}
+
+// caller calls to everybody at each tick, and never grants anything.
+type caller struct {
+	self  protocol.Node
+	first map[string][]protocol.InputKind
+	at    map[string]protocol.Time
+	next  protocol.Time
+}
+
+func (c *caller) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
+	out.Reset()
+	if len(c.first[c.self.ID]) == 0 {
+		c.at[c.self.ID] = now
+	}
+	c.first[c.self.ID] = append(c.first[c.self.ID], in.Kind)
+	if now >= c.next {
+		c.next = now + second
+		out.Messages = append(out.Messages, protocol.Message{Kind: protocol.KindJoin, From: c.self})
+	}
+	out.WakeAt = c.next
+	return nil
+}
+
+func (c *caller) Status() protocol.Status { return protocol.Status{Role: protocol.Member} }
+
+func TestNobodyAsksBeforeJoining(t *testing.T) {
+	_, _, err := manual(t, func(sc *Scenario) { sc.Participants[1].Joins = 6 * second }, func(s *Sim) {
+		s.At(5*second, func() { s.Request("A", Request{Resource: "crane"}) })
+	})
+	if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), "no such participant runs") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every machine hears who takes part, in which tree, and gets a seed of its own,
+// another one for another scenario and after a restart.
+func TestMachinesAreToldWhoTakesPart(t *testing.T) {
+	seeds := map[uint64]bool{}
+	for seed := range uint64(3) {
+		var configs []protocol.Config
+		algorithm := centralServer("")
+		plain := algorithm.New
+		algorithm.New = func(c protocol.Config) (protocol.Machine, error) {
+			configs = append(configs, c)
+			return plain(c)
+		}
+		sc := star(2)
+		sc.Seed, sc.Fanout, sc.Workload = seed, 3, Workload{}
+		s, err := New(algorithm, sc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.At(second, func() { s.Crash("B"); s.Restart("B") })
+		if _, err := s.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range configs {
+			if !slices.Equal(c.Members, []string{"S", "A", "B"}) || !slices.Equal(c.Parents, []int{-1, 0, 0}) || c.Fanout != 3 || seeds[c.Seed] {
+				t.Errorf("got %+v", c)
+			}
+			seeds[c.Seed] = true
+		}
+	}
+	if len(seeds) != 12 {
+		t.Errorf("%d seeds", len(seeds))
+	}
+}
+
+func TestTheHeightOfTheTree(t *testing.T) {
+	two := Scenario{Participants: []Participant{{ID: "X"}, {ID: "Y"}, {ID: "Z", Parent: "Y"}}}
+	if _, parents, height := two.tree(); !slices.Equal(parents, []int{-1, -1, 1}) || height != 1 {
+		t.Errorf("two roots: parents %v, height %d", parents, height)
+	}
+	for want, sc := range map[int]Scenario{
+		0: {Participants: Tree(1, 2, false)},
+		3: {Participants: Tree(8, 2, false)},
+		2: {Participants: Tree(13, 3, true), Fanout: 3},
+		4: {Participants: Tree(16, 3, true)}, // Fanout 0: 2
+	} {
+		if _, parents, height := sc.tree(); height != want || (parents == nil) != (sc.Participants[len(sc.Participants)-1].Parent == "") {
+			t.Errorf("height %d, want %d; parents %v", height, want, parents)
+		}
 	}
 }

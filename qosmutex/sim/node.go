@@ -13,20 +13,20 @@ type node struct {
 	*Participant
 	workload    *Workload
 	machine     protocol.Machine // nil: not running
-	check       interface{ CheckInvariants() error }
 	incarnation uint64
 	priority    int64 // as last set; a restarted participant keeps it
 
 	wakeAt   protocol.Time // when the machine wants a tick, in simulated time
 	tickAt   protocol.Time // when the one live tick event of the queue comes
 	tickSlot int32         // which one it is; others are void
-	idle     int           // ticks in a row at one instant
+	idle     int32         // ticks in a row at one instant
 
-	asks     int    // eventRequests to come
-	conn     uint32 // number of the connection to the network
-	cut      bool
-	paused   bool
-	deferred []event // came while paused
+	asks   int32  // eventRequests to come
+	conn   uint32 // number of the connection to the network
+	group  int32  // of a Partition
+	begun  bool   // has had its first tick
+	cut    bool
+	paused bool // what comes waits in Sim.deferred
 }
 
 // maxIdle ticks at one instant are too many: the machine does not move on.
@@ -37,9 +37,10 @@ func (s *Sim) start(i int32) error {
 	n := &s.nodes[i]
 	n.incarnation++
 	cfg := protocol.Config{
-		Self:     protocol.Node{ID: n.ID, Incarnation: n.incarnation},
+		Self:     n.self(),
 		Priority: n.priority, Timing: s.scenario.Timing, Settings: s.scenario.Settings,
 		Found: n.Found, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
+		Members: s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
 	}
 	if n.incarnation > 1 { // the tree is not new; the floors are those of the real runtime
 		cfg.AtOnce = false
@@ -50,10 +51,11 @@ func (s *Sim) start(i int32) error {
 	if err != nil {
 		return fmt.Errorf("sim: %s of %s: %w", s.algorithm.Name, n.ID, err)
 	}
-	n.machine = m
-	n.check, _ = m.(interface{ CheckInvariants() error })
+	n.machine, n.begun = m, false
 	return nil
 }
+
+func (n *node) self() protocol.Node { return protocol.Node{ID: n.ID, Incarnation: n.incarnation} }
 
 // local is what the clock of n shows at instant t.
 func (n *node) local(t protocol.Time) protocol.Time {
@@ -89,6 +91,14 @@ func (s *Sim) feed(i int32) {
 	if n.machine == nil || s.err != nil {
 		return
 	}
+	if !n.begun { // the first Step of a machine is a Tick
+		n.begun = true
+		if in := s.in; in.Kind != protocol.Tick {
+			s.in = protocol.Input{Kind: protocol.Tick}
+			s.feed(i)
+			s.in = in
+		}
+	}
 	err := n.machine.Step(n.local(s.now), &s.in, &s.out)
 	if err != nil {
 		s.rejected(i, err)
@@ -106,12 +116,10 @@ func (s *Sim) feed(i int32) {
 		s.denied(i, &s.out.Denials[j])
 	}
 	s.wake(i, n.instant(s.out.WakeAt, s.now))
-	if n.check != nil {
-		if err := n.check.CheckInvariants(); err != nil {
-			s.violate("%s: %v", n.ID, err)
-		}
+	if !s.scenario.Fast {
+		s.checkInvariants(n)
 	}
-	if s.contested > 0 {
+	if s.contested > 0 && !s.scenario.AllowOverlap {
 		s.checkExclusion()
 	}
 }
@@ -128,7 +136,9 @@ func (s *Sim) rejected(i int32, err error) {
 		return
 	}
 	s.result.Rejected++
-	s.note(Record{Event: Rejected, Node: s.nodes[i].ID, Peer: s.message.From.ID, Kind: s.message.Kind, Note: err.Error()})
+	if !s.quiet {
+		s.note(&Record{Event: Rejected, Node: s.nodes[i].ID, Peer: s.in.Message.From.ID, Kind: s.in.Message.Kind, Note: err.Error()})
+	}
 }
 
 // wake plans a tick at instant t. There is one live tick event per machine: a

@@ -18,8 +18,8 @@ func PaperScenario(m protocol.Models, latency protocol.Duration) Scenario {
 			TTL: 60 * latency, Heartbeat: 12 * latency, Drift: 0.01, JoinWait: 3 * latency, MoveAfter: 60 * latency,
 		},
 		Settings: protocol.Settings{Models: m, Resources: []string{PaperResource}},
-		Network:  Network{Latency: latency},
-		Workload: Workload{Resources: []string{PaperResource}, Hold: protocol.Second, Think: latency},
+		Network:  Network{Latency: Constant(latency)},
+		Workload: Workload{Resources: []string{PaperResource}, Hold: Constant(protocol.Second), Think: Constant(latency)},
 		Start:    100 * latency,
 		Duration: 360 * protocol.Second,
 	}

@@ -8,7 +8,9 @@ type eventKind uint8
 const (
 	eventAction    eventKind = iota // call actions[slot]
 	eventLeave                      // the application of calls[slot] is done
+	eventGiveUp                     // the deadline of calls[slot] has passed
 	eventRequest                    // the workload of node asks again
+	eventArrival                    // node makes the request of arrival slot
 	eventDeliver                    // packets[slot] reaches node
 	eventReconnect                  // node has its network back
 	eventTick                       // the machine of node asked to be woken
@@ -54,34 +56,44 @@ func (q *queue) push(e event) {
 	*q = h
 }
 
+// keptEvents is the room that a queue keeps however few events it has. Beyond, it
+// gives back what a burst has taken once three quarters of it are free.
+const keptEvents = 1024
+
 // pop takes the first event. The queue must not be empty.
 func (q *queue) pop() event {
 	h := *q
 	first := h[0]
 	last := h[len(h)-1]
 	h = h[:len(h)-1]
-	*q = h
-	if len(h) == 0 {
-		return first
+	if cap(h) > keptEvents && len(h) < cap(h)/4 {
+		h = append(make(queue, 0, cap(h)/2), h...)
 	}
+	if *q = h; len(h) > 0 {
+		h.sink(last)
+	}
+	return first
+}
+
+// sink puts e in place of the first event, which is gone.
+func (q queue) sink(e event) {
 	i := 0
 	for {
 		child := 4*i + 1
-		if child >= len(h) {
+		if child >= len(q) {
 			break
 		}
 		best := child
-		for c := child + 1; c < min(child+4, len(h)); c++ {
-			if h[c].before(&h[best]) {
+		for c := child + 1; c < min(child+4, len(q)); c++ {
+			if q[c].before(&q[best]) {
 				best = c
 			}
 		}
-		if !h[best].before(&last) {
+		if !q[best].before(&e) {
 			break
 		}
-		h[i] = h[best]
+		q[i] = q[best]
 		i = best
 	}
-	h[i] = last
-	return first
+	q[i] = e
 }

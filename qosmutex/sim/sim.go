@@ -22,19 +22,26 @@ type Sim struct {
 	err       error
 
 	nodes     []node
+	deferred  map[int32][]event // what came while a participant was paused
 	index     map[string]int32
 	resources []*resource
 	byName    map[string]*resource
+	any       *resource // stands for requests for Any
 	calls     []call
 	freeCalls []int32
-	slotOf    map[uint64]int32 // from Ref to the slot in calls
 	lastRef   uint64
 	maxEpoch  uint64
 
 	packets     []packet
-	freePackets []int32
-	counted     int // packets on their way whose kind is Counted
+	freePackets []int32 // with memory
+	barePackets []int32 // without
+	counted     int     // packets on their way whose kind is Counted
+	steady      bool    // every message takes transit
+	transit     protocol.Duration
+	lined       bool // order must be kept
 	order       map[pair]arrival
+	orderLimit  int
+	severed     []severed
 	wire        []byte
 	decoder     protocol.Decoder
 
@@ -43,8 +50,15 @@ type Sim struct {
 	out     protocol.Output
 	cause   protocol.Kind // of the message being handled
 
+	members    []string // as in protocol.Config
+	parents    []int
+	height     int               // of the tree
+	knownAfter protocol.Duration // see Inversions.Known
+
+	quiet     bool // nobody wants to know what happens
 	history   history
 	result    Result
+	load      load
 	contested int // resources with more than one hold
 }
 
@@ -63,8 +77,12 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		random: rand.New(rand.NewPCG(scenario.Seed, 0x7061646d65)),
 		nodes:  make([]node, len(scenario.Participants)),
 		index:  make(map[string]int32, len(scenario.Participants)),
-		byName: map[string]*resource{}, slotOf: map[uint64]int32{}, order: map[pair]arrival{},
+		byName: map[string]*resource{}, deferred: map[int32][]event{}, quiet: scenario.Fast && scenario.Trace == nil,
+		orderLimit: leastOrder,
 	}
+	s.any = s.resource(protocol.Any)
+	s.members, s.parents, s.height = scenario.tree()
+	s.useNetwork(false)
 	s.result.prepare(scenario.Participants)
 	for i := range s.nodes {
 		p := &scenario.Participants[i]
@@ -79,10 +97,9 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 			return nil, err
 		}
 		s.wake(int32(i), p.Joins)
-		if len(n.workload.Resources) > 0 {
-			s.askAt(int32(i), max(scenario.Start, p.Joins))
-		}
+		s.startWorkload(int32(i), max(scenario.Start, p.Joins))
 	}
+	s.prepareArrivals()
 	s.At(scenario.Start, s.begin)
 	return s, nil
 }
@@ -94,11 +111,10 @@ func (s *Sim) Now() protocol.Time { return s.now }
 // that arrived and wake-ups.
 func (s *Sim) Events() uint64 { return s.eventsRun }
 
-// Result is what was measured so far.
+// Result is what was measured so far. It changes as the simulation goes on.
 func (s *Sim) Result() *Result {
-	r := &s.result
-	r.Measured = max(0, min(s.now, s.end())-s.scenario.Start)
-	return r
+	s.summary()
+	return &s.result
 }
 
 func (s *Sim) end() protocol.Time { return s.scenario.Start + s.scenario.Duration }
@@ -160,8 +176,11 @@ func (s *Sim) next() {
 		f()
 		return
 	}
-	if n := &s.nodes[e.node]; n.paused {
-		n.deferred = append(n.deferred, e)
+	if e.kind == eventArrival {
+		s.planArrival(int(e.slot) + 1)
+	}
+	if s.nodes[e.node].paused {
+		s.hold(e)
 		return
 	}
 	s.handle(e)
@@ -171,8 +190,12 @@ func (s *Sim) handle(e event) {
 	switch e.kind {
 	case eventLeave:
 		s.finish(e.slot)
+	case eventGiveUp:
+		s.giveUp(e.slot)
 	case eventRequest:
 		s.ask(e.node)
+	case eventArrival:
+		s.arrive(e.node, e.slot)
 	case eventDeliver:
 		s.deliver(e.node, e.slot)
 	case eventReconnect:
@@ -211,4 +234,8 @@ func (s *Sim) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
+}
+
+func (s *Sim) failf(format string, args ...any) {
+	s.fail(fmt.Errorf("%w: "+format, append([]any{ErrScenario}, args...)...))
 }

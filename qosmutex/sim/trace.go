@@ -32,12 +32,16 @@ const (
 	Cut                        // Node has no network
 	Reconnected                // and has it again
 	Departed                   // Node was asked to leave the topic
+	Partitioned                // the network is split; Note names the groups
+	Severed                    // the network is split in one direction; Note says which
+	Healed                     // and is whole again
 	eventEnd
 )
 
 var eventWords = [eventEnd]string{
 	"", "", "lost", "duplicated", "rejects", "requests", "enters", "leaves", "withdraws", "is denied", "loses",
 	"has priority", "asks for", "crashes", "restarts", "pauses", "resumes", "is cut off", "reconnects", "departs",
+	"is split", "is severed", "is whole",
 }
 
 // Record is one thing that happened. Which fields are set follows from Event,
@@ -209,9 +213,12 @@ func (h *history) list() []Record {
 }
 
 // note records r at the present instant.
-func (s *Sim) note(r Record) {
+func (s *Sim) note(r *Record) {
+	if s.quiet {
+		return
+	}
 	r.At = s.now
-	at := s.history.add(&r)
+	at := s.history.add(r)
 	if s.scenario.Trace != nil {
 		s.scenario.Trace(at)
 	}
@@ -220,6 +227,9 @@ func (s *Sim) note(r Record) {
 // noteMessage records what happens to a message from one participant to another,
 // or to all ("").
 func (s *Sim) noteMessage(e Event, from int32, to string, m *protocol.Message) {
+	if s.quiet {
+		return
+	}
 	r := Record{
 		Event: e, Node: s.nodes[from].ID, Peer: to, Kind: m.Kind, Flags: m.Flags, ID: m.ID, Priority: m.Priority,
 		Resource: m.Resource, Fence: m.Fences.Next, Grant: m.Grant, Entries: m.Entries,
@@ -227,5 +237,5 @@ func (s *Sim) noteMessage(e Event, from int32, to string, m *protocol.Message) {
 	if e == Delivered {
 		r.Node, r.Peer = r.Peer, r.Node
 	}
-	s.note(r)
+	s.note(&r)
 }

@@ -25,7 +25,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		c.Priority = in.Priority
 	}
 	if in.Within > 0 {
-		c.Deadline = m.now + in.Within
+		c.Deadline = m.now + min(in.Within, protocol.Never-max(m.now, 0)) // as good as none where it overflows
 	}
 	if in.Try && !e.free() {
 		m.deny(in.Ref, in.Resource, protocol.ReasonBusy)

@@ -16,6 +16,10 @@ var (
 
 const defaultMaxWaiting = 1 << 16
 
+// maxClock is beyond what clocks reach by counting. To follow a message from there
+// would let a forger make them wrap.
+const maxClock = 1 << 62
+
 // Machine is one participant of a static algorithm. Make one with New.
 type Machine struct {
 	cfg     protocol.Config
@@ -131,13 +135,17 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.invalid(msg, "not from a participant to us")
 	case !m.known(msg.Resource):
 		return m.invalid(msg, "of an unknown resource")
+	case max(msg.Clock, msg.ID.Clock) > maxClock:
+		return m.invalid(msg, "of a clock that nobody reaches")
 	}
 	e := m.at(msg.Resource)
+	before := m.clock
+	m.clock = max(before, msg.Clock, msg.ID.Clock) // before the core answers: its answer is later
 	if err := e.core.Receive(from, msg); err != nil {
+		m.clock = before
 		m.counters.Invalid++
 		return fmt.Errorf("%w: %v from %v: %w", ErrInvalid, msg.Kind, msg.From, err)
 	}
-	m.clock = max(m.clock, msg.Clock, msg.ID.Clock)
 	m.settle(e)
 	return nil
 }

@@ -54,7 +54,7 @@ func TestEveryAlgorithmExcludesOverTheBroker(t *testing.T) {
 				}
 			}
 			all.Wait()
-			o.check(t)
+			o.published(ctx, t, o.check(t))
 		})
 	}
 }

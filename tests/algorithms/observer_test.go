@@ -3,10 +3,12 @@ package algorithms_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex"
 )
 
 const observerID = "observer"
@@ -33,11 +35,29 @@ func observe(ctx context.Context, t *testing.T, url string) *observer {
 
 func (o *observer) close(ctx context.Context) { _ = o.p.Close(context.WithoutCancel(ctx)) }
 
-// check demands that everybody came in and went out before the next one, each
-// with a higher fence than all before.
-func (o *observer) check(t *testing.T) {
+// published waits until the retained state says that the entry with this fence was
+// the last one and is over.
+func (o *observer) published(ctx context.Context, t *testing.T, fence uint64) {
 	t.Helper()
-	inside, last := "", uint64(0)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var last qosmutex.State
+	for state, err := range qosmutex.WatchStates(ctx, o.p, "yard") {
+		if err != nil {
+			t.Fatalf("%v; the last state was %+v", err, last)
+		}
+		if last = state; state.Holder == "" && state.Fence == strconv.FormatUint(fence, 10) {
+			return
+		}
+	}
+	t.Fatalf("the last state was %+v, want nobody inside after fence %d", last, fence)
+}
+
+// check demands that everybody came in and went out before the next one, each
+// with a higher fence than all before, and returns the last.
+func (o *observer) check(t *testing.T) (last uint64) {
+	t.Helper()
+	inside := ""
 	for n := range 2 * entries * len(members) {
 		var who, what string
 		var fence uint64
@@ -62,4 +82,5 @@ func (o *observer) check(t *testing.T) {
 			inside = ""
 		}
 	}
+	return last
 }

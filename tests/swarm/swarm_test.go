@@ -78,12 +78,12 @@ func newRun(t *testing.T, seed uint64, faults map[string]int) *run {
 	s := sim.Scenario{
 		Seed: seed, Participants: sim.Tree(n, 2, r.rng.IntN(2) == 0), Timing: protocol.LAN(),
 		Settings: protocol.Settings{Models: models, Resources: []string{"a", "b"}},
-		Network:  sim.Network{Latency: 5 * protocol.Millisecond, Jitter: 20 * protocol.Millisecond},
+		Network:  sim.Network{Latency: sim.Uniform(5*protocol.Millisecond, 25*protocol.Millisecond)},
 		Order:    sim.Shuffled,
 		Workload: sim.Workload{
 			Resources: []string{"a", "b", protocol.Any},
-			Hold:      30 * protocol.Millisecond, HoldExtra: 50 * protocol.Millisecond,
-			Think: 20 * protocol.Millisecond, ThinkExtra: 200 * protocol.Millisecond,
+			Hold:      sim.Uniform(30*protocol.Millisecond, 80*protocol.Millisecond),
+			Think:     sim.Uniform(20*protocol.Millisecond, 220*protocol.Millisecond),
 		},
 		Start: r.start, Duration: span,
 	}

@@ -1,0 +1,162 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// Deadline (the SLA paper, §III-B): the root serves the earliest deadline first
+// and takes a request with a deadline only if it can promise it.
+//
+// A deadline is the latest instant at which its request may enter. It travels as
+// the time that is left, and each participant on the way counts it from when the
+// message comes, less [protocol.Timing].Hop: an estimate that is early, never late,
+// while messages take at most Hop.
+//
+// The root plans: the token is home again 2·hops·Hop and the declared stay after
+// each grant, and whoever waits with a deadline is served in that order. A request
+// that would enter too late in this plan, or make another one late, is refused. The
+// plan can only be beaten, never broken, while messages take at most Hop, clocks
+// run alike, stays are as declared and the tree stays: what is named to another
+// root, or comes another way, is judged anew. A stay that was not declared has no
+// end; nothing is promised behind it.
+//
+// Requests without a deadline are served when none with a deadline waits. All
+// requests climb to the root, also under Replace, and no token is used on its way:
+// somebody's stay in between is in nobody's plan.
+
+// after is d after t, Never if that is too far.
+func after(t protocol.Time, d protocol.Duration) protocol.Time {
+	if t == protocol.Never || d > protocol.Never-max(t, 0) {
+		return protocol.Never
+	}
+	return t + d
+}
+
+// setDeadline takes the deadline of a request: within from now, less than a hop
+// ago when its message was sent. 0 is none.
+func (m *Machine) setDeadline(e *entry, within, hop, hold protocol.Duration) {
+	e.deadline, e.hold = protocol.Never, max(hold, 0)
+	if within > 0 {
+		e.deadline = after(m.now, within) - hop
+	}
+}
+
+// within is what is left of e's deadline for a message that is sent now; 0: it has
+// none.
+func (m *Machine) within(e *entry) protocol.Duration {
+	if e.deadline == protocol.Never {
+		return 0
+	}
+	return max(e.deadline-m.now, 1)
+}
+
+// climbs reports whether every request goes up to the root.
+func (m *Machine) climbs() bool {
+	return m.settings.Models.Request == protocol.RequestForward || m.settings.Models.Priority == protocol.Deadline
+}
+
+// uses reports whether a passing token may be used under the given model.
+func (m *Machine) uses(model protocol.PassModel) bool {
+	return model == protocol.Use && m.settings.Models.Priority != protocol.Deadline
+}
+
+// transit is how long the token takes between the root and the origin of e.
+func (m *Machine) transit(e *entry) protocol.Duration {
+	return protocol.Duration(e.hops) * m.timing.Hop
+}
+
+// homeAfter is when the token is home again if it is given to e at instant t;
+// Never if e did not say how long it stays.
+func (m *Machine) homeAfter(t protocol.Time, e *entry) protocol.Time {
+	if e.hold == 0 {
+		return protocol.Never
+	}
+	return after(after(t, 2*m.transit(e)), e.hold)
+}
+
+// admission says why the new request e cannot be promised its deadline. Only the
+// root knows all that wait; but the way there and back must be taken anyhow.
+func (m *Machine) admission(e *entry) protocol.Reason {
+	switch {
+	case m.settings.Models.Priority != protocol.Deadline || e.deadline == protocol.Never || e.try:
+		return protocol.ReasonNone
+	case e.q == m.any:
+		return protocol.ReasonUnsupported // it would have to be in the plan of every resource
+	case m.role == protocol.Root && m.attainable(m.find(e.q.resource), e):
+		return protocol.ReasonNone
+	case m.role != protocol.Root && m.now+2*protocol.Duration(m.depth)*m.timing.Hop <= e.deadline:
+		return protocol.ReasonNone // as far as is known here
+	}
+	return protocol.ReasonUnattainable
+}
+
+// attainable plans the service of all that wait for r with a deadline, and of e in
+// its place among them.
+func (m *Machine) attainable(r *resource, e *entry) bool {
+	at := m.homeBy(r)
+	placed := false
+	next := func(w *entry) bool {
+		in := after(at, m.transit(w))
+		at = m.homeAfter(at, w)
+		return !placed || in <= w.deadline
+	}
+	for _, w := range r.q.waiting {
+		if !placed && compare(protocol.Deadline, e, w) < 0 {
+			placed = true
+			if !next(e) {
+				return false
+			}
+		}
+		if w.deadline == protocol.Never {
+			return true // the others come after all that have one
+		}
+		if !next(w) {
+			return false
+		}
+	}
+	if placed {
+		return true
+	}
+	placed = true
+	return next(e)
+}
+
+// homeBy is when the token of r is home at the latest; Never if that is not known.
+func (m *Machine) homeBy(r *resource) protocol.Time {
+	t := &r.tok
+	switch {
+	case t.phase == home:
+		return m.now
+	case t.recovery != nil || t.back < m.now: // lost, or somebody stays longer than declared
+		return protocol.Never
+	}
+	return t.back
+}
+
+// dropOverdue ends, at the root, what would be served next but can no longer
+// enter in time.
+func (m *Machine) dropOverdue(q *queue) {
+	for e := q.head(); e != nil && e.deadline < m.now; e = q.head() {
+		m.refuse(e, protocol.ReasonMissed)
+	}
+}
+
+// missed ends our own requests whose deadline has passed while they waited.
+func (m *Machine) missed() {
+	if m.now <= m.nextMiss {
+		return
+	}
+	m.nextMiss = protocol.Never
+	for _, e := range slices.Clone(m.own) {
+		switch {
+		case e.state != waiting:
+		case e.deadline < m.now:
+			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonMissed})
+			m.drop(e, true)
+		default:
+			m.nextMiss = min(m.nextMiss, e.deadline)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"padme/qosmutex/protocol"
+)
+
+// Latency is how long a message takes: a [Distribution], the same for every pair
+// of participants, or a [Matrix]. nil: messages arrive at once.
+type Latency interface {
+	fmt.Stringer
+	// between draws the latency of one message between two participants, who are
+	// named by their place in Scenario.Participants.
+	between(r *rand.Rand, from, to int32) protocol.Duration
+	// greatest is as that of Distribution.
+	greatestOf() protocol.Duration
+	check(participants int) error
+}
+
+func (d Distribution) between(r *rand.Rand, _, _ int32) protocol.Duration { return d.draw(r) }
+
+func (d Distribution) greatestOf() protocol.Duration { return d.greatest() }
+
+func (d Distribution) check(int) error { return d.validate("the latency") }
+
+// Matrix is a Latency that depends on who sends to whom, such as one measured
+// between real sites. It does not vary from message to message.
+type Matrix struct {
+	// Each[i][j] is from participant i to participant j, in the order of
+	// Scenario.Participants. What a participant sends to itself is never sent.
+	Each [][]protocol.Duration
+	// Scale multiplies all of them; 0: 1.
+	Scale float64
+}
+
+func (m Matrix) String() string { return fmt.Sprintf("matrix of %d × %v", len(m.Each), m.scale()) }
+
+func (m Matrix) scale() float64 {
+	if m.Scale == 0 {
+		return 1
+	}
+	return m.Scale
+}
+
+func (m Matrix) between(_ *rand.Rand, from, to int32) protocol.Duration {
+	d := m.Each[from][to]
+	if m.Scale == 0 {
+		return d
+	}
+	return span(float64(d) * m.Scale)
+}
+
+func (m Matrix) greatestOf() protocol.Duration {
+	var most protocol.Duration
+	for i, row := range m.Each {
+		for j := range row {
+			if i != j {
+				most = max(most, m.between(nil, int32(i), int32(j)))
+			}
+		}
+	}
+	return most
+}
+
+func (m Matrix) check(participants int) error {
+	if !(m.Scale >= 0) || math.IsInf(m.Scale, 0) {
+		return fmt.Errorf("%w: the latency matrix cannot be scaled by %v", ErrScenario, m.Scale)
+	}
+	if len(m.Each) != participants {
+		return fmt.Errorf("%w: the latency matrix has %d rows for %d participants", ErrScenario, len(m.Each), participants)
+	}
+	for i, row := range m.Each {
+		if len(row) != participants {
+			return fmt.Errorf("%w: row %d of the latency matrix has %d columns for %d participants", ErrScenario, i, len(row), participants)
+		}
+		for j, d := range row {
+			if d < 0 || d > longest {
+				return fmt.Errorf("%w: the latency from participant %d to %d is %s", ErrScenario, i, j, seconds(d))
+			}
+		}
+	}
+	return nil
+}

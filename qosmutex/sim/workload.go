@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// Workload is what one participant's application does: ask for a resource, stay
+// inside for Hold, leave. The zero Workload does nothing.
+//
+// In a closed loop, which is the rule, it asks again Think after it has left, or
+// was refused, or gave up: it never has more than one request. With Every set
+// arrivals are open: it asks every so often whatever became of earlier requests,
+// and each of them is a request of its own that waits for its turn.
+type Workload struct {
+	Resources []string     // one is drawn for each request; none: the participant never asks
+	Hold      Distribution // also told to the machine beforehand, as Input.Hold
+	Think     Distribution
+	Every     Distribution // from one request to the next; Exponential: a Poisson process
+
+	// Priorities, if any: one is drawn for each request, in place of the
+	// participant's.
+	Priorities []int64
+	// Deadlines, if any: one is drawn for each request, as the time within which it
+	// must be inside (Input.Within).
+	Deadlines []protocol.Duration
+	// GiveUp withdraws a request that still waits when its deadline passes, for
+	// machines that do not know deadlines (the SLA paper, §IV-C).
+	GiveUp bool
+}
+
+// open reports whether requests come without regard to those before.
+func (w *Workload) open() bool { return w.Every != Distribution{} }
+
+func (w *Workload) validate(who string) error {
+	what := "the workload of " + who
+	for _, d := range []*Distribution{&w.Hold, &w.Think, &w.Every} {
+		if err := d.validate(what); err != nil {
+			return err
+		}
+	}
+	for _, d := range w.Deadlines {
+		if d <= 0 || d > longest {
+			return fmt.Errorf("%w: %s has a deadline of %s: it must be positive", ErrScenario, what, seconds(d))
+		}
+	}
+	if w.GiveUp && len(w.Deadlines) == 0 {
+		return fmt.Errorf("%w: %s gives up, but has no Deadlines", ErrScenario, what)
+	}
+	if w.open() && w.Think != (Distribution{}) {
+		return fmt.Errorf("%w: %s has both Every and Think: arrivals are open or a closed loop", ErrScenario, what)
+	}
+	if len(w.Resources) > 0 && (w.open() && w.Every.greatest() == 0 || !w.open() && w.Hold.greatest()+w.Think.greatest() == 0) {
+		return fmt.Errorf("%w: %s takes no time, so the run would not end: give Hold and Think, or Every", ErrScenario, what)
+	}
+	return nil
+}
+
+// ask makes the next request of a participant's workload.
+func (s *Sim) ask(i int32) {
+	n := &s.nodes[i]
+	n.asks--
+	w := n.workload
+	if n.machine == nil || s.now >= s.end() || len(w.Resources) == 0 { // it departed while it was thinking
+		return
+	}
+	r := Request{Resource: w.Resources[0], GiveUp: w.GiveUp}
+	if len(w.Resources) > 1 {
+		r.Resource = w.Resources[s.random.IntN(len(w.Resources))]
+	}
+	r.Hold = w.Hold.draw(s.random)
+	if len(w.Priorities) > 0 {
+		r.Priority, r.Fixed = w.Priorities[s.random.IntN(len(w.Priorities))], true
+	}
+	if len(w.Deadlines) > 0 {
+		r.Within = w.Deadlines[s.random.IntN(len(w.Deadlines))]
+	}
+	if w.open() {
+		s.askAt(i, s.now+w.Every.draw(s.random))
+	}
+	s.request(i, &r, !w.open())
+}
+
+// askAt plans the next request of a workload.
+func (s *Sim) askAt(i int32, t protocol.Time) {
+	s.nodes[i].asks++
+	s.schedule(event{at: t, kind: eventRequest, node: i})
+}
+
+// startWorkload plans the first request of a participant: at t in a closed loop,
+// which starts with a request; open arrivals start with the time to the first.
+func (s *Sim) startWorkload(i int32, t protocol.Time) {
+	w := s.nodes[i].workload
+	if len(w.Resources) == 0 {
+		return
+	}
+	if w.open() {
+		t += w.Every.draw(s.random)
+	}
+	s.askAt(i, t)
+}
+
+// again plans the next request of a closed loop whose last one is over.
+func (s *Sim) again(c *call) {
+	if c.again {
+		s.askAt(c.node, s.now+s.nodes[c.node].workload.Think.draw(s.random))
+	}
+}
