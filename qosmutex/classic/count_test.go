@@ -3,6 +3,7 @@ package classic
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -305,6 +306,34 @@ func TestTokenRingRests(t *testing.T) {
 		if got := w.counted - before; got != 10 || w.failure != nil {
 			t.Errorf("%d hops in 10 ms, want 10 (%v)", got, w.failure)
 		}
+	}
+	rests := slices.IndexFunc(w.nodes, func(n *node) bool { return n.wakeAt != protocol.Never })
+	w.ask(rests)
+	w.awake(t, 0)
+}
+
+// B's Request is slow: the token has been round when it comes, and rests at A.
+func TestTokenRingGoesOnWhenAsked(t *testing.T) {
+	w := newWorld(TokenRing, letters(3), 1)
+	w.manual = true
+	w.ask(1)
+	w.ask(0)
+	w.leave(0)
+	w.deliver([2]int{0, 1})
+	w.leave(1)
+	w.ask(0)
+	w.deliver([2]int{1, 2})
+	w.deliver([2]int{2, 0})
+	w.leave(0)
+	w.deliver([2]int{0, 1})
+	w.deliver([2]int{1, 2})
+	w.deliver([2]int{2, 0})
+	w.awake(t, 1)
+	before := w.counted
+	w.deliver([2]int{1, 0})
+	w.awake(t, 0)
+	if w.counted != before+1 || w.failure != nil {
+		t.Errorf("%d messages, want 1 (%v)", w.counted-before, w.failure)
 	}
 }
 

@@ -221,3 +221,21 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Who is inside replies to nobody, not even to a request that claims to be older.
+func TestRicartAgrawalaInsideRepliesToNobody(t *testing.T) {
+	w := newWorld(RicartAgrawala, letters(2), 1)
+	for range 2 {
+		w.ask(0)
+		w.serve(0)
+	}
+	w.ask(0)
+	w.settle()
+	m := forge(protocol.KindRequest, "B", 1)
+	m.From, m.To = protocol.Node{ID: "B"}, protocol.Node{ID: "A"}
+	before := w.counted
+	w.step(0, protocol.Input{Kind: protocol.Receive, Message: &m})
+	if w.counted != before || w.failure != nil {
+		t.Errorf("%d messages follow (%v)", w.counted-before, w.failure)
+	}
+}

@@ -92,7 +92,6 @@ func (c *ring) pass() {
 		return
 	}
 	c.here = false
-	c.env.WakeAt(protocol.Never)
 	m := c.env.Send((c.env.Self+1)%c.env.N, protocol.KindToken)
 	m.Hops, m.Number = c.idle, c.due-uint64(c.env.N)+1
 	c.fence.put(m)
@@ -120,6 +119,7 @@ func (c *ring) start(from int, m *protocol.Message) error {
 	}
 	if c.here && !c.inside {
 		c.idle = 0
+		c.env.WakeAt(protocol.Never)
 		c.pass()
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 // Delay: the token, t_m. The token starts at participant 0. The crash of the holder
 // stops everybody; of another, those who wait behind it once the token goes there.
 var SuzukiKasami = protocol.Algorithm{
-	Name: "suzuki-kasami", Source: "Suzuki and Kasami 1985, §2: a distributed mutual exclusion algorithm",
+	Name: "suzuki-kasami", Source: "Suzuki and Kasami 1985: a distributed mutual exclusion algorithm",
 	Messages: "N (0 if the token is here)", Delay: "1", Assumes: "participant 0 has the token first",
 	Crash: "of the holder, or of anybody who waits: everybody waits for ever", Static: true,
 	New: machine(newSuzuki),

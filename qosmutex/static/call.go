@@ -47,7 +47,7 @@ func (m *Machine) refusal(in *protocol.Input) protocol.Reason {
 		return protocol.ReasonUnsupported
 	case !m.known(in.Resource):
 		return protocol.ReasonUndeclared
-	case m.waiting >= m.cfg.MaxWaiting:
+	case m.waiting >= m.cfg.MaxWaiting || m.full(in.Resource):
 		return protocol.ReasonFull
 	}
 	return protocol.ReasonNone

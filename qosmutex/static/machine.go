@@ -34,6 +34,7 @@ type Machine struct {
 	clock     uint64
 	chance    uint64
 	envs      []*Env // by resource
+	tickers   []*Env // those whose core is a Ticker
 	lastRef   uint64
 	waiting   int
 	counters  protocol.Counters
@@ -85,7 +86,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	out.Reset()
 	m.now, m.out = max(now, m.now), out
 	err := m.handle(in)
-	for _, e := range m.envs {
+	for _, e := range m.tickers {
 		m.wake(e)
 	}
 	m.out = nil
@@ -96,10 +97,8 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 func (m *Machine) wake(e *Env) {
 	if e.wakeAt <= m.now && !m.departed {
 		e.wakeAt = protocol.Never
-		if t, ok := e.core.(Ticker); ok {
-			t.Tick()
-			m.settle(e)
-		}
+		e.core.(Ticker).Tick()
+		m.settle(e)
 	}
 	m.out.WakeAt = min(m.out.WakeAt, e.wakeAt)
 }
@@ -135,6 +134,8 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.invalid(msg, "not from a participant to us")
 	case !m.known(msg.Resource):
 		return m.invalid(msg, "of an unknown resource")
+	case m.full(msg.Resource):
+		return m.invalid(msg, "of one resource too many")
 	case max(msg.Clock, msg.ID.Clock) > maxClock:
 		return m.invalid(msg, "of a clock that nobody reaches")
 	}
@@ -164,17 +165,20 @@ func (m *Machine) known(resource string) bool {
 	return declared || m.cfg.Settings.Open
 }
 
+// full reports whether a resource is new and there are as many as there may be: in
+// an open topic anybody can make names up.
+func (m *Machine) full(resource string) bool {
+	_, ok := m.find(resource)
+	return !ok && len(m.envs) >= protocol.MaxResources
+}
+
+func (m *Machine) find(resource string) (i int, ok bool) {
+	return slices.BinarySearchFunc(m.envs, resource, func(e *Env, name string) int { return compareID(e.Resource, name) })
+}
+
 // at returns the env of a resource, made when it is first named.
 func (m *Machine) at(resource string) *Env {
-	i, ok := slices.BinarySearchFunc(m.envs, resource, func(e *Env, name string) int {
-		switch {
-		case e.Resource < name:
-			return -1
-		case e.Resource > name:
-			return 1
-		}
-		return 0
-	})
+	i, ok := m.find(resource)
 	if !ok {
 		e := &Env{
 			Self: m.self, N: len(m.cfg.Members), Resource: resource, Floor: m.cfg.FenceFloor,
@@ -182,6 +186,9 @@ func (m *Machine) at(resource string) *Env {
 		}
 		e.core = m.newCore(e)
 		m.envs = slices.Insert(m.envs, i, e)
+		if _, ok := e.core.(Ticker); ok {
+			m.tickers = append(m.tickers, e)
+		}
 	}
 	return m.envs[i]
 }

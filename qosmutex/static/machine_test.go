@@ -14,8 +14,9 @@ import (
 // plain is a core that asks member 0 and enters when it is told to, with what it
 // was called written down.
 type plain struct {
-	env *static.Env
-	log *[]string
+	env   *static.Env
+	log   *[]string
+	asked bool
 }
 
 func (c *plain) note(format string, args ...any) {
@@ -23,6 +24,7 @@ func (c *plain) note(format string, args ...any) {
 }
 
 func (c *plain) Ask(r *static.Request) {
+	c.asked = true
 	c.note("ask p%d c%d", r.Priority, r.ID.Clock)
 	c.env.Send(0, protocol.KindRequest).ID = r.ID
 }
@@ -37,6 +39,9 @@ var errNotReply = errors.New("not a Reply")
 func (c *plain) Receive(from int, m *protocol.Message) error {
 	switch m.Kind {
 	case protocol.KindReply:
+		if !c.asked {
+			return errNotReply
+		}
 		c.env.Enter(m.Fences.Next)
 	case protocol.KindDeny:
 		c.env.Refuse(m.Reason)
@@ -78,9 +83,9 @@ func newRig(t *testing.T, isAble bool, change func(*protocol.Config)) *rig {
 	}
 	m, err := static.New(cfg, func(e *static.Env) static.Core {
 		if isAble {
-			return &able{plain{e, &r.log}}
+			return &able{plain{env: e, log: &r.log}}
 		}
-		return &plain{e, &r.log}
+		return &plain{env: e, log: &r.log}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -293,4 +298,20 @@ func TestConfigurations(t *testing.T) {
 	if _, err := static.New(ok, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// In an open topic a stranger may name what it likes, but not without end.
+func TestResourcesAreBounded(t *testing.T) {
+	r := newRig(t, false, func(cfg *protocol.Config) { cfg.Settings = protocol.Settings{Open: true} })
+	for i := range protocol.MaxResources {
+		if err := r.step(0, from("a", protocol.KindReply, fmt.Sprint(i))); i == 0 && err == nil {
+			t.Fatal("a Reply that nobody asked for was taken")
+		}
+	}
+	if err := r.step(0, from("a", protocol.KindReply, "one more")); !errors.Is(err, static.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	r.log = r.log[:0]
+	r.must(0, acquire(1, "one more"))
+	r.expect("deny 1: too many waiting")
 }
