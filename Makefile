@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check test race bench fuzz demo lint
+.PHONY: check test race bench fuzz demo lint papers
 
 check: lint test ## what must hold before a commit
 
@@ -22,3 +22,6 @@ fuzz: ## every decoder, one minute each (FUZZTIME=10m for longer)
 
 demo: ## twenty seconds of the search-and-rescue scenario
 	go run ./cmd/rescue-demo --duration 20s
+
+papers: ## every figure and table of the papers again, into docs/results
+	go run ./tests/papers/figures -out docs/results

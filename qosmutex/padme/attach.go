@@ -93,7 +93,7 @@ func (m *Machine) remind(l *link) {
 		l.leaving = false // there is room again
 		return
 	}
-	l.leaveBy = m.now + m.timing.Grace()
+	l.leaveBy = m.now + m.grace
 	m.commit(l, m.emitOn(l, protocol.KindDetach))
 }
 

@@ -2,12 +2,12 @@ package padme
 
 import "padme/qosmutex/protocol"
 
-// counters are [protocol.Counters] in a fourth of the memory: the kinds that only
-// other algorithms send are left out, the numbers sent are kept modulo 2^32 with
+// counters are [protocol.Counters] in a sixth of the memory: the kinds that only
+// other algorithms send are left out, the numbers sent are kept modulo 2^16 with
 // the wraps noted aside, and so is what never happens to most participants.
 type counters struct {
-	sent    [protocol.KindGoodbye + 1]uint32
-	wraps   map[protocol.Kind]uint64 // nil until something was sent 2^32 times
+	sent    [protocol.KindGoodbye + 1]uint16
+	wraps   map[protocol.Kind]uint64 // nil until something was sent 2^16 times
 	entries uint64
 	rare    *rare // nil: all zero
 }
@@ -46,7 +46,7 @@ func (c *counters) list() protocol.Counters {
 		Syncs: r.syncs, Regenerated: r.regenerated, Returned: r.returned, OffPath: r.offPath, Moves: r.moves,
 	}
 	for k, n := range c.sent {
-		all.Sent[k] = c.wraps[protocol.Kind(k)]<<32 + uint64(n)
+		all.Sent[k] = c.wraps[protocol.Kind(k)]<<16 + uint64(n)
 	}
 	return all
 }

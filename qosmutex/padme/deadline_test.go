@@ -346,3 +346,21 @@ func TestAttainableIsAdmitted(t *testing.T) {
 		}
 	}
 }
+
+// TestAbsurdTimes: times beyond all bounds are taken for what they mean.
+func TestAbsurdTimes(t *testing.T) {
+	const hop, absurd = 10 * ms, protocol.Never
+	got := newTimed(t, deadlineModels, []int{0, 0}, hop, hop, [eventEnd]int{}).run([]wish{
+		{node: 1, within: absurd, says: 50 * ms, stays: 50 * ms},              // any time will do
+		{node: 2, within: -absurd, says: -absurd, stays: ms},                  // no deadline, and nobody knows how long
+		{node: 1, at: 2 * hop, within: 300 * ms, says: absurd, stays: 2 * ms}, // for ever
+		{node: 2, at: 4 * hop, within: 400 * ms, says: ms, stays: ms},         // behind it
+		{node: 0, at: 4 * hop, within: 200 * ms, says: ms, stays: ms},         // before it
+	})
+	want := []protocol.Reason{0, 0, 0, protocol.ReasonUnattainable, 0}
+	for i, x := range got {
+		if x.denied != want[i] || x.entered != (want[i] == 0) {
+			t.Errorf("%d: %+v, want %v", i, x, want[i])
+		}
+	}
+}

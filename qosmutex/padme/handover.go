@@ -103,7 +103,8 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	if msg.Epoch.Compare(m.epoch) <= 0 || msg.Epoch.Tie != tie(m.self) || msg.TTL <= 0 {
 		return m.invalid(msg, "not an epoch of ours")
 	}
-	m.grants, m.timing.TTL = msg.Number, msg.TTL
+	m.grants = msg.Number
+	m.setTTL(msg.TTL)
 	m.parent, m.lost = nil, nil
 	m.adoptSettings(msg.Settings)
 	m.takeSessions(msg)
@@ -152,7 +153,7 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent,
-			deadline: m.now + m.timing.Grace(),
+			deadline: m.now + m.grace,
 		})
 	}
 }

@@ -61,7 +61,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
 	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && !above:
-		m.join.foundAt = m.now + m.timing.Grace() // the more important founder goes first
+		m.join.foundAt = m.now + m.grace // the more important founder goes first
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
 	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:

@@ -26,7 +26,7 @@ func (m *Machine) onEcho(msg *protocol.Message) error {
 	l.sent = msg.Sent
 	if m.role == protocol.Founding && gap {
 		l.since = msg.Sent
-		m.join.foundAt = m.now + m.timing.Grace()
+		m.join.foundAt = m.now + m.grace
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (m *Machine) loseLease() {
 func (m *Machine) listen() {
 	m.role = protocol.Founding
 	m.lease = lease{}
-	m.join = &join{foundAt: m.now + m.timing.Grace()}
+	m.join = &join{foundAt: m.now + m.grace}
 	m.startJoin()
 	m.beat()
 }

@@ -46,13 +46,9 @@ const (
 // next emit.
 func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
 	n := len(m.out.Messages)
-	if n < cap(m.out.Messages) {
-		m.out.Messages = m.out.Messages[:n+1]
-		m.out.Messages[n] = protocol.Message{}
-	} else {
-		m.out.Messages = append(m.out.Messages, protocol.Message{})
-	}
+	m.out.Messages = slices.Grow(m.out.Messages, 1)[:n+1]
 	msg := &m.out.Messages[n]
+	*msg = protocol.Message{} // in place: it is half a kilobyte
 	msg.Kind, msg.From, msg.To = kind, m.self, to
 	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.rootClock)
 	m.countSent(kind)
@@ -120,6 +116,31 @@ func (l *link) ack(upTo uint64) {
 	l.kept, l.start = l.kept[:0], 0
 	if cap(l.kept) > keptAtRest { // a burst is over: give its memory back
 		l.kept = nil
+	}
+}
+
+// rest gives back the memory of a link on which nothing is under way. It is called
+// by the beacon: who sends all the time makes room once in so many messages.
+func (l *link) rest() {
+	if l.unacked == 0 {
+		l.kept = nil
+	}
+}
+
+// rest gives back what a participant keeps only in order not to ask for memory all
+// the time.
+func (m *Machine) rest() {
+	m.free, m.spare = nil, 0
+	if m.requests.len() == 0 {
+		m.requests, m.own = register{}, nil
+	}
+	for _, r := range m.resources {
+		if len(r.tok.entries) == 0 {
+			r.tok.entries = nil
+		}
+		if len(r.q.waiting) == 0 {
+			r.q.waiting = nil
+		}
 	}
 }
 

@@ -15,6 +15,11 @@ var Algorithm = protocol.Algorithm{
 	Name:   "padme",
 	Source: "Edmondson, Schmidt, Gokhale: QoS-enabled distributed mutual exclusion, §3",
 	New:    func(cfg protocol.Config) (protocol.Machine, error) { return New(cfg) },
+
+	Messages: "3·depth alone, down to 1.5 in the papers' tree of 7",
+	Delay:    "1 with Use, else up to 2·depth",
+	Assumes:  "clocks that drift by less than a bound",
+	Crash:    "of a member: repaired after its session's time-to-live; the root must live",
 }
 
 // Errors of Step. Each says that the input was dropped and changed nothing.
@@ -29,26 +34,27 @@ const (
 	defaultMaxWaiting = 1 << 16
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxDepth          = 64
-	maxSpare          = 16 // requests kept for reuse: as many as wait at most participants
+	maxSpare          = 4 // requests kept for reuse: where many wait, they come and go one by one
 )
 
 // Machine is one participant of PADME. Make one with New.
 type Machine struct {
 	self       protocol.Node
 	under      string // static tree: the only parent that will do; else empty
-	fanout     int32
 	maxWaiting int32
-	founder    *protocol.Config // what to found the topic with; nil: we may not
-	timing     protocol.Timing  // TTL is the topic's once a session is there
+	fanout     int16
+	spare      uint8             // requests in free
+	idle       bool              // no own request was made or ended since the last beacon
+	founder    *protocol.Config  // what to found the topic with; nil: we may not
+	timing     protocol.Timing   // TTL is the topic's once a session is there
+	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
 	out        *protocol.Output
 
+	depth     uint32 // links to the root
 	role      protocol.Role
 	began     bool
-	spare     uint8 // requests in free
 	departing bool
-	idle      bool   // no own request was made or ended since the last beacon
-	depth     uint32 // links to the root
 	priority  int64
 	clock     uint64 // Lamport clock: the C of the next request is above it
 	rootClock uint64 // the root's, as far as beacons told
@@ -113,8 +119,8 @@ func New(cfg protocol.Config) (*Machine, error) {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
 	}
 	m := &Machine{
-		self: cfg.Self, under: cfg.Parent, fanout: clamp(cfg.Fanout), maxWaiting: clamp(cfg.MaxWaiting),
-		timing: cfg.Timing, priority: cfg.Priority,
+		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
+		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 	}
 	if cfg.Found {
@@ -123,8 +129,6 @@ func New(cfg protocol.Config) (*Machine, error) {
 	}
 	return m, nil
 }
-
-func clamp(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 func sortedSet(ids []string) []string {
 	s := slices.Clone(ids)

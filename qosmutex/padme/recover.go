@@ -28,7 +28,7 @@ func (m *Machine) recover(r *resource) {
 	if t.recovery == nil {
 		m.count().syncs++
 	}
-	t.recovery = &recovery{again: m.now + m.timing.Grace()}
+	t.recovery = &recovery{again: m.now + m.grace}
 	switch {
 	case t.down != nil:
 		m.follow(r, t.down.peer)

@@ -39,6 +39,14 @@ func (m *Machine) heartbeat() protocol.Duration {
 	return min(m.timing.Heartbeat, m.timing.TTL/4)
 }
 
+// setTTL takes over the TTL of the topic.
+func (m *Machine) setTTL(ttl protocol.Duration) {
+	if ttl != m.timing.TTL {
+		m.timing.TTL = ttl
+		m.grace = m.timing.Grace()
+	}
+}
+
 // beat tells the root that we live, or asks it for a session.
 func (m *Machine) beat() {
 	to := m.root
@@ -75,7 +83,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	s.deadline, s.priority, s.parent, s.asked = m.now+m.timing.Grace(), msg.Priority, msg.Peer, msg.Number
+	s.deadline, s.priority, s.parent, s.asked = m.now+m.grace, msg.Priority, msg.Peer, msg.Number
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, msg.Sent, msg.Number, m.timing.TTL
@@ -125,7 +133,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	case msg.Sent+msg.TTL <= m.now:
 		return m.stale(msg, "too late")
 	}
-	m.timing.TTL = msg.TTL
+	m.setTTL(msg.TTL)
 	s.number = msg.Session
 	s.until = max(s.until, msg.Sent+msg.TTL)
 	m.progressJoin()

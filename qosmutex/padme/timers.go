@@ -41,7 +41,7 @@ func (m *Machine) timers() {
 	}
 	m.beacon.next = m.now + m.heartbeat()
 	for _, l := range slices.Clone(m.children) {
-		if m.now >= l.heard+m.timing.Grace() || l.unacked > maxUnacked {
+		if m.now >= l.heard+m.grace || l.unacked > maxUnacked {
 			m.dropChild(l)
 		} else if l.leaving && m.now >= l.leaveBy {
 			m.remind(l)
@@ -90,7 +90,7 @@ func (m *Machine) joinTimers() {
 // should have come through it. The deeper, the later, so that a subtree follows
 // the one above that re-attaches instead of falling apart.
 func (m *Machine) beaconTimeout() protocol.Time {
-	return m.beacon.fresh + m.timing.Grace() + protocol.Time(m.depth)*m.heartbeat()
+	return m.beacon.fresh + m.grace + protocol.Time(m.depth)*m.heartbeat()
 }
 
 // wakeAt is the next instant at which expire or timers has something to do.
@@ -143,6 +143,7 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	l.heard = m.now
 	l.ack(msg.Ack)
+	l.rest()
 	if msg.Seq > l.received {
 		m.askRepeat(l)
 	}
@@ -151,6 +152,7 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	m.mergeClock(msg)
+	m.rest()
 	newer := msg.Epoch.Compare(m.epoch)
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil
@@ -221,7 +223,7 @@ func (m *Machine) depart() {
 	if m.departing {
 		return
 	}
-	m.departing, m.departBy = true, m.now+m.timing.Grace()
+	m.departing, m.departBy = true, m.now+m.grace
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
 			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonClosed})

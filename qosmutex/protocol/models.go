@@ -26,7 +26,8 @@ const (
 	Aging
 	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
 	// request that cannot be promised its deadline is refused at once. Requests
-	// without a deadline come last, in order of clocks.
+	// without a deadline come last, in order of clocks. Replace and Use are then as
+	// Forward: the root plans with every request and with every stay.
 	Deadline
 )
 

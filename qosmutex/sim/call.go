@@ -224,6 +224,9 @@ func (s *Sim) leave(slot int32) {
 // leaving reports whether the input being handled is the leave of ref.
 func (s *Sim) leaving(ref uint64) bool { return s.in.Kind == protocol.Leave && s.in.Ref == ref }
 
+// withdrawing reports whether the input being handled takes ref back.
+func (s *Sim) withdrawing(ref uint64) bool { return s.in.Kind == protocol.Withdraw && s.in.Ref == ref }
+
 // lost tells an application that its hold is over.
 func (s *Sim) lost(i int32, l *protocol.Loss) {
 	if s.leaving(l.Ref) {
@@ -245,6 +248,9 @@ func (s *Sim) lost(i int32, l *protocol.Loss) {
 
 // denied tells an application that its request is refused.
 func (s *Sim) denied(i int32, d *protocol.Denial) {
+	if s.withdrawing(d.Ref) {
+		return // it was given up before
+	}
 	slot, ok := s.find(d.Ref)
 	if !ok || s.calls[slot].node != i || s.calls[slot].inside {
 		s.violate("%s refuses a request that is not waiting (ref %d)", s.nodes[i].ID, d.Ref)

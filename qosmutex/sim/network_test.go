@@ -247,14 +247,16 @@ func TestABurstIsForgotten(t *testing.T) {
 		for i := range 5000 {
 			sc.Participants = append(sc.Participants, Participant{ID: treeName(i, 5000), Parent: "S"})
 		}
-		sc.Fast, sc.Duration = fast, 20*second
+		sc.Fast, sc.Duration, sc.Network.Latency = fast, 20*second, Constant(protocol.Millisecond)
 		sc.Workload = Workload{Resources: []string{"crane"}, Think: Exponential(1000 * second)}
 		s := mustNew(t, "", sc)
+		burst := 0
+		s.At(sc.Start+protocol.Microsecond, func() { burst = len(s.packets) }) // all ask at Start
 		if _, err := s.Run(); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.packets) < 5000 || len(s.events) > 6000 {
-			t.Fatalf("no burst: %d packets, %d events", len(s.packets), len(s.events))
+		if burst < 5000 || len(s.events) > 6000 {
+			t.Fatalf("no burst: %d packets, %d events", burst, len(s.events))
 		}
 		kept := 0
 		for _, p := range s.packets {
@@ -262,7 +264,7 @@ func TestABurstIsForgotten(t *testing.T) {
 				kept++
 			}
 		}
-		if on := len(s.packets) - len(s.freePackets) - len(s.barePackets); kept > keptPackets+on {
+		if on := len(s.packets) - len(s.freePackets) - len(s.barePackets); kept > keptPackets+on || len(s.packets) > 2*keptPackets+on {
 			t.Errorf("fast=%v: %d of %d packets keep their memory, %d are on their way", fast, kept, len(s.packets), on)
 		}
 		for len(s.events) > 0 {

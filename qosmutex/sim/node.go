@@ -128,8 +128,9 @@ func (s *Sim) feed(i int32) {
 // applications here never call wrongly, but one may leave a hold of which the
 // machine sees only now that it has lapsed.
 func (s *Sim) rejected(i int32, err error) {
-	if slices.ContainsFunc(s.out.Losses, func(l protocol.Loss) bool { return s.leaving(l.Ref) }) {
-		return
+	if slices.ContainsFunc(s.out.Losses, func(l protocol.Loss) bool { return s.leaving(l.Ref) }) ||
+		slices.ContainsFunc(s.out.Denials, func(d protocol.Denial) bool { return s.withdrawing(d.Ref) }) {
+		return // the two crossed
 	}
 	if s.in.Kind != protocol.Receive {
 		s.violate("%s refused an input of kind %d: %v", s.nodes[i].ID, s.in.Kind, err)

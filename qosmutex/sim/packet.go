@@ -40,7 +40,9 @@ func (s *Sim) freePacket(slot int32) {
 		return
 	}
 	s.packets[slot].wire, s.packets[slot].copied = nil, nil
-	s.barePackets = append(s.barePackets, slot)
+	if s.barePackets = append(s.barePackets, slot); len(s.barePackets)+keptPackets == len(s.packets) {
+		s.packets, s.freePackets, s.barePackets = nil, nil, nil // nothing is under way: even the slots go
+	}
 }
 
 // pack puts the message that is being sent into p.

@@ -57,7 +57,7 @@ func (q *queue) push(e event) {
 }
 
 // keptEvents is the room that a queue keeps however few events it has. Beyond, it
-// gives back what a burst has taken once three quarters of it are free.
+// gives back what a burst has taken once a third of it is free.
 const keptEvents = 1024
 
 // pop takes the first event. The queue must not be empty.
@@ -66,8 +66,8 @@ func (q *queue) pop() event {
 	first := h[0]
 	last := h[len(h)-1]
 	h = h[:len(h)-1]
-	if cap(h) > keptEvents && len(h) < cap(h)/4 {
-		h = append(make(queue, 0, cap(h)/2), h...)
+	if cap(h) > keptEvents && len(h) < cap(h)/3*2 {
+		h = append(make(queue, 0, len(h)*5/4), h...)
 	}
 	if *q = h; len(h) > 0 {
 		h.sink(last)

@@ -13,6 +13,7 @@ import (
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 	"padme/tests/bubble"
+	"padme/tests/papers/bench"
 )
 
 // TestPADMETableOverMQTT runs the scenario of TestPADMETable on the real stack: a
@@ -61,9 +62,9 @@ func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
 	for _, n := range entries {
 		total += n
 	}
-	hold(t, m, latency, row{
-		high: entries[0], medium: entries[1] + entries[2], low: entries[3] + entries[4] + entries[5] + entries[6],
-		perEntry: float64(sent) / float64(total),
+	hold(t, m, latency, bench.PADMERow{
+		High: entries[0], Medium: entries[1] + entries[2], Low: entries[3] + entries[4] + entries[5] + entries[6],
+		PerEntry: float64(sent) / float64(total),
 	})
 	for i := len(topics) - 1; i >= 0; i-- {
 		if err := topics[i].Close(ctx); err != nil {

@@ -116,7 +116,7 @@ func TestSLADeadlinesTight(t *testing.T) {
 // TestSLADeadlinesAsPriorities is the paper's comparison: with response times mapped
 // to priorities, about 65 % of the requests miss them.
 func TestSLADeadlinesAsPriorities(t *testing.T) {
-	const want, points = 65, 15
+	const want, points = 65, 12
 	for _, a := range []protocol.Algorithm{sla.Raymond, sla.KanrarChaki, sla.LevelDistance(sla.DefaultPostponement)} {
 		r := deadlineExperiment(t, a.Name, func(seed uint64) (protocol.Algorithm, sim.Scenario) {
 			return bench.SLADeadlineMapped(a, seed)

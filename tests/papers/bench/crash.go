@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"errors"
+
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -20,10 +22,10 @@ const (
 const (
 	crashAt    = 200 * LectureHold
 	crashAfter = 20_000 * LectureHop
-	crashCount = 60_000 * LectureHop
+	crashCount = 100_000 * LectureHop
 )
 
-// Crash has n participants ask all the time, lets one of them crash, and returns how
+// Crash has n participants ask again and again, lets one of them crash, and returns how
 // many of the others asked afterwards and how many of these still entered, in the
 // long run.
 func Crash(a protocol.Algorithm, n int, v Victim) (asked, entered int, err error) {
@@ -73,14 +75,14 @@ func CrashCoordinators(a protocol.Algorithm, n, k int) (asked, entered int, err 
 func crashScenario(n int) sim.Scenario {
 	sc := lectureScenario(n)
 	sc.Workload = sim.Workload{
-		Resources: []string{sim.PaperResource}, Hold: sim.Constant(10 * LectureHop), Think: sim.Constant(LectureHop),
+		Resources: []string{sim.PaperResource}, Hold: sim.Constant(10 * LectureHop), Think: sim.Exponential(100 * LectureHop),
 	}
 	return sc
 }
 
 // inside runs until somebody is inside, and returns who.
 func inside(s *sim.Sim, n int) (string, error) {
-	for {
+	for s.Now() < crashAt+crashAfter {
 		for i := range n {
 			for _, r := range s.Status(nodeName(i + 1)).Resources {
 				if r.Inside {
@@ -92,6 +94,7 @@ func inside(s *sim.Sim, n int) (string, error) {
 			return "", err
 		}
 	}
+	return "", errors.New("nobody enters even before the crash")
 }
 
 // survivors runs to the end and counts, of those who ask, who enters at last.

@@ -146,3 +146,13 @@ func ratio(messages uint64, n int) float64 {
 	}
 	return float64(messages) / float64(n)
 }
+
+// SLADeadlineAfter is SLADeadlineAs where the time from a leave or a missed deadline
+// to the next request is drawn from think.
+func SLADeadlineAfter(a protocol.Algorithm, think sim.Distribution) func(seed uint64) (protocol.Algorithm, sim.Scenario) {
+	return func(seed uint64) (protocol.Algorithm, sim.Scenario) {
+		mapped, sc := SLADeadlineMapped(a, seed)
+		sc.Workload.Think = think
+		return mapped, sc
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/sim"
+)
+
+// outcome is what became of one run.
+type outcome struct {
+	contender
+	result   *sim.Result // nil: it did not begin
+	scenario sim.Scenario
+	repeats  bool // static.OverLossyChannels
+	ended    bool // it was not interrupted
+	err      error
+}
+
+// simulation is one run that others may look at.
+type simulation struct {
+	now, total atomic.Int64  // simulated nanoseconds
+	events     atomic.Uint64 // so far
+}
+
+// chunk is how long the simulator runs before it is asked to stop or look up, in
+// real time: short for a person, long for a processor.
+const chunk = 50 * time.Millisecond
+
+// simulate runs the scenario with c until its end or that of ctx.
+func (s *simSpec) simulate(ctx context.Context, c contender, trace func(*sim.Record), seen *simulation) outcome {
+	o := outcome{contender: c}
+	if ctx.Err() != nil {
+		return o
+	}
+	sc, err := s.build(&c)
+	if err != nil {
+		o.err = wrong(err)
+		return o
+	}
+	sc.Trace = trace
+	o.scenario = sc
+	o = s.play(ctx, o, seen)
+	if trace == nil && errors.Is(o.err, sim.ErrViolation) && ctx.Err() == nil {
+		// What led to it is remembered only for a trace. The same run again has one.
+		o.scenario.Trace = func(*sim.Record) {}
+		o = s.play(ctx, o, seen)
+	}
+	return o
+}
+
+func (s *simSpec) play(ctx context.Context, o outcome, seen *simulation) outcome {
+	algorithm, repeats := s.channels(&o.contender)
+	o.repeats = repeats
+	run, err := sim.New(algorithm, o.scenario)
+	if err != nil {
+		o.err = wrong(err)
+		return o
+	}
+	o.err = nil
+	s.plan(run, &o.scenario)
+	end := o.scenario.Start + o.scenario.Duration
+	seen.total.Store(int64(end))
+	for now, step := protocol.Time(0), o.scenario.Start/10; now < end && o.err == nil; {
+		if ctx.Err() != nil {
+			break
+		}
+		begun := time.Now()
+		now += min(step, end-now)
+		o.err = run.RunUntil(now)
+		switch took := time.Since(begun); {
+		case now <= o.scenario.Start: // less happens than will
+		case took < chunk/2 && step < end:
+			step *= 2
+		case took > 2*chunk:
+			step = step/2 + 1
+		}
+		seen.now.Store(int64(now))
+		seen.events.Store(run.Events())
+		o.ended = now == end
+	}
+	o.result = run.Result()
+	if errors.Is(o.err, sim.ErrScenario) {
+		o.err = wrong(o.err)
+	}
+	return o
+}
+
+// yieldTakes is how long a simulator may take to look up after an interruption.
+const yieldTakes = 2 * time.Second
+
+// errStuck is a run that did not stop when it was asked to: it goes in circles at
+// one instant.
+var errStuck = errors.New("the simulation goes on at one simulated instant and cannot be stopped in good order")
+
+// simulateAll runs the scenario with each contender, on all processors. A single
+// one may have a trace. With errStuck it goes on.
+func (s *simSpec) simulateAll(ctx context.Context, all []contender, trace func(*sim.Record)) ([]outcome, error) {
+	outcomes, seen := make([]outcome, len(all)), make([]simulation, len(all))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var wg sync.WaitGroup
+		free := make(chan struct{}, runtime.GOMAXPROCS(0))
+		for i := range all {
+			free <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-free }()
+				outcomes[i] = s.simulate(ctx, all[i], trace, &seen[i])
+			})
+		}
+		wg.Wait()
+	}()
+	stop := showSimulation(seen)
+	defer stop()
+	select {
+	case <-done:
+		return outcomes, nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return outcomes, nil
+	case <-time.After(yieldTakes):
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), errStuck)
+	}
+}
+
+// showSimulation tells a person at a terminal how far the runs are, once they take
+// longer than patience. The caller must call stop.
+func showSimulation(seen []simulation) (stop func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func() {}
+	}
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		begun, shown := time.Now(), false
+		ticker := time.NewTicker(patience)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				if shown {
+					fmt.Fprint(os.Stderr, "\r\x1b[K")
+				}
+				return
+			case <-ticker.C:
+				fmt.Fprintf(os.Stderr, "\rpubsub-node: %s\x1b[K", simulationLine(seen, time.Since(begun)))
+				shown = true
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		wg.Wait()
+	}
+}
+
+// simulationLine says how far the runs are.
+func simulationLine(seen []simulation, took time.Duration) string {
+	var share float64
+	var events uint64
+	over := 0
+	for i := range seen {
+		now, total := seen[i].now.Load(), seen[i].total.Load()
+		if total > 0 {
+			share += float64(now) / float64(total) / float64(len(seen))
+		}
+		if total > 0 && now == total {
+			over++
+		}
+		events += seen[i].events.Load()
+	}
+	line := fmt.Sprintf("%.1f %% simulated, %.2f million events per second", 100*share, float64(events)/took.Seconds()/1e6)
+	if len(seen) > 1 {
+		return fmt.Sprintf("%d of %d runs done, %s", over, len(seen), line)
+	}
+	return fmt.Sprintf("%s of %s, %s", roundSeconds(seen[0].now.Load()), roundSeconds(seen[0].total.Load()), line)
+}
+
+func roundSeconds(nanoseconds int64) time.Duration {
+	return time.Duration(nanoseconds).Round(time.Second)
+}
