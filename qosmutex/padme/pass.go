@@ -2,6 +2,7 @@ package padme
 
 import (
 	"fmt"
+	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -237,7 +238,7 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	}
 	up := m.emitOn(m.parent, protocol.KindRelease)
 	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
-	up.Fences, up.Entries = msg.Fences, msg.Entries
+	up.Fences, up.Entries = msg.Fences, slices.Clone(msg.Entries)
 	m.commit(m.parent, up)
 	if msg.Flags&protocol.FlagReturned != 0 {
 		m.sendAgain(msg.ID)

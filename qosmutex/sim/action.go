@@ -114,6 +114,9 @@ func (s *Sim) Crash(id string) {
 	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
 	for slot := range s.calls {
 		if c := &s.calls[slot]; c.ref != 0 && !c.over && c.node == i {
+			if !c.inside && s.now > c.deadline && s.measuring() {
+				s.result.Deadlines.miss()
+			}
 			s.drop(int32(slot))
 		}
 	}

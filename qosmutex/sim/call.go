@@ -25,6 +25,7 @@ type call struct {
 	fixed    bool // keeps its priority when the participant's changes
 	inside   bool
 	over     bool // kept only until those events have come
+	victim   bool // was overtaken while it had another priority
 	ripe     bool // has waited for as long as the granter may not know of it
 	wanted   *resource
 	at       *resource // that it is inside of
@@ -32,7 +33,7 @@ type call struct {
 	since    protocol.Time // when it was made; once inside, when it entered
 	deadline protocol.Time // Never: none
 	priority int64
-	stamp    uint64 // entries that wanted had seen when it was made
+	stamp    uint64 // entries that wanted had seen when it was given its priority
 	clock    uint64 // of its RequestID
 	fence    uint64
 }
@@ -127,6 +128,7 @@ func (s *Sim) drop(slot int32) {
 		s.load.stayed(s, c)
 	} else {
 		s.served(slot)
+		s.unwanted(c.wanted)
 	}
 	if c.over = true; c.events == 0 {
 		s.freeCalls = append(s.freeCalls, slot)
@@ -160,6 +162,7 @@ func (s *Sim) granted(i int32, g *protocol.Granted) {
 		})
 	}
 	s.enter(c.at, slot)
+	s.unwanted(c.wanted)
 	overtook := s.overtake(c)
 	if s.measuring() {
 		s.result.entered(c, waited, overtook)
@@ -259,7 +262,7 @@ func (s *Sim) denied(i int32, d *protocol.Denial) {
 	c := s.calls[slot]
 	s.result.Denied++
 	if s.measuring() && c.deadline != protocol.Never {
-		s.result.Deadlines.denied(d.Reason)
+		s.result.Deadlines.denied(d.Reason, s.now > c.deadline)
 	}
 	s.note(&Record{Event: Denied, Node: s.nodes[i].ID, Resource: d.Resource, Note: d.Reason.String()})
 	s.drop(slot)

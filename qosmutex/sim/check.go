@@ -99,6 +99,20 @@ func (s *Sim) left(r *resource) {
 	r.leftAt = s.now
 }
 
+// unwanted ends the wait for an entry to r, or for Any to every resource, if nobody
+// waits any more: what comes later is no answer to the last leave.
+func (s *Sim) unwanted(r *resource) {
+	switch {
+	case s.any.waiting > 0:
+	case r != s.any:
+		r.owed = r.owed && r.waiting > 0
+	default:
+		for _, r := range s.resources {
+			r.owed = r.owed && r.waiting > 0
+		}
+	}
+}
+
 // validUntil is the instant of n's own clock below which its holds are valid. A
 // machine without sessions says Never; that of a Static algorithm need not say.
 func (s *Sim) validUntil(n *node) protocol.Time {

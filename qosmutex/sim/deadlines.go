@@ -7,8 +7,9 @@ import "padme/qosmutex/protocol"
 type Deadlines struct {
 	Met     int // entered within the time that they gave
 	Refused int // at once, because it could not be promised (ReasonUnattainable)
-	// missed entered late, were told that it is too late (ReasonMissed), or were
-	// withdrawn late; overdue wait although it is too late.
+	// missed entered late, were told that it is too late (ReasonMissed), or ended
+	// without an entry when it was too late: withdrawn, denied for another reason, or
+	// their participant crashed; overdue wait although it is too late.
 	missed, overdue int
 }
 
@@ -30,11 +31,11 @@ func (d *Deadlines) entered(c *call, now protocol.Time) {
 
 func (d *Deadlines) miss() { d.missed++ }
 
-func (d *Deadlines) denied(why protocol.Reason) {
-	switch why {
-	case protocol.ReasonUnattainable:
+func (d *Deadlines) denied(why protocol.Reason, late bool) {
+	switch {
+	case why == protocol.ReasonUnattainable:
 		d.Refused++
-	case protocol.ReasonMissed:
+	case late || why == protocol.ReasonMissed:
 		d.missed++
 	}
 }

@@ -123,7 +123,11 @@ func (d *Distribution) greatest() protocol.Duration {
 	case exponential:
 		return span(math.Log(1000) * float64(d.a))
 	case normal:
-		return span(float64(d.a) + z*float64(d.b))
+		if d.b == 0 {
+			return d.a
+		}
+		left := math.Erfc(-float64(d.a)/float64(d.b)/math.Sqrt2) / 2 // of the bell, the part that is not cut off
+		return span(float64(d.a) + math.Sqrt2*math.Erfinv(1-2*left/1000)*float64(d.b))
 	case logNormal:
 		if d.a > 0 {
 			return span(math.Exp(d.mu + z*d.sigma))

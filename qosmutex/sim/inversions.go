@@ -37,8 +37,8 @@ type overtaking struct {
 	fresh []ripening
 	next  int // the first of fresh
 	// Which entry was the last with as low an importance: numbers rise, priorities
-	// fall. A request has been overtaken if the first one made since was less
-	// important.
+	// fall. A request has been overtaken if the first one made since it
+	// has its priority was less important.
 	entries uint64
 	peaks   []peak
 }
@@ -85,7 +85,8 @@ func (o *overtaking) quit(c *call) {
 // reprioritise changes the priority of a call that waits.
 func (o *overtaking) reprioritise(c *call, priority int64) {
 	o.quit(c)
-	c.priority = priority
+	c.victim = o.overtaken(c)
+	c.priority, c.stamp = priority, o.entries
 	i := o.class(priority)
 	o.waiting[i]++
 	if c.ripe {
@@ -147,8 +148,12 @@ func (s *Sim) overtake(c *call) (victim bool) {
 	return victim
 }
 
-// overtaken reports whether an entry since c was made was less important.
+// overtaken reports whether an entry since c was made was less important than it
+// was then.
 func (o *overtaking) overtaken(c *call) bool {
+	if c.victim {
+		return true
+	}
 	i, _ := slices.BinarySearchFunc(o.peaks, c.stamp+1, func(p peak, entry uint64) int {
 		if p.entry < entry {
 			return -1

@@ -16,10 +16,10 @@ type Result struct {
 	Entries    int
 	ByNode     []NodeEntries     // in the order of Scenario.Participants
 	ByPriority []PriorityEntries // most important first; the priority that was asked with
-	Sent       [256]uint64       // by Kind
+	Sent       [256]uint64       // by Kind; one to everybody counts once
 	Counted    uint64            // messages sent that the papers count
 	Upkeep     uint64            // the others
-	SyncDelay  Sample            // from a leave to the next entry, if somebody waited
+	SyncDelay  Sample            // from a leave to the next entry, if somebody waited all that time
 
 	Inside         protocol.Duration // sum of the critical sections, so far as they were measured
 	AverageWaiting float64           // how many requests wait, on average over time
@@ -27,14 +27,14 @@ type Result struct {
 	Inversions     Inversions
 	Starvation     Starvation
 	Deadlines      Deadlines
-	Overlaps       uint64 // with AllowOverlap: entries while another was inside
-	StaleFences    uint64 // with AllowOverlap: entries whose fence was not above those before
+	Overlaps       uint64 // with AllowOverlap: entries while another had a valid hold, over the whole run
+	StaleFences    uint64 // with AllowOverlap: entries whose fence was not above those before, likewise
 	Overstayed     int    // holds that lasted longer than they were declared to: their process was paused
 
 	LostMessages uint64 // by the network, a cut or a crash, over the whole run
 	Rejected     uint64 // messages that machines refused, over the whole run
-	LostHolds    uint64
-	Denied       uint64
+	LostHolds    uint64 // over the whole run
+	Denied       uint64 // over the whole run
 }
 
 // NodeEntries are the entries of one participant.

@@ -65,11 +65,15 @@ func (n *node) local(t protocol.Time) protocol.Time {
 
 func (n *node) drift() protocol.Time { return protocol.Time(n.ClockDrift) }
 
+// beyond is later than any run gets: two spans of at most longest, by a clock that
+// gains as much as it may.
+const beyond protocol.Time = 1 << 62
+
 // instant is the first instant from now on at which the clock of n shows at
-// least local.
+// least local; Never if no run gets there.
 func (n *node) instant(local, now protocol.Time) protocol.Time {
 	const million = 1_000_000
-	if local == protocol.Never {
+	if local > beyond {
 		return protocol.Never
 	}
 	t := local - n.ClockOffset

@@ -10,7 +10,7 @@ import (
 type Report struct {
 	Entries    EntriesReport    `json:"entries"`
 	Messages   MessagesReport   `json:"messages"`
-	SyncDelay  Times            `json:"syncDelay"` // from a leave to the next entry, if somebody waited
+	SyncDelay  Times            `json:"syncDelay"` // from a leave to the next entry, if somebody waited all that time
 	Wait       WaitReport       `json:"wait"`      // from a request to its entry
 	Inversions InversionsReport `json:"inversions"`
 	Fairness   float64          `json:"fairness"` // Jain's index

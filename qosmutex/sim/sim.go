@@ -31,6 +31,8 @@ type Sim struct {
 	freeCalls []int32
 	lastRef   uint64
 	maxEpoch  uint64
+	asked     int // requests that workloads made at askedAt
+	askedAt   protocol.Time
 
 	packets     []packet
 	freePackets []int32 // with memory

@@ -13,6 +13,10 @@ import (
 // was refused, or gave up: it never has more than one request. With Every set
 // arrivals are open: it asks every so often whatever became of earlier requests,
 // and each of them is a request of its own that waits for its turn.
+//
+// One stream of chance serves network and workloads: with the same seed another
+// algorithm meets a load that is alike only in distribution. Arrivals of the
+// scenario are the very same.
 type Workload struct {
 	Resources []string     // one is drawn for each request; none: the participant never asks
 	Hold      Distribution // also told to the machine beforehand, as Input.Hold
@@ -63,6 +67,13 @@ func (s *Sim) ask(i int32) {
 	n.asks--
 	w := n.workload
 	if n.machine == nil || s.now >= s.end() || len(w.Resources) == 0 { // it departed while it was thinking
+		return
+	}
+	if s.askedAt != s.now {
+		s.askedAt, s.asked = s.now, 0
+	}
+	if s.asked++; s.asked > maxIdle*len(s.nodes) {
+		s.failf("%s asks again and again at %s, because it is refused at once: give its workload Think", n.ID, seconds(s.now))
 		return
 	}
 	r := Request{Resource: w.Resources[0], GiveUp: w.GiveUp}

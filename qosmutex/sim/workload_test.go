@@ -158,7 +158,7 @@ func TestDeadlines(t *testing.T) {
 func TestRefusedDeadlines(t *testing.T) {
 	var d Deadlines
 	for _, why := range []protocol.Reason{protocol.ReasonUnattainable, protocol.ReasonUnattainable, protocol.ReasonMissed, protocol.ReasonBusy} {
-		d.denied(why)
+		d.denied(why, false)
 	}
 	if d.Refused != 2 || d.Missed() != 1 || d.Admitted() != 1 {
 		t.Errorf("got %+v", d)

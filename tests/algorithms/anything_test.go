@@ -33,7 +33,7 @@ func drawAnything(algorithm protocol.Algorithm, seed uint64) *anything {
 	sc := &a.scenario
 	*sc = sim.Scenario{
 		Seed: seed, Participants: sim.Tree(n, 2, algorithm.Name == padme.Algorithm.Name && pick(2) == 0), Timing: protocol.LAN(), Fanout: 2,
-		Settings: protocol.Settings{Resources: []string{"a", "b", "c"}[:1+pick(3)], Models: protocol.AllModels()[pick(16)]},
+		Settings: protocol.Settings{Resources: []string{"a", "b", "c"}[:1+pick(3)], Models: a.models()},
 		Order:    sim.Order(pick(3)), Fast: pick(2) == 0,
 		Start: 10 * protocol.Second, Duration: 12 * protocol.Second,
 	}
@@ -54,6 +54,14 @@ func drawAnything(algorithm protocol.Algorithm, seed uint64) *anything {
 		}
 	}
 	return a
+}
+
+func (a *anything) models() protocol.Models {
+	m := protocol.AllModels()[a.rng.IntN(16)]
+	if a.rng.IntN(3) == 0 {
+		m.Priority = []protocol.Priority{protocol.Aging, protocol.Deadline}[a.rng.IntN(2)]
+	}
+	return m
 }
 
 // drawNetwork draws the network, and works out by hand for how long an inversion
@@ -94,7 +102,7 @@ func (a *anything) drawNetwork() {
 
 func (a *anything) drawWorkload() {
 	pick, w := a.rng.IntN, &a.scenario.Workload
-	*w = sim.Workload{Resources: a.scenario.Settings.Resources, Hold: sim.Uniform(ms, 40*ms)}
+	*w = sim.Workload{Resources: a.scenario.Settings.Resources, Hold: sim.Uniform(ms, []protocol.Duration{40, 400}[pick(2)]*ms)}
 	if a.algorithm.Name == padme.Algorithm.Name && pick(3) == 0 {
 		w.Resources = append([]string{protocol.Any}, w.Resources...)
 	}
@@ -125,14 +133,18 @@ func (a *anything) anybody() string {
 	return a.scenario.Participants[a.rng.IntN(len(a.scenario.Participants))].ID
 }
 
-// prepare makes the run; run runs it to a random instant before, at or after the
-// end of the measured time.
+// prepare makes the run and plans what happens in it.
 func (a *anything) prepare(algorithm protocol.Algorithm) error {
 	s, err := sim.New(algorithm, a.scenario)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", a.scenario.Seed, err)
 	}
 	a.sim = s
+	s.At(a.scenario.Start+a.scenario.Duration, func() { // is not measured any more
+		if id := a.anybody(); a.gone[id] == "" {
+			s.Request(id, sim.Request{Resource: "a", Hold: ms})
+		}
+	})
 	for range a.faults {
 		at := a.scenario.Start - 2*protocol.Second + protocol.Time(a.rng.IntN(13_000))*ms
 		s.At(at, a.act)
@@ -154,7 +166,7 @@ func (a *anything) act() {
 		a.gone[id] = ""
 		return
 	}
-	later := s.Now() + protocol.Time(1+pick(3000))*ms
+	later := s.Now() + protocol.Time(1+pick(6000))*ms
 	switch what {
 	case 0:
 		s.Crash(id)
@@ -195,7 +207,7 @@ func (a *anything) act() {
 		a.refs = append(a.refs, s.Request(id, sim.Request{Resource: "a", Hold: 30 * ms, Within: 100 * ms, Priority: 2, Fixed: pick(2) == 0}))
 		s.At(s.Now()+protocol.Time(pick(150))*ms, a.withdraw)
 	case 10:
-		s.SetModels(id, protocol.AllModels()[pick(16)])
+		s.SetModels(id, a.models())
 	case 11:
 		s.At(s.Now()+20*ms, a.crashOverdue)
 		s.Request(id, sim.Request{Resource: "a", Hold: 30 * ms, Within: ms})

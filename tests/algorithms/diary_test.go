@@ -91,6 +91,9 @@ func (d *diary) stepped(in *protocol.Input, out *protocol.Output) {
 		d.answers = append(d.answers, out.Grants[i].Ref)
 	}
 	for i := range out.Denials {
+		if in.Kind == protocol.Withdraw && in.Ref == out.Denials[i].Ref {
+			continue // the two cross: the application has given up before
+		}
 		d.answers = append(d.answers, out.Denials[i].Ref)
 	}
 }
