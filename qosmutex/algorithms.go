@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -31,10 +32,18 @@ func AlgorithmNamed(name string) (protocol.Algorithm, error) {
 }
 
 // WithAlgorithm replaces the algorithm; the default is PADME. All members of a
-// topic must run the same. A static algorithm needs WithMembers as well; it
-// repeats what the network loses, but survives nobody's crash, knows no models and
-// neither Any nor, mostly, TryLock. State topics are published by the first member
-// from what the others report.
+// topic must run the same, which is checked when they first exchange a message. A
+// static algorithm needs WithMembers as well; it repeats what the network loses, but
+// knows no models and neither Any nor, mostly, TryLock.
+//
+// It survives nobody's crash, nor anybody's Close that others still need. A member
+// that is started again is refused by those who knew it, which is logged as a warning
+// and counted as dropped, reason "peer". Until then it excludes nobody: a first member
+// that starts again has the token, or an empty queue, while somebody may be inside.
+// So end all members before any is started again.
+//
+// State topics are published by the first member from the events of the others:
+// without WithEvents, or while it is not there, nobody knows who is inside.
 func WithAlgorithm(a protocol.Algorithm) Option {
 	return func(o *options) error {
 		o.algorithm = a
@@ -66,6 +75,8 @@ func (o *options) checkMembers() error {
 	switch {
 	case o.algorithm.Static && len(o.members) == 0:
 		return fmt.Errorf("%w: algorithm %q needs WithMembers: it does not find the others by itself", ErrInvalidConfig, o.algorithm.Name)
+	case o.algorithm.Static && o.givenModels:
+		return fmt.Errorf("%w: WithModels is for PADME; algorithm %q has no models", ErrInvalidConfig, o.algorithm.Name)
 	case !o.algorithm.Static && len(o.members) > 0:
 		return fmt.Errorf("%w: WithMembers is for static algorithms; %q finds the others by itself", ErrInvalidConfig, o.algorithm.Name)
 	}
@@ -78,10 +89,18 @@ func (o *options) machine(cfg protocol.Config) (protocol.Machine, error) {
 	if a.Static {
 		a = static.OverLossyChannels(a)
 		cfg.Members, cfg.Parents = o.members, nil
-		cfg.Seed = cfg.Self.Incarnation
-		for _, b := range []byte(cfg.Self.ID) { // FNV-1a: everybody's own chances
-			cfg.Seed = (cfg.Seed ^ uint64(b)) * 1099511628211
-		}
+		cfg.Seed = seedOf(cfg.Self)
 	}
 	return a.New(cfg)
+}
+
+// seedOf gives everybody chances of its own: FNV-1a of the id, then of the
+// incarnation. (Started from the incarnation, "b" and "c" that open within one
+// microsecond get the same.)
+func seedOf(n protocol.Node) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range binary.BigEndian.AppendUint64([]byte(n.ID), n.Incarnation) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
 }

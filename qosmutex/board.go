@@ -74,8 +74,9 @@ func (b *board) lookAgain() {
 	}
 }
 
-// notice notes what a step changed on the board. The caller holds mu.
-func (t *Topic) notice(in *protocol.Input) {
+// notice notes what a step changed on the board; err is the machine's. The caller
+// holds mu.
+func (t *Topic) notice(in *protocol.Input, err error) {
 	if !t.board.rooted {
 		return
 	}
@@ -88,18 +89,28 @@ func (t *Topic) notice(in *protocol.Input) {
 		g := &t.out.Grants[i]
 		t.entered(g.Resource, t.self.ID, g.Priority, g.Fence, time.Now())
 	}
-	switch in.Kind {
-	case protocol.Receive:
+	for i := range t.out.Denials {
+		t.touch(t.out.Denials[i].Resource)
+	}
+	switch {
+	case err != nil: // what the machine refused may name anything
+	case in.Kind == protocol.Receive:
 		t.noticeMessage(in.Message)
-	case protocol.Acquire, protocol.Withdraw, protocol.Leave:
+	case in.Kind == protocol.Acquire, in.Kind == protocol.Withdraw, in.Kind == protocol.Leave:
 		t.touch(in.Resource)
-	case protocol.Tick:
+	case in.Kind == protocol.Tick && !t.algorithm.Static: // there nothing is recovered, and ticks are frequent
 		t.board.all, t.board.viewDirty = true, true // recoveries, lapses
 		t.flushSoon(flushAfter)
 	}
 }
 
 func (t *Topic) noticeMessage(m *protocol.Message) {
+	switch m.Kind {
+	case protocol.KindRequest, protocol.KindWithdraw, protocol.KindRelease:
+		if t.checkDeclared(m.Resource) != nil {
+			return // a machine may overlook what comes twice without a look at it
+		}
+	}
 	switch m.Kind {
 	case protocol.KindRelease:
 		n := t.board.of(m.Resource)
@@ -207,7 +218,7 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 		if n.holder != t.self.ID {
 			n.holder, n.since = t.self.ID, time.Now()
 		}
-	case r.Free, t.algorithm.Static && n.holder == t.self.ID: // who is inside elsewhere, only events tell
+	case r.Free, n.holder == t.self.ID && (t.closing || t.algorithm.Static): // of others in a static one, only events tell
 		if n.holder != "" {
 			n.holder, n.priority, n.since = "", 0, time.Now()
 		}
@@ -240,7 +251,8 @@ func (t *Topic) viewOf() View {
 // noteChange follows the role and the settings. The caller holds mu.
 func (t *Topic) noteChange(was *protocol.Status) {
 	b := &t.board
-	rooted := t.status.Role == protocol.Root
+	// A root that departs without a successor still publishes that it is out.
+	rooted := t.status.Role == protocol.Root || t.status.Role == protocol.Departed && b.rooted
 	if rooted != b.rooted {
 		b.rooted = rooted
 		if rooted {

@@ -13,7 +13,8 @@ const departWait = time.Second
 // Close releases what this participant holds, withdraws its requests, leaves the
 // tree and ends the topic. It waits, as long as ctx allows and at most about a
 // second, for the others to know; when they do not answer it ends the topic all
-// the same, and they will notice after the TTL. Calls that wait return an error
+// the same, and they will notice after the TTL (those of a static algorithm never:
+// see WithAlgorithm). Calls that wait return an error
 // that wraps ErrClosed. Close may be called again, and returns nil.
 func (t *Topic) Close(ctx context.Context) error {
 	t.closeOnce.Do(func() {

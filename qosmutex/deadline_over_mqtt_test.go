@@ -46,8 +46,8 @@ func TestNoHoldLeaksAtItsDeadline(t *testing.T) {
 			}
 			all.Wait()
 			t.Logf("got %d, missed %d, unattainable %d", got.Load(), missed.Load(), unattainable.Load())
-			if got.Load() == 0 || missed.Load() == 0 {
-				t.Error("too few of one kind to say anything")
+			if got.Load() == 0 || missed.Load()+unattainable.Load() == 0 {
+				t.Error("all came in time, or none: that says nothing")
 			}
 			for _, topic := range topics {
 				unlock(t, lock(t, topic, "crane"))

@@ -86,7 +86,7 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 	case protocol.ReasonMissed:
 		return t.missed(resource)
 	case protocol.ReasonUnsupported:
-		return fmt.Errorf("%w: %q cannot serve %q of lock topic %q like this: name one resource, or take PADME", ErrUnsupported, t.algorithm.Name, resource, t.name)
+		return fmt.Errorf("%w: %q cannot serve %q of lock topic %q like this: name one resource", ErrUnsupported, t.algorithm.Name, resource, t.name)
 	}
 	return fmt.Errorf("%w: lock topic %q refused %q: %v", ErrBusy, t.name, resource, reason)
 }

@@ -15,8 +15,8 @@ import (
 // When it ends, the request is withdrawn and leaves nothing behind.
 //
 // Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrUndeclared,
-// ErrInvalidName, ErrFull or ErrClosed, and with WithDeadline
-// ErrDeadlineUnattainable or ErrDeadlineMissed. A goroutine that locks a resource which it
+// ErrInvalidName, ErrFull or ErrClosed, ErrUnsupported where the algorithm has no
+// such request, and with WithDeadline ErrDeadlineUnattainable or ErrDeadlineMissed. A goroutine that locks a resource which it
 // already holds waits for itself.
 func (t *Topic) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, false, opts)

@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"padme/qosmutex/protocol"
@@ -32,10 +33,14 @@ func (t *Topic) SetPriority(_ context.Context, priority int64) error {
 
 // SetModels changes the models of the whole topic while it runs, and returns when
 // they are in force at this participant. Requests that wait stay. Errors wrap
-// ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), or ErrClosed.
+// ErrInvalidConfig, ErrUnsupported with a static algorithm, ErrTimeout or
+// ErrCancelled (and context.Cause), or ErrClosed.
 func (t *Topic) SetModels(ctx context.Context, m Models) error {
 	if err := WithModels(m)(new(options)); err != nil {
 		return err
+	}
+	if t.algorithm.Static {
+		return fmt.Errorf("%w: %q of lock topic %q has no models: they are PADME's", ErrUnsupported, t.algorithm.Name, t.name)
 	}
 	if t.proposeModels(m) {
 		return nil

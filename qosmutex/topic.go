@@ -46,6 +46,7 @@ type Topic struct {
 	ended    bool
 	err      error
 	barriers barriers
+	warned   map[string]uint64 // by peer of a static algorithm, the incarnation that was warned of
 
 	wake wakeUp
 
@@ -68,6 +69,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		p:         p,
 		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
 		calls:     map[uint64]*Hold{},
+		warned:    map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),
 	}
@@ -155,7 +157,7 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	for i := range t.out.Denials {
 		t.refused(&t.out.Denials[i])
 	}
-	t.notice(in)
+	t.notice(in, err)
 	t.arm(now, t.out.WakeAt)
 	return err
 }
@@ -172,8 +174,11 @@ type brief interface {
 // do not by the traffic of requests and tokens, so the path that counts does not
 // pay for a Status.
 func (t *Topic) worthALook(in *protocol.Input) bool {
-	if len(t.out.Losses) > 0 || t.status.Session == 0 && t.status.Role != protocol.Root {
+	if len(t.out.Losses) > 0 || t.closing || t.status.Session == 0 && t.status.Role != protocol.Root {
 		return true
+	}
+	if t.algorithm.Static {
+		return false // nothing changes until it departs
 	}
 	switch in.Kind {
 	case protocol.Receive:

@@ -1,27 +1,51 @@
 package static
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"padme/qosmutex/protocol"
 )
 
-// Times of a channel.
+// Bounds of a channel.
 const (
 	// repeatMost bounds the time between two repetitions to a silent peer.
 	repeatMost = protocol.Second
-	// maxUnanswered bounds what is kept for a peer; one that is that far behind is
-	// not there, and the algorithm waits for it anyway.
+	// window bounds the messages of one repetition. The next ones follow at once when
+	// all of them have come. A peer that has been silent for long is only asked with
+	// the oldest, so that one that is not there costs a message a second.
+	window = 64
+	// maxUnanswered bounds what is kept for a peer.
 	maxUnanswered = 1 << 14
+)
+
+// What a participant hears of a channel that is broken for good; each comes with
+// ErrInvalid. The remedy is the same: end all members, then start them anew.
+var (
+	// ErrIncarnation says that one of the two was started anew, which the other has
+	// known before.
+	ErrIncarnation = errors.New("static: a participant that was started anew")
+	// ErrGivenUp says that more has been sent to a peer without an answer than is kept.
+	ErrGivenUp = errors.New("static: a participant that was silent for too long")
+	// ErrMembers says that the sender has another list of members, another tree or
+	// another algorithm.
+	ErrMembers = errors.New("static: a participant that disagrees about members, tree or algorithm")
 )
 
 // OverLossyChannels gives a static algorithm the channels that it assumes on a
 // network that loses, doubles and reorders messages, or whose participants start
 // at different times: messages between two participants are numbered, kept until
 // a receipt comes and repeated. Receipts ride on other messages where there are
-// any. A participant that comes back as another incarnation is not answered:
-// its peers remember promises that it has forgotten.
+// any.
+//
+// Three channels are closed for good, and every message on them is an error: to a
+// participant that comes back as another incarnation (ErrIncarnation), since its
+// peers remember promises that it has forgotten; to one for which 16384 messages
+// wait (ErrGivenUp); and to one that has other Members (ErrMembers).
+//
+// Who departs is Departed when all that it ever heard of have sent receipts for
+// everything; the caller bounds how long it waits for that.
 func OverLossyChannels(a protocol.Algorithm) protocol.Algorithm {
 	inner := a.New
 	a.New = func(cfg protocol.Config) (protocol.Machine, error) {
@@ -29,7 +53,10 @@ func OverLossyChannels(a protocol.Algorithm) protocol.Algorithm {
 		if err != nil {
 			return nil, err
 		}
-		c := &channels{machine: m, self: cfg.Self, hop: max(cfg.Timing.Hop, protocol.Millisecond), wakeAt: protocol.Never}
+		c := &channels{
+			machine: m, self: cfg.Self, kin: kinship(a.Name, &cfg), hop: max(cfg.Timing.Hop, protocol.Millisecond),
+			wakeAt: protocol.Never,
+		}
 		for _, id := range cfg.Members {
 			if id != cfg.Self.ID {
 				c.peers = append(c.peers, &peer{id: id, repeatAt: protocol.Never, receiptAt: protocol.Never})
@@ -45,6 +72,7 @@ func OverLossyChannels(a protocol.Algorithm) protocol.Algorithm {
 type channels struct {
 	machine protocol.Machine
 	self    protocol.Node
+	kin     uint64 // the Tie of all messages: those of members that agree
 	hop     protocol.Duration
 	peers   []*peer       // by id
 	wakeAt  protocol.Time // of the inner machine
@@ -56,11 +84,13 @@ type channels struct {
 type peer struct {
 	id          string
 	incarnation uint64 // 0: not heard of yet
+	givenUp     bool
 
 	sent, acked uint64
 	kept        []protocol.Message // acked+1 … sent; their slices are owned
 	repeatAt    protocol.Time
 	patience    protocol.Duration
+	more        uint64 // when this has come, the rest is repeated at once; 0: there was no rest
 
 	received  uint64
 	receiptAt protocol.Time // a receipt is owed
@@ -92,20 +122,20 @@ func (c *channels) Step(now protocol.Time, in *protocol.Input, out *protocol.Out
 func (c *channels) feed(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
 	err := c.machine.Step(now, in, out)
 	c.wakeAt = out.WakeAt
-	for i := range out.Messages {
-		m := &out.Messages[i]
+	sent := out.Messages
+	out.Messages = sent[:0]
+	for i := range sent {
+		m := &sent[i]
 		p := c.peer(m.To.ID)
-		if p == nil {
-			continue // no member: the network will say so
+		if p == nil || !p.keep(m) {
+			continue
 		}
-		p.sent++
-		m.Seq, m.Ack = p.sent, p.received
-		p.receiptAt = protocol.Never
-		p.keep(m)
+		p.address(m, c.kin)
 		if p.repeatAt == protocol.Never {
 			p.patience = 4 * c.hop
 			p.repeatAt = now + p.patience
 		}
+		out.Messages = append(out.Messages, *m)
 	}
 	return err
 }
@@ -115,16 +145,17 @@ func (c *channels) receive(now protocol.Time, in *protocol.Input, out *protocol.
 	out.Reset()
 	m := in.Message
 	p := c.peer(m.From.ID)
-	switch {
-	case p == nil || m.To.ID != c.self.ID:
-		return fmt.Errorf("%w: %v from %v: not from a participant to us", ErrInvalid, m.Kind, m.From)
-	case p.incarnation == 0:
-		p.incarnation = m.From.Incarnation
-	case p.incarnation != m.From.Incarnation:
+	if err := c.check(p, m); err != nil {
 		c.stale++
-		return fmt.Errorf("%w: %v from %v: another incarnation", ErrInvalid, m.Kind, m.From)
+		return fmt.Errorf("%w: %v from %v: %w", ErrInvalid, m.Kind, m.From, err)
 	}
-	p.ack(m.Ack)
+	if p.incarnation == 0 {
+		p.incarnation = m.From.Incarnation
+		if len(p.kept) > 0 { // it may have come just now
+			p.repeatAt, p.patience = now, 4*c.hop
+		}
+	}
+	p.ack(m.Ack, now, 4*c.hop)
 	switch {
 	case m.Kind == protocol.KindReceipt:
 		return nil
@@ -141,53 +172,118 @@ func (c *channels) receive(now protocol.Time, in *protocol.Input, out *protocol.
 	return nil
 }
 
+var errStranger = errors.New("not from a participant to us")
+
+// check tells why a message does not belong to the channel of p.
+func (c *channels) check(p *peer, m *protocol.Message) error {
+	switch {
+	case p == nil || m.To.ID != c.self.ID:
+		return errStranger
+	case m.Epoch.Tie != c.kin && m.Epoch.Tie != 0: // 0: it does not say
+		return ErrMembers
+	case p.givenUp:
+		return ErrGivenUp
+	case p.incarnation != 0 && p.incarnation != m.From.Incarnation,
+		m.To.Incarnation != 0 && m.To.Incarnation != c.self.Incarnation:
+		return ErrIncarnation
+	}
+	return nil
+}
+
 // timers sends the receipts and repetitions that are due.
 func (c *channels) timers(now protocol.Time, out *protocol.Output) {
 	out.WakeAt = c.wakeAt
 	for _, p := range c.peers {
 		if p.repeatAt <= now {
-			for i := range p.kept {
-				out.Messages = append(out.Messages, p.kept[i])
-				out.Messages[len(out.Messages)-1].Ack = p.received
-				c.resent++
+			n := min(len(p.kept), window)
+			if p.patience == repeatMost {
+				n = min(n, 1)
 			}
-			p.receiptAt = protocol.Never
+			for i := range n {
+				out.Messages = append(out.Messages, p.kept[i])
+				p.address(&out.Messages[len(out.Messages)-1], c.kin)
+			}
+			c.resent += uint64(n)
+			if p.more = 0; n < len(p.kept) {
+				p.more = p.acked + uint64(n)
+			}
 			p.patience = min(2*p.patience, repeatMost)
 			p.repeatAt = now + p.patience
 		}
 		if p.receiptAt <= now {
-			p.receiptAt = protocol.Never
-			out.Messages = append(out.Messages, protocol.Message{
-				Kind: protocol.KindReceipt, From: c.self, To: protocol.Node{ID: p.id}, Ack: p.received,
-			})
+			m := protocol.Message{Kind: protocol.KindReceipt, From: c.self, To: protocol.Node{ID: p.id}}
+			p.address(&m, c.kin)
+			out.Messages = append(out.Messages, m)
 		}
 		out.WakeAt = min(out.WakeAt, p.repeatAt, p.receiptAt)
 	}
 }
 
+// kinship is a number (FNV-1a) for what all members must agree about.
+func kinship(algorithm string, cfg *protocol.Config) uint64 {
+	h := uint64(14695981039346656037)
+	add := func(s string) {
+		for _, b := range []byte(s) {
+			h = (h ^ uint64(b)) * 1099511628211
+		}
+		h = (h ^ 0xff) * 1099511628211 // ends a name: it is in no UTF-8
+	}
+	add(algorithm)
+	for _, id := range cfg.Members {
+		add(id)
+	}
+	add(fmt.Sprint(cfg.Fanout, cfg.Parents))
+	return h
+}
+
 func (p *peer) owe(at protocol.Time) { p.receiptAt = min(p.receiptAt, at) }
 
-// keep stores a copy of m for repetition.
-func (p *peer) keep(m *protocol.Message) {
+// address completes a message to p, or one that is repeated.
+func (p *peer) address(m *protocol.Message, kin uint64) {
+	m.To.Incarnation, m.Ack, m.Epoch.Tie = p.incarnation, p.received, kin
+	p.receiptAt = protocol.Never
+}
+
+// keep numbers m and stores a copy for repetition. It returns false if nothing can
+// be sent to the peer any more: what did not fit here would be missing for ever.
+func (p *peer) keep(m *protocol.Message) bool {
 	if len(p.kept) >= maxUnanswered {
-		return // it will never be complete again: the peer is gone
+		p.givenUp = true
+		p.kept, p.repeatAt, p.receiptAt = nil, protocol.Never, protocol.Never
 	}
+	if p.givenUp {
+		return false
+	}
+	p.sent++
+	m.Seq = p.sent
 	k := *m
 	k.Path, k.Wishes = slices.Clone(m.Path), slices.Clone(m.Wishes)
 	p.kept = append(p.kept, k)
+	return true
 }
 
-// ack forgets what the peer has.
-func (p *peer) ack(upTo uint64) {
+// ack forgets what the peer has. A peer that answers gets patience for the rest, or
+// at once what did not fit the last repetition.
+func (p *peer) ack(upTo uint64, now protocol.Time, patience protocol.Duration) {
 	if upTo <= p.acked || upTo > p.sent {
 		return
 	}
-	n := min(int(upTo-p.acked), len(p.kept))
-	p.kept = slices.Delete(p.kept, 0, n)
-	p.acked = upTo
-	if len(p.kept) == 0 {
-		p.repeatAt = protocol.Never
+	n := upTo - p.acked
+	clear(p.kept[:n])
+	p.kept, p.acked = p.kept[n:], upTo
+	switch {
+	case len(p.kept) == 0:
+		p.kept, p.repeatAt = nil, protocol.Never
+	case p.more != 0 && upTo >= p.more:
+		p.repeatAt, p.patience = now, patience
+	default:
+		p.repeatAt, p.patience = now+patience, patience
 	}
+}
+
+// unanswered reports whether somebody who has been heard may miss something.
+func (c *channels) unanswered() bool {
+	return slices.ContainsFunc(c.peers, func(p *peer) bool { return p.incarnation != 0 && len(p.kept) > 0 })
 }
 
 func (c *channels) peer(id string) *peer {
@@ -203,6 +299,9 @@ func (c *channels) Status() protocol.Status {
 	s := c.machine.Status()
 	s.Counters.Stale += c.stale
 	s.Counters.Resent += c.resent
+	if s.Role == protocol.Departed && c.unanswered() {
+		s.Role = protocol.Member
+	}
 	return s
 }
 
@@ -214,8 +313,14 @@ func (c *channels) CheckInvariants() error {
 	return nil
 }
 
-// ValidUntil and Resource are the algorithm's: see [Machine].
-func (c *channels) ValidUntil() protocol.Time { return c.machine.Status().ValidUntil }
+// ValidUntil and Resource are the algorithm's: see [Machine]. They are asked for at
+// every step, so they must not cost a Status.
+func (c *channels) ValidUntil() protocol.Time {
+	if v, ok := c.machine.(interface{ ValidUntil() protocol.Time }); ok {
+		return v.ValidUntil()
+	}
+	return c.machine.Status().ValidUntil
+}
 
 // Resource describes one resource as this participant knows it.
 func (c *channels) Resource(name string, most int) (protocol.ResourceStatus, bool) {

@@ -158,10 +158,11 @@ func TestChannelsLoseDoubleAndReorderNothing(t *testing.T) {
 	})
 }
 
-func TestAnotherIncarnationIsNotAnswered(t *testing.T) {
-	var fault error
+// listener is b, with a channel to a.
+func listener(t *testing.T, fault *error) protocol.Machine {
+	t.Helper()
 	algorithm := static.OverLossyChannels(protocol.Algorithm{New: func(cfg protocol.Config) (protocol.Machine, error) {
-		return static.New(cfg, func(e *static.Env) static.Core { return &talker{env: e, heard: map[int]uint64{}, fault: &fault} })
+		return static.New(cfg, func(e *static.Env) static.Core { return &talker{env: e, heard: map[int]uint64{}, fault: fault} })
 	}})
 	m, err := algorithm.New(protocol.Config{
 		Self: protocol.Node{ID: "b", Incarnation: 1}, Timing: protocol.Local(), Members: []string{"a", "b"},
@@ -170,6 +171,12 @@ func TestAnotherIncarnationIsNotAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+func TestAnotherIncarnationIsNotAnswered(t *testing.T) {
+	var fault error
+	m := listener(t, &fault)
 	receive := func(who string, incarnation, seq uint64) error {
 		return m.Step(0, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
 			Kind: protocol.KindToken, From: protocol.Node{ID: who, Incarnation: incarnation}, To: protocol.Node{ID: "b"},
@@ -192,16 +199,7 @@ func TestAnotherIncarnationIsNotAnswered(t *testing.T) {
 // A message that comes again says that its receipt was lost.
 func TestALostReceiptIsSentAgain(t *testing.T) {
 	var fault error
-	algorithm := static.OverLossyChannels(protocol.Algorithm{New: func(cfg protocol.Config) (protocol.Machine, error) {
-		return static.New(cfg, func(e *static.Env) static.Core { return &talker{env: e, heard: map[int]uint64{}, fault: &fault} })
-	}})
-	m, err := algorithm.New(protocol.Config{
-		Self: protocol.Node{ID: "b", Incarnation: 1}, Timing: protocol.Local(), Members: []string{"a", "b"},
-		Settings: protocol.Settings{Open: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := listener(t, &fault)
 	var out protocol.Output
 	now := protocol.Time(0)
 	for range 3 {

@@ -87,7 +87,9 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	m.now, m.out = max(now, m.now), out
 	err := m.handle(in)
 	for _, e := range m.tickers {
-		m.wake(e)
+		if !m.departed { // else it would ask to be woken for ever, at an instant that has passed
+			m.wake(e)
+		}
 	}
 	m.out = nil
 	return err
@@ -95,7 +97,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 
 // wake calls the core of e if its instant has come, and tells when to come again.
 func (m *Machine) wake(e *Env) {
-	if e.wakeAt <= m.now && !m.departed {
+	if e.wakeAt <= m.now {
 		e.wakeAt = protocol.Never
 		e.core.(Ticker).Tick()
 		m.settle(e)

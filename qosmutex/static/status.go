@@ -58,14 +58,13 @@ func (m *Machine) ValidUntil() protocol.Time {
 // Resource describes one resource as this participant knows it, with at most most
 // waiters by name (all if negative). ok is false if it was never named.
 func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok bool) {
-	for _, e := range m.envs {
-		if e.Resource == name {
-			s = m.resource(e)
-			if most >= 0 && len(s.Queue) > most {
-				s.Queue = s.Queue[:most]
-			}
-			return s, true
-		}
+	i, ok := m.find(name)
+	if !ok {
+		return s, false
 	}
-	return s, false
+	s = m.resource(m.envs[i])
+	if most >= 0 && len(s.Queue) > most {
+		s.Queue = s.Queue[:most]
+	}
+	return s, true
 }
