@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,10 +21,21 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
+	hearSignals()
 	code := m.M.Run()
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
+}
+
+// hearSignals undoes what nohup and a shell's background jobs ignore, since processes
+// inherit that: the commands under test would rightly ignore those signals, too.
+func hearSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
