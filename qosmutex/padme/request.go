@@ -215,6 +215,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	if e.state == served && m.role != protocol.Root {
 		// The token crossed this message, or got lost and those above have dropped
 		// the request. If it crossed, its Release will settle this, too.
+		e.relevel(msg.Priority)
 		e.from, e.priority = l, msg.Priority
 		m.wait(e)
 		m.unsend(e)
@@ -222,6 +223,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		return
 	}
 	if e.state != waiting || e.try {
+		e.relevel(msg.Priority)
 		e.from, e.priority = l, msg.Priority
 		return
 	}

@@ -1,0 +1,107 @@
+package padme
+
+import (
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// founder adds a participant that may found the topic, but listens first.
+func (w *world) founder(t *testing.T, name string, priority int64) *node {
+	t.Helper()
+	w.nextInc++
+	m, err := New(protocol.Config{
+		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
+		Settings: w.settings, Found: true, Fanout: w.fanout,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{name: name, priority: priority, machine: m, inside: map[string]protocol.Granted{}}
+	n.base, n.baseAt = protocol.Time(w.nextInc)*protocol.Second, w.now
+	w.nodes[name] = n
+	w.order = append(w.order, name)
+	return n
+}
+
+// start lets n take its first step.
+func (w *world) start(t *testing.T, n *node) {
+	t.Helper()
+	if err := w.step(n, &protocol.Input{Kind: protocol.Tick}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sound fails the test if an invariant was broken.
+func (w *world) sound(t *testing.T) {
+	t.Helper()
+	if w.failure != nil {
+		t.Error(w.failure)
+	}
+}
+
+// TestFounderListensForAGrace: a founder that hears nobody is the root after a
+// grace, and not before.
+func TestFounderListensForAGrace(t *testing.T) {
+	w := newWorld()
+	n := w.founder(t, "A", 1)
+	w.start(t, n)
+	for range 30 {
+		w.advance(w.timing.Grace()/30, true)
+		if r := n.machine.role; r != protocol.Founding {
+			t.Fatalf("%v before the grace was over", r)
+		}
+	}
+	w.advance(w.timing.Heartbeat, true)
+	if r := n.machine.role; r != protocol.Root {
+		t.Errorf("%v after the grace", r)
+	}
+	w.sound(t)
+}
+
+// TestFounderJoinsTheRootThatItHears: where there is a root, there is nothing to
+// found, however important the founder is.
+func TestFounderJoinsTheRootThatItHears(t *testing.T) {
+	w := newWorld()
+	if err := w.do("tree A(B) fanout=4"); err != nil {
+		t.Fatal(err)
+	}
+	n := w.founder(t, "C", 7)
+	w.start(t, n)
+	w.advance(w.timing.Heartbeat, true)
+	if m := n.machine; m.role != protocol.Member || m.root != w.nodes["A"].machine.self {
+		t.Errorf("%v, root %v; want a member below A", m.role, m.root)
+	}
+	w.sound(t)
+}
+
+// TestFounderThatIsCutOffFoundsNothing: silence says nothing to one that does not
+// even hear itself.
+func TestFounderThatIsCutOffFoundsNothing(t *testing.T) {
+	w := newWorld()
+	n := w.founder(t, "A", 1)
+	n.offline = true
+	w.start(t, n)
+	for range 100 {
+		w.advance(w.timing.Grace()/10, true)
+		if r := n.machine.role; r != protocol.Founding {
+			t.Fatalf("it is %v without ever having heard its own heartbeat", r)
+		}
+	}
+	w.sound(t)
+}
+
+// TestTheMoreImportantFounderGoesFirst: the less important one waits for it, also
+// if it has listened for longer.
+func TestTheMoreImportantFounderGoesFirst(t *testing.T) {
+	w := newWorld()
+	late, early := w.founder(t, "A", 1), w.founder(t, "B", 2)
+	w.start(t, early)
+	w.advance(w.timing.Grace()/2, true)
+	w.start(t, late)
+	w.advance(3*w.timing.Grace(), true)
+	if late.machine.role != protocol.Root || early.machine.role != protocol.Member {
+		t.Errorf("the more important one is %v, the other %v", late.machine.role, early.machine.role)
+	}
+	w.sound(t)
+}

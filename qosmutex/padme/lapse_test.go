@@ -1,0 +1,75 @@
+package padme
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// A lapse seen by either side is final: the number is never valid again. Where
+// clocks drift within their bound, each of the two sides would do; both are checked
+// alone.
+
+// holding makes a tree in which B is inside, and returns B and the root.
+func holding(t *testing.T) (w *world, b, a *node) {
+	t.Helper()
+	w = newWorld()
+	for _, line := range []string{"tree A(B C) models=level-forward-forward-forward", "request B"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, w.nodes["B"], w.nodes["A"]
+}
+
+// TestLateHeartbeatRevivesNothing lets a heartbeat of B arrive after the root has
+// ended B's session: the answer says so, and the root counts B as gone.
+func TestLateHeartbeatRevivesNothing(t *testing.T) {
+	w, b, a := holding(t)
+	late := protocol.Message{
+		Kind: protocol.KindBeat, From: b.machine.self, To: a.machine.self, Epoch: b.machine.epoch,
+		Session: b.machine.session.number, Sent: w.clock(b), Number: b.machine.session.asked,
+	}
+	b.crashed = true
+	w.advance(2*w.timing.Grace(), true)
+	if a.machine.sessionOf(b.machine.self) != nil {
+		t.Fatal("the session has not lapsed")
+	}
+	if err := a.machine.Step(w.clock(a), &protocol.Input{Kind: protocol.Receive, Message: &late}, &a.out); err != nil {
+		t.Fatal(err)
+	}
+	if a.machine.sessionOf(b.machine.self) != nil {
+		t.Error("the session lives again")
+	}
+	if !slices.ContainsFunc(a.out.Messages, func(m protocol.Message) bool {
+		return m.Kind == protocol.KindBeatAck && m.To == b.machine.self && m.Flags&protocol.FlagLapsed != 0 && m.Session == late.Session
+	}) {
+		t.Errorf("B is not told that its session is over: %v", a.out.Messages)
+	}
+}
+
+// TestLateAnswerRevivesNothing lets the answer to a heartbeat arrive at B when B's
+// session is over, though the heartbeat was sent late enough to prolong it. B has
+// taken no step since, so that it must look at its clock before it looks at the
+// message.
+func TestLateAnswerRevivesNothing(t *testing.T) {
+	w, b, a := holding(t)
+	m := b.machine
+	old, at := m.session, m.session.until+w.timing.TTL/2
+	answer := protocol.Message{
+		Kind: protocol.KindBeatAck, From: a.machine.self, To: m.self, Epoch: m.epoch,
+		Session: old.number, Sent: at - w.timing.TTL + 1, Number: old.asked, TTL: w.timing.TTL,
+	}
+	err := m.Step(at, &protocol.Input{Kind: protocol.Receive, Message: &answer}, &b.out)
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("error %v, want ErrStale", err)
+	}
+	if len(b.out.Losses) != 1 {
+		t.Errorf("the application lost %v, want its hold", b.out.Losses)
+	}
+	if at < m.ValidUntil() || m.session.number == old.number {
+		t.Errorf("session %d is valid until %d at %d", m.session.number, m.ValidUntil(), at)
+	}
+}

@@ -1,0 +1,64 @@
+package padme
+
+import (
+	"errors"
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// TestGrantIsTakenOnce sends B, which waits again, the grant on which it was inside
+// before, under a fresh number of its link: the token of that grant is at home.
+func TestGrantIsTakenOnce(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{
+		"tree A(B(D) C) models=level-forward-forward-forward", "request B", "leave B", "request C", "hold A B", "request B",
+	} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := w.nodes["B"]
+	b := n.machine
+	for _, grant := range []protocol.Grant{b.find("x").tok.grant, {Epoch: b.epoch}} {
+		msg := protocol.Message{
+			Kind: protocol.KindReply, From: b.parent.peer, To: b.self, Epoch: b.epoch, Link: b.parent.gen, Seq: b.parent.received + 1,
+			ID: b.own[0].id, Resource: "x", Grant: grant, Fences: protocol.Fences{Next: 50, End: 51}, Session: b.session.number,
+		}
+		err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out)
+		if !errors.Is(err, ErrStale) {
+			t.Errorf("grant %v: error %v, want ErrStale", grant, err)
+		}
+		if len(n.out.Grants) > 0 {
+			t.Errorf("B entered on grant %v a second time", grant)
+		}
+	}
+}
+
+// TestRepeatedBeaconIsNoSignOfLife keeps sending D the newest beacon that it has
+// seen, as participants that hang below each other would for ever: D gives its
+// parent up when it should.
+func TestRepeatedBeaconIsNoSignOfLife(t *testing.T) {
+	w := newWorld()
+	if err := w.do("tree A(B(D))"); err != nil {
+		t.Fatal(err)
+	}
+	w.advance(2*w.timing.Heartbeat, true)
+	n := w.nodes["D"]
+	d := n.machine
+	beacon := protocol.Message{
+		Kind: protocol.KindBeacon, From: d.parent.peer, To: d.self, Epoch: d.epoch, Root: d.root, Hops: d.depth - 1,
+		Link: d.parent.gen, Seq: d.parent.received, Number: d.beacon.number, Path: d.ancestors,
+	}
+	w.held[[2]string{"B", "D"}] = true
+	for end := w.now + w.timing.Grace() + 4*w.timing.Heartbeat; w.now < end; {
+		if d.parent == nil {
+			return
+		}
+		w.advance(w.timing.Heartbeat/4, true)
+		if d.parent != nil {
+			_ = w.step(n, &protocol.Input{Kind: protocol.Receive, Message: &beacon})
+		}
+	}
+	t.Error("D stays below a parent of whose root it hears nothing new")
+}
