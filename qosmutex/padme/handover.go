@@ -139,6 +139,9 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 		if r.tok.phase == below && r.tok.down == nil {
 			m.recover(r) // out on a way that we do not know
 		}
+		if r.tok.phase == home {
+			m.ungrant(&r.tok) // a former root made it anew
+		}
 		m.serve(r)
 	}
 	if m.departing {

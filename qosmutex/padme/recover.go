@@ -148,18 +148,26 @@ func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.count().regenerated++
 	t.recovery, t.phase, t.down = nil, home, nil
-	if e := m.requests.get(t.target); e != nil && e.state == served {
-		if e.from == nil || m.sessionOf(e.id.Node) != nil {
-			m.wait(e)
-			if e.try {
-				m.serveTry(e)
-			}
-		} else {
-			m.remove(e)
-		}
-	}
+	m.ungrant(t)
 	m.serve(r)
 	m.serveQueue(m.any) // the request may have been for any
+}
+
+// ungrant lets the request that the token was given for wait again, now that the
+// token is home by another way than the target's Release. If it was served after
+// all, the next grant comes back unused.
+func (m *Machine) ungrant(t *token) {
+	e := m.requests.get(t.target)
+	switch {
+	case e == nil || e.state != served:
+	case e.from != nil && m.sessionOf(e.id.Node) == nil:
+		m.remove(e)
+	default:
+		m.wait(e)
+		if e.try {
+			m.serveTry(e)
+		}
+	}
 }
 
 // tokensBelow looks after the tokens that were passed to a child whose link is
