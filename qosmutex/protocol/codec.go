@@ -94,7 +94,7 @@ const knownFlags = flagEnd - 1
 //	Settings  settings
 //	Named     -
 //	Detach    peer
-//	Handover  number settings ttl tokens sessions
+//	Handover  number settings ttl grant fences path tokens sessions
 //	Sync      id resource grant
 //	Report    id resource grant verdict peer
 //	Join      priority peer
@@ -104,9 +104,13 @@ const knownFlags = flagEnd - 1
 //	Refuse    reason
 //	Beacon    root priority hops number waiting path
 //	Resend    -
-//	Beat      session sent number priority peer
+//	Beat      session sent number priority peer tokens
 //	BeatAck   session sent number ttl
 //	Goodbye   session
+//	Lead      sent ttl number fences path
+//	Pledge    sent number
+//	Canvass   sent grant path
+//	Vote      sent number fences
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
 //	Failed    id resource
@@ -140,7 +144,7 @@ var carried = [kindEnd][]field{
 	KindSettings: {fieldSettings},
 	KindNamed:    {},
 	KindDetach:   {fieldPeer},
-	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldTokens, fieldSessions},
+	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldGrant, fieldFences, fieldPath, fieldTokens, fieldSessions},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
 	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer},
 	KindJoin:     {fieldPriority, fieldPeer},
@@ -150,9 +154,13 @@ var carried = [kindEnd][]field{
 	KindRefuse:   {fieldReason},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
-	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer},
+	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL},
 	KindGoodbye:  {fieldSession},
+	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
+	KindPledge:   {fieldSent, fieldNumber},
+	KindCanvass:  {fieldSent, fieldGrant, fieldPath},
+	KindVote:     {fieldSent, fieldNumber, fieldFences},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},
 	KindFailed:   {fieldID, fieldResource},

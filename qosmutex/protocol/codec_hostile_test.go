@@ -45,7 +45,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		return with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 200, 300, entries)
 	}
 	handover := func(tokens, sessions any) []any {
-		return with(KindHandover, 0, Version, 1, []any{1, 0, 0, 0, 0, false, []any{}}, 5, tokens, sessions)
+		return with(KindHandover, 0, Version, 1, []any{1, 0, 0, 0, 0, false, []any{}}, 5, 0, 0, 0, 0, 0, []any{}, tokens, sessions)
 	}
 	many := func(n int, v any) []any {
 		all := make([]any, n)

@@ -27,6 +27,7 @@ const (
 	SetModels                   // the application asks for Models, for the whole topic
 	Reconnect                   // the transport lost its connection and has it again
 	Depart                      // the participant wants to leave for good; see Status.Role
+	Suspect                     // the transport believes that Node has ended
 )
 
 // Input is one thing that happened to a machine.
@@ -41,6 +42,7 @@ type Input struct {
 	Models   Models   // SetModels
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
+	Node     Node     // Suspect
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one
@@ -126,6 +128,7 @@ type Status struct {
 	Members  int // participants of the topic, as far as is known; 0: unknown
 	Priority int64
 	Settings Settings
+	Voters   []Node   // of the view, as far as this participant knows them
 	TTL      Duration // in force for the topic
 	// Session is 0 while the participant has none. Its holds are valid while the
 	// participant's clock is below ValidUntil.
@@ -165,11 +168,14 @@ type Counters struct {
 	Resent      uint64 // messages repeated on a link
 	Invalid     uint64 // dropped: no correct participant sends this
 	Lapses      uint64 // at the root: sessions that lapsed; else own lapses
+	LapsesIn    uint64 // own lapses while inside
 	Syncs       uint64 // recoveries started
 	Regenerated uint64 // tokens made anew by the root
 	Returned    uint64 // grants passed back unused
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent
+	Views       uint64 // elections that this participant won
+	Adopted     uint64 // at a new root: holds that went on under it
 }
 
 // Config is what every machine is made from.
@@ -184,9 +190,22 @@ type Config struct {
 	Parent   string // static tree: attach to this participant only; empty: adaptive
 	Fanout   int    // children that this participant takes; 0: 8
 	// FenceFloor: when this participant founds the topic, every fence is above it.
+	// It rises by one for each microsecond that passes until then.
 	FenceFloor uint64
 	// EpochFloor: when this participant founds the topic, its epoch is above it.
 	EpochFloor uint64
+	// MaxVoters bounds how many participants vote for the next root while this one
+	// is the root; below 3 there is no vote, and the topic ends with its root. Even
+	// numbers are passed through only: two voters survive no more crashes than one.
+	MaxVoters int
+	// GoOn founds the topic anew if its root is gone and a majority of its voters
+	// does not answer. Where they are cut off and not dead, two roots may grant the
+	// same resource, each with fences of its own.
+	GoOn bool
+	// TrustSuspect ends the session of a participant as soon as it is suspected,
+	// and not only after its TTL. Where the suspicion is false, two may believe that
+	// they hold the same resource; fences rise all the same.
+	TrustSuspect bool
 	// AtOnce founds without listening first. Only for trees that are known to be
 	// new: tests and simulations.
 	AtOnce bool

@@ -41,6 +41,12 @@ const (
 	KindBeatAck // root → participant: echo of that clock
 	KindGoodbye // participant → root: my session ends now
 
+	// Views: who is the root, and by whose votes.
+	KindLead    // root → voter: I still am the root, by these voters
+	KindPledge  // voter → root: for a while I vote for nobody else
+	KindCanvass // candidate → voter: I would be the root of this epoch
+	KindVote    // voter → candidate
+
 	// The other algorithms, between participants that know each other beforehand.
 	// Request, Reply, Release, Withdraw and Deny are theirs, too.
 	KindToken   // the token, where it is not a Reply
@@ -56,6 +62,7 @@ const (
 var kindNames = [kindEnd]string{
 	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach", "Handover",
 	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye",
+	"Lead", "Pledge", "Canvass", "Vote",
 	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt",
 }
 
@@ -82,15 +89,18 @@ type Flags uint16
 
 // Flags of a message, each with the kinds it belongs to.
 const (
-	FlagTry      Flags = 1 << iota // Request: never queue it, grant or refuse
-	FlagReturned                   // Release: the target did not enter; its request is not there
-	FlagRepeated                   // Release: sent before on a link that is lost; a receipt, not the token
-	FlagFounding                   // Join: the sender means to found the topic
-	FlagFree                       // Offer: a child slot is free
-	FlagRoot                       // Offer: the sender is the root
-	FlagDisplace                   // Attach: take the slot of your least important child
-	FlagLapsed                     // BeatAck: that session is over; ask for a new one
-	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
+	FlagTry       Flags = 1 << iota // Request: never queue it, grant or refuse
+	FlagReturned                    // Release: the target did not enter; its request is not there
+	FlagRepeated                    // Release: sent before on a link that is lost; a receipt, not the token
+	FlagFounding                    // Join: the sender means to found the topic
+	FlagFree                        // Offer: a child slot is free
+	FlagRoot                        // Offer: the sender is the root
+	FlagDisplace                    // Attach: take the slot of your least important child
+	FlagLapsed                      // BeatAck: that session is over; ask for a new one
+	FlagWanted                      // Token: the sender wants it back, as Priority, Hops and Number say
+	FlagConfirmed                   // Lead: majorities have confirmed these voters
+	FlagProbe                       // Canvass, Vote: only asking; no vote is given
+	FlagRefused                     // Vote: no; Number is the highest epoch that the voter knows
 	flagEnd
 )
 
@@ -191,7 +201,7 @@ type Settings struct {
 //	Settings  Settings
 //	Named     -
 //	Detach    Peer
-//	Handover  Number Settings TTL Tokens Sessions
+//	Handover  Number Settings TTL Grant (the name of the voters) Fences Path (the voters) Tokens Sessions
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer
 //	Join      Priority Peer (ID only: the parent wanted, or nobody)
@@ -201,9 +211,13 @@ type Settings struct {
 //	Refuse    Reason
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
-//	Beat      Session Sent Number Priority Peer
+//	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held)
 //	BeatAck   Session Sent Number TTL
 //	Goodbye   Session
+//	Lead      Sent TTL Number Fences Path (the voters)
+//	Pledge    Sent Number
+//	Canvass   Sent Grant (the name of its voters) Path (the voters)
+//	Vote      Sent Number Fences
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
 //	Failed    ID Resource
@@ -235,8 +249,8 @@ type Message struct {
 	Grant   Grant
 	Fences  Fences
 	Session uint64   // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
-	Sent    Time     // Beat: the sender's clock; BeatAck: its echo
-	Number  uint64   // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far
+	Sent    Time     // Beat, Lead, Canvass: the sender's clock; BeatAck, Pledge, Vote: its echo
+	Number  uint64   // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far; Lead: version of the voters, Pledge: its echo; Vote: an epoch's number
 	TTL     Time     // session time-to-live in force
 	Within  Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Hold    Duration // Request: how long the application will stay; 0: it did not say
