@@ -126,10 +126,16 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.dropChild(l) // it has a parent elsewhere by now: it could not accept us below itself
 	}
 	old := m.parent
+	unfinished := old
+	if old == nil {
+		unfinished = j.lost
+	}
 	m.join = nil
 	m.handed = nil
+	m.parent = nil
+	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
-	m.role, m.epoch, m.root = protocol.Member, msg.Epoch, msg.Root
+	m.role, m.root = protocol.Member, msg.Root
 	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.outranks = 0
@@ -139,7 +145,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()
-	m.resumeUpward(old)
+	m.resumeUpward(unfinished)
 	m.sendBeacons()
 	m.beat() // the root learns our place
 	if m.departing {
@@ -151,10 +157,6 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 // resumeUpward passes on what could not go up while there was no parent. What
 // was sent on a lost link but never acknowledged goes again as a receipt.
 func (m *Machine) resumeUpward(old *link) {
-	if old == nil {
-		old = m.lost
-	}
-	m.lost = nil
 	if old != nil {
 		for _, was := range old.unacknowledged() {
 			if was.Kind != protocol.KindRelease {
@@ -181,13 +183,14 @@ func (m *Machine) resumeUpward(old *link) {
 
 // orphan gives up our parent and looks for another. Our children stay.
 func (m *Machine) orphan() {
-	m.lost = m.parent
+	lost := m.parent
 	m.parent = nil
 	if m.departing {
 		m.finish()
 		return
 	}
 	m.joinAnew()
+	m.join.lost = lost
 }
 
 // closed handles the end of a link that the peer has closed.

@@ -6,10 +6,11 @@ import "padme/qosmutex/protocol"
 // other algorithms send are left out, the numbers sent are kept modulo 2^16 with
 // the wraps noted aside, and so is what never happens to most participants.
 type counters struct {
-	sent    [protocol.KindGoodbye + 1]uint16
-	wraps   map[protocol.Kind]uint64 // nil until something was sent 2^16 times
-	entries uint64
-	rare    *rare // nil: all zero
+	sent     [protocol.KindGoodbye + 1]uint16
+	lapsesIn uint16                   // as far as it goes
+	wraps    map[protocol.Kind]uint64 // nil until something was sent 2^16 times
+	entries  uint64
+	rare     *rare // nil: all zero
 }
 
 // rare counts what is out of the ordinary.
@@ -28,6 +29,10 @@ func (m *Machine) count() *rare {
 // countSent counts a message of PADME.
 func (m *Machine) countSent(k protocol.Kind) {
 	c := &m.counters
+	if k >= protocol.KindLead { // of voters, who have a ballot
+		m.ballot.tally.sent[k-protocol.KindLead]++
+		return
+	}
 	if c.sent[k]++; c.sent[k] == 0 {
 		if c.wraps == nil {
 			c.wraps = map[protocol.Kind]uint64{}
@@ -36,7 +41,8 @@ func (m *Machine) countSent(k protocol.Kind) {
 	}
 }
 
-func (c *counters) list() protocol.Counters {
+func (m *Machine) counted() protocol.Counters {
+	c := &m.counters
 	var r rare
 	if c.rare != nil {
 		r = *c.rare
@@ -44,9 +50,15 @@ func (c *counters) list() protocol.Counters {
 	all := protocol.Counters{
 		Entries: c.entries, Losses: r.losses, Stale: r.stale, Resent: r.resent, Invalid: r.invalid, Lapses: r.lapses,
 		Syncs: r.syncs, Regenerated: r.regenerated, Returned: r.returned, OffPath: r.offPath, Moves: r.moves,
+		LapsesIn: uint64(c.lapsesIn),
 	}
 	for k, n := range c.sent {
 		all.Sent[k] = c.wraps[protocol.Kind(k)]<<16 + uint64(n)
+	}
+	if m.ballot != nil {
+		t := &m.ballot.tally
+		all.Views, all.Adopted = t.views, t.adopted
+		copy(all.Sent[protocol.KindLead:], t.sent[:])
 	}
 	return all
 }

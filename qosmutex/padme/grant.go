@@ -22,7 +22,7 @@ func (m *Machine) serveQueue(q *queue) {
 
 // serve gives the token of r, if it is at home, to whoever comes first.
 func (m *Machine) serve(r *resource) {
-	for m.role == protocol.Root && r.tok.phase == home {
+	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
 		m.dropOverdue(m.any)
 		e := m.first(r)
@@ -61,21 +61,33 @@ func (m *Machine) declared(resource string) bool {
 
 // serveTry grants a TryLock request if its token rests here, or refuses it.
 func (m *Machine) serveTry(e *entry) {
+	if !m.acting() {
+		return // startReign will
+	}
 	candidates := m.settings.Resources
 	if e.q.resource != protocol.Any {
-		if r := m.resource(e.q.resource); r.tok.phase == home {
+		if r := m.resource(e.q.resource); r.tok.phase == home && m.mayGive(r) {
 			m.give(r, e)
 			return
 		}
 		candidates = nil
 	}
 	for _, name := range candidates {
-		if r := m.resource(name); r.tok.phase == home {
+		if r := m.resource(name); r.tok.phase == home && m.mayGive(r) {
 			m.give(r, e)
 			return
 		}
 	}
 	m.refuse(e, protocol.ReasonBusy)
+}
+
+// serveTries lets a new root grant or refuse what was never queued.
+func (m *Machine) serveTries() {
+	for _, e := range m.liveEntries() {
+		if e.try && e.state == waiting {
+			m.serveTry(e)
+		}
+	}
 }
 
 // give starts a new grant of r for e. Only the root does this.
@@ -106,7 +118,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	defer m.serveQueue(m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
-	case t.grant != msg.Grant || t.phase != below:
+	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.mislaid:
 		return m.stale(msg, "an old grant")
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
@@ -121,7 +133,7 @@ func (m *Machine) comeHome(r *resource, mayUse bool) {
 	t := &r.tok
 	t.recovery = nil
 	t.phase, t.down = home, nil
-	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) {
+	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) && m.mayGive(r) {
 		m.give(r, own)
 		return
 	}

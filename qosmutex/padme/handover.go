@@ -45,10 +45,18 @@ func (m *Machine) handOver(l *link) bool {
 		return false
 	}
 	next := protocol.Epoch{Number: m.epoch.Number + 1, Tie: tie(l.peer)}
+	if next.View() != m.epoch.View() || !m.mayResignTo(l.peer) {
+		return false
+	}
 	m.lastSession++
 	msg := m.emitOn(l, protocol.KindHandover)
 	msg.Epoch, msg.Root = next, l.peer
 	msg.Number, msg.Settings, msg.TTL = m.grants, m.settings, m.timing.TTL
+	if rg := m.reign(); rg != nil && len(m.ballot.of.voters) > 1 {
+		msg.Grant = protocol.Grant{Epoch: m.epoch, Number: m.ballot.of.version}
+		msg.Path = m.ballot.of.voters
+		msg.Fences = protocol.Fences{Next: m.ballot.fences, End: m.ballot.fences}
+	}
 	for _, r := range m.resources {
 		t := &r.tok
 		msg.Tokens = append(msg.Tokens, protocol.TokenState{
@@ -58,13 +66,58 @@ func (m *Machine) handOver(l *link) bool {
 	}
 	for _, s := range m.sessions {
 		if s.node != l.peer {
-			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: s.parent})
+			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
 		}
 	}
 	msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: m.self, Number: m.lastSession, Priority: m.priority, Parent: l.peer})
 	m.commit(l, msg)
 	m.abdicate(l, next)
 	return true
+}
+
+// mayResignTo reports whether a child can succeed us: it must have a vote, and
+// the voters be known to all. If it has none, it is to get one.
+func (m *Machine) mayResignTo(n protocol.Node) bool {
+	rg := m.reign()
+	if rg == nil {
+		return true
+	}
+	voters := m.ballot.of.voters
+	if !rg.confirmed || m.inheriting() {
+		return false
+	}
+	if len(voters) > 1 && !slices.Contains(voters, n) {
+		rg.heir = n
+		return false
+	}
+	return true
+}
+
+// release frees us from our lease, as a voter like others for our successor.
+func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
+	if !m.votes() {
+		m.dropBallot()
+		return
+	}
+	b := m.ballot
+	b.epoch, b.root, b.until, b.reign = next, successor, m.now+m.promiseSpan(), nil
+}
+
+// takeOffice takes over the voters with the root. They must confirm us before we
+// act; until then what we hold goes by the session that we had.
+func (m *Machine) takeOffice(msg *protocol.Message) {
+	if len(msg.Path) < 2 {
+		m.dropBallot()
+		return
+	}
+	if m.ballot == nil {
+		m.ballot = &ballot{}
+	}
+	b := m.ballot
+	b.of = electorate{msg.Epoch, msg.Grant.Number + 1, slices.Clone(msg.Path)}
+	b.epoch, b.root, b.standing = msg.Epoch, m.self, standing{}
+	b.fences = max(b.fences, msg.Fences.End)
+	b.reign = &reign{until: m.session.until}
 }
 
 // abdicate makes the old root a member. Sending the state counts as a heartbeat
@@ -89,6 +142,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 			t.bound = t.grant
 		}
 	}
+	m.release(l.peer, next)
 	m.handed = l // its Handover may have to be repeated
 	m.sessions = nil
 	m.epoch, m.root, m.role = next, l.peer, protocol.Joining
@@ -103,9 +157,13 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	if msg.Epoch.Compare(m.epoch) <= 0 || msg.Epoch.Tie != tie(m.self) || msg.TTL <= 0 {
 		return m.invalid(msg, "not an epoch of ours")
 	}
+	if len(msg.Path) > 0 && !slices.Contains(msg.Path, m.self) {
+		return m.invalid(msg, "we are no voter")
+	}
 	m.grants = msg.Number
 	m.setTTL(msg.TTL)
-	m.parent, m.lost = nil, nil
+	m.parent = nil
+	m.takeOffice(msg)
 	m.adoptSettings(msg.Settings)
 	m.takeSessions(msg)
 	for _, ts := range msg.Tokens {
@@ -127,11 +185,10 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	m.beacon.number++
 	m.beacon.members = uint32(len(m.sessions) + 1)
 	m.sendBeacons()
-	for _, e := range m.liveEntries() {
-		if e.try && e.state == waiting {
-			m.serveTry(e)
-		}
+	if m.reign() != nil {
+		m.lead()
 	}
+	m.serveTries()
 	for _, r := range m.resources {
 		if r.tok.phase == kept {
 			m.passUp(r, r.tok.returned)
@@ -155,7 +212,7 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 	for _, s := range msg.Sessions {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
-			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent,
+			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
 			deadline: m.now + m.grace,
 		})
 	}

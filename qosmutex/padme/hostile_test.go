@@ -16,7 +16,7 @@ func dump(m *Machine) string {
 	s := fmt.Sprintf("%v %v %v clock %d epoch %v root %v depth %d anc %v gen %d join %+v beacon %d/%d session %+v settings %+v grants %d fences %d",
 		m.role, m.departing, m.priority, m.clock, m.epoch, m.root, m.depth, m.ancestors, m.linkGen, m.join,
 		m.beacon.number, m.beacon.members, m.session, m.settings, m.grants, m.fences)
-	links := append([]*link{m.parent, m.lost, m.handed}, m.children...)
+	links := append([]*link{m.parent, m.handed}, m.children...)
 	for i, l := range links {
 		if l == nil {
 			continue

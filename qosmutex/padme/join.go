@@ -26,6 +26,9 @@ type join struct {
 	target  protocol.Node // Attach was sent to it
 	gen     uint64
 	foundAt protocol.Time // founding: when we may become the root
+	heard   protocol.Time // founding: since when our own heartbeats have come back without a gap; 0: not yet
+	since   protocol.Time // when anybody offered a place last, or we began
+	lost    *link         // the parent given up, until its Releases are repeated
 }
 
 // joinAnew begins a new search.
@@ -40,10 +43,10 @@ func (m *Machine) joinAnew() {
 func (m *Machine) startJoin() {
 	j := m.join
 	if j == nil {
-		j = &join{}
+		j = &join{since: m.now}
 		m.join = j
 	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, since: j.since, lost: j.lost}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
@@ -68,8 +71,17 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	case msg.Peer.ID == "" && !above && m.role != protocol.Root:
 	default:
 		m.offer(msg.From)
+		return nil
+	}
+	if msg.Flags&protocol.FlagFounding != 0 && m.objects() {
+		m.refuseChild(msg, protocol.ReasonClosed)
 	}
 	return nil
+}
+
+// objects reports whether a new founding would be beside a view that can go on.
+func (m *Machine) objects() bool {
+	return m.session.number != 0 || m.votes() && !m.goOn && !m.departing
 }
 
 // offer says what place we have to offer; to nobody in particular when a new
@@ -88,15 +100,19 @@ func (m *Machine) offer(to protocol.Node) {
 }
 
 func (m *Machine) onOffer(msg *protocol.Message) error {
+	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.View() > m.epoch.View() {
+		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
+	}
 	if m.join == nil || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
 		return nil
 	}
 	if msg.Epoch.Compare(m.epoch) < 0 {
 		return m.stale(msg, "an old epoch")
 	}
-	m.epoch, m.root = msg.Epoch, msg.Root
+	m.adoptEpoch(msg.Epoch, msg.Root)
+	m.root, m.join.since = msg.Root, m.now
 	if m.role == protocol.Founding { // there is a root: nothing to found
-		m.role, m.join.foundAt, m.lease = protocol.Joining, 0, lease{}
+		m.role, m.join.foundAt, m.join.heard, m.lease = protocol.Joining, 0, 0, lease{}
 	}
 	if m.session.number == 0 {
 		m.beat()
@@ -156,7 +172,7 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 	}
 	m.linkGen++
 	if m.join == nil {
-		m.join = &join{}
+		m.join = &join{since: m.now}
 	}
 	j := m.join
 	j.target, j.gen = to, m.linkGen
@@ -169,6 +185,10 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 }
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
+	if m.role == protocol.Founding && msg.Link == 0 {
+		m.join.foundAt = m.now + m.grace
+		return nil
+	}
 	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {
 		j.target, j.best = protocol.Node{}, offer{}
 		j.until = m.now + m.timing.JoinWait // then ask again

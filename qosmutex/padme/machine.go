@@ -19,7 +19,7 @@ var Algorithm = protocol.Algorithm{
 	Messages: "3·depth alone, down to 1.5 in the papers' tree of 7",
 	Delay:    "1 with Use, else up to 2·depth",
 	Assumes:  "clocks that drift by less than a bound",
-	Crash:    "of a member: repaired after its session's time-to-live; the root must live",
+	Crash:    "repaired after the session's time-to-live, of the root by a vote",
 }
 
 // Errors of Step. Each says that the input was dropped and changed nothing.
@@ -34,7 +34,8 @@ const (
 	defaultMaxWaiting = 1 << 16
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxDepth          = 64
-	maxSpare          = 4 // requests kept for reuse: where many wait, they come and go one by one
+	mostVoters        = 15 // who are asked twice a heartbeat
+	maxSpare          = 4  // requests kept for reuse: where many wait, they come and go one by one
 )
 
 // Machine is one participant of PADME. Make one with New.
@@ -44,8 +45,12 @@ type Machine struct {
 	maxWaiting int32
 	fanout     int16
 	spare      uint8             // requests in free
+	maxVoters  uint8             // of a view whose root we are; below 3: no vote
+	goOn       bool              // found anew where no majority answers
+	trust      bool              // who is suspected has ended
 	idle       bool              // no own request was made or ended since the last beacon
-	founder    *protocol.Config  // what to found the topic with; nil: we may not
+	reported   bool              // the root of this view knows our session, and what we hold
+	founder    *founder          // nil: we may not found the topic
 	timing     protocol.Timing   // TTL is the topic's once a session is there
 	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
@@ -64,7 +69,6 @@ type Machine struct {
 	root      protocol.Node
 	ancestors []protocol.Node // root first, parent last
 	parent    *link
-	lost      *link   // the parent link given up last, until its Releases are repeated
 	handed    *link   // to the successor: its Handover is repeated until it accepts us
 	children  []*link // by node
 	linkGen   uint64
@@ -75,7 +79,8 @@ type Machine struct {
 	// The session, at a member; the lease, at the root and who wants to be.
 	session session
 	lease   lease
-	*roll   // of the members, at a root or former root; else nil
+	ballot  *ballot // nil: we do not vote, or alone
+	*roll           // of the members, at a root or former root; else nil
 
 	// Requests and tokens.
 	settings  protocol.Settings
@@ -105,6 +110,9 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if cfg.Fanout < 0 || cfg.MaxWaiting < 0 {
 		return nil, fmt.Errorf("%w: negative Fanout or MaxWaiting", protocol.ErrInvalidConfig)
 	}
+	if cfg.MaxVoters < 0 || cfg.MaxVoters > mostVoters {
+		return nil, fmt.Errorf("%w: MaxVoters %d is not between 0 and %d", protocol.ErrInvalidConfig, cfg.MaxVoters, mostVoters)
+	}
 	if cfg.Parent == cfg.Self.ID {
 		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
 	}
@@ -122,10 +130,10 @@ func New(cfg protocol.Config) (*Machine, error) {
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
 	if cfg.Found {
-		founder := cfg
-		m.founder = &founder
+		m.founder = &founder{Config: cfg}
 	}
 	return m, nil
 }
@@ -183,6 +191,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		m.reconnect()
 	case protocol.Depart:
 		m.depart()
+	case protocol.Suspect:
+		m.suspect(in.Node)
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}
@@ -225,6 +235,14 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.onSync(msg)
 	case protocol.KindReport:
 		return m.onReport(msg)
+	case protocol.KindLead:
+		return m.onLead(msg)
+	case protocol.KindPledge:
+		return m.onPledge(msg)
+	case protocol.KindCanvass:
+		return m.onCanvass(msg)
+	case protocol.KindVote:
+		return m.onVote(msg)
 	}
 	return m.receiveOnLink(msg)
 }
@@ -357,7 +375,11 @@ func (m *Machine) resource(name string) *resource {
 	}
 	r := &resource{q: queue{resource: name}}
 	r.tok.next = m.fences
-	if m.role == protocol.Root {
+	switch {
+	case m.role != protocol.Root:
+	case m.inheriting():
+		m.mislay(r)
+	default:
 		r.tok.phase = home
 	}
 	m.resources = slices.Insert(m.resources, i, r)

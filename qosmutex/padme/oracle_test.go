@@ -80,11 +80,11 @@ func has(t *token) bool {
 	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0
 }
 
-// checkReigns checks that at most one root acts (I6, while no root dies).
+// checkReigns checks that at most one root acts (I6).
 func (w *world) checkReigns() {
 	roots := ""
 	for _, name := range w.order {
-		if n := w.nodes[name]; !n.crashed && n.machine.role == protocol.Root {
+		if n := w.nodes[name]; n.machine.acting() && w.valid(n) {
 			roots += " " + name
 		}
 	}

@@ -70,7 +70,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	if msg.Grant.Compare(t.grant) <= 0 {
 		return m.stale(msg, "an old grant")
 	}
-	if msg.Grant.Compare(t.bound) <= 0 { // refused in answer to a Sync; those above think it served
+	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
 		m.count().stale++
 		if e := m.requests.get(msg.ID); e != nil && e.state == waiting {
 			m.unsend(e)
@@ -145,14 +145,14 @@ func (m *Machine) leave(ref uint64) error {
 	m.remove(e)
 	t.inside = nil
 	switch {
-	case t.toTarget: // at a root only if it became one while inside
+	case t.toTarget && !m.old(t.grant): // at a root only if it became one while inside
 		t.toTarget, t.replied = false, replied{entry.ID.Clock, entry.Fence}
 		m.passDown(r)
-	case m.role == protocol.Root:
-		m.passUp(r, false)
 	default:
+		onTheWay := t.toTarget // but the way is of an earlier view
+		t.toTarget = false
 		t.entries = append(t.entries, entry)
-		m.passUp(r, false)
+		m.passUp(r, onTheWay)
 	}
 	return nil
 }

@@ -17,12 +17,13 @@ type recovery struct {
 	pending  []protocol.Node // asked and not answered yet, in order
 	answered []protocol.Node
 	again    protocol.Time // when to begin anew; the token may have moved since
+	mislaid  bool          // nobody is asked: see inherit
 }
 
 // recover starts or restarts the search for the token of r.
 func (m *Machine) recover(r *resource) {
 	t := &r.tok
-	if t.phase != below {
+	if t.phase != below || t.recovery != nil && t.recovery.mislaid {
 		return
 	}
 	if t.recovery == nil {
@@ -204,7 +205,7 @@ func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		switch {
-		case rec == nil:
+		case rec == nil || rec.mislaid:
 		case m.now >= rec.again:
 			m.recover(r)
 		default:

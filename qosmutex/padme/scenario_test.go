@@ -2,6 +2,7 @@ package padme
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,10 +18,12 @@ import (
 // messages are delivered before the next line, except those held back.
 //
 //	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
+//	grow A B C p=A0,B1 voters=3 goon=true trust=true      a tree that finds its shape, of participants in this order
 //	request D [resource] [p1] [try] [within=1s] [hold=100ms]
 //	leave D [resource]      withdraw D [resource]
 //	priority D 0      models D level-forward-forward-forward   depart D
 //	hold D B          messages from D to B wait                resume D B
+//	suspect D B       D is told that B has ended
 //	cut D             what D sends and receives is lost        heal D
 //	crash D           restart D [parent]                       join F [p0] [under=B]
 //	pause D           takes no steps, what is sent to it waits                        unpause D
@@ -41,7 +44,7 @@ func TestScenarios(t *testing.T) {
 				d.Fatalf(t, "unknown command %q: want run", d.Cmd)
 			}
 			for _, line := range strings.Split(d.Input, "\n") {
-				if strings.HasPrefix(line, "tree ") {
+				if strings.HasPrefix(line, "tree ") || strings.HasPrefix(line, "grow ") {
 					w = newWorld()
 				}
 				if err := w.do(line); err != nil {
@@ -61,8 +64,11 @@ func (w *world) do(line string) error {
 	if len(f) == 0 || f[0] == "#" {
 		return nil
 	}
-	if f[0] == "tree" {
+	switch f[0] {
+	case "tree":
 		return w.tree(line)
+	case "grow":
+		return w.grow(f[1:])
 	}
 	var n *node
 	if len(f) > 1 {
@@ -172,6 +178,8 @@ func (w *world) do(line string) error {
 		if d, err = strconv.ParseFloat(f[2], 64); err == nil {
 			w.setDrift(n, d)
 		}
+	case "suspect":
+		err = w.step(n, &protocol.Input{Kind: protocol.Suspect, Node: w.nodes[f[2]].machine.self})
 	case "heal":
 		n.offline = false
 		err = w.step(n, &protocol.Input{Kind: protocol.Reconnect})
@@ -287,31 +295,9 @@ func (w *world) tree(line string) error {
 	if i := strings.LastIndexAny(shape, ") "); opts != "" {
 		shape, opts = shape[:i+1], shape[i+1:]+"="+opts
 	}
-	prio := map[string]int64{}
-	for _, o := range strings.Fields(opts) {
-		k, v, _ := strings.Cut(o, "=")
-		switch k {
-		case "models":
-			m, err := protocol.ParseModels(v)
-			if err != nil {
-				return err
-			}
-			w.settings.Models = m
-		case "resources":
-			w.settings.Resources = strings.Split(v, ",")
-		case "rho":
-			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
-		case "open":
-			w.settings.Open = v == "true"
-		case "fanout":
-			w.fanout, _ = strconv.Atoi(v)
-		case "p":
-			for _, np := range strings.Split(v, ",") {
-				prio[np[:1]], _ = strconv.ParseInt(np[1:], 10, 64)
-			}
-		default:
-			return fmt.Errorf("unknown option %q", o)
-		}
+	prio, err := w.options(strings.Fields(opts))
+	if err != nil {
+		return err
 	}
 	w.quiet = true
 	var stack []string
@@ -335,6 +321,66 @@ func (w *world) tree(line string) error {
 			w.add(last, p, parent, parent == "")
 			w.settle()
 		}
+	}
+	w.quiet = false
+	return nil
+}
+
+// options applies what stands behind a tree, and returns the priorities.
+func (w *world) options(opts []string) (map[string]int64, error) {
+	prio := map[string]int64{}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "models":
+			m, err := protocol.ParseModels(v)
+			if err != nil {
+				return nil, err
+			}
+			w.settings.Models = m
+		case "resources":
+			w.settings.Resources = strings.Split(v, ",")
+		case "rho":
+			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
+		case "voters":
+			w.voters, _ = strconv.Atoi(v)
+		case "goon":
+			w.goOn = v == "true"
+		case "trust":
+			w.trust = v == "true"
+		case "open":
+			w.settings.Open = v == "true"
+		case "fanout":
+			w.fanout, _ = strconv.Atoi(v)
+		case "p":
+			for _, np := range strings.Split(v, ",") {
+				prio[np[:1]], _ = strconv.ParseInt(np[1:], 10, 64)
+			}
+		default:
+			return nil, fmt.Errorf("unknown option %q", o)
+		}
+	}
+	return prio, nil
+}
+
+// grow lets participants find their own places, one after the other.
+func (w *world) grow(f []string) error {
+	n := slices.IndexFunc(f, func(s string) bool { return strings.Contains(s, "=") })
+	if n < 0 {
+		n = len(f)
+	}
+	prio, err := w.options(f[n:])
+	if err != nil {
+		return err
+	}
+	w.quiet = true
+	for i, name := range f[:n] {
+		p, ok := prio[name]
+		if !ok {
+			p = int64(i)
+		}
+		w.add(name, p, "", i == 0)
+		w.joined()
 	}
 	w.quiet = false
 	return nil

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -20,9 +21,11 @@ type memberSession struct {
 	number   uint64
 	asked    uint64
 	priority int64
-	parent   protocol.Node
+	parent   string        // of whichever incarnation
 	deadline protocol.Time // lapses then: a grace after the last heartbeat came
 	goodbye  bool
+	rooted   bool  // keeps its place in the tree
+	beats    uint8 // heartbeats that came, as far as they were counted
 }
 
 // roll is what a root knows of the sessions of all members.
@@ -61,15 +64,26 @@ func (m *Machine) beat() {
 	if m.parent != nil {
 		msg.Peer = m.parent.peer
 	}
+	if m.under != "" {
+		msg.Flags |= protocol.FlagRooted
+	}
+	if m.session.number != 0 && !m.reported {
+		msg.Tokens = m.holds()
+	}
 }
 
 // onBeat answers a heartbeat. Only the root answers; a lapse is final.
 func (m *Machine) onBeat(msg *protocol.Message) error {
-	if m.role != protocol.Root {
+	if !m.acting() {
 		return m.stale(msg, "not the root")
 	}
 	s := m.sessionOf(msg.From)
 	switch {
+	case s == nil && msg.Session != 0 && m.inheriting():
+		if msg.Epoch != m.epoch || len(m.sessions) >= maxSessions {
+			return m.stale(msg, "of before the election")
+		}
+		s = m.adoptSession(msg)
 	case msg.Session == 0 && (s == nil || s.asked != msg.Number):
 		if s != nil {
 			m.lapsed(s)
@@ -83,7 +97,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	s.deadline, s.priority, s.parent, s.asked = m.now+m.grace, msg.Priority, msg.Peer, msg.Number
+	s.deadline, s.priority, s.parent, s.asked = m.now+m.grace, msg.Priority, msg.Peer.ID, msg.Number
+	s.rooted = msg.Flags&protocol.FlagRooted != 0
+	s.beats = min(s.beats, math.MaxUint8-1) + 1
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, msg.Sent, msg.Number, m.timing.TTL
@@ -134,7 +150,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "too late")
 	}
 	m.setTTL(msg.TTL)
-	s.number = msg.Session
+	s.number, m.reported = msg.Session, true
 	s.until = max(s.until, msg.Sent+msg.TTL)
 	m.progressJoin()
 	return nil
@@ -145,6 +161,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 func (m *Machine) lapse() {
 	m.count().lapses++
 	m.session = session{asked: m.session.asked + 1}
+	losses := len(m.out.Losses)
 	for _, r := range m.resources {
 		t := &r.tok
 		if e := t.inside; e != nil {
@@ -155,13 +172,20 @@ func (m *Machine) lapse() {
 			t.bound = t.grant
 		}
 	}
-	m.parent, m.lost = nil, nil
+	if len(m.out.Losses) > losses {
+		m.counters.lapsesIn = min(m.counters.lapsesIn, math.MaxUint16-1) + 1
+	}
+	m.parent = nil
+	if m.join != nil {
+		m.join.lost = nil
+	}
 	if m.departing {
 		m.finish()
 		return
 	}
-	if m.handed != nil { // nobody took over the root from us: begin anew, above what a successor may have done
-		m.handed = nil
+	orphaned := m.handed != nil && !m.votes()
+	m.handed = nil
+	if orphaned { // nobody took over the root from us: begin anew, above what a successor may have done
 		for _, r := range m.resources {
 			m.fences = max(m.fences, r.tok.next)
 		}
@@ -189,6 +213,9 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 		return m.stale(msg, "no such session")
 	}
 	s.goodbye = true
+	if m.reign() != nil {
+		m.pledgeOf(s.node).gone = true
+	}
 	s.deadline = min(s.deadline, m.now+m.heartbeat())
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	return nil
@@ -216,9 +243,9 @@ func (m *Machine) lapsed(s *memberSession) {
 		m.count().lapses++
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
-	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node })
+	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {
-		if r.tok.phase == below && (inner || r.tok.target.Node == s.node || r.tok.recovery != nil) {
+		if t := &r.tok; t.phase == below && (inner || t.target.Node == s.node || t.recovery != nil) {
 			m.recover(r)
 		}
 	}

@@ -10,11 +10,17 @@ import (
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
 		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
-		TTL: m.timing.TTL, Counters: m.counters.list(),
+		TTL: m.timing.TTL, Counters: m.counted(),
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
 	s.Settings.Resources = slices.Clone(m.settings.Resources)
+	switch {
+	case m.ballot != nil && len(m.ballot.of.voters) > 0:
+		s.Voters = slices.Clone(m.ballot.of.voters)
+	case m.role == protocol.Root:
+		s.Voters = []protocol.Node{m.self}
+	}
 	if m.parent != nil {
 		s.Parent = m.parent.peer
 	}
@@ -41,7 +47,7 @@ func (m *Machine) members() int {
 func (m *Machine) ValidUntil() protocol.Time {
 	switch {
 	case m.role == protocol.Root:
-		return m.leaseEnd()
+		return m.termEnd()
 	case m.role == protocol.Departed || m.session.number == 0:
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 func (m *Machine) expire() {
 	m.missed()
 	if m.role == protocol.Root {
-		if m.now >= m.leaseEnd() {
+		if m.now >= m.termEnd() {
 			m.loseLease()
 			return
 		}
@@ -36,6 +36,7 @@ func (m *Machine) timers() {
 		m.orphan()
 	}
 	m.joinTimers()
+	m.viewTimers()
 	if m.now < m.beacon.next {
 		return
 	}
@@ -56,6 +57,10 @@ func (m *Machine) timers() {
 		m.beacon.number++
 		m.beacon.members = uint32(len(m.sessions) + 1)
 		m.sendBeacons()
+		m.adjustVoters()
+		if m.inheriting() { // who holds must hear of us in time
+			m.offer(protocol.Node{})
+		}
 		if m.departing {
 			m.resign()
 		} else {
@@ -70,6 +75,10 @@ func (m *Machine) joinTimers() {
 	j := m.join
 	if m.role == protocol.Founding && m.mayFound() {
 		m.found()
+		return
+	}
+	if m.abandoned() {
+		m.refound()
 		return
 	}
 	if j == nil || m.now < j.until {
@@ -101,7 +110,7 @@ func (m *Machine) wakeAt() protocol.Time {
 	at := m.beacon.next
 	switch {
 	case m.role == protocol.Root:
-		at = min(at, m.nextLapse, m.leaseEnd())
+		at = min(at, m.nextLapse, m.termEnd())
 	case m.session.number != 0:
 		at = min(at, m.session.until)
 	}
@@ -117,7 +126,7 @@ func (m *Machine) wakeAt() protocol.Time {
 	if m.departing {
 		at = min(at, m.departBy)
 	}
-	at = min(at, after(m.nextMiss, 1))
+	at = min(at, m.viewWake(), after(m.nextMiss, 1))
 	return max(at, m.now+1)
 }
 

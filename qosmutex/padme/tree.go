@@ -25,6 +25,9 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 
 func (m *Machine) begin() {
 	m.beacon.next = m.now + m.heartbeat()
+	if m.founder != nil {
+		m.founder.began = m.now
+	}
 	switch {
 	case m.founder == nil:
 		m.startJoin()
@@ -32,6 +35,19 @@ func (m *Machine) begin() {
 		m.found()
 	default:
 		m.listen()
+	}
+}
+
+// founder is what a participant founds the topic with.
+type founder struct {
+	protocol.Config
+	began protocol.Time // FenceFloor is of this instant
+}
+
+// raiseFloor puts our fences above what anybody can have handed out meanwhile.
+func (m *Machine) raiseFloor() {
+	if f := m.founder; f != nil {
+		m.fences = max(m.fences, f.FenceFloor+1+uint64((m.now-f.began)/protocol.Microsecond))
 	}
 }
 
@@ -43,9 +59,14 @@ func (m *Machine) found() {
 		if m.settings.Version == 0 { // else it is founded again
 			m.settings = f.Settings
 			m.settings.Version = 1
+			m.raiseFloor()
 		}
 	}
-	m.becomeRoot(protocol.Epoch{Number: above + 1, Tie: tie(m.self)})
+	if m.ballot != nil {
+		above = max(above, m.ballot.epoch.Number, m.ballot.above)
+		m.dropBallot()
+	}
+	m.becomeRoot(protocol.Epoch{Number: protocol.NextView(above), Tie: tie(m.self)})
 	for _, e := range m.liveEntries() { // asked before the settings were known
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone {
 			m.refuse(e, reason)
@@ -79,6 +100,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	if m.roll == nil {
 		m.roll = &roll{}
 	}
+	m.lastSession = max(m.lastSession, e.View()<<24) // no number twice
 	m.outranks, m.nextLapse = 0, protocol.Never
 	m.lease.sent = max(m.lease.sent, m.now) // the first one is on its way
 	m.beat()

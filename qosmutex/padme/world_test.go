@@ -17,6 +17,9 @@ type world struct {
 	now        protocol.Time
 	timing     protocol.Timing
 	fanout     int
+	voters     int  // MaxVoters of everybody
+	goOn       bool // of everybody
+	trust      bool // of everybody
 	maxWaiting int
 	settings   protocol.Settings
 	nodes      map[string]*node
@@ -72,6 +75,7 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 	m, err := New(protocol.Config{
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
 		Settings: w.settings, Found: found, AtOnce: found, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
+		MaxVoters: w.voters, GoOn: w.goOn, TrustSuspect: w.trust,
 	})
 	if err != nil {
 		panic(err)

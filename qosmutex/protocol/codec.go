@@ -108,8 +108,8 @@ const knownFlags = flagEnd - 1
 //	BeatAck   session sent number ttl
 //	Goodbye   session
 //	Lead      sent ttl number fences path
-//	Pledge    sent number
-//	Canvass   sent grant path
+//	Pledge    sent number fences
+//	Canvass   sent grant
 //	Vote      sent number fences
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
@@ -158,8 +158,8 @@ var carried = [kindEnd][]field{
 	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL},
 	KindGoodbye:  {fieldSession},
 	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
-	KindPledge:   {fieldSent, fieldNumber},
-	KindCanvass:  {fieldSent, fieldGrant, fieldPath},
+	KindPledge:   {fieldSent, fieldNumber, fieldFences},
+	KindCanvass:  {fieldSent, fieldGrant},
 	KindVote:     {fieldSent, fieldNumber, fieldFences},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},

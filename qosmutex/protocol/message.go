@@ -89,18 +89,18 @@ type Flags uint16
 
 // Flags of a message, each with the kinds it belongs to.
 const (
-	FlagTry       Flags = 1 << iota // Request: never queue it, grant or refuse
-	FlagReturned                    // Release: the target did not enter; its request is not there
-	FlagRepeated                    // Release: sent before on a link that is lost; a receipt, not the token
-	FlagFounding                    // Join: the sender means to found the topic
-	FlagFree                        // Offer: a child slot is free
-	FlagRoot                        // Offer: the sender is the root
-	FlagDisplace                    // Attach: take the slot of your least important child
-	FlagLapsed                      // BeatAck: that session is over; ask for a new one
-	FlagWanted                      // Token: the sender wants it back, as Priority, Hops and Number say
-	FlagConfirmed                   // Lead: majorities have confirmed these voters
-	FlagProbe                       // Canvass, Vote: only asking; no vote is given
-	FlagRefused                     // Vote: no; Number is the highest epoch that the voter knows
+	FlagTry      Flags = 1 << iota // Request: never queue it, grant or refuse
+	FlagReturned                   // Release: the target did not enter; its request is not there
+	FlagRepeated                   // Release: sent before on a link that is lost; a receipt, not the token
+	FlagFounding                   // Join: the sender means to found the topic
+	FlagFree                       // Offer: a child slot is free
+	FlagRoot                       // Offer: the sender is the root
+	FlagDisplace                   // Attach: take the slot of your least important child
+	FlagLapsed                     // BeatAck: that session is over; ask for a new one
+	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
+	FlagRooted                     // Beat: the sender keeps its place in the tree, so it cannot become the root
+	FlagProbe                      // Canvass, Vote: only asking; no vote is given
+	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows
 	flagEnd
 )
 
@@ -215,8 +215,8 @@ type Settings struct {
 //	BeatAck   Session Sent Number TTL
 //	Goodbye   Session
 //	Lead      Sent TTL Number Fences Path (the voters)
-//	Pledge    Sent Number
-//	Canvass   Sent Grant (the name of its voters) Path (the voters)
+//	Pledge    Sent Number Fences
+//	Canvass   Sent Grant (the name of its voters)
 //	Vote      Sent Number Fences
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences

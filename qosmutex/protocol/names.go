@@ -46,10 +46,24 @@ func (n Node) String() string { return n.ID }
 
 // Epoch names the reign of one root over a lock topic. Tie is derived from the
 // root, so that two roots which took the same Number never share an epoch.
+//
+// Reigns that were handed over in an orderly way form a view: they have the upper
+// bits of Number in common, and what was granted in one holds in the next. Each
+// founding and each election begins a view, in which nothing that was granted
+// before and is still on its way is good any more.
 type Epoch struct {
 	Number uint64
 	Tie    uint64
 }
+
+// turnBits of an epoch's Number count the hand-overs of a view.
+const turnBits = 15
+
+// View numbers the founding or election that the reign goes back to.
+func (e Epoch) View() uint64 { return e.Number >> turnBits }
+
+// NextView is the Number of the first epoch of the view after that of number.
+func NextView(number uint64) uint64 { return (number>>turnBits + 1) << turnBits }
 
 // Compare orders epochs by Number, then by Tie.
 func (e Epoch) Compare(o Epoch) int {

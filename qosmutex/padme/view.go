@@ -1,0 +1,186 @@
+package padme
+
+import (
+	"cmp"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// A view is who may be the root, and by whose votes: docs/lock-protocol.md §5. The
+// root acts only under its lease, which a majority of its voters confirm. When
+// the lease has run out, the voters elect the next root among themselves.
+
+// electorate is a set of voters. The root that names it numbers it within its
+// epoch; of two, a voter goes by the newer one.
+type electorate struct {
+	epoch   protocol.Epoch
+	version uint64
+	voters  []protocol.Node // the most important first, as they ranked when they were named
+}
+
+// compare orders electorates by age.
+func (v *electorate) compare(epoch protocol.Epoch, version uint64) int {
+	if c := v.epoch.Compare(epoch); c != 0 {
+		return c
+	}
+	return cmp.Compare(v.version, version)
+}
+
+// ballot is what a voter stands by. A restarted process has none: it is no voter
+// until it is named again.
+type ballot struct {
+	of     electorate     // the newest known
+	epoch  protocol.Epoch // the newest followed or voted for; never two of one Number
+	root   protocol.Node  // of epoch, or who would be
+	until  protocol.Time  // until then we vote for nobody but root
+	fences uint64         // no fence was handed out at or above this
+	standing
+	reign *reign // as the root: who has confirmed us; else nil
+	tally tally
+}
+
+// tally counts what only voters do.
+type tally struct {
+	views, adopted uint64
+	sent           [protocol.KindVote - protocol.KindLead + 1]uint64
+}
+
+// dropBallot forgets what we stood by, but for the tally.
+func (m *Machine) dropBallot() {
+	if m.ballot == nil {
+		m.ballot = &ballot{}
+	}
+	*m.ballot = ballot{tally: m.ballot.tally}
+}
+
+// leaseSpan is how long a root acts on a majority's confirmation. It is shorter
+// than a session, so that a new root is there before the sessions of its
+// predecessor have run out and holds go on.
+func (m *Machine) leaseSpan() protocol.Duration { return m.timing.TTL / 2 }
+
+// promiseSpan is a lease on a voter's clock, by which it may be longer.
+func (m *Machine) promiseSpan() protocol.Duration {
+	t := m.timing
+	t.TTL = m.leaseSpan()
+	return t.Grace()
+}
+
+// quorum is what a majority of voters has reached: the median of value, the lower
+// one if there are two.
+func quorum[T cmp.Ordered](voters []protocol.Node, value func(protocol.Node) T) T {
+	values := make([]T, 0, len(voters))
+	for _, n := range voters {
+		values = append(values, value(n))
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
+
+// votes reports whether we are one of several voters.
+func (m *Machine) votes() bool {
+	b := m.ballot
+	return b != nil && len(b.of.voters) > 1 && slices.Contains(b.of.voters, m.self)
+}
+
+// onLead follows the root for another lease.
+func (m *Machine) onLead(msg *protocol.Message) error {
+	b := m.ballot
+	switch {
+	case msg.Epoch.Tie != tie(msg.From) || msg.TTL <= 0 || len(msg.Path) == 0:
+		return m.invalid(msg, "not a root, or without voters")
+	case m.role == protocol.Root || m.under != "":
+		return m.stale(msg, "we do not vote")
+	case msg.Epoch.Compare(m.epoch) < 0,
+		b != nil && (msg.Epoch.Number < b.epoch.Number || b.of.compare(msg.Epoch, msg.Number) > 0):
+		return m.stale(msg, "an old epoch or electorate")
+	}
+	if b == nil {
+		b = &ballot{}
+		m.ballot = b
+	}
+	if b.of.compare(msg.Epoch, msg.Number) < 0 {
+		b.of = electorate{msg.Epoch, msg.Number, slices.Clone(msg.Path)}
+	}
+	b.epoch, b.root = msg.Epoch, msg.From
+	b.fences = max(b.fences, msg.Fences.End)
+	m.setTTL(msg.TTL)
+	b.until = m.now + m.promiseSpan()
+	b.standing = standing{}
+	m.adoptEpoch(msg.Epoch, msg.From)
+	yes := m.emit(protocol.KindPledge, msg.From)
+	yes.Sent, yes.Number, yes.Fences = msg.Sent, msg.Number, msg.Fences
+	return nil
+}
+
+// adoptEpoch goes over to a newer epoch, if it is one. With a new view begins a
+// new account: what was granted in the one before and has not come yet is not
+// accepted any more, so every request whose grant is under way waits again.
+func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
+	if e.Compare(m.epoch) <= 0 {
+		return
+	}
+	turned := e.View() > m.epoch.View()
+	orphaned := m.parent != nil && m.parent.peer == m.root
+	m.epoch, m.root = e, root
+	if !turned {
+		return
+	}
+	m.reported = false
+	m.forgetGrants()
+	switch {
+	case orphaned: // the old root has most likely ended
+		m.orphan()
+	case m.parent != nil:
+		m.nameAll()
+	}
+	if m.session.number != 0 {
+		m.beat()
+	}
+}
+
+// forgetGrants lets all requests wait again whose grant is of an earlier view. A
+// hold goes on.
+func (m *Machine) forgetGrants() {
+	for _, r := range m.resources {
+		if r.tok.phase != using {
+			r.tok.bound = r.tok.grant
+		}
+	}
+	for _, e := range m.liveEntries() {
+		if e.state == served {
+			m.unsend(e)
+			m.wait(e)
+		}
+	}
+}
+
+// old reports whether a grant is of an earlier view.
+func (m *Machine) old(g protocol.Grant) bool { return g.Epoch.View() < m.epoch.View() }
+
+// viewTimers does what is due of confirmation and election.
+func (m *Machine) viewTimers() {
+	if m.now >= m.standAt() {
+		m.stand()
+	}
+	if rg := m.reign(); rg != nil {
+		if m.now >= rg.next {
+			m.lead()
+		}
+		if m.inheriting() && m.now >= rg.inherit {
+			m.inherited()
+		}
+	}
+}
+
+// viewWake is when viewTimers has something to do.
+func (m *Machine) viewWake() protocol.Time {
+	at := m.standAt()
+	if rg := m.reign(); rg != nil {
+		at = min(at, rg.next)
+		if m.inheriting() {
+			at = min(at, rg.inherit)
+		}
+	}
+	return at
+}
