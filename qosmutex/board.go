@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"padme/pubsub"
@@ -238,9 +239,12 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 func (t *Topic) viewOf() View {
 	st := &t.status
 	v := View{
-		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID, Voters: []string{t.self.ID},
+		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID, Voters: []string{},
 		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(),
 		Resources: st.Settings.Resources, Open: st.Settings.Open, Members: st.Members,
+	}
+	for _, n := range st.Voters {
+		v.Voters = append(v.Voters, n.ID)
 	}
 	if v.Resources == nil {
 		v.Resources = []string{}
@@ -259,6 +263,9 @@ func (t *Topic) noteChange(was *protocol.Status) {
 			b.lookAgain()
 			t.report(eventRecord{name: EventRooted, at: time.Now()})
 		}
+	}
+	if rooted && !slices.Equal(was.Voters, t.status.Voters) {
+		b.viewDirty = true
 	}
 	if rooted && was.Role == protocol.Root && was.Settings.Models != t.status.Settings.Models {
 		b.viewDirty = true

@@ -102,4 +102,5 @@ func (t *Topic) end(err error) {
 		stop()
 	}
 	t.wake.running.Wait()
+	t.wills.Wait()
 }

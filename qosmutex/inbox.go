@@ -56,6 +56,7 @@ func (t *Topic) receive(from string, payload []byte, toAll bool) {
 		return
 	}
 	t.metrics.received[m.Kind]++
+	t.met(m.From)
 	if m.Kind == protocol.KindOffer || m.Kind == protocol.KindAccept ||
 		m.Kind == protocol.KindJoin && m.Flags&protocol.FlagFounding != 0 {
 		t.heard = true

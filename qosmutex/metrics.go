@@ -50,6 +50,7 @@ var (
 	unsentDesc   = prometheus.NewDesc("qosmutex_unsent_total", "Messages that the transport did not take; the protocol repeats them.", nil, nil)
 	entriesDesc  = prometheus.NewDesc("qosmutex_entries_total", "Entries of this participant.", nil, nil)
 	lossesDesc   = prometheus.NewDesc("qosmutex_losses_total", "Holds of this participant that were lost.", nil, nil)
+	viewsDesc    = prometheus.NewDesc("qosmutex_elections_total", "Elections that this participant won.", nil, nil)
 	pendingDesc  = prometheus.NewDesc("qosmutex_pending_requests", "Requests of this participant that wait.", nil, nil)
 	queueDesc    = prometheus.NewDesc("qosmutex_queue_length", "Requests that wait, as this participant knows.", []string{"resource"}, nil)
 )
@@ -89,7 +90,7 @@ func (m *metrics) unregister() {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, unsentDesc, entriesDesc, lossesDesc, pendingDesc, queueDesc} {
+	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, unsentDesc, entriesDesc, lossesDesc, viewsDesc, pendingDesc, queueDesc} {
 		ch <- d
 	}
 	for _, h := range []prometheus.Histogram{m.waiting, m.holding, m.handover} {
@@ -130,7 +131,9 @@ func (m *metrics) sample() []prometheus.Metric {
 		all = append(all, counter(droppedDesc, n, dropNames[i]))
 	}
 	if t.machine != nil {
-		for _, r := range t.machine.Status().Resources {
+		st := t.machine.Status()
+		all = append(all, counter(viewsDesc, st.Counters.Views))
+		for _, r := range st.Resources {
 			all = append(all, prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(r.Waiting), r.Resource))
 		}
 	}

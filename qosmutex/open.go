@@ -90,6 +90,7 @@ func (t *Topic) listen(ctx context.Context) error {
 func (t *Topic) start(ctx context.Context) error {
 	cfg := protocol.Config{
 		Self: t.self, Priority: t.priority, Timing: t.timing, Found: t.found, Parent: t.parent, Fanout: t.fanout,
+		MaxVoters: t.voters, GoOn: t.goOn, TrustSuspect: t.trust,
 		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
 	}
 	if t.found || t.algorithm.Static {
@@ -111,6 +112,9 @@ func (t *Topic) start(ctx context.Context) error {
 	t.machine = machine
 	t.brief, _ = machine.(brief)
 	t.look() // a static algorithm has its role from the start
+	if t.trust {
+		t.wills.Go(t.watchWills)
+	}
 	return t.step(protocol.Input{Kind: protocol.Tick})
 }
 

@@ -14,8 +14,11 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// defaultPriority leaves room on both sides.
-const defaultPriority = 100
+const (
+	defaultPriority = 100 // leaves room on both sides
+	defaultVoters   = 7   // three may crash at once; each costs the root two messages twice a heartbeat
+	mostVoters      = 15
+)
 
 type options struct {
 	found     bool
@@ -26,6 +29,9 @@ type options struct {
 	priority  int64
 	parent    string
 	fanout    int
+	voters    int
+	goOn      bool
+	trust     bool
 	algorithm protocol.Algorithm
 	members   []string
 	log       *slog.Logger
@@ -41,6 +47,7 @@ func defaultOptions() options {
 	return options{
 		timing:    protocol.LAN(),
 		priority:  defaultPriority,
+		voters:    defaultVoters,
 		algorithm: padme.Algorithm,
 		log:       slog.New(slog.DiscardHandler),
 		events:    true,
@@ -133,6 +140,46 @@ func WithFanout(n int) Option {
 		if n < 1 || n > 1024 {
 			return fmt.Errorf("%w: fan-out %d, give 1 to 1024", ErrInvalidConfig, n)
 		}
+		return nil
+	}
+}
+
+// WithMaxVoters sets how many participants vote for the next root while this one
+// is the root; the default is 7. Of those who have stayed for a while the most
+// important vote, an odd number: of 3 one may crash at once, of 7 three. Whoever
+// crashes is replaced as soon as its session is over. With 1 the topic ends with its
+// root, until somebody founds it again. Algorithms other than PADME have no voters.
+func WithMaxVoters(n int) Option {
+	return func(o *options) error {
+		o.voters = n
+		if n < 1 || n > mostVoters {
+			return fmt.Errorf("%w: %d voters, give 1 to %d", ErrInvalidConfig, n, mostVoters)
+		}
+		return nil
+	}
+}
+
+// WithAvailability lets this participant found the topic anew, without a majority,
+// when its root is gone and the voters cannot elect another: twice a grace after it
+// lost sight of them, and after it has listened for another. The price: where the
+// others are cut off and not dead, there may be two roots, which let two in at the
+// same time. A guard that checks fences lets only the newer one's through once it has
+// seen the first of them.
+func WithAvailability() Option {
+	return func(o *options) error {
+		o.goOn = true
+		return nil
+	}
+}
+
+// WithTrustedWills takes the broker's word that a participant has ended, by its last
+// will: its holds are over at once, and not after the TTL. The price: a broker
+// publishes the will of any client that it has lost touch with, also of one that
+// works on; then two may believe that they hold, until the first one hears of it.
+// Fences rise all the same. It counts at the root; each participant may become it.
+func WithTrustedWills() Option {
+	return func(o *options) error {
+		o.trust = true
 		return nil
 	}
 }

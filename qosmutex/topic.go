@@ -50,6 +50,9 @@ type Topic struct {
 
 	wake wakeUp
 
+	wills sync.WaitGroup
+	nodes map[string]uint64 // incarnation of each participant heard of; for wills
+
 	events reports
 	board  board
 
@@ -70,6 +73,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
 		calls:     map[uint64]*Hold{},
 		warned:    map[string]uint64{},
+		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),
 	}
@@ -185,7 +189,7 @@ func (t *Topic) worthALook(in *protocol.Input) bool {
 		switch in.Message.Kind {
 		case protocol.KindRequest, protocol.KindReply, protocol.KindRelease, protocol.KindWithdraw, protocol.KindDeny,
 			protocol.KindNamed, protocol.KindSync, protocol.KindReport, protocol.KindJoin, protocol.KindResend,
-			protocol.KindBeat, protocol.KindGoodbye:
+			protocol.KindBeat, protocol.KindGoodbye, protocol.KindPledge, protocol.KindCanvass:
 			return false
 		}
 		return true
@@ -202,7 +206,8 @@ func (t *Topic) look() {
 	t.status = t.machine.Status()
 	t.validUntil.Store(int64(t.status.ValidUntil))
 	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||
-		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models {
+		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models ||
+		!slices.Equal(is.Voters, was.Voters) {
 		t.noteChange(&was)
 		close(t.changed)
 		t.changed = make(chan struct{})

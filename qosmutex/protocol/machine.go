@@ -200,7 +200,7 @@ type Config struct {
 	MaxVoters int
 	// GoOn founds the topic anew if its root is gone and a majority of its voters
 	// does not answer. Where they are cut off and not dead, two roots may grant the
-	// same resource, each with fences of its own.
+	// same resource, the newer one with higher fences.
 	GoOn bool
 	// TrustSuspect ends the session of a participant as soon as it is suspected,
 	// and not only after its TTL. Where the suspicion is false, two may believe that
