@@ -1,0 +1,136 @@
+package qosmutex
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+)
+
+// becomes waits until cond holds of the topic's status.
+func becomes(t *testing.T, topic *Topic, what string, cond func(s *protocol.Status) bool) {
+	t.Helper()
+	eventually(t, topic.self.ID+" "+what, func() bool {
+		s := topic.Status()
+		return cond(&s)
+	})
+}
+
+// The root loses its connection for good: the others elect one of them, who holds
+// goes on holding, and who waits is served. When the old root is back, it takes part.
+func TestRootThatIsCutOffIsReplaced(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	cable := startProxy(t, url)
+	root := open(t, join(t, cable.url(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0))
+	var members []*Topic
+	for i, id := range []string{"a", "b", "c"} {
+		members = append(members, open(t, join(t, url, id), "t", WithNodePriority(int64(i+1))))
+	}
+	becomes(t, root, "had three voters", func(s *protocol.Status) bool { return len(s.Voters) == 3 })
+	held := lock(t, members[2], "crane")
+	cable.cut(true)
+	becomes(t, members[0], "the root", func(s *protocol.Status) bool { return s.Role == protocol.Root })
+	next := make(chan *Hold)
+	go func() {
+		h, err := members[1].Lock(testContext(t), "crane")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- h
+	}()
+	becomes(t, members[0], "aware of the waiting", func(s *protocol.Status) bool { return s.Resources[0].Waiting == 1 })
+	if err := held.Check(); err != nil {
+		t.Errorf("the hold ended with the root: %v", err)
+	}
+	unlock(t, held)
+	h := <-next
+	if h.Fence() <= held.Fence() {
+		t.Errorf("fence %d after %d", h.Fence(), held.Fence())
+	}
+	unlock(t, h)
+	if n := members[0].Status().Counters.Adopted; n != 1 {
+		t.Errorf("%d holds were adopted, want 1", n)
+	}
+	cable.cut(false)
+	unlock(t, lock(t, root, "crane"))
+}
+
+// The retained view names the voters, and after an election the new root.
+func TestViewNamesRootAndVoters(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	cable := startProxy(t, url)
+	root := open(t, join(t, cable.url(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0))
+	a := open(t, join(t, url, "a"), "t", WithNodePriority(1))
+	open(t, join(t, url, "b"), "t", WithNodePriority(2))
+	becomes(t, root, "had three voters", func(s *protocol.Status) bool { return len(s.Voters) == 3 })
+	views := make(chan View, 64)
+	stop, err := a.p.SubscribeRaw(testContext(t), []string{"lock", "t", "view"}, func(m pubsub.RawMessage) {
+		var v View
+		if err := json.Unmarshal(m.Payload, &v); err != nil {
+			t.Error(err)
+		}
+		views <- v
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	await := func(root string, voters ...string) {
+		for v := range views {
+			if v.Root == root && (voters == nil || slices.Equal(v.Voters, voters)) {
+				return
+			}
+		}
+	}
+	await("root", "root", "a", "b")
+	cable.cut(true)
+	await("a")
+}
+
+// With trusted wills the next one is in as soon as the broker says that the holder
+// has ended: here before half of its session is over.
+func TestTrustedWillEndsAHoldAtOnce(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	timing := LAN()
+	timing.TTL, timing.Heartbeat = 6*protocol.Second, 1500*protocol.Millisecond
+	opts := []Option{WithTiming(timing), WithTrustedWills()}
+	root := open(t, join(t, url, "root"), "t", append(opts, Found(), WithResources("crane"))...)
+	cable := startProxy(t, url)
+	doomed := open(t, join(t, cable.url(), "doomed"), "t", opts...)
+	lock(t, doomed, "crane")
+	cable.cut(true)
+	ctx, cancel := context.WithTimeout(testContext(t), 3*time.Second)
+	defer cancel()
+	h, err := root.Lock(ctx, "crane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, h)
+}
+
+// A late will does not end what was started since.
+func TestLateWillIsNotMeant(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	root := open(t, join(t, url, "root"), "t", Found(), WithResources("crane"), WithTrustedWills())
+	p := join(t, url, "a")
+	a := open(t, p, "t")
+	h := lock(t, a, "crane")
+	root.willOf("a", a.self.Incarnation+1) // of a participant that never opened the topic
+	root.willOf("nobody", 1)
+	if n := root.Status().Counters.Lapses; n != 0 {
+		t.Errorf("%d sessions lapsed", n)
+	}
+	root.willOf("a", p.Incarnation())
+	if n := root.Status().Counters.Lapses; n != 1 {
+		t.Errorf("the right will: %d sessions lapsed, want 1", n)
+	}
+	<-h.Context().Done()
+}
