@@ -137,7 +137,7 @@ func TestHostileMessages(t *testing.T) {
 		}, ErrInvalid},
 		{"handover of this epoch", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.TTL = 1; m.Epoch.Tie = tie(b.self) }, ErrInvalid},
 		{"request of nobody", b, request, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
-		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrInvalid},
+		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrStale},
 		{"request for nothing", b, request, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
 		{"request from nowhere", b, request, func(m *protocol.Message) { m.Hops = 0 }, ErrInvalid},
 		{"request from too far", b, request, func(m *protocol.Message) { m.Hops = 1 << 31 }, ErrInvalid},

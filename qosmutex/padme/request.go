@@ -175,8 +175,11 @@ func (m *Machine) liveEntries() []*entry {
 }
 
 func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
-	if msg.ID.IsZero() || msg.ID.Node == m.self || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
+	if msg.ID.IsZero() || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
 		return m.invalid(msg, "not a request that a child may send")
+	}
+	if msg.ID.Node == m.self { // its sender was above us and has not heard yet that we moved: a Withdraw follows
+		return m.stale(msg, "our own request")
 	}
 	if e := m.requests.get(msg.ID); e != nil && e.from != nil {
 		m.renamed(l, e, msg)
