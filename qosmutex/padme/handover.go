@@ -233,7 +233,7 @@ func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.N
 		t.phase, t.down = below, nil
 	case ts.Grant != t.grant: // it went another way
 		t.grant, t.target, t.phase, t.down = ts.Grant, ts.Target, below, nil
-		t.passed = nil
+		t.passed, t.up = nil, false // what we did with an older grant does not count
 		if len(ts.Path) > 0 {
 			first := ts.Path[0]
 			t.passed = &first
