@@ -249,8 +249,8 @@ func (m *Machine) depart() {
 	}
 	if m.parent != nil {
 		m.sayFarewell()
-	} else if m.role != protocol.Joining || m.join == nil || m.join.target.IsZero() {
-		m.finish()
+	} else if m.handed == nil && (m.role != protocol.Joining || m.join == nil || m.join.target.IsZero()) {
+		m.finish() // else once our successor, or our new parent, has taken us
 	}
 }
 
