@@ -75,6 +75,8 @@ func (m *Machine) replaceChild(old, fresh *link) {
 	for e := range m.requests.all() {
 		if e.from == old {
 			e.from, e.named = fresh, false
+		} else if e.also == old {
+			e.also = nil
 		}
 	}
 	if m.any != nil {
@@ -207,7 +209,7 @@ func (m *Machine) closed(l *link) {
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
 	for _, e := range m.liveEntries() {
-		if e.from == l {
+		if m.takeBack(e, l) {
 			m.drop(e, true)
 		}
 	}

@@ -23,6 +23,7 @@ type entry struct {
 	priority  int64
 	q         *queue // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
 	from      *link  // the child that it came from; nil: our own
+	also      *link  // a child that it came from before, and that has not taken it back
 	hops      uint8  // links between the origin and here
 	state     entryState
 	sent      bool              // our parent knows it

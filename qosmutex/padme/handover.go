@@ -125,9 +125,10 @@ func (m *Machine) takeOffice(msg *protocol.Message) {
 // abdicate makes the old root a member. Sending the state counts as a heartbeat
 // that the successor answers on receipt.
 func (m *Machine) abdicate(l *link, next protocol.Epoch) {
+	m.role = protocol.Joining
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
 	for _, e := range m.liveEntries() {
-		if e.from == l {
+		if m.takeBack(e, l) {
 			m.remove(e) // it is in the successor's own queue
 		}
 	}
@@ -147,7 +148,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 	m.release(l.peer, next)
 	m.handed = l // its Handover may have to be repeated
 	m.sessions = nil
-	m.epoch, m.root, m.role = next, l.peer, protocol.Joining
+	m.epoch, m.root = next, l.peer
 	m.session = session{number: m.lastSession, until: m.now + m.timing.TTL, asked: m.session.asked}
 	m.outranks = 0
 	m.join = nil

@@ -36,6 +36,9 @@ func (m *Machine) CheckInvariants() error {
 		if e.from != nil && m.child(e.from.peer) != e.from {
 			return fmt.Errorf("request %v came from %v, which is no child", id, e.from.peer)
 		}
+		if e.also != nil && (e.also == e.from || m.child(e.also.peer) != e.also) {
+			return fmt.Errorf("request %v came from %v before, which is no other child", id, e.also.peer)
+		}
 		if e.state == waiting && !e.try {
 			queued--
 		}

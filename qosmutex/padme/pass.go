@@ -211,7 +211,7 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 	}
 	switch e := m.requests.get(msg.ID); {
 	case e == nil || e.from == nil:
-	case e.from == l: // the way that the grant took no longer leads to this request
+	case m.takeBack(e, l): // the way that the grant took no longer leads to this request
 		m.remove(e)
 	case e.state == served: // it has another way now
 		m.wait(e)

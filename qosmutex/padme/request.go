@@ -214,28 +214,55 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.named, e.hops = true, uint8(msg.Hops)
-	if e.state == served && m.role != protocol.Root {
-		// The token crossed this message, or got lost and those above have dropped
-		// the request. If it crossed, its Release will settle this, too.
-		e.relevel(msg.Priority)
-		e.from, e.priority = l, msg.Priority
-		m.wait(e)
-		m.unsend(e)
-		m.pass(e)
-		return
+	e.hops = uint8(msg.Hops)
+	if e.from != l {
+		e.also = e.from
 	}
 	if e.state != waiting || e.try {
 		e.relevel(msg.Priority)
-		e.from, e.priority = l, msg.Priority
+		e.priority = msg.Priority
+		m.reroute(e, l)
 		return
 	}
-	q := e.q
-	q.count(e, -1)
-	e.from = l
-	q.count(e, 1)
-	q.child(l).hidden = hidden(msg)
+	m.reroute(e, l)
+	e.q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
+}
+
+// reroute notes that child l leads to the origin of e.
+func (m *Machine) reroute(e *entry, l *link) {
+	e.named = true
+	if e.state == waiting && !e.try {
+		e.q.count(e, -1)
+		e.from = l
+		e.q.count(e, 1)
+		return
+	}
+	e.from = l
+	if e.state == served && m.role != protocol.Root {
+		// The token crossed this message, or got lost and those above have dropped
+		// the request. If it crossed, its Release will settle this, too.
+		m.wait(e)
+		m.unsend(e)
+		m.pass(e)
+	}
+}
+
+// takeBack notes that l no longer leads to the origin of e, and reports whether
+// nobody else does. Who moves is known on two ways for a while, and what comes on
+// the old one may come last.
+func (m *Machine) takeBack(e *entry, l *link) bool {
+	switch {
+	case e.also == l:
+		e.also = nil
+	case e.from == l && e.also == nil:
+		return true
+	case e.from == l:
+		other := e.also
+		e.also = nil
+		m.reroute(e, other)
+	}
+	return false
 }
 
 // reprioritise gives a waiting request another priority, here and above. The
@@ -284,10 +311,12 @@ func (m *Machine) withdraw(ref uint64) error {
 
 func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 	e := m.requests.get(msg.ID)
-	if e == nil || e.from != l {
+	if e == nil || e.from != l && e.also != l {
 		return m.stale(msg, "no such request of this child") // it has moved, or was served
 	}
-	m.drop(e, true)
+	if m.takeBack(e, l) {
+		m.drop(e, true)
+	}
 	return nil
 }
 
@@ -352,6 +381,9 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
 		m.deny(e.from, e.id, e.q.resource, reason)
+		if e.also != nil {
+			m.deny(e.also, e.id, e.q.resource, reason)
+		}
 	} else {
 		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})
 	}
@@ -380,7 +412,7 @@ func (m *Machine) ownByRef(ref uint64) *entry {
 // sweep drops the requests of a child that it did not name after its Attach.
 func (m *Machine) sweep(l *link) {
 	for _, e := range m.liveEntries() {
-		if e.from == l && !e.named {
+		if e.from == l && !e.named && m.takeBack(e, l) {
 			m.drop(e, true)
 		}
 	}
