@@ -191,6 +191,11 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	if m.reign() != nil {
 		m.lead()
 	}
+	for _, e := range m.liveEntries() {
+		if e.state == served && !m.isOut(e) {
+			m.ungrant(e) // a former root made its token anew
+		}
+	}
 	m.serveTries()
 	for _, r := range m.resources {
 		if r.tok.phase == kept {
@@ -198,9 +203,6 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 		}
 		if r.tok.phase == below && r.tok.down == nil {
 			m.recover(r) // out on a way that we do not know
-		}
-		if r.tok.phase == home {
-			m.ungrant(&r.tok) // a former root made it anew
 		}
 		m.serve(r)
 	}

@@ -149,16 +149,15 @@ func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.count().regenerated++
 	t.recovery, t.phase, t.down = nil, home, nil
-	m.ungrant(t)
+	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
 	m.serveQueue(m.any) // the request may have been for any
 }
 
-// ungrant lets the request that the token was given for wait again, now that the
-// token is home by another way than the target's Release. If it was served after
-// all, the next grant comes back unused.
-func (m *Machine) ungrant(t *token) {
-	e := m.requests.get(t.target)
+// ungrant lets a request that was granted wait again, now that its token came home
+// by another way than its Release. If it was served after all, the next grant comes
+// back unused. nil is no request.
+func (m *Machine) ungrant(e *entry) {
 	switch {
 	case e == nil || e.state != served:
 	case e.from != nil && m.sessionOf(e.id.Node) == nil:
