@@ -147,8 +147,11 @@ func WithFanout(n int) Option {
 // WithMaxVoters sets how many participants vote for the next root while this one
 // is the root; the default is 7. Of those who have stayed for a while the most
 // important vote, an odd number: of 3 one may crash at once, of 7 three. Whoever
-// crashes is replaced as soon as its session is over. With 1 the topic ends with its
-// root, until somebody founds it again. Algorithms other than PADME have no voters.
+// crashes is replaced as soon as its session is over; but when a majority crashes
+// within that time, nothing is granted any more (see WithAvailability). With 1 the
+// topic ends with its root, until somebody founds it again, and with nobody else:
+// that suits a root next to the broker, for clients that come and go. Algorithms
+// other than PADME have no voters.
 func WithMaxVoters(n int) Option {
 	return func(o *options) error {
 		o.voters = n

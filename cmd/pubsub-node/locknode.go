@@ -24,6 +24,7 @@ func serveLocks(ctx context.Context, s *session, b *broker.Broker, secret string
 	lockOpts := []qosmutex.Option{
 		qosmutex.WithTiming(timing),
 		qosmutex.WithNodePriority(math.MinInt64), // the root stays next to the broker
+		qosmutex.WithMaxVoters(1),                // with which it lives and dies: commands that come and go have no say
 		qosmutex.WithLogger(log),
 	}
 	if secret != "" {
