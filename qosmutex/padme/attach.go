@@ -178,9 +178,7 @@ func (m *Machine) resumeUpward(old *link) {
 			m.sendReceipt(r)
 		}
 	}
-	if m.wanted != nil {
-		m.propose(*m.wanted)
-	}
+	m.sendWanted()
 }
 
 // orphan gives up our parent and looks for another. Our children stay.

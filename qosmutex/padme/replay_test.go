@@ -35,6 +35,38 @@ func TestGrantIsTakenOnce(t *testing.T) {
 	}
 }
 
+// TestProposalGoesUpOnce lets a change of models come to B from its child again and
+// again, as it does in a cycle of parents: it goes round once.
+func TestProposalGoesUpOnce(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"tree A(B(D))", "hold B A", "hold A B"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := w.nodes["B"]
+	b := n.machine
+	models := protocol.Models{Priority: protocol.Fair}
+	l, sent := b.children[0], 0
+	for range 3 {
+		msg := protocol.Message{
+			Kind: protocol.KindPropose, From: l.peer, To: b.self, Epoch: b.epoch, Link: l.gen, Seq: l.received + 1,
+			Settings: protocol.Settings{Models: models},
+		}
+		if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n.out.Messages {
+			if n.out.Messages[i].Kind == protocol.KindPropose {
+				sent++
+			}
+		}
+	}
+	if sent != 1 {
+		t.Errorf("B passed it on %d times, want once", sent)
+	}
+}
+
 // TestRepeatedBeaconIsNoSignOfLife keeps sending D the newest beacon that it has
 // seen, as participants that hang below each other would for ever: D gives its
 // parent up when it should.

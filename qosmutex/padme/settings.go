@@ -7,14 +7,13 @@ import (
 )
 
 // propose asks for other models. The root decides, numbers the change and sends
-// it down the tree.
+// it down the tree. What is wanted already does not go up again: in a cycle of
+// parents it would go round until that breaks.
 func (m *Machine) propose(models protocol.Models) {
 	if m.role != protocol.Root {
-		m.wanted = &models // until any newer settings arrive
-		if m.parent != nil {
-			msg := m.emitOn(m.parent, protocol.KindPropose)
-			msg.Settings.Models = models
-			m.commit(m.parent, msg)
+		if m.wanted == nil || *m.wanted != models {
+			m.wanted = &models // until any newer settings arrive
+			m.sendWanted()
 		}
 		return
 	}
@@ -25,6 +24,15 @@ func (m *Machine) propose(models protocol.Models) {
 	s.Version++
 	s.Models = models
 	m.adoptSettings(s)
+}
+
+func (m *Machine) sendWanted() {
+	if m.wanted == nil || m.parent == nil {
+		return
+	}
+	msg := m.emitOn(m.parent, protocol.KindPropose)
+	msg.Settings.Models = *m.wanted
+	m.commit(m.parent, msg)
 }
 
 // adoptSettings puts newer settings in force here and passes them on.
