@@ -65,6 +65,9 @@ func (m *Machine) handOver(l *link) bool {
 			Resource: r.q.resource, Out: t.phase != home, Grant: t.grant, Target: t.target, Fence: t.next,
 			Path: []protocol.Node{m.self},
 		})
+		if t.phase == using && t.target.Node != m.self { // we Use it: it has come up to us already
+			msg.Tokens[len(msg.Tokens)-1].Path = nil
+		}
 	}
 	for _, s := range m.sessions {
 		if s.node != l.peer {
@@ -228,7 +231,7 @@ func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.N
 	t := &r.tok
 	t.next, t.back = max(t.next, ts.Fence), protocol.Never
 	switch {
-	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from:
+	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from && len(ts.Path) > 0:
 		// At home; or we passed it up, and the old root will not take it any more.
 		t.phase = home
 		if ts.Grant.Compare(t.grant) > 0 {
