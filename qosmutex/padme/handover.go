@@ -22,14 +22,14 @@ func (m *Machine) considerHandover() {
 	}
 }
 
-// bestChild is the most important child that could be the root. One that has said
-// goodbye is gone, and one that has been silent for two heartbeats may be dead: the
-// topic would die with it.
+// bestChild is the most important child that could be the root. The topic would die
+// with one that has said goodbye, that has been silent for two heartbeats and may be
+// dead, or that has sent nothing yet, and so may not have taken us for its parent.
 func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
 		s := m.sessionOf(l.peer)
-		if l.leaving || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye {
+		if l.leaving || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
