@@ -189,7 +189,8 @@ func (m *Machine) lapse() {
 		for _, r := range m.resources {
 			m.fences = max(m.fences, r.tok.next)
 		}
-		m.fences += 1 << 32
+		// It cannot have made an entry each microsecond; a founder counts as many (FenceFloor).
+		m.fences += uint64((m.now - m.lease.sent) / protocol.Microsecond)
 		m.listen()
 		return
 	}
