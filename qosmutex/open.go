@@ -93,7 +93,7 @@ func (t *Topic) start(ctx context.Context) error {
 		MaxVoters: t.voters, GoOn: t.goOn, TrustSuspect: t.trust,
 		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
 	}
-	if t.found || t.algorithm.Static {
+	if t.found || t.goOn || t.algorithm.Static {
 		floors, err := t.floors(ctx)
 		if err != nil {
 			return err

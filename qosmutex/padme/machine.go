@@ -50,7 +50,7 @@ type Machine struct {
 	trust      bool              // who is suspected has ended
 	idle       bool              // no own request was made or ended since the last beacon
 	reported   bool              // the root of this view knows our session, and what we hold
-	founder    *founder          // nil: we may not found the topic
+	founder    *founder          // nil: we may never found the topic
 	timing     protocol.Timing   // TTL is the topic's once a session is there
 	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
@@ -132,7 +132,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
-	if cfg.Found {
+	if cfg.Found || cfg.GoOn {
 		m.founder = &founder{Config: cfg}
 	}
 	return m, nil

@@ -29,8 +29,9 @@ func (m *Machine) abandoned() bool {
 }
 
 // refound founds the topic anew, unless there is a root or a founder after all. No
-// majority stands behind that: fences are above what we know of, and a former root
-// that is only cut off may go on beside us.
+// majority stands behind that: fences are above what we know of, and above what
+// anybody can have handed out since our FenceFloor; and a former root that is only cut
+// off may go on beside us.
 func (m *Machine) refound() {
 	for _, r := range m.resources {
 		m.fences = max(m.fences, r.tok.next)
@@ -39,7 +40,6 @@ func (m *Machine) refound() {
 		m.fences = max(m.fences, m.ballot.fences)
 		m.ballot.standing = standing{}
 	}
-	m.fences += 1 << 32
 	m.raiseFloor()
 	m.listen()
 }

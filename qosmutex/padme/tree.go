@@ -29,7 +29,7 @@ func (m *Machine) begin() {
 		m.founder.began = m.now
 	}
 	switch {
-	case m.founder == nil:
+	case m.founder == nil || !m.founder.Found:
 		m.startJoin()
 	case m.founder.AtOnce:
 		m.found()
