@@ -107,7 +107,7 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
 	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
-	msg.Number, msg.Waiting, msg.Settings = m.beacon.number, m.beacon.members, m.settings
+	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.turn
 }
 
 // onAccept makes the candidate our parent and names every live request to it.

@@ -19,12 +19,16 @@ type standing struct {
 }
 
 // standAt is when we would stand: when our promise to the root is over, and the
-// more important voters have had their chance.
+// more important voters have had their chance. Who has a session in a later view
+// waits for its root to name the voters.
 func (m *Machine) standAt() protocol.Time {
 	if !m.votes() || m.role == protocol.Root || m.role == protocol.Founding || m.departing {
 		return protocol.Never
 	}
 	b := m.ballot
+	if m.session.number != 0 && b.of.epoch.View() < m.epoch.View() {
+		return protocol.Never
+	}
 	turn := slices.Index(b.of.voters, m.self)
 	return max(b.until+protocol.Time(turn)*m.timing.JoinWait, b.again)
 }

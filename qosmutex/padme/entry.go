@@ -84,6 +84,20 @@ func (q *queue) head() *entry {
 	return q.waiting[0]
 }
 
+// ready is the first that may be served: behind a child that has attached anew, only
+// what it has named again, for it may hear nothing of what we send.
+func (q *queue) ready() *entry {
+	if q == nil {
+		return nil
+	}
+	for _, e := range q.waiting {
+		if e.from == nil || e.named {
+			return e
+		}
+	}
+	return nil
+}
+
 func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(model, a, b) })
 }

@@ -29,6 +29,7 @@ func (m *Machine) serve(r *resource) {
 		if e == nil {
 			return
 		}
+		m.turn = max(m.turn, e.id.Clock)
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
 				e = own
@@ -40,8 +41,8 @@ func (m *Machine) serve(r *resource) {
 
 // first is the most important request that r would satisfy.
 func (m *Machine) first(r *resource) *entry {
-	e := r.q.head()
-	if a := m.any.head(); a != nil && m.declared(r.q.resource) &&
+	e := r.q.ready()
+	if a := m.any.ready(); a != nil && m.declared(r.q.resource) &&
 		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
 		e = a
 	}

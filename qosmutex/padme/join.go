@@ -73,15 +73,17 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 		m.offer(msg.From)
 		return nil
 	}
-	if msg.Flags&protocol.FlagFounding != 0 && m.objects() {
+	if msg.Flags&protocol.FlagFounding != 0 && m.objects(msg.From) {
 		m.refuseChild(msg, protocol.ReasonClosed)
 	}
 	return nil
 }
 
-// objects reports whether a new founding would be beside a view that can go on.
-func (m *Machine) objects() bool {
-	return m.session.number != 0 || m.votes() && !m.goOn && !m.departing
+// objects reports whether the founding would be beside a view that can go on. One of
+// our own voters founds only if it is the last one, of which we have not heard.
+func (m *Machine) objects(founder protocol.Node) bool {
+	return m.session.number != 0 ||
+		m.votes() && !m.goOn && !m.departing && !slices.Contains(m.ballot.of.voters, founder)
 }
 
 // offer says what place we have to offer; to nobody in particular when a new

@@ -32,6 +32,7 @@ var (
 const (
 	defaultFanout     = 8
 	defaultMaxWaiting = 1 << 16
+	maxLag            = 256     // more than anybody's clock lags who asks again and again
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxDepth          = 64
 	mostVoters        = 15 // who are asked twice a heartbeat
@@ -62,7 +63,7 @@ type Machine struct {
 	departing bool
 	priority  int64
 	clock     uint64 // Lamport clock: the C of the next request is above it
-	rootClock uint64 // the root's, as far as beacons told
+	turn      uint64 // C of the latest request that the root served in its turn, as far as beacons told
 
 	// The tree.
 	epoch     protocol.Epoch
@@ -208,7 +209,7 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
 	}
-	if known := max(m.clock, m.rootClock); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
+	if known := max(m.clock, m.turn); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
 		return m.invalid(msg, "clock jumps by more than 2^32")
 	}
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
@@ -253,22 +254,24 @@ func (m *Machine) receive(msg *protocol.Message) error {
 // what the root can know, and the root would overtake everybody by its lag.
 //
 // A participant that takes no part, because it is new or idle from one beacon to
-// the next, catches up with the root's clock instead, or its next requests would
-// all come before everybody else's.
+// the next, catches up with the latest request that the root served in its turn, or
+// its next requests would all come before everybody else's. So does one that lags by
+// far, as after a founding by one who knew of no request. That is not the root's
+// clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
+// wait until everybody's clock has come so far.
 func (m *Machine) mergeClock(msg *protocol.Message) {
 	m.clock = max(m.clock, msg.ID.Clock)
 	idle := msg.Kind == protocol.KindAccept
 	switch {
-	case msg.Kind == protocol.KindAccept:
-		m.rootClock = max(m.rootClock, msg.Clock)
+	case idle:
 	case msg.Kind == protocol.KindBeacon:
-		m.rootClock = max(m.rootClock, msg.Clock)
 		idle, m.idle = m.idle, true
 	default:
 		return
 	}
-	if idle && len(m.own) == 0 {
-		m.clock = max(m.clock, m.rootClock)
+	m.turn = max(m.turn, msg.Clock)
+	if idle && len(m.own) == 0 || m.clock+maxLag < m.turn {
+		m.clock = max(m.clock, m.turn)
 	}
 }
 

@@ -58,6 +58,19 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 	}
 }
 
+// recoverFrom goes on with the search for the token of r when the session of n has
+// lapsed. If all others have answered that they do not have it, nobody has: n lost it
+// with its session, and nobody can give it to n any more, who may hear no question
+// and begin one session after the other.
+func (m *Machine) recoverFrom(r *resource, n protocol.Node) {
+	rec := r.tok.recovery
+	if rec == nil || !rec.all || len(rec.pending) != 1 || rec.pending[0] != n {
+		m.recover(r)
+		return
+	}
+	m.regenerate(r)
+}
+
 // askAll asks every member that has not answered.
 func (m *Machine) askAll(r *resource) {
 	rec := r.tok.recovery

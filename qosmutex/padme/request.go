@@ -225,8 +225,10 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		return
 	}
 	m.reroute(e, l)
-	e.q.child(l).hidden = hidden(msg)
+	q := e.q
+	q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
+	m.serveQueue(q) // it may not have been ready
 }
 
 // reroute notes that child l leads to the origin of e.
@@ -261,6 +263,7 @@ func (m *Machine) takeBack(e *entry, l *link) bool {
 		other := e.also
 		e.also = nil
 		m.reroute(e, other)
+		m.serveQueue(e.q)
 	}
 	return false
 }

@@ -97,7 +97,10 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	s.deadline, s.priority, s.parent, s.asked = m.now+m.grace, msg.Priority, msg.Peer.ID, msg.Number
+	if msg.Session != 0 || s.beats == 0 { // else it does not hear our answers: who never has a session cannot keep it
+		s.deadline = m.now + m.grace
+	}
+	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, msg.Number
 	s.rooted = msg.Flags&protocol.FlagRooted != 0
 	s.beats = min(s.beats, math.MaxUint8-1) + 1
 	m.nextLapse = min(m.nextLapse, s.deadline)
@@ -247,7 +250,7 @@ func (m *Machine) lapsed(s *memberSession) {
 	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && (inner || t.target.Node == s.node || t.recovery != nil) {
-			m.recover(r)
+			m.recoverFrom(r, s.node)
 		}
 	}
 }

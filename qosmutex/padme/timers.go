@@ -144,7 +144,7 @@ func (m *Machine) sendBeacons() {
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
 	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, m.depth, l.sent
-	msg.Number, msg.Waiting, msg.Path = m.beacon.number, m.beacon.members, lineage
+	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.turn
 }
 
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
