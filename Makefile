@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check test race bench fuzz demo lint papers
+.PHONY: check test race bench fuzz demo lint papers sim
 
 check: lint test ## what must hold before a commit
 
@@ -25,3 +25,6 @@ demo: ## twenty seconds of the search-and-rescue scenario
 
 papers: ## every figure and table of the papers again, into docs/results
 	go run ./tests/papers/figures -out docs/results
+
+sim: ## PADME under faults: 10,000 seeds, or HOURS=1 for an hour
+	go test -v -count=1 -timeout 0 ./tests/simulation $(if $(HOURS),-hours $(HOURS),-seeds 10000)

@@ -105,3 +105,28 @@ func TestTheMoreImportantFounderGoesFirst(t *testing.T) {
 	}
 	w.sound(t)
 }
+
+// TestFounderHearsARootThatComesBackInTime: a root that was cut off when the founder
+// began, and has its connection back just before its lease ends, is still the root.
+func TestFounderHearsARootThatComesBackInTime(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"tree A fanout=4", "cut A"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := w.founder(t, "C", 7)
+	w.start(t, n)
+	w.advance(w.timing.TTL-w.timing.TTL/30, true)
+	if err := w.do("heal A"); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.nodes["A"].machine.role; r != protocol.Root {
+		t.Fatalf("A is %v before its lease is over", r)
+	}
+	w.advance(w.timing.TTL, true)
+	if a, c := w.nodes["A"].machine.role, n.machine.role; a != protocol.Root || c != protocol.Member {
+		t.Errorf("A is %v, C is %v; want root and member", a, c)
+	}
+	w.sound(t)
+}

@@ -51,6 +51,9 @@ func (m *Machine) startJoin() {
 		m.role = protocol.Joining
 	}
 	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
+	if m.role == protocol.Founding { // a root may be back at any time
+		j.until = m.now + m.timing.JoinWait
+	}
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
 	msg.Peer.ID = m.under
@@ -64,7 +67,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
 	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && !above:
-		m.join.foundAt = m.now + m.grace // the more important founder goes first
+		m.join.foundAt = m.now + m.listening() // the more important founder goes first
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
 	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
@@ -188,7 +191,7 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
 	if m.role == protocol.Founding && msg.Link == 0 {
-		m.join.foundAt = m.now + m.grace
+		m.join.foundAt = m.now + m.listening()
 		return nil
 	}
 	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {

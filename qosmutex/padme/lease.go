@@ -25,10 +25,16 @@ func (m *Machine) onEcho(msg *protocol.Message) error {
 	l.sent = msg.Sent
 	if gap {
 		m.join.heard = msg.Sent
-		m.join.foundAt = m.now + m.grace
+		m.join.foundAt = m.now + m.listening()
 	}
 	return nil
 }
+
+// listening is how long a founder listens. A root that is cut off when we begin may
+// have its connection back just before its lease ends: it must hear another Join, and
+// we its answer, which takes two waits for offers; and as long again if it was cut off
+// only after we began, but before it heard our first.
+func (m *Machine) listening() protocol.Duration { return m.grace + 4*m.timing.JoinWait }
 
 // mayFound reports whether the topic was silent for long enough while we could
 // hear.
@@ -76,7 +82,7 @@ func (m *Machine) loseLease() {
 func (m *Machine) listen() {
 	m.role = protocol.Founding
 	m.lease = lease{}
-	m.join = &join{foundAt: m.now + m.grace}
+	m.join = &join{foundAt: m.now + m.listening()}
 	m.startJoin()
 	m.beat()
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 
 	"padme/qosmutex/protocol"
 )
@@ -81,8 +82,50 @@ func (s *Sim) SetModels(id string, m protocol.Models) {
 	s.feed(i)
 }
 
-// Depart asks a participant to leave the topic for good. It goes on running, so
-// that it can say goodbye; its workload ends.
+// Suspect makes the transport of participant by tell its machine that of has ended,
+// whether it has or not: a last will, or a false alarm.
+func (s *Sim) Suspect(of protocol.Node, by string) {
+	i, ok := s.acting(by, "suspects "+of.ID)
+	if !ok {
+		return
+	}
+	s.note(&Record{Event: Suspected, Node: by, Peer: of.ID, Note: "incarnation " + strconv.FormatUint(of.Incarnation, 10)})
+	s.in = protocol.Input{Kind: protocol.Suspect, Node: of}
+	s.feed(i)
+}
+
+// Node names the incarnation of participant id that runs or ran last.
+func (s *Sim) Node(id string) protocol.Node {
+	if i, ok := s.member(id, "is named"); ok {
+		return s.nodes[i].self()
+	}
+	return protocol.Node{}
+}
+
+// SetDrift makes the clock of a participant gain ppm parts per million from now on.
+// It does not jump.
+func (s *Sim) SetDrift(id string, ppm int64) {
+	i, ok := s.running(id, "drifts")
+	if !ok {
+		return
+	}
+	if ppm < -maxDrift || ppm > maxDrift {
+		s.failf("%q cannot drift by %d parts per million: the bound is ±%d", id, ppm, maxDrift)
+		return
+	}
+	s.note(&Record{Event: Drifted, Node: id, Note: strconv.FormatInt(ppm, 10) + " ppm"})
+	n := &s.nodes[i]
+	shown := n.local(s.now)
+	n.ClockDrift = ppm
+	n.ClockOffset += shown - n.local(s.now)
+	if !n.paused { // a machine is woken by its own clock; one that is paused looks at it when it goes on
+		s.in = protocol.Input{Kind: protocol.Tick}
+		s.feed(i)
+	}
+}
+
+// Depart asks a participant to leave the topic. It goes on running, so that it can
+// say goodbye; its workload ends. It comes back by Crash and Restart.
 func (s *Sim) Depart(id string) {
 	i, ok := s.acting(id, "departs")
 	if !ok {
@@ -123,8 +166,9 @@ func (s *Sim) Crash(id string) {
 	s.release(i)
 }
 
-// Restart starts a participant that has crashed as a new incarnation, with the
-// priority that it had and the fence and epoch floors of the real runtime.
+// Restart starts a participant that has crashed as a new incarnation, with its
+// workload, the priority that it had and the fence and epoch floors of the real
+// runtime.
 func (s *Sim) Restart(id string) {
 	i, ok := s.index[id]
 	if !ok || s.nodes[i].machine != nil {
@@ -137,7 +181,9 @@ func (s *Sim) Restart(id string) {
 		return
 	}
 	s.wake(i, s.now)
-	if n := &s.nodes[i]; n.asks == 0 {
+	n := &s.nodes[i]
+	n.workload = s.workloadOf(n)
+	if n.asks == 0 {
 		s.startWorkload(i, max(s.scenario.Start, s.now+n.workload.Think.draw(s.random)))
 	}
 }
@@ -216,6 +262,25 @@ func (s *Sim) SetNetwork(n Network) {
 	}
 	s.scenario.Network = n
 	s.useNetwork(true)
+}
+
+// Waiting is a request that waits.
+type Waiting struct {
+	Node     string
+	Resource string // that it asked for
+	Priority int64
+	Since    protocol.Time // when it was made
+}
+
+// Waiting lists the requests that wait now, in no order that means anything.
+func (s *Sim) Waiting() []Waiting {
+	var all []Waiting
+	for i := range s.calls {
+		if c := &s.calls[i]; c.ref != 0 && !c.over && !c.inside {
+			all = append(all, Waiting{s.nodes[c.node].ID, c.wanted.name, c.priority, c.since})
+		}
+	}
+	return all
 }
 
 // Status is that of the machine of participant id; zero if it does not run.

@@ -40,7 +40,8 @@ func (s *Sim) start(i int32) error {
 		Self:     n.self(),
 		Priority: n.priority, Timing: s.scenario.Timing, Settings: s.scenario.Settings,
 		Found: n.Found, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
-		Members: s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
+		MaxVoters: s.scenario.MaxVoters,
+		Members:   s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
 	}
 	if n.incarnation > 1 { // the tree is not new; the floors are those of the real runtime
 		cfg.AtOnce = false
@@ -128,13 +129,17 @@ func (s *Sim) feed(i int32) {
 	}
 }
 
-// rejected notes an input that the machine refused. Messages may be refused; the
-// applications here never call wrongly, but one may leave a hold of which the
-// machine sees only now that it has lapsed.
+// rejected notes an input that the machine refused. Messages may be refused, and
+// suspicions, which are hints that not every algorithm knows; the applications here
+// never call wrongly, but one may leave a hold of which the machine sees only now
+// that it has lapsed.
 func (s *Sim) rejected(i int32, err error) {
 	if slices.ContainsFunc(s.out.Losses, func(l protocol.Loss) bool { return s.leaving(l.Ref) }) ||
 		slices.ContainsFunc(s.out.Denials, func(d protocol.Denial) bool { return s.withdrawing(d.Ref) }) {
 		return // the two crossed
+	}
+	if s.in.Kind == protocol.Suspect {
+		return
 	}
 	if s.in.Kind != protocol.Receive {
 		s.violate("%s refused an input of kind %d: %v", s.nodes[i].ID, s.in.Kind, err)

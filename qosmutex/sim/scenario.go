@@ -17,6 +17,7 @@ type Scenario struct {
 	Timing       protocol.Timing
 	Settings     protocol.Settings
 	Fanout       int // of every participant; 0: the machine's default
+	MaxVoters    int // of every participant, as protocol.Config.MaxVoters
 	Network      Network
 	Order        Order
 	Workload     Workload

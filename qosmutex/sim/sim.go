@@ -91,10 +91,7 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		s.index[p.ID] = int32(i)
 		n := &s.nodes[i]
 		n.Participant, n.priority, n.tickAt, n.wakeAt = p, p.Priority, protocol.Never, protocol.Never
-		n.workload = &scenario.Workload
-		if p.Workload != nil {
-			n.workload = p.Workload
-		}
+		n.workload = s.workloadOf(n)
 		if err := s.start(int32(i)); err != nil {
 			return nil, err
 		}

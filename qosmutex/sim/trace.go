@@ -35,13 +35,15 @@ const (
 	Partitioned                // the network is split; Note names the groups
 	Severed                    // the network is split in one direction; Note says which
 	Healed                     // and is whole again
+	Suspected                  // the transport of Node believes that Peer has ended; Note names its incarnation
+	Drifted                    // the clock of Node runs at another speed; Note says at which
 	eventEnd
 )
 
 var eventWords = [eventEnd]string{
 	"", "", "lost", "duplicated", "rejects", "requests", "enters", "leaves", "withdraws", "is denied", "loses",
 	"has priority", "asks for", "crashes", "restarts", "pauses", "resumes", "is cut off", "reconnects", "departs",
-	"is split", "is severed", "is whole",
+	"is split", "is severed", "is whole", "suspects", "drifts",
 }
 
 // Record is one thing that happened. Which fields are set follows from Event,
@@ -87,6 +89,8 @@ func (r *Record) Append(b []byte) []byte {
 		b = append(append(append(append(b, ' '), r.Kind.String()...), " from "...), r.Peer...)
 	case Reprioritised:
 		b = strconv.AppendInt(append(b, ' '), r.Priority, 10)
+	case Suspected:
+		b = append(append(b, ' '), r.Peer...)
 	case Requested, Entered, Left, Withdrawn, Denied, HoldLost:
 		b = append(append(b, ' '), r.Resource...)
 	}

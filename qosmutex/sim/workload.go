@@ -61,6 +61,35 @@ func (w *Workload) validate(who string) error {
 	return nil
 }
 
+// workloadOf is the participant's own, else the scenario's.
+func (s *Sim) workloadOf(n *node) *Workload {
+	if n.Workload != nil {
+		return n.Workload
+	}
+	return &s.scenario.Workload
+}
+
+// SetWorkload changes what everybody without a workload of their own asks for, from
+// their next request on. The zero Workload ends it: requests that wait still do.
+func (s *Sim) SetWorkload(w Workload) {
+	if err := w.validate("the new workload"); err != nil {
+		s.fail(err)
+		return
+	}
+	s.scenario.Workload = w
+	busy := make([]bool, len(s.nodes)) // has a request after whose end it asks again
+	for i := range s.calls {
+		if c := &s.calls[i]; c.ref != 0 && !c.over && c.again {
+			busy[c.node] = true
+		}
+	}
+	for i := range s.nodes {
+		if n := &s.nodes[i]; n.workload == &s.scenario.Workload && n.asks == 0 && !busy[i] {
+			s.startWorkload(int32(i), max(s.scenario.Start, n.Joins, s.now))
+		}
+	}
+}
+
 // ask makes the next request of a participant's workload.
 func (s *Sim) ask(i int32) {
 	n := &s.nodes[i]

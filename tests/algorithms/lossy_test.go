@@ -14,7 +14,7 @@ import (
 func TestEveryStaticAlgorithmOnALossyNetwork(t *testing.T) {
 	for _, a := range qosmutex.Algorithms() {
 		if !a.Static {
-			continue // PADME has tests/swarm
+			continue // PADME has tests/simulation
 		}
 		t.Run(a.Name, func(t *testing.T) {
 			for seed := range uint64(5) {

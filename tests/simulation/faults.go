@@ -1,0 +1,94 @@
+package simulation
+
+import "padme/qosmutex/protocol"
+
+// fault is a kind of fault.
+type fault struct {
+	name   string
+	means  string // one sentence for docs/robustness.md
+	lasts  span   // until it is healed; of one that comes and is over, once: nothing
+	moving bool   // only where the root may be handed over
+	// apply does it and returns what heals it, nil if nothing is to be healed; ok is
+	// false if it cannot be now.
+	apply func(r *run) (heal func(), ok bool)
+}
+
+// span is how long a fault lasts, in proportion to the time-to-live of a session.
+type span uint8
+
+const (
+	once    span = iota
+	brief        // shorter than a session
+	lasting      // longer than a session
+	either       // the one or the other
+	noticed      // until everybody without a root has noticed
+)
+
+func (s span) draw(r *run) protocol.Duration {
+	t := &r.preset.timing
+	switch {
+	case s == brief || s == either && r.rng.IntN(2) == 0:
+		return r.between(t.TTL/100, t.TTL*9/10)
+	case s == noticed:
+		return t.Grace() + protocol.Duration(len(r.members)+2)*t.Heartbeat + r.between(0, t.TTL)
+	case s == once:
+		return 0
+	}
+	return r.between(t.TTL*11/10, 3*t.TTL)
+}
+
+// faults are all kinds. A seed draws among those that can happen to it.
+var faults = []fault{
+	// Processes end.
+	{name: "crash of a leaf", means: "a participant without children ends and comes back as a new incarnation", lasts: either, apply: crash(leaf)},
+	{name: "crash of an inner participant", means: "one with children, not the root, ends and comes back", lasts: either, apply: crash(inner)},
+	{name: "crash of a holder", means: "one that is inside ends and comes back", lasts: either, apply: crash(holder, notRoot)},
+	{name: "crash of an inner holder", means: "one with children that is inside ends and comes back", lasts: either, apply: crash(inner, holder)},
+	{name: "crash of the root", means: "the root ends; without voters the founder with it, who founds the topic again once everybody has noticed", lasts: noticed, apply: crashRoot},
+	{name: "crash of several", means: "two or more, not the root, end at one instant and come back one by one", lasts: either, apply: crashSeveral},
+	{name: "crash of everybody", means: "all end at one instant and come back one by one, the founder too", lasts: either, apply: crashAll},
+	{name: "restart at once", means: "one ends and is back, as a new incarnation, at the same instant", lasts: once, apply: restartAtOnce},
+	{name: "crash for good", means: "one ends and never comes back", lasts: once, apply: crashForGood},
+	{name: "last will", means: "one ends, the transport of all others says so at once, and it comes back later", lasts: either, apply: lastWill},
+	{name: "late last will", means: "one ends and is back at once; the others are told of its old incarnation's end only afterwards", lasts: once, apply: lateLastWill},
+	{name: "false suspicion", means: "the transport of some believes that one has ended that lives", lasts: once, apply: falseSuspicion},
+
+	// Processes stand still.
+	{name: "short pause", means: "a process is suspended for less than a session", lasts: brief, apply: pause()},
+	{name: "long pause", means: "a process, not the root's, is suspended for longer than a session", lasts: lasting, apply: pause(notRoot)},
+	{name: "pause of a holder", means: "one that is inside is suspended for longer than its session", lasts: lasting, apply: pause(holder, notRoot)},
+	{name: "pause of the root", means: "the root is suspended, for longer than its lease or for less", lasts: either, apply: pause(root)},
+	{name: "pause of everybody", means: "all are suspended and go on at one instant", lasts: either, apply: pauseAll},
+	{name: "stutter", means: "a process stops again and again for a fraction of a heartbeat", lasts: lasting, apply: stutter},
+
+	// Connections break.
+	{name: "cut", means: "a participant, not the root, has no connection", lasts: either, apply: cut(notRoot)},
+	{name: "cut of a holder", means: "one that is inside has no connection for longer than its session", lasts: lasting, apply: cut(holder, notRoot)},
+	{name: "cut of the root", means: "the root has no connection, for longer than its lease or for less", lasts: either, apply: cut(root)},
+	{name: "cut of a subtree", means: "an inner participant and all below it have no connection", lasts: either, apply: cutSubtree},
+	{name: "flapping connection", means: "a participant loses its connection and has it again, many times", lasts: lasting, apply: flap},
+	{name: "reconnect", means: "a connection is lost and there again at once; what was under way to it is lost", lasts: once, apply: reconnect},
+	{name: "death of the broker", means: "nobody hears anybody and everything under way is lost; afterwards all connect again, one by one", lasts: either, apply: brokerDies},
+
+	// The network divides.
+	{name: "partition", means: "two groups do not hear each other", lasts: either, apply: partition},
+	{name: "one-way partition", means: "a group does not hear another that hears it", lasts: either, apply: oneWay},
+	{name: "non-transitive partition", means: "two do not hear each other, and everybody else hears both", lasts: either, apply: nonTransitive},
+
+	// Messages suffer.
+	{name: "loss", means: "up to 5 % of the messages are lost", lasts: lasting, apply: loss},
+	{name: "duplication", means: "up to 20 % of the messages come twice", lasts: lasting, apply: duplication},
+	{name: "reordering", means: "messages of a pair overtake each other", lasts: lasting, apply: reordering},
+	{name: "latency spike", means: "every message takes up to 20 times as long", lasts: brief, apply: latencySpike},
+	{name: "slow link", means: "between two participants a message takes an eighth of a session", lasts: lasting, apply: slowLink},
+
+	// Clocks, people, programs.
+	{name: "clock drift", means: "the clock of one runs at another speed, within the bound", lasts: once, apply: clockDrift},
+	{name: "priority storm", means: "priorities change often, so that participants move and the root is handed over", lasts: lasting, apply: priorityStorm},
+	{name: "change of models", means: "the topic's models are changed while it runs", lasts: once, apply: changeModels},
+	{name: "departure", means: "a participant, not the root, leaves as it should, and a new incarnation comes", lasts: either, apply: depart(notRoot)},
+	{name: "departure of the root", means: "the root leaves as it should, and comes back as a member", lasts: either, moving: true, apply: depart(root)},
+	{name: "withdrawals", means: "many ask and give up again, before or while their grant is on its way", lasts: once, apply: withdrawals},
+	{name: "burst of requests", means: "many ask for several resources at once, and some try without waiting", lasts: once, apply: burst},
+	{name: "long stay", means: "one stays inside for longer than a session", lasts: lasting, apply: longStay},
+}

@@ -1,0 +1,170 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/sim"
+)
+
+// voters are the values of MaxVoters that seeds with an adaptive tree draw from.
+// With 0 a topic ends with its root and is founded again. Machines that elect a root
+// are tried with 3, 5 and 7 here; the faults on the root then leave the founder alone.
+var voters = []int{0}
+
+// options are what a seed decides before anything happens.
+type options struct {
+	seed      uint64
+	size      int  // participants
+	adaptive  bool // else a static tree
+	fanout    int
+	maxVoters int
+	handovers bool // priorities may outrank the root's, and the root may depart
+	models    protocol.Models
+	resources []string
+	any       bool // requests for Any beside those for one resource
+	preset    preset
+	latency   sim.Distribution
+	hold      sim.Distribution
+	think     sim.Distribution
+	late      int  // members that join after the others
+	full      bool // encoded messages, invariants of each machine
+}
+
+// preset is a timing with the network that it is made for.
+type preset struct {
+	name     string
+	timing   protocol.Timing
+	latency  protocol.Duration // least; the greatest is ten times as much
+	hold     protocol.Duration // greatest stay; the least is a tenth
+	greatest protocol.Duration // think time
+}
+
+func presets() []preset {
+	const ms = protocol.Millisecond
+	return []preset{
+		{"LAN", protocol.LAN(), 2 * ms, 400 * ms, 4000 * ms},
+		{"WAN", protocol.WAN(), 30 * ms, 2000 * ms, 12000 * ms},
+		{"local", protocol.Local(), ms / 5, 100 * ms, 1000 * ms},
+	}
+}
+
+// fullShare is one seed in how many that runs with messages encoded and every
+// machine's own invariants checked after each of its steps. Exclusion and fences are
+// checked in all of them.
+const fullShare = 16
+
+func draw(seed uint64) options {
+	r := rand.New(rand.NewPCG(seed, 1))
+	all := protocol.AllModels()
+	o := options{
+		seed: seed, size: 3 + r.IntN(7), adaptive: r.IntN(3) > 0, fanout: 2 + r.IntN(3),
+		models: all[r.IntN(len(all))], resources: []string{"a", "b", "c"}[:1+r.IntN(3)], any: r.IntN(2) == 0,
+		preset: presets()[r.IntN(3)], full: seed%fullShare == 0,
+	}
+	if r.IntN(6) == 0 {
+		o.models.Priority = protocol.Aging
+	}
+	if o.adaptive {
+		o.handovers = r.IntN(2) == 0
+		o.maxVoters = voters[r.IntN(len(voters))]
+		o.late = r.IntN(2)
+	}
+	p := &o.preset
+	o.latency = sim.Uniform(p.latency, 10*p.latency)
+	if r.IntN(4) == 0 {
+		o.latency = sim.Constant(4 * p.latency)
+	}
+	o.hold = sim.Uniform(p.hold/10, p.hold)
+	o.think = sim.Uniform(p.greatest/100, p.greatest/protocol.Duration(1+r.IntN(20)))
+	return o
+}
+
+// String is one line for people.
+func (o *options) String() string {
+	words := []string{fmt.Sprintf("seed %d: %d members", o.seed, o.size)}
+	if o.late > 0 {
+		words = append(words, fmt.Sprintf("%d of them late", o.late))
+	}
+	switch {
+	case !o.adaptive:
+		words = append(words, "static tree")
+	case o.handovers:
+		words = append(words, "adaptive tree with hand-overs")
+	default:
+		words = append(words, "adaptive tree")
+	}
+	words = append(words, fmt.Sprintf("fan-out %d", o.fanout), fmt.Sprintf("%d voters", o.maxVoters), o.models.String(),
+		strings.Join(o.demanded(), " "), o.preset.name)
+	if o.full {
+		words = append(words, "full checks")
+	}
+	return strings.Join(words, ", ")
+}
+
+// demanded are the resources that requests name.
+func (o *options) demanded() []string {
+	if o.any {
+		return append(o.resources[:len(o.resources):len(o.resources)], protocol.Any)
+	}
+	return o.resources
+}
+
+// least and most bound priorities: some of the levels that Aging tells apart.
+const (
+	least = 1
+	most  = 7
+)
+
+// priority draws that of a member. The founder, who comes first, stays above
+// everybody else unless there are to be hand-overs.
+func (o *options) priority(r *rand.Rand, founder bool) int64 {
+	if founder && !o.handovers {
+		return least - 1
+	}
+	return least + r.Int64N(most-least+1)
+}
+
+// forever is longer than any seed runs.
+const forever = 24 * 3600 * protocol.Second
+
+// scenario is what the simulator is given. Who is late joins in the first minute.
+func (o *options) scenario(r *rand.Rand) sim.Scenario {
+	t := &o.preset.timing
+	s := sim.Scenario{
+		Seed: o.seed, Participants: sim.Tree(o.size, o.fanout, o.adaptive), Timing: *t,
+		Settings: protocol.Settings{Models: o.models, Resources: o.resources},
+		Fanout:   o.fanout, MaxVoters: o.maxVoters, Order: sim.Shuffled, Fast: !o.full,
+		Network:  sim.Network{Latency: o.latency},
+		Workload: o.workload(),
+		Start:    o.settled(), Duration: forever,
+	}
+	for i := range s.Participants {
+		p := &s.Participants[i]
+		p.Priority = o.priority(r, i == 0)
+		p.ClockOffset = protocol.Time(r.IntN(1000)) * protocol.Second
+		p.ClockDrift = o.drift(r)
+		if i >= o.size-o.late {
+			p.Joins = s.Start + protocol.Time(r.Int64N(int64(60*protocol.Second)))
+		}
+	}
+	return s
+}
+
+func (o *options) workload() sim.Workload {
+	return sim.Workload{Resources: o.demanded(), Hold: o.hold, Think: o.think}
+}
+
+// drift draws the speed of a clock within the bound of the timing, often at it.
+func (o *options) drift(r *rand.Rand) int64 {
+	bound := int64(o.preset.timing.Drift * 1e6)
+	switch r.IntN(4) {
+	case 0:
+		return bound
+	case 1:
+		return -bound
+	}
+	return r.Int64N(2*bound+1) - bound
+}
