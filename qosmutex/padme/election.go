@@ -71,7 +71,7 @@ func (m *Machine) onCanvass(msg *protocol.Message) error {
 		return m.stale(msg, "we have no vote")
 	}
 	if m.ballot == nil { // named a voter, but the root could not tell us any more
-		m.dropBallot()
+		m.ballot = &ballot{}
 	}
 	b := m.ballot
 	answer := m.emit(protocol.KindVote, msg.From)

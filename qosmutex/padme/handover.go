@@ -101,7 +101,7 @@ func (m *Machine) mayResignTo(n protocol.Node) bool {
 // release frees us from our lease, as a voter like others for our successor.
 func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
 	if !m.votes() {
-		m.dropBallot()
+		m.voteFor(successor, next)
 		return
 	}
 	b := m.ballot
@@ -112,7 +112,7 @@ func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
 // act; until then what we hold goes by the session that we had.
 func (m *Machine) takeOffice(msg *protocol.Message) {
 	if len(msg.Path) < 2 {
-		m.dropBallot()
+		m.voteFor(m.self, msg.Epoch)
 		return
 	}
 	if m.ballot == nil {

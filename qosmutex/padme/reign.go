@@ -194,16 +194,17 @@ func (m *Machine) startReign() {
 // change is confirmed. Wanted are the most important members, in an odd number: of
 // two voters both must live, so one is better.
 func (m *Machine) adjustVoters() {
-	if m.maxVoters < 3 || !m.acting() || m.departing {
+	if m.maxVoters < 3 || !m.acting() {
 		return
 	}
 	if m.reign() == nil {
 		if m.newcomer() == nil || m.wantedVoters() < 3 {
 			return
 		}
-		m.dropBallot()
-		m.ballot.of = electorate{m.epoch, 1, []protocol.Node{m.self}}
-		m.ballot.epoch, m.ballot.root = m.epoch, m.self
+		if m.ballot == nil {
+			m.ballot = &ballot{}
+			m.voteFor(m.self, m.epoch)
+		}
 		m.ballot.reign = &reign{started: true, confirmed: true, fences: math.MaxUint64}
 	}
 	b, rg := m.ballot, m.reign()

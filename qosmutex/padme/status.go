@@ -18,6 +18,7 @@ func (m *Machine) Status() protocol.Status {
 	switch {
 	case m.ballot != nil && len(m.ballot.of.voters) > 0:
 		s.Voters = slices.Clone(m.ballot.of.voters)
+		s.Named = protocol.Grant{Epoch: m.ballot.of.epoch, Number: m.ballot.of.version}
 	case m.role == protocol.Root:
 		s.Voters = []protocol.Node{m.self}
 	}

@@ -173,7 +173,9 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
-		m.epoch, m.root = msg.Epoch, msg.Root
+		if m.turnTo(msg.Epoch, msg.Root) {
+			m.nameAll()
+		}
 		m.beat()
 	}
 	m.sendBeacons()

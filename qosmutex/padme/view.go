@@ -46,12 +46,17 @@ type tally struct {
 	sent           [protocol.KindVote - protocol.KindLead + 1]uint64
 }
 
-// dropBallot forgets what we stood by, but for the tally.
-func (m *Machine) dropBallot() {
-	if m.ballot == nil {
-		m.ballot = &ballot{}
+// voteFor goes over to a view or epoch in which root alone votes. Whoever had a vote
+// keeps that in mind, or it would help somebody who does not know of it to be elected
+// by the voters of before.
+func (m *Machine) voteFor(root protocol.Node, e protocol.Epoch) {
+	b := m.ballot
+	if b == nil {
+		return
 	}
-	*m.ballot = ballot{tally: m.ballot.tally}
+	b.of = electorate{e, 1, []protocol.Node{root}}
+	b.epoch, b.root, b.until = e, root, m.now+m.promiseSpan()
+	b.standing, b.reign = standing{}, nil
 }
 
 // leaseSpan is how long a root acts on a majority's confirmation. It is shorter
@@ -113,23 +118,18 @@ func (m *Machine) onLead(msg *protocol.Message) error {
 	return nil
 }
 
-// adoptEpoch goes over to a newer epoch, if it is one. With a new view begins a
-// new account: what was granted in the one before and has not come yet is not
-// accepted any more, so every request whose grant is under way waits again.
+// adoptEpoch goes over to a newer epoch, if it is one, of which somebody told us. Who
+// has a session tells the new root so, with its holds.
 func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 	if e.Compare(m.epoch) <= 0 {
 		return
 	}
-	turned := e.View() > m.epoch.View()
-	orphaned := m.parent != nil && m.parent.peer == m.root
-	m.epoch, m.root = e, root
-	if !turned {
-		return
-	}
-	m.reported = false
-	m.forgetGrants()
+	was := m.root
+	turned := m.turnTo(e, root)
 	switch {
-	case orphaned: // the old root has most likely ended
+	case !turned:
+		return
+	case m.parent != nil && m.parent.peer == was: // it has most likely ended
 		m.orphan()
 	case m.parent != nil:
 		m.nameAll()
@@ -137,6 +137,19 @@ func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 	if m.session.number != 0 {
 		m.beat()
 	}
+}
+
+// turnTo begins epoch e, and reports whether a view begins with it. With a view begins
+// a new account: what was granted in the one before and has not come yet is not
+// accepted any more, so every request whose grant is under way waits again.
+func (m *Machine) turnTo(e protocol.Epoch, root protocol.Node) bool {
+	turned := e.View() > m.epoch.View()
+	m.epoch, m.root = e, root
+	if turned {
+		m.reported = false
+		m.forgetGrants()
+	}
+	return turned
 }
 
 // forgetGrants lets all requests wait again whose grant is of an earlier view. A

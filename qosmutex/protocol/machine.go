@@ -129,6 +129,7 @@ type Status struct {
 	Priority int64
 	Settings Settings
 	Voters   []Node   // of the view, as far as this participant knows them
+	Named    Grant    // by which epoch the voters were named, and as its how-manieth set; of two sets the newer one counts
 	TTL      Duration // in force for the topic
 	// Session is 0 while the participant has none. Its holds are valid while the
 	// participant's clock is below ValidUntil.

@@ -12,7 +12,7 @@ import (
 // voters are the values of MaxVoters that seeds with an adaptive tree draw from.
 // With 0 a topic ends with its root and is founded again. Machines that elect a root
 // are tried with 3, 5 and 7 here; the faults on the root then leave the founder alone.
-var voters = []int{0}
+var voters = []int{0, 3, 5, 7}
 
 // options are what a seed decides before anything happens.
 type options struct {

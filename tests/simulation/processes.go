@@ -73,12 +73,7 @@ func crashAll(r *run) (func(), bool) {
 	if r.divided() || !r.everybodyHasJoined() {
 		return nil, false
 	}
-	var all []*member
-	for _, m := range r.members {
-		if m.up {
-			all = append(all, m)
-		}
-	}
+	all := r.up()
 	return r.fell(all...), len(all) > 0
 }
 

@@ -24,6 +24,7 @@ type outcome struct {
 	counters protocol.Counters // of all incarnations together
 	time     protocol.Duration // simulated
 	rounds   int
+	restarts int     // of everybody, by whoever looks after the topic
 	share    float64 // of the bound that the slowest heal took
 	slowest  protocol.Duration
 	entries  int
@@ -124,6 +125,10 @@ func (r *run) round() error {
 	r.outcome.rounds++
 	if err := r.succeed(); err != nil {
 		return err
+	}
+	if r.maxVoters > 0 && !r.electable() {
+		r.outcome.restarts++ // nothing else helps when a majority of the voters has ended
+		r.fell(r.up()...)()
 	}
 	return r.demandService()
 }

@@ -22,7 +22,7 @@ var (
 	seeds = flag.Uint64("seeds", 1000, "how many seeds to run")
 	first = flag.Uint64("first", 1, "the first seed")
 	hours = flag.Float64("hours", 0, "run seeds for as many hours instead")
-	trace = flag.String("trace", "", "write everything that happens in the first seed to this file, and run no other")
+	trace = flag.String("record", "", "write everything that happens in the first seed to this file, and run no other")
 )
 
 // TestEverybodyIsServedAfterFaults runs each seed for at least ten simulated minutes.

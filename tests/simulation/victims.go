@@ -96,6 +96,40 @@ func (r *run) everybodyHasJoined() bool {
 	return !slices.ContainsFunc(r.members, func(m *member) bool { return m.joins > r.sim.Now() })
 }
 
+// up lists the members that run.
+func (r *run) up() []*member {
+	var all []*member
+	for _, m := range r.members {
+		if m.up && m.joins <= r.sim.Now() {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// electable reports whether there is a root, or can be one without help: a majority
+// lives of the newest voters that anybody knows of, or somebody founds the topic where
+// there are none.
+func (r *run) electable() bool {
+	var newest protocol.Status
+	for _, m := range r.up() {
+		s := r.sim.Status(m.id)
+		if s.Role == protocol.Root {
+			return true
+		}
+		if len(s.Voters) > 0 && s.Named.Compare(newest.Named) > 0 {
+			newest = s
+		}
+	}
+	living := 0
+	for _, v := range newest.Voters {
+		if slices.ContainsFunc(r.up(), func(m *member) bool { return r.sim.Node(m.id) == v }) {
+			living++
+		}
+	}
+	return living > len(newest.Voters)/2 || len(newest.Voters) == 0 && r.founding()
+}
+
 // gone reports whether a member has ended.
 func (m *member) gone() bool { return !m.up }
 
