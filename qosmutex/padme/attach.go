@@ -54,7 +54,10 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 		move.Peer = msg.From
 		m.commit(least, move)
 	}
-	fresh := &link{peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now}
+	fresh := &link{
+		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now,
+		parting: msg.Flags&protocol.FlagParting != 0,
+	}
 	if l != nil {
 		if l.leaving { // it still is
 			fresh.leaving, fresh.leaveBy = true, m.now+2*m.heartbeat()
@@ -99,15 +102,16 @@ func (m *Machine) remind(l *link) {
 	m.commit(l, m.emitOn(l, protocol.KindDetach))
 }
 
-func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
+func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) *protocol.Message {
 	no := m.emit(protocol.KindRefuse, msg.From)
 	no.Link, no.Reason = msg.Link, why
+	return no
 }
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
 	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
-	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.turn
+	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
 }
 
 // onAccept makes the candidate our parent and names every live request to it.

@@ -19,18 +19,19 @@ type standing struct {
 }
 
 // standAt is when we would stand: when our promise to the root is over, and the
-// more important voters have had their chance. Who has a session in a later view
-// waits for its root to name the voters.
+// more important voters have had their chance. A root that answered us since then
+// lives: it has its majority without us.
 func (m *Machine) standAt() protocol.Time {
 	if !m.votes() || m.role == protocol.Root || m.role == protocol.Founding || m.departing {
 		return protocol.Never
 	}
 	b := m.ballot
-	if m.session.number != 0 && b.of.epoch.View() < m.epoch.View() {
-		return protocol.Never
-	}
 	turn := slices.Index(b.of.voters, m.self)
-	return max(b.until+protocol.Time(turn)*m.timing.JoinWait, b.again)
+	at := max(b.until+protocol.Time(turn)*m.timing.JoinWait, b.again)
+	if s := &m.session; s.number != 0 && s.until-m.timing.TTL >= b.until {
+		at = max(at, s.until)
+	}
+	return at
 }
 
 // stand asks for the votes of all.
@@ -76,7 +77,8 @@ func (m *Machine) onCanvass(msg *protocol.Message) error {
 	b := m.ballot
 	answer := m.emit(protocol.KindVote, msg.From)
 	answer.Epoch, answer.Sent, answer.Number = msg.Epoch, msg.Sent, b.epoch.Number
-	answer.Fences = protocol.Fences{Next: b.fences, End: b.fences}
+	top := max(b.fences, m.topFence()) // we may have been the root
+	answer.Fences = protocol.Fences{Next: top, End: top}
 	answer.Flags = msg.Flags & protocol.FlagProbe
 	voted := b.epoch == msg.Epoch // then it did not hear our vote
 	switch {
@@ -97,6 +99,9 @@ func (m *Machine) onVote(msg *protocol.Message) error {
 	if b == nil || b.bid.Number == 0 || msg.Epoch != b.bid || msg.Sent != b.sent ||
 		(msg.Flags&protocol.FlagProbe != 0) != b.probe || !slices.Contains(b.of.voters, msg.From) {
 		return m.stale(msg, "we do not stand for this")
+	}
+	if m.farAhead(msg.Number) || msg.Fences.End > maxFence {
+		return m.invalid(msg, "not an epoch or fence that can be")
 	}
 	if msg.Flags&protocol.FlagRefused != 0 {
 		b.above = max(b.above, msg.Number)

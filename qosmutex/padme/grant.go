@@ -29,7 +29,7 @@ func (m *Machine) serve(r *resource) {
 		if e == nil {
 			return
 		}
-		m.turn = max(m.turn, e.id.Clock)
+		m.servedClock = max(m.servedClock, e.id.Clock)
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
 				e = own

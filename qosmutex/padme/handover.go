@@ -24,12 +24,13 @@ func (m *Machine) considerHandover() {
 
 // bestChild is the most important child that could be the root. The topic would die
 // with one that has said goodbye, that has been silent for two heartbeats and may be
-// dead, or that has sent nothing yet, and so may not have taken us for its parent.
+// dead, or that has sent nothing yet, and so may not have taken us for its parent; and
+// one that leaves would hand it back.
 func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
 		s := m.sessionOf(l.peer)
-		if l.leaving || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye {
+		if l.leaving || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
@@ -43,7 +44,7 @@ func (m *Machine) bestChild() *link {
 // grant nor answer: our state goes over in one message, and we attach below our
 // successor. It reports false if that cannot be now.
 func (m *Machine) handOver(l *link) bool {
-	if l == nil {
+	if l == nil || !m.acting() { // before, the state is not ours to give, nor a session
 		return false
 	}
 	next := protocol.Epoch{Number: m.epoch.Number + 1, Tie: tie(l.peer)}
@@ -54,10 +55,11 @@ func (m *Machine) handOver(l *link) bool {
 	msg := m.emitOn(l, protocol.KindHandover)
 	msg.Epoch, msg.Root = next, l.peer
 	msg.Number, msg.Settings, msg.TTL = m.grants, m.settings, m.timing.TTL
+	msg.Fences = protocol.Fences{Next: m.fences, End: m.fences}
 	if rg := m.reign(); rg != nil && len(m.ballot.of.voters) > 1 {
 		msg.Grant = protocol.Grant{Epoch: m.epoch, Number: m.ballot.of.version}
 		msg.Path = m.ballot.of.voters
-		msg.Fences = protocol.Fences{Next: m.ballot.fences, End: m.ballot.fences}
+		msg.Fences.End = max(m.fences, m.ballot.fences)
 	}
 	for _, r := range m.resources {
 		t := &r.tok
@@ -101,7 +103,7 @@ func (m *Machine) mayResignTo(n protocol.Node) bool {
 // release frees us from our lease, as a voter like others for our successor.
 func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
 	if !m.votes() {
-		m.voteFor(successor, next)
+		m.entrust(next, successor)
 		return
 	}
 	b := m.ballot
@@ -112,7 +114,7 @@ func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
 // act; until then what we hold goes by the session that we had.
 func (m *Machine) takeOffice(msg *protocol.Message) {
 	if len(msg.Path) < 2 {
-		m.voteFor(m.self, msg.Epoch)
+		m.entrust(msg.Epoch, m.self)
 		return
 	}
 	if m.ballot == nil {
@@ -166,12 +168,16 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	if len(msg.Path) > 0 && !slices.Contains(msg.Path, m.self) {
 		return m.invalid(msg, "we are no voter")
 	}
+	if b := m.ballot; b != nil && b.epoch.Number >= msg.Epoch.Number {
+		return m.stale(msg, "our vote is another's since")
+	}
 	m.grants = msg.Number
 	m.setTTL(msg.TTL)
 	m.parent = nil
 	m.takeOffice(msg)
 	m.adoptSettings(msg.Settings)
 	m.takeSessions(msg)
+	m.fences = max(m.fences, msg.Fences.Next)
 	for _, ts := range msg.Tokens {
 		m.fences = max(m.fences, ts.Fence)
 	}

@@ -28,6 +28,15 @@ func dump(m *Machine) string {
 		x := m.sessions[i]
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
+	if b := m.ballot; b != nil {
+		s += fmt.Sprintf("\nballot of %v, %v %v until %v fences %d standing %+v", b.of, b.epoch, b.root, b.until, b.fences, b.standing)
+		if b.reign != nil {
+			s += fmt.Sprintf("\nreign old %v confirmed %v started %v inherit %v fences %d", b.reign.old, b.reign.confirmed, b.reign.started, b.reign.inherit, b.reign.fences)
+			for _, p := range b.reign.pledges {
+				s += fmt.Sprintf("\npledge %+v", *p)
+			}
+		}
+	}
 	s += "\nany" + dumpQueue(m.any)
 	for _, r := range m.resources {
 		t := r.tok
@@ -196,6 +205,113 @@ func TestHostileMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHostileVoters sends a voter, a candidate and a root messages of views that no
+// correct participant sends, or that were meant for another time.
+func TestHostileVoters(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C D voters=3", "advance 8s", "request D", "manual")
+	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
+	stranger := protocol.Node{ID: "stranger", Incarnation: 1}
+	big := ^uint64(0)
+	newer := func(n protocol.Node, number uint64) protocol.Epoch {
+		return protocol.Epoch{Number: number, Tie: tie(n)}
+	}
+	next := protocol.NextView(a.epoch.Number)
+	lead := protocol.Message{
+		Kind: protocol.KindLead, From: stranger, To: b.self, Epoch: newer(stranger, next), Sent: 1, TTL: 3 * protocol.Second,
+		Number: 1, Fences: protocol.Fences{Next: 1, End: 1}, Path: []protocol.Node{stranger, b.self},
+	}
+	pledge := protocol.Message{
+		Kind: protocol.KindPledge, From: c.self, To: a.self, Epoch: a.epoch, Sent: a.now, Number: a.ballot.of.version,
+	}
+	canvass := protocol.Message{
+		Kind: protocol.KindCanvass, From: stranger, To: b.self, Epoch: newer(stranger, next), Sent: 1,
+		Grant: protocol.Grant{Epoch: a.epoch, Number: big},
+	}
+	b.ballot.standing = standing{bid: newer(b.self, next), sent: b.now, ayes: []protocol.Node{b.self}, again: protocol.Never}
+	b.ballot.until = protocol.Never // or it would stand anew
+	vote := protocol.Message{Kind: protocol.KindVote, From: c.self, To: b.self, Epoch: b.ballot.bid, Sent: b.now}
+	a.reign().inherit = protocol.Never - 1
+	beat := protocol.Message{
+		Kind: protocol.KindBeat, From: stranger, To: a.self, Epoch: a.epoch, Session: 7, Sent: 1,
+		Tokens: []protocol.TokenState{{Resource: "x", Out: true, Fence: 1}},
+	}
+	for _, hostile := range []struct {
+		name   string
+		to     *Machine
+		msg    protocol.Message
+		change func(*protocol.Message)
+		want   error
+	}{
+		{"lead of another's epoch", b, lead, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
+		{"lead without voters", b, lead, func(m *protocol.Message) { m.Path = nil }, ErrInvalid},
+		{"lead with too many voters", b, lead, func(m *protocol.Message) { m.Path = make([]protocol.Node, 64) }, ErrInvalid},
+		{"lead without a TTL", b, lead, func(m *protocol.Message) { m.TTL = 0 }, ErrInvalid},
+		{"lead with an endless TTL", b, lead, func(m *protocol.Message) { m.TTL = protocol.Never }, ErrInvalid},
+		{"lead at the end of all epochs", b, lead, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
+		{"lead at the end of all fences", b, lead, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: big, End: big} }, ErrInvalid},
+		{"lead of before", b, lead, func(m *protocol.Message) { m.Epoch.Number = 1 }, ErrStale},
+		{"lead at the root", a, lead, func(m *protocol.Message) { m.To = a.self }, ErrStale},
+		{"pledge of a stranger", a, pledge, func(m *protocol.Message) { m.From = stranger }, ErrStale},
+		{"pledge of a former run", a, pledge, func(m *protocol.Message) { m.From.Incarnation-- }, ErrStale},
+		{"pledge to another epoch", a, pledge, func(m *protocol.Message) { m.Epoch.Number++ }, ErrStale},
+		{"pledge about the future", a, pledge, func(m *protocol.Message) { m.Sent = protocol.Never }, ErrStale},
+		{"pledge of voters to come", a, pledge, func(m *protocol.Message) { m.Number = big }, ErrStale},
+		{"pledge at a member", b, pledge, func(m *protocol.Message) { m.To = b.self }, ErrStale},
+		{"canvass for another", b, canvass, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
+		{"canvass at the end of all epochs", b, canvass, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
+		{"vote of a stranger", b, vote, func(m *protocol.Message) { m.From = stranger }, ErrStale},
+		{"vote for another", b, vote, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrStale},
+		{"vote of another attempt", b, vote, func(m *protocol.Message) { m.Sent-- }, ErrStale},
+		{"vote that was a probe", b, vote, func(m *protocol.Message) { m.Flags = protocol.FlagProbe }, ErrStale},
+		{"refusal at the end of all epochs", b, vote, func(m *protocol.Message) { m.Flags, m.Number = protocol.FlagRefused, big }, ErrInvalid},
+		{"vote at the end of all fences", b, vote, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: big, End: big} }, ErrInvalid},
+		{"vote without a candidate", c, vote, func(m *protocol.Message) { m.From, m.To = b.self, c.self }, ErrStale},
+		{"holds of another view", a, beat, func(m *protocol.Message) { m.Epoch.Number-- }, ErrStale},
+		{"holds at the end of all fences", a, beat, func(m *protocol.Message) { m.Tokens[0].Fence = big - 1 }, ErrInvalid},
+		{"objection of the end of all epochs", b, lead, func(m *protocol.Message) { m.Kind, m.Epoch.Number = protocol.KindRefuse, big }, ErrInvalid},
+	} {
+		t.Run(hostile.name, func(t *testing.T) {
+			msg := hostile.msg
+			msg.Path, msg.Tokens = slices.Clone(msg.Path), slices.Clone(msg.Tokens)
+			hostile.change(&msg)
+			refused(t, hostile.to, &msg, hostile.want)
+		})
+	}
+}
+
+// refused feeds m a message that it must refuse, count and otherwise ignore.
+func refused(t *testing.T, m *Machine, msg *protocol.Message, want error) {
+	t.Helper()
+	var out protocol.Output
+	before, dropped := dump(m), m.count().stale+m.count().invalid
+	if err := m.Step(m.now, &protocol.Input{Kind: protocol.Receive, Message: msg}, &out); !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+	if m.count().stale+m.count().invalid != dropped+1 {
+		t.Error("not counted")
+	}
+	if after := dump(m); after != before {
+		t.Errorf("the machine changed:\n%s\nto:\n%s", before, after)
+	}
+	if len(out.Messages)+len(out.Grants)+len(out.Losses)+len(out.Denials) > 0 {
+		t.Errorf("something follows: %+v", out)
+	}
+}
+
+// TestGrantToAHolder: a parent that grants what its child is inside of is wrong, and
+// cannot end the child's process.
+func TestGrantToAHolder(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(B)", "request B", "manual")
+	b := w.nodes["B"].machine
+	refused(t, b, &protocol.Message{
+		Kind: protocol.KindReply, From: b.parent.peer, To: b.self, Epoch: b.epoch, Link: b.parent.gen, Seq: b.parent.received + 1,
+		ID: b.own[0].id, Resource: "x", Grant: protocol.Grant{Epoch: b.epoch, Number: 99},
+		Fences: protocol.Fences{Next: 50, End: 51}, Session: b.session.number,
+	}, ErrInvalid)
 }
 
 // TestWrongCalls makes calls that name no request, or one twice.

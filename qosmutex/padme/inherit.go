@@ -63,14 +63,13 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	t.recovery = nil
 	t.grant, t.target, t.passed = ts.Grant, ts.Target, &holder
 	t.next = max(t.next, ts.Fence+1)
-	e := m.requests.get(ts.Target)
-	if e == nil || e.state != waiting {
-		return
+	if e := m.requests.get(ts.Target); e != nil && e.state == waiting {
+		if !e.try {
+			e.q.remove(m.settings.Models.Priority, e)
+		}
+		e.state = served
 	}
-	if !e.try {
-		e.q.remove(m.settings.Models.Priority, e)
-	}
-	e.state = served
+	m.recover(r) // its Release may have come before, and was not believed
 }
 
 // holds lists, for a root that does not know them, what we hold.

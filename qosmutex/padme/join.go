@@ -76,17 +76,22 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 		m.offer(msg.From)
 		return nil
 	}
-	if msg.Flags&protocol.FlagFounding != 0 && m.objects(msg.From) {
-		m.refuseChild(msg, protocol.ReasonClosed)
+	if msg.Flags&protocol.FlagFounding != 0 {
+		m.object(msg)
 	}
 	return nil
 }
 
-// objects reports whether the founding would be beside a view that can go on. One of
-// our own voters founds only if it is the last one, of which we have not heard.
-func (m *Machine) objects(founder protocol.Node) bool {
-	return m.session.number != 0 ||
-		m.votes() && !m.goOn && !m.departing && !slices.Contains(m.ballot.of.voters, founder)
+// object warns a founder of a view that can go on: we have a session in it, or a
+// vote, and then it may know better.
+func (m *Machine) object(msg *protocol.Message) {
+	switch {
+	case m.session.number != 0:
+		m.refuseChild(msg, protocol.ReasonClosed)
+	case m.votes() && !m.goOn && !m.departing:
+		no := m.refuseChild(msg, protocol.ReasonClosed)
+		no.Grant = protocol.Grant{Epoch: m.ballot.of.epoch, Number: m.ballot.of.version}
+	}
 }
 
 // offer says what place we have to offer; to nobody in particular when a new
@@ -105,6 +110,9 @@ func (m *Machine) offer(to protocol.Node) {
 }
 
 func (m *Machine) onOffer(msg *protocol.Message) error {
+	if m.role == protocol.Root && msg.Flags&protocol.FlagRoot != 0 {
+		m.rival(msg)
+	}
 	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.View() > m.epoch.View() {
 		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
 	}
@@ -135,6 +143,17 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	}
 	m.progressJoin()
 	return nil
+}
+
+// rival hears of another root. Both can be in office only if one was founded beside the
+// view of the other: then the older one gives way, or tells the other to.
+func (m *Machine) rival(msg *protocol.Message) {
+	switch c := msg.Epoch.Compare(m.epoch); {
+	case c > 0:
+		m.loseLease()
+	case c < 0:
+		m.offer(msg.From)
+	}
 }
 
 // better prefers a free slot, then one that can be made free, then the least
@@ -187,10 +206,16 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 	if displace {
 		msg.Flags |= protocol.FlagDisplace
 	}
+	if m.departing {
+		msg.Flags |= protocol.FlagParting
+	}
 }
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
 	if m.role == protocol.Founding && msg.Link == 0 {
+		if of := msg.Grant; of.Number != 0 && m.ballot != nil && m.ballot.of.compare(of.Epoch, of.Number) > 0 {
+			return m.stale(msg, "an old electorate")
+		}
 		m.join.foundAt = m.now + m.listening()
 		return nil
 	}

@@ -61,7 +61,10 @@ func (m *Machine) loseLease() {
 	}
 	m.sessions, m.nextLapse = nil, protocol.Never
 	m.root = protocol.Node{}
-	if m.ballot != nil {
+	if m.reign() != nil {
+		if len(m.electors()) == 1 { // we decided alone till now, whatever others were to
+			m.ballot.of = electorate{m.epoch, m.ballot.of.version + 1, []protocol.Node{m.self}}
+		}
 		m.ballot.reign = nil
 	}
 	if m.departing {

@@ -32,6 +32,7 @@ type link struct {
 
 	asked   bool          // for a repetition of received+1
 	leaving bool          // at the parent's end: told to attach elsewhere
+	parting bool          // at the parent's end: a child that is about to leave for good
 	askedAt protocol.Time // asked
 	leaveBy protocol.Time // leaving: then it is told again
 }
@@ -50,7 +51,7 @@ func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
 	msg := &m.out.Messages[n]
 	*msg = protocol.Message{} // in place: it is half a kilobyte
 	msg.Kind, msg.From, msg.To = kind, m.self, to
-	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.turn)
+	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.servedClock)
 	m.countSent(kind)
 	return msg
 }
@@ -173,7 +174,7 @@ func (m *Machine) repeat(l *link) {
 // restore completes a message that was kept, as if it were sent now: the epoch and
 // the clock say what the sender knows, not what the message is about.
 func (m *Machine) restore(l *link, msg *protocol.Message) {
-	msg.From, msg.To, msg.Ack, msg.Clock = m.self, l.peer, l.received, max(m.clock, m.turn)
+	msg.From, msg.To, msg.Ack, msg.Clock = m.self, l.peer, l.received, max(m.clock, m.servedClock)
 	if msg.Kind != protocol.KindHandover {
 		msg.Epoch = m.epoch
 	}

@@ -34,6 +34,9 @@ const (
 	defaultMaxWaiting = 1 << 16
 	maxLag            = 256     // more than anybody's clock lags who asks again and again
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
+	maxEpochJump      = 1 << 60 // an epoch that jumps further, too: two of them would leave none above
+	maxFence          = 1 << 62 // so that none wraps
+	maxTTL            = 1 << 60 // some 36 years, so that no sum of instants wraps
 	maxDepth          = 64
 	mostVoters        = 15 // who are asked twice a heartbeat
 	maxSpare          = 4  // requests kept for reuse: where many wait, they come and go one by one
@@ -57,13 +60,13 @@ type Machine struct {
 	now        protocol.Time
 	out        *protocol.Output
 
-	depth     uint32 // links to the root
-	role      protocol.Role
-	began     bool
-	departing bool
-	priority  int64
-	clock     uint64 // Lamport clock: the C of the next request is above it
-	turn      uint64 // C of the latest request that the root served in its turn, as far as beacons told
+	depth       uint32 // links to the root
+	role        protocol.Role
+	began       bool
+	departing   bool
+	priority    int64
+	clock       uint64 // Lamport clock: the C of the next request is above it
+	servedClock uint64 // C of the latest request that the root served in its turn, as far as beacons told
 
 	// The tree.
 	epoch     protocol.Epoch
@@ -209,8 +212,11 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
 	}
-	if known := max(m.clock, m.turn); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
+	if known := max(m.clock, m.servedClock); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
 		return m.invalid(msg, "clock jumps by more than 2^32")
+	}
+	if m.farAhead(msg.Epoch.Number) {
+		return m.invalid(msg, "epoch jumps by more than 2^60")
 	}
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
@@ -269,9 +275,9 @@ func (m *Machine) mergeClock(msg *protocol.Message) {
 	default:
 		return
 	}
-	m.turn = max(m.turn, msg.Clock)
-	if idle && len(m.own) == 0 || m.clock+maxLag < m.turn {
-		m.clock = max(m.clock, m.turn)
+	m.servedClock = max(m.servedClock, msg.Clock)
+	if idle && len(m.own) == 0 || m.clock+maxLag < m.servedClock {
+		m.clock = max(m.clock, m.servedClock)
 	}
 }
 

@@ -79,7 +79,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		return nil
 	}
 	if t.phase == using {
-		panic(fmt.Sprintf("padme: %v is inside %q on grant %v and was sent grant %v", m.self, r.q.resource, t.grant, msg.Grant))
+		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}
 	t.grant, t.target, t.prio, t.fences = msg.Grant, msg.ID, msg.Priority, msg.Fences
 	t.entries, t.replied, t.returned = t.entries[:0], replied{}, false
@@ -152,6 +152,9 @@ func (m *Machine) leave(ref uint64) error {
 		onTheWay := t.toTarget // but the way is of an earlier view
 		t.toTarget = false
 		t.entries = append(t.entries, entry)
+		if m.old(t.grant) {
+			t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
+		}
 		m.passUp(r, onTheWay)
 	}
 	return nil

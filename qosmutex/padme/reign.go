@@ -74,8 +74,8 @@ func (m *Machine) leaseEnd() protocol.Time {
 			return m.lease.sent
 		}
 		p := m.pledgeOf(n)
-		if p.gone {
-			return m.now
+		if p.gone { // it agrees for ever; but somebody may found the topic anew
+			return max(p.sent, m.lease.sent)
 		}
 		return p.sent
 	})
@@ -109,11 +109,7 @@ func (m *Machine) mayGive(r *resource) bool {
 func (m *Machine) lead() {
 	b, rg := m.ballot, m.reign()
 	rg.next = m.now + m.heartbeat()/2
-	top := m.fences
-	for _, r := range m.resources {
-		top = max(top, r.tok.next)
-	}
-	top += reservedFences
+	top := m.topFence() + reservedFences
 	for _, n := range b.of.voters {
 		m.leadTo(n, top)
 	}
@@ -123,6 +119,15 @@ func (m *Machine) lead() {
 		}
 	}
 	m.weigh()
+}
+
+// topFence is above every fence that we have handed out.
+func (m *Machine) topFence() uint64 {
+	top := m.fences
+	for _, r := range m.resources {
+		top = max(top, r.tok.next)
+	}
+	return top
 }
 
 func (m *Machine) leadTo(n protocol.Node, top uint64) {
@@ -194,17 +199,17 @@ func (m *Machine) startReign() {
 // change is confirmed. Wanted are the most important members, in an odd number: of
 // two voters both must live, so one is better.
 func (m *Machine) adjustVoters() {
-	if m.maxVoters < 3 || !m.acting() {
+	if !m.acting() || m.departing {
 		return
 	}
 	if m.reign() == nil {
-		if m.newcomer() == nil || m.wantedVoters() < 3 {
+		if m.wantedVoters() < 3 || m.newcomer() == nil {
 			return
 		}
 		if m.ballot == nil {
 			m.ballot = &ballot{}
-			m.voteFor(m.self, m.epoch)
 		}
+		m.entrust(m.epoch, m.self)
 		m.ballot.reign = &reign{started: true, confirmed: true, fences: math.MaxUint64}
 	}
 	b, rg := m.ballot, m.reign()
@@ -282,7 +287,7 @@ func (m *Machine) wantedVoters() int {
 			n++
 		}
 	}
-	n = min(n, int(m.maxVoters))
+	n = max(1, min(n, int(m.maxVoters)))
 	return n - (n+1)%2
 }
 

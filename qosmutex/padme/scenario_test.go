@@ -31,6 +31,7 @@ import (
 //	advance 3s        time passes; messages arrive in the instant they are sent
 //	manual            from here on nothing is delivered but by:
 //	deliver D B       the oldest message from D to B            settle   everything
+//	lose D B          it is lost        repeat D B   it comes, and comes again later        later D B   it is overtaken by all others
 //	tick 100ms        time passes and nothing is delivered
 //	serve 10s         everybody leaves at once, until nobody waits; fails after that time
 //	check             every request is known on every hop; nobody is lost from the tree
@@ -87,6 +88,9 @@ func (w *world) do(line string) error {
 			return err
 		}
 		w.advance(protocol.Time(d), true)
+		return nil
+	case "lose", "repeat", "later":
+		w.disorder(f[0], [2]string{f[1], f[2]})
 		return nil
 	case "tick":
 		d, err := time.ParseDuration(f[1])

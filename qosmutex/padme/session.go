@@ -83,6 +83,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		if msg.Epoch != m.epoch || len(m.sessions) >= maxSessions {
 			return m.stale(msg, "of before the election")
 		}
+		if slices.ContainsFunc(msg.Tokens, func(ts protocol.TokenState) bool { return ts.Fence > maxFence }) {
+			return m.invalid(msg, "holds with fences that cannot be")
+		}
 		s = m.adoptSession(msg)
 	case msg.Session == 0 && (s == nil || s.asked != msg.Number):
 		if s != nil {
@@ -153,7 +156,10 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "too late")
 	}
 	m.setTTL(msg.TTL)
-	s.number, m.reported = msg.Session, true
+	s.number = msg.Session
+	if msg.Epoch.View() == m.epoch.View() { // else this root answered in an earlier view
+		m.reported = true
+	}
 	s.until = max(s.until, msg.Sent+msg.TTL)
 	m.progressJoin()
 	return nil
@@ -189,11 +195,8 @@ func (m *Machine) lapse() {
 	orphaned := m.handed != nil && !m.votes()
 	m.handed = nil
 	if orphaned { // nobody took over the root from us: begin anew, above what a successor may have done
-		for _, r := range m.resources {
-			m.fences = max(m.fences, r.tok.next)
-		}
 		// It cannot have made an entry each microsecond; a founder counts as many (FenceFloor).
-		m.fences += uint64((m.now - m.lease.sent) / protocol.Microsecond)
+		m.fences = m.topFence() + uint64((m.now-m.lease.sent)/protocol.Microsecond)
 		m.listen()
 		return
 	}
@@ -217,7 +220,7 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 		return m.stale(msg, "no such session")
 	}
 	s.goodbye = true
-	if m.reign() != nil {
+	if m.reign() != nil && msg.Flags&protocol.FlagRefused == 0 {
 		m.pledgeOf(s.node).gone = true
 	}
 	s.deadline = min(s.deadline, m.now+m.heartbeat())

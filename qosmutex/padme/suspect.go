@@ -33,9 +33,7 @@ func (m *Machine) abandoned() bool {
 // anybody can have handed out since our FenceFloor; and a former root that is only cut
 // off may go on beside us.
 func (m *Machine) refound() {
-	for _, r := range m.resources {
-		m.fences = max(m.fences, r.tok.next)
-	}
+	m.fences = m.topFence()
 	if m.ballot != nil {
 		m.fences = max(m.fences, m.ballot.fences)
 		m.ballot.standing = standing{}

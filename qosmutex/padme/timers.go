@@ -144,7 +144,7 @@ func (m *Machine) sendBeacons() {
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
 	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, m.depth, l.sent
-	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.turn
+	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
 }
 
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
@@ -173,9 +173,7 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
-		if m.turnTo(msg.Epoch, msg.Root) {
-			m.nameAll()
-		}
+		m.turn(msg.Epoch, msg.Root)
 		m.beat()
 	}
 	m.sendBeacons()
@@ -194,6 +192,9 @@ func (m *Machine) reconnect() {
 	}
 	m.sendBeacons()
 	m.beat()
+	if m.role == protocol.Root {
+		m.offer(protocol.Node{}) // there may be another root by now
+	}
 	if m.join != nil {
 		m.joinAnew()
 	}
@@ -282,7 +283,11 @@ func (m *Machine) sayFarewell() {
 // finish ends the machine.
 func (m *Machine) finish() {
 	if m.session.number != 0 {
-		m.emit(protocol.KindGoodbye, m.root).Session = m.session.number
+		bye := m.emit(protocol.KindGoodbye, m.root)
+		bye.Session = m.session.number
+		if m.ballot != nil && m.ballot.root != m.root { // then its vote must not count for this root
+			bye.Flags |= protocol.FlagRefused
+		}
 	}
 	for _, r := range m.resources {
 		if e := r.tok.inside; e != nil {

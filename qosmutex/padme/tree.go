@@ -65,9 +65,9 @@ func (m *Machine) found() {
 	if m.ballot != nil {
 		above = max(above, m.ballot.epoch.Number, m.ballot.above)
 	}
-	next := protocol.Epoch{Number: protocol.NextView(above), Tie: tie(m.self)}
-	m.voteFor(m.self, next)
-	m.becomeRoot(next)
+	e := protocol.Epoch{Number: protocol.NextView(above), Tie: tie(m.self)}
+	m.entrust(e, m.self)
+	m.becomeRoot(e)
 	for _, e := range m.liveEntries() { // asked before the settings were known
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone {
 			m.refuse(e, reason)

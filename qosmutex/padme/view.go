@@ -46,17 +46,16 @@ type tally struct {
 	sent           [protocol.KindVote - protocol.KindLead + 1]uint64
 }
 
-// voteFor goes over to a view or epoch in which root alone votes. Whoever had a vote
-// keeps that in mind, or it would help somebody who does not know of it to be elected
-// by the voters of before.
-func (m *Machine) voteFor(root protocol.Node, e protocol.Epoch) {
+// entrust notes that root alone decides, from epoch e on. Who ever knew of voters must
+// not forget that they are not those any more: somebody may be back who still counts
+// on them, and on us.
+func (m *Machine) entrust(e protocol.Epoch, root protocol.Node) {
 	b := m.ballot
 	if b == nil {
 		return
 	}
 	b.of = electorate{e, 1, []protocol.Node{root}}
-	b.epoch, b.root, b.until = e, root, m.now+m.promiseSpan()
-	b.standing, b.reign = standing{}, nil
+	b.epoch, b.root, b.standing, b.reign = e, root, standing{}, nil
 }
 
 // leaseSpan is how long a root acts on a majority's confirmation. It is shorter
@@ -82,6 +81,12 @@ func quorum[T cmp.Ordered](voters []protocol.Node, value func(protocol.Node) T) 
 	return values[(len(values)-1)/2]
 }
 
+// farAhead reports whether the number of an epoch is further ahead than any root can
+// have come: believed, it would leave no room for epochs to come.
+func (m *Machine) farAhead(number uint64) bool {
+	return number > m.epoch.Number && number-m.epoch.Number > maxEpochJump
+}
+
 // votes reports whether we are one of several voters.
 func (m *Machine) votes() bool {
 	b := m.ballot
@@ -92,8 +97,10 @@ func (m *Machine) votes() bool {
 func (m *Machine) onLead(msg *protocol.Message) error {
 	b := m.ballot
 	switch {
-	case msg.Epoch.Tie != tie(msg.From) || msg.TTL <= 0 || len(msg.Path) == 0:
-		return m.invalid(msg, "not a root, or without voters")
+	case msg.Epoch.Tie != tie(msg.From) || msg.TTL <= 0 || msg.TTL > maxTTL || msg.Fences.End > maxFence:
+		return m.invalid(msg, "not a root")
+	case len(msg.Path) == 0 || len(msg.Path) > mostVoters+1: // one more while the heir of the root becomes one
+		return m.invalid(msg, "no voters, or too many")
 	case m.role == protocol.Root || m.under != "":
 		return m.stale(msg, "we do not vote")
 	case msg.Epoch.Compare(m.epoch) < 0,
@@ -118,38 +125,36 @@ func (m *Machine) onLead(msg *protocol.Message) error {
 	return nil
 }
 
-// adoptEpoch goes over to a newer epoch, if it is one, of which somebody told us. Who
-// has a session tells the new root so, with its holds.
+// adoptEpoch goes over to a newer epoch, if it is one. With a new view begins a
+// new account: what was granted in the one before and has not come yet is not
+// accepted any more, so every request whose grant is under way waits again.
 func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 	if e.Compare(m.epoch) <= 0 {
 		return
 	}
-	was := m.root
-	turned := m.turnTo(e, root)
-	switch {
-	case !turned:
-		return
-	case m.parent != nil && m.parent.peer == was: // it has most likely ended
+	turned := e.View() > m.epoch.View()
+	orphaned := turned && m.parent != nil && m.parent.peer == m.root
+	m.turn(e, root)
+	if orphaned { // the old root has most likely ended
 		m.orphan()
-	case m.parent != nil:
-		m.nameAll()
 	}
-	if m.session.number != 0 {
+	if turned && m.session.number != 0 {
 		m.beat()
 	}
 }
 
-// turnTo begins epoch e, and reports whether a view begins with it. With a view begins
-// a new account: what was granted in the one before and has not come yet is not
-// accepted any more, so every request whose grant is under way waits again.
-func (m *Machine) turnTo(e protocol.Epoch, root protocol.Node) bool {
+// turn goes over to a newer epoch, with our parent if we have one.
+func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 	turned := e.View() > m.epoch.View()
 	m.epoch, m.root = e, root
-	if turned {
-		m.reported = false
-		m.forgetGrants()
+	if !turned {
+		return
 	}
-	return turned
+	m.reported = false
+	m.forgetGrants()
+	if m.parent != nil {
+		m.nameAll()
+	}
 }
 
 // forgetGrants lets all requests wait again whose grant is of an earlier view. A

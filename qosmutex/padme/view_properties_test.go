@@ -14,7 +14,8 @@ import (
 // as long as a majority of the voters lives, everybody is served in the end.
 
 var viewMoves = append(weighted("crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5,
-	"suspect", 2, "lapse", 3, "long", 6, "request", 10, "settle", 20, "leave", 4), treeMoves...)
+	"suspect", 2, "lapse", 3, "long", 6, "request", 10, "settle", 20, "leave", 4, "lose", 3, "repeat", 2, "later", 3,
+	"silence", 3, "hear", 3), treeMoves...)
 
 // growVoters draws a tree that arranges itself, in which some vote.
 func (p *player) growVoters() {
@@ -42,6 +43,17 @@ func (p *player) playVoted(m move) {
 	case ofRoot && root != nil && !root.offline:
 		p.line("%s %s", what, root.name)
 	case ofRoot:
+	case m.what == "lose" || m.what == "repeat" || m.what == "later":
+		if len(p.pending) > 0 {
+			k := p.pending[m.b%len(p.pending)]
+			p.line("%s %s %s", m.what, k[0], k[1])
+		}
+	case m.what == "silence":
+		if from, to := p.order[m.a%len(p.order)], p.order[m.b%len(p.order)]; from != to {
+			p.line("hold %s %s", from, to)
+		}
+	case m.what == "hear":
+		p.resumeAll()
 	case m.what != "suspect":
 		p.play(m)
 	default:

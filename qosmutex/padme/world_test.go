@@ -185,6 +185,25 @@ func (w *world) deliver(key [2]string) {
 	}
 }
 
+// disorder treats the oldest message of a channel as a network may: it is lost, comes
+// twice, or later than those that were sent after it.
+func (w *world) disorder(how string, key [2]string) {
+	if len(w.channels[key]) == 0 {
+		return
+	}
+	msg := w.channels[key][0]
+	if how != "lose" {
+		w.channels[key] = append(w.channels[key], msg)
+		w.pending = append(w.pending, key)
+	}
+	if how == "repeat" {
+		w.deliver(key)
+		return
+	}
+	w.channels[key] = w.channels[key][1:]
+	w.pending = slices.Delete(w.pending, slices.Index(w.pending, key), slices.Index(w.pending, key)+1)
+}
+
 // settle delivers everything that is not held back, oldest first.
 func (w *world) settle() {
 	for range 100_000 {

@@ -101,7 +101,7 @@ const knownFlags = flagEnd - 1
 //	Offer     root priority hops peer peerP path
 //	Attach    priority session
 //	Accept    root hops ttl number waiting settings path
-//	Refuse    reason
+//	Refuse    reason grant
 //	Beacon    root priority hops number waiting path
 //	Resend    -
 //	Beat      session sent number priority peer tokens
@@ -151,7 +151,7 @@ var carried = [kindEnd][]field{
 	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},
-	KindRefuse:   {fieldReason},
+	KindRefuse:   {fieldReason, fieldGrant},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer, fieldTokens},
