@@ -225,7 +225,8 @@ func (m *Machine) dropChild(l *link) {
 // onUnknownLink answers a peer that believes in a link which we do not have.
 func (m *Machine) onUnknownLink(msg *protocol.Message) error {
 	known := m.child(msg.From) != nil || m.parent != nil && m.parent.peer == msg.From ||
-		m.join != nil && m.join.target == msg.From
+		m.join != nil && m.join.target == msg.From ||
+		m.handed != nil && m.handed.peer == msg.From // its Handover comes on this link
 	if !known && msg.Link != 0 && msg.Kind != protocol.KindDetach {
 		no := m.emit(protocol.KindDetach, msg.From)
 		no.Link = msg.Link
