@@ -16,6 +16,8 @@
 // all members and the broker's memory are lost at the same time, fences rest on a
 // wall clock that has not gone back.
 //
+// Package fence is a guard that checks the fence, for the side of the resource.
+//
 // # What others see
 //
 // With R = {prefix}/v1/{domain}, any MQTT client may read

@@ -1,0 +1,60 @@
+//go:build linux
+
+package faults
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"padme/qosmutex"
+)
+
+// TestFailover kills holders and prints how long it takes until the one who waits
+// is inside, beside the TTL.
+func TestFailover(t *testing.T) {
+	for name, timing := range map[string]qosmutex.Timing{"LAN": qosmutex.LAN(), "Local": qosmutex.Local()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, &cluster{models: fair[0], lan: name == "LAN", idleRoot: true}, []participant{{"root", 0}, {"a", 10}, {"b", 20}})
+			var took []time.Duration
+			for range *failovers {
+				took = append(took, failOver(c, time.Duration(timing.Heartbeat)))
+			}
+			slices.Sort(took)
+			t.Logf("%s: TTL %v: the next one is inside %v (median of %d), %v (worst) after the holder was killed; the least was %v",
+				name, time.Duration(timing.TTL), milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
+			if v := c.end(); v.CheckResult != porcupine.Ok {
+				t.Errorf("porcupine says %v", v.CheckResult)
+			}
+		})
+	}
+}
+
+// failOver kills a holder whom another one waits for, at any time between two
+// heartbeats.
+func failOver(c *cluster, heartbeat time.Duration) time.Duration {
+	c.t.Helper()
+	next := c.waiter()
+	holder := c.blocker
+	c.blocker = nil
+	time.Sleep(rand.N(heartbeat))
+	killed := now()
+	c.kill(holder)
+	var entry event
+	c.await("the next one is inside", bound, func() (inside bool) {
+		c.read(next)
+		entry, inside = next.first(got, holder.last(stays).resource, killed)
+		return inside
+	})
+	c.start(holder)
+	if _, err := c.awaitServed(now(), c.members...); err != nil {
+		c.fatal("%v", err)
+	}
+	return entry.at.sub(killed)
+}
+
+func milliseconds(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -1,0 +1,244 @@
+//go:build linux
+
+package faults
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"time"
+)
+
+// electionsLanded: somebody else takes over from a root that dies. Until then a
+// root must be started again.
+const electionsLanded = false
+
+// outlasting is how long a fault lasts that ends sessions.
+const outlasting = 1500 * time.Millisecond
+
+// fault is one kind of injection.
+type fault struct {
+	name    string
+	broker  brokerKind
+	network bool // each process in a network namespace of its own
+	// overwrites: a holder goes on after others have been inside, so without a
+	// guard updates are lost.
+	overwrites bool
+	// known: this fails now and then by a fault of the product that is to be mended,
+	// see docs/robustness.md. Only -known injects it.
+	known  bool
+	inject func(c *cluster) injection
+}
+
+// injection is what an injected fault did.
+type injection struct {
+	over   instant       // everything works again, as far as we see to it
+	others time.Duration // until everybody else was served while it lasted; 0: not awaited
+}
+
+func faults() []fault {
+	durable := brokerKind{durable: true}
+	all := []fault{
+		{name: "kill-waiter", inject: func(c *cluster) injection { return c.killed(c.waiter()) }},
+		{name: "kill-holder", inject: func(c *cluster) injection { return c.killed(c.holder()) }},
+		{name: "kill-inner", inject: func(c *cluster) injection { return c.killed(c.inner()) }},
+		{name: "kill-root", known: true, inject: killRoot},
+		{name: "stop-holder", overwrites: true, inject: func(c *cluster) injection { return c.stopped(c.holder()) }},
+		{name: "stop-waiter", inject: func(c *cluster) injection { return c.stopped(c.waiter()) }},
+		{name: "stop-root", inject: func(c *cluster) injection { return c.stopped(c.root()) }},
+		{name: "broker-with-data", broker: durable, inject: killBroker},
+		{name: "broker-without-data", inject: killBroker},
+		{name: "broker-mosquitto", broker: brokerKind{mosquitto: true}, inject: killBroker},
+		{name: "hang-holder", overwrites: true, inject: func(c *cluster) injection { return c.hung(c.holder(), toBroker, fromBroker) }},
+		{name: "hang-anyone", inject: func(c *cluster) injection { return c.hung(c.anyone(), toBroker, fromBroker) }},
+		{name: "hang-to-broker", inject: func(c *cluster) injection { return c.hung(c.anyone(), toBroker) }},
+		{name: "hang-from-broker", inject: func(c *cluster) injection { return c.hung(c.waiter(), fromBroker) }},
+		{name: "reset", inject: reset},
+		{name: "delay", inject: delay},
+		{name: "partition-holder", network: true, overwrites: true, inject: func(c *cluster) injection { return c.parted(c.holder()) }},
+		{name: "partition-anyone", network: true, inject: func(c *cluster) injection { return c.parted(c.anyone()) }},
+		{name: "packet-loss", network: true, inject: loss},
+	}
+	if electionsLanded {
+		all = append(all, fault{name: "kill-root-for-good", inject: killRootForGood})
+	}
+	return all
+}
+
+// Victims.
+
+func (c *cluster) root() *member { return c.members[0] }
+
+func (c *cluster) anyone() *member { return c.members[rand.IntN(len(c.members))] }
+
+// someone is anyone but the root, and but these.
+func (c *cluster) someone(but ...*member) *member {
+again:
+	for {
+		m := c.members[1+rand.IntN(len(c.members)-1)]
+		for _, b := range but {
+			if m == b {
+				continue again
+			}
+		}
+		return m
+	}
+}
+
+// holder has someone stay inside.
+func (c *cluster) holder() *member {
+	c.t.Helper()
+	m := c.someone()
+	c.stay(m)
+	return m
+}
+
+func (c *cluster) stay(m *member) {
+	c.t.Helper()
+	since := now()
+	m.order(c.t, "stay")
+	c.await(m.ID+" stays inside", bound, func() bool {
+		c.read(m)
+		return m.last(stays).at > since
+	})
+}
+
+// waiter returns someone who waits for what another one holds; that one goes on
+// once the fault has begun.
+func (c *cluster) waiter() *member {
+	c.t.Helper()
+	inside := c.holder()
+	m := c.someone(inside)
+	resource := inside.last(stays).resource
+	c.await(m.ID+" waits", bound, func() bool {
+		c.read(m)
+		e := m.last(called, got)
+		return e.what == called && e.resource == resource
+	})
+	c.blocker = inside
+	return m
+}
+
+// unblock lets the one go on whom the victim waits for.
+func (c *cluster) unblock() {
+	c.t.Helper()
+	if c.blocker != nil {
+		c.blocker.order(c.t, "go")
+	}
+	c.blocker = nil
+}
+
+// inner returns someone who has children in the tree.
+func (c *cluster) inner() (m *member) {
+	c.t.Helper()
+	c.await("someone has children", bound, func() bool {
+		m = c.someone()
+		c.read(m)
+		return m.last(parent).fence > 0
+	})
+	return m
+}
+
+// Faults.
+
+// outage has a member out of action from begin to end, until all others have been
+// served in between: without the root nobody is, so then only for a while.
+func (c *cluster) outage(m *member, begin, end func()) injection {
+	c.t.Helper()
+	began := now()
+	begin()
+	c.unblock()
+	var r injection
+	if m != c.root() {
+		r.others = c.othersServed(began, m)
+	}
+	time.Sleep(outlasting - min(outlasting, now().sub(began)))
+	if m.last(stays, wrote).what == stays {
+		m.order(c.t, "go")
+	}
+	end()
+	r.over = now()
+	return r
+}
+
+// othersServed returns how long it took.
+func (c *cluster) othersServed(since instant, but *member) time.Duration {
+	c.t.Helper()
+	var others []*member
+	for _, m := range c.members {
+		if m != but {
+			others = append(others, m)
+		}
+	}
+	took, err := c.awaitServed(since, others...)
+	if err != nil {
+		c.fatal("while %s is out of action: %v", but.ID, err)
+	}
+	return took
+}
+
+// killed kills a member, lets the others go on without it and starts it again.
+func (c *cluster) killed(m *member) injection {
+	c.t.Helper()
+	began := now()
+	c.kill(m)
+	c.unblock()
+	others := c.othersServed(began, m)
+	c.start(m)
+	return injection{over: now(), others: others}
+}
+
+func killRoot(c *cluster) injection {
+	c.kill(c.root())
+	c.start(c.root())
+	return injection{over: now()}
+}
+
+// killRootForGood has another one take over, and the root come back as a member.
+func killRootForGood(c *cluster) injection { return c.killed(c.root()) }
+
+func (c *cluster) stopped(m *member) injection {
+	c.t.Helper()
+	return c.outage(m,
+		func() { m.signal(c.t, syscall.SIGSTOP) },
+		func() { m.signal(c.t, syscall.SIGCONT) })
+}
+
+func killBroker(c *cluster) injection {
+	c.broker.kill()
+	time.Sleep(rand.N(2 * ttl)) // some are back before any session lapses
+	c.startBroker()
+	return injection{over: now()}
+}
+
+func (c *cluster) hung(m *member, directions ...int) injection {
+	c.t.Helper()
+	return c.outage(m, func() { m.proxy.hold(directions...) }, func() { m.proxy.hold() })
+}
+
+func reset(c *cluster) injection {
+	c.anyone().proxy.reset()
+	return injection{over: now()}
+}
+
+// delay delays a member's packets by a fifth of the TTL each way.
+func delay(c *cluster) injection {
+	m := c.anyone()
+	return c.outage(m,
+		func() { m.proxy.set(func() { m.proxy.delay = ttl / 5 }) },
+		func() { m.proxy.set(func() { m.proxy.delay = 0 }) })
+}
+
+func (c *cluster) parted(m *member) injection {
+	c.t.Helper()
+	return c.outage(m,
+		func() { c.network.cut.Store(int64(1 + c.index(m))) },
+		func() { c.network.cut.Store(-1) })
+}
+
+// loss loses one packet of five, everybody's.
+func loss(c *cluster) injection {
+	c.network.loss.Store(200)
+	time.Sleep(outlasting)
+	c.network.loss.Store(0)
+	return injection{over: now()}
+}
