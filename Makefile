@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check test race bench fuzz demo lint papers sim
+.PHONY: check test race bench fuzz demo chaos soak lint papers sim
 
 check: lint test ## what must hold before a commit
 
@@ -22,6 +22,12 @@ fuzz: ## every decoder, one minute each (FUZZTIME=10m for longer)
 
 demo: ## twenty seconds of the search-and-rescue scenario
 	go run ./cmd/rescue-demo --duration 20s
+
+chaos: ## a minute in which robots, root and broker of the scenario are killed
+	go run ./cmd/rescue-demo --processes --chaos
+
+soak: ## processes under random faults, watched for leaks (DURATION=1h for longer, SEED=2 for others)
+	go test -count=1 -timeout 0 -v -run TestSoak ./tests/soak -soak.duration $(or $(DURATION),1m) -soak.seed $(or $(SEED),1)
 
 papers: ## every figure and table of the papers again, into docs/results
 	go run ./tests/papers/figures -out docs/results

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"padme/broker"
@@ -96,6 +97,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		return err
 	}
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if f.metrics != "" {
 		config.Metrics = registry
 	}

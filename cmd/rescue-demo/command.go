@@ -18,7 +18,7 @@ import (
 // Exit codes.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // an error, overlaps, or no entry at all
+	exitFailed      = 1   // an error, overlaps, no entry at all, or not everybody served after chaos
 	exitInterrupted = 130 // as shells report a death by SIGINT
 )
 
@@ -59,13 +59,21 @@ pictures over it to the rescue centre. At a given time the centre switches from
 Level (the most important first) to Fair (everybody in turn). Ruins cut robots
 off; who stays cut off while holding a frequency loses it to another.
 
+With --chaos, robots are killed and started again or stopped for longer than
+their session lasts, the root of the lock is killed, and the broker is killed and
+started again, once with its data and once without. The run ends with a calm in
+which everybody who lives must be served.
+
 At the end a summary tells who got how much, and how often the lock was broken,
-as counted by an observer that knows nothing but what was published. The exit
-code is 1 if it was broken or nobody ever got a frequency, 130 after Ctrl-C.`,
+as counted by an observer that knows nothing but what was published and, under
+chaos, what each robot noted of its own holds while they passed Check. The exit
+code is 1 if it was broken, if nobody ever got a frequency or if somebody was not
+served after chaos, 130 after Ctrl-C.`,
 		Example: `  rescue-demo
   rescue-demo --duration 20s --json
   rescue-demo --robots 20 --frequencies 3 --speed 2 --models level-forward-forward-forward
   rescue-demo --processes --listen 127.0.0.1:1883     # and watch with mosquitto_sub
+  rescue-demo --processes --chaos                     # kill robots, root and broker
   rescue-demo --broker mqtt://localhost:1883 --switch-at 10s`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
@@ -76,8 +84,17 @@ code is 1 if it was broken or nobody ever got a frequency, 130 after Ctrl-C.`,
 				return fmt.Errorf("--models %q: %w", models, err)
 			}
 			cfg.Models = m
+			if cfg.Chaos && !cmd.Flags().Changed("models") {
+				cfg.Models = scenario.ChaosModels
+			}
 			if cmd.Flags().Changed("switch-at") && cfg.SwitchAt <= 0 {
 				return fmt.Errorf("--switch-at %v: give a time after the start", cfg.SwitchAt)
+			}
+			if cmd.Flags().Changed("chaos-seed") && !cfg.Chaos {
+				return errors.New("--chaos-seed without --chaos: give both")
+			}
+			if cfg.Chaos && !canSuspend {
+				return errors.New("--chaos: processes cannot be stopped and continued on this system: leave it out")
 			}
 			if err := cfg.Validate(); err != nil {
 				return err
@@ -99,13 +116,15 @@ code is 1 if it was broken or nobody ever got a frequency, 130 after Ctrl-C.`,
 	f.Float64Var(&cfg.Height, "height", cfg.Height, "height of the area in yards")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "makes another area and other walks")
 	f.BoolVar(&cfg.Processes, "processes", false, "run every robot as a process of its own")
+	f.BoolVar(&cfg.Chaos, "chaos", false, "kill and stop robots, and kill the root and the broker; needs --processes")
+	f.Uint64Var(&cfg.ChaosSeed, "chaos-seed", cfg.ChaosSeed, "makes other faults at other times")
 	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one)")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
 	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(robotCommand(stdin))
+	c.AddCommand(partCommand(stdin, robotName, playRobot), partCommand(stdin, baseName, playBase), partCommand(stdin, brokerName, playBroker))
 	return c
 }
 
@@ -137,6 +156,13 @@ func verdict(s summary.Summary) error {
 		return fmt.Errorf("%w: %d overlaps: the lock was broken", errVerdict, s.Overlaps)
 	case s.Entries == 0 && !s.Interrupted:
 		return fmt.Errorf("%w: no robot got a frequency: try a longer --duration", errVerdict)
+	case s.Chaos != nil && !s.Interrupted:
+		if err := s.Chaos.Err(); err != nil {
+			return fmt.Errorf("%w: %w", errVerdict, err)
+		}
+		if len(s.Failures) > 0 {
+			return fmt.Errorf("%w: %s", errVerdict, strings.Join(s.Failures, "; "))
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"padme/cmd/rescue-demo/internal/area"
 	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/screen"
@@ -30,6 +31,7 @@ type display struct {
 	start    time.Time
 	centre   *centre.Centre
 	observer *observer.Observer
+	stage    *stage // nil: no chaos
 	w        io.Writer
 	every    time.Duration
 
@@ -43,8 +45,8 @@ type display struct {
 	seen   observer.Progress
 }
 
-func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, w io.Writer) *display {
-	d := &display{cfg: cfg, start: start, centre: c, observer: o, w: w, every: lineEvery, area: cfg.Area()}
+func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, st *stage, w io.Writer) *display {
+	d := &display{cfg: cfg, start: start, centre: c, observer: o, stage: st, w: w, every: lineEvery, area: cfg.Area()}
 	for number := 1; number <= cfg.Robots; number++ {
 		d.walks = append(d.walks, d.area.Walk(number))
 	}
@@ -84,6 +86,13 @@ func (d *display) scene(now time.Time) screen.Scene {
 		Area: d.area, Elapsed: min(now.Sub(d.start), d.cfg.Duration), Duration: d.cfg.Duration, SwitchAt: d.cfg.SwitchAt,
 		Models: d.cfg.Models.String(), Frames: frames.Received, FrameBytes: frames.Bytes,
 		Entries: d.seen.Entries, Overlaps: d.seen.Overlaps.Total(),
+	}
+	if d.stage != nil {
+		// Published events do not tell when killed and stopped robots left.
+		s.Overlaps = d.stage.journal.Overlaps().Total()
+		if acts := d.stage.director.Acts(); len(acts) > 0 {
+			s.Faults, s.LastAct = chaos.Total(acts), acts[len(acts)-1].String()
+		}
 	}
 	if !d.seen.Switched.IsZero() {
 		s.Models = d.cfg.FairModels().String()

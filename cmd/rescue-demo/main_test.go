@@ -7,11 +7,13 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"padme/broker"
+	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/summary"
 
 	"go.uber.org/goleak"
@@ -21,7 +23,10 @@ import (
 const asProgram = "RESCUE_DEMO_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == robotName {
+	if os.Getenv(asLiar) != "" && len(os.Args) > 1 && os.Args[1] == robotName {
+		lie()
+	}
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && slices.Contains([]string{robotName, baseName, brokerName}, os.Args[1]) {
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -168,8 +173,14 @@ func TestBadFlagsSayWhatToGive(t *testing.T) {
 		{[]string{"--broker", "http://x"}, "give mqtt://host:port"},
 		{[]string{"--broker", "x", "--listen", "y"}, "none of the others can be"},
 		{[]string{"--listen", "256.0.0.1:1"}, "256.0.0.1"},
+		{[]string{"--chaos"}, "--chaos without --processes: give both"},
+		{[]string{"--chaos", "--processes", "--broker", "mqtt://h"}, "--chaos with --broker: give one of them"},
+		{[]string{"--chaos", "--processes", "--duration", "20s"}, "--duration 20s: give at least 44"},
+		{[]string{"--chaos-seed", "2"}, "--chaos-seed without --chaos: give both"},
 		{[]string{"dance"}, "dance"},
 		{[]string{robotName}, "no configuration on standard input"},
+		{[]string{baseName}, "no configuration on standard input"},
+		{[]string{brokerName}, "no configuration on standard input"},
 	}
 	for _, test := range tests {
 		code, stdout, stderr := play(t, t.Context(), test.args...)
@@ -177,6 +188,15 @@ func TestBadFlagsSayWhatToGive(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q, want %q (and no output: %q)", test.args, code, stderr, test.want, stdout)
 		}
 	}
+}
+
+// allFaults is chaos with a fault of every kind.
+func allFaults(robots ...summary.Robot) *summary.Chaos {
+	c := &summary.Chaos{Faults: map[chaos.Kind]int{}, Robots: robots}
+	for _, k := range chaos.Kinds() {
+		c.Faults[k] = 1
+	}
+	return c
 }
 
 func TestVerdict(t *testing.T) {
@@ -190,6 +210,11 @@ func TestVerdict(t *testing.T) {
 		{"nothing happened", summary.Summary{}, false},
 		{"interrupted before anything happened", summary.Summary{Interrupted: true}, true},
 		{"interrupted with overlaps", summary.Summary{Interrupted: true, Overlaps: 2}, false},
+		{"chaos without faults", summary.Summary{Entries: 1, Chaos: new(summary.Chaos)}, false},
+		{"chaos that was interrupted", summary.Summary{Entries: 1, Interrupted: true, Chaos: new(summary.Chaos)}, true},
+		{"failure under chaos", summary.Summary{Entries: 1, Chaos: allFaults(), Failures: []string{"robot-1 ended by itself"}}, false},
+		{"not served", summary.Summary{Entries: 1, Chaos: allFaults(summary.Robot{Alive: true, Contact: 2, Needed: 1})}, false},
+		{"survived chaos", summary.Summary{Entries: 1, Chaos: allFaults(summary.Robot{Alive: true, AirtimeInCalm: 1})}, true},
 	}
 	for _, test := range tests {
 		if err := verdict(test.s); (err == nil) != test.ok || err != nil && !errors.Is(err, errVerdict) {
@@ -200,7 +225,8 @@ func TestVerdict(t *testing.T) {
 
 func TestHelpShowsExamplesAndHidesRobots(t *testing.T) {
 	code, stdout, _ := play(t, t.Context(), "--help")
-	if code != exitOK || !strings.Contains(stdout, "rescue-demo --duration 20s --json") || strings.Contains(stdout, "standard input") {
+	if code != exitOK || !strings.Contains(stdout, "rescue-demo --duration 20s --json") ||
+		!strings.Contains(stdout, "rescue-demo --processes --chaos ") || strings.Contains(stdout, "Play one part") || strings.Contains(stdout, "standard input") {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
 }

@@ -19,65 +19,136 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// robotName is the hidden sub-command that a process of a robot runs.
-const robotName = "robot"
-
-// patience is how long a robot's process may take to end when it is told to.
+// patience is how long a process may take to end when it is told to.
 const patience = 10 * time.Second
 
-// runProcess is robot.Run in a process of its own. The process is told its
-// configuration on standard input, ends when that is closed, and reports on
-// standard output.
+// process is this program again, in a part of its own. It is told its
+// configuration on standard input, ends when that is closed, and says what it has
+// to say on standard output, one JSON value a line.
+type process struct {
+	cmd       *exec.Cmd
+	complaint bytes.Buffer
+	done      chan struct{} // closed when it is gone and all it said was heard
+	// Of how it ended, after done.
+	err     error
+	unasked bool // it was not told to
+}
+
+// startProcess starts the part that the hidden sub-command role plays. The process
+// is told to end when ctx does. Lines go to hear, one at a time.
+func startProcess(ctx context.Context, role string, config any, hear func(line []byte)) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.CommandContext(ctx, self, role), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &lines{each: hear}, &p.complaint
+	p.cmd.SysProcAttr = dieWithParent()
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Cancel = stdin.Close
+	p.cmd.WaitDelay = patience
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	// What is wrong with writing shows in how the process ends.
+	_ = json.NewEncoder(stdin).Encode(config)
+	go func() {
+		defer close(p.done)
+		err := p.cmd.Wait()
+		p.unasked = ctx.Err() == nil
+		if err != nil && !errors.Is(err, ctx.Err()) {
+			p.err = errors.Join(err, errors.New(strings.TrimSpace(p.complaint.String())))
+		}
+	}()
+	return p, nil
+}
+
+// lines cuts what is written into lines. The end of a line that never comes, as
+// when the writer is killed, is dropped.
+type lines struct {
+	each func([]byte)
+	rest []byte
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.rest = append(l.rest, text...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(text), nil
+		}
+		l.each(line)
+		l.rest = append(l.rest[:0], rest...)
+	}
+}
+
+// Names of the hidden sub-commands.
+const (
+	robotName  = "robot"
+	baseName   = "base"
+	brokerName = "broker"
+)
+
+// said is a line of a robot's process.
+type said struct {
+	Sighting *robot.Sighting `json:",omitempty"`
+	Report   *robot.Report   `json:",omitempty"` // the last line
+}
+
+// startRobot starts a robot's process. What it notes goes to note; reports, from
+// when the process is done, what it reported, or nil.
+func startRobot(ctx context.Context, cfg robot.Config, note func(robot.Sighting)) (p *process, report func() *robot.Report, err error) {
+	var told *robot.Report
+	p, err = startProcess(ctx, robotName, cfg, func(line []byte) {
+		var s said
+		if json.Unmarshal(line, &s) != nil {
+			return // which shows as a missing report
+		}
+		if s.Sighting != nil {
+			note(*s.Sighting)
+		}
+		if s.Report != nil {
+			told = s.Report
+		}
+	})
+	return p, func() *robot.Report { return told }, err
+}
+
+// runProcess is robot.Run in a process of its own.
 func runProcess(ctx context.Context, cfg robot.Config) (robot.Report, error) {
 	name := scenario.RobotName(cfg.Number)
 	fail := func(err error) (robot.Report, error) {
 		return robot.Report{Robot: name, Error: err.Error()}, fmt.Errorf("%s: %w", name, err)
 	}
-	self, err := os.Executable()
+	p, report, err := startRobot(ctx, cfg, func(robot.Sighting) {})
 	if err != nil {
 		return fail(err)
 	}
-	cmd := exec.CommandContext(ctx, self, robotName)
-	var report, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &report, &complaint
-	cmd.SysProcAttr = dieWithParent()
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return fail(err)
+	<-p.done
+	if told := report(); told != nil {
+		return *told, nil
 	}
-	cmd.Cancel = stdin.Close
-	cmd.WaitDelay = patience
-	if err := cmd.Start(); err != nil {
-		return fail(err)
-	}
-	// What is wrong with writing shows in how the process ends.
-	_ = json.NewEncoder(stdin).Encode(cfg)
-	err = cmd.Wait()
-	var told robot.Report
-	if json.Unmarshal(report.Bytes(), &told) == nil {
-		return told, nil
-	}
-	return fail(errors.Join(err, errors.New("its process ended without a report: "+strings.TrimSpace(complaint.String()))))
+	return fail(errors.Join(errors.New("its process ended without a report"), p.err))
 }
 
-// robotCommand is the other end of runProcess.
-func robotCommand(stdin io.Reader) *cobra.Command {
+// partCommand is the other end of startProcess: a hidden sub-command that plays a
+// part, as configured by standard input, until that is closed.
+func partCommand[Config any](stdin io.Reader, role string, play func(ctx context.Context, cfg Config, say func(any)) error) *cobra.Command {
 	return &cobra.Command{
-		Use:    robotName,
-		Short:  "Run one robot, as told on standard input",
+		Use:    role,
+		Short:  "Play one part, as told on standard input",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Ctrl-C reaches the whole process group; it is for the parent to say
 			// when to end.
 			signal.Ignore(os.Interrupt)
-			var cfg robot.Config
-			decoder := json.NewDecoder(stdin)
-			if err := decoder.Decode(&cfg); err != nil {
+			var cfg Config
+			if err := json.NewDecoder(stdin).Decode(&cfg); err != nil {
 				return fmt.Errorf("no configuration on standard input, which is how --processes starts it: %w", err)
-			}
-			if err := cfg.Scenario.Validate(); err != nil {
-				return fmt.Errorf("robot: %w", err)
 			}
 			ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 			defer cancel()
@@ -85,8 +156,20 @@ func robotCommand(stdin io.Reader) *cobra.Command {
 				_, _ = io.Copy(io.Discard, stdin)
 				cancel()
 			}()
-			report, _ := robot.Run(ctx, cfg) // the report repeats the error
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			out := json.NewEncoder(cmd.OutOrStdout())
+			return play(ctx, cfg, func(v any) { _ = out.Encode(v) })
 		},
 	}
+}
+
+func playRobot(ctx context.Context, cfg robot.Config, say func(any)) error {
+	if err := cfg.Scenario.Validate(); err != nil {
+		return fmt.Errorf("robot: %w", err)
+	}
+	if cfg.Scenario.Chaos {
+		cfg.Journal = func(s robot.Sighting) { say(said{Sighting: &s}) }
+	}
+	report, _ := robot.Run(ctx, cfg) // the report repeats the error
+	say(said{Report: &report})
+	return nil
 }

@@ -26,7 +26,16 @@ const (
 func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summary.Summary, err error) {
 	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
-	c, err := centre.Start(start, cfg)
+	var st *stage
+	used := cfg // by the centre
+	if cfg.Chaos {
+		if st, err = setUp(start, cfg); err != nil {
+			return summary.Summary{}, err
+		}
+		defer func() { err = errors.Join(err, st.close()) }()
+		used.Broker = st.url
+	}
+	c, err := centre.Start(start, used)
 	if err != nil {
 		return summary.Summary{}, err
 	}
@@ -36,7 +45,7 @@ func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summar
 		return summary.Summary{}, err
 	}
 	fmt.Fprintf(progress, "broker at %s; to see what is published: %s\n", c.URL(), subscribeLine(c.URL()))
-	result := search(ctx, cfg, c, o, progress)
+	result := search(ctx, cfg, c, o, st, progress)
 	entries := 0
 	for _, r := range result.Robots {
 		entries += r.Entries
@@ -47,6 +56,9 @@ func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summar
 		result.Failures = append(result.Failures, fmt.Errorf("observer: %w", err))
 	}
 	result.Frames, result.Messages = c.Frames(), c.Messages()
+	if st != nil {
+		result.Chaos = st.sum(result.End)
+	}
 	return summary.Of(result), nil
 }
 
@@ -60,16 +72,21 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 
 // search lets the robots out and returns when they are back. In between it
 // switches to fair.
-func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, progress io.Writer) summary.Run {
+func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, st *stage, progress io.Writer) summary.Run {
 	result := summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now()}
 	searching, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
-	crew := launch(searching, cfg, c.URL(), result.Start)
-	display := newDisplay(cfg, result.Start, c, o, progress)
+	var crew *crew
+	if st != nil {
+		crew = st.launch(searching, o, result.Start)
+	} else {
+		crew = launch(searching, cfg, c.URL(), result.Start)
+	}
+	display := newDisplay(cfg, result.Start, c, o, st, progress)
 	defer display.close()
 
 	fair := make(chan error, 1)
-	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c) }()
+	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c, st) }()
 	redraw := time.NewTicker(display.every)
 	defer redraw.Stop()
 	for back := false; !back; {
@@ -89,17 +106,24 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 			result.Failures = append(result.Failures, fmt.Errorf("centre: %w", err))
 		}
 	}
+	if st != nil && st.director.Err() != nil {
+		result.Failures = append(result.Failures, fmt.Errorf("chaos: %w", st.director.Err()))
+	}
 	return result
 }
 
-// switchToFair does so after the given time, unless ctx ends first.
-func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre) error {
+// switchToFair does so after the given time, unless ctx ends first. Under chaos a
+// base that is started later founds the topic like that.
+func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre, st *stage) error {
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil
+	}
+	if st != nil {
+		st.fair.Store(true)
 	}
 	if err := c.Fair(ctx); err != nil && ctx.Err() == nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +20,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// priority keeps the centre above every robot, so that it stays the root.
-const priority = -1_000_000
+// asMember keeps the centre below every robot where it is not the root: it must
+// not be one, as it cannot be killed.
+const asMember = 1_000_000
 
 // Centre is a running rescue centre.
 type Centre struct {
@@ -32,16 +34,20 @@ type Centre struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	received, bytes, bad atomic.Uint64
+	received, bytes, bad, refused atomic.Uint64
 }
 
 // Frames counts what the centre received.
 type Frames struct {
 	Received, Bytes uint64
 	Bad             uint64 // could not be decoded
+	// Refused frames had a lower fence than one before on their frequency: they were
+	// sent after their robot's hold was over.
+	Refused uint64
 }
 
-// Start brings up a centre and founds the lock topic. ctx bounds the starting.
+// Start brings up a centre and founds the lock topic. Under chaos the broker and
+// the root are others, which must be there. ctx bounds the starting.
 func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 	c := &Centre{cfg: cfg}
 	if err := c.start(ctx); err != nil {
@@ -54,7 +60,7 @@ func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 }
 
 func (c *Centre) start(ctx context.Context) error {
-	options := []pubsub.Option{pubsub.WithDomain(scenario.Domain)}
+	var options []pubsub.Option
 	if c.cfg.Broker == "" {
 		b, err := broker.Start(ctx, broker.Config{TCP: c.cfg.Listen})
 		if err != nil {
@@ -64,20 +70,11 @@ func (c *Centre) start(ctx context.Context) error {
 		options = append(options, pubsub.WithDialer(b.Dial))
 	}
 	var err error
-	if c.p, err = pubsub.Join(ctx, c.URL(), scenario.Centre, options...); err != nil {
+	if c.p, err = scenario.Join(ctx, c.cfg.Chaos, c.URL(), scenario.Centre, options...); err != nil {
 		return err
 	}
-	c.topic, err = qosmutex.Open(ctx, c.p, scenario.LockTopic,
-		qosmutex.Found(),
-		qosmutex.WithResources(c.cfg.FrequencyNames()...),
-		qosmutex.WithModels(c.cfg.Models),
-		qosmutex.WithTiming(scenario.Timing()),
-		qosmutex.WithNodePriority(priority))
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
-	}
-	if role := c.topic.Status().Role; role != protocol.Root {
-		return fmt.Errorf("the centre is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
 	}
 	if c.frames, err = camera.NewReader(ctx, c.p); err != nil {
 		return err
@@ -85,6 +82,33 @@ func (c *Centre) start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.wg.Go(func() { c.receive(running) })
+	return nil
+}
+
+// open founds the lock topic, or becomes a member of the one that a base founds.
+func (c *Centre) open(ctx context.Context) (err error) {
+	options := []qosmutex.Option{
+		qosmutex.WithResources(c.cfg.FrequencyNames()...),
+		qosmutex.WithModels(c.cfg.Models),
+		qosmutex.WithTiming(scenario.Timing()),
+	}
+	if c.cfg.Chaos {
+		options = append(options, qosmutex.WithNodePriority(asMember))
+	} else {
+		options = append(options, qosmutex.Found(), qosmutex.WithNodePriority(scenario.RootPriority))
+	}
+	for {
+		c.topic, err = qosmutex.Open(ctx, c.p, scenario.LockTopic, options...)
+		if !c.cfg.Chaos || !errors.Is(err, qosmutex.ErrNoRoot) {
+			break // else the base still listens for another root
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if role := c.topic.Status().Role; role != protocol.Root && !c.cfg.Chaos {
+		return fmt.Errorf("the centre is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
+	}
 	return nil
 }
 
@@ -96,11 +120,19 @@ func (c *Centre) URL() string {
 	return c.cfg.Broker
 }
 
-// receive takes in frames and looks at each picture.
+// receive takes in frames and looks at each picture. It is the resource that the
+// lock protects, so it refuses what comes with an old fence.
 func (c *Centre) receive(ctx context.Context) {
+	names, highest := c.cfg.FrequencyNames(), map[string]uint64{} // fence, by frequency
 	for sample, err := range c.frames.Samples(ctx) {
 		if err != nil || !sample.Info.Valid {
 			continue
+		}
+		if f := sample.Data; f.Fence < highest[f.Frequency] {
+			c.refused.Add(1)
+			continue
+		} else if slices.Contains(names, f.Frequency) {
+			highest[f.Frequency] = f.Fence
 		}
 		c.received.Add(1)
 		c.bytes.Add(uint64(len(sample.Data.Picture)))
@@ -112,7 +144,7 @@ func (c *Centre) receive(ctx context.Context) {
 
 // Frames returns what was received so far.
 func (c *Centre) Frames() Frames {
-	return Frames{c.received.Load(), c.bytes.Load(), c.bad.Load()}
+	return Frames{c.received.Load(), c.bytes.Load(), c.bad.Load(), c.refused.Load()}
 }
 
 // Fair switches the topic from Level to Fair and returns when that is in force.

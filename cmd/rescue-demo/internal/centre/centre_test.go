@@ -2,14 +2,18 @@ package centre_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"padme/broker"
 	"padme/cmd/rescue-demo/internal/area"
+	"padme/cmd/rescue-demo/internal/base"
 	"padme/cmd/rescue-demo/internal/camera"
 	"padme/cmd/rescue-demo/internal/centre"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -150,6 +154,145 @@ func TestCentreLooksAtEveryPicture(t *testing.T) {
 		}
 	}
 	want := centre.Frames{Received: 4, Bytes: uint64(2*len(good) + len(good)/2), Bad: 2}
+	for deadline := time.Now().Add(5 * time.Second); c.Frames() != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("received %+v, want %+v", c.Frames(), want)
+		}
+	}
+}
+
+// Under chaos the base is the root. The centre is a member, which sets the models,
+// stays when the base dies, and does not become the root itself.
+func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	cfg.Chaos, cfg.Broker = true, b.URL()
+	cut := foundAt(t, cfg, b.URL(), cfg.Models)
+	c := start(t, cfg)
+	if err := c.Fair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pubsub.Join(t.Context(), b.URL(), "tourist", pubsub.WithDomain(scenario.Domain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(context.Background())
+	views := make(chan qosmutex.View, 1000)
+	_, err = p.SubscribeRaw(t.Context(), []string{"lock", scenario.LockTopic, "view"}, func(m pubsub.RawMessage) {
+		var v qosmutex.View
+		if json.Unmarshal(m.Payload, &v) == nil {
+			views <- v
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := awaitFair(t, views, cfg, "")
+	cut()
+	foundAt(t, cfg, b.URL(), cfg.FairModels())
+	awaitFair(t, views, cfg, first)
+}
+
+// foundAt runs a base until the end of the test. Once it is cut off, nobody hears of
+// it any more, as if it had been killed.
+func foundAt(t *testing.T, cfg scenario.Config, url string, models qosmutex.Models) (cut func()) {
+	t.Helper()
+	wire, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var open []net.Conn
+	var pumps sync.WaitGroup
+	pumps.Go(func() {
+		for {
+			near, err := wire.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", strings.TrimPrefix(url, "mqtt://"))
+			if err != nil {
+				near.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, near, far)
+			mu.Unlock()
+			for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+				pumps.Go(func() {
+					io.Copy(way[0], way[1])
+					way[0].Close()
+				})
+			}
+		}
+	})
+	cut = sync.OnceFunc(func() {
+		wire.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			c.Close()
+		}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- base.Run(ctx, base.Config{Scenario: cfg, URL: "mqtt://" + wire.Addr().String(), Models: models})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		cut()
+		pumps.Wait()
+	})
+	return cut
+}
+
+// awaitFair returns the epoch of a view under which fair is in force and the base
+// is the root; one other than given.
+func awaitFair(t *testing.T, views <-chan qosmutex.View, cfg scenario.Config, not string) string {
+	t.Helper()
+	patience := time.After(15 * time.Second)
+	for {
+		select {
+		case v := <-views:
+			if v.Epoch != not && v.Root == scenario.Base && v.Models == cfg.FairModels().String() {
+				return v.Epoch
+			}
+		case <-patience:
+			t.Fatalf("no view with models %v and another epoch than %q", cfg.FairModels(), not)
+		}
+	}
+}
+
+func TestCentreRefusesFramesWithAnOldFence(t *testing.T) {
+	t.Parallel()
+	c := start(t, config(t))
+	p, err := pubsub.Join(t.Context(), c.URL(), "robot-1", pubsub.WithDomain(scenario.Domain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(context.Background())
+	w, err := camera.NewWriter(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WaitMatched(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, fence := range []uint64{3, 3, 5, 4, 5, 6} {
+		if err := w.Write(t.Context(), camera.Frame{Frequency: "146.520", Robot: "robot-1", Fence: fence}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := centre.Frames{Received: 5, Bad: 5, Refused: 1}
 	for deadline := time.Now().Add(5 * time.Second); c.Frames() != want; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("received %+v, want %+v", c.Frames(), want)

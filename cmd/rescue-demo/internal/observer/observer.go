@@ -29,6 +29,7 @@ type Observer struct {
 
 	mu      sync.Mutex
 	states  map[string]qosmutex.State
+	root    string
 	changed chan struct{} // closed and replaced with each event or state
 	errs    []error
 }
@@ -36,7 +37,7 @@ type Observer struct {
 // Start begins to observe the run at the broker. It returns when the states of
 // the frequencies are known; the lock topic must have been founded.
 func Start(ctx context.Context, url string, frequencies []string) (*Observer, error) {
-	p, err := pubsub.Join(ctx, url, scenario.Observer, pubsub.WithDomain(scenario.Domain))
+	p, err := scenario.Join(ctx, false, url, scenario.Observer)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,15 @@ func (o *Observer) view(m pubsub.RawMessage) {
 	var v qosmutex.View
 	if json.Unmarshal(m.Payload, &v) == nil {
 		o.Models(time.Now(), v.Models)
+		o.update(func() { o.root = v.Root })
 	}
+}
+
+// Root returns which participant the latest view calls the root; empty: none yet.
+func (o *Observer) Root() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.root
 }
 
 func (o *Observer) watchEvents(ctx context.Context) {

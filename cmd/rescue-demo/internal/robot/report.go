@@ -1,5 +1,14 @@
 package robot
 
+import "time"
+
+// Sighting is a note of a robot: at this time, or later, its hold was valid.
+type Sighting struct {
+	Frequency string
+	Fence     uint64
+	At        time.Time
+}
+
 // Report is what a robot did, told at the end of the run.
 type Report struct {
 	Robot    string

@@ -33,6 +33,9 @@ type Config struct {
 	Number   int       // from 1
 	URL      string    // of the broker
 	Start    time.Time // when the world begins to move
+	// Journal gets a note each time that a hold passes Check while the robot is on
+	// the air, from one goroutine. Nil: no notes.
+	Journal func(Sighting) `json:"-"`
 }
 
 // robot is the state of a running one.
@@ -76,7 +79,7 @@ func (r *robot) run(ctx context.Context) error {
 	walk := r.area.Walk(r.Number)
 	seen := r.sense(walk)
 	var err error
-	if r.p, err = pubsub.Join(ctx, r.URL, r.report.Robot, pubsub.WithDomain(scenario.Domain), pubsub.WithDialer(r.link.Dial)); err != nil {
+	if r.p, err = scenario.Join(ctx, r.Scenario.Chaos, r.URL, r.report.Robot, pubsub.WithDialer(r.link.Dial)); err != nil {
 		return err
 	}
 	if r.frames, err = camera.NewWriter(ctx, r.p); err != nil {
@@ -104,12 +107,13 @@ func (r *robot) run(ctx context.Context) error {
 
 // open becomes a member of the lock topic. When dozens of robots come at once the
 // centre may be too busy to answer in time, so no answer is not taken for a no.
+// Under chaos there may be no root for a while.
 func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
 	began := time.Now()
 	for {
 		topic, err := qosmutex.Open(ctx, r.p, scenario.LockTopic,
 			qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(seen)))
-		if !errors.Is(err, qosmutex.ErrNoRoot) || time.Since(began) > opening {
+		if !errors.Is(err, qosmutex.ErrNoRoot) || ctx.Err() != nil || !r.Scenario.Chaos && time.Since(began) > opening {
 			return topic, err
 		}
 	}

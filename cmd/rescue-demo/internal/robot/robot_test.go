@@ -76,9 +76,26 @@ func TestRobotInShadowLosesItsHoldAndComesBack(t *testing.T) {
 	c, o := start(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
-	report, err := robot.Run(ctx, robot.Config{Scenario: cfg, Number: 1, URL: c.URL(), Start: time.Now()})
+	notes := map[uint64][]time.Time{} // by fence
+	report, err := robot.Run(ctx, robot.Config{
+		Scenario: cfg, Number: 1, URL: c.URL(), Start: time.Now(),
+		Journal: func(s robot.Sighting) { notes[s.Fence] = append(notes[s.Fence], s.At) },
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(notes) != report.Entries {
+		t.Errorf("%d holds noted, of %d", len(notes), report.Entries)
+	}
+	most := 0
+	for fence, times := range notes {
+		most = max(most, len(times))
+		if !slices.IsSortedFunc(times, time.Time.Compare) {
+			t.Errorf("fence %d: notes go back in time", fence)
+		}
+	}
+	if most < 10 {
+		t.Errorf("at most %d notes of a hold", most)
 	}
 	settle, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

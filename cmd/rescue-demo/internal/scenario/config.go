@@ -19,6 +19,7 @@ const (
 	LockTopic = "frequencies"
 	Centre    = "centre"
 	Observer  = "observer"
+	Base      = "base" // founds and roots the lock topic where that can be killed
 )
 
 // Limits of a run; every robot costs a connection and some goroutines.
@@ -44,6 +45,8 @@ type Config struct {
 	Broker                         string // URL; empty: the embedded broker
 	Listen                         string // address of the embedded broker
 	Processes                      bool   // every robot is a process of its own
+	Chaos                          bool   // processes, also those of the root and of the broker, are killed and stopped
+	ChaosSeed                      uint64 // makes other faults
 }
 
 // Default is a good show on any machine.
@@ -60,6 +63,7 @@ func Default() Config {
 		Seed:         1,
 		Models:       qosmutex.Models{Priority: qosmutex.Level, Request: qosmutex.RequestReplace, Reply: qosmutex.Use, Release: qosmutex.Use},
 		Listen:       "127.0.0.1:0",
+		ChaosSeed:    1,
 	}
 }
 
@@ -67,6 +71,9 @@ func Default() Config {
 func (c *Config) Validate() error {
 	if c.SwitchAt == 0 {
 		c.SwitchAt = c.Duration / 2
+		if c.Chaos && c.lastSwitch() > 0 { // else the duration is refused below
+			c.SwitchAt = min(c.SwitchAt, c.lastSwitch())
+		}
 	}
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -85,7 +92,10 @@ func (c *Config) Validate() error {
 	check(100*time.Millisecond <= c.Transmission && c.Transmission <= time.Minute, "--transmission %v: give 100ms to 1m", c.Transmission)
 	check(c.Models.Priority == qosmutex.Level, "--models %v: give models that begin with level; the centre switches to fair itself, see --switch-at", c.Models)
 	errs = append(errs, c.checkBroker())
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || !c.Chaos {
+		return err
+	}
+	return c.checkChaos()
 }
 
 // checkBroker refuses URLs which the robots cannot dial themselves: they cut

@@ -73,6 +73,45 @@ func TestBrokerGetsItsSchemeAndPort(t *testing.T) {
 	}
 }
 
+// underChaos is a run under chaos with room for it.
+func underChaos() scenario.Config {
+	c := scenario.Default()
+	c.Processes, c.Chaos, c.Models = true, true, scenario.ChaosModels
+	return c
+}
+
+func TestChaosLeavesTimeToServeEverybody(t *testing.T) {
+	c := underChaos()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	// Each of four robots to a frequency may have been overtaken while the switch was
+	// yet to come, and must have a turn.
+	if made := c.SwitchAt * 5; made > c.Duration-c.Calm() || c.Calm() < 20*time.Second {
+		t.Errorf("switch at %v of %v, of which %v are calm", c.SwitchAt, c.Duration, c.Calm())
+	}
+	if c.Duration-c.Calm() < scenario.WarmUp+8*time.Second {
+		t.Errorf("%v of %v are calm", c.Calm(), c.Duration)
+	}
+}
+
+func TestBadChaosNamesTheFlagAndWhatToGive(t *testing.T) {
+	for want, spoil := range map[string]func(*scenario.Config){
+		"--chaos without --processes: give both":  func(c *scenario.Config) { c.Processes = false },
+		"--chaos with --broker: give one of them": func(c *scenario.Config) { c.Broker = "mqtt://h" },
+		"--duration 20s: give at least 44":        func(c *scenario.Config) { c.Duration = 20 * time.Second },
+		"--switch-at 50s: give at most 5.4s":      func(c *scenario.Config) { c.SwitchAt = 50 * time.Second },
+		"--duration 1m0s: give at least 5m":       func(c *scenario.Config) { c.Robots = 100 },
+		"--robots 0: give 1 to":                   func(c *scenario.Config) { c.Robots = 0 },
+	} {
+		c := underChaos()
+		spoil(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestFrequenciesAreDistinctTopicLevels(t *testing.T) {
 	c := scenario.Default()
 	c.Frequencies = 64

@@ -22,3 +22,6 @@ func ClassOfPriority(priority int64) Class {
 }
 
 func (c Class) String() string { return [Classes]string{"0", "1", "2", "3+"}[c] }
+
+// RootPriority keeps a participant above every robot, so that it stays the root.
+const RootPriority = -1_000_000

@@ -70,9 +70,15 @@ func (f Frequency) line() string {
 }
 
 func footer(s Scene) string {
-	return fmt.Sprintf("entries %d   frames %d (%d kB)   overlaps %d   * survivor  # ruin  C centre",
-		s.Entries, s.Frames, s.FrameBytes/1000, s.Overlaps)
+	legend := "* survivor  # ruin  C centre"
+	if s.LastAct != "" {
+		legend = s.chaos()
+	}
+	return fmt.Sprintf("entries %d   frames %d (%d kB)   overlaps %d   %s",
+		s.Entries, s.Frames, s.FrameBytes/1000, s.Overlaps, legend)
 }
+
+func (s Scene) chaos() string { return fmt.Sprintf("faults %d: %s", s.Faults, s.LastAct) }
 
 // Line is the scene in one line, for where nothing can be redrawn.
 func Line(s Scene) string {
@@ -92,6 +98,9 @@ func Line(s Scene) string {
 		}
 	}
 	fmt.Fprintf(&b, "  waiting %d  cut off %d  entries %d  frames %d  overlaps %d", s.waiting(), shadow, s.Entries, s.Frames, s.Overlaps)
+	if s.LastAct != "" {
+		b.WriteString("  " + s.chaos())
+	}
 	return b.String()
 }
 

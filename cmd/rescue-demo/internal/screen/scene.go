@@ -18,6 +18,8 @@ type Scene struct {
 	Robots             []Robot
 	Entries, Overlaps  int
 	Frames, FrameBytes uint64
+	Faults             int    // inflicted on purpose
+	LastAct            string // of chaos
 }
 
 // Frequency is one frequency as last published.

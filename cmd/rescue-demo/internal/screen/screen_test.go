@@ -173,3 +173,15 @@ func TestTerminalGivesTheCursorBack(t *testing.T) {
 		t.Fatalf("%q", b.String())
 	}
 }
+
+func TestChaosIsShown(t *testing.T) {
+	s := scene(3, 2)
+	s.Faults, s.LastAct = 4, "robot-3 killed"
+	const want = "faults 4: robot-3 killed"
+	if line := screen.Line(s); !strings.Contains(line, want) {
+		t.Errorf("no %q in %q", want, line)
+	}
+	if all := strings.Join(screen.Draw(s, 120, 30, false), "\n"); !strings.Contains(all, want) {
+		t.Errorf("no %q in\n%s", want, all)
+	}
+}

@@ -39,6 +39,7 @@ type Summary struct {
 	Dropouts         int              `json:"dropouts"`
 	Losses           int              `json:"losses"`
 	Failures         []string         `json:"failures,omitempty"`
+	Chaos            *Chaos           `json:"chaos,omitempty"`
 }
 
 // OverlapKinds is how overlaps showed; see observer.Overlaps.
@@ -70,6 +71,7 @@ type Frames struct {
 	Received uint64 `json:"received"`
 	Bytes    uint64 `json:"bytes"`
 	Bad      uint64 `json:"bad"`
+	Refused  uint64 `json:"refused"` // with an old fence
 }
 
 // Class is what the robots got which saw so many survivors.
@@ -97,6 +99,7 @@ type Run struct {
 	Frames      centre.Frames
 	Messages    uint64  // sent by the centre
 	Failures    []error // beside those of the robots
+	Chaos       *Chaos  // nil: there was none
 }
 
 // Of sums up a run.
@@ -113,7 +116,7 @@ func Of(run Run) Summary {
 		Inversions:   Inversions(o.Inversions),
 		Messages:     run.Messages,
 		SyncDelay:    delay(o.SyncDelay),
-		Frames:       Frames{Received: run.Frames.Received, Bytes: run.Frames.Bytes, Bad: run.Frames.Bad},
+		Frames:       Frames{Received: run.Frames.Received, Bytes: run.Frames.Bytes, Bad: run.Frames.Bad, Refused: run.Frames.Refused},
 	}
 	if !o.Switched.IsZero() {
 		at := o.Switched.Sub(run.Start).Seconds()
@@ -137,6 +140,9 @@ func Of(run Run) Summary {
 		s.MessagesPerEntry = float64(s.Messages) / float64(o.Entries)
 	}
 	s.ByClass = classes(run)
+	if run.Chaos != nil {
+		s.judgeBy(run.Chaos)
+	}
 	return s
 }
 

@@ -27,11 +27,19 @@ func (s Summary) Write(w io.Writer) error {
 	line("entries              %d", s.Entries)
 	line("inversions           %d entries while a more important robot waited", s.Inversions.Pending)
 	line("                     or was cut off waiting (%d under level, %d under fair)", s.Inversions.Level, s.Inversions.Fair)
-	line("messages per entry   %.1f", s.MessagesPerEntry)
+	if s.Chaos == nil { // else those that were killed did not tell what they had sent
+		line("messages per entry   %.1f", s.MessagesPerEntry)
+	}
 	line("sync delay           mean %s, p50 %s, p99 %s, of %d hand-overs",
 		span(s.SyncDelay.Mean), span(s.SyncDelay.P50), span(s.SyncDelay.P99), s.SyncDelay.Count)
-	line("frames               %d of %d received, %.0f kB, %d bad", s.Frames.Received, s.Frames.Sent, float64(s.Frames.Bytes)/1000, s.Frames.Bad)
+	line("frames               %d%s received, %.0f kB, %d bad%s", s.Frames.Received,
+		note(s.Chaos == nil, fmt.Sprintf(" of %d", s.Frames.Sent)), float64(s.Frames.Bytes)/1000, s.Frames.Bad,
+		note(s.Frames.Refused > 0, fmt.Sprintf(", %d refused by their fence", s.Frames.Refused)))
 	line("radio shadows        %d drop-outs, %d holds lost", s.Dropouts, s.Losses)
+	if s.Chaos != nil {
+		line("")
+		s.Chaos.write(line)
+	}
 	for _, f := range s.Failures {
 		line("failed               %s", f)
 	}

@@ -1,0 +1,31 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"padme/pubsub"
+)
+
+// joinEvery is how long a patient participant waits before it tries again.
+const joinEvery = 200 * time.Millisecond
+
+// Join makes a participant of the run. A patient one tries until ctx ends while
+// there is no broker.
+func Join(ctx context.Context, patient bool, url, id string, opts ...pubsub.Option) (*pubsub.Participant, error) {
+	opts = append([]pubsub.Option{pubsub.WithDomain(Domain)}, opts...)
+	again := time.NewTicker(joinEvery)
+	defer again.Stop()
+	for {
+		p, err := pubsub.Join(ctx, url, id, opts...)
+		if !patient || !errors.Is(err, pubsub.ErrUnreachable) {
+			return p, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
