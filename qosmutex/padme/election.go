@@ -147,6 +147,7 @@ func (m *Machine) elected() {
 		}
 	}
 	m.inherit()
+	m.renewSettings()
 	m.serveTries()
 	m.lead()
 	m.beacon.number++

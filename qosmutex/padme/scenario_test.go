@@ -36,7 +36,7 @@ import (
 //	serve 10s         everybody leaves at once, until nobody waits; fails after that time
 //	check             every request is known on every hop; nobody is lost from the tree
 //	rest              nothing is left of any request, and every token is at home
-//	show              roles, parents and queues                status of each participant
+//	show              roles, parents and queues                show models   what each believes to be in force
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newWorld()
@@ -125,6 +125,10 @@ func (w *world) do(line string) error {
 		w.checkAtRest()
 		return nil
 	case "show":
+		if arg(1, "") == "models" {
+			w.showModels()
+			return nil
+		}
 		w.show()
 		return nil
 	case "hold", "resume":
@@ -388,6 +392,14 @@ func (w *world) grow(f []string) error {
 	}
 	w.quiet = false
 	return nil
+}
+
+func (w *world) showModels() {
+	for _, name := range w.order {
+		if n := w.nodes[name]; !n.crashed {
+			w.log("%s %v", name, n.machine.settings.Models)
+		}
+	}
 }
 
 func (w *world) show() {

@@ -35,6 +35,18 @@ func (m *Machine) sendWanted() {
 	m.commit(m.parent, msg)
 }
 
+// renewSettings numbers the settings anew at the beginning of a view, above those of
+// every view before: whoever has others goes over to ours.
+func (m *Machine) renewSettings() {
+	wanted := m.wanted
+	s := m.settings
+	s.Version = max(s.Version+1, m.epoch.View()<<16)
+	m.adoptSettings(s)
+	if wanted != nil {
+		m.propose(*wanted)
+	}
+}
+
 // adoptSettings puts newer settings in force here and passes them on.
 func (m *Machine) adoptSettings(s protocol.Settings) {
 	if s.Version <= m.settings.Version {

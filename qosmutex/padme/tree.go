@@ -68,6 +68,7 @@ func (m *Machine) found() {
 	e := protocol.Epoch{Number: protocol.NextView(above), Tie: tie(m.self)}
 	m.entrust(e, m.self)
 	m.becomeRoot(e)
+	m.renewSettings()
 	for _, e := range m.liveEntries() { // asked before the settings were known
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone {
 			m.refuse(e, reason)
