@@ -68,8 +68,11 @@ func (m *Machine) leaseEnd() protocol.Time {
 	if rg == nil {
 		return m.lease.sent + m.timing.TTL
 	}
-	voters := m.electors()
-	sent := quorum(voters, func(n protocol.Node) protocol.Time {
+	voters, enough := m.electors(), quorum[protocol.Time]
+	if rg.confirmed {
+		enough = half
+	}
+	sent := enough(voters, func(n protocol.Node) protocol.Time {
 		if n == m.self {
 			return m.lease.sent
 		}
@@ -199,7 +202,7 @@ func (m *Machine) startReign() {
 // change is confirmed. Wanted are the most important members, in an odd number: of
 // two voters both must live, so one is better.
 func (m *Machine) adjustVoters() {
-	if !m.acting() || m.departing {
+	if !m.acting() {
 		return
 	}
 	if m.reign() == nil {
@@ -221,9 +224,17 @@ func (m *Machine) adjustVoters() {
 	gone := slices.IndexFunc(voters, func(n protocol.Node) bool { return n != m.self && !m.lives(n) })
 	heir := m.sessionOf(rg.heir)
 	rg.heir = protocol.Node{}
+	rg.old = b.of.voters
 	switch {
+	case m.departing && heir == nil:
+		rg.old = nil
+		return
 	case gone >= 0:
-		voters = slices.Delete(voters, gone, gone+1)
+		if voters = slices.Delete(voters, gone, gone+1); len(voters)%2 == 1 {
+			// A majority of these has one in common with any majority of those before:
+			// they need not be asked, and of two one may be the dead.
+			rg.old = nil
+		}
 	case heir != nil && !slices.Contains(voters, heir.node):
 		voters = append(voters, heir.node)
 	case len(voters) < m.wantedVoters() && m.newcomer() != nil:
@@ -235,9 +246,9 @@ func (m *Machine) adjustVoters() {
 		}
 		voters = slices.Delete(voters, last, last+1)
 	default:
+		rg.old = nil
 		return
 	}
-	rg.old = b.of.voters
 	m.nameVoters(voters)
 }
 

@@ -73,12 +73,22 @@ func (m *Machine) promiseSpan() protocol.Duration {
 // quorum is what a majority of voters has reached: the median of value, the lower
 // one if there are two.
 func quorum[T cmp.Ordered](voters []protocol.Node, value func(protocol.Node) T) T {
+	return sorted(voters, value)[(len(voters)-1)/2]
+}
+
+// half is what half of the voters has reached, the bigger half of an odd number:
+// enough to keep a majority from electing another, since they have one in common.
+func half[T cmp.Ordered](voters []protocol.Node, value func(protocol.Node) T) T {
+	return sorted(voters, value)[len(voters)/2]
+}
+
+func sorted[T cmp.Ordered](voters []protocol.Node, value func(protocol.Node) T) []T {
 	values := make([]T, 0, len(voters))
 	for _, n := range voters {
 		values = append(values, value(n))
 	}
 	slices.Sort(values)
-	return values[(len(values)-1)/2]
+	return values
 }
 
 // farAhead reports whether the number of an epoch is further ahead than any root can

@@ -176,3 +176,28 @@ func TestFormerVoterIsQuiet(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 }
+
+// TestRootOutlivesTheOtherOfTwoVoters: on the way from three voters to one there are
+// two for a moment. If the other one dies then, the root goes on.
+func TestRootOutlivesTheOtherOfTwoVoters(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"grow A B C voters=3", "advance 8s", "crash C"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := w.nodes["A"].machine
+	for len(root.ballot.of.voters) != 2 || !root.reign().confirmed {
+		if w.now > 60*protocol.Second {
+			t.Fatal("there were never two voters")
+		}
+		w.advance(10*protocol.Millisecond, true)
+	}
+	epoch := root.epoch
+	w.nodes["B"].crashed = true
+	w.advance(10*protocol.Second, true)
+	if root.role != protocol.Root || root.epoch != epoch || len(root.ballot.of.voters) != 1 {
+		t.Errorf("the root is %v in epoch %v, was in %v, voters %v", root.role, root.epoch, epoch, root.ballot.of.voters)
+	}
+	w.sound(t)
+}
