@@ -41,11 +41,22 @@ func (m *Machine) reign() *reign {
 	return m.ballot.reign
 }
 
+// former are the voters that have a say in the change under way, or nil. Where one of
+// an even number is dropped, none has: a majority of the others has one in common with
+// any majority of all, and of two the one that is dropped may be dead.
+func (m *Machine) former() []protocol.Node {
+	old := m.reign().old
+	if len(old)%2 == 0 && len(old) > len(m.ballot.of.voters) {
+		return nil
+	}
+	return old
+}
+
 // electors are those whose majority keeps us in office: the voters, while they
-// change still the old ones, for a majority of the new ones may not know of it.
+// change still the former ones, for a majority of the new ones may not know of it.
 func (m *Machine) electors() []protocol.Node {
-	if rg := m.reign(); rg.old != nil {
-		return rg.old
+	if former := m.former(); former != nil {
+		return former
 	}
 	return m.ballot.of.voters
 }
@@ -166,7 +177,8 @@ func (m *Machine) weigh() {
 		}
 		return m.pledgeOf(n).version
 	}
-	if quorum(b.of.voters, version) == b.of.version && (rg.old == nil || quorum(rg.old, version) == b.of.version) {
+	former := m.former()
+	if quorum(b.of.voters, version) == b.of.version && (former == nil || quorum(former, version) == b.of.version) {
 		rg.confirmed, rg.old = true, nil
 		rg.pledges = slices.DeleteFunc(rg.pledges, func(p *pledge) bool { return !slices.Contains(b.of.voters, p.node) })
 	}
@@ -230,11 +242,7 @@ func (m *Machine) adjustVoters() {
 		rg.old = nil
 		return
 	case gone >= 0:
-		if voters = slices.Delete(voters, gone, gone+1); len(voters)%2 == 1 {
-			// A majority of these has one in common with any majority of those before:
-			// they need not be asked, and of two one may be the dead.
-			rg.old = nil
-		}
+		voters = slices.Delete(voters, gone, gone+1)
 	case heir != nil && !slices.Contains(voters, heir.node):
 		voters = append(voters, heir.node)
 	case len(voters) < m.wantedVoters() && m.newcomer() != nil:
