@@ -2,7 +2,10 @@ package qosmutex
 
 import (
 	"context"
+	"flag"
 	"net"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +18,15 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets more tests run at a time than there are processors: nearly all of
+// them wait for a time to live to end.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testContext bounds every wait of a test.
 func testContext(t testing.TB) context.Context {
