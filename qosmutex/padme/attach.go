@@ -78,8 +78,8 @@ func (m *Machine) replaceChild(old, fresh *link) {
 	for e := range m.requests.all() {
 		if e.from == old {
 			e.from, e.named = fresh, false
-		} else if e.also == old {
-			e.also = nil
+		} else {
+			e.also = e.alsoBut(old)
 		}
 	}
 	if m.any != nil {

@@ -21,10 +21,10 @@ const (
 type entry struct {
 	id        protocol.RequestID
 	priority  int64
-	q         *queue // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
-	from      *link  // the child that it came from; nil: our own
-	also      *link  // a child that it came from before, and that has not taken it back
-	hops      uint8  // links between the origin and here
+	q         *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
+	from      *link   // the child that it came from; nil: our own
+	also      []*link // children that it came from before, the last one last, and that have not taken it back
+	hops      uint8   // links between the origin and here
 	state     entryState
 	sent      bool              // our parent knows it
 	try       bool              // never queued
@@ -36,6 +36,11 @@ type entry struct {
 	deadline  protocol.Time     // latest instant to enter; Never: none
 	hold      protocol.Duration // how long it will stay; 0: unknown
 	next      *entry            // in the list of free ones
+}
+
+// alsoBut is also without l.
+func (e *entry) alsoBut(l *link) []*link {
+	return slices.DeleteFunc(e.also, func(o *link) bool { return o == l })
 }
 
 // queue holds the waiting requests for one resource id, or those for Any, in

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"strings"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -102,6 +103,28 @@ func TestTheMoreImportantFounderGoesFirst(t *testing.T) {
 	w.advance(3*w.timing.Grace(), true)
 	if late.machine.role != protocol.Root || early.machine.role != protocol.Member {
 		t.Errorf("the more important one is %v, the other %v", late.machine.role, early.machine.role)
+	}
+	w.sound(t)
+}
+
+// TestWhoKnowsOfNewerVotersFoundsFirst: A has decided alone since B departed, and
+// listens because its lease ran out. C still counts on the votes of all three and holds
+// up a more important founder, who knows of none; A must not wait for that one.
+func TestWhoKnowsOfNewerVotersFoundsFirst(t *testing.T) {
+	w := newWorld()
+	for _, line := range strings.Split("grow A B C voters=3;advance 8s;cut C;advance 6s;depart B;advance 3s;cut A;advance 4s;heal C;advance 1s;heal A", ";") {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := w.founder(t, "D", -1)
+	w.start(t, d)
+	a := w.nodes["A"].machine
+	for end := w.now + 3*w.timing.Grace(); a.role == protocol.Founding && w.now < end; {
+		w.advance(w.timing.JoinWait, true)
+	}
+	if a.role != protocol.Root || d.machine.role == protocol.Root {
+		t.Errorf("A is %v, D is %v; want A for the root", a.role, d.machine.role)
 	}
 	w.sound(t)
 }

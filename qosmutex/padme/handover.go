@@ -137,6 +137,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 			m.remove(e) // it is in the successor's own queue
 		}
 	}
+	m.nameMoved()
 	m.any.forget(l)
 	for _, r := range m.resources {
 		r.q.forget(l)
@@ -158,6 +159,23 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 	m.outranks = 0
 	m.join = nil
 	m.attach(l.peer, true)
+}
+
+// nameMoved lets the requests wait again whose grant went another way than the one
+// that leads to them now: the successor must know them, for if the token is lost on
+// the old way, it is the one that serves them again.
+func (m *Machine) nameMoved() {
+	for _, e := range m.liveEntries() {
+		if e.state != served || e.from == nil {
+			continue
+		}
+		if !slices.ContainsFunc(m.resources, func(r *resource) bool {
+			return r.tok.phase == below && r.tok.target == e.id && r.tok.down == e.from
+		}) {
+			m.unsend(e)
+			m.wait(e)
+		}
+	}
 }
 
 // onHandover makes us the root.

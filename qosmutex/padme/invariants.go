@@ -2,6 +2,7 @@ package padme
 
 import (
 	"fmt"
+	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -36,8 +37,10 @@ func (m *Machine) CheckInvariants() error {
 		if e.from != nil && m.child(e.from.peer) != e.from {
 			return fmt.Errorf("request %v came from %v, which is no child", id, e.from.peer)
 		}
-		if e.also != nil && (e.also == e.from || m.child(e.also.peer) != e.also) {
-			return fmt.Errorf("request %v came from %v before, which is no other child", id, e.also.peer)
+		for i, l := range e.also {
+			if l == e.from || m.child(l.peer) != l || slices.Contains(e.also[:i], l) {
+				return fmt.Errorf("request %v came from %v before, which is no other child", id, l.peer)
+			}
 		}
 		if e.state == waiting && !e.try {
 			queued--

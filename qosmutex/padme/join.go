@@ -59,15 +59,34 @@ func (m *Machine) startJoin() {
 	msg.Peer.ID = m.under
 	if m.role == protocol.Founding {
 		msg.Flags |= protocol.FlagFounding
+		msg.Grant = m.votersKnown()
 	}
+}
+
+// votersKnown names the newest voters that we know of; zero: we know of none.
+func (m *Machine) votersKnown() protocol.Grant {
+	if m.ballot == nil {
+		return protocol.Grant{}
+	}
+	return protocol.Grant{Epoch: m.ballot.of.epoch, Number: m.ballot.of.version}
+}
+
+// foundsFirst reports whether another founder goes before us: who knows of newer
+// voters, for objections that hold up the other are of no weight to it, and among
+// equals the more important.
+func (m *Machine) foundsFirst(msg *protocol.Message) bool {
+	if c := msg.Grant.Compare(m.votersKnown()); c != 0 {
+		return c > 0
+	}
+	return rank(msg.Priority, msg.From, m.priority, m.self) < 0
 }
 
 // onJoin offers ourselves to a newcomer if we rank above it.
 func (m *Machine) onJoin(msg *protocol.Message) error {
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
-	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && !above:
-		m.join.foundAt = m.now + m.listening() // the more important founder goes first
+	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && m.foundsFirst(msg):
+		m.join.foundAt = m.now + m.listening()
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
 	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
@@ -90,7 +109,7 @@ func (m *Machine) object(msg *protocol.Message) {
 		m.refuseChild(msg, protocol.ReasonClosed)
 	case m.votes() && !m.goOn && !m.departing:
 		no := m.refuseChild(msg, protocol.ReasonClosed)
-		no.Grant = protocol.Grant{Epoch: m.ballot.of.epoch, Number: m.ballot.of.version}
+		no.Grant = m.votersKnown()
 	}
 }
 

@@ -76,6 +76,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 			m.unsend(e)
 			m.pass(e)
 		}
+		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
+			m.passStale(&protocol.Message{
+				Flags: protocol.FlagRepeated, ID: msg.ID, Resource: msg.Resource, Grant: msg.Grant, Fences: msg.Fences,
+			})
+		}
 		return nil
 	}
 	if t.phase == using {

@@ -216,7 +216,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	e.hops = uint8(msg.Hops)
 	if e.from != l {
-		e.also = e.from
+		e.also = append(e.alsoBut(l), e.from)
 	}
 	if e.state != waiting || e.try {
 		e.relevel(msg.Priority)
@@ -251,17 +251,18 @@ func (m *Machine) reroute(e *entry, l *link) {
 }
 
 // takeBack notes that l no longer leads to the origin of e, and reports whether
-// nobody else does. Who moves is known on two ways for a while, and what comes on
-// the old one may come last.
+// nobody else does. Who moves is known on several ways for a while, and what comes on
+// an old one may come last.
 func (m *Machine) takeBack(e *entry, l *link) bool {
 	switch {
-	case e.also == l:
-		e.also = nil
-	case e.from == l && e.also == nil:
+	case e.from != l:
+		e.also = e.alsoBut(l)
+	case len(e.also) == 0:
 		return true
-	case e.from == l:
-		other := e.also
-		e.also = nil
+	default:
+		last := len(e.also) - 1
+		other := e.also[last]
+		e.also = e.also[:last]
 		m.reroute(e, other)
 		m.serveQueue(e.q)
 	}
@@ -314,7 +315,7 @@ func (m *Machine) withdraw(ref uint64) error {
 
 func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 	e := m.requests.get(msg.ID)
-	if e == nil || e.from != l && e.also != l {
+	if e == nil || e.from != l && !slices.Contains(e.also, l) {
 		return m.stale(msg, "no such request of this child") // it has moved, or was served
 	}
 	if m.takeBack(e, l) {
@@ -384,8 +385,8 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
 		m.deny(e.from, e.id, e.q.resource, reason)
-		if e.also != nil {
-			m.deny(e.also, e.id, e.q.resource, reason)
+		for _, l := range e.also {
+			m.deny(l, e.id, e.q.resource, reason)
 		}
 	} else {
 		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})

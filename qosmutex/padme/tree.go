@@ -114,6 +114,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 			r.tok.phase = home
 		}
 		r.tok.next = max(r.tok.next, m.fences)
+		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted anew
 	}
 }
 

@@ -97,7 +97,7 @@ const knownFlags = flagEnd - 1
 //	Handover  number settings ttl grant fences path tokens sessions
 //	Sync      id resource grant
 //	Report    id resource grant verdict peer
-//	Join      priority peer
+//	Join      priority peer grant
 //	Offer     root priority hops peer peerP path
 //	Attach    priority session
 //	Accept    root hops ttl number waiting settings path
@@ -147,7 +147,7 @@ var carried = [kindEnd][]field{
 	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldGrant, fieldFences, fieldPath, fieldTokens, fieldSessions},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
 	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer},
-	KindJoin:     {fieldPriority, fieldPeer},
+	KindJoin:     {fieldPriority, fieldPeer, fieldGrant},
 	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},

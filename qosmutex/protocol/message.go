@@ -205,7 +205,7 @@ type Settings struct {
 //	Handover  Number Settings TTL Grant (the name of the voters) Fences Path (the voters) Tokens Sessions
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer
-//	Join      Priority Peer (ID only: the parent wanted, or nobody)
+//	Join      Priority Peer (ID only: the parent wanted, or nobody) Grant (of a founder: the name of its voters)
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path

@@ -107,15 +107,15 @@ func (r *run) up() []*member {
 	return all
 }
 
-// electable reports whether there is a root, or can be one without help: a majority
-// lives of the newest voters that anybody knows of, or somebody founds the topic where
-// there are none.
+// electable reports whether a root can stay or come without help: a majority lives of
+// the newest voters that anybody knows of, or somebody founds the topic where there are
+// none. A root whose voters have ended is one no longer than its lease.
 func (r *run) electable() bool {
 	var newest protocol.Status
 	for _, m := range r.up() {
 		s := r.sim.Status(m.id)
-		if s.Role == protocol.Root {
-			return true
+		if s.Role == protocol.Root && s.Named == (protocol.Grant{}) {
+			return true // without voters
 		}
 		if len(s.Voters) > 0 && s.Named.Compare(newest.Named) > 0 {
 			newest = s
