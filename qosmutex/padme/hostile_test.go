@@ -262,6 +262,7 @@ func TestHostileVoters(t *testing.T) {
 		{"pledge at a member", b, pledge, func(m *protocol.Message) { m.To = b.self }, ErrStale},
 		{"canvass for another", b, canvass, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
 		{"canvass at the end of all epochs", b, canvass, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
+		{"vote of a later run", b, vote, func(m *protocol.Message) { m.From.Incarnation++ }, ErrStale},
 		{"vote of a stranger", b, vote, func(m *protocol.Message) { m.From = stranger }, ErrStale},
 		{"vote for another", b, vote, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrStale},
 		{"vote of another attempt", b, vote, func(m *protocol.Message) { m.Sent-- }, ErrStale},
