@@ -18,7 +18,14 @@ var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 const fenceSlack = 1 << 16
 
 // floors are what a founder must be above.
-type floors struct{ fence, epoch uint64 }
+type floors struct {
+	fence, epoch uint64
+	voters       int // of the view that the broker retains
+}
+
+// reconnectWait is within what members whose broker was gone are back: it is above
+// the longest back-off of the client and its attempt to connect.
+const reconnectWait = 45 * time.Second
 
 // floors are microseconds of the wall clock, raised by what a former root left on
 // the broker. That never authorises anything; it only raises.
@@ -54,10 +61,14 @@ func (t *Topic) floors(ctx context.Context) (floors, error) {
 
 // raise believes a view or a state as far as it is plausible.
 func (f *floors) raise(payload []byte) {
-	var s struct{ Epoch, Fence string }
+	var s struct {
+		Epoch, Fence string
+		Voters       []string
+	}
 	if json.Unmarshal(payload, &s) != nil {
 		return
 	}
+	f.voters = max(f.voters, len(s.Voters))
 	if fence := parseFence(s.Fence); fence > 0 {
 		f.fence = max(f.fence, fence+fenceSlack)
 	}

@@ -99,6 +99,10 @@ func (t *Topic) start(ctx context.Context) error {
 			return err
 		}
 		cfg.FenceFloor, cfg.EpochFloor = floors.fence, floors.epoch
+		if floors.voters > 1 { // they may be about to reconnect, and to elect
+			cfg.Listen = protocol.Time(reconnectWait)
+			t.log.Info("a view of several voters was here: listening for them before the topic is founded anew", "for", reconnectWait)
+		}
 	}
 	machine, err := t.options.machine(cfg)
 	if err != nil {

@@ -61,8 +61,9 @@ off; who stays cut off while holding a frequency loses it to another.
 
 With --chaos, robots are killed and started again or stopped for longer than
 their session lasts, the root of the lock is killed, and the broker is killed and
-started again, once with its data and once without. The run ends with a calm in
-which everybody who lives must be served.
+started again, once with its data and once without. The others elect another
+root; of the first one nobody hears again. The run ends with a calm in which
+everybody who lives must be served.
 
 At the end a summary tells who got how much, and how often the lock was broken,
 as counted by an observer that knows nothing but what was published and, under

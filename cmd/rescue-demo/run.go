@@ -86,7 +86,7 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 	defer display.close()
 
 	fair := make(chan error, 1)
-	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c, st) }()
+	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c) }()
 	redraw := time.NewTicker(display.every)
 	defer redraw.Stop()
 	for back := false; !back; {
@@ -112,18 +112,14 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 	return result
 }
 
-// switchToFair does so after the given time, unless ctx ends first. Under chaos a
-// base that is started later founds the topic like that.
-func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre, st *stage) error {
+// switchToFair does so after the given time, unless ctx ends first.
+func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre) error {
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil
-	}
-	if st != nil {
-		st.fair.Store(true)
 	}
 	if err := c.Fair(ctx); err != nil && ctx.Err() == nil {
 		return err

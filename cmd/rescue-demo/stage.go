@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"padme/broker"
@@ -21,13 +20,6 @@ import (
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
 )
-
-// foundAgain is the one place that says what follows the death of a root. Nobody
-// takes over yet, so that the base, which founds the lock topic, is started again.
-// Once members elect another root this becomes false (and base.Run, centre.open and
-// robot.open get the option that has them elect one): a base that was killed then
-// stays away, and its successors, robots, are killed in turn.
-const foundAgain = true
 
 // stage is what a run under chaos needs beside centre and observer: everything
 // that is to be killed, as processes, and who kills it.
@@ -40,7 +32,6 @@ type stage struct {
 	broker, base *actor
 	robots       []*actor
 	reports      []func() *robot.Report // of the last lives
-	fair         atomic.Bool            // the centre has switched
 
 	playing context.Context // of broker and base
 	stop    context.CancelFunc
@@ -60,11 +51,7 @@ func setUp(ctx context.Context, cfg scenario.Config) (_ *stage, err error) {
 	s.playing, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.broker = &actor{name: brokerName, begin: func(int) (*process, error) { return s.startBroker(ctx) }}
 	s.base = &actor{name: scenario.Base, begin: func(int) (*process, error) {
-		models := cfg.Models
-		if s.fair.Load() {
-			models = cfg.FairModels()
-		}
-		return startProcess(s.playing, baseName, base.Config{Scenario: cfg, URL: s.url, Models: models}, func([]byte) {})
+		return startProcess(s.playing, baseName, base.Config{Scenario: cfg, URL: s.url}, func([]byte) {})
 	}}
 	for _, a := range []*actor{s.broker, s.base} {
 		if err := a.Start(); err != nil {
@@ -148,6 +135,7 @@ func (s *stage) launch(ctx context.Context, o *observer.Observer, start time.Tim
 		defer close(c.back)
 		s.director.Run(ctx, chaos.Plan(chaos.Config{
 			Seed: s.cfg.ChaosSeed, Begin: scenario.WarmUp, End: s.cfg.Duration - s.cfg.Calm(), TTL: time.Duration(scenario.Timing().TTL),
+			Apart: scenario.Apart(), Reconnect: scenario.BackOff,
 		}))
 		for i, a := range s.robots {
 			c.reports[i] = s.report(i, errors.Join(errs[i], a.await()))
@@ -172,7 +160,7 @@ func (s *stage) report(i int, err error) robot.Report {
 
 func (s *stage) cast(o *observer.Observer) chaos.Cast {
 	cast := chaos.Cast{
-		Broker: s.broker, Founder: s.base, FoundAgain: foundAgain, Root: o.Root,
+		Broker: s.broker, Founder: s.base, Apart: scenario.Apart(), Root: o.Root,
 		Wipe: func() error { return os.RemoveAll(filepath.Join(s.dir, "data")) },
 		Holders: func() (all []string) {
 			for _, f := range o.States() {

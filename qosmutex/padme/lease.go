@@ -34,7 +34,13 @@ func (m *Machine) onEcho(msg *protocol.Message) error {
 // have its connection back just before its lease ends: it must hear another Join, and
 // we its answer, which takes two waits for offers; and as long again if it was cut off
 // only after we began, but before it heard our first.
-func (m *Machine) listening() protocol.Duration { return m.grace + 4*m.timing.JoinWait }
+func (m *Machine) listening() protocol.Duration {
+	d := m.grace + 4*m.timing.JoinWait
+	if m.founder != nil {
+		d = max(d, m.founder.Listen)
+	}
+	return d
+}
 
 // mayFound reports whether the topic was silent for long enough while we could
 // hear.

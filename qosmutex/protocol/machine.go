@@ -208,6 +208,10 @@ type Config struct {
 	// and not only after its TTL. Where the suspicion is false, two may believe that
 	// they hold the same resource; fences rise all the same.
 	TrustSuspect bool
+	// Listen is how long this participant listens at least before it founds the topic,
+	// also where a grace would do: as long as the members of a view that it may not hear
+	// at first need to come back.
+	Listen Duration
 	// AtOnce founds without listening first. Only for trees that are known to be
 	// new: tests and simulations.
 	AtOnce bool

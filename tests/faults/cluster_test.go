@@ -15,11 +15,9 @@ import (
 
 const (
 	// bound is the time in which everybody is served again, on each resource, once
-	// a fault is over, and in which all but the victim are served while it lasts. A
-	// root that founds its topic again listens for a grace of 1 s; the back-off of a
-	// connection reaches 5 s; the longest is that an inner node whom the root hears,
-	// but who hears nothing, keeps what was granted below it until its MQTT client
-	// misses the answer to a ping, after 10 to 13 s.
+	// a fault is over, and in which all but the victim are served while it lasts. An
+	// election takes half a TTL and then a grace of 1 s; the back-off of a connection
+	// reaches 5 s, and an MQTT client that hears nothing notices after 10 to 13 s.
 	bound = 20 * time.Second
 	// polling is how often a process's history is looked at.
 	polling = 2 * time.Millisecond

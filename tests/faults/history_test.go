@@ -20,6 +20,7 @@ const (
 	guarded = "guarded" // the guarded counter was written
 	refused = "refused" // the guard refused the fence
 	parent  = "parent"  // fence is the number of children
+	rooted  = "root"    // fence is the number of voters that it names as the root; 0: it is not the root
 )
 
 // event is a line of a history.

@@ -4,13 +4,16 @@ package faults
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// electionsLanded: somebody else takes over from a root that dies. Until then a
-// root must be started again.
-const electionsLanded = false
+// accesses is longer than several accesses to what a guard protects.
+const accesses = 200 * time.Millisecond
 
 // outlasting is how long a fault lasts that ends sessions.
 const outlasting = 1500 * time.Millisecond
@@ -23,10 +26,7 @@ type fault struct {
 	// overwrites: a holder goes on after others have been inside, so without a
 	// guard updates are lost.
 	overwrites bool
-	// known: this fails now and then by a fault of the product that is to be mended,
-	// see docs/robustness.md. Only -known injects it.
-	known  bool
-	inject func(c *cluster) injection
+	inject     func(c *cluster) injection
 }
 
 // injection is what an injected fault did.
@@ -37,11 +37,12 @@ type injection struct {
 
 func faults() []fault {
 	durable := brokerKind{durable: true}
-	all := []fault{
+	return []fault{
 		{name: "kill-waiter", inject: func(c *cluster) injection { return c.killed(c.waiter()) }},
 		{name: "kill-holder", inject: func(c *cluster) injection { return c.killed(c.holder()) }},
 		{name: "kill-inner", inject: func(c *cluster) injection { return c.killed(c.inner()) }},
-		{name: "kill-root", known: true, inject: killRoot},
+		{name: "kill-root", inject: killRoot},
+		{name: "kill-root-for-good", inject: func(c *cluster) injection { return c.killed(c.root()) }},
 		{name: "stop-holder", overwrites: true, inject: func(c *cluster) injection { return c.stopped(c.holder()) }},
 		{name: "stop-waiter", inject: func(c *cluster) injection { return c.stopped(c.waiter()) }},
 		{name: "stop-root", inject: func(c *cluster) injection { return c.stopped(c.root()) }},
@@ -58,23 +59,39 @@ func faults() []fault {
 		{name: "partition-anyone", network: true, inject: func(c *cluster) injection { return c.parted(c.anyone()) }},
 		{name: "packet-loss", network: true, inject: loss},
 	}
-	if electionsLanded {
-		all = append(all, fault{name: "kill-root-for-good", inject: killRootForGood})
-	}
-	return all
 }
 
 // Victims.
 
-func (c *cluster) root() *member { return c.members[0] }
+// root returns who is the root, once it has named everybody a voter: only then has
+// it a successor whoever else is away. Of several that take themselves for it, as
+// one does that was stopped, the latest is meant.
+func (c *cluster) root() (m *member) {
+	c.t.Helper()
+	c.await("a root has named everybody a voter", bound, func() bool {
+		var latest event
+		for _, n := range c.members {
+			c.read(n)
+			if e := n.last(rooted); e.fence > 0 && e.at > latest.at {
+				m, latest = n, e
+			}
+		}
+		return latest.fence == uint64(len(c.members))
+	})
+	return m
+}
 
 func (c *cluster) anyone() *member { return c.members[rand.IntN(len(c.members))] }
 
-// someone is anyone but the root, and but these.
+// someone is anyone who locks, but the root, and but these.
 func (c *cluster) someone(but ...*member) *member {
+	but = append(but, c.root())
 again:
 	for {
-		m := c.members[1+rand.IntN(len(c.members)-1)]
+		m := c.members[rand.IntN(len(c.members))]
+		if m.Idle {
+			continue
+		}
 		for _, b := range but {
 			if m == b {
 				continue again
@@ -141,23 +158,19 @@ func (c *cluster) inner() (m *member) {
 // Faults.
 
 // outage has a member out of action from begin to end, until all others have been
-// served in between: without the root nobody is, so then only for a while.
+// served in between.
 func (c *cluster) outage(m *member, begin, end func()) injection {
 	c.t.Helper()
 	began := now()
 	begin()
 	c.unblock()
-	var r injection
-	if m != c.root() {
-		r.others = c.othersServed(began, m)
-	}
+	others := c.othersServed(began, m)
 	time.Sleep(outlasting - min(outlasting, now().sub(began)))
 	if m.last(stays, wrote).what == stays {
 		m.order(c.t, "go")
 	}
 	end()
-	r.over = now()
-	return r
+	return injection{over: now(), others: others}
 }
 
 // othersServed returns how long it took.
@@ -187,20 +200,54 @@ func (c *cluster) killed(m *member) injection {
 	return injection{over: now(), others: others}
 }
 
+// killRoot starts the root again at once: it comes back while the others elect.
 func killRoot(c *cluster) injection {
-	c.kill(c.root())
-	c.start(c.root())
+	m := c.root()
+	c.kill(m)
+	c.start(m)
 	return injection{over: now()}
 }
-
-// killRootForGood has another one take over, and the root come back as a member.
-func killRootForGood(c *cluster) injection { return c.killed(c.root()) }
 
 func (c *cluster) stopped(m *member) injection {
 	c.t.Helper()
 	return c.outage(m,
-		func() { m.signal(c.t, syscall.SIGSTOP) },
+		func() { c.stop(m) },
 		func() { m.signal(c.t, syscall.SIGCONT) })
+}
+
+// stop stops a member, but not in the middle of an access to what a guard protects:
+// it would lock the others out, who wait for the guard's file and not for the lock.
+func (c *cluster) stop(m *member) {
+	c.t.Helper()
+	c.await(m.ID+" is stopped outside the guard", bound, func() bool {
+		m.signal(c.t, syscall.SIGSTOP)
+		if c.accessible() {
+			return true
+		}
+		m.signal(c.t, syscall.SIGCONT)
+		return false
+	})
+}
+
+// accessible reports whether each guard's file is free at some instant of the next
+// accesses' time.
+func (c *cluster) accessible() bool {
+	c.t.Helper()
+	for _, r := range resources {
+		f, err := os.OpenFile(filepath.Join(c.dir, r+".fence.lock"), os.O_RDWR, 0)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		free := false
+		for end := time.Now().Add(accesses); !free && time.Now().Before(end); time.Sleep(polling) {
+			free = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		}
+		_ = f.Close() // which frees it
+		if !free {
+			return false
+		}
+	}
+	return true
 }
 
 func killBroker(c *cluster) injection {

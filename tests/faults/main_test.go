@@ -17,7 +17,6 @@ import (
 var (
 	injections = flag.Int("injections", 1, "how many faults of each kind")
 	only       = flag.String("models", "", "take these models for each cluster; default: all fair ones in turn")
-	known      = flag.Bool("known", false, "inject also what is known to fail now and then")
 	failovers  = flag.Int("failovers", 5, "how many holders are killed for the time to the next entry")
 )
 

@@ -16,6 +16,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/fence"
+	"padme/qosmutex/protocol"
 )
 
 const (
@@ -96,8 +97,8 @@ func (w *worker) obey() {
 		case "show":
 			if topic := w.topic.Load(); topic != nil {
 				s := topic.Status()
-				fmt.Fprintf(os.Stderr, "%v of %v under %v, session %d, children %v, resources %+v\n",
-					s.Role, s.Root, s.Parent, s.Session, s.Children, s.Resources)
+				fmt.Fprintf(os.Stderr, "%v of %v under %v in %v, session %d, children %v, voters %v, resources %+v\n",
+					s.Role, s.Root, s.Parent, s.Epoch, s.Session, s.Children, s.Voters, s.Resources)
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (w *worker) participate() error {
 	}
 	defer topic.Close(joining)
 	w.topic.Store(topic)
-	go w.reportChildren(ctx, topic)
+	go w.reportTree(ctx, topic)
 	if w.Idle {
 		<-topic.Done()
 		return topic.Err()
@@ -145,13 +146,22 @@ func (w *worker) participate() error {
 	}
 }
 
-// reportChildren tells who is an inner node of the tree.
-func (w *worker) reportChildren(ctx context.Context, topic *qosmutex.Topic) {
-	last := -1
+// reportTree tells who is an inner node of the tree, and who its root.
+func (w *worker) reportTree(ctx context.Context, topic *qosmutex.Topic) {
+	children, voters := -1, -1
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		if n := len(topic.Status().Children); n != last {
-			last = n
+		s := topic.Status()
+		if n := len(s.Children); n != children {
+			children = n
 			w.history.add(now(), parent, "-", uint64(n))
+		}
+		n := 0
+		if s.Role == protocol.Root {
+			n = len(s.Voters)
+		}
+		if n != voters {
+			voters = n
+			w.history.add(now(), rooted, "-", uint64(n))
 		}
 		select {
 		case <-ctx.Done():

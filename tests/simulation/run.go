@@ -154,6 +154,9 @@ func (r *run) succeed() error {
 
 // inject lets one fault happen that can happen now.
 func (r *run) inject() {
+	if r.maxVoters > 0 && r.founding() { // see disturbed
+		return
+	}
 	for range 20 { // most can
 		f := &faults[r.rng.IntN(len(faults))]
 		if f.moving && !r.handovers {

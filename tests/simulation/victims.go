@@ -38,7 +38,7 @@ func holder(_ *run, _ *member, s *protocol.Status) bool {
 // is handing the root over, or has lost its lease, is the only one who can be the
 // root: nobody is mortal then but with the founder.
 func mortal(r *run, m *member, _ *protocol.Status) bool {
-	return (!m.founder || !r.divided()) && (r.maxVoters > 0 || r.reigned())
+	return (!m.founder || !r.divided() && !r.disturbed()) && (r.maxVoters > 0 || r.reigned())
 }
 
 // reigned reports whether there is a root.
@@ -82,6 +82,13 @@ func (r *run) free() []*member {
 // heartbeats. A founder that starts then, or has just started, would take silence
 // for an empty topic: what its lease tells it is that it is connected, not to whom.
 func (r *run) divided() bool { return r.net.split || r.net.loss > 0 }
+
+// disturbed reports whether somebody has a fault of its own where there are voters.
+// Who founds the topic while a majority of them is suspended or cut off, and for longer
+// than it listens, founds it beside them; docs/guarantees.md says so.
+func (r *run) disturbed() bool {
+	return r.maxVoters > 0 && slices.ContainsFunc(r.members, func(m *member) bool { return m.busy })
+}
 
 // founding reports whether somebody is about to find out whether the topic has a
 // root, or will be when it starts again: no time to divide the network.

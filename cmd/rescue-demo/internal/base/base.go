@@ -1,6 +1,6 @@
 // Package base is the base station of a run under chaos: the participant that
-// founds the lock topic of the frequencies and roots it, and does nothing else,
-// so that its death costs nothing but the root.
+// founds the lock topic of the frequencies and is its first root, and does nothing
+// else, so that its death costs nothing but the root.
 package base
 
 import (
@@ -14,8 +14,7 @@ import (
 // Config is what a base must know. It crosses processes as JSON.
 type Config struct {
 	Scenario scenario.Config
-	URL      string          // of the broker
-	Models   qosmutex.Models // to found the topic with: those that the centre wants by now
+	URL      string // of the broker
 }
 
 const leaving = 2 * time.Second // bounds the goodbye
@@ -39,7 +38,7 @@ func run(ctx context.Context, cfg Config) error {
 	t, err := qosmutex.Open(ctx, p, scenario.LockTopic,
 		qosmutex.Found(),
 		qosmutex.WithResources(cfg.Scenario.FrequencyNames()...),
-		qosmutex.WithModels(cfg.Models),
+		qosmutex.WithModels(cfg.Scenario.Models),
 		qosmutex.WithTiming(scenario.Timing()),
 		qosmutex.WithNodePriority(scenario.RootPriority))
 	if err != nil {

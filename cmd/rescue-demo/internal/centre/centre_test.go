@@ -161,8 +161,8 @@ func TestCentreLooksAtEveryPicture(t *testing.T) {
 	}
 }
 
-// Under chaos the base is the root. The centre is a member, which sets the models,
-// stays when the base dies, and does not become the root itself.
+// Under chaos the base is the first root. The centre is a member, which sets the
+// models, votes for a robot when the base dies, and does not become the root itself.
 func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -172,7 +172,7 @@ func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
 	cfg.Chaos, cfg.Broker = true, b.URL()
-	cut := foundAt(t, cfg, b.URL(), cfg.Models)
+	cut := foundAt(t, cfg, b.URL())
 	c := start(t, cfg)
 	if err := c.Fair(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,15 +192,20 @@ func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := awaitFair(t, views, cfg, "")
+	member, err := qosmutex.Open(t.Context(), p, scenario.LockTopic,
+		qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close(context.Background())
+	awaitFair(t, views, cfg, scenario.Base, 3)
 	cut()
-	foundAt(t, cfg, b.URL(), cfg.FairModels())
-	awaitFair(t, views, cfg, first)
+	awaitFair(t, views, cfg, "tourist", 1)
 }
 
 // foundAt runs a base until the end of the test. Once it is cut off, nobody hears of
 // it any more, as if it had been killed.
-func foundAt(t *testing.T, cfg scenario.Config, url string, models qosmutex.Models) (cut func()) {
+func foundAt(t *testing.T, cfg scenario.Config, url string) (cut func()) {
 	t.Helper()
 	wire, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,7 +247,7 @@ func foundAt(t *testing.T, cfg scenario.Config, url string, models qosmutex.Mode
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- base.Run(ctx, base.Config{Scenario: cfg, URL: "mqtt://" + wire.Addr().String(), Models: models})
+		ended <- base.Run(ctx, base.Config{Scenario: cfg, URL: "mqtt://" + wire.Addr().String()})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -255,19 +260,18 @@ func foundAt(t *testing.T, cfg scenario.Config, url string, models qosmutex.Mode
 	return cut
 }
 
-// awaitFair returns the epoch of a view under which fair is in force and the base
-// is the root; one other than given.
-func awaitFair(t *testing.T, views <-chan qosmutex.View, cfg scenario.Config, not string) string {
+// awaitFair returns when fair is in force under the given root with as many voters.
+func awaitFair(t *testing.T, views <-chan qosmutex.View, cfg scenario.Config, root string, voters int) {
 	t.Helper()
 	patience := time.After(15 * time.Second)
 	for {
 		select {
 		case v := <-views:
-			if v.Epoch != not && v.Root == scenario.Base && v.Models == cfg.FairModels().String() {
-				return v.Epoch
+			if v.Root == root && len(v.Voters) == voters && v.Models == cfg.FairModels().String() {
+				return
 			}
 		case <-patience:
-			t.Fatalf("no view with models %v and another epoch than %q", cfg.FairModels(), not)
+			t.Fatalf("no view of %s with models %v and %d voters", root, cfg.FairModels(), voters)
 		}
 	}
 }

@@ -27,11 +27,11 @@ type Cast struct {
 	// Root names the participant that is the root now, as far as was published;
 	// empty: nobody.
 	Root func() string
-	// Founder founds the lock topic, and is the root at first.
+	// Founder founds the lock topic, and is the root at first. Killed, it stays away:
+	// the others elect.
 	Founder Actor
-	// FoundAgain says that nobody takes over from a root that dies: the founder is
-	// started again. Without it, a founder that was killed stays away.
-	FoundAgain bool
+	// Apart is Config.Apart, which holds also where a root had to be looked for.
+	Apart time.Duration
 	// Holders names the participants that hold a frequency, as far as was published.
 	Holders func() []string
 }
@@ -62,6 +62,7 @@ type Director struct {
 
 	mu   sync.Mutex
 	busy map[string]bool // targets that are away
+	died time.Time       // when a participant was killed last
 	acts []Act
 	errs []error
 }
@@ -105,7 +106,7 @@ func (d *Director) inflict(ctx context.Context, f Fault) {
 		return
 	}
 	d.did(f.Kind, target, false, target.Kill())
-	if f.Kind == KillRoot && target == d.cast.Founder && !d.cast.FoundAgain || !sleep(ctx, f.Lasts) {
+	if target == d.cast.Founder || !sleep(ctx, f.Lasts) {
 		return // it stays away
 	}
 	var err error
@@ -119,7 +120,8 @@ func (d *Director) inflict(ctx context.Context, f Fault) {
 	d.free(target)
 }
 
-// choose reserves whom a fault hits; nil: nobody who is not away already.
+// choose reserves whom a fault hits; nil: nobody who is not away already, or the
+// voters cannot do without anybody yet.
 func (d *Director) choose(f Fault) Actor {
 	root, holders := d.cast.Root(), d.cast.Holders() // which may block
 	d.mu.Lock()
@@ -140,8 +142,12 @@ func (d *Director) choose(f Fault) Actor {
 			candidates = holding
 		}
 	}
-	if len(candidates) == 0 {
+	votes := f.Kind == KillRobot || f.Kind == KillRoot
+	if len(candidates) == 0 || votes && time.Since(d.died) < d.cast.Apart {
 		return nil
+	}
+	if votes {
+		d.died = time.Now()
 	}
 	a := candidates[f.Pick%uint64(len(candidates))]
 	d.busy[a.Name()] = true

@@ -67,7 +67,7 @@ func company() (*log, chaos.Cast, []*actor) {
 	broker, founder := named("broker"), named("base")
 	all := []*actor{broker, founder}
 	cast := chaos.Cast{
-		Broker: broker, Founder: founder, FoundAgain: true,
+		Broker: broker, Founder: founder, Apart: 2 * time.Second,
 		Wipe:    func() error { l.add("wipe"); return nil },
 		Root:    func() string { return "base" },
 		Holders: func() []string { return []string{"robot-2"} },
@@ -99,11 +99,19 @@ func TestEverythingIsBrokenAndPutBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for seed := range uint64(50) {
 			l, cast, all := company()
+			cast.Root = func() string {
+				if l.has("kill base") {
+					return "robot-1"
+				}
+				return "base"
+			}
 			start := time.Now()
 			d := chaos.NewDirector(cast, start)
-			d.Run(t.Context(), chaos.Plan(chaos.Config{Seed: seed, Begin: time.Second, End: 30 * time.Second, TTL: time.Second}))
-			check(t, l, all)
-			for _, want := range []string{"kill base", "start base", "kill broker", "start broker", "wipe"} {
+			d.Run(t.Context(), chaos.Plan(chaos.Config{
+				Seed: seed, Begin: time.Second, End: 30 * time.Second, TTL: time.Second, Apart: cast.Apart, Reconnect: 5 * time.Second,
+			}))
+			check(t, l, all, "base")
+			for _, want := range []string{"kill base", "kill broker", "start broker", "wipe"} {
 				if !l.has(want) {
 					t.Errorf("seed %d: no %q in %q", seed, want, l.lines)
 				}
@@ -127,7 +135,7 @@ func TestEverythingIsBrokenAndPutBack(t *testing.T) {
 func TestOnlyWhoeverIsTheRootIsKilledAsTheRoot(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, cast, all := company()
-		cast.Root, cast.FoundAgain = func() string { return "robot-3" }, false
+		cast.Root = func() string { return "robot-3" }
 		kill := []chaos.Fault{{Kind: chaos.KillRoot, Lasts: time.Second}}
 		chaos.NewDirector(cast, time.Now()).Run(t.Context(), kill)
 		if got := strings.Join(l.lines, ", "); got != "kill robot-3, start robot-3" {
@@ -156,7 +164,38 @@ func TestRootIsAwaited(t *testing.T) {
 		if !l.has("kill base") {
 			t.Errorf("%q", l.lines)
 		}
-		check(t, l, all)
+		check(t, l, all, "base")
+	})
+}
+
+// A root that had to be looked for is killed when the voter that died last is
+// replaced, and no robot with it.
+func TestVotersDieApart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l, cast, all := company()
+		start := time.Now()
+		cast.Root = func() string {
+			if time.Since(start) < 2*time.Second {
+				return "somebody who has died"
+			}
+			return "base"
+		}
+		d := chaos.NewDirector(cast, start)
+		d.Run(t.Context(), []chaos.Fault{
+			{Kind: chaos.KillRoot, Lasts: time.Second},
+			{Kind: chaos.KillRobot, At: time.Second, Lasts: time.Second},
+			{Kind: chaos.KillRobot, At: 4 * time.Second, Lasts: time.Second},
+		})
+		var died []time.Duration
+		for _, a := range d.Acts() {
+			if !a.Over {
+				died = append(died, a.At)
+			}
+		}
+		if len(died) != 2 || died[1]-died[0] < cast.Apart || died[1] < 3*time.Second || !l.has("kill base") {
+			t.Errorf("deaths at %v in %q", died, l.lines)
+		}
+		check(t, l, all, "base")
 	})
 }
 

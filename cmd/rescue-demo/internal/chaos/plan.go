@@ -38,6 +38,11 @@ type Config struct {
 	Seed       uint64
 	Begin, End time.Duration // every fault is over by End
 	TTL        time.Duration // of sessions
+	// Apart is how far from each other participants are killed: a session and the
+	// time in which the root then names another voter.
+	Apart time.Duration
+	// Reconnect bounds how long after a broker is back everybody has a connection.
+	Reconnect time.Duration
 }
 
 const (
@@ -48,6 +53,13 @@ const (
 // Plan returns the faults that follow from cfg, in order of time. Every kind
 // is among them. The broker and the root fail one after the other, so that the
 // effects of each show; robots fail at any time, also while the others are away.
+//
+// A vote dies with its process. So that a majority of the voters lives at any time
+// they are killed one by one, each when the one before is no voter any more; and as
+// nobody can be replaced without a broker, no robot is killed from shortly before a
+// broker dies until everybody is back. Who is stopped keeps its vote.
+// The first slot has no great fault, so that there is room for the death of a robot
+// where a slot is longer than Apart.
 func Plan(cfg Config) []Fault {
 	random := rand.New(rand.NewPCG(cfg.Seed, 0))
 	span := cfg.End - cfg.Begin
@@ -57,21 +69,39 @@ func Plan(cfg Config) []Fault {
 	}
 	random.Shuffle(len(great), func(i, j int) { great[i], great[j] = great[j], great[i] })
 	var plan []Fault
-	slot := span / time.Duration(len(great))
+	slot := span / time.Duration(1+len(great))
 	for i, kind := range great {
-		at := cfg.Begin + time.Duration(i)*slot + between(random, 0, slot/4)
+		at := cfg.Begin + time.Duration(1+i)*slot + between(random, 0, slot/4)
 		plan = append(plan, Fault{Kind: kind, At: at, Lasts: between(random, slot/20, slot/4), Pick: random.Uint64()})
 	}
 	for i := range max(2, int(span/robotEvery)) {
 		f := Fault{Kind: KillRobot, Lasts: between(random, cfg.TTL/2, 2*cfg.TTL), Holder: random.IntN(2) == 0, Pick: random.Uint64()}
-		if i%2 == 1 {
+		f.At = between(random, cfg.Begin, cfg.End-cfg.TTL*5/2)
+		if i == 0 {
+			f.At = between(random, cfg.Begin, cfg.Begin+slot-cfg.Apart)
+		}
+		if i%2 == 1 || !spared(cfg, plan, f.At) {
 			f.Kind, f.Lasts = StopRobot, between(random, cfg.TTL*3/2, cfg.TTL*5/2)
 		}
-		f.At = between(random, cfg.Begin, cfg.End-f.Lasts)
 		plan = append(plan, f)
 	}
 	slices.SortFunc(plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return plan
+}
+
+// spared reports whether the voters can do without a robot that is killed then.
+func spared(cfg Config, plan []Fault, at time.Duration) bool {
+	return !slices.ContainsFunc(plan, func(f Fault) bool {
+		after := cfg.Apart
+		switch f.Kind {
+		case StopRobot:
+			return false
+		case KillBroker, WipeBroker:
+			after = f.Lasts + cfg.Reconnect
+		case KillRobot, KillRoot:
+		}
+		return f.At-cfg.Apart < at && at < f.At+after
+	})
 }
 
 func between(random *rand.Rand, least, most time.Duration) time.Duration {

@@ -12,22 +12,25 @@ import (
 // the calm at its end everybody who lives must be served.
 const (
 	WarmUp    = 3 * time.Second // the lock topic is founded and robots have joined
-	minFaults = 8 * time.Second // room for one fault of every kind
+	minFaults = 8 * time.Second // room for one fault of every kind, the voters' deaths apart
 )
 
 // ChaosModels are those of a run under chaos before the switch. With Use, under fair,
 // a participant that uses what passes enters more often than others and numbers its
-// requests ahead of theirs, so that one that joins late waits for as long as the
-// others have run: not everybody is served in the calm.
+// requests ahead of theirs, so that after faults not everybody is served in the calm.
 var ChaosModels = qosmutex.Models{Priority: qosmutex.Level, Request: qosmutex.RequestReplace, Reply: qosmutex.Forward, Release: qosmutex.Forward}
 
 const (
-	// backOff is the longest wait between two attempts of a participant to connect.
-	backOff = 5 * time.Second
+	// BackOff is the longest wait between two attempts of a participant to connect.
+	BackOff = 5 * time.Second
 	// comeback bounds how long it takes to be back among the others once nothing
 	// breaks any more: to connect, and to be rid of the sessions and roots of before.
-	comeback = backOff + 2*time.Second
+	comeback = BackOff + 2*time.Second
 )
+
+// Apart is how far from each other participants are killed under chaos: a session
+// ends, and the root, perhaps one that was elected meanwhile, names another voter.
+func Apart() time.Duration { return 2 * time.Duration(Timing().TTL) }
 
 // share is how many robots there are for each frequency.
 func (c *Config) share() float64 {
@@ -35,18 +38,17 @@ func (c *Config) share() float64 {
 }
 
 // Calm is how long the last part is: everybody comes back, and then everybody has
-// a turn. Who enters while others are away numbers its requests ahead of theirs;
-// so is the first request of a robot that joins, which under fair waits until the
-// others have made up. They may have been away for backOff. Half a turn more is
-// for turns that end early or late.
+// a turn. Who enters while others are away numbers its requests ahead of theirs, and
+// under fair waits until these have made up. They may have been away for BackOff.
+// Half a turn more is for turns that end early or late.
 func (c *Config) Calm() time.Duration {
 	turn := float64(c.RealTime(c.Transmission)) * 1.5
-	return comeback + time.Duration(c.share()*(float64(backOff)+turn))
+	return comeback + time.Duration(c.share()*(float64(BackOff)+turn))
 }
 
 // lastSwitch is the latest time of the switch to fair after which everybody is
-// served in the calm: under level the most important robots enter every time, as if
-// the others were away.
+// served in the calm: under level the most important robots enter every time, which
+// fair makes up for first.
 func (c *Config) lastSwitch() time.Duration {
 	return time.Duration(float64(c.Duration-c.Calm()) / (1 + c.share()))
 }
