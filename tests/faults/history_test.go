@@ -20,7 +20,8 @@ const (
 	guarded = "guarded" // the guarded counter was written
 	refused = "refused" // the guard refused the fence
 	parent  = "parent"  // fence is the number of children
-	rooted  = "root"    // fence is the number of voters that it names as the root; 0: it is not the root
+	rooted  = "root"    // resource names the voters, see voterName; "-": it is not the root
+	joined  = "join"    // its incarnation in the topic is not below fence
 )
 
 // event is a line of a history.

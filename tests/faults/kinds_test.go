@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,16 +75,25 @@ func (c *cluster) root() (m *member) {
 		var latest event
 		for _, n := range c.members {
 			c.read(n)
-			if e := n.last(rooted); e.fence > 0 && e.at > latest.at {
+			if e := n.last(rooted); len(e.resource) > 1 && e.at > latest.at {
 				m, latest = n, e
 			}
 		}
-		return latest.fence == uint64(len(c.members))
+		return !slices.ContainsFunc(c.members, func(n *member) bool {
+			_, name, _ := strings.Cut(latest.resource, "-"+n.ID+".")
+			number, _, _ := strings.Cut(name, "-")
+			incarnation, err := strconv.ParseUint(number, 10, 64) // none: it has no vote
+			return err != nil || incarnation < n.last(joined).fence
+		})
 	})
 	return m
 }
 
-func (c *cluster) anyone() *member { return c.members[rand.IntN(len(c.members))] }
+func (c *cluster) anyone() *member {
+	c.t.Helper()
+	c.root()
+	return c.members[rand.IntN(len(c.members))]
+}
 
 // someone is anyone who locks, but the root, and but these.
 func (c *cluster) someone(but ...*member) *member {

@@ -133,6 +133,7 @@ func (w *worker) participate() error {
 	}
 	defer topic.Close(joining)
 	w.topic.Store(topic)
+	w.history.add(now(), joined, "-", p.Incarnation())
 	go w.reportTree(ctx, topic)
 	if w.Idle {
 		<-topic.Done()
@@ -146,22 +147,27 @@ func (w *worker) participate() error {
 	}
 }
 
+// voterName names an incarnation in a list of voters.
+func voterName(id string, incarnation uint64) string { return fmt.Sprintf("%s.%d-", id, incarnation) }
+
 // reportTree tells who is an inner node of the tree, and who its root.
 func (w *worker) reportTree(ctx context.Context, topic *qosmutex.Topic) {
-	children, voters := -1, -1
+	children, voters := -1, ""
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		s := topic.Status()
 		if n := len(s.Children); n != children {
 			children = n
 			w.history.add(now(), parent, "-", uint64(n))
 		}
-		n := 0
+		names := "-"
 		if s.Role == protocol.Root {
-			n = len(s.Voters)
+			for _, v := range s.Voters {
+				names += voterName(v.ID, v.Incarnation)
+			}
 		}
-		if n != voters {
-			voters = n
-			w.history.add(now(), rooted, "-", uint64(n))
+		if names != voters {
+			voters = names
+			w.history.add(now(), rooted, names, 0)
 		}
 		select {
 		case <-ctx.Done():

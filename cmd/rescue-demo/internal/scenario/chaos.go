@@ -17,7 +17,7 @@ const (
 
 // ChaosModels are those of a run under chaos before the switch. With Use, under fair,
 // a participant that uses what passes enters more often than others and numbers its
-// requests ahead of theirs, so that after faults not everybody is served in the calm.
+// requests ahead of theirs, so that more time is needed until everybody is served.
 var ChaosModels = qosmutex.Models{Priority: qosmutex.Level, Request: qosmutex.RequestReplace, Reply: qosmutex.Forward, Release: qosmutex.Forward}
 
 const (
