@@ -1,7 +1,11 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
+<<<<<<< HEAD
+.PHONY: check test race bench fuzz demo lint papers sim explore
+=======
 .PHONY: check test race bench fuzz demo chaos soak lint papers sim
+>>>>>>> main
 
 check: lint test ## what must hold before a commit
 
@@ -34,3 +38,6 @@ papers: ## every figure and table of the papers again, into docs/results
 
 sim: ## PADME under faults: 10,000 seeds, or HOURS=1 for an hour
 	go test -v -count=1 -timeout 0 ./tests/simulation $(if $(HOURS),-hours $(HOURS),-seeds 10000)
+
+explore: ## the model checker as far as it gets, a quarter of an hour; go test does what takes a minute
+	go test ./qosmutex/explore -run TestExplore -full -v -timeout 0

@@ -150,7 +150,11 @@ func (m *Machine) leave(ref uint64) error {
 	m.remove(e)
 	t.inside = nil
 	switch {
-	case t.toTarget && !m.old(t.grant): // at a root only if it became one while inside
+	case t.toTarget && m.role == protocol.Root: // it became one while inside: the way may lead through the old root, which refuses this grant
+		t.toTarget = false
+		m.ungrant(m.requests.get(t.target))
+		m.passUp(r, true)
+	case t.toTarget && !m.old(t.grant):
 		t.toTarget, t.replied = false, replied{entry.ID.Clock, entry.Fence}
 		m.passDown(r)
 	default:

@@ -35,6 +35,7 @@ type world struct {
 	nextRef    uint64
 	nextInc    uint64
 	failure    error
+	stepped    func(n *node) // after each step; nil: nothing
 }
 
 // node is one participant and its application.
@@ -140,6 +141,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	}
 	n.wakeAt = n.out.WakeAt
 	w.check(n)
+	if w.stepped != nil {
+		w.stepped(n)
+	}
 	return err
 }
 

@@ -1,0 +1,268 @@
+package explore
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+var (
+	full = flag.Bool("full", false, "explore what takes a quarter of an hour instead (make explore)")
+	one  = flag.String("row", "", "explore this alone, written as the names of the tests are, with spaces")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	debug.SetGCPercent(200) // nearly all memory is the search's, and stays
+	debug.SetMemoryLimit(12 << 30)
+	os.Exit(m.Run())
+}
+
+var (
+	pair  = []int{-1, 0}
+	chain = []int{-1, 0, 1}
+	star  = []int{-1, 0, 0}
+	four  = []int{-1, 0, 1, 0}
+)
+
+// row is a search. Those that need not reach their fixpoint are bounded by states.
+type row struct {
+	Config
+	bounded bool
+}
+
+// passes are the four combinations of Reply and Release, with each model of
+// Priority and of Request twice.
+func passes() []protocol.Models {
+	return []protocol.Models{models("lfff"), models("frfu"), models("lruf"), models("fruu")}
+}
+
+// fixpoints are searches that end by themselves, within a minute on two cores.
+func fixpoints() (rows []row) {
+	add := func(parents []int, m protocol.Models, requests int, b Budget) {
+		rows = append(rows, row{Config: Config{Parents: parents, Models: m, Requests: requests, Budget: b}})
+	}
+	for _, m := range protocol.AllModels() {
+		add(chain, m, 2, nil)
+		add(star, m, 2, nil)
+	}
+	for _, m := range passes() {
+		add(four, m, 1, nil)
+		add(chain, m, 2, Budget{Withdraw: 1})
+		add(chain, m, 2, Budget{Duplicate: 1})
+		add(chain, m, 1, Budget{Cut: 1})
+		add(chain, m, 1, Budget{Crash: 1, Tick: Unlimited})
+		add(star, m, 1, Budget{Crash: 1, Tick: Unlimited})
+		add(chain, m, 1, Budget{Lose: 1, Tick: Unlimited})
+	}
+	fruu := models("fruu")
+	add(chain, fruu, 1, Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited})
+	for _, b := range []Budget{{Crash: 1, Restart: 1}, {Cut: 1}, {Pause: 1}, {Suspect: 1}} {
+		b[Tick] = Unlimited
+		add(pair, fruu, 1, b)
+	}
+	for _, b := range []Budget{{Depart: 1}, {Outrank: 1}} {
+		b[Tick] = Unlimited
+		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
+	}
+	return rows
+}
+
+// bounded are searches for as far as they get in so many states.
+func bounded(states int) (rows []row) {
+	for _, m := range passes() {
+		for _, c := range []Config{
+			{Parents: chain, Requests: 2, Budget: Budget{Crash: 1, Restart: 1, Lose: 1}},
+			{Parents: chain, Requests: 1, Budget: Budget{Cut: 1, Pause: 1}},
+			{Parents: chain, Requests: 1, Budget: Budget{Crash: 1, Suspect: 1}, Delay: 1},
+			{Parents: chain, Requests: 1, Budget: Budget{Outrank: 1}, Adaptive: true},
+			{Parents: chain, Requests: 1, Budget: Budget{Depart: 1, Outrank: 1}, Adaptive: true},
+			{Parents: chain, Requests: 1, Budget: Budget{Lose: 1}, Delay: 1, Upkeep: true},
+			{Parents: four, Requests: 2, Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1}},
+		} {
+			c.Models, c.MaxStates = m, states
+			c.Budget[Tick] = Unlimited
+			rows = append(rows, row{c, true})
+		}
+	}
+	return rows
+}
+
+// views are searches in which the root dies, or is thought to have died, and the others
+// elect. Their voters are confirmed at the start.
+func views(states int) (rows []row) {
+	for _, parents := range [][]int{star, chain} {
+		for _, b := range []Budget{{Crash: 1}, {Pause: 1}, {Cut: 1}} {
+			b[Tick] = Unlimited
+			c := Config{Parents: parents, Adaptive: true, Voters: 3, Models: models("fruu"), Requests: 1, Budget: b, MaxStates: states}
+			rows = append(rows, row{c, true})
+		}
+	}
+	return rows
+}
+
+// fullRows are what make explore runs. The first is the aim: all that may go wrong, at
+// once, to the fixpoint.
+func fullRows() []row {
+	aim := Config{
+		Parents: chain, Models: models("fruu"), Requests: 2,
+		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
+	}
+	return slices.Concat([]row{{Config: aim}}, bounded(200_000), views(400_000))
+}
+
+func rows() []row {
+	const (
+		inCI      = 5000   // states of each bounded search
+		viewsInCI = 20_000 // elections are some ticks after the root's death
+	)
+	switch {
+	case *full:
+		return fullRows()
+	case raceDetector: // ten times slower, and one goroutine does as much as another
+		list := append(fixpoints(), bounded(inCI)...) // elections are too deep
+		for i := range list {
+			list[i].MaxStates, list[i].bounded = 500, true
+		}
+		return list
+	}
+	return slices.Concat(fixpoints(), bounded(inCI), views(viewsInCI))
+}
+
+// TestExplore runs each search and prints how far it came, and how often each kind of
+// action was taken. One that was never taken would be a hole in the test.
+func TestExplore(t *testing.T) {
+	list := rows()
+	if *one != "" {
+		c, err := parseConfig(*one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		explore(t, row{c, c.MaxStates > 0})
+		return
+	}
+	var mu sync.Mutex
+	var total Result
+	t.Cleanup(func() {
+		total.Fixpoint = !slices.ContainsFunc(list, func(r row) bool { return r.bounded })
+		t.Logf("altogether %v", total)
+		for k, n := range total.Taken {
+			if n == 0 {
+				t.Errorf("%v was never taken", Kind(k))
+			}
+		}
+		if total.Moves == 0 {
+			t.Error("nobody moved while inside")
+		}
+	})
+	for _, r := range list {
+		t.Run(r.String(), func(t *testing.T) {
+			t.Parallel()
+			result := explore(t, r)
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(&result)
+		})
+	}
+}
+
+// explore runs one search.
+func explore(t *testing.T, r row) Result {
+	result, err := Explore(r.Config)
+	t.Log(result)
+	if v := (*Violation)(nil); errors.As(err, &v) {
+		_ = Replay(v.Trace, t.Output()) // with every message
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Fixpoint && !r.bounded {
+		t.Error("did not reach its fixpoint")
+	}
+	if r.Voters != 0 && result.Views == 0 {
+		t.Error("nobody was elected")
+	}
+	for k, most := range r.Budget {
+		if most != 0 && result.Taken[k] == 0 {
+			t.Errorf("%v was never taken", k)
+		}
+	}
+	return result
+}
+
+// TestReplay prints a run, reads it and plays it again.
+func TestReplay(t *testing.T) {
+	w, err := newWorld(&Config{Parents: chain, Models: models("fruu"), Requests: 1, Budget: Budget{Crash: 1, Tick: 3}, MaxStates: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := Trace{Config: *w.cfg}
+	for range 30 {
+		list := w.actions()
+		if len(list) == 0 {
+			break
+		}
+		a := list[len(list)/2]
+		trace.Actions = append(trace.Actions, a)
+		w = w.after(a, w.out)
+	}
+	again, err := ParseTrace(trace.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.String() != trace.String() {
+		t.Errorf("wrote\n%s\nread\n%s", trace, again)
+	}
+	if err := Replay(again, t.Output()); err != nil {
+		t.Error(err)
+	}
+	var v *Violation
+	again.Actions = append(again.Actions, Action{Kind: Restart, A: 2}, Action{Kind: Restart, A: 2})
+	if err := Replay(again, t.Output()); err == nil || errors.As(err, &v) {
+		t.Errorf("an impossible action: %v", err)
+	}
+}
+
+// TestTraces replays the runs in testdata. Each was the counterexample to a machine
+// that was broken in the way that its first lines say.
+func TestTraces(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.trace")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no traces", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trace, err := ParseTrace(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Replay(trace, t.Output()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, parents := range [][]int{nil, {0}, {-1, -1}, {-1, 2, 1}, {-1, 0, 0, 0, 0, 0, 0}} {
+		if _, err := Explore(Config{Parents: parents}); err == nil {
+			t.Errorf("parents %v are taken", parents)
+		}
+	}
+	for _, text := range []string{"", "parents=-,A hops=1", "parents=-,A\nfly A", "parents=-,A\ndeliver A"} {
+		if _, err := ParseTrace(text); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package padme
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone returns a machine that behaves as m does from here on and shares nothing
+// with it that either may change. It costs about as much as a few Steps: simulators
+// and model checkers take it, production never.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.out, c.free, c.spare = nil, nil, 0
+	c.ancestors = slices.Clone(m.ancestors)
+	c.counters = m.counters.clone()
+	if m.founder != nil && !m.began { // later it never changes
+		f := *m.founder
+		c.founder = &f
+	}
+	if m.ballot != nil {
+		c.ballot = m.ballot.clone()
+	}
+	if m.roll != nil {
+		c.roll = m.roll.clone()
+	}
+	var t twins
+	c.parent, c.handed = t.link(m.parent), t.link(m.handed)
+	if m.join != nil {
+		j := *m.join
+		j.lost = t.link(j.lost)
+		c.join = &j
+	}
+	c.children = make([]*link, len(m.children))
+	for i, l := range m.children {
+		c.children[i] = t.link(l)
+	}
+	t.queues(m, &c)
+	t.requests(m, &c)
+	for i, r := range m.resources {
+		c.resources[i].q.take(&r.q, &t)
+		c.resources[i].tok = r.tok.clone(&t)
+	}
+	if m.any != nil {
+		c.any.take(m.any, &t)
+	}
+	c.own = make([]*entry, len(m.own))
+	for i, e := range m.own {
+		c.own[i] = t.entry(e)
+	}
+	return &c
+}
+
+// twins pairs what a machine points to with its copy in the clone.
+type twins struct {
+	links      [][2]*link
+	copies     register // of the requests, by name
+	fromQ, toQ []*queue
+}
+
+func (t *twins) link(l *link) *link {
+	if l == nil {
+		return nil
+	}
+	for _, pair := range t.links {
+		if pair[0] == l {
+			return pair[1]
+		}
+	}
+	c := *l
+	// What is kept moves to the front of its memory from time to time.
+	c.kept, c.start = slices.Clone(l.kept[l.start:]), 0
+	t.links = append(t.links, [2]*link{l, &c})
+	return &c
+}
+
+// queues makes the clone's resources and queues, still empty.
+func (t *twins) queues(m, c *Machine) {
+	c.resources = make([]*resource, len(m.resources))
+	for i, r := range m.resources {
+		c.resources[i] = &resource{q: queue{resource: r.q.resource}}
+		t.fromQ, t.toQ = append(t.fromQ, &r.q), append(t.toQ, &c.resources[i].q)
+	}
+	if m.any != nil {
+		c.any = &queue{resource: m.any.resource}
+		t.fromQ, t.toQ = append(t.fromQ, m.any), append(t.toQ, c.any)
+	}
+}
+
+// requests copies every live request. The queues must be there.
+func (t *twins) requests(m, c *Machine) {
+	c.requests = register{}
+	for e := range m.requests.all() {
+		twin := *e
+		twin.q, twin.from, twin.also = t.toQ[slices.Index(t.fromQ, e.q)], t.link(e.from), nil
+		for _, l := range e.also {
+			twin.also = append(twin.also, t.link(l))
+		}
+		c.requests.add(&twin)
+	}
+	t.copies = c.requests
+}
+
+// entry returns the copy of a live request.
+func (t *twins) entry(e *entry) *entry {
+	if e == nil {
+		return nil
+	}
+	return t.copies.get(e.id)
+}
+
+func (q *queue) take(from *queue, t *twins) {
+	q.unsent = from.unsent
+	q.waiting = make([]*entry, len(from.waiting))
+	for i, e := range from.waiting {
+		q.waiting[i] = t.entry(e)
+	}
+	q.below = slices.Clone(from.below)
+	for i := range q.below {
+		q.below[i].from = t.link(q.below[i].from)
+	}
+}
+
+func (t *token) clone(tw *twins) token {
+	c := *t // passed stays: whom a token was passed to is never changed in place
+	c.down, c.inside = tw.link(t.down), tw.entry(t.inside)
+	c.entries = slices.Clone(t.entries)
+	if t.recovery != nil {
+		r := *t.recovery
+		r.pending, r.answered = slices.Clone(r.pending), slices.Clone(r.answered)
+		c.recovery = &r
+	}
+	return c
+}
+
+func (r *roll) clone() *roll {
+	c := *r
+	c.sessions = make([]*memberSession, len(r.sessions))
+	for i, s := range r.sessions {
+		twin := *s
+		c.sessions[i] = &twin
+	}
+	return &c
+}
+
+// clone shares the voters, who are never changed in place.
+func (b *ballot) clone() *ballot {
+	c := *b
+	c.ayes = slices.Clone(b.ayes)
+	if b.reign != nil {
+		rg := *b.reign
+		rg.pledges = make([]*pledge, len(rg.pledges))
+		for i, p := range b.reign.pledges {
+			twin := *p
+			rg.pledges[i] = &twin
+		}
+		c.reign = &rg
+	}
+	return &c
+}
+
+func (c *counters) clone() counters {
+	twin := *c
+	twin.wraps = maps.Clone(c.wraps)
+	if c.rare != nil {
+		r := *c.rare
+		twin.rare = &r
+	}
+	return twin
+}

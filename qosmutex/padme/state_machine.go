@@ -1,0 +1,336 @@
+package padme
+
+import (
+	"encoding/binary"
+
+	"padme/qosmutex/protocol"
+)
+
+func (s *scribe) machine(m *Machine) {
+	s.node(m.self)
+	if s.flags(m.role == protocol.Departed); m.role == protocol.Departed {
+		return
+	}
+	s.flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.founder != nil, m.roll != nil, m.join != nil, m.ballot != nil)
+	s.uint(uint64(m.role), uint64(m.depth), m.linkGen)
+	s.int(m.priority)
+	s.int(int64(m.timing.TTL))
+	s.named(SortClock, m.clock)
+	s.named(SortClock, m.servedClock)
+	s.named(SortGrant, m.grants)
+	s.named(SortFence, m.fences)
+	s.epoch(m.epoch)
+	s.node(m.root)
+	s.nodes(m.ancestors)
+	if m.founder != nil {
+		s.founder(m)
+	}
+	if m.wanted != nil {
+		s.models(*m.wanted)
+	}
+	s.settings(&m.settings)
+	s.times(m)
+	s.join(m)
+	s.roll(m)
+	s.ballot(m)
+	s.link(m, m.parent)
+	s.link(m, m.handed)
+	s.uint(uint64(len(m.children)))
+	for _, l := range m.children {
+		s.link(m, l)
+	}
+	s.requests(m)
+	s.uint(uint64(len(m.resources)))
+	for _, r := range m.resources {
+		s.text(r.q.resource)
+		s.token(m, &r.tok)
+	}
+}
+
+// founder writes what a founding to come starts above.
+func (s *scribe) founder(m *Machine) {
+	f := m.founder
+	s.uint(f.EpochFloor)
+	if m.settings.Version == 0 || m.goOn {
+		s.named(SortFence, f.FenceFloor+1+uint64((s.now-f.began)/protocol.Microsecond))
+	}
+}
+
+func (s *scribe) times(m *Machine) {
+	s.left(m.beacon.next)
+	s.named(SortBeacon, m.beacon.number)
+	s.uint(uint64(m.beacon.members))
+	if m.role == protocol.Member {
+		s.age(m.beacon.fresh, m.beaconTimeout()-m.beacon.fresh)
+	}
+	if s.flags(m.outranks != 0); m.outranks != 0 {
+		s.age(m.outranks, m.timing.MoveAfter)
+	}
+	if m.departing {
+		s.left(m.departBy)
+	}
+	s.uint(m.session.number, m.session.asked)
+	if m.session.number != 0 {
+		s.left(m.session.until)
+	}
+	if m.role == protocol.Root || m.role == protocol.Founding || m.handed != nil {
+		s.age(m.lease.sent, 2*m.timing.TTL) // a former root waits as long for its successor
+	}
+}
+
+// maxRounds is after how many rounds of Join the wait grows no longer.
+const maxRounds = 4
+
+func (s *scribe) join(m *Machine) {
+	j := m.join
+	if j == nil {
+		return
+	}
+	s.flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	s.left(j.until)
+	s.uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	s.node(j.best.from)
+	s.int(j.best.priority)
+	s.node(j.target)
+	if m.role == protocol.Founding {
+		s.left(j.foundAt)
+		s.flags(j.heard != 0)
+	}
+	if m.goOn {
+		s.age(j.since, 2*m.grace)
+	}
+	if s.flags(j.lost != nil); j.lost != nil { // only to repeat what it kept
+		s.node(j.lost.peer)
+		s.uint(j.lost.gen)
+		s.kept(m.self, j.lost)
+	}
+}
+
+func (s *scribe) roll(m *Machine) {
+	if m.roll == nil {
+		return
+	}
+	s.uint(m.lastSession, uint64(len(m.sessions)))
+	first := protocol.Never
+	for _, o := range m.sessions {
+		s.node(o.node)
+		s.uint(o.number, o.asked)
+		s.int(o.priority)
+		s.text(o.parent)
+		s.left(o.deadline)
+		s.flags(o.goodbye, o.rooted)
+		s.uint(min(uint64(o.beats), uint64(m.timing.MoveAfter/m.heartbeat())+1)) // then it may vote
+		first = min(first, o.deadline)
+	}
+	s.flags(m.nextLapse <= first) // that bound only saves work
+}
+
+// link writes one end of a link; nil as 0.
+func (s *scribe) link(m *Machine, l *link) {
+	s.flags(l != nil)
+	if l == nil {
+		return
+	}
+	s.node(l.peer)
+	s.uint(l.gen, l.session)
+	s.int(l.priority)
+	if l != m.parent { // that one's silence is noticed by the beacon
+		s.age(l.heard, max(m.grace, 2*m.heartbeat()+1))
+	}
+	out, in := direction(m.self, l.peer, l.gen), direction(l.peer, m.self, l.gen)
+	s.names.note(SortLink, out, l.sent)
+	s.names.note(SortLink, in, l.received)
+	s.flags(l.asked, l.leaving, l.parting)
+	if l.asked {
+		s.age(l.askedAt, m.timing.Heartbeat)
+	}
+	if l.leaving {
+		s.left(l.leaveBy)
+	}
+	s.kept(m.self, l)
+}
+
+// kept writes what a link may have to repeat. The messages are numbered up to the
+// last one sent, so how many there are says what is acknowledged.
+func (s *scribe) kept(self protocol.Node, l *link) {
+	s.uint(uint64(l.unacked))
+	for rest := l.kept[l.start:]; len(rest) > 0; {
+		n := lengthWidth + int(binary.LittleEndian.Uint32(rest))
+		msg := &s.names.kept
+		if s.names.decoder.Decode(rest[lengthWidth:n], msg) == nil {
+			msg.From, msg.To = self, l.peer
+			s.message(msg)
+		}
+		rest = rest[n:]
+	}
+	s.names.note(SortLink, direction(self, l.peer, l.gen), l.sent-uint64(l.unacked))
+}
+
+// direction names one direction of one link.
+func direction(from, to protocol.Node, gen uint64) uint64 {
+	return (tie(from)*31+tie(to))*31 + gen
+}
+
+func (s *scribe) linkName(l *link) {
+	if l == nil {
+		s.uint(0)
+		return
+	}
+	s.node(l.peer)
+	s.uint(l.gen)
+}
+
+// requests writes all that live. Their queues follow from them.
+func (s *scribe) requests(m *Machine) {
+	all := m.liveEntries()
+	s.uint(uint64(len(all)))
+	next := protocol.Never
+	for _, e := range all {
+		s.id(e.id)
+		s.int(e.priority)
+		s.text(e.q.resource)
+		s.linkName(e.from)
+		s.uint(uint64(len(e.also)))
+		for _, l := range e.also {
+			s.linkName(l)
+		}
+		s.uint(uint64(e.hops), uint64(e.state), e.ref)
+		s.flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
+		if m.settings.Models.Priority == protocol.Aging {
+			s.uint(uint64(e.level), uint64(e.overtaken))
+		}
+		if e.deadline != protocol.Never {
+			s.int(int64(max(e.deadline-s.now, -1))) // it has not passed at the instant itself
+		}
+		s.int(int64(e.hold))
+		if e.from == nil && e.state == waiting {
+			next = min(next, e.deadline)
+		}
+	}
+	s.flags(m.nextMiss <= next) // that bound only saves work
+}
+
+func (s *scribe) token(m *Machine, t *token) {
+	s.uint(uint64(t.phase))
+	s.flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
+	s.grant(t.grant)
+	if bound := t.bound; bound.Compare(t.grant) < 0 {
+		s.grant(protocol.Grant{}) // what is older than grant is refused anyhow
+	} else {
+		s.grant(bound)
+	}
+	s.named(SortFence, t.next)
+	s.named(SortClock, t.replied.clock)
+	s.named(SortFence, t.replied.fence)
+	if t.passed != nil {
+		s.node(*t.passed)
+	}
+	if t.phase != home {
+		s.id(t.target)
+	}
+	switch t.phase {
+	case using:
+		s.named(SortFence, t.fence)
+		s.id(t.inside.id)
+		s.int(t.prio) // for the Reply that is still to go on; else it is only reported
+		fallthrough
+	case kept, below:
+		s.fences(t.fences)
+		s.entries(t.entries)
+	}
+	if t.phase == below {
+		s.linkName(t.down)
+	}
+	if m.role == protocol.Root && t.phase != home {
+		s.left(t.back)
+	}
+	rec := t.recovery
+	if s.flags(rec != nil); rec == nil {
+		return
+	}
+	s.flags(rec.all, rec.mislaid)
+	s.left(rec.again)
+	s.nodes(rec.pending)
+	s.nodes(rec.answered)
+}
+
+func (s *scribe) message(msg *protocol.Message) {
+	s.uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
+	s.node(msg.From)
+	s.node(msg.To)
+	s.epoch(msg.Epoch)
+	s.node(msg.Root)
+	if s.flags(msg.Seq != 0); msg.Seq != 0 {
+		s.names.note(SortLink, direction(msg.From, msg.To, msg.Link), msg.Seq)
+	}
+	s.names.note(SortLink, direction(msg.To, msg.From, msg.Link), msg.Ack)
+	s.id(msg.ID)
+	s.named(SortClock, msg.Clock)
+	s.int(msg.Priority)
+	s.text(msg.Resource)
+	s.fences(msg.Fences)
+	s.granted(msg)
+	s.number(msg)
+	s.int(int64(msg.TTL))
+	s.int(int64(msg.Within))
+	s.int(int64(msg.Hold))
+	s.node(msg.Peer)
+	s.int(msg.PeerP)
+	s.settings(&msg.Settings)
+	s.nodes(msg.Path)
+	s.entries(msg.Entries)
+	s.handover(msg)
+}
+
+// granted writes the grant that a message is about, or the electorate.
+func (s *scribe) granted(msg *protocol.Message) {
+	switch msg.Kind {
+	case protocol.KindRefuse, protocol.KindCanvass, protocol.KindHandover:
+		s.epoch(msg.Grant.Epoch)
+		s.uint(msg.Grant.Number)
+	default:
+		s.grant(msg.Grant)
+	}
+}
+
+// number writes what Number, Sent and Waiting mean in each kind.
+func (s *scribe) number(msg *protocol.Message) {
+	switch msg.Kind {
+	case protocol.KindBeacon, protocol.KindAccept:
+		s.named(SortBeacon, msg.Number)
+		s.uint(uint64(msg.Waiting))
+	case protocol.KindBeat:
+		s.uint(msg.Number)
+		s.age(msg.Sent, protocol.Never)
+	case protocol.KindBeatAck:
+		s.uint(msg.Number)
+		s.age(msg.Sent, msg.TTL) // then it is too late
+	case protocol.KindLead, protocol.KindPledge, protocol.KindCanvass, protocol.KindVote:
+		s.uint(msg.Number)
+		s.age(msg.Sent, protocol.Never)
+	case protocol.KindHandover:
+		s.named(SortGrant, msg.Number)
+	}
+}
+
+func (s *scribe) handover(msg *protocol.Message) {
+	s.uint(uint64(len(msg.Tokens)), uint64(len(msg.Sessions)))
+	for i := range msg.Tokens {
+		t := &msg.Tokens[i]
+		s.text(t.Resource)
+		s.flags(t.Out)
+		s.grant(t.Grant)
+		s.named(SortFence, t.Fence)
+		if t.Out { // else for whom it was is not read
+			s.id(t.Target)
+			s.nodes(t.Path)
+		}
+	}
+	for i := range msg.Sessions {
+		o := &msg.Sessions[i]
+		s.node(o.Node)
+		s.uint(o.Number)
+		s.int(o.Priority)
+		s.node(o.Parent)
+	}
+}
