@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -245,7 +246,7 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
-			deadline: m.now + m.grace,
+			deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
 		})
 	}
 }

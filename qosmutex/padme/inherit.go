@@ -1,6 +1,8 @@
 package padme
 
 import (
+	"math"
+
 	"padme/qosmutex/protocol"
 )
 
@@ -42,7 +44,7 @@ func (m *Machine) inherited() {
 // adoptSession takes over a session that our predecessor gave, with its holds. The
 // heartbeat names all of them, or none would be safe.
 func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
-	s := &memberSession{node: msg.From, number: msg.Session}
+	s := &memberSession{node: msg.From, number: msg.Session, beats: math.MaxUint8}
 	m.addSession(s)
 	for i := range msg.Tokens {
 		m.adoptHold(msg.From, &msg.Tokens[i])

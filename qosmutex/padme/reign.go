@@ -281,10 +281,14 @@ func (m *Machine) giveUpNewcomer() {
 	}
 }
 
-// lives reports whether a member's session is alive and it means to stay.
+// lives reports whether a voter lives and means to stay. One that confirms us may have
+// no session yet after an election.
 func (m *Machine) lives(n protocol.Node) bool {
-	s := m.sessionOf(n)
-	return s != nil && !s.goodbye
+	if s := m.sessionOf(n); s != nil {
+		return !s.goodbye
+	}
+	p := m.pledgeOf(n)
+	return !p.gone && p.sent != 0 && m.now-p.sent <= m.leaseSpan()
 }
 
 func (m *Machine) priorityOf(n protocol.Node) int64 {

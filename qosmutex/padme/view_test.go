@@ -201,3 +201,31 @@ func TestRootOutlivesTheOtherOfTwoVoters(t *testing.T) {
 	}
 	w.sound(t)
 }
+
+// TestSuccessorKeepsItsVoters: who becomes the root by a hand-over or by an election
+// goes on with the voters that live, for they have been members for long.
+func TestSuccessorKeepsItsVoters(t *testing.T) {
+	for name, change := range map[string]string{"hand-over": "priority B -1", "election": "crash A"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			play(t, w, "grow A B C D voters=3", "advance 8s", change)
+			next := w.nodes["B"].machine
+			for next.role != protocol.Root {
+				if w.now > 60*protocol.Second {
+					t.Fatal("B is not the root")
+				}
+				w.advance(50*protocol.Millisecond, true)
+			}
+			for range 60 {
+				w.advance(100*protocol.Millisecond, true)
+				if n := len(next.ballot.of.voters); n < 2 {
+					t.Fatalf("there is %d voter left", n)
+				}
+			}
+			if n := len(next.ballot.of.voters); n != 3 {
+				t.Errorf("%d voters, want 3", n)
+			}
+			w.sound(t)
+		})
+	}
+}
