@@ -59,8 +59,10 @@ func defaultOptions() options {
 type Option func(*options) error
 
 // Found founds the lock topic if no root answers. The founder listens for a
-// grace ([protocol.Timing.Grace]) first. Of several founders one becomes the root
-// and the others join it.
+// grace ([protocol.Timing.Grace]) and four join waits first; for 45 s if the broker
+// retains a view with several voters, who may be about to reconnect. It does not found
+// beside voters that answer: end them, or see WithAvailability. Of several founders one
+// becomes the root and the others join it.
 func Found() Option {
 	return func(o *options) error {
 		o.found = true

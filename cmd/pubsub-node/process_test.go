@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/address"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
@@ -256,7 +256,7 @@ func TestBrokerThatEndsTakesItsLocksAlong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			addr := freeAddress(t)
+			addr := address.Free(t)
 			first := startBrokerProcess(t, dir, addr)
 			holder := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "--",
 				"sh", "-c", `echo $$ >pid; trap 'echo holder out >>log; exit 0' TERM; while :; do sleep 0.02; done`)
@@ -280,16 +280,6 @@ func TestBrokerThatEndsTakesItsLocksAlong(t *testing.T) {
 			}
 		})
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // startBrokerProcess runs `pubsub-node broker` and returns when it serves.

@@ -9,13 +9,14 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/address"
 )
 
 // A root that is cut off from the broker loses its hold before the lock node of a
 // new broker can have founded the topic again.
 func TestTwoRoots(t *testing.T) {
 	dir := t.TempDir()
-	addr := freeAddress(t)
+	addr := address.Free(t)
 	first := startBrokerProcess(t, dir, addr)
 	ctx := t.Context()
 	a, err := pubsub.Join(ctx, "mqtt://"+addr, "a")

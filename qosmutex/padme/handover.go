@@ -196,19 +196,7 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	m.takeOffice(msg)
 	m.adoptSettings(msg.Settings)
 	m.takeSessions(msg)
-	m.fences = max(m.fences, msg.Fences.Next)
-	for _, ts := range msg.Tokens {
-		m.fences = max(m.fences, ts.Fence)
-	}
-	unknown := slices.Clone(m.resources)
-	for _, ts := range msg.Tokens {
-		r := m.resource(ts.Resource)
-		unknown = slices.DeleteFunc(unknown, func(o *resource) bool { return o == r })
-		m.takeToken(r, ts, msg.From)
-	}
-	for _, r := range unknown {
-		r.tok.phase = home
-	}
+	m.takeTokens(msg)
 	m.becomeRoot(msg.Epoch)
 	for _, l := range m.sessions {
 		m.nextLapse = min(m.nextLapse, l.deadline)
@@ -248,6 +236,24 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
 			deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
 		})
+	}
+}
+
+// takeTokens takes over all tokens, and the fences. One that the old root does not
+// name was never asked for there.
+func (m *Machine) takeTokens(msg *protocol.Message) {
+	m.fences = max(m.fences, msg.Fences.Next)
+	for _, ts := range msg.Tokens {
+		m.fences = max(m.fences, ts.Fence)
+	}
+	unknown := slices.Clone(m.resources)
+	for _, ts := range msg.Tokens {
+		r := m.resource(ts.Resource)
+		unknown = slices.DeleteFunc(unknown, func(o *resource) bool { return o == r })
+		m.takeToken(r, ts, msg.From)
+	}
+	for _, r := range unknown {
+		r.tok.phase = home
 	}
 }
 

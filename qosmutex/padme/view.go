@@ -7,8 +7,8 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// A view is who may be the root, and by whose votes: docs/lock-protocol.md §5. The
-// root acts only under its lease, which a majority of its voters confirm. When
+// A view is who may be the root, and by whose votes: docs/lock-protocol.md,
+// "Views". The root acts only under its lease, which a majority of its voters confirm. When
 // the lease has run out, the voters elect the next root among themselves.
 
 // electorate is a set of voters. The root that names it numbers it within its

@@ -5,12 +5,12 @@ package faults
 import (
 	"fmt"
 	"io"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"padme/qosmutex"
+	"padme/tests/address"
 )
 
 const (
@@ -66,7 +66,7 @@ func newCluster(t *testing.T, c *cluster, who []participant) *cluster {
 	t.Helper()
 	c.t, c.dir = t, t.TempDir()
 	if c.network == nil {
-		c.address = freeAddress(t)
+		c.address = address.Free(t)
 	} else {
 		c.address = c.network.address(0) + ":1883"
 	}
@@ -87,16 +87,6 @@ func newCluster(t *testing.T, c *cluster, who []participant) *cluster {
 		c.fatal("at the start: %v", err)
 	}
 	return c
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start begins a new life of a member.

@@ -51,31 +51,15 @@ func cutSubtree(r *run) (func(), bool) {
 
 // flap cuts and connects one until it is healed.
 func flap(r *run) (func(), bool) {
-	m := r.pick()
-	if m == nil {
-		return nil, false
-	}
-	over, life := false, m.life
-	var turn func()
-	turn = func() {
-		if over || m.life != life || r.net.down {
-			return
-		}
-		r.sim.Cut(m.id)
-		r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.Heartbeat), func() {
-			if m.life == life && !r.net.down {
-				r.sim.Reconnect(m.id)
-				r.sim.At(r.sim.Now()+r.between(1, 2*r.preset.timing.Heartbeat), turn)
-			}
-		})
-	}
-	turn()
-	return r.seize(m, func() {
-		over = true
+	return r.pulse(r.preset.timing.Heartbeat, 2*r.preset.timing.Heartbeat, func(id string) {
 		if !r.net.down {
-			r.sim.Reconnect(m.id)
+			r.sim.Cut(id)
 		}
-	}), true
+	}, func(id string) {
+		if !r.net.down {
+			r.sim.Reconnect(id)
+		}
+	})
 }
 
 func reconnect(r *run) (func(), bool) {

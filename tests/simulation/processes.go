@@ -171,6 +171,12 @@ func pauseAll(r *run) (func(), bool) {
 
 // stutter pauses one for short times until it is healed.
 func stutter(r *run) (func(), bool) {
+	return r.pulse(r.preset.timing.Heartbeat/2, r.preset.timing.Heartbeat, r.sim.Pause, r.sim.Resume)
+}
+
+// pulse does something to one and undoes it, again and again, until it is healed: each
+// time it lasts down at most, and up at most until the next time.
+func (r *run) pulse(down, up protocol.Duration, do, undo func(id string)) (func(), bool) {
 	m := r.pick()
 	if m == nil {
 		return nil, false
@@ -181,16 +187,16 @@ func stutter(r *run) (func(), bool) {
 		if over || m.life != life {
 			return
 		}
-		r.sim.Pause(m.id)
-		r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.Heartbeat/2), func() {
+		do(m.id)
+		r.sim.At(r.sim.Now()+r.between(0, down), func() {
 			if m.life == life {
-				r.sim.Resume(m.id)
-				r.sim.At(r.sim.Now()+r.between(1, r.preset.timing.Heartbeat), turn)
+				undo(m.id)
+				r.sim.At(r.sim.Now()+r.between(1, up), turn)
 			}
 		})
 	}
 	turn()
-	return r.seize(m, func() { over = true; r.sim.Resume(m.id) }), true
+	return r.seize(m, func() { over = true; undo(m.id) }), true
 }
 
 // clockDrift is no fault of its own: whatever else is with the member stays.

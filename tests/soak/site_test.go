@@ -4,11 +4,12 @@ package soak
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"padme/tests/address"
 )
 
 // site is a broker behind a proxy, with processes that live at it for the whole
@@ -33,7 +34,7 @@ type watched struct {
 // newSite starts a broker and those who live at it. They are ended with the test.
 func newSite(t *testing.T, bin, name string, brokerLives bool) *site {
 	t.Helper()
-	s := &site{name: name, dir: t.TempDir(), addr: freeAddress(t)}
+	s := &site{name: name, dir: t.TempDir(), addr: address.Free(t)}
 	var err error
 	if s.proxy, err = newProxy(s.addr); err != nil {
 		t.Fatal(err)
@@ -117,14 +118,4 @@ func metricsOf(t *testing.T, file string) (url string) {
 		return err == nil
 	})
 	return url
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
