@@ -134,3 +134,35 @@ func TestLateWillIsNotMeant(t *testing.T) {
 	}
 	<-h.Context().Done()
 }
+
+// A founder gives the voters of a view that the broker retains the time to reconnect.
+func TestFounderAwaitsTheVotersOfARetainedView(t *testing.T) {
+	for name, c := range map[string]struct {
+		view        string
+		least, most time.Duration
+	}{
+		"several voters": {`{"voters":["a","b","c"],"epoch":"1.1"}`, reconnectWait, 2 * reconnectWait},
+		"one voter":      {`{"voters":["a"],"epoch":"1.1"}`, 0, reconnectWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+				ctx := context.Background()
+				p := join("founder")
+				defer p.Close(ctx)
+				if err := p.PublishRaw(pubsub.Main, []string{"lock", "t", "view"}, []byte(c.view), true); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				began := time.Now()
+				topic, err := Open(ctx, p, "t", Found(), clock)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer topic.Close(ctx)
+				if took := time.Since(began); took < c.least || took > c.most {
+					t.Errorf("founded after %v, want %v to %v", took, c.least, c.most)
+				}
+			})
+		})
+	}
+}
