@@ -30,7 +30,7 @@ const (
 	settling = 7 * time.Second
 	// lockTakes bounds a lock command after that.
 	lockTakes = 20 * time.Second
-	shortest  = 15 * time.Second // in which every kind of fault has time to happen
+	shortest  = 15 * time.Second // of which half is warm-up and calm
 )
 
 // soak is one run.
@@ -115,8 +115,9 @@ func (s *soak) sample(during time.Duration, into func(*history) *[]sample) {
 // as a broker remembers the death of each.
 func (s *soak) lockAgainAndAgain(ctx context.Context, at *site, lane int, random *rand.Rand) {
 	id := fmt.Sprintf("%s-%d", at.name, lane)
+	kinds := bag{of: []string{"lock", "lock", "lock", "lock killed", "lock stopped"}}
 	for ctx.Err() == nil {
-		what := []string{"lock", "lock", "lock", "lock killed", "lock stopped"}[random.IntN(5)]
+		what := kinds.draw(random)
 		command := []string{"sleep", "0.05"}
 		if what == "lock killed" {
 			command = []string{"sleep", "60"}
@@ -156,19 +157,21 @@ func (s *soak) lock(at *site, id string, command ...string) (*process, error) {
 }
 
 // breakThings resets connections, and kills and stops who lives at a site, until
-// ctx ends. Everything that it stopped goes on when it returns.
+// ctx ends, but each kind of fault once however slow the machine is. Everything
+// that it stopped goes on when it returns.
 func (s *soak) breakThings(ctx context.Context, at *site, random *rand.Rand) {
-	for ctx.Err() == nil {
-		what := []string{"some connections reset", "all connections reset", "broker killed", "process stopped"}[random.IntN(4)]
+	kinds := bag{of: []string{"some connections reset", "all connections reset", "process stopped"}}
+	if at.living[0].process != at.broker { // it need not live
+		kinds.of = append(kinds.of, "broker killed")
+	}
+	for done := 0; done < len(kinds.of) || ctx.Err() == nil; done++ {
+		what := kinds.draw(random)
 		switch what {
 		case "some connections reset":
 			at.proxy.reset(func() bool { return random.IntN(3) == 0 })
 		case "all connections reset":
 			at.proxy.reset(func() bool { return true })
 		case "broker killed":
-			if at.living[0].process == at.broker {
-				continue // it must live
-			}
 			at.broker.kill()
 			pause(ctx, between(random, 0, 1500*time.Millisecond))
 			if err := at.startBroker(s.bin); err != nil {
@@ -234,7 +237,7 @@ func (s *soak) report() {
 	}
 	for _, what := range []string{"killed broker killed", "steady all connections reset", "steady process stopped", "steady lock killed"} {
 		if s.counts[what] == 0 {
-			s.t.Errorf("%q never happened: try a longer -soak.duration or another -soak.seed", what)
+			s.t.Errorf("%q never happened", what)
 		}
 	}
 	for _, err := range s.errs {
@@ -256,6 +259,22 @@ func (s *soak) fail(format string, args ...any) {
 	if len(s.errs) < 20 {
 		s.errs = append(s.errs, fmt.Errorf(format, args...))
 	}
+}
+
+// bag is drawn from until it is empty, and filled again: nothing in it is long in
+// coming, as with dice it can be.
+type bag struct{ of, left []string }
+
+func (b *bag) draw(random *rand.Rand) string {
+	if len(b.left) == 0 {
+		for _, i := range random.Perm(len(b.of)) {
+			b.left = append(b.left, b.of[i])
+		}
+	}
+	last := len(b.left) - 1
+	what := b.left[last]
+	b.left = b.left[:last]
+	return what
 }
 
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
