@@ -137,7 +137,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		unfinished = j.lost
 	}
 	m.join = nil
-	m.handed = nil
+	m.forgetHandover()
 	m.parent = nil
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
@@ -161,7 +161,8 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 }
 
 // resumeUpward passes on what could not go up while there was no parent. What
-// was sent on a lost link but never acknowledged goes again as a receipt.
+// was sent on a lost link but never acknowledged goes again as a receipt. It takes
+// no request back, for those that live were just named.
 func (m *Machine) resumeUpward(old *link) {
 	if old != nil {
 		for _, was := range old.unacknowledged() {
@@ -169,7 +170,7 @@ func (m *Machine) resumeUpward(old *link) {
 				continue
 			}
 			msg := m.emitOn(m.parent, protocol.KindRelease)
-			msg.Flags = was.Flags | protocol.FlagRepeated
+			msg.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
 			msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = was.ID, was.Resource, was.Grant, was.Fences, was.Entries
 			m.commit(m.parent, msg)
 		}

@@ -135,7 +135,8 @@ func (m *Machine) elected() {
 	if m.parent != nil {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
-	m.handed, m.roll = nil, nil
+	m.forgetHandover()
+	m.roll = nil
 	m.fences = max(m.fences, b.fences)
 	b.of = electorate{won.bid, 1, b.of.voters}
 	b.reign = &reign{started: true}

@@ -29,6 +29,7 @@ type entry struct {
 	sent      bool              // our parent knows it
 	try       bool              // never queued
 	named     bool              // named again since the child's last Attach
+	again     bool              // at the root: asked for again since it was granted, so the grant may be lost
 	fixed     bool              // own: the priority does not follow the participant's
 	level     uint8             // under Aging, in this queue
 	overtaken uint16            // by how many more important ones since it last rose

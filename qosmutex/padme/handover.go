@@ -162,15 +162,24 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 	m.attach(l.peer, true)
 }
 
-// nameMoved lets the requests wait again whose grant went another way than the one
-// that leads to them now: the successor must know them, for if the token is lost on
-// the old way, it is the one that serves them again.
+// forgetHandover is due at any sign that there is a root after us. We are a member
+// like others then: only a former root that saw no such sign begins anew, see lapse.
+func (m *Machine) forgetHandover() {
+	if m.handed != nil {
+		m.linkGen = max(m.linkGen, m.handed.gen)
+		m.handed = nil
+	}
+}
+
+// nameMoved lets the requests wait again whose grant may have gone another way than
+// the one that leads to them now, here or further down: the successor must know them,
+// for if the token is lost on the old way, it is the one that serves them again.
 func (m *Machine) nameMoved() {
 	for _, e := range m.liveEntries() {
 		if e.state != served || e.from == nil {
 			continue
 		}
-		if !slices.ContainsFunc(m.resources, func(r *resource) bool {
+		if e.again || !slices.ContainsFunc(m.resources, func(r *resource) bool {
 			return r.tok.phase == below && r.tok.target == e.id && r.tok.down == e.from
 		}) {
 			m.unsend(e)

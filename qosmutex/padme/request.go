@@ -220,7 +220,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	if e.state != waiting || e.try {
 		e.relevel(msg.Priority)
-		e.priority = msg.Priority
+		e.priority, e.again = msg.Priority, true
 		m.reroute(e, l)
 		return
 	}

@@ -156,6 +156,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "too late")
 	}
 	m.setTTL(msg.TTL)
+	m.forgetHandover()
 	s.number = msg.Session
 	if msg.Epoch.View() == m.epoch.View() { // else this root answered in an earlier view
 		m.reported = true

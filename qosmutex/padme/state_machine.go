@@ -195,7 +195,7 @@ func (s *scribe) requests(m *Machine) {
 			s.linkName(l)
 		}
 		s.uint(uint64(e.hops), uint64(e.state), e.ref)
-		s.flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
+		s.flags(e.sent, e.try, e.named, e.again, e.fixed, e.deadline != protocol.Never)
 		if m.settings.Models.Priority == protocol.Aging {
 			s.uint(uint64(e.level), uint64(e.overtaken))
 		}

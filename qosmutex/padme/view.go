@@ -130,6 +130,7 @@ func (m *Machine) onLead(msg *protocol.Message) error {
 	b.until = m.now + m.promiseSpan()
 	b.standing = standing{}
 	m.adoptEpoch(msg.Epoch, msg.From)
+	m.forgetHandover()
 	yes := m.emit(protocol.KindPledge, msg.From)
 	yes.Sent, yes.Number, yes.Fences = msg.Sent, msg.Number, msg.Fences
 	return nil
@@ -157,6 +158,7 @@ func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 	turned := e.View() > m.epoch.View()
 	m.epoch, m.root = e, root
+	m.forgetHandover()
 	if !turned {
 		return
 	}

@@ -172,3 +172,35 @@ func TestVoterObjectsToAFounder(t *testing.T) {
 	}
 	w.sound(t)
 }
+
+// TestSuccessorThatShowedItself: a former root that got any sign of its successor does not
+// found the topic anew when it is cut off after that.
+func TestSuccessorThatShowedItself(t *testing.T) {
+	for _, sign := range []protocol.Message{
+		{Kind: protocol.KindBeatAck},
+		{Kind: protocol.KindLead, Number: 5},
+	} {
+		t.Run(sign.Kind.String(), func(t *testing.T) {
+			w := newWorld()
+			play(t, w, "grow A B C", "advance 8s", "priority C -1")
+			n := w.nodes["A"]
+			a, c := n.machine, w.nodes["C"].machine
+			w.until(t, func() bool { return c.role == protocol.Root })
+			w.split("A", "BC")
+			sign.From, sign.To, sign.Epoch, sign.TTL, sign.Sent = c.self, a.self, c.epoch, w.timing.TTL, w.clock(n)
+			if sign.Kind == protocol.KindLead {
+				sign.Path = []protocol.Node{c.self, w.nodes["B"].machine.self}
+			} else {
+				sign.Session, sign.Number = a.session.number, a.session.asked
+			}
+			if err := a.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &sign}, &n.out); err != nil {
+				t.Fatal(err)
+			}
+			play(t, w, "advance 15s")
+			if a.role == protocol.Root {
+				t.Error("A is the root again, beside C")
+			}
+			w.sound(t)
+		})
+	}
+}
