@@ -1,11 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-<<<<<<< HEAD
-.PHONY: check test race bench fuzz demo lint papers sim explore
-=======
-.PHONY: check test race bench fuzz demo chaos soak lint papers sim
->>>>>>> main
+.PHONY: check lint test race bench fuzz demo chaos soak papers sim explore
 
 check: lint test ## what must hold before a commit
 
