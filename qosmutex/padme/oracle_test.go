@@ -94,7 +94,7 @@ func (w *world) checkReigns() {
 }
 
 // checkQueued checks that every live request is known on every hop up to the
-// root, or waits behind another there under Replace (I4). It holds when no
+// root, or waits behind another there under Replace (I4), and none but those. It holds when no
 // message is in flight and nobody looks for a parent.
 func (w *world) checkQueued() {
 	for _, name := range w.order {
@@ -107,7 +107,38 @@ func (w *world) checkQueued() {
 				w.checkClimb(n, e)
 			}
 		}
+		for _, e := range n.machine.liveEntries() {
+			if e.state == waiting && e.from != nil {
+				w.checkLives(n, e)
+			}
+		}
 	}
+}
+
+// checkLives checks that a child still knows the request that came from it, or that a
+// Release with its entry is yet to come.
+func (w *world) checkLives(n *node, e *entry) {
+	below := w.nodes[e.from.peer.ID]
+	if l := below.machine.parent; below.crashed || l == nil || l.peer != n.machine.self || l.gen != e.from.gen {
+		return
+	}
+	if below.machine.requests.get(e.id) == nil && !w.underway(e.id) {
+		w.fail("request %v waits at %s, but %s, that it came from, does not know it", e.id, n.name, below.name)
+	}
+}
+
+// underway reports whether somebody has an entry of this request to send on.
+func (w *world) underway(id protocol.RequestID) bool {
+	for _, n := range w.nodes {
+		for _, r := range n.machine.resources {
+			t := &r.tok
+			mine := n.machine.self == id.Node && t.replied.clock == id.Clock
+			if mine || slices.ContainsFunc(t.entries, func(e protocol.Entry) bool { return e.ID == id }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (w *world) checkClimb(n *node, e *entry) {

@@ -141,6 +141,21 @@ func (m *Machine) nameAll() {
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
 }
 
+// nameAgain sends every live request that our parent knows once more, for in the view
+// that ended it may have been served there, and what it does not know as the model says.
+// Nothing is forgotten on either side: what the parent knows it must be told when it ends.
+func (m *Machine) nameAgain() {
+	for _, e := range m.liveEntries() {
+		if e.state == waiting && (e.sent || e.try) {
+			m.sendRequest(e)
+		}
+	}
+	m.nameQueue(m.any)
+	for _, r := range m.resources {
+		m.nameQueue(&r.q)
+	}
+}
+
 // unsend marks a request as one that our parent does not know.
 func (m *Machine) unsend(e *entry) {
 	if e.sent && e.state == waiting && !e.try {

@@ -165,7 +165,7 @@ func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 	m.reported = false
 	m.forgetGrants()
 	if m.parent != nil {
-		m.nameAll()
+		m.nameAgain()
 	}
 }
 
@@ -179,7 +179,6 @@ func (m *Machine) forgetGrants() {
 	}
 	for _, e := range m.liveEntries() {
 		if e.state == served {
-			m.unsend(e)
 			m.wait(e)
 		}
 	}
