@@ -113,12 +113,14 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	if t.grant == msg.Grant && (t.phase == using || t.phase == kept) {
+	if t.grant == msg.Grant && t.phase == using {
 		answer.Verdict = protocol.VerdictHolding
 		return nil
 	}
 	answer.Verdict = protocol.VerdictNever
-	if t.grant == msg.Grant && t.passed != nil {
+	if t.grant == msg.Grant && t.phase == kept {
+		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
+	} else if t.grant == msg.Grant && t.passed != nil {
 		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
 	}
 	if t.bound.Compare(msg.Grant) < 0 {

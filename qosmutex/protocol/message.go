@@ -140,8 +140,8 @@ type Verdict uint8
 // unless it answered Holding.
 const (
 	VerdictNone    Verdict = iota
-	VerdictNever           // never had it, and refuses it from now on
-	VerdictHolding         // inside, or keeps it for its own entry
+	VerdictNever           // never had it, or gave it up, and refuses it from now on
+	VerdictHolding         // inside
 	VerdictPassed          // passed it to Peer
 	verdictEnd
 )
