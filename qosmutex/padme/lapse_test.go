@@ -73,3 +73,39 @@ func TestLateAnswerRevivesNothing(t *testing.T) {
 		t.Errorf("session %d is valid until %d at %d", m.session.number, m.ValidUntil(), at)
 	}
 }
+
+// TestAskingAgainDoesNotProlong: who asks for a session again, because it has not heard the
+// answer, is told of one that is as old as the first question. The root lapses it by that.
+func TestAskingAgainDoesNotProlong(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(B C)")
+	a := w.nodes["A"]
+	m := a.machine
+	asks := func() (answer protocol.Message) {
+		ask := protocol.Message{Kind: protocol.KindBeat, From: protocol.Node{ID: "D", Incarnation: 9}, To: m.self, Sent: w.clock(a), Number: 3}
+		if err := m.Step(w.clock(a), &protocol.Input{Kind: protocol.Receive, Message: &ask}, &a.out); err != nil {
+			t.Fatal(err)
+		}
+		for i := range a.out.Messages {
+			if answer = a.out.Messages[i]; answer.Kind == protocol.KindBeatAck && answer.To == ask.From {
+				return answer
+			}
+		}
+		return protocol.Message{}
+	}
+	number := asks().Session
+	w.advance(w.timing.TTL-protocol.Millisecond, true)
+	answer := asks()
+	if answer.Session != number {
+		t.Fatalf("the answer is %+v, want session %d again", answer, number)
+	}
+	until := answer.Sent + answer.TTL // as D believes
+	w.advance(until-w.clock(a)-1, true)
+	if s := m.sessionOf(answer.To); s == nil || s.number != number {
+		t.Error("the root has lapsed a session that its member may still act under")
+	}
+	w.advance(w.timing.Grace(), true)
+	if s := m.sessionOf(answer.To); s != nil {
+		t.Error("a session that was never used outlives its first question by more than a grace")
+	}
+}

@@ -48,7 +48,7 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 		m.askAll(r) // it says that the token is on its way to us
 	case slices.Contains(rec.answered, n):
 		m.regenerate(r) // two neighbours each passed it to the other: both are bound
-	case m.sessionOf(n) != nil:
+	case m.sessionOf(n) != nil || m.inheriting(): // then it may have a session that we have not heard of yet
 		rec.pending = append(rec.pending[:0], n)
 		m.sync(r, n)
 	case n == r.tok.target.Node:
@@ -64,7 +64,7 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 // and begin one session after the other.
 func (m *Machine) recoverFrom(r *resource, n protocol.Node) {
 	rec := r.tok.recovery
-	if rec == nil || !rec.all || len(rec.pending) != 1 || rec.pending[0] != n {
+	if rec == nil || !rec.all || len(rec.pending) != 1 || rec.pending[0] != n || m.inheriting() {
 		m.recover(r)
 		return
 	}
@@ -85,8 +85,10 @@ func (m *Machine) askAll(r *resource) {
 	m.concludeIfDone(r)
 }
 
+// concludeIfDone makes the token anew if all who live have answered. While we inherit
+// we do not know who lives; the search begins again after that.
 func (m *Machine) concludeIfDone(r *resource) {
-	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 {
+	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 && !m.inheriting() {
 		m.regenerate(r)
 	}
 }

@@ -22,7 +22,8 @@ type memberSession struct {
 	asked    uint64
 	priority int64
 	parent   string        // of whichever incarnation
-	deadline protocol.Time // lapses then: a grace after the last heartbeat came
+	sent     protocol.Time // when the heartbeat that counts was sent, on the member's clock
+	deadline protocol.Time // lapses then: a grace after that heartbeat came
 	goodbye  bool
 	rooted   bool  // keeps its place in the tree
 	beats    uint8 // heartbeats that came, as far as they were counted
@@ -87,8 +88,8 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 			return m.invalid(msg, "holds with fences that cannot be")
 		}
 		s = m.adoptSession(msg)
-	case msg.Session == 0 && (s == nil || s.asked != msg.Number):
-		if s != nil {
+	case msg.Session == 0 && (s == nil || s.asked != msg.Number || msg.Sent-s.sent >= m.timing.TTL):
+		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.lapsed(s)
 		}
 		if s = m.newSession(msg); s == nil {
@@ -101,14 +102,14 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return nil
 	}
 	if msg.Session != 0 || s.beats == 0 { // else it does not hear our answers: who never has a session cannot keep it
-		s.deadline = m.now + m.grace
+		s.sent, s.deadline = msg.Sent, m.now+m.grace
 	}
 	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, msg.Number
 	s.rooted = msg.Flags&protocol.FlagRooted != 0
 	s.beats = min(s.beats, math.MaxUint8-1) + 1
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
-	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, msg.Sent, msg.Number, m.timing.TTL
+	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, s.sent, msg.Number, m.timing.TTL
 	return nil
 }
 

@@ -118,6 +118,7 @@ func (s *scribe) roll(m *Machine) {
 		s.int(o.priority)
 		s.text(o.parent)
 		s.left(o.deadline)
+		s.age(o.sent, m.timing.TTL) // an answer as old as that is too late
 		s.flags(o.goodbye, o.rooted)
 		s.uint(min(uint64(o.beats), uint64(m.timing.MoveAfter/m.heartbeat())+1)) // then it may vote
 		first = min(first, o.deadline)
