@@ -226,8 +226,8 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 		if r.tok.phase == kept {
 			m.passUp(r, r.tok.returned)
 		}
-		if r.tok.phase == below && r.tok.down == nil {
-			m.recover(r) // out on a way that we do not know
+		if r.tok.phase == below {
+			m.recover(r) // on a way that we may not know, or lost, and the old root was told or about to be
 		}
 		m.serve(r)
 	}

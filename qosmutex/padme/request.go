@@ -231,7 +231,9 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	e.hops = uint8(msg.Hops)
 	if e.from != l {
-		e.also = append(e.alsoBut(l), e.from)
+		if e.also = e.alsoBut(l); e.named { // else the other has attached anew, and may not name it again
+			e.also = append(e.also, e.from)
+		}
 	}
 	if e.state != waiting || e.try {
 		e.relevel(msg.Priority)
