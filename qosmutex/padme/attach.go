@@ -110,7 +110,7 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) *proto
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
+	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, uint32(m.depth), m.timing.TTL, m.lineage()
 	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
 }
 
@@ -142,7 +142,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.root = protocol.Member, msg.Root
-	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
+	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.outranks = 0
 	m.adoptSettings(msg.Settings)

@@ -196,6 +196,9 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 	if len(msg.Path) > 0 && !slices.Contains(msg.Path, m.self) {
 		return m.invalid(msg, "we are no voter")
 	}
+	if !m.takesOver(msg.Epoch) {
+		return m.stale(msg, "we said that we are not the root")
+	}
 	if b := m.ballot; b != nil && b.epoch.Number >= msg.Epoch.Number {
 		return m.stale(msg, "our vote is another's since")
 	}
@@ -243,7 +246,7 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
-			asked:    math.MaxUint64,                        // who asks us for a session has left the old root, and takes no answer of it
+			asked:    math.MaxUint32,                        // who asks us for a session has left the old root, and takes no answer of it
 			deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
 		})
 	}

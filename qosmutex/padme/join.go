@@ -27,6 +27,7 @@ type join struct {
 	gen     uint64
 	foundAt protocol.Time // founding: when we may become the root
 	heard   protocol.Time // founding: since when our own heartbeats have come back without a gap; 0: not yet
+	doubt   protocol.Node // founding: whom we handed over to and heard nothing of: it may be the root
 	since   protocol.Time // when anybody offered a place last, or we began
 	lost    *link         // the parent given up, until its Releases are repeated
 }
@@ -46,7 +47,7 @@ func (m *Machine) startJoin() {
 		j = &join{since: m.now}
 		m.join = j
 	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, since: j.since, lost: j.lost}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, since: j.since, lost: j.lost}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
@@ -84,6 +85,12 @@ func (m *Machine) foundsFirst(msg *protocol.Message) bool {
 // onJoin offers ourselves to a newcomer if we rank above it.
 func (m *Machine) onJoin(msg *protocol.Message) error {
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
+	if msg.Flags&protocol.FlagFounding != 0 && msg.Epoch.Tie == tie(m.self) && m.role != protocol.Root {
+		m.disclaim(msg)
+	}
+	if m.doubts(msg.From.ID) && msg.From.Incarnation > m.join.doubt.Incarnation { // so the one before has ended
+		m.doubtless()
+	}
 	switch {
 	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && m.foundsFirst(msg):
 		m.join.foundAt = m.now + m.listening()
@@ -117,7 +124,7 @@ func (m *Machine) object(msg *protocol.Message) {
 // root announces itself.
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
-	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, m.depth, m.lineage()
+	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, uint32(m.depth), m.lineage()
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
 	}
@@ -199,7 +206,7 @@ func (m *Machine) progressJoin() {
 	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
 		return
 	}
-	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
+	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= uint32(m.depth)) {
 		m.join = nil // no better place than ours
 		return
 	}
@@ -231,6 +238,13 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 }
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
+	if m.role == protocol.Founding && msg.Link == 0 && msg.Flags&protocol.FlagRefused != 0 {
+		if m.join.doubt != msg.From || msg.Grant.Epoch != m.epoch {
+			return m.stale(msg, "not of whom we handed over to")
+		}
+		m.doubtless()
+		return nil
+	}
 	if m.role == protocol.Founding && msg.Link == 0 {
 		if of := msg.Grant; of.Number != 0 && m.ballot != nil && m.ballot.of.compare(of.Epoch, of.Number) > 0 {
 			return m.stale(msg, "an old electorate")

@@ -45,7 +45,7 @@ func (m *Machine) listening() protocol.Duration {
 // mayFound reports whether the topic was silent for long enough while we could
 // hear.
 func (m *Machine) mayFound() bool {
-	return m.now >= m.join.foundAt && m.join.heard != 0 && m.now-m.lease.sent <= m.timing.TTL/2
+	return m.join.doubt.IsZero() && m.now >= m.join.foundAt && m.join.heard != 0 && m.now-m.lease.sent <= m.timing.TTL/2
 }
 
 // loseLease ends the reign of a root that is cut off. Its members' sessions lapse

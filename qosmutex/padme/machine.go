@@ -48,22 +48,22 @@ type Machine struct {
 	under      string // static tree: the only parent that will do; else empty
 	maxWaiting int32
 	fanout     int16
-	spare      uint8             // requests in free
-	maxVoters  uint8             // of a view whose root we are; below 3: no vote
-	goOn       bool              // found anew where no majority answers
-	trust      bool              // who is suspected has ended
-	idle       bool              // no own request was made or ended since the last beacon
-	reported   bool              // the root of this view knows our session, and what we hold
+	spare      uint8 // requests in free
+	maxVoters  uint8 // of a view whose root we are; below 3: no vote
+	goOn       bool  // found anew where no majority answers
+	trust      bool  // who is suspected has ended
+	idle       bool  // no own request was made or ended since the last beacon
+	reported   bool  // the root of this view knows our session, and what we hold
+	depth      uint8 // links to the root; more than 255 count as that
+	role       protocol.Role
+	began      bool
+	departing  bool
 	founder    *founder          // nil: we may never found the topic
 	timing     protocol.Timing   // TTL is the topic's once a session is there
 	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
 	out        *protocol.Output
 
-	depth       uint32 // links to the root
-	role        protocol.Role
-	began       bool
-	departing   bool
 	priority    int64
 	clock       uint64 // Lamport clock: the C of the next request is above it
 	servedClock uint64 // C of the latest request that the root served in its turn, as far as beacons told
@@ -81,10 +81,11 @@ type Machine struct {
 	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
 
 	// The session, at a member; the lease, at the root and who wants to be.
-	session session
-	lease   lease
-	ballot  *ballot // nil: we do not vote, or alone
-	*roll           // of the members, at a root or former root; else nil
+	session    session
+	lease      lease
+	ballot     *ballot         // nil: we do not vote, or alone
+	disclaimed *protocol.Epoch // up to here we take no root over, see disclaim; nil: any
+	*roll                      // of the members, at a root or former root; else nil
 
 	// Requests and tokens.
 	settings  protocol.Settings

@@ -19,11 +19,11 @@ type session struct {
 type memberSession struct {
 	node     protocol.Node
 	number   uint64
-	asked    uint64
 	priority int64
 	parent   string        // of whichever incarnation
 	sent     protocol.Time // when the heartbeat that counts was sent, on the member's clock
 	deadline protocol.Time // lapses then: a grace after that heartbeat came
+	asked    uint32        // how many sessions it asked for
 	goodbye  bool
 	rooted   bool  // keeps its place in the tree
 	beats    uint8 // heartbeats that came, as far as they were counted
@@ -88,7 +88,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 			return m.invalid(msg, "holds with fences that cannot be")
 		}
 		s = m.adoptSession(msg)
-	case msg.Session == 0 && (s == nil || s.asked != msg.Number || msg.Sent-s.sent >= m.timing.TTL):
+	case msg.Session == 0 && (s == nil || s.asked != uint32(msg.Number) || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.lapsed(s)
 		}
@@ -104,7 +104,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	if msg.Session != 0 || s.beats == 0 { // else it does not hear our answers: who never has a session cannot keep it
 		s.sent, s.deadline = msg.Sent, m.now+m.grace
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, msg.Number
+	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, uint32(msg.Number)
 	s.rooted = msg.Flags&protocol.FlagRooted != 0
 	s.beats = min(s.beats, math.MaxUint8-1) + 1
 	m.nextLapse = min(m.nextLapse, s.deadline)
@@ -194,12 +194,16 @@ func (m *Machine) lapse() {
 		m.finish()
 		return
 	}
-	orphaned := m.handed != nil && !m.votes()
+	handed := m.handed
+	orphaned := handed != nil && !m.votes()
 	m.handed = nil
-	if orphaned { // nobody took over the root from us: begin anew, above what a successor may have done
+	if orphaned { // nobody told us of a root after us: begin anew, above what a successor may have done
 		// It cannot have made an entry each microsecond; a founder counts as many (FenceFloor).
 		m.fences = m.topFence() + uint64((m.now-m.lease.sent)/protocol.Microsecond)
 		m.listen()
+		if !m.goOn {
+			m.join.doubt, m.join.since = handed.peer, m.now
+		}
 		return
 	}
 	m.joinAnew()

@@ -20,6 +20,9 @@ func (s *scribe) machine(m *Machine) {
 	s.named(SortGrant, m.grants)
 	s.named(SortFence, m.fences)
 	s.epoch(m.epoch)
+	if s.flags(m.disclaimed != nil); m.disclaimed != nil {
+		s.epoch(*m.disclaimed)
+	}
 	s.node(m.root)
 	s.nodes(m.ancestors)
 	if m.founder != nil {
@@ -95,6 +98,7 @@ func (s *scribe) join(m *Machine) {
 	if m.role == protocol.Founding {
 		s.left(j.foundAt)
 		s.flags(j.heard != 0)
+		s.node(j.doubt)
 	}
 	if m.goOn {
 		s.age(j.since, 2*m.grace)
@@ -114,7 +118,7 @@ func (s *scribe) roll(m *Machine) {
 	first := protocol.Never
 	for _, o := range m.sessions {
 		s.node(o.node)
-		s.uint(o.number, o.asked)
+		s.uint(o.number, uint64(o.asked))
 		s.int(o.priority)
 		s.text(o.parent)
 		s.left(o.deadline)

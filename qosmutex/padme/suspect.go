@@ -16,6 +16,9 @@ func (m *Machine) suspect(n protocol.Node) {
 	if s := m.sessionOf(n); s != nil && m.acting() {
 		m.lapsed(s)
 	}
+	if m.doubts(n.ID) && m.join.doubt == n {
+		m.doubtless()
+	}
 	if m.ballot != nil && m.ballot.root == n {
 		m.ballot.until = min(m.ballot.until, m.now)
 	}

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -143,7 +144,7 @@ func (m *Machine) sendBeacons() {
 
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
-	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, m.depth, l.sent
+	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, uint32(m.depth), l.sent
 	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
 }
 
@@ -171,7 +172,7 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
-	m.depth, m.ancestors = msg.Hops+1, append(m.ancestors[:0], msg.Path...)
+	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
 		m.turn(msg.Epoch, msg.Root)
 		m.beat()
@@ -207,7 +208,7 @@ func (m *Machine) considerMove() {
 		m.outranks = 0
 		return
 	}
-	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && m.depth <= m.deepEnough() {
+	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && uint32(m.depth) <= m.deepEnough() {
 		m.outranks = 0
 		return
 	}
@@ -297,3 +298,6 @@ func (m *Machine) finish() {
 	}
 	m.role, m.join = protocol.Departed, nil
 }
+
+// depthBelow is our depth below a parent that says how deep it is.
+func depthBelow(hops uint32) uint8 { return uint8(min(hops, math.MaxUint8-1)) + 1 }

@@ -100,7 +100,7 @@ const (
 	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
 	FlagRooted                     // Beat: the sender keeps its place in the tree, so it cannot become the root
 	FlagProbe                      // Canvass, Vote: only asking; no vote is given
-	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's
+	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's. Refuse: to a founder that handed over to us
 	FlagParting                    // Attach: the sender is about to leave for good
 	flagEnd
 )
@@ -209,7 +209,7 @@ type Settings struct {
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
-//	Refuse    Reason Grant (of who objects to a founding: the name of its voters)
+//	Refuse    Reason Grant (of who objects to a founding: the name of its voters; with FlagRefused: the epoch that the sender was to take over and will not)
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
 //	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held)
