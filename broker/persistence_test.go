@@ -155,7 +155,10 @@ func TestKillInTheMiddle(t *testing.T) {
 	eventually(t, func() bool { return slices.Contains(back.payloads(), last) }, func() string {
 		return fmt.Sprintf("%d acknowledged, %d came", n, len(back.payloads()))
 	})
-	got := slices.Compact(back.payloads()) // the first may come twice, if it met the sleeper on its way out
+	got := back.payloads()
+	if got[0] == got[1] { // it met the sleeper on its way out, and at least once is not once
+		got = got[1:]
+	}
 	if !slices.IsSorted(got) || got[n-1] != last {
 		t.Errorf("%d acknowledged, %d came, the last is %s", n, len(got), got[len(got)-1])
 	}

@@ -246,7 +246,7 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
-			asked:    math.MaxUint32,                        // who asks us for a session has left the old root, and takes no answer of it
+			asked:    askedUnsaid,                           // who asks us for a session has left the old root, and takes no answer of it
 			deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
 		})
 	}

@@ -109,3 +109,25 @@ func TestAskingAgainDoesNotProlong(t *testing.T) {
 		t.Error("a session that was never used outlives its first question by more than a grace")
 	}
 }
+
+// TestOldQuestionEndsNoSession: a question that comes late, of before the one that its sender
+// has its session by, does not end that session, which the sender may act under.
+func TestOldQuestionEndsNoSession(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(B C)")
+	a := w.nodes["A"]
+	d := protocol.Node{ID: "D", Incarnation: 9}
+	asks := func(number uint64, sent protocol.Time) {
+		ask := protocol.Message{Kind: protocol.KindBeat, From: d, To: a.machine.self, Sent: sent, Number: number}
+		_ = a.machine.Step(w.clock(a), &protocol.Input{Kind: protocol.Receive, Message: &ask}, &a.out) // the late one is stale
+	}
+	first := w.clock(a)
+	asks(3, first)
+	w.advance(protocol.Millisecond, true)
+	asks(4, w.clock(a))
+	session := a.machine.sessionOf(d).number
+	asks(3, first)
+	if s := a.machine.sessionOf(d); s == nil || s.number != session {
+		t.Errorf("session %d has ended: %+v", session, s)
+	}
+}

@@ -36,7 +36,10 @@ type roll struct {
 	nextLapse   protocol.Time // no session lapses before
 }
 
-const maxSessions = 1 << 16
+const (
+	maxSessions = 1 << 16
+	askedUnsaid = math.MaxUint32 // of a session that was handed over
+)
 
 // heartbeat is the configured interval, or less if the topic's TTL is short.
 func (m *Machine) heartbeat() protocol.Duration {
@@ -88,6 +91,8 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 			return m.invalid(msg, "holds with fences that cannot be")
 		}
 		s = m.adoptSession(msg)
+	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && uint32(msg.Number) < s.asked:
+		return m.stale(msg, "an old question")
 	case msg.Session == 0 && (s == nil || s.asked != uint32(msg.Number) || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.lapsed(s)
@@ -196,7 +201,7 @@ func (m *Machine) lapse() {
 	}
 	handed := m.handed
 	orphaned := handed != nil && !m.votes()
-	m.handed = nil
+	m.forgetHandover()
 	if orphaned { // nobody told us of a root after us: begin anew, above what a successor may have done
 		// It cannot have made an entry each microsecond; a founder counts as many (FenceFloor).
 		m.fences = m.topFence() + uint64((m.now-m.lease.sent)/protocol.Microsecond)

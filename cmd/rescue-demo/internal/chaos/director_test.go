@@ -150,16 +150,21 @@ func TestOnlyWhoeverIsTheRootIsKilledAsTheRoot(t *testing.T) {
 	})
 }
 
+// deadFor names a root that has died until it is replaced by the base.
+func deadFor(d time.Duration, start time.Time) func() string {
+	return func() string {
+		if time.Since(start) < d {
+			return "somebody who has died"
+		}
+		return "base"
+	}
+}
+
 func TestRootIsAwaited(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, cast, all := company()
 		start := time.Now()
-		cast.Root = func() string {
-			if time.Since(start) < 2*time.Second {
-				return "somebody who has died"
-			}
-			return "base"
-		}
+		cast.Root = deadFor(2*time.Second, start)
 		chaos.NewDirector(cast, start).Run(t.Context(), []chaos.Fault{{Kind: chaos.KillRoot, Lasts: time.Second}})
 		if !l.has("kill base") {
 			t.Errorf("%q", l.lines)
@@ -174,12 +179,7 @@ func TestVotersDieApart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, cast, all := company()
 		start := time.Now()
-		cast.Root = func() string {
-			if time.Since(start) < 2*time.Second {
-				return "somebody who has died"
-			}
-			return "base"
-		}
+		cast.Root = deadFor(2*time.Second, start)
 		d := chaos.NewDirector(cast, start)
 		d.Run(t.Context(), []chaos.Fault{
 			{Kind: chaos.KillRoot, Lasts: time.Second},
