@@ -205,7 +205,7 @@ func (t *Topic) look() {
 	was := t.status
 	t.status = t.machine.Status()
 	t.validUntil.Store(int64(t.status.ValidUntil))
-	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||
+	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch || is.Heir != was.Heir ||
 		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models ||
 		!slices.Equal(is.Voters, was.Voters) {
 		t.noteChange(&was)

@@ -411,6 +411,9 @@ func (w *world) show() {
 		}
 		s := n.machine.Status()
 		line := fmt.Sprintf("%s %v", name, s.Role)
+		if !s.Heir.IsZero() {
+			line += " in doubt of " + s.Heir.ID
+		}
 		if !s.Parent.IsZero() {
 			line += fmt.Sprintf(" of %s depth %d", s.Parent.ID, s.Depth)
 		}

@@ -25,6 +25,9 @@ func (m *Machine) Status() protocol.Status {
 	if m.parent != nil {
 		s.Parent = m.parent.peer
 	}
+	if m.role == protocol.Founding {
+		s.Heir = m.join.doubt
+	}
 	for _, l := range m.children {
 		s.Children = append(s.Children, l.peer)
 	}

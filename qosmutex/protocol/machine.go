@@ -123,6 +123,7 @@ type Status struct {
 	Root     Node
 	Epoch    Epoch
 	Parent   Node
+	Heir     Node // of a Founding participant: to whom it handed the root over, and without whose sign, or end, it founds nothing
 	Children []Node
 	Depth    int
 	Members  int // participants of the topic, as far as is known; 0: unknown

@@ -133,17 +133,27 @@ func (r *run) round() error {
 	return r.demandService()
 }
 
-// succeed starts the founder again if there are no voters and the topic has ended
-// with a root that departed: whoever was to take over did not hear of it, or ended.
+// succeed does what whoever looks after a topic without voters does when it has no
+// root. The founder is started again if the topic has ended with a root that departed:
+// who was to take over did not hear of it, or has ended; with it a former root, if that
+// waits for a sign of an heir that has ended for good.
 func (r *run) succeed() error {
-	if !r.departed || r.maxVoters > 0 {
+	departed := r.departed
+	r.departed = false
+	if r.maxVoters > 0 {
 		return nil
 	}
-	r.departed = false
-	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.reigned() && !r.founding(); {
-		if r.sim.Now() >= deadline {
+	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.reigned(); {
+		bereft := r.bereft()
+		switch {
+		case bereft != nil && bereft != r.founder():
+			r.fell(bereft, r.founder())()
+			return nil
+		case bereft != nil || departed && r.sim.Now() >= deadline:
 			r.fell(r.founder())()
-			break
+			return nil
+		case r.founding() || r.sim.Now() >= deadline:
+			return nil
 		}
 		if err := r.until(r.sim.Now() + r.preset.timing.Heartbeat); err != nil {
 			return err

@@ -137,6 +137,18 @@ func (r *run) electable() bool {
 	return living > len(newest.Voters)/2 || len(newest.Voters) == 0 && r.founding()
 }
 
+// bereft returns a former root that waits for a sign of an heir that has ended; nil
+// if there is none.
+func (r *run) bereft() *member {
+	for _, m := range r.up() {
+		heir := r.sim.Status(m.id).Heir
+		if !heir.IsZero() && !slices.ContainsFunc(r.up(), func(o *member) bool { return o.id == heir.ID }) {
+			return m
+		}
+	}
+	return nil
+}
+
 // gone reports whether a member has ended.
 func (m *member) gone() bool { return !m.up }
 
