@@ -81,8 +81,12 @@ func (m *Machine) onCanvass(msg *protocol.Message) error {
 	answer.Fences = protocol.Fences{Next: top, End: top}
 	answer.Flags = msg.Flags & protocol.FlagProbe
 	voted := b.epoch == msg.Epoch // then it did not hear our vote
+	outdated := b.of.compare(msg.Grant.Epoch, msg.Grant.Number) > 0
+	if outdated { // nobody else may be left who can tell
+		answer.Grant, answer.Path = protocol.Grant{Epoch: b.of.epoch, Number: b.of.version}, b.of.voters
+	}
 	switch {
-	case m.role == protocol.Root, b.of.compare(msg.Grant.Epoch, msg.Grant.Number) > 0,
+	case m.role == protocol.Root, outdated,
 		msg.Epoch.Number <= b.epoch.Number && !voted, m.now < b.until && b.root != msg.From:
 		answer.Flags |= protocol.FlagRefused
 		return nil
@@ -100,11 +104,15 @@ func (m *Machine) onVote(msg *protocol.Message) error {
 		(msg.Flags&protocol.FlagProbe != 0) != b.probe || !slices.Contains(b.of.voters, msg.From) {
 		return m.stale(msg, "we do not stand for this")
 	}
-	if m.farAhead(msg.Number) || msg.Fences.End > maxFence {
-		return m.invalid(msg, "not an epoch or fence that can be")
+	if m.farAhead(msg.Number) || m.farAhead(msg.Grant.Epoch.Number) || msg.Fences.End > maxFence || len(msg.Path) > mostVoters+1 {
+		return m.invalid(msg, "not an epoch, fence or electorate that can be")
 	}
 	if msg.Flags&protocol.FlagRefused != 0 {
 		b.above = max(b.above, msg.Number)
+		if len(msg.Path) > 0 && b.of.compare(msg.Grant.Epoch, msg.Grant.Number) < 0 {
+			b.of = electorate{msg.Grant.Epoch, msg.Grant.Number, slices.Clone(msg.Path)}
+			b.standing = standing{above: b.above, again: m.now + m.timing.JoinWait}
+		}
 		return nil
 	}
 	if slices.Contains(b.ayes, msg.From) {

@@ -114,12 +114,12 @@ func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
 // takeOffice takes over the voters with the root. They must confirm us before we
 // act; until then what we hold goes by the session that we had.
 func (m *Machine) takeOffice(msg *protocol.Message) {
+	if m.ballot == nil { // also if we decide alone: somebody may be back who counts on voters of whom we never heard
+		m.ballot = &ballot{}
+	}
 	if len(msg.Path) < 2 {
 		m.entrust(msg.Epoch, m.self)
 		return
-	}
-	if m.ballot == nil {
-		m.ballot = &ballot{}
 	}
 	b := m.ballot
 	b.of = electorate{msg.Epoch, msg.Grant.Number + 1, slices.Clone(msg.Path)}

@@ -67,15 +67,16 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	if msg.Grant.Compare(t.grant) <= 0 {
-		return m.stale(msg, "an old grant")
+	if msg.Grant.Compare(t.grant) <= 0 { // it has been here, when its target had another way; those above think that served
+		if !m.sendAgain(msg.ID) {
+			return m.stale(msg, "an old grant")
+		}
+		m.count().stale++
+		return nil
 	}
 	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
 		m.count().stale++
-		if e := m.requests.get(msg.ID); e != nil && e.state == waiting {
-			m.unsend(e)
-			m.pass(e)
-		}
+		m.sendAgain(msg.ID)
 		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
 			m.passStale(&protocol.Message{
 				Flags: protocol.FlagRepeated, ID: msg.ID, Resource: msg.Resource, Grant: msg.Grant, Fences: msg.Fences,
@@ -257,13 +258,15 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	}
 }
 
-// sendAgain sends up a request that everybody above has just dropped, because a
-// grant for it went back unused, but which lives on another way.
-func (m *Machine) sendAgain(id protocol.RequestID) {
+// sendAgain sends up a request that those above have dropped, or think served,
+// because of a grant for it that was of no use, but which waits here. It reports
+// whether there is such a request.
+func (m *Machine) sendAgain(id protocol.RequestID) bool {
 	e := m.requests.get(id)
 	if e == nil || e.state != waiting {
-		return
+		return false
 	}
 	m.unsend(e)
 	m.pass(e)
+	return true
 }

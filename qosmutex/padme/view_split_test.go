@@ -157,6 +157,26 @@ func TestCandidateWithVotersOfBefore(t *testing.T) {
 	w.sound(t)
 }
 
+// TestCandidateHearsOfNewerVoters: E has left, and of A, B, C and D the first three are
+// to be voters, but only D hears of it before A dies. It is none of them, and is the only
+// one who can say that B and C are enough.
+func TestCandidateHearsOfNewerVoters(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C D E voters=5 fanout=8", "advance 12s", "manual", "depart E")
+	a, d := w.nodes["A"].machine, w.nodes["D"].machine
+	w.until(t, func() bool { return len(a.ballot.of.voters) == 3 })
+	w.held[[2]string{"A", "B"}], w.held[[2]string{"A", "C"}] = true, true
+	play(t, w, "settle", "crash A")
+	if b := w.nodes["B"].machine; len(b.ballot.of.voters) != 4 || len(d.ballot.of.voters) != 3 {
+		t.Fatalf("B knows of %v, D of %v", b.ballot.of.voters, d.ballot.of.voters)
+	}
+	play(t, w, "advance 10s", "request D")
+	w.sound(t)
+	if len(w.nodes["D"].inside) != 1 {
+		t.Error("D is not served")
+	}
+}
+
 // TestVoterObjectsToAFounder: a voter that is cut off from its view keeps others from
 // beginning a new one, for its own may go on.
 func TestVoterObjectsToAFounder(t *testing.T) {

@@ -110,7 +110,7 @@ const knownFlags = flagEnd - 1
 //	Lead      sent ttl number fences path
 //	Pledge    sent number fences
 //	Canvass   sent grant
-//	Vote      sent number fences
+//	Vote      sent number fences grant path
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
 //	Failed    id resource
@@ -160,7 +160,7 @@ var carried = [kindEnd][]field{
 	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
 	KindPledge:   {fieldSent, fieldNumber, fieldFences},
 	KindCanvass:  {fieldSent, fieldGrant},
-	KindVote:     {fieldSent, fieldNumber, fieldFences},
+	KindVote:     {fieldSent, fieldNumber, fieldFences, fieldGrant, fieldPath},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},
 	KindFailed:   {fieldID, fieldResource},

@@ -218,7 +218,7 @@ type Settings struct {
 //	Lead      Sent TTL Number Fences Path (the voters)
 //	Pledge    Sent Number Fences
 //	Canvass   Sent Grant (the name of its voters)
-//	Vote      Sent Number Fences
+//	Vote      Sent Number Fences Grant Path
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
 //	Failed    ID Resource
@@ -261,7 +261,7 @@ type Message struct {
 	Verdict Verdict  // Report
 
 	Settings Settings // Accept, Settings, Propose (Models only), Handover
-	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
+	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Lead: the voters; Vote: the newer ones that Grant numbers; Reply: as the algorithm says
 	Entries  []Entry  // Release
 	Tokens   []TokenState
 	Sessions []SessionState

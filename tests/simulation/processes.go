@@ -216,12 +216,14 @@ func depart(which ...who) apply {
 		if m == nil || !r.adaptive && len(r.sim.Status(m.id).Children) > 0 {
 			return nil, false
 		}
-		r.departed = r.departed || r.sim.Status(m.id).Role == protocol.Root
+		rooted := func() bool { return r.sim.Status(m.id).Role == protocol.Root }
+		r.departed = r.departed || rooted()
 		r.sim.Depart(m.id)
 		m.up, m.busy = false, true
 		life := m.life
 		return func() {
 			if m.life == life {
+				r.departed = r.departed || rooted() // it was handed the root on its way out
 				r.crash(m)
 				r.restart(m)
 			}

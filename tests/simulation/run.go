@@ -39,7 +39,7 @@ type run struct {
 	members  []*member
 	net      network
 	healing  []*active
-	departed bool // a root was asked to depart in this round
+	departed bool // a root was asked to depart in this round, or to take over while it departed
 	outcome  outcome
 }
 
