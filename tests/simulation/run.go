@@ -123,14 +123,33 @@ func (r *run) round() error {
 		}
 	}
 	r.outcome.rounds++
-	if err := r.succeed(); err != nil {
+	rescue := r.succeed
+	if r.maxVoters > 0 {
+		rescue = r.elect
+	}
+	if err := rescue(); err != nil {
 		return err
 	}
-	if r.maxVoters > 0 && !r.electable() {
-		r.outcome.restarts++ // nothing else helps when a majority of the voters has ended
-		r.fell(r.up()...)()
-	}
 	return r.demandService()
+}
+
+// elect starts everybody again if there is no root and cannot be one: nothing else
+// helps when a majority of the voters has ended.
+func (r *run) elect() error {
+	if r.electable() {
+		return nil
+	}
+	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.electable(); {
+		if r.sim.Now() >= deadline {
+			r.outcome.restarts++
+			r.fell(r.up()...)()
+			break
+		}
+		if err := r.until(r.sim.Now() + r.preset.timing.Heartbeat); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // succeed does what whoever looks after a topic without voters does when it has no
@@ -140,7 +159,7 @@ func (r *run) round() error {
 func (r *run) succeed() error {
 	departed := r.departed
 	r.departed = false
-	if r.maxVoters > 0 {
+	if r.reigned() {
 		return nil
 	}
 	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.reigned(); {

@@ -116,7 +116,8 @@ func (r *run) up() []*member {
 
 // electable reports whether a root can stay or come without help: a majority lives of
 // the newest voters that anybody knows of, or somebody founds the topic where there are
-// none. A root whose voters have ended is one no longer than its lease.
+// none. A root whose voters have ended is one no longer than its lease, and nobody can
+// take the place of one that decides alone, or was to.
 func (r *run) electable() bool {
 	var newest protocol.Status
 	for _, m := range r.up() {
@@ -127,6 +128,9 @@ func (r *run) electable() bool {
 		if len(s.Voters) > 0 && s.Named.Compare(newest.Named) > 0 {
 			newest = s
 		}
+	}
+	if len(newest.Voters) == 1 {
+		return r.reigned() || r.founding()
 	}
 	living := 0
 	for _, v := range newest.Voters {
