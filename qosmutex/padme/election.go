@@ -20,9 +20,10 @@ type standing struct {
 
 // standAt is when we would stand: when our promise to the root is over, and the
 // more important voters have had their chance. A root that answered us since then
-// lives: it has its majority without us.
+// lives: it has its majority without us. Who has not heard the settings yet has a vote,
+// but cannot be the root: the topic would lose them.
 func (m *Machine) standAt() protocol.Time {
-	if !m.votes() || m.role == protocol.Root || m.role == protocol.Founding || m.departing {
+	if !m.votes() || m.role == protocol.Root || m.role == protocol.Founding || m.departing || m.settings.Version == 0 {
 		return protocol.Never
 	}
 	b := m.ballot

@@ -177,6 +177,30 @@ func TestCandidateHearsOfNewerVoters(t *testing.T) {
 	}
 }
 
+// TestVoterWithoutSettings: B is started again, attaches, and is named a voter, but hears
+// neither that it was accepted nor what the settings are. It must not become the root: the
+// topic would have no resources any more.
+func TestVoterWithoutSettings(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C voters=3", "advance 8s", "crash B", "advance 6s", "manual", "restart B")
+	a, b := w.nodes["A"].machine, w.nodes["B"].machine
+	down := [2]string{"A", "B"}
+	w.until(t, func() bool {
+		for len(w.channels[down]) > 0 && w.channels[down][0].Kind == protocol.KindAccept {
+			w.disorder("lose", down)
+		}
+		return len(a.ballot.of.voters) == 3 && a.reign().confirmed && b.votes()
+	})
+	if b.settings.Version != 0 {
+		t.Fatal("B knows the settings")
+	}
+	play(t, w, "crash A", "advance 20s", "request C")
+	w.sound(t)
+	if b := w.nodes["B"]; b.machine.settings.Version == 0 || len(w.nodes["C"].inside) != 1 {
+		t.Errorf("settings %v, and C is inside %v", b.machine.settings, w.nodes["C"].inside)
+	}
+}
+
 // TestVoterObjectsToAFounder: a voter that is cut off from its view keeps others from
 // beginning a new one, for its own may go on.
 func TestVoterObjectsToAFounder(t *testing.T) {
