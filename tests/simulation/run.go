@@ -165,10 +165,10 @@ func (r *run) succeed() error {
 	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.reigned(); {
 		bereft := r.bereft()
 		switch {
-		case bereft != nil && bereft != r.founder():
-			r.fell(bereft, r.founder())()
+		case bereft != nil:
+			r.relieve(bereft)
 			return nil
-		case bereft != nil || departed && r.sim.Now() >= deadline:
+		case departed && r.sim.Now() >= deadline:
 			r.fell(r.founder())()
 			return nil
 		case r.founding() || r.sim.Now() >= deadline:
@@ -179,6 +179,15 @@ func (r *run) succeed() error {
 		}
 	}
 	return nil
+}
+
+// relieve starts a former root and the founder again.
+func (r *run) relieve(m *member) {
+	if m == r.founder() {
+		r.fell(m)()
+		return
+	}
+	r.fell(m, r.founder())()
 }
 
 // inject lets one fault happen that can happen now.
@@ -229,6 +238,10 @@ func (r *run) demandService() error {
 		}
 		if err := r.until(r.sim.Now() + r.preset.timing.TTL/16); err != nil {
 			return err
+		}
+		if m := r.bereft(); m != nil { // of the last who ended, before it was missed
+			r.relieve(m)
+			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
 		}
 	}
 	took := r.sim.Now() - healed
