@@ -115,7 +115,8 @@ func fullRows() []row {
 		Parents: chain, Models: models("fruu"), Requests: 2,
 		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
 	}
-	return slices.Concat([]row{{Config: aim}}, bounded(200_000), views(400_000))
+	withdrawn := Config{Parents: chain, Models: aim.Models, Requests: 2, Budget: Budget{Withdraw: 1}}
+	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(200_000), views(400_000))
 }
 
 func rows() []row {
