@@ -33,6 +33,7 @@ var reasonNames = [reasons]string{"malformed", "version", "topic", "channel", "k
 type counters struct {
 	sent, received, published, connects atomic.Uint64
 	dropped                             [reasons]atomic.Uint64
+	statuses                            [statusKinds]atomic.Uint64
 }
 
 var (
@@ -40,11 +41,12 @@ var (
 	descReceived  = prometheus.NewDesc("pubsub_letters_received_total", "Letters given to inbox handlers.", nil, nil)
 	descPublished = prometheus.NewDesc("pubsub_published_total", "Raw messages accepted for publishing.", nil, nil)
 	descConnects  = prometheus.NewDesc("pubsub_connects_total", "Completed connections, the first one included.", nil, nil)
+	descStatus    = prometheus.NewDesc("pubsub_status_total", "Changes of status of writers and readers, by the event that tells them.", []string{"event"}, nil)
 	descDropped   = prometheus.NewDesc("pubsub_dropped_total", "Messages dropped, by reason.", []string{"reason"}, nil)
 )
 
 func (c *counters) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSent, descReceived, descPublished, descConnects, descDropped} {
+	for _, d := range []*prometheus.Desc{descSent, descReceived, descPublished, descConnects, descStatus, descDropped} {
 		ch <- d
 	}
 }
@@ -57,9 +59,60 @@ func (c *counters) Collect(ch chan<- prometheus.Metric) {
 	counter(descReceived, &c.received)
 	counter(descPublished, &c.published)
 	counter(descConnects, &c.connects)
+	for k := range c.statuses {
+		counter(descStatus, &c.statuses[k], statusNames[k])
+	}
 	for r := range c.dropped {
 		counter(descDropped, &c.dropped[r], reasonNames[r])
 	}
 }
 
 func (c *counters) drop(r reason) { c.dropped[r].Add(1) }
+
+// statusKind is an event that is counted.
+type statusKind int
+
+const (
+	countMatched statusKind = iota
+	countUnmatched
+	countIncompatible
+	countInconsistent
+	countLost
+	countRejected
+	countOfferedDeadline
+	countRequestedDeadline
+	countLivelinessLost
+	countLivelinessChanged
+	statusKinds
+)
+
+var statusNames = [statusKinds]string{
+	"matched", "unmatched", "incompatible_qos", "inconsistent_topic", "sample_lost", "sample_rejected",
+	"offered_deadline_missed", "requested_deadline_missed", "liveliness_lost", "liveliness_changed",
+}
+
+// status counts an event.
+func (c *counters) status(e Event) {
+	switch e.(type) {
+	case Matched:
+		c.statuses[countMatched].Add(1)
+	case Unmatched:
+		c.statuses[countUnmatched].Add(1)
+	case IncompatibleQoS:
+		c.statuses[countIncompatible].Add(1)
+	case InconsistentTopic:
+		c.statuses[countInconsistent].Add(1)
+	case SampleLost:
+		c.statuses[countLost].Add(1)
+	case SampleRejected:
+		c.statuses[countRejected].Add(1)
+	case OfferedDeadlineMissed:
+		c.statuses[countOfferedDeadline].Add(1)
+	case RequestedDeadlineMissed:
+		c.statuses[countRequestedDeadline].Add(1)
+	case LivelinessLost:
+		c.statuses[countLivelinessLost].Add(1)
+	case LivelinessChanged:
+		c.statuses[countLivelinessChanged].Add(1)
+	}
+}

@@ -53,7 +53,7 @@ func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
 		return e, fmt.Errorf("pubsub: endpoint %q of %q is a %q", name, participant, e.Kind)
 	}
 	e.guid.Incarnation, e.epoch = e.Incarnation, e.Epoch
-	return e, nil
+	return e, e.QoS.check()
 }
 
 // match returns nil if samples flow between the two, else the event that tells

@@ -36,6 +36,9 @@ type envelope struct {
 type envelopeOptions struct {
 	channel []byte // "c": the inbox channel of a letter
 	status  status // "s": what a sample does to its instance
+	// "l": how long after its source time a sample is of use, in nanoseconds; 0 is
+	// for ever.
+	lifespan uint64
 }
 
 func (o *envelopeOptions) count() (n byte) {
@@ -43,6 +46,9 @@ func (o *envelopeOptions) count() (n byte) {
 		n++
 	}
 	if o.status != statusData {
+		n++
+	}
+	if o.lifespan != 0 {
 		n++
 	}
 	return n
@@ -72,6 +78,9 @@ func appendEnvelope(b []byte, e *envelope) []byte {
 	}
 	if e.options.status != statusData {
 		b = append(b, 0xa1, 's', byte(e.options.status))
+	}
+	if e.options.lifespan != 0 {
+		b = appendUint(append(b, 0xa1, 'l'), e.options.lifespan)
 	}
 	return appendBin(b, e.body)
 }
@@ -140,6 +149,8 @@ func (o *envelopeOptions) parse(b []byte) ([]byte, error) {
 				return nil, errMsgpack
 			}
 			o.status = status(v)
+		case "l":
+			o.lifespan, b, err = readUint(b)
 		default:
 			b, err = skipValue(b)
 		}

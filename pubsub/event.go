@@ -7,7 +7,9 @@ import (
 )
 
 // An Event is a change of status of a writer or reader: Matched, Unmatched,
-// IncompatibleQoS, InconsistentTopic, SampleLost or SampleRejected.
+// IncompatibleQoS, InconsistentTopic, SampleLost, SampleRejected,
+// OfferedDeadlineMissed, RequestedDeadlineMissed, LivelinessLost or
+// LivelinessChanged.
 type Event interface{ event() }
 
 type (
@@ -56,11 +58,15 @@ type events struct {
 	mu    sync.Mutex
 	queue []Event
 	wake  chan struct{}
+	count func(Event) // told every event, whoever reads it; nil for nobody
 }
 
 func newEvents() *events { return &events{wake: make(chan struct{}, 1)} }
 
 func (e *events) add(ev Event) {
+	if e.count != nil {
+		e.count(ev)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == maxEvents {

@@ -142,3 +142,62 @@ func ExampleNewReader() {
 	// door 7 open: true
 	// door 7 is disposed
 }
+
+// Of two controllers of a pump the stronger is heard, until it gives the pump up.
+func Example_exclusive() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "plant")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	type Setpoint struct {
+		Pump  string `pubsub:"key"`
+		Litre float64
+	}
+	topic, err := pubsub.NewTopic[Setpoint](p, "setpoints")
+	if err != nil {
+		log.Fatal(err)
+	}
+	qos := pubsub.QoS{Reliability: pubsub.Reliable, History: pubsub.KeepAll, Exclusive: true}
+	r, err := pubsub.NewReader(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	qos.Strength = 10
+	primary, err := pubsub.NewWriter(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	qos.Strength = 5
+	backup, err := pubsub.NewWriter(ctx, topic, pubsub.WithQoS(qos))
+	if err != nil {
+		log.Fatal(err)
+	}
+	say := func(w *pubsub.Writer[Setpoint], litre float64) {
+		_ = w.WaitMatched(ctx, 1)
+		_ = w.Write(ctx, Setpoint{Pump: "p1", Litre: litre})
+		if err := w.WaitAcked(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	say(primary, 1)
+	say(backup, 2)
+	if err := primary.Unregister(ctx, Setpoint{Pump: "p1"}); err != nil {
+		log.Fatal(err)
+	}
+	if err := primary.WaitAcked(ctx); err != nil {
+		log.Fatal(err)
+	}
+	say(backup, 3)
+	for _, s := range r.Take(10) {
+		fmt.Println(s.Data.Pump, "is set to", s.Data.Litre)
+	}
+	// Output:
+	// p1 is set to 1
+	// p1 is set to 3
+}

@@ -27,6 +27,7 @@ type exchange struct {
 	data     *lane
 	samples  *fifo // outbox of data
 	wake     chan struct{}
+	manual   assertion // of the writers that are manual by participant
 
 	mu     sync.Mutex
 	closed bool
@@ -51,6 +52,7 @@ type localEndpoint struct {
 
 // core is a sender or receiver.
 type core interface {
+	tick(now time.Time) (next time.Time)
 	matched(endpoint)
 	unmatched(g GUID, died bool)
 }
@@ -136,6 +138,7 @@ func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name
 	for participant := range x.remote {
 		x.judgeAll(participant, l)
 	}
+	signal(x.wake)
 	return l, nil
 }
 
@@ -299,6 +302,8 @@ func (x *exchange) judge(l *localEndpoint, e *endpoint) {
 		} else {
 			l.events.add(why)
 		}
+	case counts && matched:
+		l.refresh(e)
 	case !counts && judged:
 		delete(l.seen, e.guid)
 		if matched {
@@ -338,6 +343,9 @@ func (x *exchange) repair(from string, e *envelope) {
 		case opGap:
 			c.gap(g, &m)
 			return
+		case opAlive:
+			c.alive(g, &m)
+			return
 		case opSample:
 			if key, err := DecodeLevel(m.key); err == nil {
 				c.sample(key, writerLevels(g), m.sample)
@@ -348,7 +356,8 @@ func (x *exchange) repair(from string, e *envelope) {
 	x.p.counters.drop(dropKind)
 }
 
-// beat sends heartbeats while something is unacknowledged.
+// beat sends heartbeats while something is unacknowledged, and does what the
+// policies of time make due.
 func (x *exchange) beat() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -362,10 +371,8 @@ func (x *exchange) beat() {
 		}
 		var next time.Time
 		now := time.Now()
-		for _, s := range x.senders() {
-			if due := s.tick(now); !due.IsZero() && (next.IsZero() || due.Before(next)) {
-				next = due
-			}
+		for _, c := range x.cores() {
+			next = earliest(next, c.tick(now))
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -374,12 +381,14 @@ func (x *exchange) beat() {
 	}
 }
 
-func (x *exchange) senders() (all []*sender) {
+// cores returns those that may have something to do: every writer, and readers
+// with something due.
+func (x *exchange) cores() (all []core) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, l := range x.local {
-		if s, ok := l.core.(*sender); ok {
-			all = append(all, s)
+		if r, ok := l.core.(*receiver); !ok || r.timed.Load() {
+			all = append(all, l.core)
 		}
 	}
 	return all

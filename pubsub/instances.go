@@ -1,6 +1,9 @@
 package pubsub
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // InstanceState is what a reader knows about an instance.
 type InstanceState uint8
@@ -24,6 +27,7 @@ type inSample struct {
 	nanos  uint64
 	status status
 	body   []byte
+	mortal *mortal // nil without lifespan
 }
 
 // held is what waits in a reader for its application.
@@ -38,6 +42,9 @@ type instance struct {
 	writers             map[*remoteWriter]struct{} // who wrote it and may write again
 	disposed, noWriters int                        // times it came back from that state
 	held                []*held                    // samples that wait, oldest first
+
+	owner *remoteWriter              // with exclusive ownership; nil: the next to write it
+	late  map[*remoteWriter]struct{} // have not written since an owner missed the deadline
 }
 
 // instances is a reader's cache.
@@ -47,6 +54,9 @@ type instances struct {
 	queue []*held // in order of arrival, with gone ones between
 	live  int     // of queue, not gone
 	wake  chan struct{}
+
+	deadlines deadlines
+	mortals   mortals
 }
 
 // accept takes a sample in. It reports false when a keep-all cache is full: the
@@ -62,6 +72,9 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 			i.state = Alive
 		}
 		c.byKey[s.key] = i
+	}
+	if c.overruled(i, &s) {
+		return true, nil
 	}
 	if c.qos.History == KeepAll && c.live >= c.qos.MaxSamples {
 		return false, errSamples
@@ -83,6 +96,7 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 	case statusUnregister:
 		c.leave(i, s.writer)
 	}
+	c.written(i, &s, now)
 	if s.status == statusData || i.state != was {
 		return true, c.add(i, s, now)
 	}
@@ -92,6 +106,7 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 // leave takes a writer off an instance.
 func (c *instances) leave(i *instance, w *remoteWriter) {
 	delete(i.writers, w)
+	i.disown(w)
 	if len(i.writers) == 0 && i.state == Alive {
 		i.state = NoWriters
 	}
@@ -100,7 +115,7 @@ func (c *instances) leave(i *instance, w *remoteWriter) {
 func (c *instances) add(i *instance, s inSample, now time.Time) error {
 	if c.qos.History == KeepLast {
 		for len(i.held) >= c.qos.Depth {
-			c.drop(i)
+			c.drop(i, 0)
 		}
 	}
 	if c.live >= c.qos.MaxSamples {
@@ -114,14 +129,20 @@ func (c *instances) add(i *instance, s inSample, now time.Time) error {
 	i.held = append(i.held, h)
 	c.queue = append(c.queue, h)
 	c.live++
+	c.keepMortal(h)
 	signal(c.wake)
 	return nil
 }
 
-// drop gives up the oldest sample of i.
-func (c *instances) drop(i *instance) {
-	i.held[0].gone = true
-	i.held = i.held[1:]
+// drop gives up sample n of i, oldest first.
+func (c *instances) drop(i *instance, n int) {
+	i.held[n].gone = true
+	c.forgetMortal(i.held[n])
+	if n == 0 {
+		i.held = i.held[1:]
+	} else {
+		i.held = slices.Delete(i.held, n, n+1)
+	}
 	c.live--
 	if len(c.queue) > 2*c.live+64 {
 		kept := c.queue[:0:0]
@@ -143,6 +164,7 @@ func (c *instances) take() *held {
 			i := c.byKey[h.key]
 			i.held = i.held[1:]
 			c.live--
+			c.forgetMortal(h)
 			return h
 		}
 	}
@@ -157,6 +179,7 @@ func (c *instances) writerGone(w *remoteWriter, now time.Time) {
 		}
 		was := i.state
 		if c.leave(i, w); i.state != was {
+			c.deadlines.end(key)
 			// Without room the state still shows in the next sample.
 			_ = c.add(i, inSample{key: key, writer: w, seq: w.next - 1, status: statusUnregister, nanos: uint64(now.UnixNano())}, now)
 		}

@@ -90,27 +90,27 @@ func BenchmarkIdle(b *testing.B) {
 	const n = 100
 	for b.Loop() {
 		url := startBroker(b)
-		before := heap()
+		before := heapInUse()
 		var clients []mqtt.Client
 		for i := range n {
 			c := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID("bare" + strconv.Itoa(i)))
 			c.Connect().Wait()
 			clients = append(clients, c)
 		}
-		bare := heap() - before
-		before = heap()
+		bare := heapInUse() - before
+		before = heapInUse()
 		for i := range n {
 			join(b, url, strconv.Itoa(i))
 		}
 		b.ReportMetric(float64(bare)/n, "bare-B")
-		b.ReportMetric(float64(heap()-before)/n, "participant-B")
+		b.ReportMetric(float64(heapInUse()-before)/n, "participant-B")
 		for _, c := range clients {
 			c.Disconnect(100)
 		}
 	}
 }
 
-func heap() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

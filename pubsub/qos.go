@@ -50,9 +50,10 @@ const (
 // volatile, keep last 1. Policies marked "not supported" must stay zero;
 // otherwise making the entity fails with ErrUnsupportedQoS.
 //
-// Offered means the writer's QoS, requested the reader's. Reliability and
-// Durability match when what is offered is at least what is requested; otherwise
-// no data flows between the two, and both get an IncompatibleQoS event.
+// Offered means the writer's QoS, requested the reader's. Reliability,
+// Durability, Deadline and Liveliness match when what is offered is at least what
+// is requested, Exclusive when both say the same; otherwise no data flows between
+// the two, and both get an IncompatibleQoS event.
 type QoS struct {
 	Reliability Reliability
 	// MaxBlocking bounds how long Write of a reliable writer blocks; 0 is 1 s.
@@ -66,13 +67,27 @@ type QoS struct {
 	// MaxInstances bounds the instances known to a reader; 0 is 8192.
 	MaxInstances int
 
-	Deadline          time.Duration // not supported
+	// Deadline is how often every instance is written at least, as offered by the
+	// writer and requested by the reader; 0 is never. Who finds it missed gets an
+	// event for each period.
+	Deadline time.Duration
+	// Lifespan of a writer is how long after it was written a sample is kept for
+	// and by readers; 0 is for ever. It goes by the clocks of both: they should
+	// differ by much less.
+	Lifespan time.Duration
+	// Liveliness is who says within each LivelinessLease that the writer is alive;
+	// a lease of 0 is infinite, then it is alive until it is closed or the broker
+	// says that its participant died. The two are offered and requested together.
+	Liveliness      Liveliness
+	LivelinessLease time.Duration
+	// Exclusive is OWNERSHIP: of the writers of an instance a reader listens only
+	// to its owner, which is the one of the highest Strength, among equals the one
+	// of the lowest GUID, that is alive and in time. Both sides must agree on it.
+	// Readers decide for themselves and may disagree for a while: it is not a lock.
+	Exclusive bool
+	Strength  int // OWNERSHIP_STRENGTH of an exclusive writer; see Writer.SetStrength
+
 	LatencyBudget     time.Duration // not supported
-	Lifespan          time.Duration // not supported
-	Liveliness        int           // not supported other than automatic, which is 0
-	LivelinessLease   time.Duration // not supported
-	Exclusive         bool          // OWNERSHIP exclusive: not supported
-	Strength          int           // OWNERSHIP_STRENGTH: not supported
 	Partition         string        // not supported
 	TimeBasedFilter   time.Duration // not supported
 	BySourceTime      bool          // DESTINATION_ORDER by source time: not supported
@@ -95,12 +110,7 @@ func (q *QoS) validate() error {
 		wanted bool
 	}{
 		{"DURABILITY transient or persistent", q.Durability > TransientLocal},
-		{"DEADLINE", q.Deadline != 0},
 		{"LATENCY_BUDGET", q.LatencyBudget != 0},
-		{"LIFESPAN", q.Lifespan != 0},
-		{"LIVELINESS", q.Liveliness != 0 || q.LivelinessLease != 0},
-		{"OWNERSHIP", q.Exclusive},
-		{"OWNERSHIP_STRENGTH", q.Strength != 0},
 		{"PARTITION", q.Partition != ""},
 		{"TIME_BASED_FILTER", q.TimeBasedFilter != 0},
 		{"DESTINATION_ORDER", q.BySourceTime},
@@ -136,7 +146,7 @@ func (q *QoS) validate() error {
 	case q.MaxBlocking < 0:
 		return fmt.Errorf("%w: MaxBlocking %v is negative", ErrInvalid, q.MaxBlocking)
 	}
-	return nil
+	return q.validateTime()
 }
 
 // incompatible names the first policy of which less is offered than requested,
@@ -148,11 +158,12 @@ func incompatible(offered, requested offer) string {
 	case offered.Durability < requested.Durability:
 		return "DURABILITY"
 	}
-	return ""
+	return incompatibleTime(offered.timeOffer, requested.timeOffer)
 }
 
 // offer is the part of QoS that both sides must know.
 type offer struct {
 	Reliability Reliability `json:"reliability"`
 	Durability  Durability  `json:"durability"`
+	timeOffer
 }

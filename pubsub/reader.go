@@ -46,6 +46,9 @@ type Reader[T any] struct {
 // ErrClosed.
 func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Reader[T], error) {
 	q, err := endpointQoS(opts)
+	if err == nil {
+		err = q.checkReader()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reader of topic %q: %w", t.name, err)
 	}
@@ -55,8 +58,10 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	}
 	r := &Reader[T]{topic: t}
 	ev := newEvents()
+	ev.count = t.p.counters.status
 	r.recv = newReceiver("", t.p.incarnation, t.schema, q, ev)
 	r.recv.post = x.post
+	r.recv.wake = x.wake
 	r.recv.drop = t.p.counters.drop
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
 	filter := t.p.root + "/data/" + partition + "/" + level + "/+/+/+"

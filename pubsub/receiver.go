@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,6 +44,10 @@ type receiver struct {
 	cache   instances
 	change  chan struct{} // closed when matches change; nil if nobody waits
 	stalled bool          // a sample was turned away because the cache is full
+
+	wake  chan struct{} // of the goroutine that calls tick
+	due   time.Time     // when tick has something to do; zero for never
+	timed atomic.Bool   // due is not zero
 }
 
 // remoteWriter is a writer that matches or did; it is remembered because it may
@@ -58,13 +63,19 @@ type remoteWriter struct {
 	early      map[uint64]*inSample // came before the one expected
 	earlyBytes int
 	asked      time.Time
+
+	strength int           // of ownership
+	alive    bool          // matched, and asserted within its lease
+	lease    time.Duration // of liveliness; 0 is infinite
+	due      time.Time     // when the lease ends
+	vouched  bool          // due is the writer's word, not the benefit of the doubt
 }
 
 func newReceiver(name string, incarnation, schema uint64, q QoS, ev *events) *receiver {
 	return &receiver{
 		name: name, incarnation: incarnation, schema: schema, qos: q, events: ev,
 		writers: map[string]*remoteWriter{},
-		cache:   instances{qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1)},
+		cache:   instances{qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1), deadlines: deadlines{period: q.Deadline}},
 	}
 }
 
@@ -94,6 +105,7 @@ func (r *receiver) matched(e endpoint) {
 	w.matched = true
 	r.changed()
 	r.events.add(Matched{e.guid})
+	r.greet(w, &e.QoS.timeOffer, time.Now())
 	r.ask(w, true)
 }
 
@@ -117,7 +129,7 @@ func (r *receiver) unmatched(g GUID, _ bool) {
 	}
 	w.matched = false
 	r.changed()
-	r.cache.writerGone(w, time.Now())
+	r.bury(w, time.Now())
 	r.events.add(Unmatched{g})
 }
 
@@ -143,7 +155,10 @@ func (r *receiver) sample(key, levels string, payload []byte) {
 
 // take handles a sample of a matched writer.
 func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time) {
-	s := inSample{key: key, writer: w, seq: e.seq, nanos: e.nanos, status: e.options.status, body: e.body}
+	s := inSample{key: key, writer: w, seq: e.seq, nanos: e.nanos, status: e.options.status, body: e.body, mortal: lifespanOf(e, now)}
+	if !w.alive { // its samples have come to life before its word that it has
+		r.revive(w, now)
+	}
 	if !w.reliable {
 		if s.seq < w.next {
 			r.drop(dropDuplicate)
@@ -175,6 +190,9 @@ func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time)
 
 // deliver reports false when the sample must come again.
 func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
+	if s.mortal.over(now) {
+		return true
+	}
 	ok, err := r.cache.accept(s, now)
 	if !ok && w.reliable {
 		r.stalled = true
@@ -183,6 +201,7 @@ func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
 	if err != nil {
 		r.events.add(SampleRejected{w.guid, err})
 	}
+	r.arm(r.cache.due())
 	return true
 }
 
@@ -320,24 +339,37 @@ func (w *remoteWriter) missing() []seqRange {
 func (r *receiver) takeNext() *held {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.cache.mortals) > 0 {
+		r.cache.expire(time.Now())
+	}
 	h := r.cache.take()
-	if r.stalled && r.cache.live <= r.qos.MaxSamples/2 {
-		r.stalled = false
-		now := time.Now()
-		for _, w := range r.writers {
-			if w.matched && w.reliable && w.started {
-				r.catchUp(w, now)
-				r.ask(w, false)
-			}
-		}
+	if r.stalled {
+		r.resume(time.Now())
 	}
 	return h
+}
+
+// resume asks for what was turned away once there is room.
+func (r *receiver) resume(now time.Time) {
+	if !r.stalled || r.cache.live > r.qos.MaxSamples/2 {
+		return
+	}
+	r.stalled = false
+	for _, w := range r.writers {
+		if w.matched && w.reliable && w.started {
+			r.catchUp(w, now)
+			r.ask(w, false)
+		}
+	}
 }
 
 // waiting returns up to n samples, which stay.
 func (r *receiver) waiting(n int) []*held {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.cache.mortals) > 0 {
+		r.cache.expire(time.Now())
+	}
 	var out []*held
 	for _, h := range r.cache.queue {
 		if len(out) == n {

@@ -10,6 +10,7 @@ const (
 	opAck                           // reader: I have everything up to acked, and lack ranges
 	opGap                           // writer: ranges are not in my history
 	opSample                        // writer: a sample which was asked for
+	opAlive                         // writer: I was asserted so long ago; with a finite lease
 )
 
 // seqRange is from first to last, both included.
@@ -26,7 +27,7 @@ type repairMessage struct {
 	incarnation uint64 // of the receiving participant
 
 	// opHeartbeat: first, last, base. opAck: acked, and 1 if a heartbeat is
-	// wanted at once.
+	// wanted at once. opAlive: nanoseconds.
 	a, b, c uint64
 
 	key    string // opSample: encoded key level
@@ -56,7 +57,7 @@ func parseRepair(b []byte) (m repairMessage, err error) {
 		return m, errMsgpack
 	}
 	var op uint64
-	if op, b, err = readUint(b); err != nil || op < uint64(opHeartbeat) || op > uint64(opSample) {
+	if op, b, err = readUint(b); err != nil || op < uint64(opHeartbeat) || op > uint64(opAlive) {
 		return m, errMsgpack
 	}
 	m.op = repairOp(op)

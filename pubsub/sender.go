@@ -45,11 +45,17 @@ type sender struct {
 	history map[string][]uint64 // numbers held, by key, oldest first; of KeepLast
 	readers map[GUID]*remoteReader
 	change  chan struct{} // closed when acknowledgements or readers change; nil if nobody waits
+
+	deadlines deadlines
+	life      lifeSigns
+	born      time.Time // what heldSample.expires counts from
+	mortals   []uint64  // numbers of samples with a lifespan, in order; some not held any more
 }
 
 type heldSample struct {
 	key     string
 	payload []byte
+	expires time.Duration // after sender.born; 0 is never
 }
 
 // remoteReader is a matched reader.
@@ -67,6 +73,7 @@ func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
 	return &sender{
 		name: name, incarnation: incarnation, qos: q, events: ev, low: 1,
 		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[GUID]*remoteReader{},
+		deadlines: deadlines{period: q.Deadline},
 	}
 }
 
@@ -91,8 +98,14 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 	s.seq++
 	if keep {
 		s.hold(key, payload)
+		s.hasLifespan(s.held[s.seq], e.options.status)
 	} else {
 		s.low = s.seq + 1
+	}
+	if s.deadlines.period > 0 || s.qos.LivelinessLease > 0 {
+		now := time.Now()
+		s.wrote(key, e.options.status, now)
+		s.asserted(now)
 	}
 	return nil, nil
 }
@@ -100,7 +113,7 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 var errFull = errors.New("pubsub: the writer's history is full")
 
 func (s *sender) hold(key string, payload []byte) {
-	s.held[s.seq] = &heldSample{key, payload}
+	s.held[s.seq] = &heldSample{key: key, payload: payload}
 	if s.qos.History == KeepLast {
 		numbers := append(s.history[key], s.seq)
 		for len(numbers) > s.qos.Depth {
@@ -150,21 +163,26 @@ func (s *sender) trim() {
 		}
 	}
 	for ; s.low <= acked; s.low++ {
-		h := s.held[s.low]
-		if h == nil {
-			continue
-		}
-		delete(s.held, s.low)
-		if numbers := s.history[h.key]; len(numbers) > 0 {
-			if i := slices.Index(numbers, s.low); i >= 0 {
-				numbers = slices.Delete(numbers, i, i+1)
-			}
-			if s.history[h.key] = numbers; len(numbers) == 0 {
-				delete(s.history, h.key)
-			}
-		}
+		s.release(s.low)
 	}
 	s.raise()
+}
+
+// release forgets one sample.
+func (s *sender) release(seq uint64) {
+	h := s.held[seq]
+	if h == nil {
+		return
+	}
+	delete(s.held, seq)
+	if numbers := s.history[h.key]; len(numbers) > 0 {
+		if i := slices.Index(numbers, seq); i >= 0 {
+			numbers = slices.Delete(numbers, i, i+1)
+		}
+		if s.history[h.key] = numbers; len(numbers) == 0 {
+			delete(s.history, h.key)
+		}
+	}
 }
 
 // changes returns a channel that is closed at the next change.
@@ -197,7 +215,9 @@ func (s *sender) matched(e endpoint) {
 	}
 	r.gone = time.Time{}
 	r.confirmed, r.interval = false, minBeat
-	s.heartbeat(e.guid, r, time.Now())
+	now := time.Now()
+	s.expire(now)
+	s.heartbeat(e.guid, r, now)
 	s.events.add(Matched{e.guid})
 }
 
@@ -257,11 +277,9 @@ func (s *sender) tick(now time.Time) (next time.Time) {
 			s.heartbeat(g, r, now)
 			due = r.beat
 		}
-		if next.IsZero() || due.Before(next) {
-			next = due
-		}
+		next = earliest(next, due)
 	}
-	return next
+	return earliest(next, s.tickTime(now))
 }
 
 // acknowledged handles what a reader says it has and lacks.
@@ -273,6 +291,9 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 		return
 	}
 	r.confirmed = true
+	if m.b == 1 { // it has just come and knows nothing of when we were asserted
+		s.life.sent, s.life.told = time.Time{}, time.Time{}
+	}
 	if m.a > r.acked && m.a <= s.seq {
 		r.acked, r.interval = m.a, minBeat
 	}
@@ -290,6 +311,7 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 // resend answers a request; it reports whether the reader should be told what
 // else there is.
 func (s *sender) resend(to GUID, ranges []seqRange) bool {
+	s.expire(time.Now())
 	var gaps []seqRange
 	samples, size, looked := 0, 0, 0
 	for _, want := range ranges {

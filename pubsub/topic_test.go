@@ -240,7 +240,10 @@ func TestAnotherTypeUnderTheNameIsInconsistent(t *testing.T) {
 func TestUnsupportedPoliciesAreRefused(t *testing.T) {
 	a := join(t, startBroker(t), "a")
 	topic := topicOf[int](t, a, "t")
-	supported := map[string]bool{"Reliability": true, "MaxBlocking": true, "Durability": true, "History": true, "Depth": true, "MaxSamples": true, "MaxInstances": true}
+	supported := map[string]bool{
+		"Reliability": true, "MaxBlocking": true, "Durability": true, "History": true, "Depth": true, "MaxSamples": true, "MaxInstances": true,
+		"Deadline": true, "Lifespan": true, "Liveliness": true, "LivelinessLease": true, "Exclusive": true, "Strength": true,
+	}
 	typ := reflect.TypeFor[QoS]()
 	for i := range typ.NumField() {
 		f := typ.Field(i)

@@ -32,9 +32,11 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	w := &Writer[T]{topic: t, qos: q}
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
 	ev := newEvents()
+	ev.count = t.p.counters.status
 	mqttQoS := byte(q.Reliability) // 0 or 1
 	w.ep, err = x.add("w", t.announcement("writer", q), ev, func(name string) core {
 		w.send = newSender(name, t.p.incarnation, q, ev)
+		w.send.life = x.lifeOf(&q)
 		before, after := t.p.root+"/data/"+partition+"/"+level+"/", "/"+t.p.level+"/"+name
 		w.send.publish = func(key string, payload []byte) error {
 			return x.samples.put(packet{topic: before + key + after, payload: payload, qos: mqttQoS})
@@ -49,7 +51,7 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 }
 
 func (t *Topic[T]) announcement(kind string, q QoS) endpointJSON {
-	return endpointJSON{Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: offer{q.Reliability, q.Durability}}
+	return endpointJSON{Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: offer{q.Reliability, q.Durability, q.timeOffer()}}
 }
 
 // GUID names this writer.
@@ -101,6 +103,9 @@ func (w *Writer[T]) write(ctx context.Context, v T, s status, patience time.Dura
 	}
 	e := envelope{nanos: uint64(time.Now().UnixNano()), schema: w.topic.schema, body: body}
 	e.options.status = s
+	if s == statusData {
+		e.options.lifespan = uint64(w.qos.Lifespan)
+	}
 	var timeout <-chan time.Time
 	for {
 		if w.over() {
