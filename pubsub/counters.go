@@ -23,10 +23,11 @@ const (
 	dropUnmatched                // a sample of a writer that does not match
 	dropDuplicate                // a sample received before
 	dropDisconnect               // queued or unacknowledged when the connection was lost
+	dropLate                     // too late for the order by source time
 	reasons
 )
 
-var reasonNames = [reasons]string{"malformed", "version", "topic", "channel", "kind", "backlog", "unmatched", "duplicate", "disconnect"}
+var reasonNames = [reasons]string{"malformed", "version", "topic", "channel", "kind", "backlog", "unmatched", "duplicate", "disconnect", "late"}
 
 // counters are what a participant counts about itself; they are a
 // prometheus.Collector, so that counting costs one atomic add.

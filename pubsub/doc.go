@@ -30,6 +30,7 @@
 //
 // Everything exported may be used by several goroutines at once. Handlers given
 // to Inbox and SubscribeRaw run one at a time, in order, on the goroutine which
-// reads from the network: they must only hand the message on. Code that reads
+// reads from the network: they must only hand the message on. A content filter
+// runs there too and must only decide. Code that reads
 // samples, events or presences never runs there.
 package pubsub

@@ -36,10 +36,14 @@ type endpointJSON struct {
 	Incarnation uint64 `json:"incarnation,string"`
 	Epoch       uint64 `json:"epoch,string"`
 	QoS         offer  `json:"qos"`
+
+	Fields    map[string]string `json:"fields,omitempty"`
+	UserData  map[string]string `json:"userData,omitempty"`
+	TopicData map[string]string `json:"topicData,omitempty"`
 }
 
 // maxEndpoint bounds an announcement, in bytes.
-const maxEndpoint = 4 << 10
+const maxEndpoint = 16 << 10
 
 func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
 	e := endpoint{guid: GUID{Participant: participant, Endpoint: name}}
@@ -59,7 +63,7 @@ func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
 // match returns nil if samples flow between the two, else the event that tells
 // the local side why not.
 func match(local, remote endpointJSON, peer GUID) Event {
-	if local.Codec != remote.Codec || local.Schema != remote.Schema {
+	if !consistent(&local, &remote) {
 		return InconsistentTopic{peer, remote.Type}
 	}
 	offered, requested := local.QoS, remote.QoS

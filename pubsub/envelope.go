@@ -11,6 +11,7 @@ const (
 	kindHere                   // the answer: yes, the sender
 	kindSample                 // of a writer, on a data topic
 	kindRepair                 // between a writer and a reader, in the inbox
+	kindEcho                   // to oneself, to hear what the broker delivered before
 )
 
 const envelopeVersion = 1
@@ -39,6 +40,9 @@ type envelopeOptions struct {
 	// "l": how long after its source time a sample is of use, in nanoseconds; 0 is
 	// for ever.
 	lifespan uint64
+	// "p": one more than a number after which the writer has not written the
+	// instance before this sample; 0 if not told.
+	previous uint64
 }
 
 func (o *envelopeOptions) count() (n byte) {
@@ -49,6 +53,9 @@ func (o *envelopeOptions) count() (n byte) {
 		n++
 	}
 	if o.lifespan != 0 {
+		n++
+	}
+	if o.previous != 0 {
 		n++
 	}
 	return n
@@ -81,6 +88,9 @@ func appendEnvelope(b []byte, e *envelope) []byte {
 	}
 	if e.options.lifespan != 0 {
 		b = appendUint(append(b, 0xa1, 'l'), e.options.lifespan)
+	}
+	if e.options.previous != 0 {
+		b = appendUint(append(b, 0xa1, 'p'), e.options.previous)
 	}
 	return appendBin(b, e.body)
 }
@@ -151,6 +161,8 @@ func (o *envelopeOptions) parse(b []byte) ([]byte, error) {
 			o.status = status(v)
 		case "l":
 			o.lifespan, b, err = readUint(b)
+		case "p":
+			o.previous, b, err = readUint(b)
 		default:
 			b, err = skipValue(b)
 		}

@@ -13,9 +13,6 @@ import (
 // maxEndpoints bounds the endpoints of others that are remembered.
 const maxEndpoints = 1 << 16
 
-// partition is the only partition so far.
-const partition = "default"
-
 // exchange brings the writers and readers of a participant together with those
 // of others. Samples have a connection of their own: a stalled reader may hold
 // up its writers at the broker, but not their inboxes.
@@ -28,6 +25,7 @@ type exchange struct {
 	samples  *fifo // outbox of data
 	wake     chan struct{}
 	manual   assertion // of the writers that are manual by participant
+	echoes   echoes
 
 	mu     sync.Mutex
 	closed bool
@@ -77,7 +75,7 @@ func (x *exchange) start(ctx context.Context) error {
 		data := &lane{
 			name:    "data",
 			out:     samples,
-			changed: func(bool, bool) {},
+			changed: x.dataChanged,
 			failed:  func(err error) { p.log.Info("connecting the data lane failed", "error", err) },
 			dropped: func(n int) { p.counters.dropped[dropDisconnect].Add(uint64(n)) },
 		}
@@ -126,6 +124,11 @@ func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name
 	if x.closed || x.p.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
+	if payload, err := json.Marshal(j); err != nil {
+		return nil, err
+	} else if err := checkAnnouncement(len(payload) + 2*maxDigits); err != nil { // it gets two numbers more
+		return nil, err
+	}
 	x.count++
 	l := &localEndpoint{name: prefix + strconv.Itoa(x.count), json: j, seen: map[GUID]bool{}, events: ev, ended: newChan()}
 	l.core = make(l.name)
@@ -139,6 +142,9 @@ func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name
 		x.judgeAll(participant, l)
 	}
 	signal(x.wake)
+	if r, ok := l.core.(*receiver); ok {
+		r.settle(x.standing)
+	}
 	return l, nil
 }
 
@@ -293,6 +299,8 @@ func (x *exchange) judge(l *localEndpoint, e *endpoint) {
 	counts := pr.Alive && pr.Epoch == e.epoch && pr.Incarnation == e.guid.Incarnation
 	matched, judged := l.seen[e.guid]
 	switch {
+	case counts && !judged && !l.json.QoS.Partition.meets(e.QoS.Partition):
+		l.seen[e.guid] = false // they are none of each other's business
 	case counts && !judged:
 		why := match(l.json, e.endpointJSON, e.guid)
 		l.seen[e.guid] = why == nil

@@ -180,6 +180,8 @@ func (p *Participant) letter(from string, payload []byte) {
 		h.handle(Letter{From: id, Incarnation: e.epoch, Channel: h.channel, Payload: e.body})
 	case (e.kind == kindWho || e.kind == kindHere) && id == p.id:
 		p.self.heard(e.kind, e.epoch)
+	case e.kind == kindEcho && id == p.id:
+		p.exchange.echoes.heard("main", string(e.body))
 	case e.kind == kindRepair:
 		p.exchange.repair(id, &e)
 	default:

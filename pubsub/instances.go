@@ -28,6 +28,9 @@ type inSample struct {
 	status status
 	body   []byte
 	mortal *mortal // nil without lifespan
+
+	previous uint64 // see envelopeOptions
+	orphan   bool   // its writer is gone; see transient.go
 }
 
 // held is what waits in a reader for its application.
@@ -45,6 +48,9 @@ type instance struct {
 
 	owner *remoteWriter              // with exclusive ownership; nil: the next to write it
 	late  map[*remoteWriter]struct{} // have not written since an owner missed the deadline
+
+	newest moment    // of destination order by source time
+	given  time.Time // when its last sample was; of a time-based filter
 }
 
 // instances is a reader's cache.
@@ -57,6 +63,8 @@ type instances struct {
 
 	deadlines deadlines
 	mortals   mortals
+
+	separation separation
 }
 
 // accept takes a sample in. It reports false when a keep-all cache is full: the
@@ -68,7 +76,7 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 			return true, errInstances
 		}
 		i = &instance{state: NoWriters, writers: map[*remoteWriter]struct{}{}}
-		if s.status == statusData {
+		if s.status == statusData && !s.orphan {
 			i.state = Alive
 		}
 		c.byKey[s.key] = i
@@ -79,9 +87,15 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 	if c.qos.History == KeepAll && c.live >= c.qos.MaxSamples {
 		return false, errSamples
 	}
+	if c.late(i, &s) {
+		return true, errLate
+	}
 	was := i.state
 	switch s.status {
 	case statusData:
+		if s.orphan {
+			break
+		}
 		switch i.state {
 		case Disposed:
 			i.disposed++
@@ -96,7 +110,12 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 	case statusUnregister:
 		c.leave(i, s.writer)
 	}
-	c.written(i, &s, now)
+	if !s.orphan { // nobody keeps its instance alive
+		c.written(i, &s, now)
+	}
+	if c.tooSoon(i, &s, was, now) {
+		return true, nil
+	}
 	if s.status == statusData || i.state != was {
 		return true, c.add(i, s, now)
 	}
@@ -120,6 +139,9 @@ func (c *instances) add(i *instance, s inSample, now time.Time) error {
 	}
 	if c.live >= c.qos.MaxSamples {
 		return errSamples
+	}
+	if c.separation.period > 0 && s.status == statusData {
+		i.given = now
 	}
 	h := &held{inSample: s, info: SampleInfo{
 		Valid: s.status == statusData, State: i.state, Key: s.key, Writer: s.writer.guid, Sequence: s.seq,
@@ -190,7 +212,7 @@ func (c *instances) writerGone(w *remoteWriter, now time.Time) {
 // one.
 func (c *instances) purge() bool {
 	for key, i := range c.byKey {
-		if i.state != Alive && len(i.held) == 0 {
+		if i.state != Alive && len(i.held) == 0 && c.separation.waiting[i] == nil {
 			delete(c.byKey, key)
 			return true
 		}

@@ -28,7 +28,7 @@ type Durability uint8
 const (
 	Volatile       Durability = iota // nothing
 	TransientLocal                   // the history of every writer that is alive
-	Transient                        // not supported: samples that outlive their writer
+	Transient                        // that, and of each writer that is gone the last value of each instance
 	Persistent                       // not supported: samples that outlive the broker
 )
 
@@ -51,9 +51,9 @@ const (
 // otherwise making the entity fails with ErrUnsupportedQoS.
 //
 // Offered means the writer's QoS, requested the reader's. Reliability,
-// Durability, Deadline and Liveliness match when what is offered is at least what
-// is requested, Exclusive when both say the same; otherwise no data flows between
-// the two, and both get an IncompatibleQoS event.
+// Durability, Deadline, Liveliness and BySourceTime match when what is offered is at
+// least what is requested, Exclusive when both say the same; otherwise no data flows
+// between the two, and both get an IncompatibleQoS event.
 type QoS struct {
 	Reliability Reliability
 	// MaxBlocking bounds how long Write of a reliable writer blocks; 0 is 1 s.
@@ -86,11 +86,29 @@ type QoS struct {
 	// Readers decide for themselves and may disagree for a while: it is not a lock.
 	Exclusive bool
 	Strength  int // OWNERSHIP_STRENGTH of an exclusive writer; see Writer.SetStrength
+	// Partition names the parts of the domain that a writer or reader is in, at
+	// most 16; none stands for "default". A name with * ? or [ is a pattern, as in
+	// a POSIX shell. A writer and a reader match only if a name of one is a name of
+	// the other or matches a pattern of it; otherwise they do not see each other,
+	// and nobody is told. A writer publishes once to each partition that it names.
+	Partition []string
+	// TimeBasedFilter of a reader is the least time between two samples of an
+	// instance; 0 is none. A sample that comes too soon waits until the time is
+	// over or a newer one replaces it; a best-effort reader drops it. What changes
+	// the state of an instance comes at once.
+	TimeBasedFilter time.Duration
+	// BySourceTime is DESTINATION_ORDER: readers give the samples of an instance in
+	// the order of their source times, of equal ones in that of their writers'
+	// GUIDs, and drop and count what comes too late for that. So all readers end
+	// with the same one. It compares the writers' clocks. A reader that asks for it
+	// matches only writers that offer it.
+	BySourceTime bool
+	// AllowCompatible is TYPE_CONSISTENCY of a reader: it matches writers of another
+	// struct too, if both have the same key fields, at least one field in common, and
+	// what is in common is of the same type. Fields that are missing stay zero.
+	AllowCompatible bool
 
 	LatencyBudget     time.Duration // not supported
-	Partition         string        // not supported
-	TimeBasedFilter   time.Duration // not supported
-	BySourceTime      bool          // DESTINATION_ORDER by source time: not supported
 	OrderedAccess     bool          // PRESENTATION ordered: not supported
 	CoherentAccess    bool          // PRESENTATION coherent: not supported
 	TransportPriority int           // not supported: one stream has one priority
@@ -109,11 +127,8 @@ func (q *QoS) validate() error {
 		policy string
 		wanted bool
 	}{
-		{"DURABILITY transient or persistent", q.Durability > TransientLocal},
+		{"DURABILITY persistent", q.Durability > Transient},
 		{"LATENCY_BUDGET", q.LatencyBudget != 0},
-		{"PARTITION", q.Partition != ""},
-		{"TIME_BASED_FILTER", q.TimeBasedFilter != 0},
-		{"DESTINATION_ORDER", q.BySourceTime},
 		{"PRESENTATION", q.OrderedAccess || q.CoherentAccess},
 		{"TRANSPORT_PRIORITY", q.TransportPriority != 0},
 		{"DURABILITY_SERVICE", q.DurabilityService != 0},
@@ -137,8 +152,8 @@ func (q *QoS) validate() error {
 	switch {
 	case q.Reliability > Reliable, q.History > KeepAll:
 		return fmt.Errorf("%w: there is no such reliability or history in %+v", ErrInvalid, *q)
-	case q.Durability == TransientLocal && q.Reliability != Reliable:
-		return fmt.Errorf("%w: transient-local needs Reliable: a history that may be lost on the way is none", ErrInvalid)
+	case q.Durability >= TransientLocal && q.Reliability != Reliable:
+		return fmt.Errorf("%w: durability above Volatile needs Reliable: a history that may be lost on the way is none", ErrInvalid)
 	case q.Depth < 0 || q.Depth > maxLimit || q.MaxSamples < 1 || q.MaxSamples > maxLimit || q.MaxInstances < 1 || q.MaxInstances > maxLimit:
 		return fmt.Errorf("%w: depth %d, samples %d and instances %d must be 1 to %d", ErrInvalid, q.Depth, q.MaxSamples, q.MaxInstances, maxLimit)
 	case q.History == KeepLast && q.Depth > q.MaxSamples:
@@ -146,7 +161,10 @@ func (q *QoS) validate() error {
 	case q.MaxBlocking < 0:
 		return fmt.Errorf("%w: MaxBlocking %v is negative", ErrInvalid, q.MaxBlocking)
 	}
-	return q.validateTime()
+	if err := q.validateTime(); err != nil {
+		return err
+	}
+	return q.validateData()
 }
 
 // incompatible names the first policy of which less is offered than requested,
@@ -158,7 +176,10 @@ func incompatible(offered, requested offer) string {
 	case offered.Durability < requested.Durability:
 		return "DURABILITY"
 	}
-	return incompatibleTime(offered.timeOffer, requested.timeOffer)
+	if policy := incompatibleTime(offered.timeOffer, requested.timeOffer); policy != "" {
+		return policy
+	}
+	return incompatibleData(offered.dataOffer, requested.dataOffer)
 }
 
 // offer is the part of QoS that both sides must know.
@@ -166,4 +187,5 @@ type offer struct {
 	Reliability Reliability `json:"reliability"`
 	Durability  Durability  `json:"durability"`
 	timeOffer
+	dataOffer
 }

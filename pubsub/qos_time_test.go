@@ -3,6 +3,7 @@ package pubsub
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -34,6 +35,14 @@ func TestPoliciesOfTimeAreChecked(t *testing.T) {
 				t.Errorf("writer with %+v: %v", q, err)
 			}
 		}
+		filtered := QoS{TimeBasedFilter: time.Second, Deadline: time.Second}
+		if _, err := NewReader(testContext(t), topic, WithQoS(filtered)); err != nil {
+			t.Errorf("reader with %+v: %v", filtered, err)
+		}
+		filtered.TimeBasedFilter++
+		if _, err := NewReader(testContext(t), topic, WithQoS(filtered)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("reader with a filter that misses every deadline: %v", err)
+		}
 	})
 }
 
@@ -54,7 +63,7 @@ func TestAnAbsentPolicyIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := parseEndpoint("p", "w1", b); err != nil || back.QoS != e.QoS {
+	if back, err := parseEndpoint("p", "w1", b); err != nil || !reflect.DeepEqual(back.QoS, e.QoS) {
 		t.Errorf("%s came back as %+v, %v", b, back.QoS, err)
 	}
 	for _, bad := range []string{`"deadline":-1`, `"lease":-1`, `"liveliness":-1`, `"liveliness":"manual"`} {

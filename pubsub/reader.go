@@ -45,9 +45,17 @@ type Reader[T any] struct {
 // or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
 // ErrClosed.
 func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Reader[T], error) {
-	q, err := endpointQoS(opts)
+	o, err := gather(opts)
+	var keep keeper
+	var only string
 	if err == nil {
-		err = q.checkReader()
+		err = o.checkReader()
+	}
+	if err == nil {
+		keep, err = t.keeper(&o)
+	}
+	if err == nil {
+		only, err = t.only(&o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reader of topic %q: %w", t.name, err)
@@ -56,6 +64,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	if err := x.start(ctx); err != nil {
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
+	q := o.QoS
 	r := &Reader[T]{topic: t}
 	ev := newEvents()
 	ev.count = t.p.counters.status
@@ -63,12 +72,19 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	r.recv.post = x.post
 	r.recv.wake = x.wake
 	r.recv.drop = t.p.counters.drop
-	level, _ := EncodeLevel(t.name) // checked by NewTopic
-	filter := t.p.root + "/data/" + partition + "/" + level + "/+/+/+"
-	if r.stop, err = t.p.subscribe(ctx, x.data, filter, r.receive); err != nil {
+	r.recv.keep, r.recv.narrow = keep, only != ""
+	if err := r.subscribe(ctx, q.Partition, only); err != nil {
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
-	r.ep, err = x.add("r", t.announcement("reader", q), ev, func(name string) core {
+	if q.Durability == Transient {
+		if err := x.caughtUp(ctx); err != nil {
+			r.stop()
+			return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
+		}
+	}
+	announcement := t.announcement("reader", &o)
+	announcement.QoS.Instance = only
+	r.ep, err = x.add("r", announcement, ev, func(name string) core {
 		r.recv.name = name
 		return r.recv
 	})
@@ -76,11 +92,42 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		r.stop()
 		return nil, err
 	}
+	if q.TimeBasedFilter > 0 {
+		t.p.start(func() { r.recv.separate(r.ep.ended, t.p.ctx.Done()) })
+	}
 	return r, nil
 }
 
+// subscribe has samples arrive from partitions, of one instance or of all.
+func (r *Reader[T]) subscribe(ctx context.Context, in partitions, only string) error {
+	p := r.topic.p
+	key := "+"
+	if only != "" {
+		var err error
+		if key, err = EncodeLevel(only); err != nil {
+			return err
+		}
+	}
+	var stops []func()
+	r.stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+	level, _ := EncodeLevel(r.topic.name) // checked by NewTopic
+	for _, partition := range in.filters() {
+		stop, err := p.subscribe(ctx, p.exchange.data, p.root+"/data/"+partition+"/"+level+"/"+key+"/+/+", r.receive)
+		if err != nil {
+			r.stop()
+			return err
+		}
+		stops = append(stops, stop)
+	}
+	return nil
+}
+
 // receive takes data/{partition}/{topic}/{key}/{P}/{writer} apart.
-func (r *Reader[T]) receive(topic string, payload []byte, _ bool) {
+func (r *Reader[T]) receive(topic string, payload []byte, retained bool) {
 	end := strings.LastIndexByte(topic, '/')
 	participant := strings.LastIndexByte(topic[:end], '/')
 	key := strings.LastIndexByte(topic[:participant], '/')
@@ -89,7 +136,15 @@ func (r *Reader[T]) receive(topic string, payload []byte, _ bool) {
 		r.topic.p.drop(dropTopic, topic, err)
 		return
 	}
-	r.recv.sample(name, topic[participant+1:], payload)
+	levels := topic[participant+1:]
+	switch {
+	case len(payload) == 0:
+		r.recv.cleared(name, levels)
+	case retained:
+		r.topic.p.exchange.retained(r.recv, name, levels, payload)
+	default:
+		r.recv.sample(name, levels, payload)
+	}
 }
 
 // GUID names this reader.

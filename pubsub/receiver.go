@@ -38,6 +38,9 @@ type receiver struct {
 	events      *events
 	post        func(to string, letter []byte)
 	drop        func(reason)
+	keep        keeper   // content filter, nil for none
+	orphans     *orphans // of a transient reader
+	narrow      bool     // it wants one instance
 
 	mu      sync.Mutex
 	writers map[string]*remoteWriter // by the last two levels of their topics
@@ -54,6 +57,7 @@ type receiver struct {
 // only have lost its connection.
 type remoteWriter struct {
 	guid       GUID
+	schema     uint64
 	reliable   bool // both sides are
 	matched    bool
 	started    bool                 // next is known
@@ -69,14 +73,22 @@ type remoteWriter struct {
 	lease    time.Duration // of liveliness; 0 is infinite
 	due      time.Time     // when the lease ends
 	vouched  bool          // due is the writer's word, not the benefit of the doubt
+	mine     uint64        // of a narrow reader: the last one received
 }
 
 func newReceiver(name string, incarnation, schema uint64, q QoS, ev *events) *receiver {
-	return &receiver{
+	r := &receiver{
 		name: name, incarnation: incarnation, schema: schema, qos: q, events: ev,
 		writers: map[string]*remoteWriter{},
-		cache:   instances{qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1), deadlines: deadlines{period: q.Deadline}},
+		cache: instances{
+			qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1),
+			deadlines: deadlines{period: q.Deadline}, separation: newSeparation(&q),
+		},
 	}
+	if q.Durability == Transient {
+		r.orphans = &orphans{byID: map[string]*orphan{}}
+	}
+	return r
 }
 
 // writerLevels are the last two levels of a writer's data topics.
@@ -102,7 +114,7 @@ func (r *receiver) matched(e endpoint) {
 		w.started = !w.reliable
 		r.writers[levels] = w
 	}
-	w.matched = true
+	w.matched, w.schema = true, e.Schema
 	r.changed()
 	r.events.add(Matched{e.guid})
 	r.greet(w, &e.QoS.timeOffer, time.Now())
@@ -129,6 +141,7 @@ func (r *receiver) unmatched(g GUID, _ bool) {
 	}
 	w.matched = false
 	r.changed()
+	r.orphaned(w)
 	r.bury(w, time.Now())
 	r.events.add(Unmatched{g})
 }
@@ -144,7 +157,7 @@ func (r *receiver) sample(key, levels string, payload []byte) {
 	defer r.mu.Unlock()
 	w := r.writers[levels]
 	switch {
-	case e.kind != kindSample || e.seq == 0 || e.seq > maxSeq || e.schema != r.schema:
+	case e.kind != kindSample || e.seq == 0 || e.seq > maxSeq || e.schema != r.schema && (w == nil || e.schema != w.schema):
 		r.drop(dropKind)
 	case w == nil || !w.matched || e.epoch != w.guid.Incarnation:
 		r.drop(dropUnmatched)
@@ -155,7 +168,10 @@ func (r *receiver) sample(key, levels string, payload []byte) {
 
 // take handles a sample of a matched writer.
 func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time) {
-	s := inSample{key: key, writer: w, seq: e.seq, nanos: e.nanos, status: e.options.status, body: e.body, mortal: lifespanOf(e, now)}
+	s := inSample{
+		key: key, writer: w, seq: e.seq, nanos: e.nanos, status: e.options.status, body: e.body,
+		previous: e.options.previous, mortal: lifespanOf(e, now),
+	}
 	if !w.alive { // its samples have come to life before its word that it has
 		r.revive(w, now)
 	}
@@ -172,9 +188,9 @@ func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time)
 	switch {
 	case w.started && s.seq < w.next:
 		r.drop(dropDuplicate)
-	case w.started && s.seq == w.next:
+	case w.started && r.follows(w, &s):
 		if r.deliver(w, s, now) {
-			w.next++
+			w.next = s.seq + 1
 			r.catchUp(w, now)
 		}
 	default:
@@ -193,12 +209,28 @@ func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
 	if s.mortal.over(now) {
 		return true
 	}
+	if r.orphans != nil && r.repeated(w, &s) {
+		r.drop(dropDuplicate)
+		return true
+	}
+	if r.keep != nil && !r.wanted(&s) {
+		return true
+	}
 	ok, err := r.cache.accept(s, now)
 	if !ok && w.reliable {
 		r.stalled = true
 		return false
 	}
-	if err != nil {
+	if r.orphans != nil {
+		r.outdated(w, &s)
+	}
+	if r.narrow && w.reliable && !s.orphan {
+		r.missed(w, &s)
+	}
+	switch {
+	case errors.Is(err, errLate):
+		r.drop(dropLate)
+	case err != nil:
 		r.events.add(SampleRejected{w.guid, err})
 	}
 	r.arm(r.cache.due())
@@ -208,12 +240,12 @@ func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
 // catchUp delivers what was held back behind a gap that is filled.
 func (r *receiver) catchUp(w *remoteWriter, now time.Time) {
 	for {
-		s := w.early[w.next]
+		s := r.following(w)
 		if s == nil || !r.deliver(w, *s, now) {
 			return
 		}
-		w.forgetEarly(w.next)
-		w.next++
+		w.forgetEarly(s.seq)
+		w.next = s.seq + 1
 	}
 }
 
@@ -285,7 +317,7 @@ func (r *receiver) skip(w *remoteWriter, g seqRange, now time.Time) {
 		}
 		w.next = to
 	}
-	if lost > 0 {
+	if lost > 0 && !r.narrow { // to a narrow reader most of them mean nothing; see missed
 		r.events.add(SampleLost{w.guid, lost})
 	}
 }
@@ -343,6 +375,7 @@ func (r *receiver) takeNext() *held {
 		r.cache.expire(time.Now())
 	}
 	h := r.cache.take()
+	r.giveRest()
 	if r.stalled {
 		r.resume(time.Now())
 	}

@@ -54,7 +54,7 @@ func newLossyPair(q QoS) *lossyPair {
 
 func (n *lossyPair) match() {
 	var e endpoint
-	e.QoS = offer{Reliability: n.s.qos.Reliability, Durability: n.s.qos.Durability}
+	e.QoS = offer{Reliability: n.s.qos.Reliability, Durability: n.s.qos.Durability, dataOffer: n.s.qos.dataOffer()}
 	e.guid = GUID{"w", 1, "w1"}
 	n.r.matched(e)
 	e.guid = GUID{"r", 2, "r1"}

@@ -35,7 +35,7 @@ type sender struct {
 	incarnation uint64
 	qos         QoS
 	events      *events
-	publish     func(key string, payload []byte) error // on the data topic; never blocks
+	publish     func(key string, payload []byte) error // on the data topics; never blocks
 	post        func(to string, letter []byte)         // to an inbox; never blocks, may lose
 
 	mu      sync.Mutex
@@ -50,6 +50,12 @@ type sender struct {
 	life      lifeSigns
 	born      time.Time // what heldSample.expires counts from
 	mortals   []uint64  // numbers of samples with a lifespan, in order; some not held any more
+
+	partitions []string // levels published to
+	stamped    uint64   // last source time, of a writer by source time
+	retention  *retention
+	pressedLow uint64 // low at the last press, and when that was
+	pressed    time.Time
 }
 
 type heldSample struct {
@@ -67,13 +73,19 @@ type remoteReader struct {
 	beat      time.Time // when the next heartbeat is due
 	interval  time.Duration
 	gone      time.Time // when its participant died; zero while alive
+
+	partitions partitions
+
+	instance string // encoded key, of a narrow reader
+	last     uint64 // no sample of that instance is after it
 }
 
 func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
 	return &sender{
 		name: name, incarnation: incarnation, qos: q, events: ev, low: 1,
 		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[GUID]*remoteReader{},
-		deadlines: deadlines{period: q.Deadline},
+		deadlines:  deadlines{period: q.Deadline},
+		partitions: partitions(q.Partition).published(nil),
 	}
 }
 
@@ -82,25 +94,32 @@ func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
 func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keep := s.qos.Reliability == Reliable && (s.qos.Durability >= TransientLocal || s.unacknowledging() > 0)
+	readers, previous := s.interest(key)
+	keep := s.qos.Reliability == Reliable && (s.qos.Durability >= TransientLocal || readers > 0)
 	replaces := s.qos.History == KeepLast && len(s.history[key]) >= s.qos.Depth
 	if keep && !replaces && len(s.held) >= s.qos.MaxSamples {
-		s.beatNow()
+		s.press(time.Now())
 		return s.changes(), errFull
 	}
 	e.kind, e.epoch, e.seq = kindSample, s.incarnation, s.seq+1
+	e.options.previous = previous
+	s.stamp(e)
 	payload := appendEnvelope(make([]byte, 0, len(e.body)+64), e)
-	err = s.publish(key, payload)
+	err = s.distribute(key, payload, e)
 	// A reliable sample that waits in the history is repaired after a reconnection.
 	if err != nil && (!errors.Is(err, ErrOffline) || s.qos.Reliability == BestEffort) {
 		return nil, err
 	}
 	s.seq++
+	if previous > 0 {
+		s.accountFor(key)
+	}
+	s.distributed(key, payload, e)
 	if keep {
 		s.hold(key, payload)
 		s.hasLifespan(s.held[s.seq], e.options.status)
 	} else {
-		s.low = s.seq + 1
+		s.raise()
 	}
 	if s.deadlines.period > 0 || s.qos.LivelinessLease > 0 {
 		now := time.Now()
@@ -108,6 +127,16 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 		s.asserted(now)
 	}
 	return nil, nil
+}
+
+// press asks for acknowledgements because the history is full: at once after it
+// has moved, else now and then. A reader that is full too answers each heartbeat
+// with the same acknowledgement, which wakes Write, which asks again.
+func (s *sender) press(now time.Time) {
+	if s.low != s.pressedLow || now.Sub(s.pressed) >= minBeat {
+		s.pressedLow, s.pressed = s.low, now
+		s.beatNow()
+	}
 }
 
 var errFull = errors.New("pubsub: the writer's history is full")
@@ -141,16 +170,6 @@ func (s *sender) raise() {
 	}
 }
 
-// unacknowledging counts the readers that samples are held for.
-func (s *sender) unacknowledging() (n int) {
-	for _, r := range s.readers {
-		if r.reliable {
-			n++
-		}
-	}
-	return n
-}
-
 // trim forgets what every reader has, unless late joiners want it.
 func (s *sender) trim() {
 	if s.qos.Durability >= TransientLocal {
@@ -159,7 +178,7 @@ func (s *sender) trim() {
 	acked := s.seq
 	for _, r := range s.readers {
 		if r.reliable {
-			acked = min(acked, r.acked)
+			acked = min(acked, s.reached(r))
 		}
 	}
 	for ; s.low <= acked; s.low++ {
@@ -211,9 +230,11 @@ func (s *sender) matched(e endpoint) {
 			r.base = 0
 		}
 		r.acked = r.base
+		s.begin(r, &e)
 		s.readers[e.guid] = r
 	}
-	r.gone = time.Time{}
+	r.gone, r.partitions = time.Time{}, e.QoS.Partition
+	s.repartition()
 	r.confirmed, r.interval = false, minBeat
 	now := time.Now()
 	s.expire(now)
@@ -230,6 +251,7 @@ func (s *sender) unmatched(g GUID, died bool) {
 		r.confirmed = false
 	} else {
 		delete(s.readers, g)
+		s.repartition()
 		s.trim()
 	}
 	s.changed()
@@ -237,7 +259,8 @@ func (s *sender) unmatched(g GUID, died bool) {
 }
 
 func (s *sender) heartbeat(g GUID, r *remoteReader, now time.Time) {
-	s.send(g, &repairMessage{op: opHeartbeat, a: s.low, b: s.seq, c: r.base})
+	first, last := s.extent(r)
+	s.send(g, &repairMessage{op: opHeartbeat, a: first, b: last, c: r.base})
 	r.beat = now.Add(r.interval)
 	r.interval = min(2*r.interval, maxBeat)
 }
@@ -245,7 +268,7 @@ func (s *sender) heartbeat(g GUID, r *remoteReader, now time.Time) {
 func (s *sender) beatNow() {
 	now := time.Now()
 	for g, r := range s.readers {
-		if r.reliable && r.acked < s.seq && r.gone.IsZero() {
+		if r.reliable && s.reached(r) < s.seq && r.gone.IsZero() {
 			s.heartbeat(g, r, now)
 		}
 	}
@@ -261,17 +284,19 @@ func (s *sender) send(to GUID, m *repairMessage) {
 func (s *sender) tick(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	next = s.refresh(now)
 	for g, r := range s.readers {
 		due := r.beat
 		switch {
 		case !r.gone.IsZero() && now.Sub(r.gone) > goneFor:
 			delete(s.readers, g)
+			s.repartition()
 			s.trim()
 			s.changed()
 			continue
 		case !r.gone.IsZero():
 			due = r.gone.Add(goneFor + time.Millisecond)
-		case r.confirmed && (!r.reliable || r.acked >= s.seq):
+		case r.confirmed && (!r.reliable || s.reached(r) >= s.seq):
 			continue
 		case !now.Before(r.beat):
 			s.heartbeat(g, r, now)
@@ -312,15 +337,16 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 // else there is.
 func (s *sender) resend(to GUID, ranges []seqRange) bool {
 	s.expire(time.Now())
+	reader := s.readers[to]
 	var gaps []seqRange
 	samples, size, looked := 0, 0, 0
 	for _, want := range ranges {
 		for n := max(want.first, 1); n <= min(want.last, s.seq); n++ {
 			h := s.held[n]
-			if h == nil {
+			if !reader.wants(h) {
 				// Up to the next one held, or all that is wanted.
 				last := max(n, min(want.last, s.low-1))
-				for last < min(want.last, s.seq) && s.held[last+1] == nil && looked < maxLooked {
+				for last < min(want.last, s.seq) && !reader.wants(s.held[last+1]) && looked < maxLooked {
 					last++
 					looked++
 				}
@@ -352,7 +378,7 @@ func (s *sender) lagging(seq uint64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.readers {
-		if r.reliable && r.acked < seq {
+		if r.reliable && s.reached(r) < seq {
 			return s.changes()
 		}
 	}

@@ -16,16 +16,23 @@ type Topic[T any] struct {
 	typ    string
 	schema uint64
 	keys   []int
+	fields map[string]string // by their names on the wire
+	data   map[string]string
 }
 
 // TopicOption configures NewTopic.
-type TopicOption func(*Codec) error
+type TopicOption func(*topicOptions) error
+
+type topicOptions struct {
+	codec Codec
+	data  map[string]string
+}
 
 // WithCodec sets how samples are written; the default is Msgpack. Writers and
 // readers of a topic must agree.
 func WithCodec(c Codec) TopicOption {
-	return func(codec *Codec) error {
-		*codec = c
+	return func(o *topicOptions) error {
+		o.codec = c
 		if c != Msgpack && c != JSON {
 			return fmt.Errorf("%w: there is no codec %q, there are Msgpack and JSON", ErrInvalid, c)
 		}
@@ -38,20 +45,22 @@ func WithCodec(c Codec) TopicOption {
 // not match and get an InconsistentTopic event.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
 	typ := reflect.TypeFor[T]()
-	t := &Topic[T]{p: p, name: name, codec: Msgpack, typ: typ.String()}
+	t := &Topic[T]{p: p, name: name, typ: typ.String()}
+	set := topicOptions{codec: Msgpack}
 	if _, err := EncodeLevel(name); err != nil {
 		return nil, fmt.Errorf("topic name: %w", err)
 	}
 	for _, o := range opts {
-		if err := o(&t.codec); err != nil {
+		if err := o(&set); err != nil {
 			return nil, err
 		}
 	}
+	t.codec, t.data = set.codec, set.data
 	var err error
 	if t.keys, err = keyFields(typ); err != nil {
 		return nil, err
 	}
-	t.schema = schemaHash(typ, t.codec)
+	t.schema, t.fields = schemaHash(typ, t.codec), fieldsOf(typ, t.codec)
 	return t, nil
 }
 
@@ -59,19 +68,34 @@ func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T
 func (t *Topic[T]) Name() string { return t.name }
 
 // EndpointOption configures NewWriter and NewReader.
-type EndpointOption func(*QoS)
+type EndpointOption func(*endpointOptions)
+
+type endpointOptions struct {
+	QoS
+	filter     any     // func(T) bool
+	expression *string // filter in text
+	instance   any     // T
+	data       map[string]string
+}
 
 // WithQoS sets the policies of a writer or reader.
 func WithQoS(q QoS) EndpointOption {
-	return func(to *QoS) { *to = q }
+	return func(o *endpointOptions) { o.QoS = q }
 }
 
-func endpointQoS(opts []EndpointOption) (QoS, error) {
-	var q QoS
-	for _, o := range opts {
-		o(&q)
+// checkWriter refuses what only a reader can have: a writer would ignore it.
+func (o *endpointOptions) checkWriter() error {
+	if o.filter != nil || o.expression != nil || o.instance != nil {
+		return fmt.Errorf("%w: a filter is for readers, a writer has none", ErrInvalid)
 	}
-	return q, q.validate()
+	return o.checkWriterData()
+}
+
+func gather(opts []EndpointOption) (o endpointOptions, err error) {
+	for _, set := range opts {
+		set(&o)
+	}
+	return o, o.validate()
 }
 
 // key returns the unencoded key level of v.

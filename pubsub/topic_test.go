@@ -243,6 +243,7 @@ func TestUnsupportedPoliciesAreRefused(t *testing.T) {
 	supported := map[string]bool{
 		"Reliability": true, "MaxBlocking": true, "Durability": true, "History": true, "Depth": true, "MaxSamples": true, "MaxInstances": true,
 		"Deadline": true, "Lifespan": true, "Liveliness": true, "LivelinessLease": true, "Exclusive": true, "Strength": true,
+		"Partition": true, "TimeBasedFilter": true, "BySourceTime": true, "AllowCompatible": true,
 	}
 	typ := reflect.TypeFor[QoS]()
 	for i := range typ.NumField() {
@@ -266,12 +267,12 @@ func TestUnsupportedPoliciesAreRefused(t *testing.T) {
 			t.Errorf("reader with %s: %v", f.Name, err)
 		}
 	}
-	for _, q := range []QoS{{Durability: Transient}, {Durability: Persistent}} {
+	for _, q := range []QoS{{Durability: Persistent}} {
 		if _, err := NewWriter(t.Context(), topic, WithQoS(q)); !errors.Is(err, ErrUnsupportedQoS) || !strings.Contains(err.Error(), "DURABILITY") {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
-	for _, q := range []QoS{{Reliability: 7}, {History: 7}, {Durability: TransientLocal}, {Depth: -1}, {MaxSamples: -1}, {MaxSamples: 1 << 30}, {Depth: 9, MaxSamples: 8}, {MaxBlocking: -1}} {
+	for _, q := range []QoS{{Reliability: 7}, {History: 7}, {Durability: TransientLocal}, {Durability: Transient}, {Reliability: Reliable, Durability: Transient, Partition: []string{"a*"}}, {TimeBasedFilter: -1}, {TimeBasedFilter: 1}, {AllowCompatible: true}, {Partition: []string{""}}, {Partition: []string{"a["}}, {Partition: []string{"a", "a"}}, {Depth: -1}, {MaxSamples: -1}, {MaxSamples: 1 << 30}, {Depth: 9, MaxSamples: 8}, {MaxBlocking: -1}} {
 		if _, err := NewWriter(t.Context(), topic, WithQoS(q)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", q, err)
 		}

@@ -21,7 +21,10 @@ type Writer[T any] struct {
 // ready to write, or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its
 // QoS, ErrRefused, ErrClosed.
 func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Writer[T], error) {
-	q, err := endpointQoS(opts)
+	o, err := gather(opts)
+	if err == nil {
+		err = o.checkWriter()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("writer of topic %q: %w", t.name, err)
 	}
@@ -29,17 +32,23 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	if err := x.start(ctx); err != nil {
 		return nil, fmt.Errorf("pubsub: writer of topic %q: %w", t.name, err)
 	}
+	q := o.QoS
 	w := &Writer[T]{topic: t, qos: q}
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
 	ev := newEvents()
 	ev.count = t.p.counters.status
 	mqttQoS := byte(q.Reliability) // 0 or 1
-	w.ep, err = x.add("w", t.announcement("writer", q), ev, func(name string) core {
+	w.ep, err = x.add("w", t.announcement("writer", &o), ev, func(name string) core {
 		w.send = newSender(name, t.p.incarnation, q, ev)
 		w.send.life = x.lifeOf(&q)
-		before, after := t.p.root+"/data/"+partition+"/"+level+"/", "/"+t.p.level+"/"+name
-		w.send.publish = func(key string, payload []byte) error {
-			return x.samples.put(packet{topic: before + key + after, payload: payload, qos: mqttQoS})
+		before, middle, after := t.p.root+"/data/", "/"+level+"/", "/"+t.p.level+"/"+name
+		w.send.publish = w.send.toPartitions(func(partition, key string, payload []byte) error {
+			return x.samples.put(packet{topic: before + partition + middle + key + after, payload: payload, qos: mqttQoS})
+		})
+		if q.Durability == Transient {
+			w.send.retention = newRetention(func(partition, key string, payload []byte) error {
+				return x.samples.put(packet{topic: before + partition + middle + key + after, payload: payload, qos: mqttQoS, retain: true})
+			})
 		}
 		w.send.post = x.post
 		return w.send
@@ -50,8 +59,9 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	return w, nil
 }
 
-func (t *Topic[T]) announcement(kind string, q QoS) endpointJSON {
-	return endpointJSON{Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: offer{q.Reliability, q.Durability, q.timeOffer()}}
+func (t *Topic[T]) announcement(kind string, o *endpointOptions) endpointJSON {
+	q := &o.QoS
+	return endpointJSON{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: offer{q.Reliability, q.Durability, q.timeOffer(), q.dataOffer()}}
 }
 
 // GUID names this writer.
@@ -203,7 +213,7 @@ func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 
 // Close withdraws the writer after the broker has what it wrote; ctx bounds the
 // waiting for that. Its instances lose it as a writer, and late joiners get no
-// history. Use WaitAcked before to be sure of the readers.
+// history, but what is Transient. Use WaitAcked before to be sure of the readers.
 func (w *Writer[T]) Close(ctx context.Context) error {
 	x := &w.topic.p.exchange
 	var err error

@@ -1,0 +1,129 @@
+package pubsub
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxFields bounds the fields of a type that an announcement lists; of a wider
+	// type only the same is compatible.
+	maxFields = 64
+	// maxFieldText bounds the description of one; a longer one is hashed.
+	maxFieldText = 24
+	keyMark      = "key "
+	// maxDigits bounds the decimal digits of a number in an announcement.
+	maxDigits = 20
+)
+
+// fieldsOf describes the fields of a struct by their names on the wire: "float64",
+// "key string", or a hash. It is nil for other types.
+func fieldsOf(t reflect.Type, codec Codec) map[string]string {
+	fields, ok := wireFields(t, codec)
+	if !ok || len(fields) > maxFields {
+		return nil
+	}
+	out := map[string]string{}
+	for name, f := range fields {
+		var text strings.Builder
+		describe(f.Type, map[reflect.Type]int{}, func(s string) { text.WriteString(s) })
+		out[name] = text.String()
+		if text.Len() > maxFieldText {
+			h := fnv.New64a()
+			h.Write([]byte(text.String()))
+			out[name] = strconv.FormatUint(h.Sum64(), 36)
+		}
+		if f.Tag.Get("pubsub") == "key" {
+			out[name] = keyMark + out[name]
+		}
+	}
+	return out
+}
+
+// consistent reports whether samples of one type can be read as the other: the
+// types are the same, or the reader allows compatible ones and they are.
+func consistent(a, b *endpointJSON) bool {
+	if a.Codec != b.Codec {
+		return false
+	}
+	reader := a
+	if b.Kind == "reader" {
+		reader = b
+	}
+	return a.Schema == b.Schema || reader.QoS.Compatible && compatible(a.Fields, b.Fields)
+}
+
+func compatible(a, b map[string]string) bool {
+	common := 0
+	for name, typ := range a {
+		switch other, both := b[name]; {
+		case both && other != typ, !both && strings.HasPrefix(typ, keyMark):
+			return false
+		case both:
+			common++
+		}
+	}
+	for name, typ := range b {
+		if _, both := a[name]; !both && strings.HasPrefix(typ, keyMark) {
+			return false
+		}
+	}
+	return common > 0
+}
+
+// WithEndpointData announces data with a writer or reader (USER_DATA), for its
+// peers to see in Matched. An announcement has at most 16 KiB in all.
+func WithEndpointData(data map[string]string) EndpointOption {
+	return func(o *endpointOptions) { o.data = maps.Clone(data) }
+}
+
+// WithTopicData announces data with every writer and reader of the topic
+// (TOPIC_DATA), for their peers to see in Matched.
+func WithTopicData(data map[string]string) TopicOption {
+	return func(o *topicOptions) error {
+		o.data = maps.Clone(data)
+		return nil
+	}
+}
+
+// A Peer is a writer or reader that matches, as it announced itself.
+type Peer struct {
+	GUID        GUID
+	Type        string // of its samples, in its own words
+	Reliability Reliability
+	Durability  Durability
+	Partition   []string          // none is "default"
+	UserData    map[string]string // see WithEndpointData
+	TopicData   map[string]string // see WithTopicData
+}
+
+// Matched returns the readers that match, in no order.
+func (w *Writer[T]) Matched() []Peer { return w.topic.p.exchange.matched(w.ep) }
+
+// Matched returns the writers that match, in no order.
+func (r *Reader[T]) Matched() []Peer { return r.topic.p.exchange.matched(r.ep) }
+
+func (x *exchange) matched(l *localEndpoint) (all []Peer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for g, matched := range l.seen {
+		if e := x.remote[g.Participant][g.Endpoint]; matched && e != nil && e.guid == g {
+			all = append(all, Peer{
+				g, e.Type, e.QoS.Reliability, e.QoS.Durability, append([]string(nil), e.QoS.Partition...),
+				maps.Clone(e.UserData), maps.Clone(e.TopicData),
+			})
+		}
+	}
+	return all
+}
+
+func checkAnnouncement(size int) error {
+	if size > maxEndpoint {
+		return fmt.Errorf("%w: the announcement has %d bytes, the most is %d: give less user or topic data", ErrTooLarge, size, maxEndpoint)
+	}
+	return nil
+}

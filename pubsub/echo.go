@@ -1,0 +1,87 @@
+package pubsub
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// echoes finds out when what the broker kept has arrived: it delivers to us in
+// order, so what we write to ourselves after a subscription comes after that.
+type echoes struct {
+	mu      sync.Mutex
+	count   int
+	waiting map[string]chan struct{}
+}
+
+// echoAgain is how long an echo may take before it is sent again: the connection
+// may have been lost with it.
+const echoAgain = 2 * time.Second
+
+// caughtUp blocks until everything has arrived, on both lanes, that the broker
+// keeps for the subscriptions granted so far.
+func (x *exchange) caughtUp(ctx context.Context) error {
+	ctx, cancel := x.p.while(ctx)
+	defer cancel()
+	topic := x.p.inbox.prefix + x.p.level
+	stop, err := x.p.subscribe(ctx, x.data, topic, func(_ string, payload []byte, _ bool) {
+		var e envelope
+		if parseEnvelope(payload, &e) == nil && e.kind == kindEcho {
+			x.echoes.heard("data", string(e.body))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for lane, out := range map[string]outbox{"main": x.p.main.out, "data": x.data.out} {
+		if err := x.echoes.await(ctx, lane, out, topic, x.p.incarnation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await sends an echo on a lane until it comes back on it.
+func (es *echoes) await(ctx context.Context, lane string, out outbox, topic string, incarnation uint64) error {
+	es.mu.Lock()
+	if es.waiting == nil {
+		es.waiting = map[string]chan struct{}{}
+	}
+	es.count++
+	id, back := lane+strconv.Itoa(es.count), make(chan struct{})
+	es.waiting[id] = back
+	es.mu.Unlock()
+	defer func() {
+		es.mu.Lock()
+		delete(es.waiting, id)
+		es.mu.Unlock()
+	}()
+	echo := envelope{kind: kindEcho, epoch: incarnation, body: []byte(id)}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-back:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+			timer.Reset(echoAgain)
+			// While offline it is sent again.
+			_ = out.put(packet{topic: topic, payload: appendEnvelope(nil, &echo), qos: 1})
+		}
+	}
+}
+
+// heard handles an echo that came back on a lane.
+func (es *echoes) heard(lane, id string) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if back := es.waiting[id]; back != nil && strings.HasPrefix(id, lane) {
+		close(back)
+		delete(es.waiting, id)
+	}
+}

@@ -1,0 +1,140 @@
+package pubsub
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+type shape struct {
+	Color string `pubsub:"key" msgpack:"color" json:"color"`
+	X     int    `msgpack:"x" json:"x"`
+	Name  string `msgpack:"name" json:"name"`
+	Ok    bool   `msgpack:"ok" json:"ok"`
+}
+
+func TestExpressionsSelectSamples(t *testing.T) {
+	v := shape{Color: "RED", X: 7, Name: "a = b AND c", Ok: true}
+	for _, codec := range []Codec{Msgpack, JSON} {
+		body, err := codec.encode(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]bool{
+			"x > 5 AND color = 'RED'":          true,
+			"x > 5 AND color = 'BLUE'":         false,
+			"x <> 7":                           false,
+			"x >= 7 and x <= 7":                true,
+			"NOT (x = 7) OR ok":                true,
+			`name = "a = b AND c"`:             true,
+			`name = 'a = b AND c'`:             true,
+			"name startsWith 'a' && x in 1..8": true,
+			"x = 7.0":                          true,
+			"ok = false":                       false,
+			"color in ['BLUE', 'RED']":         true,
+		} {
+			x, err := parseExpression(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := x.keeper(codec)(body); err != nil || got != want {
+				t.Errorf("%s as %s: %v, %v", text, codec, got, err)
+			}
+		}
+	}
+}
+
+func TestBrokenExpressionsAreRefused(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a := d.join("a")
+		topic := topicOf[shape](t, a, "p")
+		for _, text := range []string{"", "x >", "x > 5 AND nome = 'a'", "len(name) > 1", "color = 'RED", string(make([]byte, maxExpression+1))} {
+			if _, err := NewReader(testContext(t), topic, WithExpression(text)); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%.20q: %v", text, err)
+			}
+		}
+		if _, err := NewReader(testContext(t), topic, WithFilter(func(int) bool { return true })); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a filter of another type: %v", err)
+		}
+		if _, err := NewWriter(testContext(t), topic, WithExpression("x > 1")); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a writer with a filter: %v", err)
+		}
+	})
+}
+
+func TestAFilteredReaderHasOnlyWhatPasses(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a, b := d.join("a"), d.join("b")
+		w := writerOf(t, topicOf[pose](t, a, "p"), keepAll)
+		last := newReader(t, topicOf[pose](t, b, "p"), WithQoS(QoS{Reliability: Reliable}), WithFilter(func(p pose) bool { return p.X < 5 }))
+		text := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), WithExpression("X = 3 OR X = 8"))
+		both := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), WithExpression("X > 3"), WithFilter(func(p pose) bool { return p.X < 6 }))
+		awaitReaders(t, w, 3)
+		for i := range 10 {
+			write(t, w, poseOf("r", float64(i)))
+		}
+		ctx := testContext(t)
+		for _, err := range []error{w.Write(ctx, poseOf("never", 9)), w.Dispose(ctx, poseOf("never", 0)), w.Dispose(ctx, poseOf("r", 0)), w.WaitAcked(ctx)} {
+			if err != nil {
+				t.Fatal(err) // what a filter drops is acknowledged as well
+			}
+		}
+		states := func(r *Reader[pose]) map[string]InstanceState {
+			m := map[string]InstanceState{}
+			for _, s := range r.Read(100) {
+				m[s.Info.Key] = s.Info.State
+			}
+			return m
+		}
+		if got := states(text); len(got) != 1 || got["r"] != Disposed {
+			t.Errorf("states: %v", got)
+		}
+		expectXs(t, "text", text, 3, 8)
+		expectXs(t, "both", both, 4, 5)
+		if got := last.Take(9); len(got) != 1 || got[0].Info.State != Disposed {
+			t.Errorf("keep last: %+v", got)
+		}
+		silent(t, "a reader", text.ep.events)
+	})
+}
+
+// A newer sample that does not pass takes no room from one that does.
+func TestAFilterComesBeforeHistory(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a := d.join("a")
+		w := writerOf(t, topicOf[pose](t, a, "p"), keepAll)
+		r := newReader(t, topicOf[pose](t, a, "p"), WithQoS(QoS{Reliability: Reliable}), WithFilter(func(p pose) bool { return p.X < 5 }))
+		awaitReaders(t, w, 1)
+		for i := range 10 {
+			write(t, w, poseOf("r", float64(i)))
+		}
+		settle(time.Second)
+		expectXs(t, "depth 1", r, 4)
+	})
+}
+
+func TestASampleWithoutAnswerIsRejected(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a := d.join("a")
+		topic := topicOf[any](t, a, "p")
+		w := writerOf(t, topic, keepAll)
+		r := newReader(t, topic, WithQoS(keepAll), WithExpression("x > 5"))
+		awaitReaders(t, w, 1)
+		for _, v := range []any{map[string]any{"x": 6}, map[string]any{"y": 6}, map[string]any{"x": "text"}, map[string]any{"x": 4}} {
+			write(t, w, v)
+		}
+		settle(time.Second)
+		if got := r.Take(9); len(got) != 1 {
+			t.Errorf("%+v", got)
+		}
+		rejected := 0
+		for _, e := range drain(r.ep.events) {
+			if s, ok := e.(SampleRejected); ok && errors.Is(s.Err, errNoAnswer) {
+				rejected++
+			}
+		}
+		if rejected != 2 {
+			t.Errorf("%d rejected, want 2", rejected)
+		}
+	})
+}
