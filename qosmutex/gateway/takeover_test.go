@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"testing"
+	"time"
+)
+
+// Two gateways run. One answers; when it ends, the other does, and nobody is let in
+// while the first one's client may still believe that it is inside.
+func TestAnotherGatewayTakesOver(t *testing.T) {
+	for name, end := range map[string]func(g *served){
+		"in good order": func(g *served) { g.stop() },
+		"cut off":       func(g *served) { g.cable.sever() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				one := s.gateway("gw-1")
+				c, d := s.client("esp32", "crane"), s.client("other", "crane")
+				defer c.close()
+				defer d.close()
+				c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+				two := s.gateway("gw-2")
+				defer two.stop()
+				time.Sleep(20 * time.Second)
+				d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
+				a := c.ask(Renew, "1", "", Granted)
+				if a.Gateway != "gw-1" {
+					t.Fatalf("%s answers beside the first", a.Gateway)
+				}
+				for _, o := range []Outcome{Granted, Waiting, Denied, Lost} {
+					if n := two.counted("qosmutex_gateway_answers_total", string(o)); n != 0 {
+						t.Errorf("the one that stands by has answered %s %v times", o, n)
+					}
+				}
+				end(one)
+				b := d.ask(Acquire, "1", `"lease_ms":600000`, Granted) // repeated: who stands by had no desk then
+				if now := time.Since(s.start).Milliseconds(); now < until(t, a) {
+					t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
+				}
+				if b.Gateway != "gw-2" || fenceOf(t, b) <= fenceOf(t, a) {
+					t.Errorf("%+v after %+v", b, a)
+				}
+				x := c.ask(Renew, "1", "", Lost)
+				if x.Gateway == "gw-1" && x.Reason == Ended { // its farewell
+					x = c.ask(Renew, "1", "", Lost)
+				}
+				if x.Reason != Unknown || x.Gateway != "gw-2" {
+					t.Errorf("the new gateway says %+v", x)
+				}
+				c.ask(Acquire, "2", "", Waiting)
+				d.ask(Release, "1", "", Released)
+				x = c.ask(Acquire, "2", "", Granted)
+				if fenceOf(t, x) <= fenceOf(t, b) {
+					t.Errorf("fence %s after %s", x.Fence, b.Fence)
+				}
+				if name == "cut off" {
+					one.stop()
+				}
+			})
+		})
+	}
+}
+
+// A gateway that ends tells its clients, and keeps what they hold for as long as they
+// may believe in it.
+func TestGatewayThatEndsTellsItsClients(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		c := s.client("esp32", "yard")
+		defer c.close()
+		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		a := c.ask(Renew, "1", "", Granted)
+		g.stop()
+		if x := c.await("1", Lost); x.Reason != Ended {
+			t.Errorf("%+v", x)
+		}
+		if now := time.Since(s.start).Milliseconds(); now < until(t, a) {
+			t.Errorf("ended at %d, while its client may believe until %d", now, until(t, a))
+		}
+	})
+}

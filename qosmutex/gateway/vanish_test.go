@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// publishRetained is what a broker does with a will that is retained.
+func (c *foreign) publishRetained(payload string) {
+	c.site.Helper()
+	if err := c.p.PublishRaw(pubsub.Main, []string{"lock", c.topic, "client", c.p.ID(), "request"}, []byte(payload), true); err != nil {
+		c.site.Fatal(err)
+	}
+}
+
+// The broker's word that a client has ended frees what it waits for at once, and what
+// it holds as soon as it cannot believe in it any more: it may only be cut off.
+func TestWillEndsTheSession(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		c, d := s.client("esp32", "crane"), s.client("other", "crane")
+		defer c.close()
+		defer d.close()
+		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		c.ask(Acquire, "2", `"resource":"hook","lease_ms":600000`, Granted)
+		d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
+		c.ask(Acquire, "3", `"lease_ms":600000,"priority":1`, Waiting)
+		c.raw(`{"op":"gone","session":"an earlier one"}`)
+		time.Sleep(10 * time.Second)
+		a := c.ask(Renew, "1", "", Granted)
+		c.publishRetained(`{"op":"gone","session":"s1"}`)
+		if a := c.await("3", Lost); a.Reason != GoneAway {
+			t.Errorf("waiting: %+v", a)
+		}
+		b := d.await("1", Granted)
+		now := time.Since(s.start).Milliseconds()
+		if now < until(t, a) {
+			t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
+		}
+		if late := now - until(t, a); late > 500 {
+			t.Errorf("let in only %d ms after the first had to stop", late)
+		}
+		if fenceOf(t, b) <= fenceOf(t, a) {
+			t.Errorf("fence %s after %s", b.Fence, a.Fence)
+		}
+		if a := c.ask(Renew, "1", "", Lost); a.Reason != GoneAway {
+			t.Errorf("renewed after the will: %+v", a)
+		}
+	})
+}
+
+// A client may choose that its will is believed.
+func TestWillThatReleasesFreesAtOnce(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		c, d := s.client("esp32", "crane"), s.client("other", "crane")
+		defer c.close()
+		defer d.close()
+		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
+		died := time.Now()
+		c.raw(`{"op":"release","session":"s1"}`)
+		d.await("1", Granted)
+		if took := time.Since(died); took > 100*time.Millisecond {
+			t.Errorf("freed after %v", took)
+		}
+	})
+}
+
+// A retained request is from who knows when: the broker gives it to every gateway
+// that starts.
+func TestRetainedRequestsAreNotServed(t *testing.T) {
+	onSite(t, func(s *site) {
+		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		defer end()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		g := s.gateway("gw")
+		defer g.stop()
+		c.ask(Acquire, "1", "", Granted)
+		c.publishRetained(`{"op":"acquire","id":"old","session":"s1"}`)
+		c.await("old", Waiting) // published just now
+		c.ask(Release, "old", "", Released)
+		c.ask(Release, "1", "", Released)
+		c.publishRetained(`{"op":"acquire","id":"older","session":"s1"}`)
+		c.ask(Release, "older", "", Released)
+		g.cable.pull()
+		time.Sleep(5 * time.Second)
+		if n := g.counted("qosmutex_gateway_refused_total", string(Stale)); n != 1 {
+			t.Errorf("%v retained requests were refused, want 1", n)
+		}
+		_ = s.lock(crane, "default").Unlock(context.Background())
+	})
+}
+
+// The gateway's own session ends: its computer slept. The client is told at once.
+func TestLossIsToldAtOnce(t *testing.T) {
+	onSite(t, func(s *site) {
+		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		defer end()
+		g := s.gateway("gw")
+		defer g.stop()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		a := c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		woke := time.Now()
+		g.asleep.Add(int64(time.Minute))
+		c.await("1", Lost)
+		if took := time.Since(woke); took > time.Duration(qosmutex.LAN().TTL)/10+10*time.Millisecond {
+			t.Errorf("told after %v", took)
+		}
+		h := s.lock(crane, "default")
+		if h.Fence() <= fenceOf(t, a) {
+			t.Errorf("fence %d after %s", h.Fence(), a.Fence)
+		}
+		_ = h.Unlock(context.Background())
+		b := c.ask(Acquire, "2", "", Granted) // the gateway is back
+		if fenceOf(t, b) <= h.Fence() {
+			t.Errorf("fence %s after %d", b.Fence, h.Fence())
+		}
+	})
+}
+
+// The root of the lock topic dies, and with it the gateway's session there. The
+// gateway has its role still, says that the hold is lost, and founds the topic anew.
+func TestLossOfTheRootIsTold(t *testing.T) {
+	onSite(t, func(s *site) {
+		cable := &cable{site: s}
+		_, end := s.foundBy("crane", cable.dial, qosmutex.WithOpenResources())
+		defer end()
+		g := s.gateway("gw")
+		defer g.stop()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		a := c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		cable.sever()
+		died := time.Now()
+		if x := c.await("1", Lost); x.Reason != "" {
+			t.Errorf("%+v", x)
+		}
+		if took := time.Since(died); took > time.Duration(qosmutex.LAN().TTL)+time.Second {
+			t.Errorf("told after %v", took)
+		}
+		if b := c.ask(Acquire, "2", "", Granted); fenceOf(t, b) <= fenceOf(t, a) {
+			t.Errorf("fence %s after %s", b.Fence, a.Fence)
+		}
+	})
+}

@@ -1,0 +1,14 @@
+package qosmutex
+
+import "time"
+
+// Remaining returns for how long from now Check will pass if nothing more is heard
+// from the root, and 0 if it does not pass now. It is at most the TTL of the topic.
+// Like Check it reads the clock and does not block.
+func (h *Hold) Remaining() time.Duration {
+	left := time.Duration(h.topic.validUntil.Load() - int64(h.topic.clock()))
+	if h.Check() != nil {
+		return 0
+	}
+	return max(left, 0)
+}

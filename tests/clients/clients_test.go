@@ -1,0 +1,220 @@
+//go:build linux
+
+package clients
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// node is a Go program with the library: this one.
+type node struct {
+	*site
+	p     *pubsub.Participant
+	topic *qosmutex.Topic
+}
+
+// join makes this process a member of the lock that the gateway has founded.
+func (s *site) join(id string) *node {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	p, err := pubsub.Join(ctx, s.url, id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = p.Close(ctx)
+	})
+	n := &node{site: s, p: p}
+	for n.topic == nil {
+		n.topic, err = qosmutex.Open(ctx, p, "crane")
+		if err != nil && !errors.Is(err, qosmutex.ErrNoRoot) {
+			s.Fatal(err)
+		}
+	}
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = n.topic.Close(ctx)
+	})
+	return n
+}
+
+// enter stays inside for as long as work takes.
+func (n *node) enter(priority int64, work func()) visit {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	h, err := n.topic.Lock(ctx, "default", qosmutex.WithPriority(priority))
+	if err != nil {
+		n.Error(err)
+		return visit{}
+	}
+	v := visit{who: n.p.ID(), fence: h.Fence(), in: time.Now().UnixMilli()}
+	work()
+	v.lost = h.Check() != nil
+	v.out = time.Now().UnixMilli()
+	_ = h.Unlock(ctx)
+	return v
+}
+
+// awaitWaiting waits until so many wait, as the root publishes.
+func (n *node) awaitWaiting(waiting int) {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for st, err := range n.topic.States(ctx) {
+		if err != nil {
+			break
+		}
+		if st.Resource == "default" && st.Waiting == waiting {
+			return
+		}
+	}
+	n.Fatalf("there were never %d waiting", waiting)
+}
+
+// Clients of three kinds and a Go node want the same lock, again and again.
+func TestClientsNeverOverlap(t *testing.T) {
+	const rounds = 4
+	onSites(t, func(s *site) {
+		foreign := map[string][]string{"shell": shell(s.T), "python": python(s.T), "javascript": javascript(s.T)}
+		s.gateway("gw")
+		n := s.join("go")
+		var running []*process
+		for id, command := range foreign {
+			running = append(running, s.client(id, command, 100, rounds, 150))
+		}
+		var all []visit
+		for range rounds {
+			all = append(all, n.enter(100, func() { time.Sleep(150 * time.Millisecond) }))
+		}
+		for _, p := range running {
+			p.await(s.T)
+			v, err := visits(p.name, p.printed())
+			if err != nil {
+				s.Error(err)
+			}
+			if len(v) != rounds || !slices.ContainsFunc(v, func(v visit) bool { return !v.lost }) { // a machine that is busy for seconds costs a hold
+				s.Errorf("%s entered %d times, want %d, not all of them lost: %s", p.name, len(v), rounds, p.printed())
+			}
+			all = append(all, v...)
+		}
+		if err := judge(all); err != nil {
+			s.Error(err)
+		}
+		slices.SortFunc(all, func(a, b visit) int { return int(a.in - b.in) })
+		var order []string
+		for _, v := range all {
+			order = append(order, v.who)
+		}
+		s.Logf("in order: %s", strings.Join(order, " "))
+	})
+}
+
+// The least important waits longest, although it came first.
+func TestPriorityDecidesWhoIsNext(t *testing.T) {
+	onSites(t, func(s *site) {
+		sh, py, js := shell(s.T), python(s.T), javascript(s.T)
+		s.gateway("gw")
+		n, other := s.join("go"), s.join("go-2")
+		var waiting []*process
+		var late visit
+		entered := make(chan struct{})
+		first := n.enter(0, func() {
+			waiting = append(waiting, s.client("python", py, 300, 1, 50))
+			n.awaitWaiting(1)
+			waiting = append(waiting, s.client("javascript", js, 200, 1, 50))
+			n.awaitWaiting(2)
+			go func() {
+				defer close(entered)
+				late = other.enter(150, func() {})
+			}()
+			n.awaitWaiting(3)
+			waiting = append(waiting, s.client("shell", sh, 100, 1, 50))
+			n.awaitWaiting(4)
+		})
+		<-entered
+		all := []visit{first, late}
+		for _, p := range waiting {
+			p.await(s.T)
+			v, err := visits(p.name, p.printed())
+			if err != nil {
+				s.Fatal(err)
+			}
+			all = append(all, v...)
+		}
+		if err := judge(all); err != nil {
+			s.Error(err)
+		}
+		slices.SortFunc(all, func(a, b visit) int { return int(a.in - b.in) })
+		var order []string
+		for _, v := range all {
+			order = append(order, v.who)
+		}
+		if got, want := strings.Join(order, " "), "go shell go-2 javascript python"; got != want {
+			s.Errorf("in order: %s, want %s", got, want)
+		}
+	})
+}
+
+// The gateway that answers is killed while a client is inside. The client stops by
+// itself, and another one gets in at the other gateway, later and with a higher fence.
+func TestKilledGatewayIsReplaced(t *testing.T) {
+	onSites(t, func(s *site) {
+		sh, py := shell(s.T), python(s.T)
+		gateways := map[string]*process{"gw-1": s.gateway("gw-1"), "gw-2": s.gateway("gw-2")}
+		holder := s.client("python", py, 100, 1, 600_000)
+		eventually(s.T, "the first is inside", func() bool { return strings.HasPrefix(holder.printed(), "in ") })
+		next := s.client("shell", sh, 100, 1, 50)
+		n := s.join("go")
+		n.awaitWaiting(1)
+		gateways[n.answering()].kill()
+		killed := time.Now()
+		holder.await(s.T)
+		stopped := time.Since(killed)
+		next.await(s.T)
+		s.Logf("the holder stopped %v after the kill, the next was in and out after %v", stopped.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
+		a, err := visits("python", holder.printed())
+		if err != nil {
+			s.Fatal(err)
+		}
+		b, err := visits("shell", next.printed())
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(a) != 1 || !a[0].lost || len(b) != 1 || b[0].lost {
+			s.Fatalf("want one that is lost, then one: %+v %+v", a, b)
+		}
+		if err := judge(append(a, b...)); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// answering returns which gateway has the role.
+func (n *node) answering() string {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for st, err := range qosmutex.WatchStates(ctx, n.p, "gateway") {
+		if err != nil {
+			break
+		}
+		if st.Resource == "crane" && st.Holder != "" {
+			return st.Holder
+		}
+	}
+	n.Fatal("nobody has the role")
+	return ""
+}

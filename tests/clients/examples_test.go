@@ -1,0 +1,70 @@
+//go:build linux
+
+package clients
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// block is a file in docs/clients.md: its name in a comment, then the code.
+var block = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```\n")
+
+// examples writes the example clients into a folder as they stand in the document.
+func examples(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	found := map[string]bool{}
+	for _, m := range block.FindAllSubmatch(text, -1) {
+		name := string(m[1])
+		found[name] = true
+		if err := os.WriteFile(filepath.Join(dir, name), m[2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"crane.sh", "crane.py", "crane.mjs"} {
+		if !found[name] {
+			t.Fatalf("docs/clients.md has no %s, but %v", name, found)
+		}
+	}
+	modules, err := filepath.Abs("js/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// shell, python and javascript are how the examples are run.
+func shell(t *testing.T) []string {
+	need(t, "apt-get install mosquitto-clients", "mosquitto_sub")
+	return []string{need(t, "apt-get install bash", "bash"), "crane.sh"}
+}
+
+func python(t *testing.T) []string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} { // the first may be one without Debian's packages
+		if exec.Command(name, "-c", "import paho.mqtt.client").Run() == nil {
+			return []string{name, "crane.py"}
+		}
+	}
+	missing(t, "python3 with paho", "apt-get install python3-paho-mqtt")
+	return nil
+}
+
+func javascript(t *testing.T) []string {
+	t.Helper()
+	if _, err := os.Stat("js/node_modules/mqtt"); err != nil {
+		missing(t, "the npm package mqtt", "npm ci --prefix tests/clients/js")
+	}
+	return []string{need(t, "apt-get install nodejs", "node"), "crane.mjs"}
+}
