@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -14,12 +15,14 @@ import (
 // access is the hook that decides who may connect, publish and subscribe.
 type access struct {
 	mqtt.HookBase
-	users  *Users // nil: everybody may do everything
-	acl    acl
-	server *mqtt.Server
-	counts *counters
-	log    *slog.Logger
-	stop   <-chan struct{}
+	users        *Users // nil: everybody may do everything
+	certificates bool   // a certificate's name is a user
+	acl          acl
+	quota        *quota
+	server       *mqtt.Server
+	counts       *counters
+	log          *slog.Logger
+	stop         <-chan struct{}
 }
 
 func (h *access) ID() string { return "access" }
@@ -40,23 +43,54 @@ const void = "\x00"
 // send any will to anywhere.
 func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	if h.users != nil {
-		name := pk.Connect.Username
-		if !h.users.verify(name, pk.Connect.Password, h.stop) {
-			h.refuseConnect(cl, "wrong name or password", "user", string(name))
+		name, why := h.authenticate(cl, pk)
+		if why != "" {
+			h.refuseConnect(cl, why, "user", string(name))
 			return false
 		}
+		cl.Properties.Username = name
 		// Client ids are private to their user.
 		cl.ID = url.PathEscape(string(name)) + "/" + cl.ID
 	}
-	if pk.Connect.WillFlag && !h.mayPublish(cl, pk.Connect.WillTopic) {
-		h.refuseConnect(cl, "may not leave a will on that topic", "topic", pk.Connect.WillTopic)
+	if pk.Connect.WillFlag && !h.mayLeave(cl, pk.Connect.WillTopic) {
+		h.counts.refusedWill.Add(1)
+		h.logConnect(cl, "may not leave a will on that topic", "topic", pk.Connect.WillTopic)
+		return false
+	}
+	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.keep(string(cl.Properties.Username), pk.Connect.WillTopic, len(pk.Connect.WillPayload)) {
+		h.counts.refusedRetain.Add(1)
+		h.logConnect(cl, "keeps too much already to leave a retained will", "topic", pk.Connect.WillTopic)
 		return false
 	}
 	return true
 }
 
+// authenticate returns the user, and what is wrong with it if it is not let in.
+func (h *access) authenticate(cl *mqtt.Client, pk packets.Packet) (name []byte, why string) {
+	name = pk.Connect.Username
+	if c := connOf(cl); c != nil && h.certificates {
+		if certified, ok := c.certificateName(); ok {
+			if len(name) > 0 && string(name) != certified {
+				return name, fmt.Sprintf("the certificate is that of %q", certified)
+			}
+			if _, known := h.users.lookup([]byte(certified)); !known {
+				return []byte(certified), "a good certificate of nobody who is listed"
+			}
+			return []byte(certified), ""
+		}
+	}
+	if !h.users.verify(name, pk.Connect.Password, h.stop) {
+		return name, "wrong name or password"
+	}
+	return name, ""
+}
+
 func (h *access) refuseConnect(cl *mqtt.Client, why string, args ...any) {
 	h.counts.refusedConnect.Add(1)
+	h.logConnect(cl, why, args...)
+}
+
+func (h *access) logConnect(cl *mqtt.Client, why string, args ...any) {
 	h.log.Warn("connection refused: "+why, append(args, "client", cl.ID, "remote", cl.Net.Remote)...)
 }
 
@@ -65,6 +99,18 @@ func (h *access) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	if c := connOf(cl); c != nil {
 		c.client.Store(cl)
 	}
+}
+
+// mayLeave judges the topic of a will.
+func (h *access) mayLeave(cl *mqtt.Client, topic string) bool {
+	if !h.mayPublish(cl, topic) {
+		return false
+	}
+	if h.users == nil {
+		return true
+	}
+	a, ok := h.users.lookup(cl.Properties.Username)
+	return ok && h.acl.mayWill(a.role, topic)
 }
 
 // mayPublish judges a complete topic name.
@@ -110,11 +156,18 @@ func (h *access) OnPacketRead(_ *mqtt.Client, pk packets.Packet) (packets.Packet
 // OnPublish lets a refused publication be acknowledged and nothing else. Any
 // other error would make mochi deliver a 3.1.1 client's message all the same.
 func (h *access) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
-	if cl.Net.Inline || h.mayPublish(cl, pk.TopicName) {
+	switch {
+	case cl.Net.Inline:
+		return pk, nil
+	case !h.mayPublish(cl, pk.TopicName):
+		h.counts.refusedPublish.Add(1)
+		h.logRefusal(cl, "publication refused", pk.TopicName)
+	case pk.FixedHeader.Retain && !h.quota.keep(string(cl.Properties.Username), pk.TopicName, len(pk.Payload)):
+		h.counts.refusedRetain.Add(1)
+		h.logRefusal(cl, "publication refused: the user keeps too much already", pk.TopicName)
+	default:
 		return pk, nil
 	}
-	h.counts.refusedPublish.Add(1)
-	h.logRefusal(cl, "publication refused", pk.TopicName)
 	if cl.Properties.ProtocolVersion == 5 && pk.FixedHeader.Qos == 1 {
 		return pk, packets.ErrNotAuthorized
 	}

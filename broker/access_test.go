@@ -18,7 +18,7 @@ func cast(t *testing.T) *broker.Users {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("# the cast\n\n")
-	for _, line := range []string{"alice", "bob", "crane 7/east", "watch:observer", "bridge:gateway", "root:admin"} {
+	for _, line := range []string{"alice", "bob", "crane 7/east", "watch:observer", "bridge:gateway", "esp:client", "root:admin"} {
 		name, role, _ := strings.Cut(line, ":")
 		hash, err := bcrypt.GenerateFromPassword([]byte(name), bcrypt.MinCost)
 		if err != nil {
@@ -64,6 +64,14 @@ func TestWhoMayWrite(t *testing.T) {
 		{r + "lock/t/join/state", "root", "alice"},
 		{r + "lock/t/client/alice/request", "alice bridge", "bob watch"},
 		{r + "lock/t/client/alice", "root", "alice bridge"},
+		{r + "lock/t/client/esp/request", "esp bridge", "alice watch"},
+		{r + "lock/t/r/state", "alice", "esp"},
+		{r + "lock/t/events", "alice", "esp"},
+		{r + "lock/t/view", "alice", "esp"},
+		{r + "lock/t/join/esp", "root", "esp"},
+		{r + "presence/esp", "root", "esp"},
+		{r + "node/alice/esp", "root", "esp"},
+		{r + "data/p/t/k/esp/w", "root", "esp"},
 		{r + "unknown/alice", "root", "alice bridge"},
 		{"padme/v2/default/presence/alice", "root", "alice"},
 		{"elsewhere", "root", "alice bridge watch"},
@@ -213,7 +221,10 @@ func TestWills(t *testing.T) {
 	b := start(t, broker.Config{Users: cast(t)})
 	root := connect(t, inProcess(b), as("root", "root"))
 	root.subscribe("#", 1)
-	for _, topic := range []string{"padme/v1/default/presence/bob", "elsewhere", "padme/v1/default/node/+/alice"} {
+	for _, topic := range []string{
+		"padme/v1/default/presence/bob", "elsewhere", "padme/v1/default/node/+/alice",
+		"padme/v1/default/lock/t/r/state", "padme/v1/default/lock/t/events", "padme/v1/default/lock/t/view", // she may write them, alive
+	} {
 		if _, err := dial(t, inProcess(b), as("alice", "alice"), will(topic, "dead", true)); err == nil {
 			t.Errorf("a will on %s was accepted", topic)
 		}

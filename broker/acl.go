@@ -26,19 +26,20 @@ func mine(level, name string) bool {
 	return err == nil && decoded == name
 }
 
-// levels returns the levels below the version: domain, family, ….
-func (a acl) levels(topic string) ([]string, bool) {
+// levels returns the levels below the version: domain, family, …; nil if there are
+// none, or an empty one among them.
+func (a acl) levels(topic string) []string {
 	rest, ok := strings.CutPrefix(topic, a.prefix)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	l := strings.SplitN(rest, "/", maxLevels+1)
 	for _, s := range l {
 		if s == "" {
-			return nil, true
+			return nil
 		}
 	}
-	return l, true
+	return l
 }
 
 // mayWrite decides on one topic name, without wildcards.
@@ -49,8 +50,11 @@ func (a acl) mayWrite(name string, role Role, topic string) bool {
 	case Observer:
 		return false
 	}
-	l, _ := a.levels(topic)
+	l := a.levels(topic)
 	if len(l) < 3 {
+		return false
+	}
+	if role == Client && l[1] != "lock" {
 		return false
 	}
 	switch l[1] {
@@ -74,6 +78,9 @@ func mayWriteLock(l []string, name string, role Role) bool {
 	if len(l) < 2 {
 		return false
 	}
+	if role == Client && l[1] != "client" {
+		return false
+	}
 	switch l[1] {
 	case "events", "view":
 		return len(l) == 2
@@ -83,6 +90,13 @@ func mayWriteLock(l []string, name string, role Role) bool {
 		return len(l) >= 4 && (mine(l[2], name) || role == Gateway)
 	}
 	return len(l) == 3 && l[2] == "state" // {resource}/state
+}
+
+// mayWill narrows mayWrite for wills: states, events and views, which name no
+// sender, come from the living.
+func (a acl) mayWill(role Role, topic string) bool {
+	l := a.levels(topic)
+	return role == Admin || len(l) > 1 && l[1] != "lock" || len(l) > 3 && (l[3] == "join" || l[3] == "client")
 }
 
 // mayRead decides on one topic name that is about to be delivered. It is asked

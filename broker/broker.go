@@ -44,7 +44,7 @@ type Config struct {
 	//	R/lock/{topic}/client/P/…                    P and gateways read and write
 	//
 	// Where no reader is named every user reads. See [Role] for observers,
-	// gateways and administrators. A filter such as "#" is granted but delivers
+	// gateways, lock clients and administrators. A filter such as "#" is granted but delivers
 	// only what its user may read. Client ids are private to their user: one
 	// user cannot take another's session over.
 	//
@@ -52,8 +52,16 @@ type Config struct {
 	// MQTT 5), delivered to nobody, logged and counted: MQTT 3.1.1 has no other
 	// answer but a disconnection, upon which a client sends it again for ever.
 	// A refused subscription is answered 0x80 (0x87 in MQTT 5 is obscured to
-	// 0x80 too). A connection whose will is not allowed is refused.
+	// 0x80 too). A will may only go where P stands in the topic: states, events
+	// and views come from the living. A connection with another one is refused.
 	Users *Users
+
+	// CertificateUsers takes the common name of a client's verified certificate
+	// for its user, which must be one of Users; its password then does not
+	// matter, and a name in its CONNECT, if there is one, must be the same. It
+	// needs TLS.ClientAuth to verify certificates. Who shows none, as in-process
+	// connections do, gives name and password.
+	CertificateUsers bool
 
 	// DataDir, when set, is a directory (made if need be) where retained
 	// messages, sessions, subscriptions and queued messages survive kill -9.
@@ -141,6 +149,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
 		return c, fmt.Errorf("%w: TLS without a certificate: set TLS.Certificates", ErrInvalidConfig)
 	}
+	if err := c.checkCertificateUsers(); err != nil {
+		return c, err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -154,7 +165,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		}
 	}
 	b.server = newServer(b.cfg)
-	b.access = &access{users: b.cfg.Users, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, stop: b.stop}
+	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, stop: b.stop, quota: newQuota(b.cfg.Limits.Retained)}
 	b.flow = &flow{server: b.server, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
 	b.flow.sequence.Store(time.Now().UnixNano())
 	b.hooks = []mqtt.Hook{b.access, b.flow}
@@ -185,6 +196,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		}
 		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
+	b.access.quota.restore(b)
 	b.serveListeners()
 	return nil
 }

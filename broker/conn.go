@@ -72,7 +72,7 @@ func (c *conn) readHead() error {
 		}
 		c.head = append(c.head, b[0])
 		if c.head[0]&0xf0 != packets.Connect<<4 {
-			return errors.New("the first packet is no CONNECT: is this an MQTT client, and does it agree with us on TLS?")
+			return fmt.Errorf("%w: the first packet is no CONNECT: is this an MQTT client, and does it agree with us on TLS?", errNotMQTT)
 		}
 		if len(c.head) == 1 || b[0]&0x80 != 0 {
 			continue
@@ -82,11 +82,11 @@ func (c *conn) readHead() error {
 			length |= int(v&0x7f) << (7 * i)
 		}
 		if length > maxConnectSize {
-			return fmt.Errorf("a CONNECT of %d bytes: the limit is %d", length, maxConnectSize)
+			return fmt.Errorf("%w: a CONNECT of %d bytes: the limit is %d", errOversized, length, maxConnectSize)
 		}
 		return nil
 	}
-	return errors.New("the length of the first packet is malformed")
+	return fmt.Errorf("%w: the length of the first packet is malformed", errNotMQTT)
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -195,16 +195,24 @@ func (b *Broker) serve(c *conn, listener string) {
 		// mochi indexes some packets before it has checked their length.
 		if r := recover(); r != nil {
 			log.Error("a packet broke its decoder; the client was disconnected", "panic", r, "stack", string(debug.Stack()))
+			b.counts.cut[cutProtocol].Add(1)
 			b.bury(c)
 		}
 	}()
+	if err := c.shakeHands(); err != nil {
+		b.counts.cut[cutTLS].Add(1)
+		log.Info("connection closed before CONNECT", "error", err)
+		return
+	}
 	if err := c.readHead(); err != nil {
+		b.counts.noteCut(err)
 		if !errors.Is(err, io.EOF) {
 			log.Info("connection closed before CONNECT", "error", err)
 		}
 		return
 	}
 	err := b.server.EstablishConnection(listener, c)
+	b.counts.noteCut(err)
 	if cl := c.client.Load(); cl != nil {
 		log.Debug("client disconnected", "client", cl.ID, "error", err)
 	} else if err != nil {

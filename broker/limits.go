@@ -22,6 +22,11 @@ type Limits struct {
 	// 5 s. It is also the longest that one stalled subscriber delays a
 	// publisher.
 	WriteTimeout time.Duration
+	// Retained is how many bytes of retained messages one user may keep, each
+	// counted with its topic and 512 bytes more, default 64 MiB; those without a
+	// name share one account. What is beyond is refused like a publication that
+	// is not allowed.
+	Retained int
 	// Queue is how many QoS 1 messages may wait for one session, on their way
 	// or while it is offline; default and largest value 65535, one for each
 	// packet id. Beyond it an offline session loses the newest messages, which
@@ -44,7 +49,7 @@ const (
 )
 
 func (l Limits) withDefaults() (Limits, error) {
-	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 {
+	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 {
 		return l, fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, l)
 	}
 	if l.PacketSize == 0 {
@@ -61,6 +66,9 @@ func (l Limits) withDefaults() (Limits, error) {
 	}
 	if l.WriteTimeout == 0 {
 		l.WriteTimeout = 5 * time.Second // longer than a Wi-Fi roam, shorter than an operator's patience
+	}
+	if l.Retained == 0 {
+		l.Retained = 64 << 20 // a hundred thousand small ones
 	}
 	if l.Queue == 0 {
 		l.Queue = maxQueue

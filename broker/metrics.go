@@ -12,6 +12,9 @@ type counters struct {
 	refusedConnect   atomic.Int64
 	refusedPublish   atomic.Int64
 	refusedSubscribe atomic.Int64
+	refusedWill      atomic.Int64
+	refusedRetain    atomic.Int64
+	cut              [cuts]atomic.Int64
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -29,7 +32,8 @@ var (
 	bytesInDesc       = desc("received_bytes_total", "Bytes received from clients.")
 	bytesOutDesc      = desc("sent_bytes_total", "Bytes sent to clients.")
 	droppedDesc       = desc("messages_dropped_total", "Messages not delivered because a subscriber's queue was full.")
-	refusedDesc       = desc("refused_total", "What was refused: connections (password, will, too many), publications, subscriptions.", "action")
+	refusedDesc       = desc("refused_total", "What was refused: connections (password, certificate, too many), wills, publications, subscriptions, retained messages beyond a user's quota.", "action")
+	cutDesc           = desc("cut_total", "Connections ended for what came on them, or did not come.", "reason")
 	storeErrorsDesc   = desc("store_errors_total", "Writes to the data directory that failed.")
 )
 
@@ -57,6 +61,11 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	emit(refusedDesc, counter, b.counts.refusedConnect.Load(), "connect")
 	emit(refusedDesc, counter, b.counts.refusedPublish.Load(), "publish")
 	emit(refusedDesc, counter, b.counts.refusedSubscribe.Load(), "subscribe")
+	emit(refusedDesc, counter, b.counts.refusedWill.Load(), "will")
+	emit(refusedDesc, counter, b.counts.refusedRetain.Load(), "retain")
+	for r := range b.counts.cut {
+		emit(cutDesc, counter, b.counts.cut[r].Load(), cutNames[r])
+	}
 	emit(storeErrorsDesc, counter, b.store.failures())
 }
 

@@ -32,10 +32,16 @@ const (
 	// Gateway is a member that also reads the requests and writes the answers
 	// of clients without our library: lock/{topic}/client/{anyone}/….
 	Gateway Role = "gateway"
+	// Client takes locks without our library: it writes its own requests,
+	// lock/{topic}/client/{P}/…, and nothing else. It reads what a member does.
+	Client Role = "client"
 	// Admin reads and writes everything, in anybody's name: for operators, not
 	// for programs.
 	Admin Role = "admin"
 )
+
+// noPassword stands for the hash of a user that no password lets in.
+const noPassword = "!"
 
 const maxPassword = 72 // bcrypt ignores what is beyond
 
@@ -62,7 +68,8 @@ type Users struct {
 }
 
 // LoadUsers reads a file written by [Users.Save]: one user per line as
-// name:hash or name:hash:role, hash being bcrypt's; empty lines and lines that
+// name:hash or name:hash:role, hash being bcrypt's, or ! for a user that has no
+// password but a certificate; empty lines and lines that
 // begin with # are skipped. An error names the file and the line.
 func LoadUsers(path string) (*Users, error) {
 	f, err := os.Open(path)
@@ -98,7 +105,7 @@ func (u *Users) parse(line string) error {
 	if _, twice := u.accounts[fields[0]]; twice {
 		return fmt.Errorf("user %q stands there twice", fields[0])
 	}
-	if _, err := bcrypt.Cost([]byte(fields[1])); err != nil {
+	if _, err := bcrypt.Cost([]byte(fields[1])); err != nil && fields[1] != noPassword {
 		return fmt.Errorf("user %q has no bcrypt hash: %w", fields[0], err)
 	}
 	a := &account{hash: []byte(fields[1])}
@@ -124,8 +131,8 @@ func checkName(name string) error {
 }
 
 func checkRole(r Role) error {
-	if !slices.Contains([]Role{Member, Observer, Gateway, Admin}, r) {
-		return fmt.Errorf("role %q: choose %q, %q, %q or none", r, Observer, Gateway, Admin)
+	if !slices.Contains([]Role{Member, Observer, Gateway, Client, Admin}, r) {
+		return fmt.Errorf("role %q: choose %q, %q, %q, %q or none", r, Observer, Gateway, Client, Admin)
 	}
 	return nil
 }
@@ -143,6 +150,21 @@ func (u *Users) Add(name, password string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
 	}
+	u.set(name, hash)
+	return nil
+}
+
+// AddCertified adds a user that no password lets in, or takes its password away;
+// its role stays. See [Config].CertificateUsers.
+func (u *Users) AddCertified(name string) error {
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
+	}
+	u.set(name, []byte(noPassword))
+	return nil
+}
+
+func (u *Users) set(name string, hash []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.accounts == nil {
@@ -153,7 +175,6 @@ func (u *Users) Add(name, password string) error {
 		next.role = old.role
 	}
 	u.accounts[name] = next
-	return nil
 }
 
 // Grant gives a user a role in place of its present one.
@@ -264,7 +285,7 @@ func (u *Users) verify(name, password []byte, stop <-chan struct{}) bool {
 	case <-stop:
 		return false
 	}
-	if !known {
+	if !known || string(a.hash) == noPassword {
 		_ = bcrypt.CompareHashAndPassword(decoy(), password)
 		return false
 	}

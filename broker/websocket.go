@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -34,9 +35,20 @@ func newWebSocketServer(b *Broker) *webSocketServer {
 		ReadTimeout:    b.cfg.Limits.ConnectTimeout,
 		IdleTimeout:    b.cfg.Limits.ConnectTimeout,
 		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       log.New(io.Discard, "", 0), // strangers' handshakes
+		ErrorLog:       log.New(handshakes{b}, "", 0),
 	}
 	return s
+}
+
+// handshakes reads what net/http logs: a failed TLS handshake is told nowhere else.
+type handshakes struct{ *Broker }
+
+func (h handshakes) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("TLS handshake error")) {
+		h.counts.cut[cutTLS].Add(1)
+		h.log.Info("connection closed before CONNECT", "listener", "websocket", "error", string(bytes.TrimSpace(p)))
+	}
+	return len(p), nil
 }
 
 func (s *webSocketServer) run() {

@@ -45,7 +45,8 @@ func dialURL(ctx context.Context, u *url.URL, config *tls.Config) (net.Conn, err
 	switch u.Scheme {
 	case "mqtts", "ssl":
 		d := tls.Dialer{Config: config}
-		return d.DialContext(ctx, "tcp", u.Host)
+		c, err := d.DialContext(ctx, "tcp", u.Host)
+		return c, shakeError(err)
 	case "ws", "wss":
 		return dialWebSocket(ctx, u, config)
 	}

@@ -57,6 +57,9 @@ func connectLink(ctx context.Context, c linkConfig) (*link, error) {
 	defer cancel()
 	conn, err := c.open(ctx)
 	if err != nil {
+		if remedy := tlsRemedy(err); remedy != "" {
+			return nil, fmt.Errorf("%w: no TLS with %s: %s: %w", tlsKind(err), c.url, remedy, err)
+		}
 		return nil, fmt.Errorf("%w: nothing answers at %s: start a broker there or correct the URL: %w", ErrUnreachable, c.url, err)
 	}
 	stream := newStream(conn, c.keepAlive)
@@ -103,13 +106,15 @@ func connectError(ctx context.Context, c linkConfig, err error) error {
 	switch {
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
 		if c.user == "" {
-			return fmt.Errorf("%w: %s does not accept anonymous participants: give WithCredentials", ErrRefused, c.url)
+			return fmt.Errorf("%w: %s does not accept anonymous participants: give WithCredentials, or a client certificate of a user that it knows", ErrRefused, c.url)
 		}
 		return fmt.Errorf("%w: %s does not accept the credentials of user %q: correct the password, or add the user at the broker", ErrRefused, c.url, c.user)
 	case errors.Is(err, packets.ErrorRefusedIDRejected), errors.Is(err, packets.ErrorRefusedBadProtocolVersion):
 		return fmt.Errorf("%w: %s does not accept client id %q: %w", ErrRefused, c.url, c.clientID, err)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
 		return fmt.Errorf("%w: the broker at %s says it is not available, try again later", ErrUnreachable, c.url)
+	case tlsRemedy(err) != "":
+		return fmt.Errorf("%w: no TLS with %s: %s: %w", tlsKind(err), c.url, tlsRemedy(err), err)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}

@@ -27,6 +27,8 @@ type board struct {
 	news      []pubsub.RawMessage
 	view      View
 	viewDirty bool
+	viewSent  echoes
+	contested time.Time // since when something of a later epoch is there; zero: it is not
 	next      time.Time // no states before
 }
 
@@ -41,6 +43,7 @@ type notice struct {
 	passages passages
 	last     State // as published
 	shown    bool  // last was published
+	sent     echoes
 }
 
 func (b *board) of(resource string) *notice {
@@ -158,14 +161,16 @@ func (t *Topic) publishBoard() {
 	}
 	news := t.board.news
 	t.board.news = nil
+	t.reclaim()
 	t.mu.Unlock()
 	t.readNews(news)
 	states, view := t.pendingBoard()
 	for i := range states {
-		t.publishJSON([]string{"lock", t.name, states[i].Resource, "state"}, &states[i])
+		s := &states[i]
+		t.publishJSON([]string{"lock", t.name, s.Resource, "state"}, s, func() *echoes { return &t.board.of(s.Resource).sent })
 	}
 	if view != nil {
-		t.publishJSON([]string{"lock", t.name, "view"}, view)
+		t.publishJSON([]string{"lock", t.name, "view"}, view, func() *echoes { return &t.board.viewSent })
 	}
 }
 
@@ -306,7 +311,7 @@ func (t *Topic) unfollow() {
 }
 
 func (t *Topic) subscribeNews() {
-	for _, levels := range [][]string{{"lock", t.name, "+", "state"}, {"lock", t.name, "events"}} {
+	for _, levels := range [][]string{{"lock", t.name, "+", "state"}, {"lock", t.name, "events"}, {"lock", t.name, "view"}} {
 		stop, err := t.p.SubscribeRaw(t.ctx, levels, t.heardNews)
 		if err != nil {
 			t.log.Info("the root cannot follow its topic yet", "error", err)
@@ -337,8 +342,8 @@ func (t *Topic) heardNews(m pubsub.RawMessage) {
 
 func (t *Topic) readNews(news []pubsub.RawMessage) {
 	for _, m := range news {
-		if len(m.Levels) == 4 {
-			t.readState(m)
+		if len(m.Levels) == 4 || m.Levels[2] == "view" {
+			t.readBoard(m)
 			continue
 		}
 		events, bad := parseEvents(t.name, m.Payload)
@@ -357,6 +362,10 @@ func (t *Topic) readEvent(e *Event) {
 	if fence == 0 || checkResource(e.Resource) != nil || t.checkDeclared(e.Resource) != nil {
 		return
 	}
+	if !t.handedOut(e.Resource, fence) {
+		t.metrics.dropped[dropForeign]++
+		return
+	}
 	t.handOver(&t.board.of(e.Resource).passages, e, fence)
 	if e.Participant == t.self.ID {
 		return
@@ -369,19 +378,61 @@ func (t *Topic) readEvent(e *Event) {
 	}
 }
 
-// readState answers a state which is not ours.
-func (t *Topic) readState(m pubsub.RawMessage) {
+// handedOut reports whether there can be an entry with this fence: a root knows the
+// first that it has not handed out, and who claims a higher one lies. Believed, it
+// would hide every true entry below it.
+func (t *Topic) handedOut(resource string, fence uint64) bool {
+	if t.brief == nil || t.status.Role != protocol.Root {
+		return true
+	}
+	r, ok := t.brief.Resource(resource, 0)
+	return !ok || r.Fence == 0 || fence < r.Fence || r.Inside && fence == r.Fence
+}
+
+// reclaim publishes all again when something of a later epoch has been there for so
+// long that a true successor would have ended this reign. The caller holds mu.
+func (t *Topic) reclaim() {
+	b := &t.board
+	if b.contested.IsZero() || time.Since(b.contested) < 2*time.Duration(t.status.TTL) {
+		return
+	}
+	b.contested = time.Time{}
+	t.metrics.dropped[dropForeign]++
+	b.lookAgain()
+}
+
+// readBoard answers a state or view that we did not write: one of a former root,
+// or of nobody. One of a later epoch is a successor's, of whom we shall hear.
+func (t *Topic) readBoard(m pubsub.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var s State
-	ours := t.status.Epoch
-	if len(m.Payload) > 0 && json.Unmarshal(m.Payload, &s) == nil {
-		if epoch, ok := parseEpoch(s.Epoch); ok && (epoch == ours && s.Root == t.self.ID || epoch.Compare(ours) > 0) {
+	b := &t.board
+	isView := len(m.Levels) == 3
+	sent, n := &b.viewSent, (*notice)(nil)
+	if !isView {
+		if n = b.resources[m.Levels[2]]; n == nil {
+			return
+		}
+		sent = &n.sent
+	}
+	if sent.heard(m.Payload) {
+		return
+	}
+	var said struct{ Epoch string }
+	if len(m.Payload) > 0 && json.Unmarshal(m.Payload, &said) == nil {
+		if epoch, ok := parseEpoch(said.Epoch); ok && epoch.Compare(t.status.Epoch) > 0 {
+			if b.contested.IsZero() {
+				b.contested = time.Now()
+			}
 			return
 		}
 	}
-	if n := t.board.resources[m.Levels[2]]; n != nil {
-		n.shown = false
-		t.touch(n.resource)
+	t.metrics.dropped[dropForeign]++
+	if isView {
+		b.view, b.viewDirty = View{}, true
+		t.flushSoon(flushAfter)
+		return
 	}
+	n.shown = false
+	t.touch(n.resource)
 }

@@ -20,10 +20,11 @@ const (
 	dropNews                          // the root reads its topic too slowly
 	dropPublication                   // the client did not take it
 	dropPeer                          // of a static algorithm: the channel to that member is broken for good
+	dropForeign                       // a state, view or event in the root's name, or of a fence that it never handed out
 	dropEnd
 )
 
-var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "peer"}
+var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "peer", "foreign"}
 
 // kinds bounds the numbers of kinds of message.
 const kinds = 64
@@ -47,6 +48,7 @@ type metrics struct {
 var (
 	messagesDesc = prometheus.NewDesc("qosmutex_messages_total", "Messages of the lock protocol.", []string{"kind", "direction"}, nil)
 	droppedDesc  = prometheus.NewDesc("qosmutex_dropped_total", "What was dropped, by reason.", []string{"reason"}, nil)
+	refusedDesc  = prometheus.NewDesc("qosmutex_refused_total", "Messages that the algorithm refused: stale ones were repeated or are of the past, invalid ones no correct participant sends.", []string{"reason"}, nil)
 	unsentDesc   = prometheus.NewDesc("qosmutex_unsent_total", "Messages that the transport did not take; the protocol repeats them.", nil, nil)
 	entriesDesc  = prometheus.NewDesc("qosmutex_entries_total", "Entries of this participant.", nil, nil)
 	lossesDesc   = prometheus.NewDesc("qosmutex_losses_total", "Holds of this participant that were lost.", nil, nil)
@@ -90,7 +92,7 @@ func (m *metrics) unregister() {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, unsentDesc, entriesDesc, lossesDesc, viewsDesc, pendingDesc, queueDesc} {
+	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, refusedDesc, unsentDesc, entriesDesc, lossesDesc, viewsDesc, pendingDesc, queueDesc} {
 		ch <- d
 	}
 	for _, h := range []prometheus.Histogram{m.waiting, m.holding, m.handover} {
@@ -132,7 +134,8 @@ func (m *metrics) sample() []prometheus.Metric {
 	}
 	if t.machine != nil {
 		st := t.machine.Status()
-		all = append(all, counter(viewsDesc, st.Counters.Views))
+		all = append(all, counter(viewsDesc, st.Counters.Views),
+			counter(refusedDesc, st.Counters.Stale, "stale"), counter(refusedDesc, st.Counters.Invalid, "invalid"))
 		for _, r := range st.Resources {
 			all = append(all, prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(r.Waiting), r.Resource))
 		}

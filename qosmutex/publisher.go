@@ -111,11 +111,15 @@ func (t *Topic) publishSide(levels []string, payload []byte, retain bool) {
 	}
 }
 
-func (t *Topic) publishJSON(levels []string, value any) {
+// publishJSON publishes and notes it under sent, which is called with mu held.
+func (t *Topic) publishJSON(levels []string, value any, sent func() *echoes) {
 	payload, err := json.Marshal(value)
 	if err != nil {
 		t.log.Error("not written", "levels", levels, "error", err)
 		return
 	}
+	t.mu.Lock()
+	sent().note(payload)
+	t.mu.Unlock()
 	t.publishSide(levels, payload, true)
 }

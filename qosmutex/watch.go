@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
@@ -95,17 +96,15 @@ func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.
 		w := newWatcher()
 		levels, err := watchLevels(topic, "+", "state")
 		if err == nil {
-			epochs := map[string]protocol.Epoch{} // by topic
+			latest := reigns{}
 			err = w.watch(ctx, p, levels, w.replace, func(m pubsub.RawMessage) bool {
 				s, ok := parseState(m)
 				if !ok {
 					return true
 				}
-				epoch, _ := parseEpoch(s.Epoch)
-				if epoch.Compare(epochs[s.Topic]) < 0 {
+				if epoch, _ := parseEpoch(s.Epoch); !latest.credible(s.Topic, epoch, time.Now()) {
 					return true // a root of the past; the present one will say so
 				}
-				epochs[s.Topic] = epoch
 				return yield(s, nil)
 			}, func(err error) bool { return yield(State{}, err) })
 		}
@@ -113,6 +112,29 @@ func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.
 			yield(State{}, err)
 		}
 	}
+}
+
+// reignsEnd is longer than a root of the past can go on when another has been
+// elected, with the longest preset of timing.
+const reignsEnd = 30 * time.Second
+
+// reigns are the latest epochs of which a watcher has heard, by lock topic.
+type reigns map[string]reign
+
+type reign struct {
+	epoch protocol.Epoch
+	heard time.Time
+}
+
+// credible reports whether a state is of the latest epoch. One that has been silent
+// while an earlier one goes on for so long was no root's: anybody can invent one.
+func (r reigns) credible(topic string, epoch protocol.Epoch, now time.Time) bool {
+	was := r[topic]
+	if epoch.Compare(was.epoch) < 0 && now.Sub(was.heard) < reignsEnd {
+		return false
+	}
+	r[topic] = reign{epoch, now}
+	return true
 }
 
 func watchLevels(topic string, below ...string) ([]string, error) {

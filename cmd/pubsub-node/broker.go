@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +24,7 @@ import (
 type brokerFlags struct {
 	listen, webSocket  string
 	dataDir, usersFile string
-	tlsCert, tlsKey    string
+	certUsers          bool
 	metrics            string
 	timing             string
 	noLocks            bool
@@ -43,10 +42,13 @@ way of each hand-over.
 
 It listens on this machine only. To let others in, listen on all addresses with
 --listen :1883, and then say who they are with --users; see broker passwd.
+With --cert and --key it speaks TLS only, on both listeners; with --cafile each
+client must show a certificate of that authority, too.
 INT or TERM ends it in good order.`,
 		Example: `  pubsub-node broker
   pubsub-node broker --listen :1883 --users users --data /var/lib/padme
-  pubsub-node broker --listen :8883 --tls-cert host.pem --tls-key host.key --metrics 127.0.0.1:9100`,
+  pubsub-node broker --listen :8883 --cert host.pem --key host.key --metrics 127.0.0.1:9100
+  pubsub-node broker --listen :8883 --cert host.pem --key host.key --cafile clients.pem --use-identity-as-username --users users`,
 		Args:              noArgs,
 		PersistentPreRunE: refuseClientFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,8 +62,7 @@ INT or TERM ends it in good order.`,
 	fs.StringVar(&f.webSocket, "ws", "", "`address` for MQTT over WebSocket (default: none)")
 	fs.StringVar(&f.dataDir, "data", "", "`directory` where retained messages and sessions survive a crash (default: memory only)")
 	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone may do anything)")
-	fs.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` of the broker's certificate chain: speak TLS only")
-	fs.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` of its private key")
+	fs.BoolVar(&f.certUsers, "use-identity-as-username", false, "the common name of a client's certificate is its user, who must be in --users; needs --cafile")
 	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
 	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
 	fs.BoolVar(&f.noLocks, "no-locks", false, "do not found locks: only the broker")
@@ -72,9 +73,9 @@ INT or TERM ends it in good order.`,
 
 // refuseClientFlags: a flag that would be ignored is an error.
 func refuseClientFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"broker", "id", "user", "password-file", "ca", "cert", "cert-key"} {
+	for _, name := range []string{"broker", "id", "user", "password-file"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s is for clients: the broker has --tls-cert, --tls-key and --users", name)
+			return usageError("--%s is for clients: the broker has --users", name)
 		}
 	}
 	return nil
@@ -93,8 +94,11 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		TCP: f.listen, WebSocket: f.webSocket, Users: users, DataDir: f.dataDir, Prefix: s.prefix,
 		Logger: s.logger(slog.LevelWarn),
 	}
-	if config.TLS, err = f.tls(); err != nil {
+	if config.TLS, err = s.serverTLS(); err != nil {
 		return err
+	}
+	if config.CertificateUsers = f.certUsers; f.certUsers && (s.ca == "" || f.usersFile == "") {
+		return usageError("--use-identity-as-username needs --cafile, whose certificates are believed, and --users, who may connect")
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -127,7 +131,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		// started again cannot find for a while, and it would found them anew.
 		defer func() { _ = closeBroker() }()
 	}
-	f.greet(stdout, b, timing)
+	f.greet(stdout, b, timing, s.cert == "")
 	if err := f.ready(b.URL()); err != nil {
 		return err
 	}
@@ -176,22 +180,8 @@ func (f *brokerFlags) users() (*broker.Users, string, error) {
 	return users, secret, users.Add(nodeName(), secret)
 }
 
-func (f *brokerFlags) tls() (*tls.Config, error) {
-	if f.tlsCert == "" && f.tlsKey == "" {
-		return nil, nil
-	}
-	if f.tlsCert == "" || f.tlsKey == "" {
-		return nil, usageError("--tls-cert and --tls-key belong together: give both")
-	}
-	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
 // greet says what is served and how to use it.
-func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timing) {
+func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timing, plain bool) {
 	where := b.URL()
 	if where != "" {
 		fmt.Fprintf(w, "mqtt     %s\n", where)
@@ -214,7 +204,7 @@ func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timin
 		flag = " --broker " + where
 	}
 	fmt.Fprintf(w, "try      pubsub-node%s lock crane -- sh -c 'echo in; sleep 2; echo out'\n", flag)
-	if f.tlsCert == "" && f.usersFile == "" {
+	if plain && f.usersFile == "" {
 		fmt.Fprintf(w, "watch    mosquitto_sub -h %s -p %s -t '#' -v\n", u.Hostname(), u.Port())
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 func newPasswd() *cobra.Command {
 	var role string
+	var certified bool
 	cmd := &cobra.Command{
 		Use:   "passwd FILE NAME",
 		Short: "Add a user to a users file, or change its password",
@@ -22,20 +23,22 @@ for the password without echo, or takes the first line of standard input when
 that is no terminal. A running broker reads the file when it starts.
 
 Roles: a member (the default) takes part under its own name; an observer only
-reads; a gateway answers clients that lock without this program; an admin may
-do everything.`,
+reads; a client locks without this program, by JSON, and a gateway answers it; an
+admin may do everything.`,
 		Example: `  pubsub-node broker passwd users robot-1
-  echo "$SECRET" | pubsub-node broker passwd users panel --role observer`,
+  echo "$SECRET" | pubsub-node broker passwd users panel --role observer
+  pubsub-node broker passwd users robot-2 --no-password`,
 		Args: argCount(2, 2, "FILE and NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return passwd(args[0], args[1], broker.Role(role), cmd.Flags().Changed("role"))
+			return passwd(args[0], args[1], broker.Role(role), cmd.Flags().Changed("role"), certified)
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", "", "`role`: observer, gateway or admin; \"\" is a member")
+	cmd.Flags().StringVar(&role, "role", "", "`role`: observer, client, gateway or admin; \"\" is a member")
+	cmd.Flags().BoolVar(&certified, "no-password", false, "no password lets NAME in, only its certificate: see --use-identity-as-username")
 	return cmd
 }
 
-func passwd(file, name string, role broker.Role, grant bool) error {
+func passwd(file, name string, role broker.Role, grant, certified bool) error {
 	users, err := broker.LoadUsers(file)
 	if errors.Is(err, os.ErrNotExist) {
 		users, err = new(broker.Users), nil
@@ -46,11 +49,7 @@ func passwd(file, name string, role broker.Role, grant bool) error {
 	if name == nodeName() {
 		return usageError("the name %q belongs to the broker's own lock node: choose another", name)
 	}
-	password, err := readPassword(name)
-	if err != nil {
-		return err
-	}
-	if err := users.Add(name, password); err != nil {
+	if err := addUser(users, name, certified); err != nil {
 		return err
 	}
 	if grant {
@@ -59,6 +58,17 @@ func passwd(file, name string, role broker.Role, grant bool) error {
 		}
 	}
 	return users.Save(file)
+}
+
+func addUser(users *broker.Users, name string, certified bool) error {
+	if certified {
+		return users.AddCertified(name)
+	}
+	password, err := readPassword(name)
+	if err != nil {
+		return err
+	}
+	return users.Add(name, password)
 }
 
 // ask reads a line without echo. Ctrl-C ends the process, as elsewhere, but gives

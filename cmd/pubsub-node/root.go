@@ -65,18 +65,18 @@ its default.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	f := root.PersistentFlags()
 	f.StringVar(&s.broker, "broker", env("PADME_BROKER", "mqtt://127.0.0.1:1883"), "`URL` of the MQTT broker: mqtt, mqtts, ws or wss [PADME_BROKER]")
-	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else host-pid)")
+	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else the name in --cert, else host-pid)")
 	f.StringVar(&s.user, "user", env("PADME_USER", ""), "`name` to log in with [PADME_USER]")
 	f.StringVar(&s.passwordFile, "password-file", "", "`file` whose first line is the password (default: the password is in PADME_PASSWORD)")
-	f.StringVar(&s.ca, "ca", "", "PEM `file` of the authority that signed the broker's certificate (default: the system's)")
-	f.StringVar(&s.cert, "cert", "", "PEM `file` of the client's certificate, with --cert-key")
-	f.StringVar(&s.key, "cert-key", "", "PEM `file` of the client's private key, with --cert")
+	f.StringVar(&s.ca, "cafile", "", "PEM `file` of the authority that signed the other side's certificate (default: the system's)")
+	f.StringVar(&s.cert, "cert", "", "PEM `file` of the own certificate chain, with --key")
+	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
 	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
 	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
 	f.DurationVar(&s.timeout, "timeout", 5*time.Second, "how long connecting to the broker may take")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newNode(s), newSim(s))
+	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newNode(s), newSim(s), newACL(s))
 	return root
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"padme/pubsub"
+	"padme/tests/certs"
 )
 
 // patienceInTests bounds every waiting in these tests.
@@ -149,9 +150,18 @@ func scriptHTTPGet(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("."), args[1]), body, 0o644))
 }
 
-// scriptCerts writes ca.pem, host.pem and host.key for 127.0.0.1.
+// scriptCerts writes the certificates of an authority, ca.pem: host of 127.0.0.1,
+// the clients robot and nobody, and old, a robot whose time is over. alien is a robot
+// of another authority, alien-ca.pem.
 func scriptCerts(ts *testscript.TestScript, _ bool, _ []string) {
-	for name, pem := range selfSigned(ts.Fatalf) {
-		ts.Check(os.WriteFile(ts.MkAbs(name), pem, 0o600))
-	}
+	valid, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	ca, alien := certs.New(), certs.New()
+	dir := ts.MkAbs(".")
+	ts.Check(ca.Write(ts.MkAbs("ca.pem")))
+	ts.Check(alien.Write(ts.MkAbs("alien-ca.pem")))
+	ts.Check(certs.WritePair(dir, "host", ca.Issue("host", valid)))
+	ts.Check(certs.WritePair(dir, "robot", ca.Issue("robot", valid)))
+	ts.Check(certs.WritePair(dir, "nobody", ca.Issue("nobody", valid)))
+	ts.Check(certs.WritePair(dir, "old", ca.Issue("robot", past)))
+	ts.Check(certs.WritePair(dir, "alien", alien.Issue("robot", valid)))
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -78,6 +76,9 @@ func (s *session) participantID() string {
 	if s.user != "" {
 		return s.user
 	}
+	if name := s.certificateName(); name != "" {
+		return name
+	}
 	return fmt.Sprintf("%s-%d", hostName(), os.Getpid())
 }
 
@@ -112,7 +113,7 @@ func (s *session) options() ([]pubsub.Option, error) {
 	} else if s.passwordFile != "" {
 		return nil, usageError("--password-file without --user")
 	}
-	config, err := s.tls()
+	config, err := s.clientTLS()
 	if config != nil {
 		opts = append(opts, pubsub.WithTLS(config))
 	}
@@ -147,33 +148,4 @@ func firstLine(r io.Reader) (string, error) {
 		return "", errors.New("the first line is empty, it should be the password")
 	}
 	return line, nil
-}
-
-// tls returns nil when no flag asks for anything special.
-func (s *session) tls() (*tls.Config, error) {
-	if s.ca == "" && s.cert == "" && s.key == "" {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.ca != "" {
-		pem, err := os.ReadFile(s.ca)
-		if err != nil {
-			return nil, fmt.Errorf("--ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca %s: no PEM certificate in it", s.ca)
-		}
-	}
-	if (s.cert == "") != (s.key == "") {
-		return nil, usageError("--cert and --cert-key belong together: give both")
-	}
-	if s.cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert %s, --cert-key %s: %w", s.cert, s.key, err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }

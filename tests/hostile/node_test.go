@@ -1,0 +1,209 @@
+//go:build linux
+
+package hostile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"padme/broker"
+)
+
+// patience bounds every waiting.
+const patience = 60 * time.Second
+
+// root is the node's own participant, which roots the locks.
+var program, root string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "hostile")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "pubsub-node")
+	build := exec.Command("go", "build", "-o", program, "padme/cmd/pubsub-node")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// node is a real `pubsub-node broker` with users and metrics.
+type node struct {
+	cmd     *exec.Cmd
+	addr    string // of MQTT
+	metrics string // URL
+	log     text
+}
+
+// text collects what a process says.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.b.Len() < 1<<20 {
+		x.b.Write(p)
+	}
+	return len(p), nil
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+// startNode starts a node; a user's password is its name.
+func startNode(t *testing.T) *node {
+	t.Helper()
+	dir := t.TempDir()
+	var users broker.Users
+	for name, role := range map[string]broker.Role{
+		"alice": broker.Member, "bob": broker.Member, "mallory": broker.Member, "esp": broker.Client, "spy": broker.Admin,
+	} {
+		if err := users.Add(name, name); err != nil {
+			t.Fatal(err)
+		}
+		if err := users.Grant(name, role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, ready := filepath.Join(dir, "users"), filepath.Join(dir, "ready")
+	if err := users.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	n := &node{cmd: exec.Command(program, "broker", "--listen", "127.0.0.1:0", "--users", file, "--metrics", "127.0.0.1:0", "--ready-file", ready)}
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.cmd.Process.Kill(); _ = n.cmd.Wait() })
+	await(t, "the node", func() bool { _, err := os.Stat(ready); return err == nil })
+	url, err := os.ReadFile(ready)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.addr = strings.TrimPrefix(strings.TrimSpace(string(url)), "mqtt://")
+	for line := range strings.Lines(n.log.String()) {
+		if rest, ok := strings.CutPrefix(line, "metrics"); ok {
+			n.metrics = strings.TrimSpace(rest)
+		}
+	}
+	for name := range n.scrape(t) {
+		if _, rest, ok := strings.Cut(name, `pubsub_connects_total{domain="default",participant="`); ok {
+			root, _, _ = strings.Cut(rest, `"`)
+		}
+	}
+	if root == "" {
+		t.Fatal("the node's participant has no metrics")
+	}
+	return n
+}
+
+var scraper = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// scrape reads all metrics by name and labels, as they stand in the text.
+func (n *node) scrape(t *testing.T) map[string]float64 {
+	t.Helper()
+	answer, err := scraper.Get(n.metrics)
+	if err != nil {
+		t.Fatalf("%v: %s", err, n.log.String())
+	}
+	defer answer.Body.Close()
+	all := map[string]float64{}
+	lines := bufio.NewScanner(io.LimitReader(answer.Body, 16<<20))
+	for lines.Scan() {
+		i := strings.LastIndexByte(lines.Text(), ' ')
+		if v, err := strconv.ParseFloat(lines.Text()[i+1:], 64); i > 0 && err == nil {
+			all[lines.Text()[:i]] = v
+		}
+	}
+	return all
+}
+
+// sum adds up the metrics of a name whose labels contain all the given texts.
+func (n *node) sum(t *testing.T, name string, labels ...string) (total float64) {
+	t.Helper()
+next:
+	for series, v := range n.scrape(t) {
+		if series != name && !strings.HasPrefix(series, name+"{") {
+			continue
+		}
+		for _, l := range labels {
+			if !strings.Contains(series, l) {
+				continue next
+			}
+		}
+		total += v
+	}
+	return total
+}
+
+// grows runs an attack and demands that a metric of the node, given by its name and
+// a label, counts at least so many of what it tried.
+func (n *node) grows(t *testing.T, least float64, name, label string, attack func()) {
+	t.Helper()
+	before := n.sum(t, name, label)
+	attack()
+	got := 0.0
+	await(t, fmt.Sprintf("%s{%s} to grow by %v", name, label, least), func() bool {
+		got = n.sum(t, name, label) - before
+		return got >= least
+	})
+	t.Logf("%s{%s} grew by %v", name, label, got)
+}
+
+// memory returns a size of the process in bytes: VmRSS now, VmHWM the most ever.
+func (n *node) memory(t *testing.T, which string) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, which+":"); ok {
+			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatalf("no %s of the node: has it ended? %s", which, n.log.String())
+	return 0
+}
+
+// await polls a condition.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
