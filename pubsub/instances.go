@@ -71,6 +71,12 @@ type instances struct {
 // sample must come again; and an error when it is given up.
 func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 	i := c.byKey[s.key]
+	if i != nil && c.overruled(i, &s) {
+		return true, nil
+	}
+	if c.qos.History == KeepAll && c.live >= c.qos.MaxSamples {
+		return false, errSamples
+	}
 	if i == nil {
 		if len(c.byKey) >= c.qos.MaxInstances && !c.purge() {
 			return true, errInstances
@@ -81,13 +87,11 @@ func (c *instances) accept(s inSample, now time.Time) (bool, error) {
 		}
 		c.byKey[s.key] = i
 	}
-	if c.overruled(i, &s) {
-		return true, nil
-	}
-	if c.qos.History == KeepAll && c.live >= c.qos.MaxSamples {
-		return false, errSamples
-	}
 	if c.late(i, &s) {
+		if !s.orphan { // it says who writes the instance, if not what
+			i.writers[s.writer] = struct{}{}
+			c.owned(i, &s)
+		}
 		return true, errLate
 	}
 	was := i.state
@@ -166,6 +170,7 @@ func (c *instances) drop(i *instance, n int) {
 		i.held = slices.Delete(i.held, n, n+1)
 	}
 	c.live--
+	c.separation.roomy()
 	if len(c.queue) > 2*c.live+64 {
 		kept := c.queue[:0:0]
 		for _, h := range c.queue {
@@ -186,6 +191,7 @@ func (c *instances) take() *held {
 			i := c.byKey[h.key]
 			i.held = i.held[1:]
 			c.live--
+			c.separation.roomy()
 			c.forgetMortal(h)
 			return h
 		}

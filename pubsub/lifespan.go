@@ -56,6 +56,7 @@ func (s *sender) expire(now time.Time) (next time.Time) {
 				break
 			}
 			s.release(seq)
+			s.outlived(h.key, seq)
 			released = true
 		}
 		s.mortals = s.mortals[1:]
@@ -125,6 +126,7 @@ func (r *receiver) expire(now time.Time) (next time.Time) {
 		return time.Time{}
 	}
 	r.cache.expire(now)
+	r.giveRest()
 	r.resume(now)
 	return r.cache.expire(now)
 }

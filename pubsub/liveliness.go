@@ -78,7 +78,7 @@ type lifeSigns struct {
 
 // asserted follows that the application wrote.
 func (s *sender) asserted(now time.Time) {
-	if s.qos.LivelinessLease > 0 && s.qos.Liveliness != Automatic {
+	if s.life.assertion != nil && s.qos.Liveliness != Automatic {
 		s.life.assert(now)
 	}
 }
@@ -207,11 +207,11 @@ func (r *receiver) livelinessChanged(w *remoteWriter) {
 	r.events.add(e)
 }
 
-// lifeOf returns how a new writer with a finite lease shows that it is alive;
-// that it is made counts as an assertion.
+// lifeOf returns how a new writer shows that it is alive, with a finite lease or for
+// others of its participant that have one; that it is made counts as an assertion.
 func (x *exchange) lifeOf(q *QoS) lifeSigns {
 	l := lifeSigns{assertion: &assertion{}, online: x.p.Connected}
-	if q.LivelinessLease == 0 {
+	if q.LivelinessLease == 0 && q.Liveliness != ManualByParticipant {
 		return lifeSigns{}
 	}
 	if q.Liveliness == ManualByParticipant {

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -130,8 +131,11 @@ func (s *sender) begin(r *remoteReader, e *endpoint) {
 
 // interest counts the reliable readers which want an instance. previous is one
 // more than a number after which the instance was not written; 0 if no narrow
-// reader wants to know.
+// reader wants to know. The least such number that is known is that of the last
+// sample; a reader that has only come since then knows a higher one, which to
+// others would be a sample that they lack.
 func (s *sender) interest(key string) (readers int, previous uint64) {
+	var written, unwritten uint64
 	for _, r := range s.readers {
 		switch {
 		case !r.reliable:
@@ -139,10 +143,14 @@ func (s *sender) interest(key string) (readers int, previous uint64) {
 			readers++
 		case r.instance == key:
 			readers++
-			previous = max(previous, r.last+1)
+			if r.last > r.base { // a sample that was there
+				written = max(written, r.last+1)
+			} else if unwritten == 0 || r.last < unwritten {
+				unwritten = r.last + 1
+			}
 		}
 	}
-	return readers, previous
+	return readers, cmp.Or(written, unwritten)
 }
 
 // accountFor notes a sample for the narrow readers of its instance.

@@ -126,3 +126,22 @@ func expectIncompatible(t *testing.T, p *Participant, offered, requested QoS, po
 		t.Errorf("%v flowed in spite of %s", got, policy)
 	}
 }
+
+// A wall clock that is set back does not make a writer's samples late.
+func TestSourceTimesOfAWriterGrow(t *testing.T) {
+	n := newLossyPair(QoS{BySourceTime: true, History: KeepAll})
+	n.match()
+	n.heal()
+	now := uint64(time.Now().UnixNano())
+	for _, nanos := range []uint64{now, now - 1000, now - 1000, now} {
+		if _, err := n.s.tryWrite("k", &envelope{schema: 7, nanos: nanos}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.heal()
+	for want := range uint64(4) {
+		if h := n.r.takeNext(); h == nil || h.seq != want+1 || h.nanos != now+want {
+			t.Fatalf("sample %d: %+v", want+1, h)
+		}
+	}
+}

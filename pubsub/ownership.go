@@ -70,8 +70,10 @@ func (c *instances) overruled(i *instance, s *inSample) bool {
 	if !c.qos.Exclusive || s.status == statusUnregister || i.grants(s.writer) {
 		return false
 	}
-	i.writers[s.writer] = struct{}{}
-	delete(i.late, s.writer)
+	if !s.orphan { // the dead do not write it
+		i.writers[s.writer] = struct{}{}
+		delete(i.late, s.writer)
+	}
 	return true
 }
 
@@ -119,12 +121,17 @@ func (w *Writer[T]) SetStrength(strength int) error {
 	return nil
 }
 
-// written follows what an accepted sample means for the deadline and the owner
-// of its instance.
-func (c *instances) written(i *instance, s *inSample, now time.Time) {
+// owned gives an instance to a writer that was not overruled.
+func (c *instances) owned(i *instance, s *inSample) {
 	if c.qos.Exclusive && s.status != statusUnregister {
 		i.own(s.writer)
 	}
+}
+
+// written follows what an accepted sample means for the deadline and the owner
+// of its instance.
+func (c *instances) written(i *instance, s *inSample, now time.Time) {
+	c.owned(i, s)
 	switch {
 	case s.status == statusData:
 		c.deadlines.met(s.key, now)

@@ -116,3 +116,20 @@ func TestAWritersPatternReachesReadersByTheirNames(t *testing.T) {
 		}
 	})
 }
+
+// A best-effort reader has nobody who repairs what was not published to it.
+func TestEachPartitionOfAWriterGetsItsSamples(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a, b := d.join("a"), d.join("b")
+		w := writerOf(t, topicOf[pose](t, a, "p"), QoS{Partition: []string{"hall", "yard"}})
+		hall := readerOf(t, topicOf[pose](t, b, "p"), QoS{Partition: []string{"hall"}})
+		yard := readerOf(t, topicOf[pose](t, b, "p"), QoS{Partition: []string{"yard"}})
+		both := readerOf(t, topicOf[pose](t, b, "p"), QoS{Partition: []string{"hall", "yard"}, History: KeepAll})
+		awaitReaders(t, w, 3)
+		write(t, w, poseOf("r", 1))
+		settle(time.Second)
+		expectXs(t, "hall", hall, 1)
+		expectXs(t, "yard", yard, 1)
+		expectXs(t, "both", both, 1)
+	})
+}

@@ -137,6 +137,9 @@ func (r *Reader[T]) receive(topic string, payload []byte, retained bool) {
 		return
 	}
 	levels := topic[participant+1:]
+	if len(payload) > 0 && retained && !r.within(topic) {
+		return
+	}
 	switch {
 	case len(payload) == 0:
 		r.recv.cleared(name, levels)
@@ -145,6 +148,15 @@ func (r *Reader[T]) receive(topic string, payload []byte, retained bool) {
 	default:
 		r.recv.sample(name, levels, payload)
 	}
+}
+
+// within reports whether a topic is of a partition that the reader matches: with a
+// pattern it hears of all. Of the living, matching decides; the dead match nobody.
+func (r *Reader[T]) within(topic string) bool {
+	_, rest, _ := strings.Cut(topic, "/")
+	level, _, _ := strings.Cut(rest, "/")
+	partition, err := DecodeLevel(level)
+	return err == nil && partitions(r.recv.qos.Partition).has(partition)
 }
 
 // GUID names this reader.

@@ -142,7 +142,11 @@ func (r *receiver) unmatched(g GUID, _ bool) {
 	w.matched = false
 	r.changed()
 	r.orphaned(w)
-	r.bury(w, time.Now())
+	if w.alive {
+		r.bury(w, time.Now())
+	} else { // it was counted as such
+		r.livelinessChanged(w)
+	}
 	r.events.add(Unmatched{g})
 }
 
@@ -206,6 +210,18 @@ func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time)
 
 // deliver reports false when the sample must come again.
 func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
+	if !r.consider(w, s, now) {
+		return false
+	}
+	if r.narrow && w.reliable && !s.orphan {
+		r.missed(w, &s)
+	}
+	return true
+}
+
+// consider takes a sample into the cache if it is wanted. It reports false when it
+// must come again.
+func (r *receiver) consider(w *remoteWriter, s inSample, now time.Time) bool {
 	if s.mortal.over(now) {
 		return true
 	}
@@ -224,9 +240,6 @@ func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
 	if r.orphans != nil {
 		r.outdated(w, &s)
 	}
-	if r.narrow && w.reliable && !s.orphan {
-		r.missed(w, &s)
-	}
 	switch {
 	case errors.Is(err, errLate):
 		r.drop(dropLate)
@@ -239,13 +252,12 @@ func (r *receiver) deliver(w *remoteWriter, s inSample, now time.Time) bool {
 
 // catchUp delivers what was held back behind a gap that is filled.
 func (r *receiver) catchUp(w *remoteWriter, now time.Time) {
-	for {
-		s := r.following(w)
-		if s == nil || !r.deliver(w, *s, now) {
-			return
-		}
+	for s := r.following(w); s != nil && r.deliver(w, *s, now); s = r.following(w) {
 		w.forgetEarly(s.seq)
 		w.next = s.seq + 1
+	}
+	if w.lease > 0 && !w.alive { // its lease has ended since it wrote that
+		r.cache.writerGone(w, now)
 	}
 }
 
@@ -400,9 +412,7 @@ func (r *receiver) resume(now time.Time) {
 func (r *receiver) waiting(n int) []*held {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.cache.mortals) > 0 {
-		r.cache.expire(time.Now())
-	}
+	r.expire(time.Now())
 	var out []*held
 	for _, h := range r.cache.queue {
 		if len(out) == n {

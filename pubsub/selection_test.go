@@ -7,6 +7,7 @@ import (
 	"net"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,10 @@ import (
 // domain is a broker in virtual time, and who has joined it.
 type domain struct {
 	t *testing.T
-	b *broker.Broker
+	b atomic.Pointer[broker.Broker] // participants dial while it is replaced
 }
+
+func (d *domain) dial(ctx context.Context) (net.Conn, error) { return d.b.Load().Dial(ctx) }
 
 // inVirtualTime runs f in a bubble.
 func inVirtualTime(t *testing.T, f func(t *testing.T, d *domain)) {
@@ -30,13 +33,15 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, d *domain)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { stopBroker(t, b) })
-		f(t, &domain{t, b})
+		d := &domain{t: t}
+		d.b.Store(b)
+		f(t, d)
 	})
 }
 
 func (d *domain) join(id string) *Participant {
 	d.t.Helper()
-	return join(d.t, "", id, WithDialer(func(ctx context.Context) (net.Conn, error) { return d.b.Dial(ctx) }))
+	return join(d.t, "", id, WithDialer(d.dial))
 }
 
 // joinBy is join with a switch for the participant's connections.
@@ -49,13 +54,13 @@ func (d *domain) joinBy(id string) (*Participant, *fuse) {
 // restart replaces the broker by one that remembers nothing.
 func (d *domain) restart() {
 	d.t.Helper()
-	stopBroker(d.t, d.b)
+	stopBroker(d.t, d.b.Load())
 	b, err := broker.Start(context.Background(), broker.Config{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { stopBroker(d.t, b) })
-	d.b = b
+	d.b.Store(b)
 }
 
 // fuse is in the way from one participant to the broker.
@@ -72,7 +77,7 @@ func (f *fuse) dial(ctx context.Context) (net.Conn, error) {
 	if f.blown {
 		return nil, errors.New("the fuse has blown")
 	}
-	c, err := f.d.b.Dial(ctx)
+	c, err := f.d.dial(ctx)
 	if err == nil {
 		f.conns = append(f.conns, c)
 	}

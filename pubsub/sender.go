@@ -121,7 +121,7 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 	} else {
 		s.raise()
 	}
-	if s.deadlines.period > 0 || s.qos.LivelinessLease > 0 {
+	if s.deadlines.period > 0 || s.life.assertion != nil {
 		now := time.Now()
 		s.wrote(key, e.options.status, now)
 		s.asserted(now)
@@ -236,6 +236,7 @@ func (s *sender) matched(e endpoint) {
 	r.gone, r.partitions = time.Time{}, e.QoS.Partition
 	s.repartition()
 	r.confirmed, r.interval = false, minBeat
+	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
 	now := time.Now()
 	s.expire(now)
 	s.heartbeat(e.guid, r, now)

@@ -9,6 +9,7 @@ type separation struct {
 	period  time.Duration
 	last    bool // what came too soon is given later
 	waiting map[*instance]*inSample
+	noRoom  bool          // for one whose time is over
 	wake    chan struct{} // of separate
 }
 
@@ -23,7 +24,7 @@ func (c *instances) tooSoon(i *instance, s *inSample, was InstanceState, now tim
 		return false
 	}
 	if s.status != statusData || i.state != was {
-		if i.state != NoWriters { // the last sample of a writer that has gone still counts
+		if s.status != statusUnregister { // the last sample of a writer that has gone still counts
 			delete(p.waiting, i)
 		}
 		return false
@@ -46,6 +47,7 @@ func (c *instances) tooSoon(i *instance, s *inSample, was InstanceState, now tim
 // due; zero for never.
 func (c *instances) release(now time.Time) (next time.Time) {
 	p := &c.separation
+	p.noRoom = false
 	for i, s := range p.waiting {
 		if s.mortal.over(now) {
 			delete(p.waiting, i)
@@ -59,14 +61,23 @@ func (c *instances) release(now time.Time) (next time.Time) {
 			}
 			p.waiting[i] = s
 		}
-		if !due.After(now) { // there is no room
-			due = now.Add(p.period)
+		if !due.After(now) {
+			p.noRoom = true
+			continue
 		}
 		if next.IsZero() || due.Before(next) {
 			next = due
 		}
 	}
 	return next
+}
+
+// roomy follows a sample that has left the cache.
+func (p *separation) roomy() {
+	if p.noRoom {
+		p.noRoom = false
+		signal(p.wake)
+	}
 }
 
 // separate calls release when something is due, until ended or over.
@@ -85,6 +96,7 @@ func (r *receiver) separate(ended, over <-chan struct{}) {
 		r.mu.Lock()
 		now := time.Now()
 		next := r.cache.release(now)
+		r.arm(r.cache.due())
 		r.mu.Unlock()
 		timer.Stop()
 		if !next.IsZero() {

@@ -96,6 +96,15 @@ func (s *sender) clear(key string) {
 	}
 }
 
+// outlived has the broker forget what a lifespan has ended, if nothing newer took
+// its place.
+func (s *sender) outlived(key string, seq uint64) {
+	if s.retention != nil && s.retention.last[key].seq == seq {
+		s.retention.last[key] = retained{key: key, seq: seq}
+		s.clear(key)
+	}
+}
+
 // stale follows a reconnection: what was under way is lost, and the broker may
 // have lost its memory.
 func (s *sender) stale() {

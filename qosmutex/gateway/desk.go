@@ -49,10 +49,13 @@ func (d *desk) run(ctx context.Context) {
 	}
 }
 
+// atOnce is how soon the role is had that nobody else has.
+const atOnce = time.Second
+
 // campaign waits for the role, and returns nil when ctx has ended or it must be asked
 // for again. Letters that come meanwhile are dropped: whoever has the role answers
-// them, and who gets no answer asks again. The newest are kept, as they may be for
-// this gateway if it is about to get the role.
+// them, and who gets no answer asks again. They are kept if the role is had at once. If
+// not, somebody else may have answered the newest as well, by ending them.
 func (d *desk) campaign(ctx context.Context) *qosmutex.Hold {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,7 +71,11 @@ func (d *desk) campaign(ctx context.Context) *qosmutex.Hold {
 	look := time.NewTicker(againAfter)
 	defer look.Stop()
 	var kept []letter
+	asked := time.Now()
 	defer func() {
+		if time.Since(asked) > atOnce {
+			return
+		}
 		for _, l := range kept {
 			select {
 			case d.letters <- l:
@@ -85,8 +92,8 @@ func (d *desk) campaign(ctx context.Context) *qosmutex.Hold {
 				kept = kept[1:]
 			}
 		case now := <-look.C:
-			for len(kept) > 0 && now.Sub(kept[0].at) > time.Second {
-				kept = kept[1:]
+			if now.Sub(asked) > atOnce {
+				kept = nil
 			}
 		case <-d.g.p.Done():
 			cancel()

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -239,6 +240,57 @@ func TestRepeatedRequestsAreHarmless(t *testing.T) {
 		c.ask(Acquire, "2", "", Released) // overtaken by its release
 		if a := c.ask(Renew, "never", "", Lost); a.Reason != Unknown {
 			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// Messages that come again late find what they are about.
+func TestEndedRequestsAreRemembered(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		for i := range remembered {
+			c.ask(Release, fmt.Sprint(i), "", Released)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(forgotten - time.Minute - remembered*time.Second)
+		for i := range remembered {
+			if a := c.ask(Acquire, fmt.Sprint(i), "", Released); a.Reason != Unknown {
+				t.Errorf("%d: %+v", i, a)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if a := c.ask(Renew, "0", "", Lost); a.Reason != Unknown {
+			t.Errorf("after five minutes: %+v", a)
+		}
+	})
+}
+
+// What docs/clients.md promises of ended requests: for how long, and how many.
+const (
+	forgotten  = 5 * time.Minute
+	remembered = 64
+)
+
+// A client whose clock runs slow by as much as the gateway's runs fast does not
+// believe for longer than its lease.
+func TestValidityAllowsForDrift(t *testing.T) {
+	const rho = 0.01 // of docs/clients.md
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		c, d := s.client("esp32", "crane"), s.client("other", "crane")
+		defer c.close()
+		defer d.close()
+		for _, a := range []Answer{
+			c.ask(Acquire, "1", `"lease_ms":2000`, Granted),
+			d.ask(Acquire, "1", `"lease_ms":2000`, Waiting),
+		} {
+			if slow := float64(*a.ValidMS) / (1 - rho) * (1 + rho); slow > 2000 || slow < 1900 {
+				t.Errorf("%s for %d ms, which may last %.0f", a.Outcome, *a.ValidMS, slow)
+			}
 		}
 	})
 }
