@@ -289,14 +289,18 @@ func (x *exchange) judgeAll(participant string, only *localEndpoint) {
 	}
 }
 
-// judge decides whether l and e match. An endpoint counts while its epoch is
-// that of its participant's presence.
+// counts: an endpoint does while its epoch is that of its participant's presence.
+func (x *exchange) counts(e *endpoint) bool {
+	pr := x.alive[e.guid.Participant]
+	return pr.Alive && pr.Epoch == e.epoch && pr.Incarnation == e.guid.Incarnation
+}
+
+// judge decides whether l and e match.
 func (x *exchange) judge(l *localEndpoint, e *endpoint) {
 	if l.json.Kind == e.Kind {
 		return
 	}
-	pr := x.alive[e.guid.Participant]
-	counts := pr.Alive && pr.Epoch == e.epoch && pr.Incarnation == e.guid.Incarnation
+	counts := x.counts(e)
 	matched, judged := l.seen[e.guid]
 	switch {
 	case counts && !judged && !l.json.QoS.Partition.meets(e.QoS.Partition):

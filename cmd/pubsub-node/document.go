@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"padme/pubsub"
@@ -21,11 +23,46 @@ func newDocumentTopic(p *pubsub.Participant, name string) (*pubsub.Topic[documen
 // deliverAll loses nothing between a pub and a sub: the writer keeps what a
 // reader has not acknowledged, and a reader that comes while the writer lives
 // gets what was written before.
-func deliverAll() pubsub.EndpointOption {
-	return pubsub.WithQoS(pubsub.QoS{
+func deliverAll() pubsub.QoS {
+	return pubsub.QoS{
 		Reliability: pubsub.Reliable,
 		Durability:  pubsub.TransientLocal,
 		History:     pubsub.KeepAll,
 		MaxBlocking: time.Minute,
-	})
+	}
+}
+
+// maxPartitions is how many a reader may name.
+const maxPartitions = 16
+
+// adapted is deliverAll, or less where a living writer of the topic offers less.
+func adapted(endpoints []pubsub.Announcement, topic string) pubsub.QoS {
+	q := deliverAll()
+	writers, exclusive := 0, 0
+	partitions := map[string]bool{}
+	for _, e := range endpoints {
+		if e.Kind != "writer" || e.Topic != topic || !e.Alive {
+			continue
+		}
+		writers++
+		q.Reliability = min(q.Reliability, e.QoS.Reliability)
+		q.Durability = min(q.Durability, e.QoS.Durability)
+		if e.QoS.Exclusive {
+			exclusive++
+		}
+		if len(e.QoS.Partition) == 0 {
+			partitions["default"] = true
+		}
+		for _, name := range e.QoS.Partition {
+			partitions[name] = true
+		}
+	}
+	q.Exclusive = writers > 0 && exclusive == writers
+	switch {
+	case len(partitions) > maxPartitions:
+		q.Partition = []string{"*"}
+	case len(partitions) > 1 || !partitions["default"]: // the default is none
+		q.Partition = slices.Sorted(maps.Keys(partitions))
+	}
+	return q
 }

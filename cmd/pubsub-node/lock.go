@@ -77,7 +77,7 @@ Exit codes: that of COMMAND, 128+n when signal n ended it, or
 	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: exit 75 when the lock is not free now")
 	fs.DurationVarP(&f.wait, "wait", "w", 0, "wait at most this long, then exit 124 (default: for ever)")
 	fs.DurationVar(&f.killAfter, "kill-after", 5*time.Second, "how long COMMAND may take to end after the lock was lost")
-	cmd.AddCommand(newLockList(s), newLockWatch(s))
+	cmd.AddCommand(newLockList(s), newLockWatch(s), newLockQueue(s), newLockClients(s), newLockBump(s), newLockEvict(s))
 	return cmd
 }
 

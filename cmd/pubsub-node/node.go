@@ -24,7 +24,7 @@ func newNode(s *session) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newNodeList(s))
+	cmd.AddCommand(newNodeList(s), newNodeInfo(s))
 	return cmd
 }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"padme/pubsub"
 )
@@ -17,6 +19,7 @@ import (
 // pubFlags are the flags of `pubsub-node pub`.
 type pubFlags struct {
 	key     string
+	file    string
 	rate    float64
 	count   int
 	readers int
@@ -27,18 +30,23 @@ func newPub(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pub TOPIC [MESSAGE]",
 		Short: "Publish JSON samples",
-		Long: `pub writes MESSAGE, a JSON value, as a sample of TOPIC, or each line of standard
-input when MESSAGE is - or left out. It ends when every subscriber that is there
-has acknowledged every sample, and fails if one does not within --timeout.`,
+		Long: `pub writes MESSAGE, a JSON value, as a sample of TOPIC, or each line of --file, or
+of standard input when MESSAGE is - or left out. It ends when every subscriber that
+is there has acknowledged every sample, and fails if one does not within --timeout.
+
+Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those of
+"pubsub-node lock --help".`,
 		Example: `  pubsub-node pub weather '{"celsius": 21}'
   pubsub-node pub weather '{"celsius": 21}' --key roof --rate 2 --count 10
+  pubsub-node pub weather --file day.json --rate 10 --wait-matching 1
   tail -f log.json | pubsub-node pub log`,
 		Args: argCount(1, 2, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			samples, err := f.samples(args[1:], cmd.InOrStdin())
+			samples, end, err := f.samples(args[1:], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
+			defer end()
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
 			return f.run(ctx, s, args[0], samples)
@@ -48,43 +56,66 @@ has acknowledged every sample, and fails if one does not within --timeout.`,
 	fs.StringVar(&f.key, "key", "default", "`name` of the instance that the samples belong to")
 	fs.Float64Var(&f.rate, "rate", 0, "samples per second, as a `number` (default: as fast as they come)")
 	fs.IntVar(&f.count, "count", 1, "`number` of times that MESSAGE is written")
-	fs.IntVar(&f.readers, "readers", 0, "`number` of subscribers to wait for before writing")
+	fs.StringVar(&f.file, "file", "", "`name` of a file whose lines are written, one JSON value each")
+	fs.IntVar(&f.readers, "wait-matching", 0, "`number` of subscribers to wait for before writing, also called --readers")
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "readers" {
+			name = "wait-matching"
+		}
+		return pflag.NormalizedName(name)
+	})
 	return cmd
 }
 
 // errNotJSON is completed with what is not.
 var errNotJSON = errors.New("the message is not JSON: a text needs quotes of its own, as in '\"text\"'")
 
-// samples returns what yields one sample after the other, io.EOF at the end.
-func (f *pubFlags) samples(message []string, stdin io.Reader) (func() (json.RawMessage, error), error) {
-	if f.rate < 0 || f.rate > 1e6 || f.rate != f.rate {
-		return nil, usageError("--rate %v is not between 0 and 1000000", f.rate)
+// samples returns what yields one sample after the other, io.EOF at the end, and
+// what to call afterwards.
+func (f *pubFlags) samples(message []string, stdin io.Reader) (next func() (json.RawMessage, error), end func(), err error) {
+	if err := f.check(message); err != nil {
+		return nil, nil, err
 	}
-	if f.count < 1 || f.readers < 0 {
-		return nil, usageError("--count must be positive and --readers not negative")
-	}
-	if len(message) == 0 || message[0] == "-" {
-		if f.count != 1 {
-			return nil, usageError("--count is for a MESSAGE on the command line")
+	end = func() {}
+	switch {
+	case f.file != "":
+		file, err := os.Open(f.file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--file: %w", err)
 		}
-		return lines(stdin), nil
+		return lines(f.file, file), func() { _ = file.Close() }, nil
+	case len(message) == 0 || message[0] == "-":
+		return lines("standard input", stdin), end, nil
 	}
-	value := json.RawMessage(message[0])
-	if !json.Valid(value) {
-		return nil, usageError("%w; got %.40q", errNotJSON, message[0])
-	}
-	left := f.count
+	value, left := json.RawMessage(message[0]), f.count
 	return func() (json.RawMessage, error) {
 		if left == 0 {
 			return nil, io.EOF
 		}
 		left--
 		return value, nil
-	}, nil
+	}, end, nil
 }
 
-// lines reads one JSON value per line; empty lines are skipped.
-func lines(r io.Reader) func() (json.RawMessage, error) {
+func (f *pubFlags) check(message []string) error {
+	literal := len(message) > 0 && message[0] != "-"
+	switch {
+	case f.rate < 0 || f.rate > 1e6 || f.rate != f.rate:
+		return usageError("--rate %v is not between 0 and 1000000", f.rate)
+	case f.count < 1 || f.readers < 0:
+		return usageError("--count must be positive and --wait-matching not negative")
+	case f.file != "" && len(message) > 0:
+		return usageError("--file and MESSAGE contradict each other: give one of them")
+	case !literal && f.count != 1:
+		return usageError("--count is for a MESSAGE on the command line")
+	case literal && !json.Valid([]byte(message[0])):
+		return usageError("%w; got %.40q", errNotJSON, message[0])
+	}
+	return nil
+}
+
+// lines reads one JSON value per line of what name names; empty lines are skipped.
+func lines(name string, r io.Reader) func() (json.RawMessage, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, pubsub.MaxPayload)
 	number := 0
@@ -95,12 +126,12 @@ func lines(r io.Reader) func() (json.RawMessage, error) {
 				continue
 			}
 			if !json.Valid(in.Bytes()) {
-				return nil, fmt.Errorf("standard input, line %d: %w", number, errNotJSON)
+				return nil, fmt.Errorf("%s, line %d: %w", name, number, errNotJSON)
 			}
 			return json.RawMessage(in.Text()), nil
 		}
 		if errors.Is(in.Err(), bufio.ErrTooLong) {
-			return nil, fmt.Errorf("standard input, line %d: longer than %d bytes", number+1, pubsub.MaxPayload)
+			return nil, fmt.Errorf("%s, line %d: longer than %d bytes", name, number+1, pubsub.MaxPayload)
 		}
 		if in.Err() != nil {
 			return nil, in.Err()
@@ -110,6 +141,11 @@ func lines(r io.Reader) func() (json.RawMessage, error) {
 }
 
 func (f *pubFlags) run(ctx context.Context, s *session, name string, samples func() (json.RawMessage, error)) error {
+	return f.publish(ctx, s, name, func(w *pubsub.Writer[document]) error { return f.write(ctx, w, samples) })
+}
+
+// publish makes a writer, has write use it, and waits for acknowledgements.
+func (f *pubFlags) publish(ctx context.Context, s *session, name string, write func(*pubsub.Writer[document]) error) error {
 	p, err := s.join(ctx)
 	if err != nil {
 		return err
@@ -121,14 +157,14 @@ func (f *pubFlags) run(ctx context.Context, s *session, name string, samples fun
 	}
 	setup, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	w, err := pubsub.NewWriter(setup, topic, deliverAll())
+	w, err := pubsub.NewWriter(setup, topic, pubsub.WithQoS(deliverAll()))
 	if err != nil {
 		return endedBy(ctx, err)
 	}
 	if err := f.awaitReaders(ctx, w, s.pause()); err != nil {
 		return endedBy(ctx, err)
 	}
-	if err := f.write(ctx, w, samples); err != nil {
+	if err := write(w); err != nil {
 		return endedBy(ctx, err)
 	}
 	acking, cancel := context.WithTimeout(ctx, s.timeout)
@@ -143,7 +179,7 @@ func (f *pubFlags) run(ctx context.Context, s *session, name string, samples fun
 }
 
 // awaitReaders gives subscribers that are there already the time to answer, or
-// waits for as many as --readers says.
+// waits for as many as --wait-matching says.
 func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document], pause time.Duration) error {
 	if f.readers > 0 {
 		return w.WaitMatched(ctx, f.readers)

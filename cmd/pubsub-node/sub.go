@@ -17,24 +17,38 @@ import (
 // subFlags are the flags of `pubsub-node sub`.
 type subFlags struct {
 	count      int
+	once       bool
 	json, info bool
+	raw        bool
+	filter     string
 }
 
 func newSub(s *session) *cobra.Command {
 	f := &subFlags{}
 	cmd := &cobra.Command{
-		Use:   "sub TOPIC",
-		Short: "Print JSON samples as they come",
+		Use:     "sub TOPIC",
+		Aliases: []string{"echo"},
+		Short:   "Print JSON samples as they come",
 		Long: `sub prints the value of each sample of TOPIC on a line of its own until it is
 interrupted, first what writers that are still there have written before. With
 --info it says before each value when it was written, by whom and for which key;
-with --json each line is an object with all that and the value.`,
+with --json each line is an object with all that and the value.
+
+It asks for as much as the writers offer that it finds when it starts: reliability,
+history, ownership and partitions. Without any it asks for what "pub" offers.
+
+With --raw it prints what passes the broker from now on, of any type and in every
+partition, without reliability or history, and no writer learns of it.
+
+Exit codes: 0 after --once, --count or INT, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node sub weather
-  pubsub-node sub weather --count 1 --json | jq .value.celsius`,
+  pubsub-node sub weather --once --json | jq .value.celsius
+  pubsub-node sub weather --filter "key = 'roof' AND value.celsius > 20"
+  pubsub-node echo poses --raw --info`,
 		Args: argCount(1, 1, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.count < 0 {
-				return usageError("--count %d is negative", f.count)
+			if err := f.check(cmd.Flags().Changed("filter")); err != nil {
+				return err
 			}
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
@@ -43,9 +57,29 @@ with --json each line is an object with all that and the value.`,
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&f.count, "count", 0, "end after this `number` of samples (default: when interrupted)")
+	fs.BoolVar(&f.once, "once", false, "end after the first sample")
+	fs.StringVar(&f.filter, "filter", "", "print only samples for which this `expression` over key and value is true")
+	fs.BoolVar(&f.raw, "raw", false, "print samples of any type as they pass the broker")
 	fs.BoolVar(&f.json, "json", false, "one JSON object per line, with what --info shows")
 	fs.BoolVar(&f.info, "info", false, "show time, writer, number and key before each value")
 	return cmd
+}
+
+func (f *subFlags) check(filtered bool) error {
+	switch {
+	case f.count < 0:
+		return usageError("--count %d is negative", f.count)
+	case f.once && f.count > 0:
+		return usageError("--once and --count contradict each other: give one of them")
+	case f.raw && filtered:
+		return usageError("--raw and --filter contradict each other: give one of them")
+	case filtered && f.filter == "":
+		return usageError("--filter is empty")
+	}
+	if f.once {
+		f.count = 1
+	}
+	return nil
 }
 
 // sampleLine is one line of `sub --json`.
@@ -63,13 +97,10 @@ func (f *subFlags) run(ctx context.Context, s *session, name string, out io.Writ
 		return err
 	}
 	defer leave(p)
-	topic, err := newDocumentTopic(p, name)
-	if err != nil {
-		return err
+	if f.raw {
+		return f.runRaw(ctx, s, p, name, out)
 	}
-	setup, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	r, err := pubsub.NewReader(setup, topic, deliverAll())
+	r, err := f.open(ctx, s, p, name)
 	if err != nil {
 		return endedBy(ctx, err)
 	}
@@ -99,6 +130,25 @@ func (f *subFlags) run(ctx context.Context, s *session, name string, out io.Writ
 	return endOfStream(ctx)
 }
 
+// open makes the reader, as the writers that are there would have it.
+func (f *subFlags) open(ctx context.Context, s *session, p *pubsub.Participant, name string) (*pubsub.Reader[document], error) {
+	topic, err := newDocumentTopic(p, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	endpoints, err := p.Endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := []pubsub.EndpointOption{pubsub.WithQoS(adapted(endpoints, name))}
+	if f.filter != "" {
+		opts = append(opts, pubsub.WithExpression(f.filter))
+	}
+	return pubsub.NewReader(ctx, topic, opts...)
+}
+
 func (f *subFlags) write(out io.Writer, sample pubsub.Sample[document]) error {
 	d, info := sample.Data, sample.Info
 	if f.json {
@@ -125,9 +175,9 @@ func tellProblems(ctx context.Context, r *pubsub.Reader[document], topic string)
 		text := ""
 		switch e := event.(type) {
 		case pubsub.IncompatibleQoS:
-			text = fmt.Sprintf("no samples from %v: it offers less %s than is asked for", e.Peer, e.Policy)
+			text = fmt.Sprintf("no samples from %v: it offers less %s than is asked for: start again to ask for no more than it offers", e.Peer, e.Policy)
 		case pubsub.InconsistentTopic:
-			text = fmt.Sprintf("no samples from %v: it writes %s to %q, not JSON documents as \"pubsub-node pub\" does", e.Peer, e.Type, topic)
+			text = fmt.Sprintf("no samples from %v: it writes %s to %q, not JSON documents as \"pubsub-node pub\" does: use --raw", e.Peer, e.Type, topic)
 		case pubsub.SampleLost:
 			text = fmt.Sprintf("%d samples of %v are lost", e.Count, e.Writer)
 		case pubsub.SampleRejected:

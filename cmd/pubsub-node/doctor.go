@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// finding is one line of `doctor --json`.
+type finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"` // ok, note or bad
+	Detail string `json:"detail"`
+}
+
+func newDoctor(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with a broker and its domain",
+		Long: `doctor looks at the broker and at the domain, changes nothing in either but announces
+itself and reads, and says what it finds:
+
+  broker    it can be reached, and how long connecting took
+  retained  it delivers what it keeps to a subscription with wildcards, which locks
+            need and RabbitMQ does not do
+  stale     writers and readers that a dead participant left behind
+  dead      participants that ended without saying so
+  qos       writers and readers that do not match
+  clock     participants that were born in the future, so whose clock is ahead of ours
+  root      who is the root of which lock, and whether it is alive
+
+Exit codes: 0 nothing is bad, 1 something is, 69 the broker cannot be reached, and those
+of "pubsub-node lock --help".`,
+		Example: `  pubsub-node doctor
+  pubsub-node doctor --json | jq 'select(.result == "bad")'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			found, err := s.examine(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(cmd.OutOrStdout(), found)
+			} else {
+				err = writeFindings(cmd.OutOrStdout(), found)
+			}
+			if err == nil && slices.ContainsFunc(found, func(f finding) bool { return f.Result == resultBad }) {
+				return &exitError{code: exitFailure}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// Results of a check.
+const (
+	resultOK   = "ok"
+	resultNote = "note" // worth knowing
+	resultBad  = "bad"
+)
+
+func (s *session) examine(ctx context.Context) ([]finding, error) {
+	p, err := s.join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave(p)
+	found := []finding{{"broker", resultOK, fmt.Sprintf("%s answered in %v", p.URL(), s.joined.Round(time.Millisecond))}}
+	reading, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	endpoints, err := p.Endpoints(reading)
+	if err != nil {
+		return nil, endedBy(ctx, err)
+	}
+	known := map[string]pubsub.Presence{}
+	if err := snapshot(ctx, s.pause(), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
+		return nil, err
+	}
+	_, self := known[p.ID()] // the broker keeps our own birth
+	delete(known, p.ID())
+	if self {
+		found = append(found, finding{"retained", resultOK, "what the broker keeps is delivered to wildcards"})
+	} else {
+		found = append(found, finding{"retained", resultBad, "the broker does not deliver what it keeps to wildcards: states, views and presences stay unknown"})
+	}
+	views, err := lockViews(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, examineEndpoints(endpoints)...)
+	found = append(found, examinePresences(known, time.Now())...)
+	return append(found, examineRoots(views, known)...), nil
+}
+
+func examineEndpoints(endpoints []pubsub.Announcement) []finding {
+	var alive []pubsub.Announcement
+	var stale []string
+	for _, e := range endpoints {
+		if e.Alive {
+			alive = append(alive, e)
+		} else {
+			stale = append(stale, endpointName(e))
+		}
+	}
+	found := []finding{result("stale", resultNote, "left behind by the dead, harmless, gone when they come back", stale)}
+	var apart []string
+	for _, m := range mismatches(alive) {
+		if m.Reason != separate {
+			apart = append(apart, fmt.Sprintf("%s: %s and %s by %s", m.Topic, m.Writer, m.Reader, m.Reason))
+		}
+	}
+	return append(found, result("qos", resultBad, "no samples flow", apart))
+}
+
+// ahead is how far in the future a birth may be: messages take time, clocks are read
+// before.
+const ahead = time.Second
+
+func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding {
+	var dead, clocks []string
+	for id, pr := range known {
+		if !pr.Alive {
+			dead = append(dead, id)
+		}
+		if by := pr.Since.Sub(now); by > ahead {
+			clocks = append(clocks, fmt.Sprintf("%s by %v at least", id, by.Round(time.Millisecond)))
+		}
+	}
+	slices.Sort(dead)
+	slices.Sort(clocks)
+	return []finding{
+		result("dead", resultNote, "ended without saying so", dead),
+		result("clock", resultBad, "ahead of ours", clocks),
+	}
+}
+
+func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []finding {
+	var found []finding
+	for _, v := range views {
+		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, %d members, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
+		if !known[v.Root].Alive {
+			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait for an election", v.Topic, v.Root)}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// result is ok if there are none.
+func result(check, otherwise, what string, which []string) finding {
+	if len(which) == 0 {
+		return finding{check, resultOK, "none"}
+	}
+	return finding{check, otherwise, what + ": " + strings.Join(which, ", ")}
+}
+
+func writeFindings(w io.Writer, found []finding) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, f := range found {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.Result, printable(f.Detail))
+	}
+	return t.Flush()
+}

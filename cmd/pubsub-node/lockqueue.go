@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"padme/qosmutex"
+)
+
+// queueLine is one line of `lock queue --json`.
+type queueLine struct {
+	Lock        string `json:"lock"`
+	Resource    string `json:"resource"`
+	Position    int    `json:"position"` // 0 is inside, 1 the next
+	Participant string `json:"participant"`
+	Priority    int64  `json:"priority"`
+	Any         bool   `json:"any,omitempty"` // any resource of the lock will do
+	Fence       string `json:"fence,omitempty"`
+}
+
+func newLockQueue(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "queue NAME[/RESOURCE]",
+		Short: "Show who waits for a lock, in order",
+		Long: `queue prints who holds the lock NAME, at position 0, and who waits for it in the order
+of service, as its root last published it: of each resource the first 16, and how many
+more there are. Since when the others wait nobody publishes; "lock watch" shows it as
+they come in. A gateway stands in line for its clients: see "lock clients".
+
+Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --help".`,
+		Example: `  pubsub-node lock queue crane
+  pubsub-node lock queue crane/hook --json | jq 'select(.position == 1)'`,
+		Args:              argCount(1, 1, "NAME or NAME/RESOURCE"),
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, resource, given, err := cutLock(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			p, err := s.join(ctx)
+			if err != nil {
+				return err
+			}
+			defer leave(p)
+			states, err := lockStates(ctx, p, s.pause(), name)
+			if err != nil {
+				return err
+			}
+			var shown []qosmutex.State
+			for _, st := range states {
+				if !given || st.Resource == resource {
+					shown = append(shown, st)
+				}
+			}
+			if len(shown) == 0 {
+				return fmt.Errorf("nothing is known of lock %q: see the others with \"pubsub-node lock ls\"", args[0])
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), queueLines(shown))
+			}
+			return writeQueue(cmd.OutOrStdout(), shown)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return cmd
+}
+
+// cutLock is splitLock that tells whether a resource was given.
+func cutLock(arg string) (name, resource string, given bool, err error) {
+	name, resource, err = splitLock(arg)
+	return name, resource, len(arg) > len(name), err
+}
+
+func queueLines(states []qosmutex.State) (lines []queueLine) {
+	for _, st := range states {
+		if st.Holder != "" {
+			lines = append(lines, queueLine{st.Topic, st.Resource, 0, st.Holder, st.Priority, false, st.Fence})
+		}
+		for i, w := range st.Queue {
+			lines = append(lines, queueLine{st.Topic, st.Resource, i + 1, w.Participant, w.Priority, w.Any, ""})
+		}
+	}
+	return lines
+}
+
+func writeQueue(w io.Writer, states []qosmutex.State) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "LOCK\tRESOURCE\tPOSITION\tPARTICIPANT\tPRIORITY")
+	for _, st := range states {
+		for _, l := range queueLines([]qosmutex.State{st}) {
+			participant := printable(l.Participant)
+			if l.Any {
+				participant += " (any)"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\n", printable(l.Lock), printable(l.Resource), l.Position, participant, l.Priority)
+		}
+		if more := st.Waiting - len(st.Queue); more > 0 {
+			fmt.Fprintf(t, "%s\t%s\t\tand %d more\t\n", printable(st.Topic), printable(st.Resource), more)
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// nodeInfo is the line of `node info --json`.
+type nodeInfo struct {
+	nodeLine
+	Endpoints []endpointLine `json:"endpoints"`
+	Locks     []lockRole     `json:"locks"`
+}
+
+// lockRole is what a participant has to do with a lock, as its root last said.
+type lockRole struct {
+	Lock     string `json:"lock"`
+	Resource string `json:"resource,omitempty"`
+	Role     string `json:"role"` // root, voter, holder or waiter
+	Priority int64  `json:"priority,omitempty"`
+}
+
+func newNodeInfo(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info NODE",
+		Short: "Show a participant, what it writes and reads, and its locks",
+		Long: `info prints whether the participant NODE is alive and since when, its writers and
+readers, and its locks: those of which it is the root or a voter, which it holds, and
+for which it is one of the first 16 that wait.
+
+Exit codes: 0 alive, 1 dead or never heard of, and those of "pubsub-node lock --help".`,
+		Example: `  pubsub-node node info robot-7
+  pubsub-node node info robot-7 --json | jq '.locks[] | select(.role == "holder")'`,
+		Args: argCount(1, 1, "NODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			info, err := s.nodeInfo(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(cmd.OutOrStdout(), []nodeInfo{info})
+			} else {
+				err = info.write(cmd.OutOrStdout())
+			}
+			if err == nil && !info.Alive {
+				return &exitError{code: exitFailure}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
+	info := nodeInfo{Endpoints: []endpointLine{}, Locks: []lockRole{}}
+	known, endpoints, err := look(ctx, s, "")
+	if err != nil {
+		return info, err
+	}
+	pr, ok := known[id]
+	if !ok {
+		return info, fmt.Errorf("there is no participant %q: see the others with \"pubsub-node node ls --all\"", id)
+	}
+	info.nodeLine = lineOf(pr)
+	mine := slices.DeleteFunc(endpoints, func(e pubsub.Announcement) bool { return e.GUID.Participant != id })
+	info.Endpoints = append(info.Endpoints, endpointLines(mine)...)
+	p, err := s.join(ctx)
+	if err != nil {
+		return info, err
+	}
+	defer leave(p)
+	views, err := lockViews(ctx, p, s)
+	if err != nil {
+		return info, err
+	}
+	states, err := lockStates(ctx, p, s.pause(), "")
+	info.Locks = append(info.Locks, rolesOf(id, views, states)...)
+	return info, err
+}
+
+// lockViews reads the retained views of all locks, sorted.
+func lockViews(ctx context.Context, p *pubsub.Participant, s *session) ([]qosmutex.View, error) {
+	latest := map[string]qosmutex.View{}
+	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] { return watchViews(ctx, p) }
+	if err := snapshot(ctx, s.pause(), watch, func(v qosmutex.View) { latest[v.Topic] = v }); err != nil {
+		return nil, err
+	}
+	var views []qosmutex.View
+	for _, v := range latest {
+		views = append(views, v)
+	}
+	slices.SortFunc(views, func(a, b qosmutex.View) int { return strings.Compare(a.Topic, b.Topic) })
+	return views, nil
+}
+
+// watchViews yields what stands on R/lock/+/view, and drops what does not belong there.
+func watchViews(ctx context.Context, p *pubsub.Participant) iter.Seq2[qosmutex.View, error] {
+	return func(yield func(qosmutex.View, error) bool) {
+		incoming := make(chan qosmutex.View, maxUnseen)
+		stop, err := p.SubscribeRaw(ctx, []string{"lock", "+", "view"}, func(m pubsub.RawMessage) {
+			var v qosmutex.View
+			if json.Unmarshal(m.Payload, &v) != nil || v.Topic != m.Levels[1] {
+				return
+			}
+			select {
+			case incoming <- v:
+			default:
+			}
+		})
+		if err != nil {
+			yield(qosmutex.View{}, err)
+			return
+		}
+		defer stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.Done():
+				yield(qosmutex.View{}, p.Err())
+				return
+			case v := <-incoming:
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func rolesOf(id string, views []qosmutex.View, states []qosmutex.State) (roles []lockRole) {
+	for _, v := range views {
+		switch {
+		case v.Root == id:
+			roles = append(roles, lockRole{Lock: v.Topic, Role: "root"})
+		case slices.Contains(v.Voters, id):
+			roles = append(roles, lockRole{Lock: v.Topic, Role: "voter"})
+		}
+	}
+	for _, st := range states {
+		if st.Holder == id {
+			roles = append(roles, lockRole{st.Topic, st.Resource, "holder", st.Priority})
+		}
+		for _, w := range st.Queue {
+			if w.Participant == id {
+				roles = append(roles, lockRole{st.Topic, st.Resource, "waiter", w.Priority})
+			}
+		}
+	}
+	return roles
+}
+
+func (n *nodeInfo) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s %s since %s %s\n", printable(n.ID), n.state(), since(n.Since), n.data())
+	if len(n.Endpoints) > 0 {
+		fmt.Fprintln(w)
+		if err := writeEndpoints(w, n.Endpoints); err != nil {
+			return err
+		}
+	}
+	if len(n.Locks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "LOCK\tRESOURCE\tROLE\tPRIORITY")
+	for _, l := range n.Locks {
+		resource, priority := l.Resource, "-"
+		if resource == "" {
+			resource = "-"
+		} else {
+			priority = fmt.Sprint(l.Priority)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(l.Lock), printable(resource), l.Role, priority)
+	}
+	return t.Flush()
+}
