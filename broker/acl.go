@@ -60,7 +60,7 @@ func (a acl) mayWrite(name string, role Role, topic string) bool {
 	switch l[1] {
 	case "data": // data/{partition}/{topic}/{key}/{P}/{writer}
 		return len(l) == 7 && mine(l[5], name)
-	case "presence": // presence/{P}
+	case "presence", "ask": // presence/{P}, ask/{P}
 		return len(l) == 3 && mine(l[2], name)
 	case "ep": // ep/{P}/{endpoint}
 		return len(l) == 4 && mine(l[2], name)

@@ -36,7 +36,7 @@ type Config struct {
 	// {Prefix}/v1/{domain}. Nil lets anyone connect and do anything.
 	//
 	//	R/data/{partition}/{topic}/{key}/P/{writer}  P writes
-	//	R/presence/P, R/ep/P/{endpoint}              P writes
+	//	R/presence/P, R/ask/P, R/ep/P/{endpoint}     P writes
 	//	R/node/{to}/P                                P writes, {to} reads
 	//	R/lock/{topic}/{resource}/state              every member writes
 	//	R/lock/{topic}/events, R/lock/{topic}/view   every member writes

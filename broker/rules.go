@@ -26,6 +26,8 @@ func Rules() []Rule {
 	return []Rule{
 		{"presence/P", nodes, everyone, "birth and death"},
 		{"presence/+", nobody, everyone, ""},
+		{"ask/P", nodes, everyone, "who asks who is there"},
+		{"ask/+", nobody, everyone, ""},
 		{"ep/P/+", nodes, everyone, "writers and readers"},
 		{"ep/+/+", nobody, everyone, ""},
 		{"data/+/+/+/P/+", nodes, everyone, "samples"},

@@ -20,6 +20,7 @@
 //
 //	R/presence/{P}                                  retained JSON: birth, or death as the last will
 //	R/node/{to}/{P}                                 inbox of "to", written by P
+//	R/ask/{P}                                       P asks who is there
 //	R/ep/{P}/{endpoint}                             retained JSON: a writer or reader of P
 //	R/data/{partition}/{topic}/{key}/{P}/{writer}   samples
 //

@@ -6,12 +6,13 @@ import "fmt"
 type kind uint8
 
 const (
-	kindLetter kind = iota + 1 // for an Inbox handler
-	kindWho                    // at joining: is there anybody else with this id?
-	kindHere                   // the answer: yes, the sender
-	kindSample                 // of a writer, on a data topic
-	kindRepair                 // between a writer and a reader, in the inbox
-	kindEcho                   // to oneself, to hear what the broker delivered before
+	kindLetter   kind = iota + 1 // for an Inbox handler
+	kindWho                      // to oneself at joining: is there anybody else with this id? To others: who are you?
+	kindHere                     // the answer: yes, the sender
+	kindSample                   // of a writer, on a data topic
+	kindRepair                   // between a writer and a reader, in the inbox
+	kindEcho                     // to oneself, to hear what the broker delivered before
+	kindAnnounce                 // what stands on a retained topic of the sender, in the inbox
 )
 
 const envelopeVersion = 1

@@ -110,8 +110,12 @@ func (x *exchange) start(ctx context.Context) error {
 	if _, err := p.subscribe(ctx, p.main, p.root+"/ep/+/+", x.announced); err != nil {
 		return err
 	}
+	asked := p.peers.following.Load() // by somebody who did not hear of endpoints
 	if err := p.peers.followAll(ctx, x.presence); err != nil {
 		return err
+	}
+	if asked {
+		p.ask()
 	}
 	x.started = true
 	return nil
@@ -171,6 +175,17 @@ func (x *exchange) announceAll() {
 	defer x.mu.Unlock()
 	for _, l := range x.local {
 		x.announce(l)
+	}
+}
+
+// tellAll tells one participant of all endpoints, as they are announced.
+func (x *exchange) tellAll(to string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.local {
+		if payload, err := json.Marshal(l.json); err == nil {
+			x.p.tell(to, announcement{l.name, payload})
+		}
 	}
 }
 
@@ -289,18 +304,12 @@ func (x *exchange) judgeAll(participant string, only *localEndpoint) {
 	}
 }
 
-// counts: an endpoint does while its epoch is that of its participant's presence.
-func (x *exchange) counts(e *endpoint) bool {
-	pr := x.alive[e.guid.Participant]
-	return pr.Alive && pr.Epoch == e.epoch && pr.Incarnation == e.guid.Incarnation
-}
-
 // judge decides whether l and e match.
 func (x *exchange) judge(l *localEndpoint, e *endpoint) {
 	if l.json.Kind == e.Kind {
 		return
 	}
-	counts := x.counts(e)
+	counts := x.alive[e.guid.Participant].counts(e)
 	matched, judged := l.seen[e.guid]
 	switch {
 	case counts && !judged && !l.json.QoS.Partition.meets(e.QoS.Partition):
@@ -332,14 +341,20 @@ func (x *exchange) repair(from string, e *envelope) {
 		x.p.drop(dropMalformed, "repair from "+from, err)
 		return
 	}
+	g := GUID{from, e.epoch, m.from}
 	x.mu.Lock()
-	l := x.local[m.to]
+	l, peer, pr := x.local[m.to], x.remote[from][m.from], x.alive[from]
 	x.mu.Unlock()
 	if l == nil || m.incarnation != x.p.incarnation {
 		x.p.counters.drop(dropUnmatched)
+		if m.incarnation == x.p.incarnation {
+			x.p.tell(from, announcement{endpoint: m.to}) // it missed that this one was closed
+		}
 		return
 	}
-	g := GUID{from, e.epoch, m.from}
+	if peer == nil || peer.guid != g || !pr.counts(peer) {
+		x.p.askOne(from) // it knows us, and we missed its announcement
+	}
 	switch c := l.core.(type) {
 	case *sender:
 		if m.op == opAck {

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -10,14 +11,35 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/broker"
+	"padme/tests/brokers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	for test, why := range embeddedOnly {
+		brokers.Stays(test, why)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		brokers.Report()
+		os.Exit(code)
+	}))
+}
 
-// startBroker runs a broker until the test ends and returns its URL.
+// embeddedOnly are the tests with a broker which the choice of one does not
+// concern.
+var embeddedOnly = map[string]string{
+	"TestABrokerWithAccessRulesLetsMembersDoTheirWork": "its subject is the embedded broker's access rules",
+	"TestRefusedCredentialsEndAParticipant":            "changes a user of the embedded broker",
+	"TestTLSErrorsSayWhatHelps":                        "its subject are the embedded broker's listeners",
+	"TestEveryTransportCarriesLetters":                 "its subject are the embedded broker's listeners",
+	"TestEverythingComesBackAfterTheBrokerRestarts":    "restarts its broker: tests/brokers does that to all",
+	"Example…": "what they print shows the embedded broker",
+}
+
+// startBroker runs a broker of the chosen kind until the test ends and returns
+// its URL.
 func startBroker(t testing.TB) string {
 	t.Helper()
-	return startBrokerAt(t, "127.0.0.1:0").URL()
+	return brokers.Use(t)
 }
 
 func startBrokerAt(t testing.TB, addr string) *broker.Broker {
@@ -42,13 +64,16 @@ func stopBroker(t testing.TB, b *broker.Broker) {
 // join makes a participant that is closed when the test ends.
 func join(t testing.TB, url, id string, opts ...Option) *Participant {
 	t.Helper()
-	p, err := Join(testContext(t), url, id, opts...)
+	p, err := Join(testContext(t), url, id, append(at(t), opts...)...)
 	if err != nil {
 		t.Fatalf("Join(%q): %v", id, err)
 	}
 	t.Cleanup(func() { closeNow(t, p) })
 	return p
 }
+
+// at is the domain that a test has for itself.
+func at(t testing.TB) []Option { return []Option{WithDomain(brokers.Domain(t))} }
 
 func closeNow(t testing.TB, p *Participant) {
 	t.Helper()

@@ -182,6 +182,10 @@ func (p *Participant) letter(from string, payload []byte) {
 		p.self.heard(e.kind, e.epoch)
 	case e.kind == kindEcho && id == p.id:
 		p.exchange.echoes.heard("main", string(e.body))
+	case e.kind == kindWho:
+		p.asked(id)
+	case e.kind == kindAnnounce:
+		p.told(id, &e)
 	case e.kind == kindRepair:
 		p.exchange.repair(id, &e)
 	default:

@@ -22,7 +22,7 @@ const maxKeptBuffer = 4 << 10
 
 // linkConfig is what a link is made from.
 type linkConfig struct {
-	url            string // for errors
+	url            string // for errors: all that were given
 	clientID       string
 	user, password string
 	keepAlive      time.Duration
@@ -165,6 +165,11 @@ func appendLength(b []byte, n int) []byte {
 // subscribe asks for one filter at QoS 1. One per packet: see stream.
 func (l *link) subscribe(filter string) receipt {
 	return receipt{l, l.client.Subscribe(filter, 1, nil), filter}
+}
+
+// subscribeAtMostOnce is subscribe at QoS 0, which costs a cluster much less.
+func (l *link) subscribeAtMostOnce(filter string) receipt {
+	return receipt{l, l.client.Subscribe(filter, 0, nil), filter}
 }
 
 func (l *link) unsubscribe(filter string) { l.client.Unsubscribe(filter) }

@@ -56,7 +56,7 @@ func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 func (x *exchange) describe(e *endpoint) Announcement {
 	return Announcement{
 		GUID: e.guid, Kind: e.Kind, Topic: e.Topic, Type: e.Type, Codec: e.Codec,
-		QoS: e.QoS.policies(), Instance: e.QoS.Instance, Alive: x.counts(e),
+		QoS: e.QoS.policies(), Instance: e.QoS.Instance, Alive: x.alive[e.guid.Participant].counts(e),
 		UserData: maps.Clone(e.UserData), TopicData: maps.Clone(e.TopicData),
 		json: e.endpointJSON,
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +20,8 @@ type Participant struct {
 	options
 	id, level   string // level is the encoded id
 	root        string
-	url         *url.URL // nil with a dialer
-	label       string   // the URL as given
+	servers     servers
+	label       string // the URL as given
 	incarnation uint64
 
 	ctx  context.Context // ends with the participant; the cause is Err
@@ -31,6 +30,7 @@ type Participant struct {
 	done chan struct{}
 
 	main     *lane
+	refusals int // attempts to reconnect that ended so, in a row; of the main lane's goroutine
 	sideOnce sync.Once
 	side     *lane
 
@@ -44,6 +44,11 @@ type Participant struct {
 	closing  bool
 	watchers map[*func(bool)]struct{}
 }
+
+// maxRefusals is how often a reconnection is given up because a subscription is not
+// granted again, until the participant does without it; ten seconds of back-offs, in
+// which a cluster elects a leader.
+const maxRefusals = 8
 
 var lastIncarnation atomic.Uint64
 
@@ -65,6 +70,11 @@ func newIncarnation() uint64 {
 // on its inbox, or ctx ends; ctx bounds the joining, not the participant. It
 // does not retry.
 //
+// A cluster is given by the URLs of its servers, separated by commas: Join tries
+// each once, from the first, and when a connection is lost the same one is tried
+// again and then the others in turn. They must be one broker: what is published at
+// one arrives at the others, retained messages too.
+//
 // Errors wrap ErrInvalid (id, URL or option), ErrUnreachable, ErrRefused
 // (credentials or access rules) or ErrDuplicateID. An id is 1 to 128 bytes of
 // UTF-8 and belongs to one live process: if another one answers under it, Join
@@ -79,6 +89,12 @@ func Join(ctx context.Context, rawURL, id string, opts ...Option) (*Participant,
 		return nil, err
 	}
 	k, err := p.connectMain(ctx)
+	for range len(p.servers.urls) - 1 {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrDuplicateID) {
+			break
+		}
+		k, err = p.connectMain(ctx)
+	}
 	if err != nil {
 		p.end(err)
 		p.awaitEnd()
@@ -102,7 +118,7 @@ func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 		}
 	}
 	if p.dialer == nil {
-		if p.url, err = parseURL(rawURL); err != nil {
+		if p.servers.urls, err = parseURLs(rawURL); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +156,8 @@ func (p *Participant) register() error {
 
 // connectLane opens a link for a lane; the suffix keeps client ids apart.
 func (p *Participant) connectLane(ctx context.Context, suffix string, will packet, receive func(string, []byte, bool)) (*link, error) {
-	return connectLink(ctx, linkConfig{
+	at := p.servers.current()
+	k, err := connectLink(ctx, linkConfig{
 		url:       p.label,
 		clientID:  p.level + "~" + strconv.FormatUint(p.incarnation, 36) + suffix,
 		user:      p.user,
@@ -150,24 +167,34 @@ func (p *Participant) connectLane(ctx context.Context, suffix string, will packe
 			if p.dialer != nil {
 				return p.dialer(ctx)
 			}
-			return dialURL(ctx, p.url, p.tls)
+			return p.servers.dial(ctx, p.tls)
 		},
 		willTopic: will.topic,
 		will:      will.payload,
 		receive:   receive,
 	})
+	if err != nil {
+		p.servers.next(at)
+	}
+	return k, err
 }
 
 // connectMain makes a link of the main lane: subscribed, checked for duplicates
 // of this id, and announced.
 func (p *Participant) connectMain(ctx context.Context) (*link, error) {
 	birth := p.self.begin()
+	at := p.servers.current()
 	k, err := p.connectLane(ctx, "", birth.death, p.receive)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.announce(ctx, k, birth); err != nil {
+		p.servers.next(at) // it is connected to, and does not serve
 		k.close(politeness)
+		if p.counters.connects.Load() > 0 && errors.Is(err, ErrRefused) {
+			// It was granted before. A cluster refuses while it has no leader.
+			err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // not ErrRefused, which is final
+		}
 		return nil, err
 	}
 	return k, nil
@@ -179,6 +206,9 @@ func (p *Participant) announce(ctx context.Context, k *link, birth *birth) error
 	if err := subscribeAll(ctx, k, []string{p.inbox.prefix + "+", p.self.topic}); err != nil {
 		return p.joinError(err)
 	}
+	if err := p.subscribeAsk(ctx, k); err != nil {
+		return p.joinError(err)
+	}
 	if err := p.self.alone(ctx, k); err != nil {
 		return p.joinError(err)
 	}
@@ -187,7 +217,12 @@ func (p *Participant) announce(ctx context.Context, k *link, birth *birth) error
 		if !errors.As(err, &r) {
 			return p.joinError(err)
 		}
+		if p.refusals++; p.refusals < maxRefusals {
+			return err
+		}
 		p.log.Error("a subscription was not granted again", "filter", r.filter, "error", err)
+	} else {
+		p.refusals = 0
 	}
 	b := birth.packet
 	if err := k.publish(b.topic, b.payload, b.qos, b.retain).wait(ctx); err != nil {
@@ -212,6 +247,12 @@ func (p *Participant) receive(topic string, payload []byte, retained bool) {
 		p.letter(from, payload)
 		return
 	}
+	if from, ok := strings.CutPrefix(topic, p.root+"/ask/"); ok {
+		if id, err := DecodeLevel(from); err == nil {
+			p.asked(id)
+		}
+		return
+	}
 	if topic == p.self.topic {
 		p.self.seen(payload)
 	}
@@ -223,10 +264,13 @@ func (p *Participant) receive(topic string, payload []byte, retained bool) {
 // mainFailed ends the participant on errors which no retry mends.
 func (p *Participant) mainFailed(err error) {
 	p.log.Info("reconnecting failed", "error", err)
-	if errors.Is(err, ErrRefused) || errors.Is(err, ErrDuplicateID) {
+	if final(err) {
 		p.end(err)
 	}
 }
+
+// final reports whether no other attempt mends err.
+func final(err error) bool { return errors.Is(err, ErrRefused) || errors.Is(err, ErrDuplicateID) }
 
 func (p *Participant) mainChanged(up, again bool) {
 	if up {
@@ -242,6 +286,9 @@ func (p *Participant) mainChanged(up, again bool) {
 	p.peers.changed(up)
 	if up {
 		p.exchange.announceAll()
+		if p.peers.following.Load() {
+			p.ask()
+		}
 	}
 	p.mu.Lock()
 	var call []func(bool)

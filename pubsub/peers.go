@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type peers struct {
 
 	starting sync.Mutex // held by the one who subscribes
 	started  bool
+
+	following atomic.Bool // started, without waiting
 
 	mu      sync.Mutex
 	known   map[string]*peer
@@ -85,7 +88,10 @@ func (ps *peers) start(ctx context.Context) error {
 		return nil
 	}
 	_, err := ps.p.subscribe(ctx, ps.p.main, ps.p.root+"/presence/+", ps.receive)
-	ps.started = err == nil
+	if ps.started = err == nil; ps.started {
+		ps.following.Store(true)
+		ps.p.ask()
+	}
 	return err
 }
 

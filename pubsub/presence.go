@@ -19,6 +19,11 @@ type Presence struct {
 	UserData map[string]string // what it gave to WithUserData
 }
 
+// counts reports whether an endpoint of the participant is of its present connection.
+func (pr Presence) counts(e *endpoint) bool {
+	return pr.Alive && pr.Epoch == e.epoch && pr.Incarnation == e.guid.Incarnation
+}
+
 // presenceJSON is the payload of R/presence/{P}. Numbers that can exceed 2^53
 // are decimal strings, because JavaScript rounds them.
 type presenceJSON struct {

@@ -28,7 +28,7 @@ type Durability uint8
 const (
 	Volatile       Durability = iota // nothing
 	TransientLocal                   // the history of every writer that is alive
-	Transient                        // that, and of each writer that is gone the last value of each instance
+	Transient                        // that, and of each writer that is gone the last value of each instance; [Probe] finds whether the broker can
 	Persistent                       // not supported: samples that outlive the broker
 )
 

@@ -22,7 +22,8 @@ const (
 // PublishRaw publishes payload on the topic below Root whose unencoded levels are
 // given. It never blocks and copies payload.
 //
-// On Main the order with Send is kept and the errors are those of Send. Retained
+// On Main the order with Send is kept, by brokers that keep it between QoS 0 and 1
+// (RabbitMQ does not), and the errors are those of Send. Retained
 // messages go at MQTT QoS 1, others at QoS 0: anybody may subscribe to a raw topic,
 // and a subscriber that stalls holds up a QoS 1 publisher, with its inbox. Repeat
 // what must arrive. On Side everything goes at QoS 1, and

@@ -250,6 +250,43 @@ func TestAReaderThatWasForgottenIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
+// Several heartbeats that are on the way at once, as behind a broker with a long
+// queue, must not have the same samples sent as many times: that only makes the
+// queue longer.
+func TestSamplesAreSentAgainOnceWhileTheAnswerIsOnTheWay(t *testing.T) {
+	const written = 10 * repairBurst
+	n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll, MaxSamples: written})
+	n.match()
+	n.heal()
+	for range written {
+		if _, err := n.s.tryWrite("-", &envelope{schema: 7}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.wire = nil
+	again := 0
+	post := n.s.post
+	n.s.post = func(to string, letter []byte) {
+		var e envelope
+		if err := parseEnvelope(letter, &e); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := parseRepair(e.body); err == nil && m.op == opSample {
+			again++
+		}
+		post(to, letter)
+	}
+	for range 5 {
+		n.s.last() // asks for acknowledgement
+	}
+	for len(n.wire) > 0 {
+		n.step(0, "deliver")
+	}
+	if again != written {
+		t.Errorf("%d samples were sent again, %d were missing", again, written)
+	}
+}
+
 // Whatever a peer says, nothing panics, loops for long or grows without bound.
 func FuzzRepair(f *testing.F) {
 	for _, m := range []repairMessage{

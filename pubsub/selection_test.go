@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"padme/broker"
+	"padme/tests/brokers"
 	"padme/tests/bubble"
 )
 
@@ -27,6 +28,7 @@ func (d *domain) dial(ctx context.Context) (net.Conn, error) { return d.b.Load()
 // inVirtualTime runs f in a bubble.
 func inVirtualTime(t *testing.T, f func(t *testing.T, d *domain)) {
 	t.Helper()
+	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) {
 		b, err := broker.Start(context.Background(), broker.Config{})
 		if err != nil {

@@ -164,6 +164,13 @@ func (s *self) epoch() uint64 {
 	return s.birth.epoch
 }
 
+// presence is the birth as retained, if there is one.
+func (s *self) presence() (birth []byte, alive bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.birth.packet.payload, s.state == announced
+}
+
 // leave returns the death to publish, if there was a birth.
 func (s *self) leave() (packet, bool) {
 	s.mu.Lock()

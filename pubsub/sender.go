@@ -70,6 +70,7 @@ type remoteReader struct {
 	confirmed bool   // it has told that it matches too
 	base      uint64 // it starts after this one
 	acked     uint64
+	burst     uint64    // the last number that is on the way to it again, 0 for none
 	beat      time.Time // when the next heartbeat is due
 	interval  time.Duration
 	gone      time.Time // when its participant died; zero while alive
@@ -235,7 +236,7 @@ func (s *sender) matched(e endpoint) {
 	}
 	r.gone, r.partitions = time.Time{}, e.QoS.Partition
 	s.repartition()
-	r.confirmed, r.interval = false, minBeat
+	r.confirmed, r.interval, r.burst = false, minBeat, 0
 	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
 	now := time.Now()
 	s.expire(now)
@@ -300,6 +301,7 @@ func (s *sender) tick(now time.Time) (next time.Time) {
 		case r.confirmed && (!r.reliable || s.reached(r) >= s.seq):
 			continue
 		case !now.Before(r.beat):
+			r.burst = 0 // nothing came of it
 			s.heartbeat(g, r, now)
 			due = r.beat
 		}
@@ -328,15 +330,24 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 	if !r.reliable {
 		return
 	}
-	if m.b == 1 || s.resend(from, m.ranges) {
+	if len(m.ranges) == 0 {
+		r.burst = 0 // all came, or it has no room for what is on the way
+	}
+	// Requests that left before the last answer came would have the same sent once
+	// more for each, and every answer asks for the next request.
+	again := false
+	if m.a >= r.burst {
+		r.burst, again = s.resend(from, m.ranges)
+	}
+	if m.b == 1 || again {
 		r.interval = minBeat
 		s.heartbeat(from, r, time.Now())
 	}
 }
 
-// resend answers a request; it reports whether the reader should be told what
-// else there is.
-func (s *sender) resend(to GUID, ranges []seqRange) bool {
+// resend answers a request; it returns the last number that it answered for, and
+// whether the reader should be told what else there is.
+func (s *sender) resend(to GUID, ranges []seqRange) (last uint64, more bool) {
 	s.expire(time.Now())
 	reader := s.readers[to]
 	var gaps []seqRange
@@ -346,25 +357,26 @@ func (s *sender) resend(to GUID, ranges []seqRange) bool {
 			h := s.held[n]
 			if !reader.wants(h) {
 				// Up to the next one held, or all that is wanted.
-				last := max(n, min(want.last, s.low-1))
-				for last < min(want.last, s.seq) && !reader.wants(s.held[last+1]) && looked < maxLooked {
-					last++
+				end := max(n, min(want.last, s.low-1))
+				for end < min(want.last, s.seq) && !reader.wants(s.held[end+1]) && looked < maxLooked {
+					end++
 					looked++
 				}
-				gaps = append(gaps, seqRange{n, last})
-				n = last
+				gaps = append(gaps, seqRange{n, end})
+				n = end
 			} else {
 				s.send(to, &repairMessage{op: opSample, key: h.key, sample: h.payload})
 				samples, size = samples+1, size+len(h.payload)
 			}
+			last = max(last, min(n, s.seq))
 			if samples >= repairBurst || size >= repairBytes || len(gaps) >= maxRanges || looked >= maxLooked {
 				s.sendGaps(to, gaps)
-				return true
+				return last, true
 			}
 		}
 	}
 	s.sendGaps(to, gaps)
-	return samples > 0
+	return last, samples > 0
 }
 
 func (s *sender) sendGaps(to GUID, gaps []seqRange) {

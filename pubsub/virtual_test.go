@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/broker"
+	"padme/tests/brokers"
 	"padme/tests/bubble"
 )
 
@@ -23,6 +24,7 @@ type world struct {
 // virtually runs f in a bubble of virtual time.
 func virtually(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
+	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) {
 		b, err := broker.Start(context.Background(), broker.Config{})
 		if err != nil {

@@ -46,7 +46,7 @@ func BenchmarkHandOver(b *testing.B) {
 	for _, at := range []string{"tcp", "broker"} {
 		for _, events := range []bool{true, false} {
 			b.Run(fmt.Sprintf("root=%s/events=%v", at, events), func(b *testing.B) {
-				server := startBroker(b, "127.0.0.1:0")
+				server := startEmbedded(b, "127.0.0.1:0")
 				var opts []pubsub.Option
 				if at == "broker" {
 					opts = append(opts, pubsub.WithDialer(server.Dial))
@@ -137,7 +137,7 @@ func uncontended(b *testing.B, topic *Topic) time.Duration {
 // BenchmarkContention has two children of the root lock in turn without a pause:
 // while one's release is on its way, so is its next request.
 func BenchmarkContention(b *testing.B) {
-	server := startBroker(b, "127.0.0.1:0")
+	server := startEmbedded(b, "127.0.0.1:0")
 	open(b, join(b, server.URL(), "root", pubsub.WithDialer(server.Dial)), "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
 	ctx := testContext(b)
 	var topics []*Topic

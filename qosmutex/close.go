@@ -17,14 +17,18 @@ const departWait = time.Second
 // see WithAlgorithm). Calls that wait return an error
 // that wraps ErrClosed. Close may be called again, and returns nil.
 func (t *Topic) Close(ctx context.Context) error {
+	t.closeWithin(ctx, departWait)
+	return nil
+}
+
+func (t *Topic) closeWithin(ctx context.Context, wait time.Duration) {
 	t.closeOnce.Do(func() {
 		t.depart()
-		t.awaitDeparted(ctx)
+		t.awaitDeparted(ctx, wait)
 		t.end(t.closedError())
 		<-t.published
 		t.metrics.unregister()
 	})
-	return nil
 }
 
 // depart gives everything back and asks the machine to leave.
@@ -48,8 +52,8 @@ func (t *Topic) depart() {
 	_ = t.step(protocol.Input{Kind: protocol.Depart})
 }
 
-func (t *Topic) awaitDeparted(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, departWait)
+func (t *Topic) awaitDeparted(ctx context.Context, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	_ = t.await(ctx, func() bool { return t.machine == nil || t.status.Role == protocol.Departed })
 }

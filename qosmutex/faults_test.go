@@ -10,6 +10,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/brokers"
 )
 
 // Each participant has its own connection through a proxy that cuts it now and
@@ -86,7 +87,7 @@ func enterDespiteFaults(t *testing.T, topics []*Topic, d time.Duration) {
 
 func TestRestartedBrokerDelaysOnly(t *testing.T) {
 	t.Parallel()
-	b := startBroker(t, "127.0.0.1:0")
+	b := startEmbedded(t, "127.0.0.1:0")
 	addr := b.TCPAddr().String()
 	root, members := group(t, b.URL(), "t", 2)
 	restarted := make(chan struct{})
@@ -94,7 +95,7 @@ func TestRestartedBrokerDelaysOnly(t *testing.T) {
 		defer close(restarted)
 		time.Sleep(200 * time.Millisecond)
 		stopBroker(t, b)
-		startBroker(t, addr)
+		startEmbedded(t, addr)
 	}()
 	enterDespiteFaults(t, append(members, root), 3*time.Second)
 	<-restarted
@@ -264,7 +265,7 @@ func TestDuplicateOpen(t *testing.T) {
 	if err := root.Err(); err != nil {
 		t.Errorf("the first one ended: %v", err)
 	}
-	if _, err := pubsub.Join(testContext(t), url, "root"); !errors.Is(err, pubsub.ErrDuplicateID) {
+	if _, err := pubsub.Join(testContext(t), url, "root", pubsub.WithDomain(brokers.Domain(t))); !errors.Is(err, pubsub.ErrDuplicateID) {
 		t.Errorf("Join with a taken id = %v", err)
 	}
 	unlock(t, lock(t, root, "crane"))

@@ -3,6 +3,7 @@ package qosmutex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -43,12 +44,10 @@ func (t *Topic) floors(ctx context.Context) (floors, error) {
 		defer mu.Unlock()
 		f.raise(m.Payload)
 	}
-	for _, levels := range [][]string{{"lock", t.name, "view"}, {"lock", t.name, "+", "state"}} {
-		stop, err := t.p.SubscribeRaw(ctx, levels, raise)
-		if err != nil {
-			return floors{}, err
-		}
-		defer stop()
+	stop, err := t.subscribeAll(ctx, t.retained(), raise)
+	defer stop()
+	if err != nil {
+		return floors{}, err
 	}
 	// Brokers send what they retain before anything that is published later.
 	if err := t.barrier(ctx); err != nil {
@@ -57,6 +56,34 @@ func (t *Topic) floors(ctx context.Context) (floors, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	return f, nil
+}
+
+// retained are the topics that a founder reads. Some brokers return nothing that is
+// retained for a wildcard, so declared resources are asked for by name; of others,
+// the wall clock must do there.
+func (t *Topic) retained() [][]string {
+	all := [][]string{{"lock", t.name, "view"}, {"lock", t.name, "+", "state"}}
+	for _, r := range t.resources {
+		all = append(all, []string{"lock", t.name, r, "state"})
+	}
+	return all
+}
+
+// subscribeAll subscribes to all of them at once. stop is never nil.
+func (t *Topic) subscribeAll(ctx context.Context, topics [][]string, handler func(pubsub.RawMessage)) (stop func(), err error) {
+	stops, errs := make([]func(), len(topics)), make([]error, len(topics))
+	var wg sync.WaitGroup
+	for i, levels := range topics {
+		wg.Go(func() { stops[i], errs[i] = t.p.SubscribeRaw(ctx, levels, handler) })
+	}
+	wg.Wait()
+	return func() {
+		for _, stop := range stops {
+			if stop != nil {
+				stop()
+			}
+		}
+	}, errors.Join(errs...)
 }
 
 // raise believes a view or a state as far as it is plausible.

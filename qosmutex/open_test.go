@@ -185,7 +185,14 @@ func TestServeFoundsOnDemand(t *testing.T) {
 		closeTopic(t, topic)
 		return true
 	})
-	x, y := open(t, a, "t"), open(t, b, "t")
+	var x *Topic
+	eventually(t, "Serve has founded it", func() (ok bool) { // which may take longer than Open listens
+		var err error
+		x, err = Open(testContext(t), a, "t", WithTiming(quick()))
+		return err == nil
+	})
+	t.Cleanup(func() { closeTopic(t, x) })
+	y := open(t, b, "t")
 	contend(t, []*Topic{x, y}, 20, &guarded{})
 	if x.Status().Root.ID != "host" {
 		t.Errorf("root %v", x.Status().Root)

@@ -10,11 +10,13 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/brokers"
 	"padme/tests/bubble"
 )
 
 // virtually runs f in virtual time with a broker, in a year in which one may found.
 func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
+	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
 		start := time.Now()
@@ -135,6 +137,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 }
 
 func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
+	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) { // the year is 2000
 		ctx := context.Background()
 		b, err := broker.Start(ctx, broker.Config{})

@@ -106,7 +106,7 @@ func TestEventsAreJSONLinesForEverybody(t *testing.T) {
 func TestStateFollowsTheHolder(t *testing.T) {
 	t.Parallel()
 	forEachAlgorithm(t, func(t *testing.T, opt Option) {
-		url := startBroker(t, "127.0.0.1:0").URL()
+		url := startRemembering(t)
 		root, members := group(t, url, "t", 2, opt)
 		observer := join(t, url, "observer")
 		free := collectStates(t, observer, "t", 2)

@@ -46,6 +46,8 @@ var aclRows = []aclRow{
 	{topic: "presence/alice", writes: "alice", reads: aclAll},
 	{topic: "presence/watch"},
 	{topic: "presence/esp"},
+	{topic: "ask/alice", writes: "alice", reads: aclAll},
+	{topic: "ask/watch"},
 	{topic: "ep/bob/w1", writes: "bob", reads: aclAll},
 	{topic: "data/p/t/k/alice/w1", writes: "alice", reads: aclAll},
 	{topic: "data/p/t/k/watch/w1"},

@@ -1,0 +1,144 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Abilities are what a broker was found to do by Probe.
+type Abilities struct {
+	Retained          bool          // it returns a retained message for its topic
+	RetainedWildcards bool          // and for a wildcard
+	Largest           int           // payload in bytes, of those tried, that was carried
+	RoundTrip         time.Duration // of a letter to oneself at QoS 1, the median of several
+}
+
+const (
+	// probeWait is how long what a broker does may take, and each thing that it
+	// does not do does take.
+	probeWait = 3 * time.Second
+	// slowRoundTrip is what only a delayed acknowledgement of TCP explains.
+	slowRoundTrip = 35 * time.Millisecond
+)
+
+// Warnings says in a sentence each what follows from what the broker does not do,
+// and the remedy. It is empty for a broker that does everything.
+func (a Abilities) Warnings() (all []string) {
+	if !a.Retained {
+		all = append(all, "the broker returns no retained messages: transient readers get nothing of writers that are gone; who comes late does not learn who holds a lock, and fences of a lock topic that is founded again rest on the wall clock alone; switch retained messages on")
+	} else if !a.RetainedWildcards {
+		all = append(all, "the broker returns no retained message for a wildcard, as RabbitMQ does: transient readers get nothing of writers that are gone (use TransientLocal and keep the writers alive); who watches all resources of a lock learns of each only when it changes, so watch them by name; and declare resources when founding (qosmutex.WithResources), as fences of others rest on the wall clock alone if all members die")
+	}
+	if a.Largest < MaxPayload {
+		all = append(all, fmt.Sprintf("the broker carried %d bytes and not %d: a larger payload may cost the connection; raise its limit (mosquitto: message_size_limit, NATS: max_payload, RabbitMQ: max_message_size) or send less at once", a.Largest, MaxPayload))
+	}
+	if a.RoundTrip >= slowRoundTrip {
+		all = append(all, fmt.Sprintf("a round trip takes %v: if the broker is near, let it set TCP_NODELAY (mosquitto: set_tcp_nodelay true)", a.RoundTrip.Round(time.Millisecond)))
+	}
+	return all
+}
+
+// Probe joins as the participant id, which must not be alive, and finds out what the
+// broker can do. It takes a few seconds, more when something is missing, and leaves
+// nothing behind. Errors are those of Join, and ctx's.
+func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, err error) {
+	p, err := Join(ctx, url, id, opts...)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, p.Close(ctx)) }()
+	if a.Retained, err = p.probeRetained(ctx, id); err != nil {
+		return a, err
+	}
+	if a.RetainedWildcards, err = p.probeRetained(ctx, "+"); err != nil {
+		return a, err
+	}
+	letters := make(chan int, 1)
+	stop, err := p.Inbox("probe", func(l Letter) {
+		select {
+		case letters <- len(l.Payload):
+		default:
+		}
+	})
+	if err != nil {
+		return a, err
+	}
+	defer stop()
+	var trips [5]time.Duration
+	for i := range trips {
+		began := time.Now()
+		if _, err := p.probeLetter(ctx, 1, letters); err != nil {
+			return a, err
+		}
+		trips[i] = time.Since(began)
+	}
+	slices.Sort(trips[:])
+	a.RoundTrip = trips[len(trips)/2]
+	for size := MaxPayload; size > 0 && a.Largest == 0; size /= 4 {
+		carried, err := p.probeLetter(ctx, size, letters)
+		if err != nil {
+			return a, err
+		}
+		if carried {
+			a.Largest = size
+		}
+	}
+	return a, nil
+}
+
+// probeRetained reports whether a new subscription to presences brings the own
+// birth, which is retained.
+func (p *Participant) probeRetained(ctx context.Context, level string) (bool, error) {
+	seen := make(chan struct{}, 1)
+	stop, err := p.SubscribeRaw(ctx, []string{"presence", level}, func(m RawMessage) {
+		if m.Retained && m.Levels[1] == p.id {
+			signal(seen)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	defer stop()
+	return await(ctx, seen)
+}
+
+// probeLetter reports whether a letter to oneself arrives.
+func (p *Participant) probeLetter(ctx context.Context, size int, letters chan int) (bool, error) {
+	if _, err := p.main.online(ctx); err != nil { // a letter that was too large may have cost the connection
+		return false, err
+	}
+	if err := p.Send(p.id, "probe", make([]byte, size)); err != nil && !errors.Is(err, ErrOffline) {
+		return false, err
+	}
+	timeout := time.NewTimer(probeWait)
+	defer timeout.Stop()
+	for {
+		select {
+		case n := <-letters:
+			if n == size { // not a late one
+				return true, nil
+			}
+		case <-timeout.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// await reports whether ch has a token in time.
+func await(ctx context.Context, ch <-chan struct{}) (bool, error) {
+	timeout := time.NewTimer(probeWait)
+	defer timeout.Stop()
+	select {
+	case <-ch:
+		return true, nil
+	case <-timeout.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}

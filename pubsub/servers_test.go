@@ -1,0 +1,41 @@
+package pubsub
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// A cluster is played by two addresses of one broker.
+func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
+	url := startBroker(t)
+	first, second := startProxy(t, url), startProxy(t, url)
+	first.refuse(true)
+	a := join(t, first.url()+", "+second.url(), "a")
+	b := join(t, url, "b")
+	ups := make(chan bool, 10)
+	a.Notify(func(up bool) { ups <- up })
+	letters := make(chan struct{}, 1)
+	if _, err := a.Inbox("c", func(Letter) { letters <- struct{}{} }); err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []struct{ gone, back *proxy }{{second, first}, {first, second}} {
+		next.back.refuse(false)
+		next.gone.refuse(true)
+		next.gone.cut()
+		if receive(t, ups, "loss") || !receive(t, ups, "reconnection") {
+			t.Fatal("not down, then up")
+		}
+		if err := b.Send("a", "c", nil); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, letters, "a letter by the other server")
+	}
+	second.refuse(true)
+	if _, err := Join(testContext(t), first.url()+","+second.url(), "c", at(t)...); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("Join without a server: %v", err)
+	}
+	if _, err := Join(testContext(t), url+",", "c"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no host") {
+		t.Errorf("Join with an empty URL: %v", err)
+	}
+}
