@@ -103,6 +103,8 @@ func (t *Topic) start(ctx context.Context) error {
 			cfg.Listen = protocol.Time(reconnectWait)
 			t.log.Info("a view of several voters was here: listening for them before the topic is founded anew", "for", reconnectWait)
 		}
+	} else if now := time.Now(); now.After(earliest) { // it may be handed the root, and be alone then
+		cfg.FenceFloor = uint64(now.UnixMicro())
 	}
 	machine, err := t.options.machine(cfg)
 	if err != nil {

@@ -62,7 +62,8 @@ type Option func(*options) error
 // grace ([protocol.Timing.Grace]) and four join waits first; for 45 s if the broker
 // retains a view with several voters, who may be about to reconnect. It does not found
 // beside voters that answer: end them, or see WithAvailability. Of several founders one
-// becomes the root and the others join it.
+// becomes the root and the others join it. A founder that loses a root which decided
+// alone, as one of two participants does, founds the topic anew.
 func Found() Option {
 	return func(o *options) error {
 		o.found = true

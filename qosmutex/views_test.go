@@ -3,6 +3,7 @@ package qosmutex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -58,6 +59,33 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 	}
 	cable.cut(false)
 	unlock(t, lock(t, root, "crane"))
+}
+
+// The root decided alone, as there are two of them, and ends. The other one was opened
+// with Found, too, and goes on above all that the root may have let in; when the root is
+// back, it takes part.
+func TestLoneRootIsReplacedByAnotherFounder(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	cable := startProxy(t, url)
+	root := open(t, join(t, cable.url(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0))
+	other := open(t, join(t, url, "other"), "t", Found(), WithNodePriority(1))
+	held := lock(t, root, "crane")
+	cable.cut(true)
+	h := lock(t, other, "crane")
+	if err := held.Check(); !errors.Is(err, ErrLost) {
+		t.Errorf("Check of the former root's hold = %v, want ErrLost", err)
+	}
+	if h.Fence() <= held.Fence() {
+		t.Errorf("fence %d after %d", h.Fence(), held.Fence())
+	}
+	unlock(t, h)
+	cable.cut(false)
+	again := lock(t, root, "crane")
+	if again.Fence() <= h.Fence() {
+		t.Errorf("fence %d after %d", again.Fence(), h.Fence())
+	}
+	unlock(t, again)
 }
 
 // The retained view names the voters, and after an election the new root.

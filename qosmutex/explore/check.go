@@ -248,7 +248,7 @@ func (w *world) heal() {
 				w.breakDown(a)
 			}
 		}
-		if w.nodes[i].is(crashed) {
+		if w.nodes[i].is(crashed) && !w.cfg.Founders { // then the others do without it
 			w.start(i)
 		}
 	}

@@ -21,7 +21,10 @@ type Config struct {
 	// Voters is how many elect the next root at most (MaxVoters), once they are
 	// confirmed at the start; below 3 the topic ends with its root. Only adaptive
 	// trees have voters.
-	Voters   int
+	Voters int
+	// Founders has everybody found the topic that has lost its root, so that nobody who
+	// has crashed need be started again.
+	Founders bool
 	Models   protocol.Models
 	Requests int // that each application makes, one after another
 	Budget   Budget
@@ -76,6 +79,9 @@ func (c *Config) String() string {
 	if c.Voters != 0 {
 		s += fmt.Sprintf(" voters=%d", c.Voters)
 	}
+	if c.Founders {
+		s += " founders=true"
+	}
 	if c.Delay != 0 {
 		s += fmt.Sprintf(" delay=%d", c.Delay)
 	}
@@ -108,13 +114,12 @@ func parseConfig(s string) (Config, error) {
 			c.Models, err = protocol.ParseModels(value)
 		case "requests":
 			c.Requests = n
-		case "adaptive", "upkeep":
-			err = nil
-			if key == "adaptive" {
-				c.Adaptive = value == "true"
-			} else {
-				c.Upkeep = value == "true"
-			}
+		case "adaptive":
+			c.Adaptive, err = strconv.ParseBool(value)
+		case "upkeep":
+			c.Upkeep, err = strconv.ParseBool(value)
+		case "founders":
+			c.Founders, err = strconv.ParseBool(value)
 		case "voters":
 			c.Voters = n
 		case "delay":

@@ -72,7 +72,13 @@ func fixpoints() (rows []row) {
 		b[Tick] = Unlimited
 		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 	}
-	return rows
+	// The root dies, or seems to, and another founder takes its place.
+	for _, b := range []Budget{{Crash: 1, Lose: 1}, {Pause: 1}, {Cut: 1}, {Cut: 1, Depart: 1}} {
+		b[Tick] = Unlimited
+		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true, Founders: true}})
+	}
+	b := Budget{Crash: 1, Tick: Unlimited}
+	return append(rows, row{Config: Config{Parents: star, Models: fruu, Requests: 1, Budget: b, Adaptive: true, Founders: true}})
 }
 
 // bounded are searches for as far as they get in so many states.

@@ -61,6 +61,16 @@ var mutants = []mutant{
 		"handover.go", "Out: t.phase != home,", "Out: false,",
 		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 outrank=1", "I3: ",
 	},
+	{
+		"a founder that lost a root which decided alone waits for ever",
+		"suspect.go", "m.goOn || m.mayReplace()", "m.goOn",
+		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true founders=true tick=-1 crash=1", "I8: ",
+	},
+	{
+		"a root that was cut off founds the topic again below the fences of who did meanwhile",
+		"tree.go", "	m.fences = max(m.fences, m.floorAt(m.now))\n", "",
+		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true founders=true tick=-1 cut=1 depart=1", "I2: ",
+	},
 }
 
 // TestFindsWhatIsBroken breaks a copy of the machine in one place and lets the

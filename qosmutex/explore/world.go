@@ -115,7 +115,7 @@ func (w *world) start(i int) {
 	}
 	if p := w.cfg.Parents[i]; p < 0 {
 		cfg.Found, cfg.AtOnce = true, n.runs == 1
-	} else if !w.cfg.Adaptive {
+	} else if cfg.Found = w.cfg.Founders; !w.cfg.Adaptive {
 		cfg.Parent = letter(p)
 	}
 	if n.runs > 1 {

@@ -13,10 +13,6 @@ func (m *Machine) Clone() *Machine {
 	c.out, c.free, c.spare = nil, nil, 0
 	c.ancestors = slices.Clone(m.ancestors)
 	c.counters = m.counters.clone()
-	if m.founder != nil && !m.began { // later it never changes
-		f := *m.founder
-		c.founder = &f
-	}
 	if m.ballot != nil {
 		c.ballot = m.ballot.clone()
 	}

@@ -36,7 +36,7 @@ func (m *Machine) onEcho(msg *protocol.Message) error {
 // only after we began, but before it heard our first.
 func (m *Machine) listening() protocol.Duration {
 	d := m.grace + 4*m.timing.JoinWait
-	if m.founder != nil {
+	if m.founder != nil && m.settings.Version == 0 { // else we were a member since
 		d = max(d, m.founder.Listen)
 	}
 	return d

@@ -58,10 +58,12 @@ type Machine struct {
 	role       protocol.Role
 	began      bool
 	departing  bool
-	founder    *founder          // nil: we may never found the topic
+	founder    *protocol.Config  // what to found the topic with; nil: we may not
 	timing     protocol.Timing   // TTL is the topic's once a session is there
 	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
+	birth      protocol.Time // when the first step was made
+	floor      uint64        // FenceFloor, at birth
 	out        *protocol.Output
 
 	priority    int64
@@ -134,11 +136,11 @@ func New(cfg protocol.Config) (*Machine, error) {
 	m := &Machine{
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, floor: cfg.FenceFloor, nextMiss: protocol.Never,
 		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
 	if cfg.Found || cfg.GoOn {
-		m.founder = &founder{Config: cfg}
+		m.founder = &cfg
 	}
 	return m, nil
 }

@@ -41,6 +41,13 @@ func (m *Machine) reign() *reign {
 	return m.ballot.reign
 }
 
+// alone reports whether nobody but us keeps us in office, and nobody is about to: when
+// we die, nobody is elected.
+func (m *Machine) alone() bool {
+	rg := m.reign()
+	return rg == nil || len(m.ballot.of.voters) == 1 && rg.old == nil && rg.heir.IsZero()
+}
+
 // former are the voters that have a say in the change under way, or nil. Where one of
 // an even number is dropped, none has: a majority of the others has one in common with
 // any majority of all, and of two the one that is dropped may be dead.

@@ -352,6 +352,8 @@ func (w *world) options(opts []string) (map[string]int64, error) {
 			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
 		case "voters":
 			w.voters, _ = strconv.Atoi(v)
+		case "found": // besides the first
+			w.founders = v
 		case "goon":
 			w.goOn = v == "true"
 		case "trust":

@@ -13,6 +13,7 @@ type session struct {
 	number uint64        // 0: none
 	until  protocol.Time // valid below this
 	asked  uint64        // how many sessions were asked for
+	alone  bool          // the root that answered last decides alone
 }
 
 // memberSession is a session as the root sees it.
@@ -115,6 +116,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, s.sent, msg.Number, m.timing.TTL
+	if m.alone() {
+		yes.Flags |= protocol.FlagAlone
+	}
 	return nil
 }
 
@@ -163,7 +167,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	}
 	m.setTTL(msg.TTL)
 	m.forgetHandover()
-	s.number = msg.Session
+	s.number, s.alone = msg.Session, msg.Flags&protocol.FlagAlone != 0
 	if msg.Epoch.View() == m.epoch.View() { // else this root answered in an earlier view
 		m.reported = true
 	}
@@ -176,7 +180,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 // machine joins anew, under a new session.
 func (m *Machine) lapse() {
 	m.count().lapses++
-	m.session = session{asked: m.session.asked + 1}
+	m.session = session{asked: m.session.asked + 1, alone: m.session.alone}
 	losses := len(m.out.Losses)
 	for _, r := range m.resources {
 		t := &r.tok

@@ -19,6 +19,7 @@ func (s *scribe) machine(m *Machine) {
 	s.named(SortClock, m.servedClock)
 	s.named(SortGrant, m.grants)
 	s.named(SortFence, m.fences)
+	s.named(SortFence, m.floorAt(s.now))
 	s.epoch(m.epoch)
 	if s.flags(m.disclaimed != nil); m.disclaimed != nil {
 		s.epoch(*m.disclaimed)
@@ -26,7 +27,7 @@ func (s *scribe) machine(m *Machine) {
 	s.node(m.root)
 	s.nodes(m.ancestors)
 	if m.founder != nil {
-		s.founder(m)
+		s.uint(m.founder.EpochFloor)
 	}
 	if m.wanted != nil {
 		s.models(*m.wanted)
@@ -50,15 +51,6 @@ func (s *scribe) machine(m *Machine) {
 	}
 }
 
-// founder writes what a founding to come starts above.
-func (s *scribe) founder(m *Machine) {
-	f := m.founder
-	s.uint(f.EpochFloor)
-	if m.settings.Version == 0 || m.goOn {
-		s.named(SortFence, f.FenceFloor+1+uint64((s.now-f.began)/protocol.Microsecond))
-	}
-}
-
 func (s *scribe) times(m *Machine) {
 	s.left(m.beacon.next)
 	s.named(SortBeacon, m.beacon.number)
@@ -73,6 +65,7 @@ func (s *scribe) times(m *Machine) {
 		s.left(m.departBy)
 	}
 	s.uint(m.session.number, m.session.asked)
+	s.flags(m.session.alone)
 	if m.session.number != 0 {
 		s.left(m.session.until)
 	}
@@ -100,7 +93,7 @@ func (s *scribe) join(m *Machine) {
 		s.flags(j.heard != 0)
 		s.node(j.doubt)
 	}
-	if m.goOn {
+	if m.founder != nil {
 		s.age(j.since, 2*m.grace)
 	}
 	if s.flags(j.lost != nil); j.lost != nil { // only to repeat what it kept

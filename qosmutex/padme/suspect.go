@@ -25,22 +25,32 @@ func (m *Machine) suspect(n protocol.Node) {
 }
 
 // abandoned reports whether nobody has offered us a place for so long that every
-// voter would have stood for the root, and we were told to go on then.
+// voter would have stood for the root, and we may found the topic then: because we
+// were told to go on without a majority, or because the root decided alone, so that
+// nobody will be elected, and we are one who founds.
 func (m *Machine) abandoned() bool {
-	return m.goOn && m.role == protocol.Joining && m.join != nil && m.settings.Version > 0 && m.under == "" &&
-		m.now-m.join.since >= 2*m.grace
+	if m.role != protocol.Joining || m.join == nil || m.now-m.join.since < 2*m.grace {
+		return false
+	}
+	return m.settings.Version > 0 && m.under == "" && (m.goOn || m.mayReplace())
+}
+
+// mayReplace reports whether we may found the topic that we were a member of as we
+// would if we were started now: we know of no voters but the root, which by its lease
+// stops before it is replaced.
+func (m *Machine) mayReplace() bool {
+	return m.founder != nil && m.founder.Found && m.session.alone && !m.votes()
 }
 
 // refound founds the topic anew, unless there is a root or a founder after all. No
-// majority stands behind that: fences are above what we know of, and above what
-// anybody can have handed out since our FenceFloor; and a former root that is only cut
-// off may go on beside us.
+// majority need stand behind that, so fences are above all that we know of; and a former
+// root that is only cut off from us may go on beside us, where several voters were left
+// out of it.
 func (m *Machine) refound() {
 	m.fences = m.topFence()
 	if m.ballot != nil {
 		m.fences = max(m.fences, m.ballot.fences)
 		m.ballot.standing = standing{}
 	}
-	m.raiseFloor()
 	m.listen()
 }

@@ -25,9 +25,7 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 
 func (m *Machine) begin() {
 	m.beacon.next = m.now + m.heartbeat()
-	if m.founder != nil {
-		m.founder.began = m.now
-	}
+	m.birth = m.now
 	switch {
 	case m.founder == nil || !m.founder.Found:
 		m.startJoin()
@@ -38,28 +36,22 @@ func (m *Machine) begin() {
 	}
 }
 
-// founder is what a participant founds the topic with.
-type founder struct {
-	protocol.Config
-	began protocol.Time // FenceFloor is of this instant
+// floorAt is above what anybody, known to us or not, can have handed out by then: an
+// entry each microsecond since our FenceFloor.
+func (m *Machine) floorAt(now protocol.Time) uint64 {
+	return m.floor + 1 + uint64((now-m.birth)/protocol.Microsecond)
 }
 
-// raiseFloor puts our fences above what anybody can have handed out meanwhile.
-func (m *Machine) raiseFloor() {
-	if f := m.founder; f != nil {
-		m.fences = max(m.fences, f.FenceFloor+1+uint64((m.now-f.began)/protocol.Microsecond))
-	}
-}
-
-// found makes this participant the root of a new tree.
+// found makes this participant the root of a new tree. Others may have founded the
+// topic, and have ended, since we were its root or a member last.
 func (m *Machine) found() {
+	m.fences = max(m.fences, m.floorAt(m.now))
 	above := m.epoch.Number
 	if f := m.founder; f != nil { // else the root was handed to us once
 		above = max(above, f.EpochFloor)
 		if m.settings.Version == 0 { // else it is founded again
 			m.settings = f.Settings
 			m.settings.Version = 1
-			m.raiseFloor()
 		}
 	}
 	if m.ballot != nil {

@@ -162,7 +162,7 @@ func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 	if !turned {
 		return
 	}
-	m.reported = false
+	m.reported, m.session.alone = false, false
 	m.forgetGrants()
 	if m.parent != nil {
 		m.nameAgain()

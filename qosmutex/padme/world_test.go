@@ -17,9 +17,10 @@ type world struct {
 	now        protocol.Time
 	timing     protocol.Timing
 	fanout     int
-	voters     int  // MaxVoters of everybody
-	goOn       bool // of everybody
-	trust      bool // of everybody
+	voters     int    // MaxVoters of everybody
+	goOn       bool   // of everybody
+	founders   string // who may found the topic, besides the first
+	trust      bool   // of everybody
 	maxWaiting int
 	settings   protocol.Settings
 	nodes      map[string]*node
@@ -75,7 +76,7 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 	w.nextInc++
 	m, err := New(protocol.Config{
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
-		Settings: w.settings, Found: found, AtOnce: found, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
+		Settings: w.settings, Found: found || strings.Contains(w.founders, name), AtOnce: found, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
 		MaxVoters: w.voters, GoOn: w.goOn, TrustSuspect: w.trust,
 	})
 	if err != nil {

@@ -191,9 +191,9 @@ type Config struct {
 	Found    bool   // found the topic if nobody has
 	Parent   string // static tree: attach to this participant only; empty: adaptive
 	Fanout   int    // children that this participant takes; 0: 8
-	// FenceFloor: when this participant founds the topic, at first or by GoOn, every
-	// fence is above it.
-	// It rises by one for each microsecond that passes until then.
+	// FenceFloor: when this participant founds the topic, at first or anew, every fence
+	// is above it. It rises by one for each microsecond that passes until then. Also who
+	// never founds a topic needs it: the root may be handed to it, and it be alone then.
 	FenceFloor uint64
 	// EpochFloor: when this participant founds the topic, its epoch is above it.
 	EpochFloor uint64

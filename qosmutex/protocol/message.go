@@ -102,6 +102,7 @@ const (
 	FlagProbe                      // Canvass, Vote: only asking; no vote is given
 	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's. Refuse: to a founder that handed over to us
 	FlagParting                    // Attach: the sender is about to leave for good
+	FlagAlone                      // BeatAck: no other voter confirms the root
 	flagEnd
 )
 
