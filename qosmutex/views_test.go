@@ -91,7 +91,7 @@ func TestLoneRootIsReplacedByAnotherFounder(t *testing.T) {
 // The retained view names the voters, and after an election the new root.
 func TestViewNamesRootAndVoters(t *testing.T) {
 	t.Parallel()
-	url := startBroker(t, "127.0.0.1:0").URL()
+	url := startWithFreshStates(t)
 	cable := startProxy(t, url)
 	root := open(t, join(t, cable.url(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0))
 	a := open(t, join(t, url, "a"), "t", WithNodePriority(1))
@@ -110,9 +110,15 @@ func TestViewNamesRootAndVoters(t *testing.T) {
 	}
 	defer stop()
 	await := func(root string, voters ...string) {
-		for v := range views {
-			if v.Root == root && (voters == nil || slices.Equal(v.Voters, voters)) {
-				return
+		t.Helper()
+		for ctx := testContext(t); ; {
+			select {
+			case v := <-views:
+				if v.Root == root && (voters == nil || slices.Equal(v.Voters, voters)) {
+					return
+				}
+			case <-ctx.Done():
+				t.Fatalf("no view names root %s and voters %v", root, voters)
 			}
 		}
 	}

@@ -25,11 +25,12 @@ type join struct {
 	best    offer
 	target  protocol.Node // Attach was sent to it
 	gen     uint64
-	foundAt protocol.Time // founding: when we may become the root
-	heard   protocol.Time // founding: since when our own heartbeats have come back without a gap; 0: not yet
-	doubt   protocol.Node // founding: whom we handed over to and heard nothing of: it may be the root
-	since   protocol.Time // when anybody offered a place last, or we began
-	lost    *link         // the parent given up, until its Releases are repeated
+	foundAt protocol.Time  // founding: when we may become the root
+	heard   protocol.Time  // founding: since when our own heartbeats have come back without a gap; 0: not yet
+	doubt   protocol.Node  // founding: whom we handed over to and heard nothing of: it may be the root
+	known   protocol.Grant // founding: the newest voters that somebody without a vote named
+	since   protocol.Time  // when anybody offered a place last, or we began
+	lost    *link          // the parent given up, until its Releases are repeated
 }
 
 // joinAnew begins a new search.
@@ -47,7 +48,7 @@ func (m *Machine) startJoin() {
 		j = &join{since: m.now}
 		m.join = j
 	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, since: j.since, lost: j.lost}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, known: j.known, since: j.since, lost: j.lost}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
@@ -109,7 +110,8 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 }
 
 // object warns a founder of a view that can go on: we have a session in it, or a
-// vote, and then it may know better.
+// vote, and then it may know better. Who has none names the newest voters that it
+// knows of, so that the founder does.
 func (m *Machine) object(msg *protocol.Message) {
 	switch {
 	case m.session.number != 0:
@@ -117,6 +119,10 @@ func (m *Machine) object(msg *protocol.Message) {
 	case m.votes() && !m.goOn && !m.departing:
 		no := m.refuseChild(msg, protocol.ReasonClosed)
 		no.Grant = m.votersKnown()
+	case m.ballot != nil: // somebody may object in the name of older voters
+		tell := m.refuseChild(msg, protocol.ReasonClosed)
+		tell.Grant = m.votersKnown()
+		tell.Flags |= protocol.FlagProbe
 	}
 }
 
@@ -246,7 +252,17 @@ func (m *Machine) onRefuse(msg *protocol.Message) error {
 		return nil
 	}
 	if m.role == protocol.Founding && msg.Link == 0 {
-		if of := msg.Grant; of.Number != 0 && m.ballot != nil && m.ballot.of.compare(of.Epoch, of.Number) > 0 {
+		newest := m.votersKnown()
+		if m.join.known.Compare(newest) > 0 {
+			newest = m.join.known
+		}
+		if msg.Flags&protocol.FlagProbe != 0 {
+			if msg.Grant.Compare(newest) > 0 {
+				m.join.known = msg.Grant
+			}
+			return nil
+		}
+		if of := msg.Grant; of.Number != 0 && newest.Compare(of) > 0 {
 			return m.stale(msg, "an old electorate")
 		}
 		m.join.foundAt = m.now + m.listening()

@@ -92,6 +92,7 @@ func (s *scribe) join(m *Machine) {
 		s.left(j.foundAt)
 		s.flags(j.heard != 0)
 		s.node(j.doubt)
+		s.grant(j.known)
 	}
 	if m.founder != nil {
 		s.age(j.since, 2*m.grace)

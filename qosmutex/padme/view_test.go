@@ -229,3 +229,28 @@ func TestSuccessorKeepsItsVoters(t *testing.T) {
 		})
 	}
 }
+
+// TestSomebodyElseKnowsBetter: C is cut off when only A and C have votes, and objects to
+// a founding ever after, for A is dead. B knows that A decided alone in the end, but has
+// no vote. A, which is started again and knows nothing, hears of both.
+func TestSomebodyElseKnowsBetter(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C voters=3 found=A", "advance 8s", "crash B")
+	b, c := func() *Machine { return w.nodes["B"].machine }, w.nodes["C"].machine
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for end := w.now + 60*protocol.Second; !is(); w.advance(10*protocol.Millisecond, true) {
+			if w.now > end {
+				t.Fatalf("never: %s", what)
+			}
+		}
+	}
+	await("A and C alone vote", func() bool { return len(c.ballot.of.voters) == 2 })
+	play(t, w, "cut C", "restart B")
+	await("B knows that A decides alone", func() bool { return b().ballot != nil && len(b().ballot.of.voters) == 1 })
+	play(t, w, "crash A", "advance 5s", "heal C", "restart A", "advance 30s")
+	if a := w.nodes["A"].machine; a.role != protocol.Root {
+		t.Errorf("A is %v, with C objecting in the name of %v", a.role, c.ballot.of)
+	}
+	w.sound(t)
+}

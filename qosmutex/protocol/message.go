@@ -99,7 +99,7 @@ const (
 	FlagLapsed                     // BeatAck: that session is over; ask for a new one
 	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
 	FlagRooted                     // Beat: the sender keeps its place in the tree, so it cannot become the root
-	FlagProbe                      // Canvass, Vote: only asking; no vote is given
+	FlagProbe                      // Canvass, Vote: only asking; no vote is given. Refuse: no objection to the founding
 	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's. Refuse: to a founder that handed over to us
 	FlagParting                    // Attach: the sender is about to leave for good
 	FlagAlone                      // BeatAck: no other voter confirms the root
@@ -210,7 +210,7 @@ type Settings struct {
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
-//	Refuse    Reason Grant (of who objects to a founding: the name of its voters; with FlagRefused: the epoch that the sender was to take over and will not)
+//	Refuse    Reason Grant (of who objects to a founding, or with FlagProbe does not: the name of the newest voters it knows; with FlagRefused: the epoch that the sender was to take over and will not)
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
 //	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held)
