@@ -29,6 +29,7 @@ type join struct {
 	heard   protocol.Time  // founding: since when our own heartbeats have come back without a gap; 0: not yet
 	doubt   protocol.Node  // founding: whom we handed over to and heard nothing of: it may be the root
 	known   protocol.Grant // founding: the newest voters that somebody without a vote named
+	above   uint64         // founding: the highest number of an epoch that somebody knows of
 	since   protocol.Time  // when anybody offered a place last, or we began
 	lost    *link          // the parent given up, until its Releases are repeated
 }
@@ -48,7 +49,7 @@ func (m *Machine) startJoin() {
 		j = &join{since: m.now}
 		m.join = j
 	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, known: j.known, since: j.since, lost: j.lost}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, known: j.known, above: j.above, since: j.since, lost: j.lost}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
@@ -85,6 +86,7 @@ func (m *Machine) foundsFirst(msg *protocol.Message) bool {
 
 // onJoin offers ourselves to a newcomer if we rank above it.
 func (m *Machine) onJoin(msg *protocol.Message) error {
+	m.overtaken(msg)
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	if msg.Flags&protocol.FlagFounding != 0 && msg.Epoch.Tie == tie(m.self) && m.role != protocol.Root {
 		m.disclaim(msg)
@@ -107,6 +109,24 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 		m.object(msg)
 	}
 	return nil
+}
+
+// overtaken hears from who looks for a root that there was a later one than us, or than
+// we know of. It takes nobody for the root whose epoch is lower than that, so a founder
+// begins above it, and a root begins again.
+func (m *Machine) overtaken(msg *protocol.Message) {
+	if msg.Epoch.Compare(m.epoch) <= 0 || m.farAhead(msg.Epoch.Number) {
+		return
+	}
+	if m.role == protocol.Root {
+		m.loseLease()
+	}
+	if m.role == protocol.Founding {
+		m.join.above = max(m.join.above, msg.Epoch.Number)
+	}
+	if m.ballot != nil {
+		m.ballot.above = max(m.ballot.above, msg.Epoch.Number)
+	}
 }
 
 // object warns a founder of a view that can go on: we have a session in it, or a

@@ -93,6 +93,7 @@ func (s *scribe) join(m *Machine) {
 		s.flags(j.heard != 0)
 		s.node(j.doubt)
 		s.grant(j.known)
+		s.uint(j.above)
 	}
 	if m.founder != nil {
 		s.age(j.since, 2*m.grace)

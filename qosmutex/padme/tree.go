@@ -54,6 +54,9 @@ func (m *Machine) found() {
 			m.settings.Version = 1
 		}
 	}
+	if m.join != nil {
+		above = max(above, m.join.above)
+	}
 	if m.ballot != nil {
 		above = max(above, m.ballot.epoch.Number, m.ballot.above)
 	}
