@@ -106,5 +106,5 @@ func (t *Topic) end(err error) {
 		stop()
 	}
 	t.wake.running.Wait()
-	t.wills.Wait()
+	t.aside.Wait()
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/protocol"
 )
 
 // earliest is the time before which this code did not exist: a clock that is
@@ -58,12 +60,32 @@ func (t *Topic) floors(ctx context.Context) (floors, error) {
 	return f, nil
 }
 
+// refloor tells the machine, which is about to found the topic again, what it must be
+// above by now. It listens for longer than that takes; if this fails, the floors that it
+// has rise by its own clock.
+func (t *Topic) refloor() {
+	f, err := t.floors(t.ctx)
+	if err != nil {
+		t.log.Info("what the broker remembers of the topic could not be read", "topic", t.name, "error", err)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		_ = t.step(protocol.Input{Kind: protocol.Floors, FenceFloor: f.fence, EpochFloor: f.epoch})
+	}
+}
+
 // retained are the topics that a founder reads. Some brokers return nothing that is
 // retained for a wildcard, so declared resources are asked for by name; of others,
 // the wall clock must do there.
 func (t *Topic) retained() [][]string {
 	all := [][]string{{"lock", t.name, "view"}, {"lock", t.name, "+", "state"}}
-	for _, r := range t.resources {
+	t.mu.Lock()
+	resources := slices.Concat(t.resources, t.status.Settings.Resources)
+	t.mu.Unlock()
+	slices.Sort(resources)
+	for _, r := range slices.Compact(resources) {
 		all = append(all, []string{"lock", t.name, r, "state"})
 	}
 	return all

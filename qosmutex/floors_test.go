@@ -1,10 +1,12 @@
 package qosmutex
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/protocol"
 )
 
 // As TestFounderStartsAboveWhatTheBrokerRemembers, at the chosen broker: one that
@@ -26,6 +28,34 @@ func TestFounderAsksForTheStateOfEachDeclaredResource(t *testing.T) {
 	h := lock(t, topic, "crane")
 	if h.Fence() <= ahead {
 		t.Errorf("fence %d, the broker remembers %d", h.Fence(), ahead)
+	}
+	unlock(t, h)
+}
+
+// A root that decided alone was cut off. Before it founds the topic again it looks at
+// what others have left meanwhile, whose clocks may be ahead of its own.
+func TestWhoFoundsAgainStartsAboveWhatOthersLeft(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	cable := startProxy(t, url)
+	root := open(t, join(t, cable.url(), "root"), "t", Found(), WithResources("crane"))
+	unlock(t, lock(t, root, "crane"))
+	cable.cut(true)
+	becomes(t, root, "about to found the topic", func(s *protocol.Status) bool { return s.Role == protocol.Founding })
+	ahead := uint64(time.Now().Add(24 * time.Hour).UnixMicro())
+	state := []byte(`{"topic":"t","resource":"crane","fence":"` + formatFence(ahead) + `","epoch":"1.x","root":"other"}`)
+	if err := join(t, url, "other").PublishRaw(pubsub.Main, []string{"lock", "t", "crane", "state"}, state, true); err != nil {
+		t.Fatal(err)
+	}
+	late := join(t, url, "late")
+	eventually(t, "the broker retains it", func() bool {
+		all := subscribe(t, late, "lock", "t", "crane", "state").now()
+		return len(all) > 0 && strings.Contains(string(all[0].Payload), formatFence(ahead))
+	})
+	cable.cut(false)
+	h := lock(t, root, "crane")
+	if h.Fence() <= ahead {
+		t.Errorf("fence %d, others have left %d", h.Fence(), ahead)
 	}
 	unlock(t, h)
 }

@@ -119,7 +119,7 @@ func (t *Topic) start(ctx context.Context) error {
 	t.brief, _ = machine.(brief)
 	t.look() // a static algorithm has its role from the start
 	if t.trust {
-		t.wills.Go(t.watchWills)
+		t.aside.Go(t.watchWills)
 	}
 	return t.step(protocol.Input{Kind: protocol.Tick})
 }

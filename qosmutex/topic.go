@@ -50,7 +50,7 @@ type Topic struct {
 
 	wake wakeUp
 
-	wills sync.WaitGroup
+	aside sync.WaitGroup    // goroutines that end with ctx
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills
 
 	events reports

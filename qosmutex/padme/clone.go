@@ -24,6 +24,10 @@ func (m *Machine) Clone() *Machine {
 	if m.join != nil {
 		j := *m.join
 		j.lost = t.link(j.lost)
+		if f := m.join.founding; f != nil {
+			twin := *f
+			j.founding = &twin
+		}
 		c.join = &j
 	}
 	c.children = make([]*link, len(m.children))

@@ -10,7 +10,7 @@ import "padme/qosmutex/protocol"
 
 // doubts reports whether we hold a founding back because of the participant id.
 func (m *Machine) doubts(id string) bool {
-	return m.role == protocol.Founding && m.join.doubt.ID == id && !m.join.doubt.IsZero()
+	return m.role == protocol.Founding && m.join.founding.doubt.ID == id && !m.join.founding.doubt.IsZero()
 }
 
 // doubtless lets the founding go on, above what a successor that was the root
@@ -18,8 +18,8 @@ func (m *Machine) doubts(id string) bool {
 func (m *Machine) doubtless() {
 	j := m.join
 	m.fences += uint64((m.now - j.since) / protocol.Microsecond)
-	j.doubt = protocol.Node{}
-	j.foundAt = m.now + m.listening()
+	j.founding.doubt = protocol.Node{}
+	j.founding.at = m.now + m.listening()
 }
 
 // takesOver reports whether we have not said that we will not be the root of e.

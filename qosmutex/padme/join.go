@@ -19,19 +19,24 @@ type offer struct {
 // join is the search for a parent (cloud paper §2.1): multicast the priority,
 // collect offers, attach to the best.
 type join struct {
-	moving  bool // there is a parent meanwhile
-	until   protocol.Time
-	rounds  uint
-	best    offer
-	target  protocol.Node // Attach was sent to it
-	gen     uint64
-	foundAt protocol.Time  // founding: when we may become the root
-	heard   protocol.Time  // founding: since when our own heartbeats have come back without a gap; 0: not yet
-	doubt   protocol.Node  // founding: whom we handed over to and heard nothing of: it may be the root
-	known   protocol.Grant // founding: the newest voters that somebody without a vote named
-	above   uint64         // founding: the highest number of an epoch that somebody knows of
-	since   protocol.Time  // when anybody offered a place last, or we began
-	lost    *link          // the parent given up, until its Releases are repeated
+	moving   bool // there is a parent meanwhile
+	until    protocol.Time
+	rounds   uint
+	best     offer
+	target   protocol.Node // Attach was sent to it
+	gen      uint64
+	since    protocol.Time // when anybody offered a place last, or we began
+	lost     *link         // the parent given up, until its Releases are repeated
+	founding *founding     // of who is Founding; else nil
+}
+
+// founding is what a founder has found out about the topic.
+type founding struct {
+	at    protocol.Time  // when we may become the root
+	heard protocol.Time  // since when our own heartbeats have come back without a gap; 0: not yet
+	doubt protocol.Node  // whom we handed over to and heard nothing of: it may be the root
+	known protocol.Grant // the newest voters that somebody without a vote named
+	above uint64         // the highest number of an epoch that somebody knows of
 }
 
 // joinAnew begins a new search.
@@ -49,7 +54,7 @@ func (m *Machine) startJoin() {
 		j = &join{since: m.now}
 		m.join = j
 	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, foundAt: j.foundAt, heard: j.heard, doubt: j.doubt, known: j.known, above: j.above, since: j.since, lost: j.lost}
+	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, since: j.since, lost: j.lost, founding: j.founding}
 	if m.parent == nil && m.role != protocol.Founding {
 		m.role = protocol.Joining
 	}
@@ -91,12 +96,12 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	if msg.Flags&protocol.FlagFounding != 0 && msg.Epoch.Tie == tie(m.self) && m.role != protocol.Root {
 		m.disclaim(msg)
 	}
-	if m.doubts(msg.From.ID) && msg.From.Incarnation > m.join.doubt.Incarnation { // so the one before has ended
+	if m.doubts(msg.From.ID) && msg.From.Incarnation > m.join.founding.doubt.Incarnation { // so the one before has ended
 		m.doubtless()
 	}
 	switch {
 	case m.role == protocol.Founding && msg.Flags&protocol.FlagFounding != 0 && m.foundsFirst(msg):
-		m.join.foundAt = m.now + m.listening()
+		m.join.founding.at = m.now + m.listening()
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
 	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
@@ -122,7 +127,7 @@ func (m *Machine) overtaken(msg *protocol.Message) {
 		m.loseLease()
 	}
 	if m.role == protocol.Founding {
-		m.join.above = max(m.join.above, msg.Epoch.Number)
+		m.join.founding.above = max(m.join.founding.above, msg.Epoch.Number)
 	}
 	if m.ballot != nil {
 		m.ballot.above = max(m.ballot.above, msg.Epoch.Number)
@@ -177,7 +182,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.root, m.join.since = msg.Root, m.now
 	if m.role == protocol.Founding { // there is a root: nothing to found
-		m.role, m.join.foundAt, m.join.heard, m.lease = protocol.Joining, 0, 0, lease{}
+		m.role, m.join.founding, m.lease = protocol.Joining, nil, lease{}
 	}
 	if m.session.number == 0 {
 		m.beat()
@@ -265,7 +270,7 @@ func (m *Machine) attach(to protocol.Node, displace bool) {
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
 	if m.role == protocol.Founding && msg.Link == 0 && msg.Flags&protocol.FlagRefused != 0 {
-		if m.join.doubt != msg.From || msg.Grant.Epoch != m.epoch {
+		if m.join.founding.doubt != msg.From || msg.Grant.Epoch != m.epoch {
 			return m.stale(msg, "not of whom we handed over to")
 		}
 		m.doubtless()
@@ -273,19 +278,19 @@ func (m *Machine) onRefuse(msg *protocol.Message) error {
 	}
 	if m.role == protocol.Founding && msg.Link == 0 {
 		newest := m.votersKnown()
-		if m.join.known.Compare(newest) > 0 {
-			newest = m.join.known
+		if m.join.founding.known.Compare(newest) > 0 {
+			newest = m.join.founding.known
 		}
 		if msg.Flags&protocol.FlagProbe != 0 {
 			if msg.Grant.Compare(newest) > 0 {
-				m.join.known = msg.Grant
+				m.join.founding.known = msg.Grant
 			}
 			return nil
 		}
 		if of := msg.Grant; of.Number != 0 && newest.Compare(of) > 0 {
 			return m.stale(msg, "an old electorate")
 		}
-		m.join.foundAt = m.now + m.listening()
+		m.join.founding.at = m.now + m.listening()
 		return nil
 	}
 	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {

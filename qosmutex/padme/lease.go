@@ -21,11 +21,11 @@ func (m *Machine) onEcho(msg *protocol.Message) error {
 	if msg.To != m.self || msg.Sent > m.now || msg.Sent < l.sent {
 		return m.stale(msg, "not a new echo")
 	}
-	gap := m.role == protocol.Founding && (m.join.heard == 0 || msg.Sent-l.sent > m.timing.TTL/2)
+	gap := m.role == protocol.Founding && (m.join.founding.heard == 0 || msg.Sent-l.sent > m.timing.TTL/2)
 	l.sent = msg.Sent
 	if gap {
-		m.join.heard = msg.Sent
-		m.join.foundAt = m.now + m.listening()
+		m.join.founding.heard = msg.Sent
+		m.join.founding.at = m.now + m.listening()
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (m *Machine) listening() protocol.Duration {
 // mayFound reports whether the topic was silent for long enough while we could
 // hear.
 func (m *Machine) mayFound() bool {
-	return m.join.doubt.IsZero() && m.now >= m.join.foundAt && m.join.heard != 0 && m.now-m.lease.sent <= m.timing.TTL/2
+	return m.join.founding.doubt.IsZero() && m.now >= m.join.founding.at && m.join.founding.heard != 0 && m.now-m.lease.sent <= m.timing.TTL/2
 }
 
 // loseLease ends the reign of a root that is cut off. Its members' sessions lapse
@@ -91,7 +91,7 @@ func (m *Machine) loseLease() {
 func (m *Machine) listen() {
 	m.role = protocol.Founding
 	m.lease = lease{}
-	m.join = &join{foundAt: m.now + m.listening()}
+	m.join = &join{founding: &founding{at: m.now + m.listening()}}
 	m.startJoin()
 	m.beat()
 }

@@ -62,8 +62,7 @@ type Machine struct {
 	timing     protocol.Timing   // TTL is the topic's once a session is there
 	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
 	now        protocol.Time
-	birth      protocol.Time // when the first step was made
-	floor      uint64        // FenceFloor, at birth
+	floor      uint64 // FenceFloor at the instant 0 of our clock, below 0 as the case may be
 	out        *protocol.Output
 
 	priority    int64
@@ -136,7 +135,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	m := &Machine{
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, floor: cfg.FenceFloor, nextMiss: protocol.Never,
+		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
 	if cfg.Found || cfg.GoOn {
@@ -200,6 +199,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		m.depart()
 	case protocol.Suspect:
 		m.suspect(in.Node)
+	case protocol.Floors:
+		m.raiseFloors(in.FenceFloor, in.EpochFloor)
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}

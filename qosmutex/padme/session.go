@@ -12,7 +12,7 @@ import (
 type session struct {
 	number uint64        // 0: none
 	until  protocol.Time // valid below this
-	asked  uint64        // how many sessions were asked for
+	asked  uint32        // how many sessions were asked for
 	alone  bool          // the root that answered last decides alone
 }
 
@@ -65,7 +65,7 @@ func (m *Machine) beat() {
 		return
 	}
 	msg := m.emit(protocol.KindBeat, to)
-	msg.Session, msg.Sent, msg.Number, msg.Priority = m.session.number, m.now, m.session.asked, m.priority
+	msg.Session, msg.Sent, msg.Number, msg.Priority = m.session.number, m.now, uint64(m.session.asked), m.priority
 	if m.parent != nil {
 		msg.Peer = m.parent.peer
 	}
@@ -153,7 +153,7 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	s := &m.session
 	switch {
-	case m.role == protocol.Root || msg.From != m.root || msg.Number != s.asked || msg.Sent > m.now || msg.TTL <= 0:
+	case m.role == protocol.Root || msg.From != m.root || msg.Number != uint64(s.asked) || msg.Sent > m.now || msg.TTL <= 0:
 		return m.stale(msg, "not an answer to our heartbeat")
 	case msg.Flags&protocol.FlagLapsed != 0:
 		if msg.Session == s.number && s.number != 0 {
@@ -211,7 +211,7 @@ func (m *Machine) lapse() {
 		m.fences = m.topFence() + uint64((m.now-m.lease.sent)/protocol.Microsecond)
 		m.listen()
 		if !m.goOn {
-			m.join.doubt, m.join.since = handed.peer, m.now
+			m.join.founding.doubt, m.join.since = handed.peer, m.now
 		}
 		return
 	}

@@ -64,7 +64,7 @@ func (s *scribe) times(m *Machine) {
 	if m.departing {
 		s.left(m.departBy)
 	}
-	s.uint(m.session.number, m.session.asked)
+	s.uint(m.session.number, uint64(m.session.asked))
 	s.flags(m.session.alone)
 	if m.session.number != 0 {
 		s.left(m.session.until)
@@ -89,11 +89,11 @@ func (s *scribe) join(m *Machine) {
 	s.int(j.best.priority)
 	s.node(j.target)
 	if m.role == protocol.Founding {
-		s.left(j.foundAt)
-		s.flags(j.heard != 0)
-		s.node(j.doubt)
-		s.grant(j.known)
-		s.uint(j.above)
+		s.left(j.founding.at)
+		s.flags(j.founding.heard != 0)
+		s.node(j.founding.doubt)
+		s.grant(j.founding.known)
+		s.uint(j.founding.above)
 	}
 	if m.founder != nil {
 		s.age(j.since, 2*m.grace)

@@ -26,7 +26,7 @@ func (m *Machine) Status() protocol.Status {
 		s.Parent = m.parent.peer
 	}
 	if m.role == protocol.Founding {
-		s.Heir = m.join.doubt
+		s.Heir = m.join.founding.doubt
 	}
 	for _, l := range m.children {
 		s.Children = append(s.Children, l.peer)

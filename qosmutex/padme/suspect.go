@@ -16,7 +16,7 @@ func (m *Machine) suspect(n protocol.Node) {
 	if s := m.sessionOf(n); s != nil && m.acting() {
 		m.lapsed(s)
 	}
-	if m.doubts(n.ID) && m.join.doubt == n {
+	if m.doubts(n.ID) && m.join.founding.doubt == n {
 		m.doubtless()
 	}
 	if m.ballot != nil && m.ballot.root == n {

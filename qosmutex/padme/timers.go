@@ -120,8 +120,8 @@ func (m *Machine) wakeAt() protocol.Time {
 	}
 	if j := m.join; j != nil {
 		at = min(at, j.until)
-		if m.role == protocol.Founding && j.foundAt > m.now {
-			at = min(at, j.foundAt)
+		if m.role == protocol.Founding && j.founding.at > m.now {
+			at = min(at, j.founding.at)
 		}
 	}
 	if m.departing {

@@ -25,7 +25,7 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 
 func (m *Machine) begin() {
 	m.beacon.next = m.now + m.heartbeat()
-	m.birth = m.now
+	m.setFloor(m.fences - 1) // from New
 	switch {
 	case m.founder == nil || !m.founder.Found:
 		m.startJoin()
@@ -39,7 +39,20 @@ func (m *Machine) begin() {
 // floorAt is above what anybody, known to us or not, can have handed out by then: an
 // entry each microsecond since our FenceFloor.
 func (m *Machine) floorAt(now protocol.Time) uint64 {
-	return m.floor + 1 + uint64((now-m.birth)/protocol.Microsecond)
+	return m.floor + uint64(now/protocol.Microsecond) + 1
+}
+
+func (m *Machine) setFloor(fence uint64) { m.floor = fence - uint64(m.now/protocol.Microsecond) }
+
+// raiseFloors takes over floors of this instant. Clocks drift, so that others may be
+// ahead of ours since it began.
+func (m *Machine) raiseFloors(fence, epoch uint64) {
+	if fence >= m.floorAt(m.now) && fence < maxFence {
+		m.setFloor(fence)
+	}
+	if m.role == protocol.Founding {
+		m.join.founding.above = max(m.join.founding.above, epoch)
+	}
 }
 
 // found makes this participant the root of a new tree. Others may have founded the
@@ -54,8 +67,8 @@ func (m *Machine) found() {
 			m.settings.Version = 1
 		}
 	}
-	if m.join != nil {
-		above = max(above, m.join.above)
+	if m.join != nil && m.join.founding != nil {
+		above = max(above, m.join.founding.above)
 	}
 	if m.ballot != nil {
 		above = max(above, m.ballot.epoch.Number, m.ballot.above)

@@ -235,7 +235,7 @@ func TestSuccessorThatShowedItself(t *testing.T) {
 			if sign.Kind == protocol.KindLead {
 				sign.Path = []protocol.Node{c.self, w.nodes["B"].machine.self}
 			} else {
-				sign.Session, sign.Number = a.session.number, a.session.asked
+				sign.Session, sign.Number = a.session.number, uint64(a.session.asked)
 			}
 			if err := a.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &sign}, &n.out); err != nil {
 				t.Fatal(err)

@@ -28,6 +28,7 @@ const (
 	Reconnect                   // the transport lost its connection and has it again
 	Depart                      // the participant wants to leave for good; see Status.Role
 	Suspect                     // the transport believes that Node has ended
+	Floors                      // FenceFloor and EpochFloor are known anew; for who founds a topic again
 )
 
 // Input is one thing that happened to a machine.
@@ -43,6 +44,8 @@ type Input struct {
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
 	Node     Node     // Suspect
+
+	FenceFloor, EpochFloor uint64 // Floors: as those of Config, at this instant
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one
@@ -194,6 +197,7 @@ type Config struct {
 	// FenceFloor: when this participant founds the topic, at first or anew, every fence
 	// is above it. It rises by one for each microsecond that passes until then. Also who
 	// never founds a topic needs it: the root may be handed to it, and it be alone then.
+	// A runtime whose machine is Founding again has it know better, by Floors.
 	FenceFloor uint64
 	// EpochFloor: when this participant founds the topic, its epoch is above it.
 	EpochFloor uint64

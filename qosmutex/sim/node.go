@@ -45,7 +45,7 @@ func (s *Sim) start(i int32) error {
 	}
 	if n.incarnation > 1 { // the tree is not new; the floors are those of the real runtime
 		cfg.AtOnce = false
-		cfg.FenceFloor = uint64(s.now / protocol.Microsecond)
+		cfg.FenceFloor = s.fenceFloor()
 		cfg.EpochFloor = s.maxEpoch
 	}
 	m, err := s.algorithm.New(cfg)
@@ -54,6 +54,12 @@ func (s *Sim) start(i int32) error {
 	}
 	n.machine, n.begun = m, false
 	return nil
+}
+
+// fenceFloor is what the real runtime has of the wall clock and of the states that
+// the broker remembers.
+func (s *Sim) fenceFloor() uint64 {
+	return max(uint64(s.now/protocol.Microsecond), s.maxFence)
 }
 
 func (n *node) self() protocol.Node { return protocol.Node{ID: n.ID, Incarnation: n.incarnation} }

@@ -14,6 +14,7 @@ const (
 	eventDeliver                    // packets[slot] reaches node
 	eventReconnect                  // node has its network back
 	eventTick                       // the machine of node asked to be woken
+	eventFloors                     // node means to found the topic, and looks at what is remembered
 )
 
 // event is one thing to come: small and without pointers, so that a queue of

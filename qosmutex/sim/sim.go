@@ -31,7 +31,8 @@ type Sim struct {
 	freeCalls []int32
 	lastRef   uint64
 	maxEpoch  uint64
-	asked     int // requests that workloads made at askedAt
+	maxFence  uint64 // of an entry
+	asked     int    // requests that workloads made at askedAt
 	askedAt   protocol.Time
 
 	packets     []packet
@@ -201,6 +202,9 @@ func (s *Sim) handle(e event) {
 		s.reconnected(e.node)
 	case eventTick:
 		s.tick(e.node, e.slot)
+	case eventFloors:
+		s.in = protocol.Input{Kind: protocol.Floors, FenceFloor: s.fenceFloor(), EpochFloor: s.maxEpoch}
+		s.feed(e.node)
 	}
 }
 
