@@ -89,3 +89,38 @@ func ExampleUsers_Save() {
 	fmt.Println("watch is a user:", loaded.Remove("watch"))
 	// Output: watch is a user: true
 }
+
+// The users of a broker are kept in a file, which holds no passwords.
+func ExampleLoadUsers() {
+	dir, err := os.MkdirTemp("", "users")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "users")
+	if err := os.WriteFile(path, []byte("# as by `pubsub-node broker passwd`\nrobot-2:!\n"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	users, err := broker.LoadUsers(path)
+	fmt.Println(err)
+	fmt.Println("robot-2:", users.Remove("robot-2"), "robot-3:", users.Remove("robot-3"))
+	_, err = broker.LoadUsers(filepath.Join(dir, "none"))
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+	// Output:
+	// <nil>
+	// robot-2: true robot-3: false
+	// true
+}
+
+// Who may publish what, for the access list of a broker that is not ours.
+func ExampleRules() {
+	for _, rule := range broker.Rules() {
+		if rule.MayRead(broker.Observer) && !rule.MayWrite(broker.Observer) && rule.Topic == "lock/+/+/state" {
+			fmt.Println("an observer reads", rule.Topic)
+		}
+	}
+	// Output: an observer reads lock/+/+/state
+}

@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -200,4 +201,60 @@ func Example_exclusive() {
 	// Output:
 	// p1 is set to 1
 	// p1 is set to 3
+}
+
+// A topic belongs to a type and a name; its key fields tell instances apart.
+func ExampleNewTopic() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "thermometer")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	type Reading struct {
+		Room    string `pubsub:"key"` // one instance for each room
+		Celsius float64
+	}
+	_, err = pubsub.NewTopic[Reading](p, "temperature", pubsub.WithTopicData(map[string]string{"unit": "°C"}))
+	fmt.Println(err)
+	_, err = pubsub.NewTopic[Reading](p, "")
+	fmt.Println(errors.Is(err, pubsub.ErrInvalid))
+	// Output:
+	// <nil>
+	// true
+}
+
+// What a broker can do is found out by trying.
+func ExampleProbe() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+
+	found, err := pubsub.Probe(ctx, url, "probe")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Retained, found.RetainedWildcards, found.Largest)
+	// Output: true true 1000000
+}
+
+// A name becomes one level of a topic, whatever is in it.
+func ExampleEncodeLevel() {
+	level, err := pubsub.EncodeLevel("crane 7/hook")
+	fmt.Println(level, err)
+	_, err = pubsub.EncodeLevel("")
+	fmt.Println(errors.Is(err, pubsub.ErrInvalid))
+	// Output:
+	// crane%207%2Fhook <nil>
+	// true
+}
+
+func ExampleDecodeLevel() {
+	fmt.Println(pubsub.DecodeLevel("crane%207%2Fhook"))
+	// Output: crane 7/hook <nil>
 }
