@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -24,14 +25,25 @@ func (c Codec) encode(v any) (body []byte, err error) {
 	if c == JSON {
 		return json.Marshal(v)
 	}
-	var b bytes.Buffer
+	b := encodeBuffers.Get().(*bytes.Buffer)
+	b.Reset()
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
-	enc.Reset(&b)
+	enc.Reset(b)
 	enc.UseCompactInts(true)
 	err = enc.Encode(v)
-	return b.Bytes(), err
+	body = bytes.Clone(b.Bytes())
+	if b.Cap() <= maxEncodeBuffer {
+		encodeBuffers.Put(b)
+	}
+	return body, err
 }
+
+// encodeBuffers have grown already, unlike new ones.
+var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxEncodeBuffer bounds the memory that each keeps, in bytes.
+const maxEncodeBuffer = 64 << 10
 
 // decode reads a body from the network.
 func (c Codec) decode(body []byte, v any) error {

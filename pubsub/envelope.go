@@ -41,6 +41,9 @@ type envelopeOptions struct {
 	// "l": how long after its source time a sample is of use, in nanoseconds; 0 is
 	// for ever.
 	lifespan uint64
+	// "k": the encoded key level, of a sample that may share a message with those
+	// of other instances; empty if not told
+	key []byte
 	// "p": one more than a number after which the writer has not written the
 	// instance before this sample; 0 if not told.
 	previous uint64
@@ -57,6 +60,9 @@ func (o *envelopeOptions) count() (n byte) {
 		n++
 	}
 	if o.previous != 0 {
+		n++
+	}
+	if len(o.key) > 0 {
 		n++
 	}
 	return n
@@ -93,52 +99,61 @@ func appendEnvelope(b []byte, e *envelope) []byte {
 	if e.options.previous != 0 {
 		b = appendUint(append(b, 0xa1, 'p'), e.options.previous)
 	}
+	if len(e.options.key) > 0 {
+		b = appendBin(append(b, 0xa1, 'k'), e.options.key)
+	}
 	return appendBin(b, e.body)
 }
 
 // parseEnvelope reads b into e, whose byte slices share b's memory. What comes
 // from a stranger is not scanned deeper than the body's length.
 func parseEnvelope(b []byte, e *envelope) error {
+	rest, err := nextEnvelope(b, e)
+	if err == nil && len(rest) > 0 {
+		return errMsgpack
+	}
+	return err
+}
+
+// nextEnvelope is parseEnvelope of the first of several, and returns those after it.
+func nextEnvelope(b []byte, e *envelope) (rest []byte, err error) {
 	*e = envelope{}
 	n, b, err := readArray(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	version, b, err := readUint(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if version != envelopeVersion {
-		return fmt.Errorf("%w: envelope version %d, this is version %d", errVersion, version, envelopeVersion)
+		return nil, fmt.Errorf("%w: envelope version %d, this is version %d", errVersion, version, envelopeVersion)
 	}
 	if n < 8 {
-		return errMsgpack
+		return nil, errMsgpack
 	}
 	var k uint64
 	for _, field := range []*uint64{&k, &e.epoch, &e.seq, &e.nanos, &e.schema} {
 		if *field, b, err = readUint(b); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if k > 0xff {
-		return errMsgpack
+		return nil, errMsgpack
 	}
 	e.kind = kind(k)
 	if b, err = e.options.parse(b); err != nil {
-		return err
+		return nil, err
 	}
 	if e.body, b, err = readBytes(b); err != nil {
-		return err
+		return nil, err
 	}
 	for range n - 8 {
 		if b, err = skipValue(b); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if len(b) > 0 {
-		return errMsgpack
-	}
-	return nil
+	return b, nil
 }
 
 func (o *envelopeOptions) parse(b []byte) ([]byte, error) {
@@ -164,6 +179,8 @@ func (o *envelopeOptions) parse(b []byte) ([]byte, error) {
 			o.lifespan, b, err = readUint(b)
 		case "p":
 			o.previous, b, err = readUint(b)
+		case "k":
+			o.key, b, err = readBytes(b)
 		default:
 			b, err = skipValue(b)
 		}

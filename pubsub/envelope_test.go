@@ -23,8 +23,32 @@ var envelopes = rapid.Custom(func(t *rapid.T) envelope {
 	if rapid.Bool().Draw(t, "with channel") {
 		e.options.channel = rapid.SliceOfN(rapid.Byte(), 1, 128).Draw(t, "channel")
 	}
+	if rapid.Bool().Draw(t, "with key") {
+		e.options.key = rapid.SliceOfN(rapid.Byte(), 1, 128).Draw(t, "key")
+	}
 	return e
 })
+
+func TestEnvelopesFollowEachOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(envelopes, 1, 5).Draw(t, "envelopes")
+		var b []byte
+		for i := range all {
+			b = appendEnvelope(b, &all[i])
+		}
+		for i := range all {
+			var back envelope
+			rest, err := nextEnvelope(b, &back)
+			if err != nil || back.seq != all[i].seq || !bytes.Equal(back.body, all[i].body) {
+				t.Fatalf("%+v came back as %+v, %v", all[i], back, err)
+			}
+			b = rest
+		}
+		if len(b) > 0 {
+			t.Fatalf("%d bytes are left", len(b))
+		}
+	})
+}
 
 func TestEnvelopesSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -258,3 +258,47 @@ func ExampleDecodeLevel() {
 	fmt.Println(pubsub.DecodeLevel("crane%207%2Fhook"))
 	// Output: crane 7/hook <nil>
 }
+
+// A bridge writes thousands of small values a second: they go together.
+func ExampleWithCoalescing() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "bridge")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	type Tag struct {
+		Name  string `pubsub:"key"`
+		Value float64
+	}
+	topic, err := pubsub.NewTopic[Tag](p, "tags")
+	if err != nil {
+		log.Fatal(err)
+	}
+	qos := pubsub.WithQoS(pubsub.QoS{Reliability: pubsub.Reliable, History: pubsub.KeepAll})
+	r, err := pubsub.NewReader(ctx, topic, qos)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := pubsub.NewWriter(ctx, topic, qos, pubsub.WithCoalescing(5*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.WaitMatched(ctx, 1); err != nil {
+		log.Fatal(err)
+	}
+	for i := range 3000 {
+		if err := w.Write(ctx, Tag{fmt.Sprintf("motor%d", i%3), float64(i)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := w.WaitAcked(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(r.Take(3000)), "values arrived")
+	// Output: 3000 values arrived
+}

@@ -275,6 +275,7 @@ func (x *exchange) forget(e *endpoint, closed bool) {
 	for _, l := range x.topics[e.Topic] {
 		if matched := l.seen[e.guid]; matched {
 			l.core.unmatched(e.guid, !closed)
+			signal(x.wake)
 		}
 		delete(l.seen, e.guid)
 	}
@@ -375,7 +376,7 @@ func (x *exchange) repair(from string, e *envelope) {
 			return
 		case opSample:
 			if key, err := DecodeLevel(m.key); err == nil {
-				c.sample(key, writerLevels(g), m.sample)
+				c.repaired(key, writerLevels(g), m.sample)
 				return
 			}
 		}

@@ -1,6 +1,10 @@
 package pubsub
 
-import "errors"
+import (
+	"errors"
+	"math"
+	"sync"
+)
 
 // maxInFlight bounds the publishes of one lane which the broker has not
 // acknowledged. Brokers drop QoS 1 messages silently when a subscriber is
@@ -9,14 +13,18 @@ import "errors"
 const maxInFlight = 100
 
 // flight holds what was published on a link and not acknowledged yet, oldest
-// first.
+// first. One goroutine calls its methods, but passed, which any may call.
 type flight struct {
+	mu       sync.Mutex // of changes
 	receipts []receipt
 	packets  []packet // what to publish again should the connection be lost
+	last     uint64   // place of the last packet taken from the outbox; 0 for none yet
 }
 
 // add remembers p.
 func (f *flight) add(r receipt, p packet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.receipts = append(f.receipts, r)
 	f.packets = append(f.packets, p)
 }
@@ -25,8 +33,43 @@ func (f *flight) full() bool { return len(f.receipts) >= maxInFlight }
 
 func (f *flight) empty() bool { return len(f.receipts) == 0 }
 
+// took notes a packet that was taken from the outbox.
+func (f *flight) took(p *packet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = p.place
+}
+
+// passed is the place up to which all packets are done with: those that an earlier
+// connection took along are.
+func (f *flight) passed() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, r := range f.receipts {
+		if !r.done() {
+			return f.packets[i].place - 1
+		}
+	}
+	if f.last == 0 {
+		return math.MaxUint64
+	}
+	return f.last
+}
+
 // oldest is closed when the oldest was answered. It must not be empty.
 func (f *flight) oldest() <-chan struct{} { return f.receipts[0].token.Done() }
+
+// landed is closed when it is worth a look whether all was answered: seldom more than
+// once for what was published together. It is nil when there is nothing to wait for.
+func (f *flight) landed() <-chan struct{} {
+	if f.empty() {
+		return nil
+	}
+	if newest := f.receipts[len(f.receipts)-1]; !newest.done() {
+		return newest.token.Done()
+	}
+	return f.oldest()
+}
 
 // errUnacknowledged is why a link is given up whose publishes fail.
 var errUnacknowledged = errors.New("pubsub: the connection was lost before the broker acknowledged")
@@ -34,6 +77,8 @@ var errUnacknowledged = errors.New("pubsub: the connection was lost before the b
 // reap forgets what was answered. It reports whether a publish has failed, which
 // means that the link is lost, though the client may not have said so yet.
 func (f *flight) reap() (failed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n := 0
 	for n < len(f.receipts) && !failed && f.receipts[n].done() {
 		if failed = f.receipts[n].token.Error() != nil; !failed {

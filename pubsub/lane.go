@@ -3,8 +3,10 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +30,8 @@ type lane struct {
 	changed   func(up, again bool)                 // after up or loss; again: not for the first time
 	failed    func(error)                          // an attempt to reconnect failed
 	dropped   func(n int)                          // packets given up by a loss
+
+	flight atomic.Pointer[flight] // of the link; nil while offline
 
 	mu     sync.Mutex
 	link   *link         // nil while offline
@@ -122,7 +126,11 @@ func (l *lane) reconnect(ctx context.Context, wait *backoff) *link {
 // pump publishes what the outbox holds until k is lost or ctx ends, and returns
 // what the broker did not acknowledge.
 func (l *lane) pump(ctx context.Context, k *link) []packet {
-	var f flight
+	f := &flight{}
+	l.flight.Store(f)
+	defer l.flight.Store(nil)
+	gathered := time.NewTimer(0)
+	defer gathered.Stop()
 	for {
 		if failed := f.reap(); failed {
 			k.lose(errUnacknowledged)
@@ -138,10 +146,13 @@ func (l *lane) pump(ctx context.Context, k *link) []packet {
 			}
 			continue
 		}
-		p, ok := l.out.take()
+		p, due, ok := l.out.take(!f.empty())
+		if ok {
+			f.took(&p)
+		}
 		switch {
 		case ok && p.op != nil:
-			p.op(k, &f)
+			p.op(k, f)
 		case ok && p.qos == 0:
 			if err := k.post(&p); err != nil {
 				k.lose(err)
@@ -153,8 +164,16 @@ func (l *lane) pump(ctx context.Context, k *link) []packet {
 			}
 			f.add(r, p)
 		default:
+			var landed <-chan struct{}
+			var over <-chan time.Time
+			if !due.IsZero() {
+				gathered.Reset(time.Until(due))
+				landed, over = f.landed(), gathered.C
+			}
 			select {
 			case <-l.out.ready():
+			case <-landed:
+			case <-over:
 			case <-k.lost:
 				return f.packets
 			case <-ctx.Done():
@@ -165,6 +184,14 @@ func (l *lane) pump(ctx context.Context, k *link) []packet {
 			return f.packets
 		}
 	}
+}
+
+// passed is the place up to which no packet is on the way to the broker any more.
+func (l *lane) passed() uint64 {
+	if f := l.flight.Load(); f != nil {
+		return f.passed()
+	}
+	return math.MaxUint64
 }
 
 // flush returns when the broker has acknowledged everything put before.

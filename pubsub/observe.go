@@ -107,7 +107,7 @@ type ObservedSample struct {
 	ReceiveTime    time.Time // by ours
 	Kind           SampleKind
 	Retained       bool   // it was published before the subscription
-	Size           int    // of the MQTT payload, in bytes
+	Size           int    // of its part of the MQTT payload, in bytes
 	Codec          Codec  // "" if it cannot be told
 	Body           []byte // as the codec wrote it; of the key fields alone if disposed or unregistered
 }
@@ -152,40 +152,55 @@ func (p *Participant) ObserveSamples(ctx context.Context, topic string, handler 
 		if len(payload) == 0 {
 			return // a retained one is cleared
 		}
-		if s, ok := x.observed(topic, payload); ok {
+		for _, s := range x.observed(topic, payload) {
 			s.Retained = retained
 			handler(s)
 		}
 	})
 }
 
-// observed takes data/{partition}/{topic}/{key}/{P}/{writer} and a sample apart.
-func (x *exchange) observed(topic string, payload []byte) (ObservedSample, bool) {
+// observed takes data/{partition}/{topic}/{key}/{P}/{writer} and its samples apart.
+func (x *exchange) observed(topic string, payload []byte) (all []ObservedSample) {
 	levels, err := decodeTopic(topic)
 	if err != nil || len(levels) != 6 {
 		x.p.drop(dropTopic, topic, err)
-		return ObservedSample{}, false
+		return nil
 	}
-	var e envelope
-	if err := parseEnvelope(payload, &e); err != nil || e.kind != kindSample {
-		x.p.drop(dropMalformed, topic, err)
-		return ObservedSample{}, false
-	}
-	kinds := [statuses]SampleKind{SampleWritten, SampleDisposed, SampleUnregistered}
-	s := ObservedSample{
-		Partition: levels[1], Key: levels[3], Writer: GUID{levels[4], e.epoch, levels[5]},
-		Sequence: e.seq, SourceTime: time.Unix(0, int64(e.nanos)), ReceiveTime: time.Now(),
-		Kind: kinds[e.options.status], Size: len(payload), Body: slices.Clone(e.body),
+	for len(payload) > 0 {
+		var e envelope
+		rest, err := nextEnvelope(payload, &e)
+		if err != nil || e.kind != kindSample {
+			x.p.drop(dropMalformed, topic, err)
+			break
+		}
+		key := levels[3]
+		if key == manyKeys {
+			if key, err = DecodeLevel(string(e.options.key)); err != nil {
+				x.p.drop(dropTopic, topic, err)
+				break
+			}
+		}
+		all = append(all, ObservedSample{
+			Partition: levels[1], Key: key, Writer: GUID{levels[4], e.epoch, levels[5]},
+			Sequence: e.seq, SourceTime: time.Unix(0, int64(e.nanos)), ReceiveTime: time.Now(),
+			Kind: sampleKinds[e.options.status], Size: len(payload) - len(rest), Body: slices.Clone(e.body),
+		})
+		payload = rest
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if w := x.remote[s.Writer.Participant][s.Writer.Endpoint]; w != nil && w.guid == s.Writer {
-		s.Codec = w.Codec
-	} else {
-		s.Codec = codecOf(e.body)
+	for i := range all {
+		s := &all[i]
+		if w := x.remote[s.Writer.Participant][s.Writer.Endpoint]; w != nil && w.guid == s.Writer {
+			s.Codec = w.Codec
+		} else {
+			s.Codec = codecOf(s.Body)
+		}
 	}
-	return s, true
+	return all
 }
+
+var sampleKinds = [statuses]SampleKind{SampleWritten, SampleDisposed, SampleUnregistered}
 
 // codecOf tells by the body how it was written, for a writer whose announcement has
 // gone or not come yet. JSON begins with ASCII, msgpack with another byte unless it is

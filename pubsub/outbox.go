@@ -3,6 +3,7 @@ package pubsub
 import (
 	"fmt"
 	"sync"
+	"time"
 )
 
 const (
@@ -26,15 +27,22 @@ type packet struct {
 	payload []byte
 	retain  bool
 	qos     byte
+	place   uint64               // in the order of a fifo, from 1
 	op      func(*link, *flight) // instead of publishing; may wait for receipts
+
+	bundle  *bundle // of a sample that may share its message; nil for everything else
+	mixed   string  // topic once samples of other instances have joined; "" if they must not
+	gathers bool    // more may join
+	shared  bool    // payload is of several
 }
 
 // outbox is what waits for the network on one lane.
 type outbox interface {
 	// put never blocks. It keeps p.payload.
 	put(p packet) error
-	// take removes the next packet.
-	take() (packet, bool)
+	// take removes the next packet. While the broker is busy with others, which are
+	// not acknowledged, it may leave packets to gather until due.
+	take(busy bool) (p packet, due time.Time, ok bool)
 	// ready has a token when there may be something to take.
 	ready() <-chan struct{}
 	// open and lost follow the connection; unacked was published on a connection
@@ -56,8 +64,14 @@ type fifo struct {
 	online bool
 	queue  deque
 	bytes  int
-	wake   chan struct{}
-	full   chan struct{} // closed when there is room again; nil if nobody waits
+	placed uint64 // place of the last packet put
+	// gathering counts packets of the queue that may grow; due is when the first of
+	// them ends to.
+	gathering int
+	due       time.Time
+
+	wake chan struct{}
+	full chan struct{} // closed when there is room again; nil if nobody waits
 }
 
 func newFIFO() *fifo { return &fifo{wake: make(chan struct{}, 1)} }
@@ -68,8 +82,17 @@ func (f *fifo) put(p packet) error {
 	if !f.online {
 		return ErrOffline
 	}
+	if p.bundle != nil && f.bytes+len(p.payload) <= outboxBytes && f.join(&p) {
+		f.bytes += len(p.payload)
+		return nil // whoever takes packets knows of this one
+	}
 	if p.op == nil && (f.queue.len() >= outboxPackets || f.bytes+len(p.payload) > outboxBytes) {
 		return fmt.Errorf("%w: %d messages wait for the broker: it or the network is too slow, send less", ErrBacklog, f.queue.len())
+	}
+	f.placed++
+	p.place = f.placed
+	if p.bundle != nil {
+		f.gather(&p)
 	}
 	f.queue.push(p)
 	f.bytes += len(p.payload)
@@ -77,15 +100,28 @@ func (f *fifo) put(p packet) error {
 	return nil
 }
 
-func (f *fifo) take() (packet, bool) {
+// last returns the place of the last packet put.
+func (f *fifo) last() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p, ok := f.queue.pop()
+	return f.placed
+}
+
+func (f *fifo) take(busy bool) (p packet, due time.Time, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if busy && f.waits() {
+		return packet{}, f.due, false
+	}
+	p, ok = f.queue.pop()
 	f.bytes -= len(p.payload)
+	if p.gathers {
+		f.gathering--
+	}
 	if f.queue.len() < outboxPackets/2 {
 		f.release()
 	}
-	return p, ok
+	return p, time.Time{}, ok
 }
 
 // room returns a channel that is closed when it is worth trying again.
@@ -120,7 +156,7 @@ func (f *fifo) lost(unacked []packet) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.queue.len() + len(unacked)
-	f.online, f.queue, f.bytes = false, deque{}, 0
+	f.online, f.queue, f.bytes, f.gathering = false, deque{}, 0, 0
 	f.release()
 	return n
 }
@@ -163,15 +199,16 @@ func (c *coalescer) put(p packet) error {
 }
 
 // take prefers retained messages: they tell the state which the events led to.
-func (c *coalescer) take() (packet, bool) {
+func (c *coalescer) take(bool) (p packet, due time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if first, ok := c.retained.pop(); ok {
-		p := c.latest[first.topic]
+		p = c.latest[first.topic]
 		delete(c.latest, first.topic)
-		return p, true
+		return p, due, true
 	}
-	return c.events.pop()
+	p, ok = c.events.pop()
+	return p, due, ok
 }
 
 func (c *coalescer) ready() <-chan struct{} { return c.wake }
@@ -231,6 +268,18 @@ func (d *deque) push(p packet) {
 	}
 	d.ring[(d.head+d.size)%len(d.ring)] = p
 	d.size++
+}
+
+// at returns the packet of a fifo with a place, nil if it is not there any more.
+func (d *deque) at(place uint64) *packet {
+	if d.size == 0 {
+		return nil
+	}
+	n := place - d.ring[d.head].place // a smaller place makes it huge
+	if n >= uint64(d.size) {
+		return nil
+	}
+	return &d.ring[(d.head+int(n))%len(d.ring)]
 }
 
 func (d *deque) pop() (packet, bool) {

@@ -36,6 +36,7 @@ type dataOffer struct {
 	BySource   bool       `json:"bySource,omitempty"`   // DESTINATION_ORDER
 	Instance   string     `json:"instance,omitempty"`   // the only one a reader wants
 	Compatible bool       `json:"compatible,omitempty"` // TYPE_CONSISTENCY of a reader
+	Bundles    bool       `json:"bundles,omitempty"`    // a writer may send them, a reader understands them
 }
 
 func (q *QoS) dataOffer() dataOffer {

@@ -134,7 +134,7 @@ func TestTheSideLaneCoalesces(t *testing.T) {
 		t.Errorf("%d dropped, want the 3 oldest", dropped)
 	}
 	for _, want := range []byte{8, 9, 3} {
-		if p, ok := c.take(); !ok || p.payload[0] != want {
+		if p, _, ok := c.take(true); !ok || p.payload[0] != want {
 			t.Errorf("took %v, want %d", p, want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestTheSideLaneCoalesces(t *testing.T) {
 	put(t, c, packet{topic: "0", payload: []byte{20}, retain: true})
 	c.lost([]packet{{topic: "0", payload: []byte{8}, retain: true}, {topic: "1", payload: []byte{9}, retain: true}, {topic: "1", payload: []byte{11}, retain: true}, {topic: "e", payload: []byte{2}}})
 	for _, want := range []byte{20, 11, 2, 4} {
-		if p, ok := c.take(); !ok || p.payload[0] != want {
+		if p, _, ok := c.take(true); !ok || p.payload[0] != want {
 			t.Errorf("took %v, want %d", p, want)
 		}
 	}

@@ -51,6 +51,9 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	if err == nil {
 		err = o.checkReader()
 	}
+	if err == nil && o.coalescing != 0 {
+		err = fmt.Errorf("%w: coalescing is for writers, readers take apart what comes", ErrInvalid)
+	}
 	if err == nil {
 		keep, err = t.keeper(&o)
 	}
@@ -83,7 +86,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		}
 	}
 	announcement := t.announcement("reader", &o)
-	announcement.QoS.Instance = only
+	announcement.QoS.Instance, announcement.QoS.Bundles = only, true
 	r.ep, err = x.add("r", announcement, ev, func(name string) core {
 		r.recv.name = name
 		return r.recv
@@ -168,15 +171,23 @@ func (r *Reader[T]) GUID() GUID {
 func (r *Reader[T]) Take(n int) []Sample[T] {
 	var out []Sample[T]
 	for len(out) < n {
-		h := r.recv.takeNext()
-		if h == nil {
+		s, ok := r.takeOne()
+		if !ok {
 			break
 		}
-		if s, ok := r.decode(h, false); ok {
-			out = append(out, s)
-		}
+		out = append(out, s)
 	}
 	return out
+}
+
+// takeOne reports false when nothing waits.
+func (r *Reader[T]) takeOne() (Sample[T], bool) {
+	for h := r.recv.takeNext(); h != nil; h = r.recv.takeNext() {
+		if s, ok := r.decode(h, false); ok {
+			return s, true
+		}
+	}
+	return Sample[T]{}, false
 }
 
 // Read returns up to n samples that wait, oldest first, and leaves them there.
@@ -215,8 +226,8 @@ func (r *Reader[T]) decode(h *held, again bool) (Sample[T], bool) {
 func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 	return func(yield func(Sample[T], error) bool) {
 		for ctx.Err() == nil {
-			if some := r.Take(1); len(some) > 0 {
-				if !yield(some[0], nil) {
+			if s, ok := r.takeOne(); ok {
+				if !yield(s, nil) {
 					signal(r.recv.cache.wake) // for another goroutine in Samples
 					return
 				}

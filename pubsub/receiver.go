@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -21,6 +22,10 @@ const (
 	maxEarlyBytes = 8 << 20
 	// minAsk is the least time between two requests that samples cause.
 	minAsk = 50 * time.Millisecond
+	// minQuiet is how long no sample must have come from a writer until those that a
+	// heartbeat tells of, and that did not come, are taken for lost. Heartbeats have a
+	// connection of their own and overtake samples, by more on a machine that is busy.
+	minQuiet = 200 * time.Millisecond
 	// maxWriters bounds the writers a reader remembers.
 	maxWriters = 8192
 	// maxSeq keeps sums of numbers that strangers send from overflowing.
@@ -38,9 +43,10 @@ type receiver struct {
 	events      *events
 	post        func(to string, letter []byte)
 	drop        func(reason)
-	keep        keeper   // content filter, nil for none
-	orphans     *orphans // of a transient reader
-	narrow      bool     // it wants one instance
+	keep        keeper        // content filter, nil for none
+	orphans     *orphans      // of a transient reader
+	narrow      bool          // it wants one instance
+	quiet       time.Duration // minQuiet
 
 	mu      sync.Mutex
 	writers map[string]*remoteWriter // by the last two levels of their topics
@@ -64,6 +70,10 @@ type remoteWriter struct {
 	next       uint64               // the first sample not yet received
 	last       uint64               // the last one known to exist
 	historic   uint64               // the last one written before we came
+	lacked     uint64               // up to here what is not there is lost, and asked for
+	heard      time.Time            // when a sample came that was not asked for
+	told       uint64               // the last one that a heartbeat told of
+	owed       uint64               // to be acknowledged as soon as it is there; 0 for none
 	early      map[uint64]*inSample // came before the one expected
 	earlyBytes int
 	asked      time.Time
@@ -78,7 +88,7 @@ type remoteWriter struct {
 
 func newReceiver(name string, incarnation, schema uint64, q QoS, ev *events) *receiver {
 	r := &receiver{
-		name: name, incarnation: incarnation, schema: schema, qos: q, events: ev,
+		name: name, incarnation: incarnation, schema: schema, qos: q, events: ev, quiet: minQuiet,
 		writers: map[string]*remoteWriter{},
 		cache: instances{
 			qos: q, byKey: map[string]*instance{}, wake: make(chan struct{}, 1),
@@ -151,14 +161,44 @@ func (r *receiver) unmatched(g GUID, _ bool) {
 }
 
 // sample handles a message from a data topic.
-func (r *receiver) sample(key, levels string, payload []byte) {
-	var e envelope
-	if err := parseEnvelope(payload, &e); err != nil {
-		r.drop(malformed(err))
-		return
-	}
+func (r *receiver) sample(key, levels string, payload []byte) { r.arrived(key, levels, payload, true) }
+
+// repaired handles a sample that was asked for.
+func (r *receiver) repaired(key, levels string, payload []byte) {
+	r.arrived(key, levels, payload, false)
+}
+
+// arrived takes a message with one or more samples apart. What comes before a broken
+// one counts.
+func (r *receiver) arrived(key, levels string, payload []byte, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
+	for several := false; len(payload) > 0; several = true {
+		var e envelope
+		rest, err := nextEnvelope(payload, &e)
+		if err != nil {
+			r.drop(malformed(err))
+			return
+		}
+		several = several || len(rest) > 0
+		if several { // one that stays does not keep the others' memory
+			e.body = bytes.Clone(e.body)
+		}
+		at := key
+		if key == manyKeys {
+			if at, err = DecodeLevel(string(e.options.key)); err != nil {
+				r.drop(dropTopic)
+				return
+			}
+		}
+		r.judge(at, levels, &e, first, now)
+		payload = rest
+	}
+}
+
+// judge decides whether a sample is to be taken.
+func (r *receiver) judge(key, levels string, e *envelope, first bool, now time.Time) {
 	w := r.writers[levels]
 	switch {
 	case e.kind != kindSample || e.seq == 0 || e.seq > maxSeq || e.schema != r.schema && (w == nil || e.schema != w.schema):
@@ -166,7 +206,10 @@ func (r *receiver) sample(key, levels string, payload []byte) {
 	case w == nil || !w.matched || e.epoch != w.guid.Incarnation:
 		r.drop(dropUnmatched)
 	default:
-		r.take(w, key, &e, time.Now())
+		if first {
+			w.heard = now
+		}
+		r.take(w, key, e, now)
 	}
 }
 
@@ -188,7 +231,7 @@ func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time)
 		r.deliver(w, s, now)
 		return
 	}
-	w.last = max(w.last, s.seq)
+	w.last, w.lacked = max(w.last, s.seq), max(w.lacked, s.seq)
 	switch {
 	case w.started && s.seq < w.next:
 		r.drop(dropDuplicate)
@@ -196,6 +239,9 @@ func (r *receiver) take(w *remoteWriter, key string, e *envelope, now time.Time)
 		if r.deliver(w, s, now) {
 			w.next = s.seq + 1
 			r.catchUp(w, now)
+			if w.owed > 0 && w.next > w.owed {
+				r.ask(w, false)
+			}
 		}
 	default:
 		if _, there := w.early[s.seq]; !there && len(w.early) < maxEarly && w.earlyBytes+len(s.body) <= maxEarlyBytes {
@@ -280,7 +326,10 @@ func (r *receiver) heartbeat(from GUID, m *repairMessage) {
 				}
 			}
 		}
-		w.last = max(w.last, last)
+		w.last, w.told = max(w.last, last), last
+		if now.Sub(w.heard) >= r.quiet {
+			w.lacked = max(w.lacked, last)
+		}
 		r.skip(w, seqRange{w.next, first - 1}, now)
 		r.catchUp(w, now)
 	}
@@ -334,7 +383,8 @@ func (r *receiver) skip(w *remoteWriter, g seqRange, now time.Time) {
 	}
 }
 
-// ask acknowledges what was received and requests what is missing.
+// ask acknowledges what was received and requests what is missing. If it comes
+// before what the last heartbeat told of, it is said again when that is there.
 func (r *receiver) ask(w *remoteWriter, hello bool) {
 	m := &repairMessage{op: opAck}
 	if hello {
@@ -344,6 +394,12 @@ func (r *receiver) ask(w *remoteWriter, hello bool) {
 		m.a = w.next - 1
 		if !r.stalled {
 			m.ranges = w.missing()
+		}
+		if w.owed < w.next {
+			w.owed = 0
+			if w.told >= w.next {
+				w.owed = w.told
+			}
 		}
 	}
 	w.asked = time.Now()
@@ -356,9 +412,9 @@ func (w *remoteWriter) forgetEarly(seq uint64) {
 	delete(w.early, seq)
 }
 
-// missing lists what is not there up to last.
+// missing lists what is lost.
 func (w *remoteWriter) missing() []seqRange {
-	if w.next > w.last {
+	if w.next > w.lacked {
 		return nil
 	}
 	early := make([]uint64, 0, len(w.early))
@@ -368,7 +424,7 @@ func (w *remoteWriter) missing() []seqRange {
 	slices.Sort(early)
 	var out []seqRange
 	from := w.next
-	for _, seq := range append(early, w.last+1) {
+	for _, seq := range append(early, w.lacked+1) {
 		if seq > from {
 			out = append(out, seqRange{from, seq - 1})
 		}

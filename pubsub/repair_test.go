@@ -3,6 +3,7 @@ package pubsub
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,10 +13,11 @@ import (
 // lossyPair is a writer and a reader over a network that loses, repeats and
 // reorders.
 type lossyPair struct {
-	hours int // that have passed for the sender's heartbeats
-	s     *sender
-	r     *receiver
-	wire  []func() // deliveries under way
+	hours  int // that have passed for the sender's heartbeats
+	s      *sender
+	r      *receiver
+	wire   []func()        // deliveries under way
+	posted []repairMessage // all letters of both
 }
 
 func newLossyPair(q QoS) *lossyPair {
@@ -44,10 +46,17 @@ func newLossyPair(q QoS) *lossyPair {
 		case opGap:
 			n.r.gap(toReceiver, &m)
 		case opSample:
-			n.r.sample(m.key, "w/w1", m.sample)
+			n.r.repaired(m.key, "w/w1", m.sample)
 		}
 	}
-	post := func(_ string, letter []byte) { n.wire = append(n.wire, func() { deliver(letter) }) }
+	post := func(_ string, letter []byte) {
+		n.wire = append(n.wire, func() { deliver(letter) })
+		var e envelope
+		_ = parseEnvelope(letter, &e)
+		m, _ := parseRepair(e.body)
+		n.posted = append(n.posted, m)
+	}
+	n.r.quiet = 0 // the hours of tick pass for the sender only
 	n.s.post, n.r.post, n.r.drop = post, post, func(reason) {}
 	return n
 }
@@ -342,4 +351,97 @@ func FuzzAnnouncements(f *testing.F) {
 		_, _ = parseEndpoint("p", "w1", b)
 		_, _ = parsePresence("p", b)
 	})
+}
+
+// letters returns those of a kind that were posted, and forgets all.
+func (n *lossyPair) letters(op repairOp) (found []repairMessage) {
+	for _, l := range n.posted {
+		if l.op == op {
+			found = append(found, l)
+		}
+	}
+	n.posted = nil
+	return found
+}
+
+// A heartbeat, which has a connection of its own, overtakes samples. They are not sent
+// again, and acknowledged as soon as they are there.
+func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
+	n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
+	n.match()
+	for len(n.wire) > 0 {
+		n.step(0, "deliver")
+	}
+	for range 3 {
+		if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.r.quiet = time.Hour
+	n.step(0, "deliver") // the first sample; the two others are on the way
+	writer := GUID{"w", 1, "w1"}
+	answer := func(last uint64) []repairMessage {
+		n.posted = nil
+		n.r.heartbeat(writer, &repairMessage{a: 1, b: last})
+		return n.letters(opAck)
+	}
+	if acks := answer(3); len(acks) != 1 || acks[0].a != 1 || len(acks[0].ranges) > 0 {
+		t.Errorf("answered %+v", acks)
+	}
+	on := n.wire
+	n.wire = nil
+	on[0]()
+	if acks := n.letters(opAck); len(acks) > 0 {
+		t.Errorf("the second of three samples is acknowledged: %+v", acks)
+	}
+	on[1]()
+	if acks := n.letters(opAck); len(acks) != 1 || acks[0].a != 3 {
+		t.Errorf("the last is acknowledged by %+v", acks)
+	}
+	n.r.writers["w/w1"].heard = time.Now().Add(-2 * time.Hour)
+	if acks := answer(5); len(acks) != 1 || !slices.Equal(acks[0].ranges, []seqRange{{4, 5}}) {
+		t.Errorf("two that are lost are asked for by %+v", acks)
+	}
+	e := envelope{kind: kindSample, epoch: 1, seq: 4, schema: 7}
+	n.r.repaired("k", "w/w1", appendEnvelope(nil, &e)) // tells nothing of what is on the other connection
+	if acks := answer(6); len(acks) != 1 || !slices.Equal(acks[0].ranges, []seqRange{{5, 6}}) {
+		t.Errorf("the rest is asked for by %+v", acks)
+	}
+}
+
+// However small the history, acknowledgements come as it fills.
+func TestASmallHistoryDoesNotWaitForHeartbeats(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		w := writerOf(t, topicOf[pose](t, d.join("a"), "p"), QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 2})
+		readerOf(t, topicOf[pose](t, d.join("b"), "p"), QoS{Reliability: Reliable, History: KeepAll})
+		awaitReaders(t, w, 1)
+		began := time.Now()
+		for range 100 {
+			write(t, w, pose{})
+		}
+		if took := time.Since(began); took >= minBeat {
+			t.Errorf("100 samples took %v", took)
+		}
+	})
+}
+
+// A writer knows what has not left it.
+func TestWhatIsOnTheWayToTheBrokerIsNotSentAgain(t *testing.T) {
+	n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
+	var placed, passed uint64
+	n.s.placed, n.s.passed = func() uint64 { placed++; return placed }, func() uint64 { return passed }
+	n.match()
+	for range 4 {
+		if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, passed = range []uint64{0, 2, 4} {
+		n.posted = nil
+		n.s.acknowledged(GUID{"r", 2, "r1"}, &repairMessage{op: opAck, ranges: []seqRange{{1, 4}}})
+		if again := n.letters(opSample); len(again) != int(passed) {
+			t.Errorf("%d of 4 samples are with the broker, and %d are sent again", passed, len(again))
+		}
+		n.s.readers[GUID{"r", 2, "r1"}].burst = 0
+	}
 }

@@ -37,6 +37,10 @@ type sender struct {
 	events      *events
 	publish     func(key string, payload []byte) error // on the data topics; never blocks
 	post        func(to string, letter []byte)         // to an inbox; never blocks, may lose
+	placed      func() uint64                          // where what was published last stands on its way to the broker
+	passed      func() uint64                          // up to where nothing is on that way any more
+	urge        func()                                 // ends the gathering of what was published
+	wake        func()                                 // has tick called soon
 
 	mu      sync.Mutex
 	seq     uint64 // of the last sample
@@ -52,16 +56,20 @@ type sender struct {
 	mortals   []uint64  // numbers of samples with a lifespan, in order; some not held any more
 
 	partitions []string // levels published to
-	stamped    uint64   // last source time, of a writer by source time
+	coalesces  bool
+	company    company
+	stamped    uint64 // last source time, of a writer by source time
 	retention  *retention
 	pressedLow uint64 // low at the last press, and when that was
 	pressed    time.Time
+	until      time.Time // when tick wanted to be called; zero for not until something happens
 }
 
 type heldSample struct {
 	key     string
 	payload []byte
 	expires time.Duration // after sender.born; 0 is never
+	place   uint64        // on its way to the broker
 }
 
 // remoteReader is a matched reader.
@@ -76,6 +84,7 @@ type remoteReader struct {
 	gone      time.Time // when its participant died; zero while alive
 
 	partitions partitions
+	bundles    bool // it understands them
 
 	instance string // encoded key, of a narrow reader
 	last     uint64 // no sample of that instance is after it
@@ -87,6 +96,10 @@ func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
 		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[GUID]*remoteReader{},
 		deadlines:  deadlines{period: q.Deadline},
 		partitions: partitions(q.Partition).published(nil),
+		placed:     func() uint64 { return 0 },
+		passed:     func() uint64 { return 0 },
+		urge:       func() {},
+		wake:       func() {},
 	}
 }
 
@@ -95,6 +108,7 @@ func newSender(name string, incarnation uint64, q QoS, ev *events) *sender {
 func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.hurry()
 	readers, previous := s.interest(key)
 	keep := s.qos.Reliability == Reliable && (s.qos.Durability >= TransientLocal || readers > 0)
 	replaces := s.qos.History == KeepLast && len(s.history[key]) >= s.qos.Depth
@@ -104,6 +118,9 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 	}
 	e.kind, e.epoch, e.seq = kindSample, s.incarnation, s.seq+1
 	e.options.previous = previous
+	if s.coalesces && key != noKey {
+		e.options.key = []byte(key)
+	}
 	s.stamp(e)
 	payload := appendEnvelope(make([]byte, 0, len(e.body)+64), e)
 	err = s.distribute(key, payload, e)
@@ -130,12 +147,29 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 	return nil, nil
 }
 
-// press asks for acknowledgements because the history is full: at once after it
-// has moved, else now and then. A reader that is full too answers each heartbeat
-// with the same acknowledgement, which wakes Write, which asks again.
+// hurry has tick called if something is due before it would be.
+func (s *sender) hurry() {
+	if s.deadlines.period > 0 || s.qos.Lifespan > 0 || s.life.assertion != nil || s.retention != nil {
+		s.wake()
+		return
+	}
+	for _, r := range s.readers {
+		if r.reliable && r.gone.IsZero() && s.reached(r) < s.seq && (s.until.IsZero() || r.beat.Before(s.until)) {
+			s.wake()
+			return
+		}
+	}
+}
+
+// press asks for acknowledgements because the history is full: at once after some of
+// it has moved, else now and then. A reader acknowledges at once and again when it has
+// all that it was told of, so asking for every step would be for nothing; and one that
+// is full too answers each heartbeat with the same acknowledgement, which wakes Write,
+// which asks again.
 func (s *sender) press(now time.Time) {
-	if s.low != s.pressedLow || now.Sub(s.pressed) >= minBeat {
+	if s.low > s.pressedLow+uint64(s.qos.MaxSamples/8) || now.Sub(s.pressed) >= minBeat {
 		s.pressedLow, s.pressed = s.low, now
+		s.urge()
 		s.beatNow()
 	}
 }
@@ -143,7 +177,7 @@ func (s *sender) press(now time.Time) {
 var errFull = errors.New("pubsub: the writer's history is full")
 
 func (s *sender) hold(key string, payload []byte) {
-	s.held[s.seq] = &heldSample{key: key, payload: payload}
+	s.held[s.seq] = &heldSample{key: key, payload: payload, place: s.placed()}
 	if s.qos.History == KeepLast {
 		numbers := append(s.history[key], s.seq)
 		for len(numbers) > s.qos.Depth {
@@ -234,8 +268,9 @@ func (s *sender) matched(e endpoint) {
 		s.begin(r, &e)
 		s.readers[e.guid] = r
 	}
-	r.gone, r.partitions = time.Time{}, e.QoS.Partition
+	r.gone, r.partitions, r.bundles = time.Time{}, e.QoS.Partition, e.QoS.Bundles
 	s.repartition()
+	s.regroup()
 	r.confirmed, r.interval, r.burst = false, minBeat, 0
 	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
 	now := time.Now()
@@ -254,6 +289,7 @@ func (s *sender) unmatched(g GUID, died bool) {
 	} else {
 		delete(s.readers, g)
 		s.repartition()
+		s.regroup()
 		s.trim()
 	}
 	s.changed()
@@ -286,6 +322,7 @@ func (s *sender) send(to GUID, m *repairMessage) {
 func (s *sender) tick(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { s.until = next }()
 	next = s.refresh(now)
 	for g, r := range s.readers {
 		due := r.beat
@@ -293,6 +330,7 @@ func (s *sender) tick(now time.Time) (next time.Time) {
 		case !r.gone.IsZero() && now.Sub(r.gone) > goneFor:
 			delete(s.readers, g)
 			s.repartition()
+			s.regroup()
 			s.trim()
 			s.changed()
 			continue
@@ -349,13 +387,15 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 // whether the reader should be told what else there is.
 func (s *sender) resend(to GUID, ranges []seqRange) (last uint64, more bool) {
 	s.expire(time.Now())
+	passed := s.passed()
 	reader := s.readers[to]
 	var gaps []seqRange
 	samples, size, looked := 0, 0, 0
 	for _, want := range ranges {
 		for n := max(want.first, 1); n <= min(want.last, s.seq); n++ {
 			h := s.held[n]
-			if !reader.wants(h) {
+			switch {
+			case !reader.wants(h):
 				// Up to the next one held, or all that is wanted.
 				end := max(n, min(want.last, s.low-1))
 				for end < min(want.last, s.seq) && !reader.wants(s.held[end+1]) && looked < maxLooked {
@@ -364,7 +404,10 @@ func (s *sender) resend(to GUID, ranges []seqRange) (last uint64, more bool) {
 				}
 				gaps = append(gaps, seqRange{n, end})
 				n = end
-			} else {
+			case h.place > passed: // on its way for the first time, as all after it are
+				s.sendGaps(to, gaps)
+				return last, samples > 0
+			default:
 				s.send(to, &repairMessage{op: opSample, key: h.key, sample: h.payload})
 				samples, size = samples+1, size+len(h.payload)
 			}
@@ -402,6 +445,7 @@ func (s *sender) lagging(seq uint64) <-chan struct{} {
 func (s *sender) last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.urge()
 	s.beatNow()
 	return s.seq
 }

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"fmt"
 	"reflect"
+	"time"
 )
 
 // A Topic is a named stream of samples of type T in the participant's domain.
@@ -76,6 +77,7 @@ type endpointOptions struct {
 	expression *string // filter in text
 	instance   any     // T
 	data       map[string]string
+	coalescing time.Duration
 }
 
 // WithQoS sets the policies of a writer or reader.
@@ -87,6 +89,9 @@ func WithQoS(q QoS) EndpointOption {
 func (o *endpointOptions) checkWriter() error {
 	if o.filter != nil || o.expression != nil || o.instance != nil {
 		return fmt.Errorf("%w: a filter is for readers, a writer has none", ErrInvalid)
+	}
+	if err := o.checkCoalescing(); err != nil {
+		return err
 	}
 	return o.checkWriterData()
 }

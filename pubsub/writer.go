@@ -37,20 +37,29 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
 	ev := newEvents()
 	ev.count = t.p.counters.status
-	mqttQoS := byte(q.Reliability) // 0 or 1
-	w.ep, err = x.add("w", t.announcement("writer", &o), ev, func(name string) core {
+	announcement := t.announcement("writer", &o)
+	announcement.QoS.Bundles = o.coalescing > 0
+	w.ep, err = x.add("w", announcement, ev, func(name string) core {
 		w.send = newSender(name, t.p.incarnation, q, ev)
 		w.send.life = x.lifeOf(&q)
-		before, middle, after := t.p.root+"/data/", "/"+level+"/", "/"+t.p.level+"/"+name
+		to := &address{
+			before: t.p.root + "/data/", middle: "/" + level + "/", after: "/" + t.p.level + "/" + name,
+			qos: byte(q.Reliability), delay: o.coalescing, bundles: map[string]*bundle{},
+		}
 		w.send.publish = w.send.toPartitions(func(partition, key string, payload []byte) error {
-			return x.samples.put(packet{topic: before + partition + middle + key + after, payload: payload, qos: mqttQoS})
+			return x.samples.put(to.packet(partition, key, payload, w.send.company))
 		})
+		w.send.coalesces = o.coalescing > 0
+		w.send.regroup()
 		if q.Durability == Transient {
 			w.send.retention = newRetention(func(partition, key string, payload []byte) error {
-				return x.samples.put(packet{topic: before + partition + middle + key + after, payload: payload, qos: mqttQoS, retain: true})
+				p := to.packet(partition, key, payload, alone)
+				p.retain = true
+				return x.samples.put(p)
 			})
 		}
-		w.send.post = x.post
+		w.send.post, w.send.wake = x.post, func() { signal(x.wake) }
+		w.send.placed, w.send.passed, w.send.urge = x.samples.last, x.data.passed, x.samples.send
 		return w.send
 	})
 	if err != nil {
@@ -125,7 +134,6 @@ func (w *Writer[T]) write(ctx context.Context, v T, s status, patience time.Dura
 		if errors.Is(err, ErrBacklog) && w.qos.Reliability == Reliable {
 			wait = w.topic.p.exchange.samples.room()
 		}
-		signal(w.topic.p.exchange.wake)
 		if wait == nil {
 			return err
 		}

@@ -21,8 +21,9 @@ const maxTaken = 1 << 20
 // loadFlags are the flags of `pubsub-node perf pub|sub`.
 type loadFlags struct {
 	perfFlags
-	during  time.Duration
-	readers int
+	during   time.Duration
+	coalesce time.Duration
+	readers  int
 }
 
 // loadLine is the line of `perf pub|sub --json`.
@@ -44,7 +45,7 @@ reliable one counts until all readers have acknowledged.
 
 Exit codes: 124 readers did not come, or did not acknowledge within --timeout, and those
 of "pubsub-node lock --help".`,
-		Example: "  pubsub-node perf sub             # in another terminal\n  pubsub-node perf pub --size 1000 --for 10s --wait-matching 1",
+		Example: "  pubsub-node perf sub             # in another terminal\n  pubsub-node perf pub --size 1000 --for 10s --wait-matching 1\n  pubsub-node perf pub --coalesce 2ms --wait-matching 1",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.during <= 0 || f.readers < 0 || f.size < 0 || f.size > pubsub.MaxPayload/2 {
@@ -58,6 +59,7 @@ of "pubsub-node lock --help".`,
 	f.flags(cmd)
 	cmd.Flags().IntVar(&f.size, "size", 100, "`bytes` of payload")
 	cmd.Flags().DurationVar(&f.during, "for", 5*time.Second, "how long to write")
+	cmd.Flags().DurationVar(&f.coalesce, "coalesce", 0, "let samples gather for up to this long, at most 50ms, and go together (default: each alone)")
 	cmd.Flags().IntVar(&f.readers, "wait-matching", 0, "`number` of readers to wait for before writing, within --timeout")
 	return cmd
 }
@@ -104,7 +106,7 @@ func (f *loadFlags) pub(ctx context.Context, s *session, out io.Writer) error {
 	}
 	setup, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	w, err := pubsub.NewWriter(setup, topic, f.qos())
+	w, err := pubsub.NewWriter(setup, topic, f.qos(), pubsub.WithCoalescing(f.coalesce))
 	if err == nil {
 		err = w.WaitMatched(setup, f.readers)
 	}

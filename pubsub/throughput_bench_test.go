@@ -1,0 +1,169 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+)
+
+// block is a sample with as many bytes of payload as a raw message.
+type block struct{ Payload []byte }
+
+// way is one way to get payloads from one client to another.
+type way struct {
+	name string
+	send func()      // returns when it may be called again
+	came chan uint64 // how many the receiver has in all
+
+	sent   uint64
+	took   []time.Duration // for each burst
+	allocs uint64
+	twice  func() uint64 // how many came again; nil if nobody counts
+}
+
+// burst sends n payloads and waits until the receiver has them all.
+func (w *way) burst(n int) {
+	began := time.Now()
+	for range n {
+		w.send()
+	}
+	w.sent += uint64(n)
+	for <-w.came < w.sent {
+	}
+	w.took = append(w.took, time.Since(began))
+}
+
+// turn is many bursts of size n.
+func (w *way) turn(bursts, n int) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range bursts {
+		w.burst(n)
+	}
+	runtime.ReadMemStats(&after)
+	w.allocs += after.Mallocs - before.Mallocs
+}
+
+// BenchmarkRawAndReliable compares Writer and Reader with the bare MQTT client:
+// the same broker, payload and MQTT QoS 1 on both hops, and at most maxInFlight
+// publishes that the broker has not acknowledged. A throughput burst is 5000 payloads
+// and ends when the receiver has them all, decoded and taken from the reader; for
+// latency each payload waits for the one before. The ways take turns within the run,
+// so that what else the machine does hits all alike. Times are medians over bursts,
+// "ratio" is ours over raw.
+func BenchmarkRawAndReliable(b *testing.B) {
+	for _, size := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("throughput/%dB", size), func(b *testing.B) { compareWays(b, size, 1, 5000) })
+		b.Run(fmt.Sprintf("latency/%dB", size), func(b *testing.B) { compareWays(b, size, 500, 1) })
+	}
+}
+
+func compareWays(b *testing.B, size, bursts, n int) {
+	url := startBroker(b)
+	raw := rawWay(b, url, size)
+	ways := []*way{raw, reliableWay(b, url, "plain", size), reliableWay(b, url, "coalesced", size, WithCoalescing(5*time.Millisecond))}
+	for _, w := range ways { // nobody pays for the first messages
+		w.turn(1, 1000)
+		w.took, w.allocs = nil, 0
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		for j := range ways {
+			ways[(i+j)%len(ways)].turn(bursts, n)
+		}
+	}
+	for _, w := range ways {
+		b.ReportMetric(float64(w.allocs)/float64(len(w.took)*n), w.name+"-allocs")
+		ours, theirs := median(w.took).Seconds(), median(raw.took).Seconds()
+		if n == 1 {
+			b.ReportMetric(ours*1e6, w.name+"-µs")
+		} else {
+			b.ReportMetric(float64(n)/ours, w.name+"/s")
+			ours, theirs = theirs, ours
+		}
+		if w != raw {
+			b.ReportMetric(ours/theirs, w.name+"-ratio")
+			b.ReportMetric(float64(w.twice())/float64(len(w.took)*n), w.name+"-repeated")
+		}
+	}
+}
+
+// rawWay waits for the oldest acknowledgement once the window is full, as a lane does.
+func rawWay(b *testing.B, url string, size int) *way {
+	w := &way{name: "raw", came: make(chan uint64, 1)}
+	from, to := bareClient(b, url, "raw-from"), bareClient(b, url, "raw-to")
+	var n uint64
+	to.Subscribe("raw", 1, func(mqtt.Client, mqtt.Message) { n++; w.tell(n) }).Wait()
+	payload := make([]byte, size)
+	var window []mqtt.Token
+	w.send = func() {
+		for len(window) >= maxInFlight {
+			window[0].Wait()
+			window = window[1:]
+		}
+		window = append(window, from.Publish("raw", 1, false, payload))
+	}
+	return w
+}
+
+// tell replaces what the sender has not looked at.
+func (w *way) tell(n uint64) {
+	select {
+	case <-w.came:
+	default:
+	}
+	w.came <- n
+}
+
+func reliableWay(b *testing.B, url, name string, size int, opts ...EndpointOption) *way {
+	ctx := b.Context()
+	w := &way{name: name, came: make(chan uint64, 1)}
+	opts = append(opts, WithQoS(QoS{Reliability: Reliable, History: KeepAll}))
+	from, err := NewTopic[block](join(b, url, name+"-from"), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := join(b, url, name+"-to")
+	w.twice = p.counters.dropped[dropDuplicate].Load
+	to, err := NewTopic[block](p, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := NewReader(ctx, to, WithQoS(QoS{Reliability: Reliable, History: KeepAll}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	wr, err := NewWriter(ctx, from, opts...)
+	if err == nil {
+		err = wr.WaitMatched(ctx, 1)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	reading, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var n uint64
+		for s, err := range r.Samples(reading) {
+			if err != nil || len(s.Data.Payload) != size {
+				b.Errorf("sample %d: %d bytes, %v", n, len(s.Data.Payload), err)
+				return
+			}
+			n++
+			w.tell(n)
+		}
+	}()
+	b.Cleanup(func() { stop(); <-done })
+	v := block{make([]byte, size)}
+	w.send = func() {
+		if err := wr.Write(ctx, v); err != nil {
+			b.Error(err)
+		}
+	}
+	return w
+}
