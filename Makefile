@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check lint test race bench fuzz demo chaos soak papers sim explore brokers
+.PHONY: check lint test race bench fuzz demo chaos soak papers sim explore brokers screenshots
 
 check: lint test ## what must hold before a commit
 
@@ -31,6 +31,10 @@ soak: ## processes under random faults, watched for leaks (DURATION=1h for longe
 
 brokers: ## the tests of pubsub, qosmutex and the algorithms on mosquitto, RabbitMQ and a NATS cluster (PADME_BROKERS=nats for one)
 	./.ci/brokers
+
+screenshots: ## the pictures of the pages in docs/img; they need chromium and npm ci --prefix tests/browser/js
+	mkdir -p docs/img
+	go test -count=1 ./tests/browser -run Screenshots -shots $(CURDIR)/docs/img
 
 papers: ## every figure and table of the papers again, into docs/results
 	go run ./tests/papers/figures -out docs/results

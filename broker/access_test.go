@@ -62,6 +62,8 @@ func TestWhoMayWrite(t *testing.T) {
 		{r + "lock/t/view/x", "root", "alice"},
 		{r + "lock/t/join/alice", "alice", "bob bridge watch"},
 		{r + "lock/t/join/state", "root", "alice"},
+		{r + "lock/t/member/alice", "alice", "bob bridge watch"},
+		{r + "lock/t/member/state", "root", "alice"},
 		{r + "lock/t/client/alice/request", "alice bridge", "bob watch"},
 		{r + "lock/t/client/alice", "root", "alice bridge"},
 		{r + "lock/t/client/esp/request", "esp bridge", "alice watch"},

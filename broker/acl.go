@@ -72,8 +72,8 @@ func (a acl) mayWrite(name string, role Role, topic string) bool {
 	return false
 }
 
-// mayWriteLock decides on {topic}/…. The resource ids "join" and "client" mean
-// those families, whatever else follows.
+// mayWriteLock decides on {topic}/…. The resource ids "join", "member" and "client"
+// mean those families, whatever else follows.
 func mayWriteLock(l []string, name string, role Role) bool {
 	if len(l) < 2 {
 		return false
@@ -84,7 +84,7 @@ func mayWriteLock(l []string, name string, role Role) bool {
 	switch l[1] {
 	case "events", "view":
 		return len(l) == 2
-	case "join": // join/{P}
+	case "join", "member": // join/{P}, member/{P}
 		return len(l) == 3 && mine(l[2], name)
 	case "client": // client/{P}/…
 		return len(l) >= 4 && (mine(l[2], name) || role == Gateway)
@@ -96,8 +96,11 @@ func mayWriteLock(l []string, name string, role Role) bool {
 // sender, come from the living.
 func (a acl) mayWill(role Role, topic string) bool {
 	l := a.levels(topic)
-	return role == Admin || len(l) > 1 && l[1] != "lock" || len(l) > 3 && (l[3] == "join" || l[3] == "client")
+	return role == Admin || len(l) > 1 && l[1] != "lock" || len(l) > 3 && named(l[3])
 }
+
+// named reports whether a participant's name follows in lock/{topic}/{family}/….
+func named(family string) bool { return family == "join" || family == "member" || family == "client" }
 
 // mayRead decides on one topic name that is about to be delivered. It is asked
 // for each delivery, so it looks no further than it must.

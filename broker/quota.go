@@ -77,7 +77,7 @@ func (a acl) owner(topic string) string {
 		return ""
 	}
 	at := map[string]int{"presence": 2, "ep": 2, "node": 3, "data": 5}[l[1]]
-	if l[1] == "lock" && len(l) > 4 && (l[3] == "join" || l[3] == "client") {
+	if l[1] == "lock" && len(l) > 4 && named(l[3]) {
 		at = 4
 	}
 	if at == 0 || at >= len(l) {

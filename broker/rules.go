@@ -36,6 +36,8 @@ func Rules() []Rule {
 		{"node/P/+", nobody, everyone, "the own inbox"},
 		{"lock/+/join/P", nodes, everyone, "who looks for a parent"},
 		{"lock/+/join/+", nobody, everyone, ""},
+		{"lock/+/member/P", nodes, everyone, "the own place in the tree"},
+		{"lock/+/member/+", nobody, everyone, ""},
 		{"lock/+/+/state", nodes, everyone, "who holds it; any member may be the root"},
 		{"lock/+/events", nodes, everyone, "what happened"},
 		{"lock/+/view", nodes, everyone, "the root's word; any member may be it"},

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -27,6 +28,26 @@ func parseURLs(raw string) ([]*url.URL, error) {
 		all = append(all, u)
 	}
 	return all, nil
+}
+
+// DialBroker opens the byte stream to a broker as Join does, for programs that carry
+// somebody else's MQTT: to the first of the comma-separated URLs that answers. What
+// is read and written is MQTT for every scheme, ws too. config may be nil. A URL
+// that is none wraps ErrInvalid.
+func DialBroker(ctx context.Context, rawURL string, config *tls.Config) (net.Conn, error) {
+	urls, err := parseURLs(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	var all error
+	for _, u := range urls {
+		c, err := dialURL(ctx, u, config)
+		if err == nil {
+			return c, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, all
 }
 
 // current names the server in use, for next.

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -37,5 +38,25 @@ func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 	}
 	if _, err := Join(testContext(t), url+",", "c"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no host") {
 		t.Errorf("Join with an empty URL: %v", err)
+	}
+}
+
+func TestDialBrokerTakesTheServerThatAnswers(t *testing.T) {
+	url := startBroker(t)
+	c, err := DialBroker(testContext(t), "mqtt://127.0.0.1:1,"+url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if want := strings.TrimPrefix(url, "mqtt://"); c.RemoteAddr().String() != want {
+		t.Errorf("connected to %s, want %s", c.RemoteAddr(), want)
+	}
+	if _, err := DialBroker(testContext(t), "http://host", nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a URL of something else: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if _, err := DialBroker(cancelled, url, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context has ended: %v", err)
 	}
 }

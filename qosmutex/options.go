@@ -242,7 +242,7 @@ func checkName(what, name string) error {
 }
 
 // reserved names a level beside which resources have their states.
-var reserved = []string{Any, "join", "client"}
+var reserved = []string{Any, "join", "client", "member"}
 
 func checkResource(id string) error {
 	if slices.Contains(reserved, id) {

@@ -84,6 +84,7 @@ func (t *Topic) publish() {
 
 	t.follow()
 	t.publishBoard()
+	t.publishMember()
 }
 
 func (t *Topic) publishEvents(records []eventRecord) {

@@ -53,8 +53,9 @@ type Topic struct {
 	aside sync.WaitGroup    // goroutines that end with ctx
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills
 
-	events reports
-	board  board
+	events   reports
+	board    board
+	standing standing
 
 	stops     []func()        // subscriptions
 	ctx       context.Context // ends with the topic
@@ -205,6 +206,7 @@ func (t *Topic) look() {
 	was := t.status
 	t.status = t.machine.Status()
 	t.validUntil.Store(int64(t.status.ValidUntil))
+	t.noteStanding()
 	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch || is.Heir != was.Heir ||
 		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models ||
 		!slices.Equal(is.Voters, was.Voters) {
@@ -249,5 +251,7 @@ func (t *Topic) reconnected(up bool) {
 		return
 	}
 	t.board.lookAgain()
+	t.standing.again = true
+	t.flushSoon(flushAfter)
 	_ = t.step(protocol.Input{Kind: protocol.Reconnect})
 }

@@ -142,8 +142,9 @@ func printUsers(w io.Writer, root string, role broker.Role, names []string) {
 			case !own && r.MayWrite(role):
 				fmt.Fprintf(w, "topic %s %s\n", accessName(r.MayRead(role), true), mosquittoTopic(root, r.Topic, name))
 				if topic, ok := strings.CutSuffix(r.Topic, "+/state"); ok { // or the filter would hold for a user of this name
-					fmt.Fprintf(w, "topic deny %s\n", mosquittoTopic(root, topic+"join/state", name))
-					fmt.Fprintf(w, "topic deny %s\n", mosquittoTopic(root, topic+"client/state", name))
+					for _, family := range []string{"join", "member", "client"} {
+						fmt.Fprintf(w, "topic deny %s\n", mosquittoTopic(root, topic+family+"/state", name))
+					}
 				}
 			}
 		}

@@ -48,6 +48,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 func newCommand(stdin io.Reader) *cobra.Command {
 	cfg := scenario.Default()
 	models, asJSON := cfg.Models.String(), false
+	web := pageConfig{Addr: pageAddress}
 	c := &cobra.Command{
 		Use:   "rescue-demo",
 		Short: "Search and rescue: robots share a few radio frequencies by importance",
@@ -58,6 +59,11 @@ and also while it waits. It locks one of the few free frequencies and streams
 pictures over it to the rescue centre. At a given time the centre switches from
 Level (the most important first) to Fair (everybody in turn). Ruins cut robots
 off; who stays cut off while holding a frequency loses it to another.
+
+A page shows all of this in a browser, and lets you interfere: pause a robot, kill
+it or cut its radio, drop survivors, switch the models, kill the root, stop the
+broker. The page is an MQTT client; what it shows any other can see as well. It is
+served to this machine; --web :8146 serves it to others, without the controls.
 
 With --chaos, robots are killed and started again or stopped for longer than
 their session lasts, the root of the lock is killed, and the broker is killed and
@@ -70,7 +76,9 @@ as counted by an observer that knows nothing but what was published and, under
 chaos, what each robot noted of its own holds while they passed Check. The exit
 code is 1 if it was broken, if nobody ever got a frequency or if somebody was not
 served after chaos, 130 after Ctrl-C.`,
-		Example: `  rescue-demo
+		Example: `  rescue-demo --open                                  # and look at it in a browser
+  rescue-demo --duration 10m --switch-at 1m --web 127.0.0.1:9000
+  rescue-demo --web off
   rescue-demo --duration 20s --json
   rescue-demo --robots 20 --frequencies 3 --speed 2 --models level-forward-forward-forward
   rescue-demo --processes --listen 127.0.0.1:1883     # and watch with mosquitto_sub
@@ -100,7 +108,10 @@ served after chaos, 130 after Ctrl-C.`,
 			if err := cfg.Validate(); err != nil {
 				return err
 			}
-			return show(cmd, cfg, asJSON)
+			if err := web.settle(cmd.Flags().Changed("web"), asJSON); err != nil {
+				return err
+			}
+			return show(cmd, cfg, web, asJSON)
 		},
 	}
 	f := c.Flags()
@@ -121,6 +132,8 @@ served after chaos, 130 after Ctrl-C.`,
 	f.Uint64Var(&cfg.ChaosSeed, "chaos-seed", cfg.ChaosSeed, "makes other faults at other times")
 	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one)")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
+	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
+	f.BoolVar(&web.Open, "open", false, "open the page in a browser")
 	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
 	c.CompletionOptions.DisableDefaultCmd = true
@@ -130,12 +143,12 @@ served after chaos, 130 after Ctrl-C.`,
 }
 
 // show runs the scenario and prints its summary.
-func show(cmd *cobra.Command, cfg scenario.Config, asJSON bool) error {
+func show(cmd *cobra.Command, cfg scenario.Config, web pageConfig, asJSON bool) error {
 	progress := cmd.OutOrStdout()
 	if asJSON {
 		progress = cmd.ErrOrStderr()
 	}
-	s, err := run(cmd.Context(), cfg, progress)
+	s, err := run(cmd.Context(), cfg, web, progress)
 	if err != nil {
 		return err
 	}

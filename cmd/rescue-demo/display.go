@@ -6,12 +6,12 @@ import (
 	"os"
 	"time"
 
-	"padme/cmd/rescue-demo/internal/area"
 	"padme/cmd/rescue-demo/internal/centre"
 	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/screen"
+	"padme/cmd/rescue-demo/internal/world"
 
 	"golang.org/x/term"
 )
@@ -39,23 +39,34 @@ type display struct {
 	terminal *screen.Terminal
 	colour   bool
 
-	area   *area.Area
-	walks  []*area.Walk
+	world  *world.World
+	crew   *crew
 	judged time.Time
 	seen   observer.Progress
 }
 
-func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, st *stage, w io.Writer) *display {
-	d := &display{cfg: cfg, start: start, centre: c, observer: o, stage: st, w: w, every: lineEvery, area: cfg.Area()}
-	for number := 1; number <= cfg.Robots; number++ {
-		d.walks = append(d.walks, d.area.Walk(number))
-	}
+func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, st *stage, world *world.World, crew *crew, w io.Writer) *display {
+	d := &display{cfg: cfg, start: start, centre: c, observer: o, stage: st, w: w, every: lineEvery, world: world, crew: crew}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		d.file, d.every = f, redrawEvery
 		d.terminal = screen.NewTerminal(f)
 		d.colour = os.Getenv("NO_COLOR") == ""
 	}
 	return d
+}
+
+// follow shows the run until it is over.
+func (d *display) follow(over <-chan struct{}) {
+	redraw := time.NewTicker(d.every)
+	defer redraw.Stop()
+	for {
+		select {
+		case <-redraw.C:
+			d.show()
+		case <-over:
+			return
+		}
+	}
 }
 
 func (d *display) show() {
@@ -83,7 +94,7 @@ func (d *display) scene(now time.Time) screen.Scene {
 	}
 	frames := d.centre.Frames()
 	s := screen.Scene{
-		Area: d.area, Elapsed: min(now.Sub(d.start), d.cfg.Duration), Duration: d.cfg.Duration, SwitchAt: d.cfg.SwitchAt,
+		Area: d.world.Area(), Elapsed: min(now.Sub(d.start), d.cfg.Duration), Duration: d.cfg.Duration, SwitchAt: d.cfg.SwitchAt,
 		Models: d.cfg.Models.String(), Frames: frames.Received, FrameBytes: frames.Bytes,
 		Entries: d.seen.Entries, Overlaps: d.seen.Overlaps.Total(),
 	}
@@ -110,11 +121,13 @@ func (d *display) scene(now time.Time) screen.Scene {
 
 func (d *display) robots(now time.Time, holds map[string]string) []screen.Robot {
 	waiting := d.observer.Waiting()
-	robots := make([]screen.Robot, 0, len(d.walks))
-	for i, walk := range d.walks {
-		r := screen.Robot{At: walk.At(d.cfg.WorldTime(now.Sub(d.start)))}
-		name := scenario.RobotName(i + 1)
-		r.Survivors, r.Shadow, r.On = len(d.area.Seen(r.At)), d.area.Shadowed(r.At), holds[name]
+	robots := make([]screen.Robot, 0, d.cfg.Robots)
+	for number := 1; number <= d.cfg.Robots; number++ {
+		r := screen.Robot{At: d.world.Place(number, now.Sub(d.start))}
+		name, area := scenario.RobotName(number), d.world.Area()
+		r.Survivors, r.Shadow, r.On = len(area.Seen(r.At)), area.Shadowed(r.At) || d.world.Failed(number), holds[name]
+		r.Paused = d.world.Paused(number)
+		_, r.Dead = d.crew.robots[number-1].lives()
 		if w, ok := waiting[name]; ok && r.On == "" {
 			r.Waits = max(time.Millisecond, now.Sub(w.Since))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/world"
 )
 
 // asLiar makes robots' processes claim a frequency that they do not hold.
@@ -14,7 +15,7 @@ const asLiar = "RESCUE_DEMO_AS_LIAR"
 
 // lie is a robot's process which notes a hold that nobody granted.
 func lie() {
-	c := partCommand(os.Stdin, robotName, func(ctx context.Context, cfg robot.Config, say func(any)) error {
+	c := partCommand(os.Stdin, robotName, func(ctx context.Context, cfg robot.Config, _ <-chan world.Change, say func(any)) error {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {

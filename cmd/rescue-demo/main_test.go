@@ -230,3 +230,14 @@ func TestHelpShowsExamplesAndHidesRobots(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
 }
+
+// startBroker returns the URL of a broker that runs until the end of the test.
+func startBroker(t *testing.T) string {
+	t.Helper()
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	return b.URL()
+}

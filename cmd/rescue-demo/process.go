@@ -11,10 +11,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"time"
 
 	"padme/cmd/rescue-demo/internal/robot"
-	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/world"
 
 	"github.com/spf13/cobra"
 )
@@ -23,10 +24,11 @@ import (
 const patience = 10 * time.Second
 
 // process is this program again, in a part of its own. It is told its
-// configuration on standard input, ends when that is closed, and says what it has
-// to say on standard output, one JSON value a line.
+// configuration on standard input, and what changes in the world, ends when that is
+// closed, and says what it has to say on standard output, one JSON value a line.
 type process struct {
 	cmd       *exec.Cmd
+	stdin     *json.Encoder
 	complaint bytes.Buffer
 	done      chan struct{} // closed when it is gone and all it said was heard
 	// Of how it ended, after done.
@@ -53,8 +55,9 @@ func startProcess(ctx context.Context, role string, config any, hear func(line [
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	p.stdin = json.NewEncoder(stdin)
 	// What is wrong with writing shows in how the process ends.
-	_ = json.NewEncoder(stdin).Encode(config)
+	_ = p.stdin.Encode(config)
 	go func() {
 		defer close(p.done)
 		err := p.cmd.Wait()
@@ -65,6 +68,17 @@ func startProcess(ctx context.Context, role string, config any, hear func(line [
 	}()
 	return p, nil
 }
+
+func (p *process) ended() <-chan struct{} { return p.done }
+
+func (p *process) end() (unasked bool, err error) { return p.unasked, p.err }
+
+func (p *process) kill() error { return p.cmd.Process.Kill() }
+
+func (p *process) suspend(on bool) error { return suspend(p.cmd.Process, on) }
+
+// tell has the process hear of a change. One that has ended does not.
+func (p *process) tell(c world.Change) { _ = p.stdin.Encode(c) }
 
 // lines cuts what is written into lines. The end of a line that never comes, as
 // when the writer is killed, is dropped.
@@ -117,26 +131,10 @@ func startRobot(ctx context.Context, cfg robot.Config, note func(robot.Sighting)
 	return p, func() *robot.Report { return told }, err
 }
 
-// runProcess is robot.Run in a process of its own.
-func runProcess(ctx context.Context, cfg robot.Config) (robot.Report, error) {
-	name := scenario.RobotName(cfg.Number)
-	fail := func(err error) (robot.Report, error) {
-		return robot.Report{Robot: name, Error: err.Error()}, fmt.Errorf("%s: %w", name, err)
-	}
-	p, report, err := startRobot(ctx, cfg, func(robot.Sighting) {})
-	if err != nil {
-		return fail(err)
-	}
-	<-p.done
-	if told := report(); told != nil {
-		return *told, nil
-	}
-	return fail(errors.Join(errors.New("its process ended without a report"), p.err))
-}
-
 // partCommand is the other end of startProcess: a hidden sub-command that plays a
-// part, as configured by standard input, until that is closed.
-func partCommand[Config any](stdin io.Reader, role string, play func(ctx context.Context, cfg Config, say func(any)) error) *cobra.Command {
+// part, as configured by standard input, until that is closed. What comes after the
+// configuration goes to changes.
+func partCommand[Config any](stdin io.Reader, role string, play func(ctx context.Context, cfg Config, changes <-chan world.Change, say func(any)) error) *cobra.Command {
 	return &cobra.Command{
 		Use:    role,
 		Short:  "Play one part, as told on standard input",
@@ -147,28 +145,54 @@ func partCommand[Config any](stdin io.Reader, role string, play func(ctx context
 			// when to end.
 			signal.Ignore(os.Interrupt)
 			var cfg Config
-			if err := json.NewDecoder(stdin).Decode(&cfg); err != nil {
+			in := json.NewDecoder(stdin)
+			if err := in.Decode(&cfg); err != nil {
 				return fmt.Errorf("no configuration on standard input, which is how --processes starts it: %w", err)
 			}
 			ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 			defer cancel()
+			changes := make(chan world.Change)
 			go func() {
-				_, _ = io.Copy(io.Discard, stdin)
-				cancel()
+				defer cancel()
+				for {
+					var c world.Change
+					if in.Decode(&c) != nil {
+						return
+					}
+					select {
+					case changes <- c:
+					case <-ctx.Done():
+					}
+				}
 			}()
 			out := json.NewEncoder(cmd.OutOrStdout())
-			return play(ctx, cfg, func(v any) { _ = out.Encode(v) })
+			return play(ctx, cfg, changes, func(v any) { _ = out.Encode(v) })
 		},
 	}
 }
 
-func playRobot(ctx context.Context, cfg robot.Config, say func(any)) error {
+func playRobot(ctx context.Context, cfg robot.Config, changes <-chan world.Change, say func(any)) error {
 	if err := cfg.Scenario.Validate(); err != nil {
 		return fmt.Errorf("robot: %w", err)
 	}
-	if cfg.Scenario.Chaos {
+	if cfg.Scenario.Chaos || cfg.Watched {
 		cfg.Journal = func(s robot.Sighting) { say(said{Sighting: &s}) }
 	}
+	cfg.World = world.New(cfg.Scenario, cfg.Changes...)
+	ctx, cancel := context.WithCancel(ctx)
+	var hearing sync.WaitGroup
+	defer hearing.Wait()
+	defer cancel()
+	hearing.Go(func() {
+		for {
+			select {
+			case c := <-changes:
+				cfg.World.Apply(c)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	report, _ := robot.Run(ctx, cfg) // the report repeats the error
 	say(said{Report: &report})
 	return nil

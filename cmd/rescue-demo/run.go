@@ -11,8 +11,11 @@ import (
 
 	"padme/cmd/rescue-demo/internal/centre"
 	"padme/cmd/rescue-demo/internal/observer"
+	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/cmd/rescue-demo/internal/telemetry"
+	"padme/cmd/rescue-demo/internal/world"
 )
 
 const (
@@ -23,7 +26,7 @@ const (
 
 // run plays the scenario, until its duration is over or ctx ends, and sums it up.
 // An error means that there is nothing to sum up or that it did not end well.
-func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summary.Summary, err error) {
+func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.Writer) (_ summary.Summary, err error) {
 	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	var st *stage
@@ -35,6 +38,9 @@ func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summar
 		defer func() { err = errors.Join(err, st.close()) }()
 		used.Broker = st.url
 	}
+	if web.Addr != "" && cfg.Broker == "" && !cfg.Chaos {
+		used.WebSocket = "127.0.0.1:0" // for the page, wherever else the broker listens
+	}
 	c, err := centre.Start(start, used)
 	if err != nil {
 		return summary.Summary{}, err
@@ -45,7 +51,14 @@ func run(ctx context.Context, cfg scenario.Config, progress io.Writer) (_ summar
 		return summary.Summary{}, err
 	}
 	fmt.Fprintf(progress, "broker at %s; to see what is published: %s\n", c.URL(), subscribeLine(c.URL()))
-	result := search(ctx, cfg, c, o, st, progress)
+	pg, err := openPage(start, web, c, progress)
+	if err != nil {
+		return summary.Summary{}, errors.Join(err, within(ctx, ending, o.Close))
+	}
+	if pg != nil {
+		defer func() { err = errors.Join(err, within(ctx, ending, pg.close)) }()
+	}
+	result := search(ctx, cfg, c, o, st, pg, progress)
 	entries := 0
 	for _, r := range result.Robots {
 		entries += r.Entries
@@ -72,32 +85,40 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 
 // search lets the robots out and returns when they are back. In between it
 // switches to fair.
-func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, st *stage, progress io.Writer) summary.Run {
-	result := summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now()}
+func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, st *stage, pg *page, progress io.Writer) (result summary.Run) {
+	result = summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now(), World: world.New(cfg)}
 	searching, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
 	var crew *crew
 	if st != nil {
+		st.watched = pg != nil
 		crew = st.launch(searching, o, result.Start)
 	} else {
-		crew = launch(searching, cfg, c.URL(), result.Start)
+		crew = launch(searching, robot.Config{Scenario: cfg, URL: c.URL(), Start: result.Start, World: result.World, Watched: pg != nil})
 	}
-	display := newDisplay(cfg, result.Start, c, o, st, progress)
+	display := newDisplay(cfg, result.Start, c, o, st, result.World, crew, progress)
 	defer display.close()
+	if pg != nil {
+		operator := &operator{cfg: cfg, start: result.Start, crew: crew, centre: c, observer: o, world: result.World, running: searching}
+		defer func() {
+			if operator.disturbed.Load() {
+				result.Journal = crew.journal
+			}
+		}()
+		if err := pg.begin(searching, source(operator, st), operator); err != nil && searching.Err() == nil {
+			result.Failures = append(result.Failures, fmt.Errorf("page: %w", err))
+		}
+	}
 
 	fair := make(chan error, 1)
 	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c) }()
-	redraw := time.NewTicker(display.every)
-	defer redraw.Stop()
-	for back := false; !back; {
-		select {
-		case <-redraw.C:
-			display.show()
-		case <-crew.back:
-			back = true
+	display.follow(crew.back)
+	cancel() // if the robots came back on their own
+	if pg != nil {
+		if err := within(ctx, ending, pg.over); err != nil {
+			result.Failures = append(result.Failures, fmt.Errorf("page: %w", err))
 		}
 	}
-	cancel() // if the robots came back on their own
 	result.Robots = crew.reports
 	result.Interrupted = ctx.Err() != nil
 	result.End = time.Now()
@@ -110,6 +131,27 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 		result.Failures = append(result.Failures, fmt.Errorf("chaos: %w", st.director.Err()))
 	}
 	return result
+}
+
+// source is what the page is told of.
+func source(o *operator, st *stage) telemetry.Source {
+	return telemetry.Source{
+		Config: o.cfg, Start: o.start, World: o.world, Observer: o.observer, Messages: o.centre.Messages,
+		Life: func(number int) (int, bool) { return o.crew.robots[number-1].lives() },
+		Judge: func(now time.Time) (observer.Report, telemetry.Verdict) {
+			v := telemetry.Verdict{Overlaps: o.observer.Progress().Overlaps.Total()}
+			if o.disturbed.Load() {
+				v.Overlaps = o.crew.journal.Overlaps().Total()
+			}
+			if st != nil {
+				v.Overlaps = st.journal.Overlaps().Total() // as in display
+				if acts := st.director.Acts(); len(acts) > 0 {
+					v.Act = acts[len(acts)-1].String()
+				}
+			}
+			return o.observer.Report(now), v
+		},
+	}
 }
 
 // switchToFair does so after the given time, unless ctx ends first.

@@ -19,6 +19,7 @@ import (
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/cmd/rescue-demo/internal/world"
 )
 
 // stage is what a run under chaos needs beside centre and observer: everything
@@ -38,6 +39,7 @@ type stage struct {
 
 	director *chaos.Director
 	start    time.Time
+	watched  bool // there is a page
 }
 
 // setUp starts the broker and the base.
@@ -49,8 +51,8 @@ func setUp(ctx context.Context, cfg scenario.Config) (_ *stage, err error) {
 	s := &stage{cfg: cfg, dir: dir, journal: observer.NewJournal()}
 	// Not with ctx: they are needed for the goodbyes.
 	s.playing, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.broker = &actor{name: brokerName, begin: func(int) (*process, error) { return s.startBroker(ctx) }}
-	s.base = &actor{name: scenario.Base, begin: func(int) (*process, error) {
+	s.broker = &actor{name: brokerName, begin: func(int) (life, error) { return s.startBroker(ctx) }}
+	s.base = &actor{name: scenario.Base, begin: func(int) (life, error) {
 		return startProcess(s.playing, baseName, base.Config{Scenario: cfg, URL: s.url}, func([]byte) {})
 	}}
 	for _, a := range []*actor{s.broker, s.base} {
@@ -98,7 +100,7 @@ func (s *stage) startBroker(ctx context.Context) (*process, error) {
 	}
 }
 
-func playBroker(ctx context.Context, cfg brokerConfig, say func(any)) error {
+func playBroker(ctx context.Context, cfg brokerConfig, _ <-chan world.Change, say func(any)) error {
 	b, err := broker.Start(ctx, broker.Config{TCP: cfg.Listen, DataDir: cfg.DataDir})
 	if err != nil {
 		return err
@@ -108,7 +110,9 @@ func playBroker(ctx context.Context, cfg brokerConfig, say func(any)) error {
 	return within(ctx, ending, b.Close)
 }
 
-func playBase(ctx context.Context, cfg base.Config, _ func(any)) error { return base.Run(ctx, cfg) }
+func playBase(ctx context.Context, cfg base.Config, _ <-chan world.Change, _ func(any)) error {
+	return base.Run(ctx, cfg)
+}
 
 // launch starts the robots, which come back when ctx ends, and lets chaos loose on
 // all.
@@ -117,16 +121,17 @@ func (s *stage) launch(ctx context.Context, o *observer.Observer, start time.Tim
 	s.reports = make([]func() *robot.Report, s.cfg.Robots)
 	for i := range s.cfg.Robots {
 		name := scenario.RobotName(i + 1)
-		s.robots = append(s.robots, &actor{name: name, begin: func(life int) (p *process, err error) {
-			cfg := robot.Config{Scenario: s.cfg, Number: i + 1, URL: s.url, Start: start}
+		s.robots = append(s.robots, &actor{name: name, begin: func(number int) (_ life, err error) {
+			var p *process
+			cfg := robot.Config{Scenario: s.cfg, Number: i + 1, URL: s.url, Start: start, Watched: s.watched}
 			p, s.reports[i], err = startRobot(ctx, cfg, func(n robot.Sighting) {
-				s.journal.Note(name, life, n.Frequency, n.Fence, n.At)
+				s.journal.Note(name, number, n.Frequency, n.Fence, n.At)
 			})
 			return p, err
 		}})
 	}
 	s.director = chaos.NewDirector(s.cast(o), start)
-	c := &crew{reports: make([]robot.Report, s.cfg.Robots), back: make(chan struct{})}
+	c := &crew{robots: s.robots, reports: make([]robot.Report, s.cfg.Robots), back: make(chan struct{})}
 	errs := make([]error, len(s.robots))
 	for i, a := range s.robots {
 		errs[i] = a.Start()

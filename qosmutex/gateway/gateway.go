@@ -24,7 +24,7 @@ const maxTopics = 256
 
 // reserved names lock topics that are never offered.
 func reserved(name string) bool {
-	return slices.Contains([]string{RoleTopic, qosmutex.Any, "join", "client"}, name)
+	return slices.Contains([]string{RoleTopic, qosmutex.Any, "join", "client", "member"}, name)
 }
 
 type gateway struct {

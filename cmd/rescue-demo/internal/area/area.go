@@ -3,7 +3,10 @@
 // every process of one run sees the same world without being told.
 package area
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 const (
 	// Sight is how far a robot detects a survivor, in yards.
@@ -59,6 +62,13 @@ func (a *Area) Seen(p Point) []Point {
 		}
 	}
 	return seen
+}
+
+// With returns the area with one more survivor.
+func (a *Area) With(survivor Point) *Area {
+	more := *a
+	more.Survivors = append(slices.Clip(a.Survivors), survivor)
+	return &more
 }
 
 // Shadowed reports whether an obstacle stands between p and the centre.

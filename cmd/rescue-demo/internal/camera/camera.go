@@ -56,6 +56,11 @@ func Shoot(a *area.Area, p area.Point) []byte {
 	return out.Bytes()
 }
 
+// Shows reports whether a picture taken above p shows what is at q.
+func Shows(p, q area.Point) bool {
+	return math.Abs(p.X-q.X) <= Width*scale/2 && math.Abs(p.Y-q.Y) <= Height*scale/2 && p.Distance(q) <= area.Sight
+}
+
 // ground is what lies at p: soil with some grain, concrete, or nothing outside
 // the area.
 func ground(a *area.Area, p area.Point) color.RGBA {

@@ -7,32 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"padme/broker"
-	"padme/cmd/rescue-demo/internal/camera"
 	"padme/cmd/rescue-demo/internal/scenario"
-	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/protocol"
 )
 
-// asMember keeps the centre below every robot where it is not the root: it must
-// not be one, as it cannot be killed.
-const asMember = 1_000_000
-
-// Centre is a running rescue centre.
+// Centre is a running rescue centre. It is safe for concurrent use.
 type Centre struct {
-	cfg    scenario.Config
-	broker *broker.Broker // nil: another one is used
-	p      *pubsub.Participant
-	topic  *qosmutex.Topic
-	frames *pubsub.Reader[camera.Frame]
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	cfg     scenario.Config
+	station *station // nil: another broker is used
+
+	mu      sync.Mutex
+	session *session
+	changed chan struct{} // closed and replaced with session
+	sent    uint64        // messages of the sessions that were killed
 
 	received, bytes, bad, refused atomic.Uint64
 }
@@ -49,7 +40,7 @@ type Frames struct {
 // Start brings up a centre and founds the lock topic. Under chaos the broker and
 // the root are others, which must be there. ctx bounds the starting.
 func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
-	c := &Centre{cfg: cfg}
+	c := &Centre{cfg: cfg, changed: make(chan struct{})}
 	if err := c.start(ctx); err != nil {
 		// Not by ctx, which may be what ended the start.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -59,87 +50,113 @@ func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 	return c, nil
 }
 
-func (c *Centre) start(ctx context.Context) error {
-	var options []pubsub.Option
+func (c *Centre) start(ctx context.Context) (err error) {
 	if c.cfg.Broker == "" {
-		b, err := broker.Start(ctx, broker.Config{TCP: c.cfg.Listen})
-		if err != nil {
+		if c.station, err = startStation(ctx, c.cfg); err != nil {
 			return err
 		}
-		c.broker = b
-		options = append(options, pubsub.WithDialer(b.Dial))
 	}
-	var err error
-	if c.p, err = scenario.Join(ctx, c.cfg.Chaos, c.URL(), scenario.Centre, options...); err != nil {
-		return err
-	}
-	if err := c.open(ctx); err != nil {
-		return err
-	}
-	if c.frames, err = camera.NewReader(ctx, c.p); err != nil {
-		return err
-	}
-	running, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	c.wg.Go(func() { c.receive(running) })
-	return nil
-}
-
-// open founds the lock topic, or becomes a member of the one that a base founds.
-func (c *Centre) open(ctx context.Context) (err error) {
-	options := []qosmutex.Option{
-		qosmutex.WithResources(c.cfg.FrequencyNames()...),
-		qosmutex.WithModels(c.cfg.Models),
-		qosmutex.WithTiming(scenario.Timing()),
-	}
-	if c.cfg.Chaos {
-		options = append(options, qosmutex.WithNodePriority(asMember))
-	} else {
-		options = append(options, qosmutex.Found(), qosmutex.WithNodePriority(scenario.RootPriority))
-	}
-	for {
-		c.topic, err = qosmutex.Open(ctx, c.p, scenario.LockTopic, options...)
-		if !c.cfg.Chaos || !errors.Is(err, qosmutex.ErrNoRoot) {
-			break // else the base still listens for another root
-		}
-	}
+	s, err := c.join(ctx, c.cfg.Chaos, !c.cfg.Chaos)
 	if err != nil {
 		return err
 	}
-	if role := c.topic.Status().Role; role != protocol.Root && !c.cfg.Chaos {
-		return fmt.Errorf("the centre is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
-	}
+	c.install(s)
 	return nil
 }
 
+func (c *Centre) install(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = s
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// present returns the session, waiting for one while the centre is dead.
+func (c *Centre) present(ctx context.Context) (*session, error) {
+	for {
+		c.mu.Lock()
+		s, changed := c.session, c.changed
+		c.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the centre was killed and has not come back: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// Kill ends the centre's part in the lock and its receiving without a goodbye, as
+// the failure of its computer does. The broker stays. Nothing happens when it is
+// dead.
+func (c *Centre) Kill() {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	c.install(nil)
+	sent := s.kill()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent += sent
+}
+
+// Dead reports whether the centre was killed and has not come back.
+func (c *Centre) Dead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session == nil
+}
+
+// Return brings a killed centre back, as a member below every robot. It founds the
+// lock topic again if nobody is its root.
+func (c *Centre) Return(ctx context.Context) error {
+	s, err := c.join(ctx, true, false)
+	if err == nil {
+		c.install(s)
+	}
+	return err
+}
+
+// StopBroker ends the embedded broker, and StartBroker starts another at the same
+// addresses, which knows nothing of what was before.
+func (c *Centre) StopBroker(ctx context.Context) error {
+	if c.station == nil {
+		return ErrForeignBroker
+	}
+	return c.station.stop(ctx)
+}
+
+// StartBroker undoes StopBroker.
+func (c *Centre) StartBroker(ctx context.Context) error {
+	if c.station == nil {
+		return ErrForeignBroker
+	}
+	return c.station.start(ctx)
+}
+
+// ErrForeignBroker says that the broker is not the centre's.
+var ErrForeignBroker = errors.New("the broker at --broker is not the demo's to stop")
+
 // URL returns where the broker is.
 func (c *Centre) URL() string {
-	if c.broker != nil {
-		return c.broker.URL()
+	if c.station != nil {
+		return c.station.url
 	}
 	return c.cfg.Broker
 }
 
-// receive takes in frames and looks at each picture. It is the resource that the
-// lock protects, so it refuses what comes with an old fence.
-func (c *Centre) receive(ctx context.Context) {
-	names, highest := c.cfg.FrequencyNames(), map[string]uint64{} // fence, by frequency
-	for sample, err := range c.frames.Samples(ctx) {
-		if err != nil || !sample.Info.Valid {
-			continue
-		}
-		if f := sample.Data; f.Fence < highest[f.Frequency] {
-			c.refused.Add(1)
-			continue
-		} else if slices.Contains(names, f.Frequency) {
-			highest[f.Frequency] = f.Fence
-		}
-		c.received.Add(1)
-		c.bytes.Add(uint64(len(sample.Data.Picture)))
-		if sample.Data.Check() != nil {
-			c.bad.Add(1)
-		}
+// WebSocket returns the URL at which the embedded broker takes WebSockets, or "".
+func (c *Centre) WebSocket() string {
+	if c.station == nil {
+		return ""
 	}
+	return c.station.webSocket
 }
 
 // Frames returns what was received so far.
@@ -147,30 +164,59 @@ func (c *Centre) Frames() Frames {
 	return Frames{c.received.Load(), c.bytes.Load(), c.bad.Load(), c.refused.Load()}
 }
 
-// Fair switches the topic from Level to Fair and returns when that is in force.
-func (c *Centre) Fair(ctx context.Context) error { return c.topic.SetModels(ctx, c.cfg.FairModels()) }
+// Fair switches the topic from Level to Fair, whatever the other models are by
+// then, and returns when that is in force. A centre that was killed is waited for.
+func (c *Centre) Fair(ctx context.Context) error {
+	s, err := c.present(ctx)
+	if err != nil {
+		return err
+	}
+	m := s.topic.Models()
+	m.Priority = qosmutex.Fair
+	return s.topic.SetModels(ctx, m)
+}
+
+// SetModels changes the models of the topic and returns when they are in force.
+func (c *Centre) SetModels(ctx context.Context, m qosmutex.Models) error {
+	s, err := c.present(ctx)
+	if err != nil {
+		return err
+	}
+	return s.topic.SetModels(ctx, m)
+}
 
 // Messages returns how many messages that the papers count the centre has sent.
-func (c *Centre) Messages() uint64 { return scenario.Messages(c.topic.Status().Counters) }
+func (c *Centre) Messages() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.sent
+	if c.session != nil {
+		n += scenario.Messages(c.session.topic.Status().Counters)
+	}
+	return n
+}
 
 // Err returns why the lock topic has ended, nil while it runs.
-func (c *Centre) Err() error { return c.topic.Err() }
+func (c *Centre) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == nil {
+		return nil
+	}
+	return c.session.topic.Err()
+}
 
 // Close ends the centre and its broker, and waits for both.
 func (c *Centre) Close(ctx context.Context) error {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
 	var errs []error
-	if c.cancel != nil {
-		c.cancel()
-		c.wg.Wait()
+	if s != nil {
+		errs = append(errs, s.close(ctx))
 	}
-	if c.topic != nil {
-		errs = append(errs, c.topic.Close(ctx))
-	}
-	if c.p != nil {
-		errs = append(errs, c.p.Close(ctx))
-	}
-	if c.broker != nil {
-		errs = append(errs, c.broker.Close(ctx))
+	if c.station != nil {
+		errs = append(errs, c.station.stop(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -303,3 +303,94 @@ func TestCentreRefusesFramesWithAnOldFence(t *testing.T) {
 		}
 	}
 }
+
+// A killed centre says no goodbye, what needs it waits for its return, and what it
+// had sent still counts.
+func TestKilledCentreComesBack(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	c := start(t, cfg)
+	p, err := pubsub.Join(t.Context(), c.URL(), "tourist", pubsub.WithDomain(scenario.Domain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(context.Background())
+	presence := make(chan pubsub.Presence, 100)
+	watching, cancel := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		for peer, err := range p.Peers(watching) {
+			if err == nil && peer.ID == scenario.Centre {
+				presence <- peer
+			}
+		}
+	})
+	next := func(alive bool) pubsub.Presence {
+		for patience := time.After(15 * time.Second); ; {
+			select {
+			case peer := <-presence:
+				if peer.Alive == alive {
+					return peer
+				}
+			case <-patience:
+				t.Fatalf("no presence of the centre that says alive: %v", alive)
+			}
+		}
+	}
+	first := next(true)
+	sent := c.Messages()
+	c.Kill()
+	c.Kill() // it is dead already
+	if !c.Dead() || c.Messages() < sent || c.Err() != nil {
+		t.Errorf("dead %v, %d messages after %d, %v", c.Dead(), c.Messages(), sent, c.Err())
+	}
+	next(false)
+	fair := make(chan error, 1)
+	go func() { fair <- c.Fair(t.Context()) }()
+	if err := c.Return(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-fair; err != nil || c.Dead() {
+		t.Errorf("dead %v, %v", c.Dead(), err)
+	}
+	if again := next(true); again.Incarnation <= first.Incarnation {
+		t.Errorf("incarnation %d after %d", again.Incarnation, first.Incarnation)
+	}
+}
+
+func TestBrokerIsStartedAgainAtTheSameAddresses(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	cfg.WebSocket = "127.0.0.1:0"
+	c := start(t, cfg)
+	reachable := func(url string) bool {
+		_, addr, _ := strings.Cut(url, "://")
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}
+	for _, url := range []string{c.URL(), c.WebSocket()} {
+		if !reachable(url) {
+			t.Errorf("nobody is at %s", url)
+		}
+	}
+	if err := c.StopBroker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if reachable(c.URL()) || reachable(c.WebSocket()) {
+		t.Error("it was not stopped")
+	}
+	if err := c.StartBroker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !reachable(c.URL()) || !reachable(c.WebSocket()) {
+		t.Error("it is not where it was")
+	}
+	if err := c.Fair(t.Context()); err != nil { // once the centre is connected again
+		t.Error(err)
+	}
+}

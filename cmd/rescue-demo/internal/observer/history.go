@@ -27,6 +27,7 @@ type History struct {
 	models   []modelChange
 	fences   map[string]uint64    // the highest that a frame carried, by frequency
 	deaths   map[string]time.Time // of participants that have died and not come back
+	lives    map[string]*lives    // by participant
 	frames   int
 	stale    int // frames with a lower fence than one before on the frequency
 	ignored  int
@@ -74,6 +75,7 @@ func NewHistory() *History {
 		entries:  map[entryID]*entry{},
 		fences:   map[string]uint64{},
 		deaths:   map[string]time.Time{},
+		lives:    map[string]*lives{},
 	}
 }
 
@@ -107,12 +109,27 @@ func (h *History) Models(at time.Time, models string) {
 	h.setModels(at, models)
 }
 
-// Presence notes that a participant was announced alive or dead at the given
-// time.
-func (h *History) Presence(participant string, alive bool, at time.Time) {
+// lives is what is known of the lives of a participant: its present incarnation, and
+// when those before it were announced dead, or the next one was announced instead.
+type lives struct {
+	incarnation uint64
+	ends        []time.Time // in order
+}
+
+// Presence notes that a participant's incarnation was announced alive or dead at
+// the given time.
+func (h *History) Presence(participant string, incarnation uint64, alive bool, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, known := h.deaths[participant]
+	died, known := h.deaths[participant]
+	if l := h.lives[participant]; l == nil && len(h.lives) < maxRecords {
+		h.lives[participant] = &lives{incarnation: incarnation}
+	} else if l != nil && incarnation > l.incarnation && len(l.ends) < maxRecords {
+		if !known {
+			died = at
+		}
+		l.incarnation, l.ends = incarnation, append(l.ends, died)
+	}
 	switch {
 	case alive:
 		delete(h.deaths, participant)
@@ -223,14 +240,19 @@ func (h *History) fair(t time.Time) bool {
 	return fair
 }
 
-// switched returns when the models were first changed; zero: never.
+// switched returns when the priority model was first changed; zero: never.
 func (h *History) switched() time.Time {
 	for _, m := range h.models {
-		if m.models != h.models[0].models {
+		if priorityModel(m) != priorityModel(h.models[0]) {
 			return m.at
 		}
 	}
 	return time.Time{}
+}
+
+func priorityModel(m modelChange) string {
+	name, _, _ := strings.Cut(m.models, "-")
+	return name
 }
 
 // settled reports whether n entries or more were seen, and the ends of all.

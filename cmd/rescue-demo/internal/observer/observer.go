@@ -132,7 +132,7 @@ func (o *Observer) watchPresence(ctx context.Context) {
 			o.fail(err)
 			continue
 		}
-		o.Presence(peer.ID, peer.Alive, time.Now())
+		o.Presence(peer.ID, peer.Incarnation, peer.Alive, time.Now())
 	}
 }
 

@@ -15,7 +15,7 @@ type Report struct {
 	Pending int // requests which still wait
 	Frames  int
 	Ignored int // events that made no sense
-	// Switched is when the models were first changed; zero: never.
+	// Switched is when the priority model was first changed; zero: never.
 	Switched   time.Time
 	Overlaps   Overlaps
 	Inversions Inversions
@@ -86,7 +86,7 @@ func (h *History) Report(now time.Time) Report {
 // Progress is what is certain while the observation goes on.
 type Progress struct {
 	Entries  int
-	Switched time.Time // when the models were first changed; zero: not yet
+	Switched time.Time // when the priority model was first changed; zero: not yet
 	Overlaps Overlaps  // without those of holds that have not been seen to end
 }
 
@@ -142,8 +142,14 @@ func (h *History) byFrequency(now time.Time) map[string][]entry {
 // latestEnd bounds an entry whose end went unseen, as happens when the message
 // is on the way at the moment at which the robot drops out: a robot asks again
 // only after it has left, so its next request tells. One that died and has not
-// come back transmits no more. Otherwise it is inside until now.
+// come back transmits no more, nor does a life that was followed by another.
+// Otherwise it is inside until now.
 func (h *History) latestEnd(e entry, asked []time.Time, now time.Time) time.Time {
+	if l := h.lives[e.participant]; l != nil {
+		if i := slices.IndexFunc(l.ends, e.at.Before); i >= 0 {
+			return l.ends[i]
+		}
+	}
 	next, _ := slices.BinarySearchFunc(asked, e.at, func(t, at time.Time) int {
 		if t.After(at) {
 			return 1

@@ -106,16 +106,16 @@ func TestDeadRobotHoldsNothing(t *testing.T) {
 	for _, e := range slices.Concat(stay("a/1", f1, 1, 5, 0, 1, 3)[:2], stay("b/1", f1, 2, 5, 0, 5, 6)) {
 		h.Event(e)
 	}
-	h.Presence("a", false, at(4))
-	h.Presence("a", false, at(5.5)) // the same death, told again
+	h.Presence("a", 1, false, at(4))
+	h.Presence("a", 1, false, at(5.5)) // the same death, told again
 	if r := h.Report(at(10)); r.Overlaps.Total() != 0 {
 		t.Errorf("%+v after its death", r.Overlaps)
 	}
-	h.Presence("a", true, at(5))
+	h.Presence("a", 1, true, at(5))
 	if r := h.Report(at(10)); r.Overlaps.Intervals != 1 {
 		t.Errorf("%+v although it came back", r.Overlaps)
 	}
-	h.Presence("a", false, at(5.5))
+	h.Presence("a", 1, false, at(5.5))
 	if r := h.Report(at(10)); r.Overlaps.Intervals != 1 {
 		t.Errorf("%+v although it lived when the other entered", r.Overlaps)
 	}
@@ -301,4 +301,54 @@ func TestInversionsMatchTheDefinition(t *testing.T) {
 			t.Fatalf("%d inversions, want %d", got, want)
 		}
 	})
+}
+
+// A robot that was killed inside and started again had left when it died, and not
+// when its next life asks.
+func TestAnotherLifeHoldsNothingOfTheLast(t *testing.T) {
+	again := stay("a/2", f1, 3, 5, 6, 7, 8)
+	for _, announced := range []bool{true, false} {
+		h := observer.NewHistory()
+		h.Presence("a", 1, true, at(0))
+		for _, e := range slices.Concat(stay("a/1", f1, 1, 5, 0, 1, 3)[:2], stay("b/1", f1, 2, 5, 0, 5, 5.5), again) {
+			h.Event(e)
+		}
+		if r := h.Report(at(10)); r.Overlaps.Intervals != 1 {
+			t.Errorf("the check cannot fail: %+v", r.Overlaps)
+		}
+		if announced {
+			h.Presence("a", 1, false, at(4))
+		}
+		h.Presence("a", 2, true, at(4.5))
+		if r := h.Report(at(10)); r.Overlaps.Total() != 0 {
+			t.Errorf("death announced: %v: %+v", announced, r.Overlaps)
+		}
+	}
+}
+
+// An operator may change the other models at any time.
+func TestSwitchIsOfThePriorityModel(t *testing.T) {
+	h := observer.NewHistory()
+	h.Models(at(0), "level-forward-forward-forward")
+	h.Models(at(1), "level-replace-use-use")
+	if r := h.Report(at(10)); !r.Switched.IsZero() {
+		t.Errorf("switched at %v", r.Switched)
+	}
+	h.Models(at(2), "fair-replace-use-use")
+	h.Models(at(3), "level-replace-use-use")
+	if r := h.Report(at(10)); !r.Switched.Equal(at(2)) {
+		t.Errorf("switched at %v, want the first time", r.Switched)
+	}
+}
+
+func TestStaysAreTheLastInOrder(t *testing.T) {
+	h := observer.NewHistory()
+	a, b, c := stay("a/1", f1, 1, 5, 0, 1, 2), stay("b/1", f1, 2, 5, 0, 3, 4), stay("c/1", f1, 3, 5, 0, 5, 6)
+	for _, e := range slices.Concat(c[:2], b, a) {
+		h.Event(e)
+	}
+	got := h.Stays(2)
+	if len(got) != 2 || got[0].Participant != "b" || !got[0].To.Equal(at(4)) || got[1].Participant != "c" || !got[1].To.IsZero() {
+		t.Errorf("%+v", got)
+	}
 }

@@ -20,8 +20,9 @@ type Link struct {
 	dial Dial
 
 	mu      sync.Mutex
-	contact chan struct{} // closed while there is contact
+	contact chan struct{} // closed while there is contact, and once it is broken
 	up      bool
+	broken  bool // for good
 	conns   map[*conn]struct{}
 	cuts    int
 }
@@ -38,8 +39,11 @@ func New(dial Dial) *Link {
 func (l *Link) Dial(ctx context.Context) (net.Conn, error) {
 	for {
 		l.mu.Lock()
-		contact := l.contact
+		contact, broken := l.contact, l.broken
 		l.mu.Unlock()
+		if broken {
+			return nil, errCut
+		}
 		select {
 		case <-contact:
 		case <-ctx.Done():
@@ -90,11 +94,27 @@ func (l *Link) Cut() {
 	}
 }
 
+// Break cuts the link for good, as the death of its owner does: Restore does
+// nothing any more.
+func (l *Link) Break() {
+	l.mu.Lock()
+	again := l.broken
+	l.broken = true // from here on there is no Restore
+	l.mu.Unlock()
+	if again {
+		return
+	}
+	l.Cut()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.contact) // whoever waits for it need not any more
+}
+
 // Restore gives contact again.
 func (l *Link) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.up {
+	if !l.up && !l.broken {
 		l.up = true
 		close(l.contact)
 	}

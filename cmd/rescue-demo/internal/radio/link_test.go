@@ -133,3 +133,32 @@ func TestCutDuringDial(t *testing.T) {
 		}
 	})
 }
+
+// What dials over a broken link gives up at once, and stays cut whatever is
+// restored.
+func TestBrokenLinkStaysSo(t *testing.T) {
+	for _, before := range []func(*radio.Link){func(*radio.Link) {}, (*radio.Link).Cut, (*radio.Link).Break} {
+		near, far := net.Pipe()
+		defer far.Close()
+		l := radio.New(func(context.Context) (net.Conn, error) { return near, nil })
+		c, err := l.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before(l)
+		waits := make(chan error, 1)
+		go func() {
+			_, err := l.Dial(t.Context())
+			waits <- err
+		}()
+		l.Break()
+		l.Restore()
+		if _, err := l.Dial(t.Context()); err == nil {
+			t.Error("a broken link connects")
+		}
+		<-waits // with an error or, before it was broken, without
+		if _, err := c.Write([]byte("x")); err == nil {
+			t.Error("a broken link carries")
+		}
+	}
+}

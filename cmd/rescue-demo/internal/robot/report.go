@@ -19,3 +19,14 @@ type Report struct {
 	Messages uint64 // lock messages it sent, of the kinds that the papers count
 	Error    string `json:",omitempty"` // why it gave up before the end
 }
+
+// Add takes in the report of a later life. Its error, or the want of one, replaces
+// what went wrong before.
+func (r *Report) Add(later Report) {
+	r.Entries += later.Entries
+	r.Losses += later.Losses
+	r.Dropouts += later.Dropouts
+	r.Frames += later.Frames
+	r.Messages += later.Messages
+	r.Error = later.Error
+}

@@ -17,6 +17,7 @@ import (
 	"padme/cmd/rescue-demo/internal/camera"
 	"padme/cmd/rescue-demo/internal/radio"
 	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/world"
 	"padme/pubsub"
 	"padme/qosmutex"
 )
@@ -36,12 +37,29 @@ type Config struct {
 	// Journal gets a note each time that a hold passes Check while the robot is on
 	// the air, from one goroutine. Nil: no notes.
 	Journal func(Sighting) `json:"-"`
+
+	// Changes made to the world before the robot was started.
+	Changes []world.Change `json:",omitempty"`
+	// World is the one that the robot lives in, and is told of further changes. Nil:
+	// one of its own, with Changes.
+	World *world.World `json:"-"`
+	// Patient robots wait for a broker and a root that are not there.
+	Patient bool
+	// Watched says that somebody looks on and may interfere. The robot publishes how
+	// many messages it has sent, see Count, and in a process of its own tells its
+	// sightings.
+	Watched bool
+	// Kill, when closed, ends the robot at once and without a goodbye, as the end of
+	// its process does. Nil: never.
+	Kill <-chan struct{} `json:"-"`
 }
+
+// ErrKilled says that the robot was ended by Config.Kill.
+var ErrKilled = errors.New("killed")
 
 // robot is the state of a running one.
 type robot struct {
 	Config
-	area   *area.Area
 	link   *radio.Link
 	p      *pubsub.Participant
 	topic  *qosmutex.Topic
@@ -55,12 +73,21 @@ type robot struct {
 // contact, gives back what it holds, leaves and reports. The error tells why it
 // gave up earlier.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	r := &robot{Config: cfg, area: cfg.Scenario.Area(), report: Report{Robot: scenario.RobotName(cfg.Number)}}
+	r := &robot{Config: cfg, report: Report{Robot: scenario.RobotName(cfg.Number)}}
+	if r.World == nil {
+		r.World = world.New(cfg.Scenario, cfg.Changes...)
+	}
 	r.link = radio.New(func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", strings.TrimPrefix(cfg.URL, "mqtt://"))
 	})
-	err := r.run(ctx)
+	living, end := r.mortal(ctx)
+	err := r.run(living)
+	end()
+	if errors.Is(context.Cause(living), ErrKilled) {
+		r.vanish()
+		return r.report, ErrKilled
+	}
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), returning)
 	defer cancel()
 	if ctx.Err() != nil {
@@ -75,11 +102,31 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return r.report, err
 }
 
+// mortal returns a context that ends with ErrKilled once the robot is killed. By
+// then nothing that it says gets through. end must be called, and waits.
+func (r *robot) mortal(ctx context.Context) (_ context.Context, end func()) {
+	ctx, die := context.WithCancelCause(ctx)
+	lived := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-r.Kill:
+			r.link.Break()
+			die(ErrKilled)
+		case <-lived:
+		}
+	})
+	return ctx, func() {
+		close(lived)
+		watch.Wait()
+		die(nil)
+	}
+}
+
 func (r *robot) run(ctx context.Context) error {
-	walk := r.area.Walk(r.Number)
-	seen := r.sense(walk)
+	seen := r.sense()
 	var err error
-	if r.p, err = scenario.Join(ctx, r.Scenario.Chaos, r.URL, r.report.Robot, pubsub.WithDialer(r.link.Dial)); err != nil {
+	if r.p, err = scenario.Join(ctx, r.patient(), r.URL, r.report.Robot, pubsub.WithDialer(r.link.Dial)); err != nil {
 		return err
 	}
 	if r.frames, err = camera.NewWriter(ctx, r.p); err != nil {
@@ -93,10 +140,13 @@ func (r *robot) run(ctx context.Context) error {
 	var sensing sync.WaitGroup
 	defer sensing.Wait()
 	sensing.Go(func() {
-		if err := r.walkAround(running, walk, seen); err != nil {
+		if err := r.walkAround(running, seen); err != nil {
 			stop(err)
 		}
 	})
+	if r.Watched {
+		sensing.Go(func() { r.count(running) })
+	}
 	err = r.transmit(running)
 	stop(err)
 	if cause := context.Cause(running); ctx.Err() == nil && cause != nil {
@@ -104,6 +154,8 @@ func (r *robot) run(ctx context.Context) error {
 	}
 	return err
 }
+
+func (r *robot) patient() bool { return r.Patient || r.Scenario.Chaos }
 
 // open becomes a member of the lock topic. When dozens of robots come at once the
 // centre may be too busy to answer in time, so no answer is not taken for a no.
@@ -113,7 +165,7 @@ func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
 	for {
 		topic, err := qosmutex.Open(ctx, r.p, scenario.LockTopic,
 			qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(seen)))
-		if !errors.Is(err, qosmutex.ErrNoRoot) || ctx.Err() != nil || !r.Scenario.Chaos && time.Since(began) > opening {
+		if !errors.Is(err, qosmutex.ErrNoRoot) || ctx.Err() != nil || !r.patient() && time.Since(began) > opening {
 			return topic, err
 		}
 	}
@@ -121,15 +173,15 @@ func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
 
 // sense moves the robot to where it is now and returns how many survivors it
 // sees there.
-func (r *robot) sense(walk *area.Walk) int {
-	p := walk.At(r.Scenario.WorldTime(time.Since(r.Start)))
+func (r *robot) sense() int {
+	p := r.World.Place(r.Number, time.Since(r.Start))
 	r.place.Store(&p)
-	return len(r.area.Seen(p))
+	return len(r.World.Area().Seen(p))
 }
 
 // walkAround lets the robot walk until ctx ends: what it sees becomes its
-// priority at once, and a shadow cuts its radio.
-func (r *robot) walkAround(ctx context.Context, walk *area.Walk, seen int) error {
+// priority at once, and a shadow cuts its radio, as its failure does.
+func (r *robot) walkAround(ctx context.Context, seen int) error {
 	tick := time.NewTicker(senseEvery)
 	defer tick.Stop()
 	for {
@@ -140,13 +192,13 @@ func (r *robot) walkAround(ctx context.Context, walk *area.Walk, seen int) error
 			return r.topic.Err()
 		case <-tick.C:
 		}
-		if now := r.sense(walk); now != seen {
+		if now := r.sense(); now != seen {
 			seen = now
 			if err := r.topic.SetPriority(ctx, scenario.Priority(seen)); err != nil {
 				return err
 			}
 		}
-		if r.area.Shadowed(*r.place.Load()) {
+		if r.World.Failed(r.Number) || r.World.Area().Shadowed(*r.place.Load()) {
 			r.link.Cut()
 		} else {
 			r.link.Restore()
@@ -171,6 +223,22 @@ func (r *robot) leave(ctx context.Context) error {
 		return err // and nobody to say goodbye to
 	}
 	return closed
+}
+
+// vanish ends what is left of a killed robot, of which nothing gets out any more.
+func (r *robot) vanish() {
+	if r.topic != nil {
+		r.report.Messages = scenario.Messages(r.topic.Status().Counters)
+	}
+	if r.p == nil {
+		return
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = r.p.Close(now)
+	waiting, cancel := context.WithTimeout(context.Background(), returning)
+	defer cancel()
+	_ = r.p.Close(waiting)
 }
 
 func (r *robot) awaitContact(ctx context.Context) error {

@@ -89,10 +89,10 @@ func (r *robot) stream(ctx context.Context, hold *qosmutex.Hold) {
 
 // send takes a picture and puts it on the air. It reports whether it was sent.
 func (r *robot) send(ctx context.Context, hold *qosmutex.Hold, number int) bool {
-	at := *r.place.Load()
+	at, ground := *r.place.Load(), r.World.Area()
 	frame := camera.Frame{
 		Frequency: hold.Resource(), Robot: r.report.Robot, Fence: hold.Fence(), Number: number,
-		Survivors: len(r.area.Seen(at)), Picture: camera.Shoot(r.area, at),
+		Survivors: len(ground.Seen(at)), Picture: camera.Shoot(ground, at),
 	}
 	// The picture took time: whether the frequency is still ours counts now.
 	return hold.Check() == nil && r.frames.Write(ctx, frame) == nil

@@ -19,7 +19,8 @@ const (
 	LockTopic = "frequencies"
 	Centre    = "centre"
 	Observer  = "observer"
-	Base      = "base" // founds and roots the lock topic where that can be killed
+	Base      = "base"      // founds and roots the lock topic where that can be killed
+	Telemetry = "telemetry" // publishes what the page shows and takes its commands
 )
 
 // Limits of a run; every robot costs a connection and some goroutines.
@@ -44,6 +45,7 @@ type Config struct {
 	Models                         qosmutex.Models
 	Broker                         string // URL; empty: the embedded broker
 	Listen                         string // address of the embedded broker
+	WebSocket                      string // where it takes WebSockets; empty: nowhere
 	Processes                      bool   // every robot is a process of its own
 	Chaos                          bool   // processes, also those of the root and of the broker, are killed and stopped
 	ChaosSeed                      uint64 // makes other faults

@@ -219,7 +219,13 @@ func robotList(s Scene, rows, width int) []string {
 }
 
 func (r Robot) doing() string {
+	if r.Dead {
+		return "dead"
+	}
 	var parts []string
+	if r.Paused {
+		parts = append(parts, "paused")
+	}
 	if r.Shadow {
 		parts = append(parts, "cut off")
 	}

@@ -33,8 +33,10 @@ type Frequency struct {
 // Robot is one robot.
 type Robot struct {
 	At        area.Point
-	Survivors int           // that it sees
-	Shadow    bool          // cut off from the centre
+	Survivors int  // that it sees
+	Shadow    bool // cut off from the centre
+	Paused    bool
+	Dead      bool
 	On        string        // the frequency that it holds, or empty
 	Waits     time.Duration // how long it has waited for one; 0: it does not
 }

@@ -58,10 +58,11 @@ func TestDrawingFitsTheTerminal(t *testing.T) {
 func TestDrawingShowsWhatMatters(t *testing.T) {
 	s := scene(8, 2)
 	s.Robots[1].On = "146.520"
+	s.Robots[4].Paused, s.Robots[5].Dead = true, true
 	text := strings.Join(screen.Draw(s, 80, 24, false), "\n")
 	for _, want := range []string{
 		"00:12 of 01:00", "level-replace-use-use, fair at 00:30", "146.520 MHz  robot-3", "5 waiting",
-		"1 sees 0  cut off", "2 sees 1  on 146.520", "4 sees 3  cut off, waits 1.0 s", "entries 34", "overlaps 0", "#", "*", "C",
+		"1 sees 0  cut off", "2 sees 1  on 146.520", "4 sees 3  cut off, waits 1.0 s", "5 sees 4  paused", "6 sees 5  dead", "entries 34", "overlaps 0", "#", "*", "C",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -66,10 +66,14 @@ func NewChaos(seed uint64, acts []chaos.Act, j *observer.Journal) *Chaos {
 // prevent that; the centre refuses the frame.
 func (s *Summary) judgeBy(c *Chaos) {
 	s.Chaos = c
-	s.Overlaps, s.OverlapKinds = c.overlaps.Total(), OverlapKinds(c.overlaps)
-	// What broker and robots had not passed on when they were killed is in the
-	// journals, and only there.
-	s.Unseen, s.Entries = 0, max(s.Entries, c.entries)
+	s.trust(c.overlaps, c.entries)
+}
+
+// trust takes what the journals say of the holds for what was observed: what broker
+// and robots had not passed on when they were killed is there, and only there.
+func (s *Summary) trust(overlaps observer.Overlaps, entries int) {
+	s.Overlaps, s.OverlapKinds = overlaps.Total(), OverlapKinds(overlaps)
+	s.Unseen, s.Entries = 0, max(s.Entries, entries)
 }
 
 // Err says what did not go well, if anything.

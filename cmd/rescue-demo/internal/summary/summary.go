@@ -8,6 +8,7 @@ import (
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/world"
 )
 
 // Summary is the result of a run. Times are in seconds; shares are from 0 to 1.
@@ -92,6 +93,7 @@ type Share struct {
 type Run struct {
 	Config      scenario.Config
 	Broker      string
+	World       *world.World
 	Start, End  time.Time
 	Interrupted bool
 	Observed    observer.Report
@@ -100,6 +102,8 @@ type Run struct {
 	Messages    uint64  // sent by the centre
 	Failures    []error // beside those of the robots
 	Chaos       *Chaos  // nil: there was none
+	// Journal has every hold, where what was observed has not. Nil: it has.
+	Journal *observer.Journal
 }
 
 // Of sums up a run.
@@ -140,6 +144,9 @@ func Of(run Run) Summary {
 		s.MessagesPerEntry = float64(s.Messages) / float64(o.Entries)
 	}
 	s.ByClass = classes(run)
+	if run.Journal != nil {
+		s.trust(run.Journal.Overlaps(), run.Journal.Entries())
+	}
 	if run.Chaos != nil {
 		s.judgeBy(run.Chaos)
 	}
@@ -179,13 +186,11 @@ func delay(d observer.Delay) Delay {
 // before and after the models were changed.
 func presence(run Run) (before, after [scenario.Classes]float64) {
 	const step = 200 * time.Millisecond
-	world := run.Config.Area()
 	switched := run.Observed.Switched
 	var samplesBefore, samplesAfter float64
 	for number := 1; number <= run.Config.Robots; number++ {
-		walk := world.Walk(number)
 		for t := run.Start; t.Before(run.End); t = t.Add(step) {
-			class := scenario.ClassOf(len(world.Seen(walk.At(run.Config.WorldTime(t.Sub(run.Start))))))
+			class := scenario.ClassOf(run.World.Sees(number, t.Sub(run.Start)))
 			if switched.IsZero() || t.Before(switched) {
 				before[class]++
 				samplesBefore++

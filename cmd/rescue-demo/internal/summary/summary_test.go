@@ -14,6 +14,7 @@ import (
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/cmd/rescue-demo/internal/world"
 )
 
 func example(t *testing.T) summary.Run {
@@ -23,6 +24,7 @@ func example(t *testing.T) summary.Run {
 	}
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	run := summary.Run{
+		World:  world.New(cfg),
 		Config: cfg, Broker: "mqtt://127.0.0.1:1", Start: start, End: start.Add(20 * time.Second), Messages: 10,
 		Frames:   centre.Frames{Received: 90, Bytes: 100_000},
 		Robots:   []robot.Report{{Robot: "robot-1", Entries: 6, Frames: 60, Messages: 12, Dropouts: 2}, {Robot: "robot-2", Entries: 4, Frames: 40, Messages: 8, Dropouts: 1}},

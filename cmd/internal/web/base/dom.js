@@ -1,0 +1,71 @@
+// A few helpers instead of a framework.
+
+/** h makes an element: h("a", {href, class, onclick}, "text", child). */
+export function h(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** svg makes an SVG element. */
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((c) => c != null && c !== false));
+  return element;
+}
+
+/** setText changes the text of an element only if it differs: the rest costs layout. */
+export function setText(element, text) {
+  text = String(text);
+  const node = element.firstChild;
+  if (node?.nodeType === 3 && !node.nextSibling) {
+    if (node.data !== text) node.data = text;
+  } else if (element.textContent !== text || node) {
+    element.textContent = text;
+  }
+}
+
+/** setAttribute likewise. A null value removes the attribute. */
+export function setAttribute(element, name, value) {
+  if (value == null || value === false) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+/**
+ * onFrame returns a function that has draw called once before the next frame is
+ * painted, however often it is asked. In a page that nobody sees there are no
+ * frames; it is drawn when it is looked at again.
+ */
+export function onFrame(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
+  };
+}
+
+/** span writes a duration in milliseconds with two digits or so: 0.4s, 12s, 3m05s, 2h07m, 3d04h. */
+export function span(ms) {
+  const s = Math.max(0, ms) / 1000;
+  const two = (n) => String(Math.floor(n)).padStart(2, "0");
+  if (s < 10) return (Math.floor(s * 10) / 10).toFixed(1) + "s";
+  if (s < 60) return Math.floor(s) + "s";
+  if (s < 3600) return Math.floor(s / 60) + "m" + two(s % 60) + "s";
+  if (s < 86400) return Math.floor(s / 3600) + "h" + two((s % 3600) / 60) + "m";
+  return Math.floor(s / 86400) + "d" + two((s % 86400) / 3600) + "h";
+}
+
+/** clock writes a time of day. */
+export function clock(ms) {
+  return new Date(ms).toLocaleTimeString([], { hour12: false });
+}

@@ -1,0 +1,258 @@
+// What the retained messages of a domain say about its locks: a model without a
+// page, so that it can be tested without one. docs/topics.md has the messages.
+//
+// Times are milliseconds since 1970, of the browser's clock where the name is "now"
+// or "heard" and of whoever wrote the message otherwise.
+import { parseEpoch, compareEpochs } from "./epoch.js";
+
+// A root of the past is believed again when its successor has been silent for so
+// long (qosmutex.WatchStates does the same): anybody can invent an epoch.
+export const REIGN_ENDS = 30_000;
+
+// MAX_ASKED bounds the requests of one participant that are remembered: the events
+// that end them may be lost.
+const MAX_ASKED = 64;
+
+// SAME_TIME (ms) is how long the event of a request may come after a state that names it.
+const SAME_TIME = 1000;
+
+const ANY = "*"; // the resource of a request for any free one
+
+/** key names a resource of a topic in maps; no name contains a newline. */
+export const key = (topic, resource) => topic + "\n" + resource;
+
+export class Locks {
+  constructor() {
+    this.states = new Map(); // by key: see readState; its waiters have since, and exact if that is not just when they were first seen
+    this.views = new Map(); // by topic: see readView
+    this.members = new Map(); // by topic: Map of participant: see readMember
+    this.participants = new Map(); // by id: see readPresence
+    this.refused = 0; // messages that were malformed, or of a root of the past
+    this.session = 0;
+    this.reigns = new Map();
+    this.asked = new Map(); // by topic: Map of participant: its requests that wait, {request, resource, priority, since}
+  }
+
+  /** begin starts a connection: what is not said again by sweep is gone. */
+  begin() {
+    this.session++;
+  }
+
+  /** sweep forgets what was known before this connection and has not been said since. It returns how much. */
+  sweep() {
+    let gone = 0;
+    for (const map of [this.states, this.views, this.participants, ...this.members.values()]) {
+      for (const [k, v] of map) {
+        if (v.session !== this.session && map.delete(k)) gone++;
+      }
+    }
+    return gone;
+  }
+
+  /**
+   * apply takes a message with the levels below the domain's root. It returns what
+   * changed: {kind: "state"|"view"|"member"|"presence"|"events", …}, or null.
+   */
+  apply(levels, payload, now) {
+    const [family, topic, a, b] = levels;
+    if (family === "presence" && levels.length === 2) return this.#presence(topic, payload, now);
+    if (family !== "lock") return null;
+    if (levels.length === 4 && a === "member") return this.#member(topic, b, payload, now);
+    if (levels.length === 4 && b === "state") return this.#state(topic, a, payload, now);
+    if (levels.length === 3 && a === "view") return this.#view(topic, payload, now);
+    if (levels.length === 3 && a === "events") return this.#events(topic, payload, now);
+    return null;
+  }
+
+  #state(topic, resource, payload, now) {
+    const k = key(topic, resource);
+    if (payload === "") return this.states.delete(k) ? { kind: "state", key: k, topic, resource, state: null } : null;
+    const state = readState(topic, resource, payload);
+    if (!state || !this.#credible(topic, state.epoch, now)) {
+      this.refused++;
+      return null;
+    }
+    const was = this.states.get(k);
+    this.#date(state, was, now);
+    state.session = this.session;
+    this.states.set(k, state);
+    return { kind: "state", key: k, topic, resource, state, was };
+  }
+
+  // date says since when each waiter waits. States do not tell: events do, to who has
+  // been there long enough to hear them.
+  #date(state, was, now) {
+    const asked = this.asked.get(state.topic);
+    const used = new Set();
+    const first = (waiting, w) => {
+      const found = waiting?.find((o) => !used.has(o) && o.participant === w.participant && o.priority === w.priority && (o.resource ?? state.resource) === state.resource);
+      if (found) used.add(found);
+      return found;
+    };
+    for (const w of state.queue) {
+      const said = first(asked?.get(w.participant), w);
+      const before = said ?? first(was?.queue, w);
+      w.since = before?.since ?? now;
+      w.exact = said !== undefined || before?.exact === true;
+    }
+  }
+
+  #credible(topic, epoch, now) {
+    const was = this.reigns.get(topic);
+    const e = parseEpoch(epoch);
+    if (!e) return false;
+    if (was && compareEpochs(e, was.epoch) < 0 && now - was.heard < REIGN_ENDS) return false;
+    this.reigns.set(topic, { epoch: e, heard: now });
+    return true;
+  }
+
+  #view(topic, payload, now) {
+    if (payload === "") return this.views.delete(topic) ? { kind: "view", topic, view: null } : null;
+    const view = readView(topic, payload);
+    if (!view || !this.#credible(topic, view.epoch, now)) {
+      this.refused++;
+      return null;
+    }
+    view.session = this.session;
+    this.views.set(topic, view);
+    return { kind: "view", topic, view };
+  }
+
+  #member(topic, participant, payload) {
+    let all = this.members.get(topic);
+    if (payload === "") return all?.delete(participant) ? { kind: "member", topic, participant, member: null } : null;
+    const member = readMember(topic, participant, payload);
+    if (!member) {
+      this.refused++;
+      return null;
+    }
+    member.session = this.session;
+    if (!all) this.members.set(topic, (all = new Map()));
+    all.set(participant, member);
+    return { kind: "member", topic, participant, member };
+  }
+
+  #presence(id, payload) {
+    if (payload === "") return this.participants.delete(id) ? { kind: "presence", id, presence: null } : null;
+    const presence = readPresence(id, payload);
+    if (!presence) {
+      this.refused++;
+      return null;
+    }
+    presence.session = this.session;
+    this.participants.set(id, presence);
+    return { kind: "presence", id, presence };
+  }
+
+  #events(topic, payload, now) {
+    const { events, bad } = readEvents(topic, payload);
+    this.refused += bad;
+    for (const e of events) this.#note(e, now);
+    return events.length ? { kind: "events", topic, events } : null;
+  }
+
+  // note keeps who waits since when, by the browser's clock, which is the one that
+  // waiting times are shown by.
+  #note(e, now) {
+    let topic = this.asked.get(e.topic);
+    if (!topic) this.asked.set(e.topic, (topic = new Map()));
+    let mine = topic.get(e.participant) ?? [];
+    const known = mine.find((r) => r.request === e.request);
+    if (e.event === "requested" && !known) {
+      mine = [...mine.slice(-MAX_ASKED + 1), { ...e, resource: e.resource === ANY ? undefined : e.resource, since: now }];
+      // The root may have been quicker to tell that it waits.
+      const waiter = this.states.get(key(e.topic, e.resource))?.queue
+        .find((w) => !w.exact && w.participant === e.participant && w.priority === e.priority && now - w.since < SAME_TIME);
+      if (waiter) waiter.exact = true;
+    } else if (e.event === "reprioritised" && known) {
+      known.priority = e.priority;
+    } else if (known) {
+      mine = mine.filter((r) => r !== known); // granted, withdrawn, denied, lost, released
+    }
+    if (mine.length) topic.set(e.participant, mine);
+    else topic.delete(e.participant);
+  }
+
+  /** alive says whether a participant is there: true, false, or undefined if nobody said so. */
+  alive(id) {
+    return this.participants.get(id)?.alive;
+  }
+}
+
+const time = (text) => {
+  const t = Date.parse(text ?? "");
+  return Number.isNaN(t) ? null : t;
+};
+const text = (v) => (typeof v === "string" ? v : "");
+const number = (v) => (Number.isFinite(v) ? v : 0);
+const list = (v) => (Array.isArray(v) ? v : []);
+
+function parse(payload) {
+  try {
+    const v = JSON.parse(payload);
+    return v && typeof v === "object" && !Array.isArray(v) ? v : null;
+  } catch {
+    return null;
+  }
+}
+
+/** readState reads R/lock/{topic}/{resource}/state; null if it does not belong there. */
+export function readState(topic, resource, payload) {
+  const v = parse(payload);
+  if (!v || v.topic !== topic || v.resource !== resource || !parseEpoch(v.epoch)) return null;
+  return {
+    topic, resource, holder: text(v.holder), priority: number(v.priority), fence: text(v.fence), since: time(v.since),
+    waiting: number(v.waiting), epoch: v.epoch, root: text(v.root),
+    queue: list(v.queue).filter((w) => typeof w?.participant === "string")
+      .map((w) => ({ participant: w.participant, priority: number(w.priority), any: w.any === true })),
+  };
+}
+
+/** readView reads R/lock/{topic}/view. */
+export function readView(topic, payload) {
+  const v = parse(payload);
+  if (!v || v.topic !== topic || !parseEpoch(v.epoch)) return null;
+  const names = (l) => list(l).filter((s) => typeof s === "string");
+  return {
+    topic, epoch: v.epoch, root: text(v.root), voters: names(v.voters), ttl: number(v.ttl), models: text(v.models),
+    resources: names(v.resources), open: v.open === true, members: number(v.members),
+  };
+}
+
+/** readMember reads R/lock/{topic}/member/{P}. */
+export function readMember(topic, participant, payload) {
+  const v = parse(payload);
+  if (!v || v.topic !== topic || v.participant !== participant) return null;
+  return {
+    topic, participant, incarnation: text(v.incarnation), role: text(v.role), parent: text(v.parent), root: text(v.root),
+    priority: number(v.priority), voter: v.voter === true, epoch: text(v.epoch),
+  };
+}
+
+/** readPresence reads R/presence/{P}. */
+export function readPresence(id, payload) {
+  const v = parse(payload);
+  if (!v || typeof v.alive !== "boolean") return null;
+  const data = v.userData && typeof v.userData === "object" ? v.userData : {};
+  return { id, alive: v.alive, since: time(v.since), data, incarnation: text(v.incarnation) };
+}
+
+/** readEvents reads the JSON lines of R/lock/{topic}/events and counts those that are none. */
+export function readEvents(topic, payload) {
+  const events = [];
+  let bad = 0;
+  for (const line of payload.split("\n")) {
+    if (line.trim() === "") continue;
+    const v = parse(line);
+    if (!v || v.topic !== topic || typeof v.event !== "string") {
+      bad++;
+      continue;
+    }
+    events.push({
+      event: v.event, topic, resource: text(v.resource), participant: text(v.participant), request: text(v.request),
+      priority: number(v.priority), fence: text(v.fence), at: time(v.at) ?? 0, waited: number(v.waited), held: number(v.held),
+      models: text(v.models), reason: text(v.reason),
+    });
+  }
+  return { events, bad };
+}

@@ -1,0 +1,10 @@
+import test from "node:test";
+import assert from "node:assert/strict";
+import { span } from "../dom.js";
+
+test("durations are short and monotonous", () => {
+  for (const [ms, text] of [[-5, "0.0s"], [400, "0.4s"], [9960, "9.9s"], [10000, "10s"], [12300, "12s"], [59999, "59s"], [60000, "1m00s"],
+    [185000, "3m05s"], [3599999, "59m59s"], [7620000, "2h07m"], [86400000, "1d00h"], [273600000, "3d04h"]]) {
+    assert.equal(span(ms), text);
+  }
+});

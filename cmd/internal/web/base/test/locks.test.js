@@ -1,0 +1,125 @@
+import test from "node:test";
+import assert from "node:assert/strict";
+import { Locks, key, REIGN_ENDS } from "../locks.js";
+import { parseEpoch, compareEpochs, parseFence } from "../epoch.js";
+
+const state = (over = {}) => JSON.stringify({
+  topic: "crane", resource: "north", holder: "a", priority: 3, fence: "17", since: "2026-11-21T10:00:00Z",
+  waiting: 1, queue: [{ participant: "b", priority: 5 }], epoch: "2.k", root: "r", ...over,
+});
+const at = ["lock", "crane", "north", "state"];
+const events = (...all) => all.map((e) => JSON.stringify({ topic: "crane", resource: "north", priority: 5, at: "2026-11-21T10:00:00Z", ...e })).join("\n") + "\n";
+
+test("a state is read, replaced and cleared", () => {
+  const m = new Locks();
+  assert.equal(m.apply(at, state(), 1000).state.holder, "a");
+  const change = m.apply(at, state({ holder: "", fence: "18", queue: undefined, waiting: 0 }), 1100);
+  assert.equal(change.state.holder, "");
+  assert.equal(change.was.holder, "a");
+  assert.equal(m.states.get(key("crane", "north")).fence, "18");
+  assert.equal(m.apply(at, "", 1200).state, null);
+  assert.equal(m.states.size, 0);
+  assert.equal(m.apply(at, "", 1300), null);
+});
+
+test("what does not belong where it stands is refused", () => {
+  const m = new Locks();
+  for (const payload of ["{", "[]", "null", state({ topic: "other" }), state({ resource: "south" }), state({ epoch: "x" })]) {
+    assert.equal(m.apply(at, payload, 1), null);
+  }
+  assert.equal(m.refused, 6);
+  assert.equal(m.states.size, 0);
+});
+
+test("odd fields do no harm", () => {
+  const m = new Locks();
+  const { state: s } = m.apply(at, state({ holder: { evil: 1 }, queue: [{}, null, 7, { participant: "b", priority: "<b>" }], since: "never" }), 1);
+  assert.equal(s.holder, "");
+  assert.equal(s.since, null);
+  assert.deepEqual(s.queue.map((w) => [w.participant, w.priority]), [["b", 0]]);
+});
+
+test("a root of the past is not believed, until its successor has been silent", () => {
+  const m = new Locks();
+  m.apply(at, state({ epoch: "3.0", holder: "new" }), 1000);
+  assert.equal(m.apply(at, state({ epoch: "2.zz", holder: "old" }), 2000), null);
+  assert.equal(m.states.get(key("crane", "north")).holder, "new");
+  m.apply(at, state({ epoch: "2.zz", holder: "old" }), 1000 + REIGN_ENDS);
+  assert.equal(m.states.get(key("crane", "north")).holder, "old");
+});
+
+test("who waits has a time: since its event, or since it was first seen", () => {
+  const m = new Locks();
+  const waiter = () => m.states.get(key("crane", "north")).queue[0];
+  m.apply(at, state(), 1000);
+  assert.deepEqual([waiter().since, waiter().exact], [1000, false]);
+  m.apply(at, state({ waiting: 9 }), 4000);
+  assert.equal(waiter().since, 1000, "another state of the same queue begins no new wait");
+  m.apply(["lock", "crane", "events"], events({ event: "granted", participant: "b", request: "b/1" }), 4500);
+  m.apply(at, state({ queue: [] }), 5000);
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/2" }), 6000);
+  m.apply(at, state(), 6100);
+  assert.deepEqual([waiter().since, waiter().exact], [6000, true]);
+  m.apply(["lock", "crane", "events"], events({ event: "reprioritised", participant: "b", request: "b/2", priority: 1 }), 6200);
+  m.apply(at, state({ queue: [{ participant: "b", priority: 1 }] }), 6300);
+  assert.deepEqual([waiter().since, waiter().exact], [6000, true]);
+});
+
+test("the event of a request may come after the state", () => {
+  const m = new Locks();
+  const waiter = () => m.states.get(key("crane", "north")).queue[0];
+  for (const [late, exact] of [[900, true], [1100, false]]) {
+    m.apply(at, state({ queue: [] }), 0);
+    m.apply(at, state(), 1000);
+    m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/" + late }), 1000 + late);
+    assert.deepEqual([waiter().since, waiter().exact], [1000, exact]);
+    m.apply(["lock", "crane", "events"], events({ event: "withdrawn", participant: "b", request: "b/" + late }), 3000);
+  }
+});
+
+test("two requests of one participant keep their own times", () => {
+  const m = new Locks();
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/1" }), 1000);
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/2", resource: "*" }), 2000);
+  m.apply(at, state({ queue: [{ participant: "b", priority: 5 }, { participant: "b", priority: 5, any: true }] }), 3000);
+  assert.deepEqual(m.states.get(key("crane", "north")).queue.map((w) => w.since), [1000, 2000]);
+});
+
+test("requests whose end was lost are bounded", () => {
+  const m = new Locks();
+  for (let i = 0; i < 1000; i++) m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/" + i }), i);
+  assert.equal(m.asked.get("crane").get("b").length, 64);
+});
+
+test("what a new connection does not say again is gone after the sweep", () => {
+  const m = new Locks();
+  m.begin();
+  m.apply(at, state(), 1);
+  m.apply(["presence", "a"], '{"alive":true,"incarnation":"1","epoch":"1","since":"2026-11-21T10:00:00Z"}', 1);
+  m.apply(["presence", "b"], '{"alive":false,"incarnation":"1","epoch":"1","since":"2026-11-21T10:00:00Z"}', 1);
+  m.apply(["lock", "crane", "member", "a"], '{"topic":"crane","participant":"a","parent":"r"}', 1);
+  assert.deepEqual([m.alive("a"), m.alive("b"), m.alive("c")], [true, false, undefined]);
+  m.begin();
+  m.apply(["presence", "a"], '{"alive":true,"incarnation":"1","epoch":"2","since":"2026-11-21T10:00:00Z"}', 2);
+  assert.equal(m.sweep(), 3);
+  assert.deepEqual([...m.participants.keys()], ["a"]);
+  assert.equal(m.states.size + m.members.get("crane").size, 0);
+});
+
+test("events are lines, and bad ones are counted", () => {
+  const m = new Locks();
+  const change = m.apply(["lock", "crane", "events"], events({ event: "rooted", participant: "r" }) + 'nonsense\n{"event":"granted","topic":"other"}\n\n', 1);
+  assert.equal(change.events.length, 1);
+  assert.equal(m.refused, 2);
+});
+
+test("epochs and fences above 2^53 are compared exactly", () => {
+  const e = (t) => parseEpoch(t);
+  assert.equal(compareEpochs(e("9007199254740993.0"), e("9007199254740992.0")), 1);
+  assert.equal(compareEpochs(e("1.zzzzzzzzzzzz1"), e("1.zzzzzzzzzzzz0")), 1);
+  assert.equal(compareEpochs(e("1.0"), e("1.0")), 0);
+  assert.equal(compareEpochs(null, e("1.0")), -1);
+  assert.equal(parseEpoch("1"), null);
+  assert.equal(parseFence("1795219200000017") + 1n, 1795219200000018n);
+  assert.equal(parseFence("1e9"), 0n);
+});

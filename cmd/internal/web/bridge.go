@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	// maxBridged bounds the pages that are connected at a time.
+	maxBridged = 64
+	// maxFrame bounds one WebSocket message of a page, in bytes. It writes little.
+	maxFrame = 1 << 20
+	// chunk is how much of what the broker says is carried at once.
+	chunk = 32 << 10
+	// dialWithin bounds connecting to the broker, writeWithin how long a page or the
+	// broker may take no byte before the connection is given up.
+	dialWithin  = 5 * time.Second
+	writeWithin = 20 * time.Second
+)
+
+// bridge carries MQTT between WebSockets of our own page and the broker. It does
+// not look into it. Who reads slowly is waited for: nothing is kept but the chunk
+// on its way.
+type bridge struct {
+	ctx      context.Context
+	close    context.CancelFunc
+	dial     func(context.Context) (net.Conn, error)
+	log      *slog.Logger
+	slots    chan struct{}
+	upgrader websocket.Upgrader
+
+	mu      sync.Mutex // held to begin while the bridge may be closing
+	running sync.WaitGroup
+}
+
+func newBridge(ctx context.Context, dial func(context.Context) (net.Conn, error), log *slog.Logger) *bridge {
+	b := &bridge{dial: dial, log: log, slots: make(chan struct{}, maxBridged)}
+	ctx, cancel := context.WithCancel(ctx)
+	b.ctx = ctx
+	b.close = func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		cancel()
+	}
+	b.upgrader = websocket.Upgrader{
+		HandshakeTimeout: dialWithin,
+		ReadBufferSize:   chunk,
+		WriteBufferSize:  chunk,
+		Subprotocols:     []string{"mqtt"},
+		CheckOrigin:      sameOrigin,
+	}
+	return b
+}
+
+// sameOrigin lets our own page in and nobody else's. A request without an origin is
+// no page's: other clients find the broker themselves.
+func sameOrigin(r *http.Request) bool {
+	u, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// begin counts a connection in, unless the bridge is closing or full.
+func (b *bridge) begin() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return false
+	}
+	select {
+	case b.slots <- struct{}{}:
+		b.running.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+func (b *bridge) end() {
+	<-b.slots
+	b.running.Done()
+}
+
+func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !sameOrigin(r) {
+		http.Error(w, "only the page of this server may use its bridge", http.StatusForbidden)
+		return
+	}
+	if !b.begin() {
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer b.end()
+	ctx, cancel := context.WithTimeout(b.ctx, dialWithin)
+	broker, err := b.dial(ctx)
+	cancel()
+	if err != nil {
+		b.log.Info("the broker cannot be reached for a page", "error", err)
+		http.Error(w, "the broker cannot be reached", http.StatusBadGateway)
+		return
+	}
+	defer broker.Close()
+	page, err := b.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered what was wrong
+	}
+	defer page.Close()
+	b.carry(page, broker)
+}
+
+// carry returns when either side has ended, or the bridge.
+func (b *bridge) carry(page *websocket.Conn, broker net.Conn) {
+	hangUp := func() {
+		_ = page.Close()
+		_ = broker.Close()
+	}
+	defer context.AfterFunc(b.ctx, hangUp)()
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
+		defer hangUp()
+		toPage(page, broker)
+	}()
+	toBroker(broker, page)
+	hangUp()
+	<-down
+}
+
+func toPage(page *websocket.Conn, broker net.Conn) {
+	buffer := make([]byte, chunk)
+	for {
+		n, err := broker.Read(buffer)
+		if n > 0 {
+			_ = page.SetWriteDeadline(time.Now().Add(writeWithin))
+			if page.WriteMessage(websocket.BinaryMessage, buffer[:n]) != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func toBroker(broker net.Conn, page *websocket.Conn) {
+	page.SetReadLimit(maxFrame)
+	buffer := make([]byte, chunk)
+	for {
+		kind, message, err := page.NextReader()
+		if err != nil || kind != websocket.BinaryMessage {
+			return
+		}
+		if _, err := io.CopyBuffer(deadlined{broker}, message, buffer); err != nil {
+			return
+		}
+	}
+}
+
+// deadlined gives each write its time.
+type deadlined struct{ conn net.Conn }
+
+func (d deadlined) Write(p []byte) (int, error) {
+	_ = d.conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	return d.conn.Write(p)
+}

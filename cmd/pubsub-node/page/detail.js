@@ -1,0 +1,49 @@
+// One lock in full: who holds it, who waits.
+import { h, setText, span, clock } from "/base/dom.js";
+
+export class Detail {
+  constructor(element) {
+    this.element = element;
+    this.times = []; // [element, since, before] of what is counted up
+  }
+
+  /** show describes a lock; state is undefined if nothing is known of it. */
+  show(topic, resource, state, locks, now) {
+    this.times = [];
+    const lock = resource === "default" ? topic : `${topic} ${resource}`;
+    const head = h("div", { class: "head" }, h("h2", {}, lock), h("span", { class: "fill" }), h("a", { class: "back", href: "#/" }, "all locks"));
+    if (!state) {
+      this.element.replaceChildren(head, h("p", { class: "muted" }, "Nobody has published anything about this lock."));
+      return;
+    }
+    const known = [];
+    const fact = (name, ...value) => known.push(h("div", {}, h("dt", {}, name), h("dd", {}, ...value)));
+    const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : null);
+    if (state.holder) fact("held by", h("b", { id: "holder" }, state.holder), " ", gone(state.holder));
+    else fact("state", h("span", { class: "tag free" }, "free"));
+    if (state.since !== null) fact("since", h("time", { datetime: new Date(state.since).toISOString() }, clock(state.since)), " · ", this.#span(state.since));
+    if (state.holder) fact("priority", h("span", { class: "num" }, state.priority));
+    fact("fence", h("code", { id: "fence" }, state.fence));
+    fact("root", state.root, " ", gone(state.root));
+    fact("epoch", h("code", {}, state.epoch));
+    const rows = state.queue.map((w, i) => h("tr", {}, h("td", { class: "num" }, i + 1),
+      h("td", {}, w.participant, " ", w.any ? h("span", { class: "tag" }, "any") : null, gone(w.participant)),
+      h("td", { class: "num" }, w.priority), h("td", { class: "num" }, w.exact ? null : "over ", this.#span(w.since))));
+    const more = state.waiting - state.queue.length;
+    if (more > 0) rows.push(h("tr", {}, h("td", { colspan: 4, class: "muted" }, `and ${more} more`)));
+    this.element.replaceChildren(head, h("dl", {}, ...known), rows.length
+      ? h("table", {}, h("thead", {}, h("tr", {}, ...["", "waits", "priority", "for"].map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, ...rows))
+      : h("p", { class: "muted" }, "Nobody waits."));
+    this.tick(now);
+  }
+
+  #span(since) {
+    const element = h("span", { class: "num" });
+    this.times.push([element, since]);
+    return element;
+  }
+
+  tick(now) {
+    for (const [element, since] of this.times) setText(element, span(now - since));
+  }
+}

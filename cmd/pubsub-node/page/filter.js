@@ -1,0 +1,72 @@
+// Which locks and events are shown: a model without a page.
+
+const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+
+/** matchState reports whether a state has all the words of a search and is of a kind. */
+export function matchState(state, { search = "", which = "all" } = {}) {
+  if (which === "held" && !state.holder) return false;
+  if (which === "free" && state.holder) return false;
+  if (which === "waiting" && state.waiting === 0) return false;
+  if (search === "") return true;
+  const text = [state.topic + "/" + state.resource, state.holder, ...state.queue.map((w) => w.participant)].join("\n").toLowerCase();
+  return words(search).every((w) => text.includes(w));
+}
+
+/** matchText reports whether a text has all the words of a search. */
+export function matchText(text, search) {
+  text = text.toLowerCase();
+  return words(search).every((w) => text.includes(w));
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** compareStates orders locks for people: north 2 before north 10. */
+export function compareStates(a, b) {
+  return collator.compare(a.topic, b.topic) || collator.compare(a.resource, b.resource);
+}
+
+/** route reads the address of a view: {view, topic, resource}. */
+export function route(hash) {
+  const [view = "", ...rest] = hash.replace(/^#?\/?/, "").split("/");
+  let names;
+  try {
+    names = rest.map(decodeURIComponent);
+  } catch {
+    names = [];
+  }
+  if (view === "lock" && names.length === 2) return { view: "lock", topic: names[0], resource: names[1] };
+  if (view === "tree") return { view: "tree", topic: names[0] ?? "" };
+  return { view: ["people", "history"].includes(view) ? view : "locks" };
+}
+
+/** link is the address of a lock. */
+export function link(topic, resource) {
+  return `#/lock/${encodeURIComponent(topic)}/${encodeURIComponent(resource)}`;
+}
+
+const MOST = 2000, KEEP = 10 * 60_000;
+
+/** History keeps the events of the last minutes, the newest first. */
+export class History {
+  constructor() {
+    this.events = [];
+    this.added = 0;
+  }
+
+  add(events, now) {
+    for (const e of events) this.events.unshift({ ...e, heard: now, number: ++this.added });
+    if (this.events.length > MOST) this.events.length = MOST;
+    while (this.events.length && now - this.events.at(-1).heard > KEEP) this.events.pop();
+  }
+
+  /** rate is how many events of a name came per second in the last ten seconds, of which some may be before begun. */
+  rate(name, now, begun) {
+    const since = Math.max(now - 10_000, begun);
+    let n = 0;
+    for (const e of this.events) {
+      if (e.heard < since) break;
+      if (e.event === name) n++;
+    }
+    return n / Math.max(1, (now - since) / 1000);
+  }
+}

@@ -1,0 +1,130 @@
+// The list of locks: a row for each, made once and changed in place. The browser
+// skips the layout of rows that are out of sight (content-visibility).
+import { h, setText, setAttribute, span } from "/base/dom.js";
+import { matchState, compareStates, link } from "./filter.js";
+
+const NAMED = 3; // waiters that a row names
+
+export class LockList {
+  constructor(element) {
+    this.element = element;
+    this.rows = new Map(); // by key
+    this.order = []; // of rows
+    this.filter = {};
+    this.stop = null; // the row at which the Tab key stops; arrows lead to the others
+    element.addEventListener("keydown", (e) => this.#keys(e));
+    element.addEventListener("focusin", (e) => this.#stopAt(e.target.closest(".row")));
+  }
+
+  /** draw brings the rows of some locks up to date; all, if the filter has changed. */
+  draw(states, dirty, now) {
+    const fresh = [];
+    for (const k of dirty) {
+      const state = states.get(k), row = this.rows.get(k);
+      if (!state) row?.remove(this, k);
+      else if (row) row.show(state, now);
+      else {
+        const made = new Row(state);
+        made.show(state, now);
+        this.rows.set(k, made);
+        fresh.push(made);
+      }
+      if (state) this.#hide(this.rows.get(k));
+    }
+    if (fresh.length) this.#insert(fresh);
+    if (!this.stop?.isConnected) this.#stopAt(this.shown[0]?.anchor);
+  }
+
+  refilter(filter) {
+    this.filter = filter;
+    for (const row of this.rows.values()) this.#hide(row);
+    if (!this.stop?.offsetParent) this.#stopAt(this.shown[0]?.anchor);
+  }
+
+  #stopAt(anchor) {
+    if (!anchor || anchor === this.stop) return;
+    if (this.stop) this.stop.tabIndex = -1;
+    this.stop = anchor;
+    anchor.tabIndex = 0;
+  }
+
+  #hide(row) {
+    const hidden = !matchState(row.state, this.filter);
+    if (row.item.hidden !== hidden) row.item.hidden = hidden;
+  }
+
+  #insert(fresh) {
+    this.order = this.order.filter((r) => r.item.isConnected).concat(fresh).sort((a, b) => compareStates(a.state, b.state));
+    if (fresh.length > 20) {
+      this.element.append(...this.order.map((r) => r.item)); // at the beginning: all at once
+      return;
+    }
+    // From the end, so that what a row is put before is there already.
+    for (let i = this.order.length - 1; i >= 0; i--) {
+      const { item } = this.order[i];
+      if (!item.isConnected) this.element.insertBefore(item, this.order[i + 1]?.item ?? null);
+    }
+  }
+
+  /** tick shows how long things have been as they are. */
+  tick(now) {
+    for (const row of this.rows.values()) if (!row.item.hidden) row.tick(now);
+  }
+
+  select(key) {
+    for (const [k, row] of this.rows) setAttribute(row.anchor, "aria-current", k === key ? "true" : null);
+  }
+
+  get shown() {
+    return this.order.filter((r) => !r.item.hidden && r.item.isConnected);
+  }
+
+  focusFirst() {
+    this.shown[0]?.anchor.focus();
+  }
+
+  #keys(e) {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[e.key];
+    if (!step) return;
+    const shown = this.shown;
+    const at = shown.findIndex((r) => r.anchor === document.activeElement);
+    const next = shown[Math.max(0, Math.min(shown.length - 1, at + step))];
+    next?.anchor.focus();
+    e.preventDefault();
+  }
+}
+
+class Row {
+  constructor(state) {
+    const part = (name) => (this[name] = h("span", { class: name }));
+    this.anchor = h("a", { class: "row", href: link(state.topic, state.resource), tabindex: -1 },
+      part("mark"), h("span", { class: "name" }, h("b", {}, state.topic), state.resource === "default" ? null : h("span", { class: "resource" }, " " + state.resource)),
+      part("holder"), part("fence"), part("since"), part("queue"));
+    this.anchor.dataset.topic = state.topic;
+    this.anchor.dataset.resource = state.resource;
+    this.item = h("li", {}, this.anchor);
+  }
+
+  show(state, now) {
+    this.state = state;
+    setAttribute(this.anchor, "data-state", state.holder ? "held" : "free");
+    setAttribute(this.anchor, "data-fence", state.fence);
+    setAttribute(this.anchor, "data-holder", state.holder);
+    setText(this.mark, state.holder ? "held" : "free");
+    setText(this.fence, state.fence === "0" ? "–" : state.fence);
+    setText(this.holder, state.holder || "–");
+    const named = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
+    const more = state.waiting - Math.min(NAMED, state.queue.length);
+    setText(this.queue, state.waiting ? `${state.waiting} waiting: ${named}${more > 0 ? ` +${more}` : ""}` : "");
+    this.tick(now);
+  }
+
+  tick(now) {
+    setText(this.since, this.state.since === null ? "" : span(now - this.state.since));
+  }
+
+  remove(list, k) {
+    this.item.remove();
+    list.rows.delete(k);
+  }
+}

@@ -1,0 +1,275 @@
+// The board: an MQTT client that shows what the locks of a domain say of themselves.
+import { loadConfig, connect } from "/base/connection.js";
+import { statusBadge, askPassword } from "/base/status.js";
+import { rootOf, parseTopic } from "/base/levels.js";
+import { Locks, key } from "/base/locks.js";
+import { treeOf } from "/base/tree.js";
+import { TreeView } from "/base/treeview.js";
+import { readLetter } from "/base/letters.js";
+import { h, setText, onFrame } from "/base/dom.js";
+import { route, link, History } from "./filter.js";
+import { LockList } from "./list.js";
+import { Detail } from "./detail.js";
+import { People } from "./people.js";
+import { Timeline } from "./timeline.js";
+
+const SETTLED = 2000; // ms after which a broker has said what it retains
+const NOTES = 200; // ms between two looks at who holds and waits in the tree
+const SILENCE = 8000; // ms without a letter after which the broker is taken to keep them
+
+const $ = (id) => document.getElementById(id);
+const config = await loadConfig();
+const root = rootOf(config);
+const locks = new Locks();
+const history = new History();
+const list = new LockList($("list"));
+const detail = new Detail($("detail"));
+const people = new People($("people"));
+const timeline = new Timeline($("history"));
+const tree = new TreeView({ onPick: (id) => search(id) });
+const badge = statusBadge();
+const utf8 = new TextDecoder();
+
+let at = route(location.hash);
+let dirty = new Set(); // keys of locks whose rows are to be drawn
+let stale = { detail: true, tree: true, people: true, history: true };
+let counted = 0;
+let topicInTree = "";
+const opened = Date.now();
+let lastLetter = Date.now();
+
+setText($("domain"), config.domain === "default" ? "" : config.domain);
+document.title = config.domain === "default" ? "Locks" : `Locks · ${config.domain}`;
+$("status").append(badge.element);
+$("tree").append(tree.element);
+$("legend").append(tree.legend());
+$("backlog-place").append(tree.backlog);
+
+const draw = onFrame(() => {
+  const now = Date.now();
+  if (dirty.size) {
+    list.draw(locks.states, dirty, now);
+    dirty = new Set();
+  }
+  if (stale.detail) drawDetail(now);
+  if (stale.tree) drawTree();
+  else if (stale.notes) drawNotes(now);
+  setText($("history-title"), at.view === "lock" ? "History of this lock" : "History");
+  if (stale.history) timeline.draw(history, $("search").value, at.view === "lock" ? at : null);
+  if (stale.people && at.view === "people") people.draw(locks, $("search").value);
+  if (now - counted > 250) drawCounts(now);
+  stale = { people: stale.people && at.view !== "people" };
+});
+
+function drawDetail(now) {
+  $("detail").hidden = at.view !== "lock";
+  if (at.view === "lock") detail.show(at.topic, at.resource, locks.states.get(key(at.topic, at.resource)), locks, now);
+}
+
+// topicShown is whose tree is drawn: that of the lock, the one chosen, or the largest.
+function topicShown() {
+  if (at.topic && locks.views.has(at.topic)) return at.topic;
+  if (locks.views.has($("topic").value)) return $("topic").value;
+  let best = "";
+  for (const v of locks.views.values()) if (!best || v.members > locks.views.get(best).members) best = v.topic;
+  return best;
+}
+
+function drawTree() {
+  const names = [...locks.views.keys()].sort();
+  if (JSON.stringify(names) !== $("topic").dataset.names) {
+    $("topic").dataset.names = JSON.stringify(names);
+    $("topic").replaceChildren(...names.map((n) => h("option", { value: n }, n)));
+  }
+  const topic = (topicInTree = topicShown());
+  if ($("topic").value !== topic) $("topic").value = topic;
+  const view = locks.views.get(topic);
+  const members = treeOf(locks, topic);
+  setText($("tree-facts"), view ? `root ${view.root} · ${count(view.voters.length, "voter")} of ${count(view.members, "member")} · ${view.models} · epoch ${view.epoch}` : "No lock has a tree yet.");
+  $("tree-facts").dataset.root = view?.root ?? "";
+  tree.show(members, notesOf(topic));
+}
+
+// drawNotes says who holds and waits in the tree as it stands, five times a second: the
+// list comes first.
+let noted = 0, later;
+function drawNotes(now) {
+  if (now - noted >= NOTES) {
+    noted = now;
+    drawTree();
+    return;
+  }
+  clearTimeout(later);
+  later = setTimeout(() => {
+    stale.tree = true;
+    draw();
+  }, NOTES);
+}
+
+const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+// notesOf says who holds and waits, of the lock that is looked at or of all of the topic.
+function notesOf(topic) {
+  const held = new Map(), notes = new Map();
+  const add = (id, resource) => held.set(id, [...(held.get(id) ?? []), resource]);
+  const one = at.view === "lock" && at.topic === topic && locks.states.get(key(topic, at.resource));
+  if (one) {
+    one.queue.forEach((w, i) => notes.set(w.participant, { text: `waits, no. ${i + 1}` }));
+    if (one.holder) notes.set(one.holder, { text: "holds it", held: true });
+    return notes;
+  }
+  for (const s of locks.states.values()) if (s.topic === topic && s.holder) add(s.holder, s.resource);
+  for (const [id, all] of held) notes.set(id, { text: all.length > 1 ? `holds ${all.length}` : all[0] === "default" ? "holds it" : `holds ${all[0]}`, held: true });
+  return notes;
+}
+
+function drawCounts(now) {
+  counted = now;
+  let held = 0, waiting = 0;
+  for (const s of locks.states.values()) {
+    if (s.holder) held++;
+    if (s.waiting) waiting++;
+  }
+  let alive = 0;
+  for (const p of locks.participants.values()) if (p.alive) alive++;
+  setText($("n-all"), locks.states.size);
+  setText($("n-held"), held);
+  setText($("n-waiting"), waiting);
+  setText($("n-free"), locks.states.size - held);
+  const rate = history.rate("granted", now, opened);
+  setText($("rates"), `${count(alive, "participant")} · ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} entries/s`);
+  setText($("history-since"), `since ${new Date(Math.max(opened, now - 600_000)).toLocaleTimeString([], { hour12: false })}`);
+  const nothing = list.shown.length === 0;
+  $("empty").hidden = !nothing;
+  $("list").hidden = nothing;
+  if (nothing) setText($("empty"), locks.states.size ? "No lock matches." : "No locks yet. Take one: pubsub-node lock crane -- sleep 10");
+  const quiet = (locks.members.get(topicShown())?.size ?? 0) > 1 && now - lastLetter > SILENCE && tree.speed !== "off";
+  $("tree-note").hidden = !quiet;
+  if (quiet) setText($("tree-note"), "This broker shows letters to their addressees only, so the messages on the edges cannot be drawn. All else is complete.");
+}
+
+function onMessage(topic, payload) {
+  const levels = parseTopic(root, topic);
+  if (!levels) return;
+  if (levels[0] === "node") {
+    lastLetter = Date.now();
+    const letter = levels.length === 3 && readLetter(payload);
+    if (letter && letter.topic === topicInTree) tree.message(levels[2], levels[1], letter.kind);
+    return;
+  }
+  const now = Date.now();
+  const change = locks.apply(levels, utf8.decode(payload), now);
+  if (!change) return;
+  switch (change.kind) {
+    case "state":
+      dirty.add(change.key);
+      if (change.topic === topicInTree) stale.notes = true;
+      if (change.topic === at.topic && change.resource === at.resource) stale.detail = true;
+      break;
+    case "events":
+      history.add(change.events, now);
+      stale.history = true;
+      if (change.topic === at.topic) stale.detail = true;
+      break;
+    case "presence":
+      stale.detail = true; // falls through
+    default:
+      stale.tree = true;
+  }
+  stale.people = true;
+  draw();
+}
+
+let sweeping;
+function onStatus(status) {
+  badge.show(status);
+  clearTimeout(sweeping);
+  if (status.state !== "connected") return;
+  locks.begin();
+  lastLetter = Date.now();
+  sweeping = setTimeout(() => {
+    if (locks.sweep()) drawAll();
+  }, SETTLED);
+}
+
+function drawAll() {
+  dirty = new Set([...list.rows.keys(), ...locks.states.keys()]);
+  stale = { detail: true, tree: true, people: true, history: true };
+  draw();
+}
+
+function search(text) {
+  $("search").value = text;
+  refilter();
+}
+
+function refilter() {
+  list.refilter({ search: $("search").value, which: document.querySelector("[name=which]:checked").value });
+  stale.history = stale.people = true;
+  drawCounts(Date.now());
+  draw();
+}
+
+function go() {
+  at = route(location.hash);
+  document.body.dataset.view = at.view;
+  for (const a of document.querySelectorAll("nav a")) {
+    if (a.dataset.view === (at.view === "lock" ? "locks" : at.view)) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+  list.select(at.view === "lock" ? key(at.topic, at.resource) : null);
+  stale = { detail: true, tree: true, people: true, history: true };
+  listenToLetters();
+  draw();
+}
+
+const letters = root + "/node/#";
+function listenToLetters() {
+  const seen = tree.speed !== "off" && $("tree").offsetParent !== null;
+  if (seen) connection.listen(letters);
+  else connection.ignore(letters);
+  lastLetter = Date.now();
+}
+
+function refused(filter) {
+  if (filter === letters) return; // said below the tree
+  const what = filter.slice(root.length + 1);
+  if (document.querySelector(`[data-refused="${CSS.escape(what)}"]`)) return;
+  $("notices").append(h("p", { class: "notice", "data-refused": what }, `The broker does not let this page read ${what}.`));
+}
+
+const filters = Object.fromEntries(["presence/+", "lock/+/+/state", "lock/+/view", "lock/+/member/+", "lock/+/events"].map((f) => [root + "/" + f, 0]));
+const connection = connect(config, { filters, onMessage, onStatus, onRefused: refused, askPassword });
+
+$("search").addEventListener("input", refilter);
+$("which").addEventListener("change", refilter);
+$("topic").addEventListener("change", () => (location.hash = "#/tree/" + encodeURIComponent($("topic").value)));
+$("speed").addEventListener("change", () => {
+  tree.setSpeed($("speed").value);
+  listenToLetters();
+});
+addEventListener("hashchange", go);
+addEventListener("resize", () => {
+  stale.tree = true;
+  listenToLetters();
+  draw();
+});
+addEventListener("keydown", (e) => {
+  const typing = ["INPUT", "SELECT"].includes(document.activeElement?.tagName);
+  if (e.key === "/" && !typing) $("search").focus();
+  else if (e.key === "Escape" && typing && document.activeElement === $("search")) search("");
+  else if (e.key === "Escape" && at.view === "lock") location.hash = "#/";
+  else if (["ArrowDown", "Enter"].includes(e.key) && document.activeElement === $("search")) list.focusFirst();
+  else if (e.key === "ArrowDown" && document.activeElement === document.body) list.focusFirst();
+  else return;
+  e.preventDefault();
+});
+setInterval(() => {
+  const now = Date.now();
+  list.tick(now);
+  detail.tick(now);
+  drawCounts(now);
+}, 1000);
+setInterval(() => stale.people && at.view === "people" && draw(), 1000);
+go();
+globalThis.board = { locks, tree, history, link }; // for a look from the browser's console, and for tests

@@ -1,0 +1,57 @@
+import test from "node:test";
+import assert from "node:assert/strict";
+import { matchState, matchText, compareStates, route, link, History } from "../filter.js";
+import { duties } from "../people.js";
+import { Locks } from "/base/locks.js";
+
+const state = (over = {}) => ({ topic: "crane", resource: "north", holder: "lift-1", waiting: 1, queue: [{ participant: "Truck" }], ...over });
+
+test("every word of a search must be in a lock, its holder or its waiters", () => {
+  for (const [search, found] of [["", true], ["crane/n", true], ["NORTH lift", true], ["truck", true], ["truck south", false], ["  ", true]]) {
+    assert.equal(matchState(state(), { search }), found, search);
+  }
+});
+
+test("kinds of locks", () => {
+  const free = state({ holder: "", waiting: 0, queue: [] });
+  assert.deepEqual(["all", "held", "waiting", "free"].map((which) => [matchState(state(), { which }), matchState(free, { which })]),
+    [[true, true], [true, false], [true, false], [false, true]]);
+  assert.ok(matchText("Crane north granted", "north GRANTED"));
+});
+
+test("gate 2 stands before gate 10", () => {
+  const names = ["gate-10", "gate-2", "gate-1"].map((resource) => state({ resource })).concat(state({ topic: "a", resource: "z" }));
+  assert.deepEqual(names.sort(compareStates).map((s) => s.resource), ["z", "gate-1", "gate-2", "gate-10"]);
+});
+
+test("each lock has a link, whatever its name", () => {
+  for (const [topic, resource] of [["crane", "default"], ["a/b", "146.52 %2F #?"], ["ü", "*"]]) {
+    assert.deepEqual(route(link(topic, resource)), { view: "lock", topic, resource });
+  }
+  assert.deepEqual(route(""), { view: "locks" });
+  assert.deepEqual(route("#/people"), { view: "people" });
+  assert.deepEqual(route("#/tree/a%2Fb"), { view: "tree", topic: "a/b" });
+  for (const odd of ["#/lock", "#/lock/%zz/x", "#/lock/a/b/c", "#/constructor", "#/nothing"]) assert.deepEqual(route(odd), { view: "locks" }, odd);
+});
+
+test("history keeps the last ten minutes, bounded, and counts", () => {
+  const h = new History();
+  h.add([{ event: "granted" }, { event: "released" }], 0);
+  h.add(Array.from({ length: 50 }, () => ({ event: "granted" })), 590_000);
+  assert.equal(h.events.length, 52);
+  h.add([{ event: "granted" }], 600_001);
+  assert.equal(h.events.length, 51);
+  assert.equal(h.events[0].number, 53);
+  assert.equal(h.rate("granted", 600_001, 0), 0.1, "the fifty are more than ten seconds old");
+  assert.equal(h.rate("granted", 599_000, 597_000), 0.5, "of two seconds");
+  h.add(Array.from({ length: 5000 }, () => ({ event: "granted" })), 600_100);
+  assert.equal(h.events.length, 2000);
+});
+
+test("duties are what a participant holds, waits for and roots", () => {
+  const m = new Locks();
+  m.apply(["lock", "crane", "north", "state"], JSON.stringify({ topic: "crane", resource: "north", holder: "a", epoch: "1.0", queue: [{ participant: "b", priority: 1 }] }), 1);
+  m.apply(["lock", "crane", "view"], JSON.stringify({ topic: "crane", epoch: "1.0", root: "a" }), 1);
+  const all = duties(m);
+  assert.deepEqual([all.get("a").holds.length, all.get("a").roots, all.get("b").waits[0].resource], [1, ["crane"], "north"]);
+});

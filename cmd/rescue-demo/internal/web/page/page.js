@@ -1,0 +1,160 @@
+// The page of a run: an MQTT client that reads, draws, and sends sealed commands.
+import { connect, loadConfig } from "/base/connection.js";
+import { setAttribute, setText } from "/base/dom.js";
+import { encodeLevel, parseTopic, rootOf } from "/base/levels.js";
+import { askPassword, statusBadge } from "/base/status.js";
+import { Commands, Global } from "./controls.js";
+import { readFrame } from "./frame.js";
+import { drawMap } from "./map.js";
+import { Rescue, rule } from "./model.js";
+import { Figures, Frequency, Robots } from "./panels.js";
+import { drawTimeline, tell } from "./timeline.js";
+
+// How often what is drawn, ms: often enough for the eye, and the robots may have to
+// share a small machine with the browser.
+const NOW = 100, PAST = 300;
+
+const $ = (id) => document.getElementById(id);
+const config = await loadConfig();
+const same = JSON.stringify(config);
+const root = rootOf(config), lock = encodeLevel(config.page.lockTopic);
+const run = new Rescue(config.page.lockTopic);
+const badge = statusBadge();
+$("badge").append(badge.element);
+const text = new TextDecoder();
+const clamp = (v, most) => Math.min(most, Math.max(0, v));
+const LOOK = 2000; // ms between two looks for another run
+let looking = false;
+let online = false, map = null, aim = null; // aim: where Enter drops a survivor, while the map has the focus
+
+const connection = connect(config, {
+  filters: {
+    [`${root}/show/+`]: 0,
+    [`${root}/lock/${lock}/+/state`]: 1,
+    [`${root}/lock/${lock}/view`]: 1,
+    [`${root}/lock/${lock}/events`]: 0,
+    [`${root}/data/+/video/#`]: 0,
+    [`${root}/control/answer`]: 0,
+  },
+  onMessage(topic, payload) {
+    const levels = parseTopic(root, topic);
+    if (!levels) return;
+    if (levels[0] === "data") {
+      const frame = readFrame(payload);
+      if (frame) run.picture(frame, Date.now());
+    } else if (levels[0] === "control") {
+      commands?.answered(text.decode(payload));
+    } else if (run.apply(levels, text.decode(payload), Date.now()) === "another") {
+      location.reload(); // nothing of the last run belongs to this one
+    }
+  },
+  onStatus(status) {
+    online = status.state === "connected";
+    badge.show(status);
+    if (!online) lookForAnother();
+  },
+  askPassword,
+});
+
+// The next run is at the same address, with another broker and another key.
+async function lookForAnother() {
+  if (looking) return;
+  looking = true;
+  while (!online) {
+    await new Promise((passed) => setTimeout(passed, LOOK));
+    try {
+      if (!online && JSON.stringify(await loadConfig()) !== same) location.reload();
+    } catch {
+      // nobody is there yet
+    }
+  }
+  looking = false;
+}
+
+// Browsers seal nothing for a page that was not served to their own machine.
+const may = config.page.key && globalThis.crypto?.subtle;
+const commands = may ? new Commands(config.page.key, (m) => connection.publish(`${root}/control/request`, m), $("answers")) : null;
+const send = commands && ((words, command) => commands.send(words, command));
+$("no-controls").hidden = !!may;
+const global = may ? new Global($("global"), send, run) : null;
+const robots = new Robots($("robots"), send && ((what, robot) => send(`${what} ${robot}`, { do: what, robot })));
+const figures = new Figures($("numbers"), $("classes").tBodies[0]);
+const cards = new Map();
+
+function drop(x, y) {
+  if (!send || !map) return;
+  send("one more survivor", { do: "drop", x: Math.round(x * 10) / 10, y: Math.round(y * 10) / 10 });
+}
+
+if (may) {
+  const canvas = $("map");
+  canvas.classList.add("may");
+  canvas.tabIndex = 0;
+  canvas.addEventListener("click", (e) => {
+    const x = (e.offsetX - map.left) / map.scale, y = run.scene.height - e.offsetY / map.scale;
+    if (x >= 0 && x <= run.scene.width && y >= 0 && y <= run.scene.height) drop(x, y);
+  });
+  canvas.addEventListener("focus", () => (aim ??= run.scene && { x: run.scene.centre[0], y: run.scene.centre[1] }));
+  canvas.addEventListener("blur", () => (aim = null));
+  canvas.addEventListener("keydown", (e) => {
+    if (!aim) return;
+    const [x, y] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key] ?? [0, 0];
+    const step = e.shiftKey ? 50 : 10; // yards
+    aim = { x: clamp(aim.x + step * x, run.scene.width), y: clamp(aim.y + step * y, run.scene.height) };
+    if (e.key === "Enter") drop(aim.x, aim.y);
+    if (x || y || e.key === "Enter") e.preventDefault();
+  });
+}
+
+function area(now) {
+  map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.62, 760)), aim);
+}
+
+function times(now) {
+  drawTimeline($("timeline"), run, run.theirs(now));
+  setAttribute($("timeline"), "aria-label", tell(run, run.theirs(now)));
+}
+
+function words(now) {
+  const { scene, view } = run;
+  const elapsed = Math.min(scene.duration, Math.max(0, (run.theirs(now) - scene.start) / 1000));
+  const clock = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
+  setText($("clock"), `${clock(elapsed)} of ${clock(scene.duration)}`);
+  setText($("rule"), `${scene.robots} robots look for survivors and share ${scene.frequencies.length} frequencies. ${rule(view?.models)}`);
+  setText($("root"), `root ${view?.root ?? "–"}`);
+  $("root").dataset.root = view?.root ?? "";
+  for (const name of scene.frequencies) {
+    if (!cards.has(name)) {
+      cards.set(name, new Frequency(name));
+      $("frequencies").append(cards.get(name).element);
+    }
+    cards.get(name).show(run.frequency(name, now), now, run.theirs(now));
+  }
+  robots.show(run);
+  figures.show(run.figures, run.survivors);
+  global?.show(view);
+  setAttribute($("map"), "aria-label", `${run.robots.filter((r) => !r.dead).length} robots, ${run.survivors.filter((s) => s.found).length} of ${run.survivors.length} survivors found`);
+  notice(scene);
+}
+
+function notice(scene) {
+  const said = scene.over ? "The run is over; this is how it ended. Start the demo again, and the page goes on."
+    : !online ? "No connection to the broker. Without one nobody gets a frequency, and who had one loses it within a second."
+    : run.figures?.act ? `Chaos: ${run.figures.act}.` : "";
+  $("notice").hidden = !said;
+  setText($("notice"), said);
+}
+
+// Map and words are drawn together, so that they agree.
+const parts = [{ draw: (now) => (area(now), words(now)), every: NOW }, { draw: times, every: PAST }];
+
+function frame(at) {
+  requestAnimationFrame(frame);
+  if (!run.scene) return setText($("rule"), online ? "Waiting for a run." : "");
+  for (const part of parts) {
+    if (at - (part.drawn ?? -Infinity) < part.every - 8) continue; // or it would wait for one more frame
+    part.drawn = at;
+    part.draw(Date.now());
+  }
+}
+requestAnimationFrame(frame);

@@ -1,0 +1,193 @@
+// What the page says in words and numbers.
+import { h, setText, setAttribute } from "/base/dom.js";
+import { CLASS_NAMES, classOf, classOfPriority, numberOf } from "./model.js";
+
+/** chip is the sign of a robot: its number in the colour of its class. */
+const chip = () => h("span", { class: "robot" });
+
+function setChip(element, name, cls) {
+  setText(element, numberOf(name) || "–");
+  element.className = "robot c" + cls;
+}
+
+const seconds = (ms) => (Math.max(0, ms) / 1000).toFixed(1) + " s";
+
+/** base64 of bytes. */
+export function base64(bytes) {
+  let s = "";
+  for (const b of bytes) s += String.fromCharCode(b);
+  return btoa(s);
+}
+
+const SHOWN = 6; // places of a queue
+
+/** Frequency is the card of one. */
+export class Frequency {
+  constructor(name) {
+    this.name = name;
+    this.picture = h("img", { alt: "", width: 64, height: 48 });
+    this.none = h("span", { class: "none" });
+    this.chip = chip();
+    this.holder = h("span", { class: "holder" });
+    this.asked = h("span", {});
+    this.since = h("span", {});
+    this.queue = h("ol", { class: "queue num" });
+    this.rows = [];
+    this.title = h("h3", {});
+    this.more = h("p", { class: "muted small" });
+    this.element = h("article", { class: "card frequency", "data-frequency": name, "aria-label": `${name} MHz` },
+      h("div", { class: "screen" }, this.picture, this.none),
+      h("div", { class: "who" }, h("h2", { class: "num" }, `${name} MHz`), h("p", { class: "now" }, this.chip, this.holder), h("p", { class: "muted small num facts" }, this.asked, this.since)),
+      h("div", { class: "waits" }, this.title, this.queue, this.more));
+  }
+
+  show(f, now, theirs) {
+    this.element.dataset.holder = f.holder;
+    this.element.dataset.fence = f.fence;
+    setChip(this.chip, f.holder, f.holder ? f.class : 0);
+    this.chip.hidden = !f.holder;
+    const does = f.silent ? "is cut off" : f.picture ? "sends" : "has it";
+    setText(this.holder, f.holder ? `robot ${numberOf(f.holder)} ${does}` : "free");
+    setText(this.asked, f.holder ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : "");
+    setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since)}`);
+    this.#show(f.picture, f.holder);
+    this.#queue(f, now);
+  }
+
+  #show(frame, holder) {
+    this.picture.hidden = !frame;
+    this.none.hidden = !!frame;
+    setText(this.none, holder ? "no picture yet" : "nothing on the air");
+    if (!frame || this.shown === frame) return;
+    this.shown = frame;
+    this.picture.src = "data:image/png;base64," + base64(frame.picture);
+    setAttribute(this.picture, "alt", `what robot ${numberOf(frame.robot)} sees: ${frame.survivors} survivors`);
+  }
+
+  #queue(f, now) {
+    const queue = f.queue.slice(0, SHOWN);
+    while (this.rows.length < queue.length) {
+      const sign = chip(), text = h("span", {}), waited = h("span", { class: "muted" });
+      const element = h("li", {}, sign, text, waited);
+      this.rows.push({ sign, text, waited, element });
+      this.queue.append(element);
+    }
+    this.rows.forEach((row, i) => {
+      const w = queue[i];
+      row.element.hidden = !w;
+      if (!w) return;
+      setChip(row.sign, w.participant, classOfPriority(w.priority));
+      setText(row.text, `priority ${w.priority}, for ${w.any ? "any" : "this"}`);
+      setText(row.waited, seconds(now - w.since));
+    });
+    setText(this.title, f.waiting ? `${f.waiting} ${f.waiting === 1 ? "waits" : "wait"}` : "nobody waits");
+    const more = f.waiting - queue.length;
+    setText(this.more, more > 0 ? `and ${more} more` : "");
+  }
+}
+
+const percent = (f) => Math.round(100 * f) + " %";
+
+/** Figures are the numbers so far. */
+export class Figures {
+  constructor(list, table) {
+    this.values = {};
+    for (const [name, label] of Object.entries({
+      found: "survivors found", entries: "entries", overlaps: "overlaps", inversions: "inversions Level, Fair", messages: "messages per entry", delay: "hand-over, median",
+    })) {
+      this.values[name] = h("dd", { id: "figure-" + name }, "–");
+      list.append(h("div", {}, h("dt", {}, label), this.values[name]));
+    }
+    this.classes = CLASS_NAMES.map((name, i) => {
+      const before = bar(i), after = bar(i), wait = h("td", {});
+      table.append(h("tr", {}, h("th", { scope: "row" }, h("span", { class: "robot c" + i }, name)), before.element, after.element, wait));
+      return { before, after, wait };
+    });
+  }
+
+  show(f, survivors) {
+    const set = (name, text) => setText(this.values[name], text);
+    set("found", `${survivors.filter((s) => s.found).length} of ${survivors.length}`);
+    if (!f) return;
+    set("entries", f.entries);
+    set("overlaps", f.overlaps);
+    this.values.overlaps.className = f.overlaps ? "bad" : "good";
+    set("inversions", `${f.inversionsLevel}, ${f.inversionsFair}`);
+    set("messages", f.messagesPerEntry.toFixed(1));
+    set("delay", (f.syncDelayP50 * 1000).toFixed(f.syncDelayP50 < 0.01 ? 2 : 0) + " ms");
+    f.classes.forEach((c, i) => {
+      const row = this.classes[i];
+      if (!row) return;
+      row.before.show(c.before, c.robotsBefore, true);
+      row.after.show(c.after, c.robotsAfter, !!f.switched);
+      setText(row.wait, c.entries ? c.wait.toFixed(1) + " s" : "–");
+    });
+  }
+}
+
+function bar(cls) {
+  const fill = h("span", { class: "fill c" + cls }), mark = h("span", { class: "mark" }), text = h("span", { class: "share" }, "–");
+  const track = h("span", { class: "track" }, fill, mark);
+  return {
+    element: h("td", {}, h("span", { class: "bar-cell" }, track, text)),
+    show(share, chance, on) {
+      fill.style.width = (on ? 100 * share : 0) + "%";
+      mark.style.left = 100 * chance + "%";
+      mark.hidden = !on;
+      setText(text, on ? percent(share) : "–");
+      setAttribute(track, "title", on ? `${percent(share)} of the airtime, ${percent(chance)} of the robots` : null);
+    },
+  };
+}
+
+/** doing says what a robot does. */
+export function doing(r, sends, waits) {
+  if (r.dead) return "dead";
+  const parts = [];
+  if (r.paused) parts.push("paused");
+  if (r.cut) parts.push("radio cut");
+  else if (r.shadow) parts.push("in a radio shadow");
+  if (sends) parts.push(`sends on ${sends}`);
+  else if (waits) parts.push("waits");
+  return parts.join(", ") || "searches";
+}
+
+/** Robots is the list of robots, with the commands for each: command(do, robot). */
+export class Robots {
+  constructor(list, command) {
+    this.list = list;
+    this.command = command; // null: the page only looks
+    this.rows = new Map();
+  }
+
+  show(run) {
+    for (const r of run.robots) {
+      let row = this.rows.get(r.name);
+      if (!row) this.rows.set(r.name, (row = this.#row(r.name)));
+      setChip(row.sign, r.name, classOf(r.sees));
+      setText(row.sees, `sees ${r.sees}`);
+      setText(row.does, doing(r, run.sends(r.name), run.waits(r.name)));
+      Object.assign(row.element.dataset, { x: r.x, y: r.y, priority: r.priority, dead: !!r.dead, paused: !!r.paused, cut: !!r.cut });
+      if (!this.command) continue;
+      toggle(row.pause, r.paused, ["Pause", "Resume"], !r.dead);
+      toggle(row.cut, r.cut, ["Cut radio", "Mend radio"], !r.dead);
+      toggle(row.kill, r.dead, ["Kill", "Start"], true);
+    }
+  }
+
+  #row(name) {
+    const sign = chip(), sees = h("span", { class: "num" }), does = h("span", { class: "does" });
+    const button = (on, off) => h("button", { class: "small", onclick: (e) => this.command(e.currentTarget.dataset.on === "true" ? off : on, name), "data-robot": name });
+    const pause = button("pause", "resume"), cut = button("cut", "mend"), kill = button("kill", "start");
+    const element = h("li", { "data-robot": name }, sign, sees, does, this.command ? h("span", { class: "acts" }, pause, cut, kill) : null);
+    this.list.append(element);
+    return { element, sign, sees, does, pause, cut, kill };
+  }
+}
+
+function toggle(button, on, names, possible) {
+  button.dataset.on = !!on;
+  button.disabled = !possible;
+  setText(button, names[on ? 1 : 0]);
+  setAttribute(button, "aria-label", `${names[on ? 1 : 0]} ${button.dataset.robot}`);
+}

@@ -1,0 +1,130 @@
+// Who had which frequency when, and under which priority model.
+import { fit, palette } from "./canvas.js";
+import { numberOf } from "./model.js";
+
+const ROW = 40, TOP = 26, BOTTOM = 22;
+const WINDOW = 120_000; // ms that are shown of a longer run
+const HEIGHTS = [0.4, 0.58, 0.78, 1]; // of the bars, by class: colour is not the only sign
+
+/** span is what is shown: {from, to} in ms since 1970. */
+export function span(scene, now) {
+  const end = scene.start + scene.duration * 1000;
+  if (end - scene.start <= WINDOW) return { from: scene.start, to: end };
+  const to = Math.min(end, Math.max(now + WINDOW / 12, scene.start + WINDOW));
+  return { from: to - WINDOW, to };
+}
+
+/** ticks are the round times between from and to, in seconds of the run, at most about n. */
+export function ticks(scene, from, to, n) {
+  const least = (to - from) / 1000 / n;
+  const step = [1, 2, 5, 10, 15, 30, 60, 120, 300].find((s) => s >= least) ?? 600;
+  const all = [];
+  for (let s = Math.ceil((from - scene.start) / 1000 / step) * step; s <= (to - scene.start) / 1000; s += step) all.push(s);
+  return all;
+}
+
+export function drawTimeline(canvas, run, wall) {
+  const { scene } = run, p = palette();
+  const narrow = canvas.parentElement.clientWidth < 600;
+  const left = narrow ? 62 : 104;
+  const { c, width, height } = fit(canvas, TOP + ROW * scene.frequencies.length + BOTTOM);
+  const { from, to } = span(scene, wall);
+  const t = { c, p, width, height, left, x: (ms) => left + ((ms - from) / (to - from)) * (width - left - 8) };
+  const now = Math.min(wall, scene.start + scene.duration * 1000);
+  phases(t, run, from, to, now, narrow);
+  axis(t, scene, from, to, narrow);
+  scene.frequencies.forEach((name, i) => row(t, run, name, TOP + i * ROW, now));
+  c.strokeStyle = p.text;
+  c.lineWidth = 1.5;
+  line(c, t.x(now), TOP - 4, t.x(now), height - BOTTOM + 4);
+}
+
+function line(c, x0, y0, x1, y1) {
+  c.beginPath();
+  c.moveTo(x0, y0);
+  c.lineTo(x1, y1);
+  c.stroke();
+}
+
+// Each phase has its words on top; the switch that is to come is dashed.
+function phases({ c, p, x, height, left }, run, from, to, now, narrow) {
+  const { scene } = run;
+  const all = run.phases().map((f) => ({ ...f, sure: true }));
+  const due = scene.start + scene.switchAt * 1000;
+  if (!all.some((f) => f.fair) && due > now) all.push({ from: due, fair: true, sure: false });
+  c.textBaseline = "top";
+  c.textAlign = "left";
+  all.forEach((phase, i) => {
+    const begin = Math.max(phase.from, from), end = Math.min(all[i + 1]?.from ?? to, to);
+    if (end <= begin) return;
+    if (phase.fair) {
+      c.fillStyle = p.accent;
+      c.globalAlpha = phase.sure ? 0.1 : 0.04;
+      c.fillRect(x(begin), TOP - 4, x(end) - x(begin), height - TOP - BOTTOM + 8);
+      c.globalAlpha = 1;
+    }
+    c.strokeStyle = c.fillStyle = p.accent;
+    if (i > 0 && phase.from >= from) {
+      c.lineWidth = 2;
+      c.setLineDash(phase.sure ? [] : [5, 4]);
+      line(c, x(begin), 2, x(begin), height - BOTTOM + 4);
+      c.setLineDash([]);
+    }
+    c.font = `650 12px ${p.sans}`;
+    const long = phase.fair ? "Fair: everybody in turn" : "Level: the most important first";
+    const text = [long + (phase.sure ? "" : ", to come"), phase.fair ? "Fair" : "Level"].find((s) => c.measureText(s).width < x(end) - x(begin) - 8);
+    if (text) c.fillText(text, Math.max(x(begin), left) + (i > 0 ? 6 : 0), 4);
+  });
+}
+
+function axis({ c, p, x, height, width, left }, scene, from, to, narrow) {
+  c.font = `12px ${p.sans}`;
+  c.fillStyle = p.muted;
+  c.strokeStyle = p.line;
+  c.lineWidth = 1;
+  c.textBaseline = "alphabetic";
+  for (const s of ticks(scene, from, to, narrow ? 5 : 12)) {
+    const at = x(scene.start + s * 1000);
+    if (at < left - 1) continue;
+    line(c, at, TOP - 4, at, height - BOTTOM + 4);
+    c.textAlign = at > width - 24 ? "right" : "center";
+    c.fillText(`${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`, at, height - 6);
+  }
+}
+
+function row({ c, p, x, left }, run, name, top, now) {
+  c.font = `600 13px ${p.sans}`;
+  c.fillStyle = p.text;
+  c.textAlign = "left";
+  c.textBaseline = "middle";
+  c.fillText(left < 100 ? name : `${name} MHz`, 0, top + ROW / 2);
+  for (const bar of run.bars(name, now)) {
+    const x0 = Math.max(x(bar.from), left), x1 = x(bar.end);
+    if (x1 <= left) continue;
+    const w = Math.max(x1 - x0 - 1, 1.5), h = (ROW - 8) * HEIGHTS[bar.class];
+    const y = top + ROW - 4 - h;
+    c.fillStyle = p["c" + bar.class];
+    c.fillRect(x0, y, w, h);
+    if (bar.lost) {
+      c.strokeStyle = p.bad;
+      c.lineWidth = 2;
+      line(c, x1 - 4, y - 3, x1 + 2, y + 3);
+      line(c, x1 + 2, y - 3, x1 - 4, y + 3);
+    }
+    const text = numberOf(bar.robot);
+    c.font = `700 11px ${p.sans}`;
+    if (w > c.measureText(text).width + 3) {
+      c.fillStyle = p["on-c" + bar.class];
+      c.textAlign = "center";
+      c.fillText(text, x0 + w / 2, y + h / 2 + 0.5);
+    }
+  }
+}
+
+/** tell says in words what the time line shows, for who cannot see it. */
+export function tell(run, now) {
+  return run.scene.frequencies.map((name) => {
+    const last = run.bars(name, now).slice(-5).map((b) => `robot ${numberOf(b.robot)}`);
+    return `${name} MHz, the last in order: ${last.join(", ") || "nobody"}`;
+  }).join(". ");
+}

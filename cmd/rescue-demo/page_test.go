@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	shared "padme/cmd/internal/web"
+	"padme/cmd/rescue-demo/internal/control"
+	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/cmd/rescue-demo/internal/telemetry"
+	"padme/cmd/rescue-demo/internal/web"
+	"padme/pubsub"
+	"padme/qosmutex"
+)
+
+// shown is the program in this process, with a page, and a client that looks and
+// commands as the page does.
+type shown struct {
+	t      *testing.T
+	url    string // of the page
+	broker string
+	config shared.Config
+	key    control.Key
+	p      *pubsub.Participant
+	end    func() (code int, rest string) // interrupts it
+
+	mu       sync.Mutex
+	messages map[string][]byte // the last on each topic, below the root
+	answers  chan control.Answer
+	number   int
+}
+
+func perform(t *testing.T, args ...string) *shown {
+	t.Helper()
+	s := &shown{t: t, messages: map[string][]byte{}, answers: make(chan control.Answer, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		var errs bytes.Buffer
+		code <- execute(ctx, append([]string{"--duration", "1h", "--web", "127.0.0.1:0"}, args...), strings.NewReader(""), in, io.MultiWriter(&errs, in))
+		in.Close()
+	}()
+	lines := bufio.NewReader(out)
+	line := func(prefix string) string {
+		text, err := lines.ReadString('\n')
+		if err != nil || !strings.HasPrefix(text, prefix) {
+			t.Fatalf("%q instead of a line that begins with %q: %v", text, prefix, err)
+		}
+		return strings.TrimSpace(strings.TrimPrefix(text, prefix))
+	}
+	s.broker, _, _ = strings.Cut(line("broker at "), ";")
+	s.url = strings.Fields(line("page at "))[0]
+	rest := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(lines)
+		rest <- string(text)
+	}()
+	s.end = sync.OnceValues(func() (int, string) {
+		cancel()
+		return <-code, <-rest
+	})
+	t.Cleanup(func() { s.end() })
+	s.join()
+	return s
+}
+
+func (s *shown) join() {
+	s.t.Helper()
+	s.config = s.fetch()
+	text, err := json.Marshal(s.config.Page)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var page web.Config
+	if err := json.Unmarshal(text, &page); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.key, err = hex.DecodeString(page.Key); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.p, err = pubsub.Join(s.t.Context(), s.broker, "looker", pubsub.WithDomain(s.config.Domain)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.p.Close(context.Background()) })
+	for _, levels := range [][]string{{"show", "+"}, {"presence", "+"}, {"lock", scenario.LockTopic, "view"}, {"control", "answer"}} {
+		if _, err := s.p.SubscribeRaw(s.t.Context(), levels, s.heard); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.eventually("the run to be told of", func() bool { return last[telemetry.Scene](s, "show/scene").Robots > 0 })
+}
+
+func (s *shown) fetch() (c shared.Config) {
+	s.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(s.url + "config.json")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&c); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+func (s *shown) heard(m pubsub.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages[strings.Join(m.Levels, "/")] = bytes.Clone(m.Payload)
+	var a control.Answer
+	if m.Levels[0] == "control" && json.Unmarshal(m.Payload, &a) == nil {
+		s.answers <- a
+	}
+}
+
+// last returns the last message on a topic, empty before the first.
+func last[T any](s *shown, topic string) (v T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text := s.messages[topic]; text != nil {
+		if err := json.Unmarshal(text, &v); err != nil {
+			s.t.Errorf("%s: %v in %s", topic, err, text)
+		}
+	}
+	return v
+}
+
+func (s *shown) robot(number int) telemetry.Robot {
+	all := last[telemetry.Robots](s, "show/robots").Robots
+	if len(all) < number {
+		return telemetry.Robot{}
+	}
+	return all[number-1]
+}
+
+func (s *shown) alive(id string) bool {
+	return last[struct {
+		Alive bool `json:"alive"`
+	}](s, "presence/"+id).Alive
+}
+
+func (s *shown) view() qosmutex.View {
+	return last[qosmutex.View](s, "lock/"+scenario.LockTopic+"/view")
+}
+
+// eventually waits for what must come.
+func (s *shown) eventually(what string, cond func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// ask sends a command and returns the error of its answer, or "".
+func (s *shown) ask(c control.Command) string {
+	s.t.Helper()
+	s.number++
+	c.ID, c.At = fmt.Sprintf("command-%d", s.number), time.Now().UnixMilli()
+	if err := s.p.PublishRaw(pubsub.Side, control.RequestTopic, s.key.Seal(c), false); err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		select {
+		case a := <-s.answers:
+			if a.ID == c.ID {
+				return a.Error
+			}
+		case <-time.After(40 * time.Second):
+			s.t.Fatalf("no answer to %+v", c)
+		}
+	}
+}
+
+func (s *shown) do(c control.Command) {
+	s.t.Helper()
+	if refused := s.ask(c); refused != "" {
+		s.t.Fatalf("%s %s: %s", c.Do, c.Robot, refused)
+	}
+}
+
+func (s *shown) refused(c control.Command, want string) {
+	s.t.Helper()
+	if got := s.ask(c); !strings.Contains(got, want) {
+		s.t.Errorf("%s %s: %q, want %q", c.Do, c.Robot, got, want)
+	}
+}
+
+// killed has somebody killed, after as long a wait as the voters need.
+func (s *shown) killed(c control.Command) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%s %s to be done", c.Do, c.Robot), func() bool {
+		refused := s.ask(c)
+		if refused != "" && !strings.Contains(refused, "wait") {
+			s.t.Fatalf("%s %s: %s", c.Do, c.Robot, refused)
+		}
+		return refused == ""
+	})
+}
+
+// finish ends the run, which must have gone well.
+func (s *shown) finish() {
+	s.t.Helper()
+	code, rest := s.end()
+	if code != exitInterrupted || !strings.Contains(rest, "overlaps: 0 ") || strings.Contains(rest, "failed") {
+		s.t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
+
+// Every command has the effect that it is named for, for anybody to see.
+func TestCommandsHaveTheirEffects(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"inside": nil, "processes": {"--processes"}} {
+		t.Run(name, func(t *testing.T) {
+			// In a slow world nobody walks into a shadow by itself for a while.
+			s := perform(t, append(args, "--robots", "5", "--speed", "0.1", "--transmission", "100ms")...)
+			s.eventually("robots to be there", func() bool { return s.alive("robot-5") && s.robot(5).Name != "" })
+			pauseAndCut(s)
+			killAndStart(s)
+			dropAndSwitch(s)
+			killRoot(s)
+			s.finish()
+		})
+	}
+}
+
+func pauseAndCut(s *shown) {
+	s.do(control.Command{Do: control.Pause, Robot: "robot-2"})
+	s.refused(control.Command{Do: control.Pause, Robot: "robot-2"}, "paused already")
+	s.eventually("robot-2 to be paused", func() bool { return s.robot(2).Paused })
+	there, at := s.robot(2), last[telemetry.Robots](s, "show/robots").At
+	s.eventually("a second", func() bool { return last[telemetry.Robots](s, "show/robots").At > at+1000 })
+	if now := s.robot(2); now.X != there.X || now.Y != there.Y {
+		s.t.Errorf("it moves from %v to %v", there, now)
+	}
+	s.do(control.Command{Do: control.Resume, Robot: "robot-2"})
+	s.eventually("robot-2 to go on", func() bool { return s.robot(2).X != there.X || s.robot(2).Y != there.Y })
+
+	if r := s.robot(3); r.Shadow || !s.alive("robot-3") {
+		s.t.Fatalf("it is cut off already: %+v", r)
+	}
+	s.do(control.Command{Do: control.Cut, Robot: "robot-3"})
+	s.eventually("the broker to lose robot-3", func() bool { return s.robot(3).Cut && !s.alive("robot-3") })
+	s.do(control.Command{Do: control.Mend, Robot: "robot-3"})
+	s.eventually("robot-3 to be back", func() bool { return s.alive("robot-3") })
+}
+
+func killAndStart(s *shown) {
+	s.refused(control.Command{Do: control.Start, Robot: "robot-4"}, "lives")
+	s.killed(control.Command{Do: control.Kill, Robot: "robot-4"})
+	s.refused(control.Command{Do: control.Kill, Robot: "robot-4"}, "dead already")
+	s.refused(control.Command{Do: control.Kill, Robot: "robot-5"}, "somebody has just died")
+	s.eventually("robot-4 to be dead", func() bool { return s.robot(4).Dead && !s.alive("robot-4") })
+	s.do(control.Command{Do: control.Start, Robot: "robot-4"})
+	s.eventually("robot-4 to live again", func() bool { return s.robot(4).Life == 2 && s.alive("robot-4") })
+}
+
+func dropAndSwitch(s *shown) {
+	n := len(last[[]telemetry.Survivor](s, "show/survivors"))
+	s.do(control.Command{Do: control.Drop, X: 17, Y: 23})
+	s.eventually("one more survivor", func() bool {
+		all := last[[]telemetry.Survivor](s, "show/survivors")
+		return len(all) == n+1 && all[n].X == 17 && all[n].Y == 23
+	})
+	const models = "fair-forward-forward-use"
+	s.do(control.Command{Do: control.Models, Models: models})
+	s.eventually("other models", func() bool { return s.view().Models == models })
+}
+
+func killRoot(s *shown) {
+	s.eventually("voters", func() bool { return len(s.view().Voters) >= 3 })
+	s.killed(control.Command{Do: control.KillRoot})
+	s.eventually("another root", func() bool { return strings.HasPrefix(s.view().Root, "robot-") })
+	s.eventually("the centre to be back", func() bool { return s.alive(scenario.Centre) })
+	entries := last[telemetry.Figures](s, "show/figures").Entries
+	s.eventually("the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > entries+5 })
+	// The new root is a robot, which can be killed as one.
+	root := s.view().Root
+	s.eventually("voters", func() bool { return len(s.view().Voters) >= 3 })
+	s.killed(control.Command{Do: control.KillRoot})
+	s.eventually("a third root", func() bool { return s.view().Root != root })
+}
+
+func TestBrokerIsStoppedAndComesBack(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--robots", "3")
+	s.eventually("figures", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 3 })
+	changes := make(chan bool, 100)
+	defer s.p.Notify(func(up bool) { changes <- up })()
+	s.do(control.Command{Do: control.StopBroker})
+	for _, want := range []bool{false, true} {
+		select {
+		case up := <-changes:
+			if up != want {
+				t.Fatalf("connected: %v, want %v", up, want)
+			}
+		case <-time.After(40 * time.Second):
+			t.Fatalf("waited too long to be connected: %v", want)
+		}
+	}
+	// The new broker remembers nothing: everything is said again.
+	s.mu.Lock()
+	clear(s.messages)
+	s.mu.Unlock()
+	s.eventually("the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 6 })
+	s.eventually("everything to be told", func() bool {
+		return len(last[telemetry.Scene](s, "show/scene").Ruins) > 0 && s.view().Root != "" && len(last[[]telemetry.Survivor](s, "show/survivors")) == 30
+	})
+	s.finish()
+}
+
+// Somebody else's broker is not stopped.
+func TestForeignBrokerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t)
+	s := perform(t, "--robots", "2", "--broker", b)
+	s.refused(control.Command{Do: control.StopBroker}, "not the demo's")
+	if s.config.URL != "" {
+		t.Errorf("the page goes to %q, want the bridge", s.config.URL)
+	}
+	s.finish()
+}
+
+func TestUnderChaosThePageOnlyLooks(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--robots", "2", "--processes", "--chaos", "--switch-at", "1s")
+	for _, c := range []control.Command{{Do: control.Kill, Robot: "robot-1"}, {Do: control.StopBroker}} {
+		s.refused(c, "--chaos follows a plan of its own")
+	}
+	s.end()
+}
+
+func TestThePageIsServed(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--robots", "1", "--listen", "0.0.0.0:0")
+	if !strings.HasPrefix(s.config.URL, "ws://127.0.0.1:") || s.config.Domain != scenario.Domain || len(s.key) != 32 {
+		t.Errorf("%+v", s.config)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for path, want := range map[string]string{"": "<title>Search and rescue", "page.js": "import", "page.css": "--ground", "base/mqtt.esm.js": "", "icon.svg": "<svg"} {
+		response, err := client.Get(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("/%s: %s, %v", path, response.Status, err)
+		}
+	}
+	s.finish()
+	if last[telemetry.Scene](s, "show/scene").Over != true {
+		t.Error("nobody was told that the run is over")
+	}
+}
+
+func TestTakenPortOfThePage(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	code, stdout, stderr := play(t, t.Context(), "--duration", "2s", "--web", listener.Addr().String())
+	if code != exitFailed || !strings.Contains(stderr, "--web "+listener.Addr().String()) || !strings.Contains(stderr, "another address") {
+		t.Errorf("exit code %d: %q %q", code, stdout, stderr)
+	}
+}
+
+func TestWhetherThereIsAPage(t *testing.T) {
+	for _, test := range []struct {
+		addr               string
+		chosen, open, json bool
+		want, wrong        string
+	}{
+		{addr: pageAddress, want: pageAddress},
+		{addr: pageAddress, json: true, want: ""},
+		{addr: pageAddress, json: true, open: true, want: pageAddress},
+		{addr: ":0", json: true, chosen: true, want: ":0"},
+		{addr: "off", chosen: true, want: ""},
+		{addr: "", chosen: true, want: ""},
+		{addr: "off", chosen: true, open: true, wrong: "--open without a page"},
+		{addr: "here", chosen: true, wrong: "give host:port"},
+	} {
+		c := pageConfig{Addr: test.addr, Open: test.open}
+		err := c.settle(test.chosen, test.json)
+		if test.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), test.wrong) {
+				t.Errorf("%+v: %v", test, err)
+			}
+		} else if err != nil || c.Addr != test.want {
+			t.Errorf("%+v: %q, %v", test, c.Addr, err)
+		}
+	}
+	for addr, here := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "192.168.0.1:1": false} {
+		if onlyHere(addr) != here {
+			t.Errorf("%s reachable from here only: %v", addr, !here)
+		}
+	}
+}
+
+// A page that other machines reach has no key, and the broker stays here.
+func TestNeighboursOnlyLook(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--robots", "1", "--web", "0.0.0.0:0")
+	if len(s.key) != 0 || s.config.URL != "" {
+		t.Errorf("%+v", s.config)
+	}
+	s.finish()
+}

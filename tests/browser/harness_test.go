@@ -1,0 +1,339 @@
+//go:build linux
+
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience bounds every waiting, on a machine that is busy.
+const patience = 60 * time.Second
+
+// shots is where screenshots for the documents go.
+var shots = flag.String("shots", "", "`folder` for the screenshots of the documents (default: none are made)")
+
+// maxShot bounds a screenshot, in bytes: they are kept in the repository.
+const maxShot = 200 << 10
+
+// bin are the commands.
+var bin string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		panic(err)
+	}
+	bin = dir
+	if text, err := exec.Command("go", "build", "-o", dir, "padme/cmd/...").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// need returns the path of a program. Continuous integration must have it.
+func need(t *testing.T, remedy, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name, remedy)
+	}
+	return path
+}
+
+func missing(t *testing.T, what, remedy string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is not installed: %s", what, remedy)
+	}
+	t.Skipf("%s is not installed: %s", what, remedy)
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// process is one that the test started.
+type process struct {
+	*exec.Cmd
+	done chan struct{} // closed when it is gone
+
+	mu   sync.Mutex
+	text bytes.Buffer // what it printed
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *process) printed() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// start runs one of our commands, or the program of an absolute path, until the end of
+// the test, at the latest.
+func start(t *testing.T, command string, args ...string) *process {
+	t.Helper()
+	if !filepath.IsAbs(command) {
+		command = filepath.Join(bin, command)
+	}
+	p := &process{Cmd: exec.Command(command, args...), done: make(chan struct{})}
+	p.Stdout, p.Stderr = p, p
+	p.Dir = t.TempDir()
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
+	p.WaitDelay = time.Second
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s %s printed:\n%s", command, strings.Join(args, " "), p.printed())
+		}
+	})
+	return p
+}
+
+// kill ends the process and what it started, as kill -9 does.
+func (p *process) kill() {
+	_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
+	<-p.done
+}
+
+// startReady runs a command that has --ready-file and returns what it wrote there.
+func startReady(t *testing.T, command string, args ...string) (p *process, where string) {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready")
+	p = start(t, command, append(args, "--ready-file", ready)...)
+	eventually(t, command+" is ready", func() bool {
+		select {
+		case <-p.done:
+			t.Fatalf("%s %v has ended: %s", command, args, p.printed())
+		default:
+		}
+		text, err := os.ReadFile(ready)
+		where = strings.TrimSpace(string(text))
+		return err == nil
+	})
+	return p, where
+}
+
+// browser is chromium, with the driver in front of it.
+type browser struct {
+	*testing.T
+	in  io.WriteCloser
+	out *bufio.Reader
+	id  int
+}
+
+// startBrowser runs a browser until the end of the test.
+func startBrowser(t *testing.T) *browser {
+	t.Helper()
+	node := need(t, "apt-get install nodejs", "node")
+	chromium := need(t, "apt-get install chromium", "chromium")
+	if _, err := os.Stat("js/node_modules/playwright-core"); err != nil {
+		missing(t, "playwright-core", "npm ci --prefix tests/browser/js")
+	}
+	cmd := exec.Command(node, "driver.js", chromium)
+	cmd.Dir = "js"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // it closes the browser then
+		late := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		defer late.Stop()
+		if _ = cmd.Wait(); t.Failed() && said.Len() > 0 {
+			t.Logf("the driver printed:\n%s", said.String())
+		}
+	})
+	b := &browser{T: t, in: in, out: bufio.NewReader(out)}
+	b.answer(0, nil)
+	return b
+}
+
+type arguments map[string]any
+
+// do sends a command and decodes the answer into value, if that is not nil.
+func (b *browser) do(command string, args arguments, value any) error {
+	b.id++
+	args["id"], args["do"] = b.id, command
+	line, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	if _, err := b.in.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return b.answer(b.id, value)
+}
+
+func (b *browser) answer(id int, value any) error {
+	line, err := b.out.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("the driver has ended: %w", err)
+	}
+	var a struct {
+		ID    int
+		Value json.RawMessage
+		Error string
+	}
+	switch err := json.Unmarshal(line, &a); {
+	case err != nil:
+		return fmt.Errorf("the driver says %s: %w", line, err)
+	case a.ID != id:
+		return fmt.Errorf("an answer to command %d, want %d", a.ID, id)
+	case a.Error != "":
+		return fmt.Errorf("%s", a.Error)
+	case value == nil:
+		return nil
+	}
+	return json.Unmarshal(a.Value, value)
+}
+
+// window is how a page is shown.
+type window struct {
+	width, height int
+	scheme        string // light or dark
+	scale         int    // pixels of the screen for one of the page; 0: 1
+	init          string // a script that runs before those of the page
+}
+
+// desktop is a window like that of most.
+var desktop = window{width: 1280, height: 800, scheme: "light"}
+
+// page is one that is open in the browser.
+type page struct {
+	*browser
+	n int
+}
+
+func (b *browser) open(url string, w window) *page {
+	b.Helper()
+	p := &page{browser: b}
+	err := b.do("open", arguments{"url": url, "width": w.width, "height": w.height, "scheme": w.scheme, "scale": w.scale, "init": w.init}, &p.n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// must sends a command that names the page.
+func (p *page) must(command string, args arguments, value any) {
+	p.Helper()
+	args["page"] = p.n
+	if err := p.do(command, args, value); err != nil {
+		p.Fatalf("%s %v: %v", command, args, err)
+	}
+}
+
+// eval evaluates JavaScript in the page.
+func (p *page) eval(code string, value any) {
+	p.Helper()
+	p.must("eval", arguments{"code": code}, value)
+}
+
+// text is a JavaScript expression's value.
+func (p *page) text(code string) (s string) {
+	p.Helper()
+	p.eval("String("+code+")", &s)
+	return s
+}
+
+// await waits until JavaScript is true in the page.
+func (p *page) await(format string, args ...any) {
+	p.Helper()
+	if err := p.reaches(patience, fmt.Sprintf(format, args...)); err != nil {
+		p.Fatalf("%v\nthe page: %s", err, p.text("document.body.innerText"))
+	}
+}
+
+// reaches is await with a bound and an error.
+func (p *page) reaches(within time.Duration, code string) error {
+	return p.do("await", arguments{"page": p.n, "code": code, "timeout": within.Milliseconds()}, nil)
+}
+
+func (p *page) press(key string)  { p.Helper(); p.must("press", arguments{"key": key}, nil) }
+func (p *page) typed(text string) { p.Helper(); p.must("type", arguments{"text": text}, nil) }
+func (p *page) click(selector string) {
+	p.Helper()
+	p.must("click", arguments{"selector": selector}, nil)
+}
+
+// shot writes a screenshot for the documents, if they are asked for.
+func (p *page) shot(name string) {
+	p.Helper()
+	if *shots == "" {
+		return
+	}
+	path := filepath.Join(*shots, name)
+	p.must("shot", arguments{"path": path}, nil)
+	if info, err := os.Stat(path); err != nil || info.Size() > maxShot {
+		p.Errorf("%s: %v, or larger than %d kB", path, err, maxShot>>10)
+	}
+}
+
+// quiet fails the test if the console has complained, or the page asked another host.
+func (p *page) quiet() {
+	p.Helper()
+	if all := p.complaints(); len(all) > 0 {
+		p.Errorf("the browser complains:\n%s", strings.Join(all, "\n"))
+	}
+}
+
+// complaints are those since the last look.
+func (p *page) complaints() (all []string) {
+	p.Helper()
+	p.must("complaints", arguments{}, &all)
+	return all
+}
+
+// heap is what the page's JavaScript uses, in bytes.
+func (p *page) heap() (bytes int64) {
+	p.Helper()
+	p.must("heap", arguments{}, &bytes)
+	return bytes
+}

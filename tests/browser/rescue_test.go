@@ -1,0 +1,322 @@
+//go:build linux
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+	"padme/tests/address"
+)
+
+// rescue is the demo with its page, and somebody that reads what is published.
+type rescue struct {
+	*testing.T
+	demo         *process
+	page, broker string
+	p            *pubsub.Participant
+
+	mu     sync.Mutex
+	models map[string]string // in force, as each robot knows
+}
+
+var (
+	pageLine   = regexp.MustCompile(`(?m)^page at (\S+)$`)
+	brokerLine = regexp.MustCompile(`(?m)^broker at ([^;]+);`)
+)
+
+// startRescue runs the demo until the end of the test.
+func startRescue(t *testing.T, args ...string) *rescue {
+	t.Helper()
+	demo := start(t, "rescue-demo", append([]string{"--web", "127.0.0.1:0", "--duration", "1h"}, args...)...)
+	r := &rescue{T: t, demo: demo, models: map[string]string{}}
+	eventually(t, "the demo says where its page is", func() bool {
+		page, broker := pageLine.FindStringSubmatch(demo.printed()), brokerLine.FindStringSubmatch(demo.printed())
+		if page == nil || broker == nil {
+			return false
+		}
+		r.page, r.broker = page[1], broker[1]
+		return true
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	if r.p, err = pubsub.Join(ctx, r.broker, "judge", pubsub.WithDomain("rescue")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stopped(r.p.Close) })
+	if _, err := r.p.SubscribeRaw(ctx, []string{"show", "count", "+"}, r.counted); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func stopped(end func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return end(ctx)
+}
+
+func (r *rescue) counted(m pubsub.RawMessage) {
+	var c struct{ Models string }
+	if json.Unmarshal(m.Payload, &c) == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.models[m.Levels[2]] = c.Models
+	}
+}
+
+// ruledBy reports whether all of so many robots know that these models are in force.
+func (r *rescue) ruledBy(models string, robots int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, known := range r.models {
+		if known != models {
+			return false
+		}
+	}
+	return len(r.models) == robots
+}
+
+// calm fails the test if the browser has complained, or the page has asked another
+// machine. The broker's listener is on this one.
+func (r *rescue) calm(p *page) {
+	r.Helper()
+	for _, c := range p.complaints() {
+		if !strings.HasPrefix(c, "another host: ws://127.0.0.1:") {
+			r.Errorf("the browser complains: %s", c)
+		}
+	}
+}
+
+// looked opens the page and returns when it shows the run.
+func (r *rescue) looked(w window) *page {
+	r.Helper()
+	p := startBrowser(r.T).open(r.page, w)
+	p.await("document.querySelector('#connection')?.dataset.state === 'connected'")
+	p.await("document.querySelectorAll('[data-frequency]').length === 2 && document.querySelector('#root').dataset.root === 'centre'")
+	return p
+}
+
+const robot2 = "document.querySelector('li[data-robot=robot-2]')"
+
+// TestRescuePage: the page lives, without a complaint.
+func TestRescuePage(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--robots", "5")
+	p := r.looked(desktop)
+	p.await("document.querySelectorAll('#robots li').length === 5")
+
+	// Robots move, and on the map as well.
+	at := p.text(robot2 + ".dataset.x")
+	drawn := p.text("document.querySelector('#map').toDataURL()")
+	p.await("%s.dataset.x !== '%s'", robot2, at)
+	if p.text("document.querySelector('#map').toDataURL()") == drawn {
+		t.Error("the map stands still")
+	}
+	// What the frequency carries is shown.
+	p.await("[...document.querySelectorAll('.screen img')].some(i => !i.hidden && i.complete && i.naturalWidth === 64)")
+	p.await("Number(document.querySelector('#figure-entries').textContent) > 3 && document.querySelector('#figure-overlaps').textContent === '0'")
+	p.await("document.querySelector('#timeline').getAttribute('aria-label').includes('robot')")
+
+	// The models reach every robot.
+	p.click("[data-model=Priority][data-value=fair]")
+	p.await("document.querySelector('[data-model=Priority][data-value=fair]').getAttribute('aria-pressed') === 'true'")
+	p.click("[data-model=Release][data-value=forward]")
+	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-replace-use-forward", 5) })
+	p.await("document.querySelector('#rule').textContent.includes('in turn')")
+	r.calm(p)
+}
+
+// TestRescueCommands: what is done to a robot shows, by mouse and by keyboard.
+func TestRescueCommands(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--robots", "4", "--processes")
+	p := r.looked(desktop)
+	p.await("document.querySelectorAll('#robots li').length === 4")
+	p.eval(robot2+".querySelector('button').focus()", nil)
+	p.press("Enter")
+	p.await("%s.dataset.paused === 'true' && %[1]s.querySelector('button').textContent === 'Resume'", robot2)
+	p.await("document.querySelector('#answers').textContent.includes('pause robot-2: done')")
+	at := p.text(robot2 + ".dataset.x")
+	p.press("Tab")
+	p.press("Enter") // the next button cuts its radio
+	p.await("%s.dataset.cut === 'true'", robot2)
+	p.await("%s.textContent.includes('paused, radio cut')", robot2)
+	p.press("Tab")
+	p.press("Enter") // and the next one kills it
+	p.await("%s.dataset.dead === 'true' && %[1]s.textContent.includes('dead')", robot2)
+	if now := p.text(robot2 + ".dataset.x"); now != at {
+		t.Errorf("paused at %s, it is at %s", at, now)
+	}
+	p.press("Enter") // it is started again
+	p.await("%s.dataset.dead === 'false'", robot2)
+
+	// A click on the map is one more survivor, and so is Enter where the arrows aim.
+	p.await("document.querySelector('#figure-found').textContent.endsWith('of 30')")
+	p.click("#map")
+	p.await("document.querySelector('#figure-found').textContent.endsWith('of 31')")
+	p.press("ArrowLeft")
+	p.press("Shift+ArrowUp")
+	p.press("Enter")
+	p.await("document.querySelector('#figure-found').textContent.endsWith('of 32')")
+	r.calm(p)
+}
+
+func TestRescueRootIsKilled(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--robots", "6")
+	p := r.looked(desktop)
+	p.await("Number(document.querySelector('#figure-entries').textContent) > 6") // by then they vote
+	p.click("#kill-root")
+	p.await("/^robot-/.test(document.querySelector('#root').dataset.root)")
+	before := p.text("document.querySelector('#figure-entries').textContent")
+	p.await("Number(document.querySelector('#figure-entries').textContent) > %s + 5", before)
+	p.await("document.querySelector('#figure-overlaps').textContent === '0'")
+	r.calm(p)
+}
+
+func TestRescueBrokerIsStopped(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--robots", "3")
+	p := r.looked(desktop)
+	p.await("Number(document.querySelector('#figure-entries').textContent) > 2")
+	p.click("#stop-broker")
+	p.await("document.querySelector('#connection').dataset.state !== 'connected'")
+	p.await("document.querySelector('#notice').textContent.includes('No connection to the broker')")
+	p.await("document.querySelector('#connection').dataset.state === 'connected' && Number(document.querySelector('#connection').dataset.session) > 1")
+	before := p.text("document.querySelector('#figure-entries').textContent")
+	p.await("Number(document.querySelector('#figure-entries').textContent) > %s + 2", before)
+	p.await("document.querySelector('#notice').hidden && document.querySelector('#figure-overlaps').textContent === '0'")
+}
+
+// TestRescueHolder: the page shows the holder of the retained state, and what
+// compares the two can fail.
+func TestRescueHolder(t *testing.T) {
+	t.Parallel()
+	// Who has a frequency keeps it, in a world in which nothing moves much.
+	r := startRescue(t, "--robots", "4", "--transmission", "1m", "--speed", "0.1")
+	p := r.looked(desktop)
+	p.await("[...document.querySelectorAll('[data-frequency]')].every(c => c.dataset.holder)")
+	eventually(t, "page and broker agree", func() bool { return len(r.differences(p)) == 0 })
+	// It draws no more, so that what is wrong stays so.
+	p.eval("new Promise(drawn => { const next = requestAnimationFrame; window.requestAnimationFrame = () => 0; next(drawn) })", nil)
+	p.eval("document.querySelector('[data-frequency=\"446.000\"]').dataset.fence = '1'", nil)
+	p.eval("document.querySelector('[data-frequency=\"146.520\"] .holder').textContent = 'robot 77 sends'", nil)
+	if all := r.differences(p); len(all) != 2 || !strings.Contains(all[0], "robot-77") {
+		t.Errorf("a wrong holder and a wrong fence are noticed as %q", all)
+	}
+}
+
+// differences are the frequencies whose holder or fence is not that of the retained
+// state.
+func (r *rescue) differences(p *page) (all []string) {
+	r.Helper()
+	var shown []struct{ Frequency, Holder, Fence string }
+	p.eval(`[...document.querySelectorAll('[data-frequency]')].map(c => ({
+		frequency: c.dataset.frequency, fence: c.dataset.fence,
+		holder: /^robot \d+/.exec(c.querySelector('.holder').textContent)?.[0].replace(' ', '-') ?? '' }))`, &shown)
+	states := r.states()
+	for _, f := range shown {
+		s, ok := states[f.Frequency]
+		if !ok || s.Holder != f.Holder || s.Fence != f.Fence {
+			all = append(all, fmt.Sprintf("%s: the page has %q with fence %s, the broker %q with fence %s", f.Frequency, f.Holder, f.Fence, s.Holder, s.Fence))
+		}
+	}
+	if len(shown) != len(states) {
+		all = append(all, fmt.Sprintf("the page has %d frequencies, the broker %d", len(shown), len(states)))
+	}
+	return all
+}
+
+// states are what the broker retains, by frequency.
+func (r *rescue) states() map[string]qosmutex.State {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	all := map[string]qosmutex.State{}
+	for s, err := range qosmutex.WatchStates(ctx, r.p, "frequencies") {
+		if err != nil {
+			r.Fatal(err)
+		}
+		if all[s.Resource] = s; len(all) == 2 {
+			break
+		}
+	}
+	return all
+}
+
+// TestRescueOnAPhone: nothing is wider than the screen, and nothing is missing.
+func TestRescueOnAPhone(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--robots", "3")
+	p := r.looked(window{width: 390, height: 844, scheme: "dark", scale: 2})
+	p.await("document.querySelectorAll('#robots li').length === 3")
+	p.await("document.documentElement.scrollWidth <= 390")
+	p.await("[...document.querySelectorAll('button')].every(b => b.getBoundingClientRect().width > 30 && b.getBoundingClientRect().right <= 390)")
+	r.calm(p)
+}
+
+// TestRescueEnds: the page says that the run is over, and goes on with the next one.
+func TestRescueEnds(t *testing.T) {
+	t.Parallel()
+	addr := address.Free(t)
+	r := startRescue(t, "--robots", "2", "--duration", "8s", "--web", addr)
+	p := r.looked(desktop)
+	p.await("document.querySelector('#notice').textContent.includes('The run is over')")
+	if n := p.text("document.querySelector('#figure-overlaps').textContent"); n != "0" {
+		t.Errorf("overlaps: %s", n)
+	}
+	<-r.demo.done
+	startRescue(t, "--robots", "3", "--web", addr)
+	p.await("document.querySelector('#connection')?.dataset.state === 'connected' && document.querySelectorAll('#robots li').length === 3")
+}
+
+// TestScreenshotsOfRescue makes those of the documents: make screenshots. Without
+// -shots it demands only that there is something to see.
+func TestScreenshotsOfRescue(t *testing.T) {
+	t.Parallel()
+	r := startRescue(t, "--duration", "40s", "--switch-at", "10s")
+	chromium := startBrowser(t)
+	pages := map[string]*page{}
+	for name, scheme := range map[string]string{"rescue.png": "light", "rescue-dark.png": "dark"} {
+		pages[name] = chromium.open(r.page, window{width: 1440, height: 900, scheme: scheme})
+	}
+	for name, p := range pages {
+		if *shots != "" { // what is shown is the same after two seconds, but less of it
+			p.await("/^0:2/.test(document.querySelector('#clock').textContent)")
+		}
+		p.await("[...document.querySelectorAll('.holder')].filter(h => h.textContent.endsWith(' sends')).length === 2")
+		p.picture(name)
+		r.calm(p)
+	}
+}
+
+// largest is how many bytes a picture of the run may have: there is more to see than
+// on the board.
+const largest = 300_000
+
+// picture writes a screenshot for the documents, if they are asked for.
+func (p *page) picture(name string) {
+	p.Helper()
+	if *shots == "" {
+		return
+	}
+	path := filepath.Join(*shots, name)
+	p.must("shot", arguments{"path": path}, nil)
+	if info, err := os.Stat(path); err != nil {
+		p.Error(err)
+	} else if info.Size() > largest {
+		p.Errorf("%s has %d bytes, want at most %d", path, info.Size(), largest)
+	}
+}
