@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"time"
 
@@ -301,4 +302,26 @@ func ExampleWithCoalescing() {
 	}
 	fmt.Println(len(r.Take(3000)), "values arrived")
 	// Output: 3000 values arrived
+}
+
+// A program that carries somebody else's MQTT, as a bridge for web pages does, needs
+// only the stream: here it asks for a session by hand.
+func ExampleDialBroker() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+
+	stream, err := pubsub.DialBroker(ctx, url, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close()
+	if _, err := stream.Write([]byte("\x10\x0e\x00\x04MQTT\x04\x02\x00\x0a\x00\x02by")); err != nil { // CONNECT as "by"
+		log.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	_, err = io.ReadFull(stream, answer)
+	fmt.Printf("%x %v\n", answer, err) // CONNACK: accepted
+	// Output: 20020000 <nil>
 }

@@ -102,7 +102,12 @@ func (r *rescue) calm(p *page) {
 // looked opens the page and returns when it shows the run.
 func (r *rescue) looked(w window) *page {
 	r.Helper()
-	p := startBrowser(r.T).open(r.page, w)
+	return r.shown(startBrowser(r.T), w)
+}
+
+func (r *rescue) shown(b *browser, w window) *page {
+	r.Helper()
+	p := b.open(r.page, w)
 	p.await("document.querySelector('#connection')?.dataset.state === 'connected'")
 	p.await("document.querySelectorAll('[data-frequency]').length === 2 && document.querySelector('#root').dataset.root === 'centre'")
 	return p
@@ -271,8 +276,9 @@ func TestRescueOnAPhone(t *testing.T) {
 func TestRescueEnds(t *testing.T) {
 	t.Parallel()
 	addr := address.Free(t)
-	r := startRescue(t, "--robots", "2", "--duration", "8s", "--web", addr)
-	p := r.looked(desktop)
+	chromium := startBrowser(t) // which takes its time
+	r := startRescue(t, "--robots", "2", "--duration", "20s", "--web", addr)
+	p := r.shown(chromium, desktop)
 	p.await("document.querySelector('#notice').textContent.includes('The run is over')")
 	if n := p.text("document.querySelector('#figure-overlaps').textContent"); n != "0" {
 		t.Errorf("overlaps: %s", n)
