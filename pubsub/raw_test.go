@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"padme/tests/brokers"
 )
 
 func TestRawTopicsCarryAnyName(t *testing.T) {
@@ -46,6 +48,22 @@ func TestRetainedMessagesComeToALateSubscriber(t *testing.T) {
 	a, b := join(t, url, "a"), join(t, url, "b")
 	if err := a.PublishRaw(Side, []string{"s", "1"}, []byte("x"), true); err != nil {
 		t.Fatal(err)
+	}
+	if brokers.Chosen() == brokers.NATS { // what is published while a subscription is made is neither returned nor delivered
+		eventually(t, "the broker retains it", func() bool {
+			heard := make(chan RawMessage, 1)
+			stop, err := b.SubscribeRaw(testContext(t), []string{"s", "1"}, func(m RawMessage) { heard <- m })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			select {
+			case <-heard:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		})
 	}
 	got := make(chan RawMessage, 10)
 	if _, err := b.SubscribeRaw(testContext(t), []string{"s", "+"}, func(m RawMessage) { got <- m }); err != nil {

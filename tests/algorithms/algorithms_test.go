@@ -47,7 +47,11 @@ func TestEveryAlgorithmExcludesOverTheBroker(t *testing.T) {
 			defer o.close(ctx)
 			var all sync.WaitGroup
 			together := newTurns(ctx)
-			for _, w := range openAll(ctx, t, url, a) {
+			workers := openAll(ctx, t, url, a)
+			if brokers.Chosen() == brokers.NATS {
+				o.settle(ctx, t, workers[0].topic)
+			}
+			for _, w := range workers {
 				turns := newTurns(ctx)
 				turns.left.Store(entries)
 				if chancy(a) {
