@@ -277,7 +277,7 @@ func (t *Topic) noteChange(was *protocol.Status) {
 		t.report(eventRecord{name: EventModels, models: t.status.Settings.Models.String(), at: time.Now()})
 	}
 	if t.status.Role == protocol.Founding && was.Role != protocol.Founding && t.status.Settings.Version > 0 {
-		t.aside.Go(t.refloor) // others may have founded the topic since floors were read
+		t.refloor() // others may have founded the topic since floors were read
 	}
 	if heir := t.status.Heir; heir != was.Heir && !heir.IsZero() {
 		t.log.Warn("the root was handed over to a participant that is not heard: nobody enters until it is; if it has ended for good, start this one again",

@@ -60,19 +60,38 @@ func (t *Topic) floors(ctx context.Context) (floors, error) {
 	return f, nil
 }
 
-// refloor tells the machine, which is about to found the topic again, what it must be
-// above by now. It listens for longer than that takes; if this fails, the floors that it
-// has rise by its own clock.
+// refloor has the machine, which is about to found the topic again, told what it must
+// be above by now. The caller holds mu, and the topic has not ended. An earlier reading
+// that is still under way ends: it may wait for what was lost with the connection.
 func (t *Topic) refloor() {
-	f, err := t.floors(t.ctx)
+	t.stale()
+	ctx, stop := context.WithCancel(t.ctx)
+	t.stale = stop
+	t.aside.Go(func() {
+		defer stop()
+		t.readAgain(ctx)
+	})
+}
+
+// readAgain tells the machine what the broker remembers. The machine listens for longer
+// than that takes; if it fails, the floors that it has rise by its own clock.
+func (t *Topic) readAgain(ctx context.Context) {
+	f, err := t.floors(ctx)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		t.log.Info("what the broker remembers of the topic could not be read", "topic", t.name, "error", err)
 		return
 	}
+	in := protocol.Input{Kind: protocol.Floors, FenceFloor: f.fence, EpochFloor: f.epoch}
+	if f.voters > 1 { // since we were a member: they may be about to reconnect, and to elect
+		in.Listen = protocol.Time(reconnectWait)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
-		_ = t.step(protocol.Input{Kind: protocol.Floors, FenceFloor: f.fence, EpochFloor: f.epoch})
+		_ = t.step(in)
 	}
 }
 

@@ -51,6 +51,7 @@ type Topic struct {
 	wake wakeUp
 
 	aside sync.WaitGroup    // goroutines that end with ctx
+	stale func()            // ends the reading of the floors that is under way, if one is
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills
 
 	events   reports
@@ -77,6 +78,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),
+		stale:     func() {},
 	}
 	t.lastRef = t.self.Incarnation // so that names of requests are not used again after a restart
 	t.log = o.log.With(slog.String("participant", p.ID()), slog.String("lock", name))
@@ -247,8 +249,11 @@ func (t *Topic) tick() {
 func (t *Topic) reconnected(up bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || !up {
+	if t.ended || !up || t.machine == nil { // then it is still reading what the broker retains
 		return
+	}
+	if t.status.Role == protocol.Founding { // what was read before is out of date, or was not read to the end
+		t.refloor()
 	}
 	t.board.lookAgain()
 	t.standing.again = true

@@ -200,3 +200,35 @@ func TestFounderAwaitsTheVotersOfARetainedView(t *testing.T) {
 		})
 	}
 }
+
+// A member was cut off since before its root had voters, and takes it for one that decides
+// alone. Before it founds the topic it learns of them from the broker.
+func TestMemberThatFoundsAwaitsTheVotersOfARetainedView(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		p, q := join("root"), join("member")
+		defer q.Close(ctx)
+		root, err := Open(ctx, p, "t", Found(), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		member, err := Open(ctx, q, "t", Found(), clock, WithNodePriority(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer member.Close(ctx)
+		time.Sleep(time.Second)
+		root.end(ErrClosed) // it dies
+		p.Close(ctx)
+		if err := q.PublishRaw(pubsub.Main, []string{"lock", "t", "view"}, []byte(`{"voters":["a","b","c"],"epoch":"1.1"}`), true); err != nil {
+			t.Fatal(err)
+		}
+		died := time.Now()
+		if err := member.await(ctx, func() bool { return member.status.Role == protocol.Root }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(died); took < reconnectWait {
+			t.Errorf("founded after %v, want %v at least", took, reconnectWait)
+		}
+	})
+}

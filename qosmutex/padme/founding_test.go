@@ -82,13 +82,13 @@ func TestFounderThatIsCutOffFoundsNothing(t *testing.T) {
 	w := newWorld()
 	n := w.founder(t, "A", 1)
 	n.offline = true
-	w.start(t, n)
-	for range 100 {
-		w.advance(w.timing.Grace()/10, true)
+	w.stepped = func(n *node) {
 		if r := n.machine.role; r != protocol.Founding {
 			t.Fatalf("it is %v without ever having heard its own heartbeat", r)
 		}
 	}
+	w.start(t, n)
+	w.advance(10*w.timing.Grace(), true)
 	w.sound(t)
 }
 
@@ -150,6 +150,39 @@ func TestFounderHearsARootThatComesBackInTime(t *testing.T) {
 	w.advance(w.timing.TTL, true)
 	if a, c := w.nodes["A"].machine.role, n.machine.role; a != protocol.Root || c != protocol.Member {
 		t.Errorf("A is %v, C is %v; want root and member", a, c)
+	}
+	w.sound(t)
+}
+
+// TestWhoReplacesALoneRootIsAboveItsFences: A's wall clock is ahead of B's, and the broker
+// has forgotten everything when A dies. B was a member until then, and lets nobody in
+// below what A has given.
+func TestWhoReplacesALoneRootIsAboveItsFences(t *testing.T) {
+	w := newWorld()
+	w.founders = "B"
+	a := w.founder(t, "A", 0)
+	w.start(t, a)
+	if err := w.step(a, &protocol.Input{Kind: protocol.Floors, FenceFloor: 1 << 50}); err != nil {
+		t.Fatal(err)
+	}
+	play(t, w, "advance 8s", "join B p1", "advance 2s", "request A", "leave A", "advance 2s", "crash A", "advance 20s", "request B")
+	if b := w.nodes["B"]; b.machine.role != protocol.Root || len(b.inside) == 0 {
+		t.Errorf("B is %v, inside %v", b.machine.role, b.inside)
+	}
+	w.sound(t)
+}
+
+// TestFloorsThatComeAfterTheFounding: a slow broker answers when the topic is founded
+// already. What is let in from then on is above what it remembers.
+func TestFloorsThatComeAfterTheFounding(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B", "request B", "leave B")
+	if err := w.step(w.nodes["A"], &protocol.Input{Kind: protocol.Floors, FenceFloor: 1 << 50}); err != nil {
+		t.Fatal(err)
+	}
+	play(t, w, "request B")
+	if f := w.nodes["B"].inside["x"].Fence; f <= 1<<50 {
+		t.Errorf("fence %d, the broker remembers %d", f, uint64(1)<<50)
 	}
 	w.sound(t)
 }

@@ -32,11 +32,12 @@ type join struct {
 
 // founding is what a founder has found out about the topic.
 type founding struct {
-	at    protocol.Time  // when we may become the root
-	heard protocol.Time  // since when our own heartbeats have come back without a gap; 0: not yet
-	doubt protocol.Node  // whom we handed over to and heard nothing of: it may be the root
-	known protocol.Grant // the newest voters that somebody without a vote named
-	above uint64         // the highest number of an epoch that somebody knows of
+	at    protocol.Time     // when we may become the root
+	heard protocol.Time     // since when our own heartbeats have come back without a gap; 0: not yet
+	doubt protocol.Node     // whom we handed over to and heard nothing of: it may be the root
+	known protocol.Grant    // the newest voters that somebody without a vote named
+	above uint64            // the highest number of an epoch that somebody knows of
+	least protocol.Duration // how long to listen at least; 0: not known
 }
 
 // joinAnew begins a new search.
@@ -131,6 +132,7 @@ func (m *Machine) overtaken(msg *protocol.Message) {
 	}
 	if m.ballot != nil {
 		m.ballot.above = max(m.ballot.above, msg.Epoch.Number)
+		m.ballot.fences = max(m.ballot.fences, m.floorAt(m.now)) // as that one began
 	}
 }
 

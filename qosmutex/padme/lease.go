@@ -39,7 +39,18 @@ func (m *Machine) listening() protocol.Duration {
 	if m.founder != nil && m.settings.Version == 0 { // else we were a member since
 		d = max(d, m.founder.Listen)
 	}
+	if m.join != nil && m.join.founding != nil {
+		d = max(d, m.join.founding.least)
+	}
 	return d
+}
+
+// listenFor has a founder listen for as long as d at least from now on.
+func (m *Machine) listenFor(d protocol.Duration) {
+	if m.role == protocol.Founding && d > m.join.founding.least {
+		m.join.founding.least = d
+		m.join.founding.at = m.now + m.listening()
+	}
 }
 
 // mayFound reports whether the topic was silent for long enough while we could

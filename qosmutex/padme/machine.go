@@ -201,6 +201,7 @@ func (m *Machine) handle(in *protocol.Input) error {
 		m.suspect(in.Node)
 	case protocol.Floors:
 		m.raiseFloors(in.FenceFloor, in.EpochFloor)
+		m.listenFor(in.Listen)
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}

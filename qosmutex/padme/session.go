@@ -118,6 +118,10 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, s.sent, msg.Number, m.timing.TTL
 	if m.alone() {
 		yes.Flags |= protocol.FlagAlone
+		if !s.rooted { // it may found the topic after us, and begins above that
+			top := m.topFence()
+			yes.Fences = protocol.Fences{Next: top, End: top}
+		}
 	}
 	return nil
 }
@@ -168,6 +172,9 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	m.setTTL(msg.TTL)
 	m.forgetHandover()
 	s.number, s.alone = msg.Session, msg.Flags&protocol.FlagAlone != 0
+	if s.alone && msg.Fences.End > 0 {
+		m.raiseFloors(msg.Fences.End-1, 0)
+	}
 	if msg.Epoch.View() == m.epoch.View() { // else this root answered in an earlier view
 		m.reported = true
 	}

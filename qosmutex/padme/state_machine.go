@@ -94,6 +94,7 @@ func (s *scribe) join(m *Machine) {
 		s.node(j.founding.doubt)
 		s.grant(j.founding.known)
 		s.uint(j.founding.above)
+		s.int(int64(j.founding.least))
 	}
 	if m.founder != nil {
 		s.age(j.since, 2*m.grace)

@@ -37,9 +37,9 @@ func (m *Machine) abandoned() bool {
 
 // mayReplace reports whether we may found the topic that we were a member of as we
 // would if we were started now: we know of no voters but the root, which by its lease
-// stops before it is replaced.
+// stops before it is replaced, and which has not answered us for a session.
 func (m *Machine) mayReplace() bool {
-	return m.founder != nil && m.founder.Found && m.session.alone && !m.votes()
+	return m.founder != nil && m.founder.Found && m.session.alone && m.session.number == 0 && !m.votes()
 }
 
 // refound founds the topic anew, unless there is a root or a founder after all. No

@@ -47,11 +47,20 @@ func (m *Machine) setFloor(fence uint64) { m.floor = fence - uint64(m.now/protoc
 // raiseFloors takes over floors of this instant. Clocks drift, so that others may be
 // ahead of ours since it began.
 func (m *Machine) raiseFloors(fence, epoch uint64) {
-	if fence >= m.floorAt(m.now) && fence < maxFence {
+	if fence >= maxFence {
+		return
+	}
+	if fence >= m.floorAt(m.now) {
 		m.setFloor(fence)
 	}
-	if m.role == protocol.Founding {
+	switch m.role {
+	case protocol.Founding:
 		m.join.founding.above = max(m.join.founding.above, epoch)
+	case protocol.Root: // they come late
+		m.fences = max(m.fences, fence+1)
+		for _, r := range m.resources {
+			r.tok.next = max(r.tok.next, m.fences)
+		}
 	}
 }
 
@@ -74,8 +83,12 @@ func (m *Machine) found() {
 		above = max(above, m.ballot.epoch.Number, m.ballot.above)
 	}
 	e := protocol.Epoch{Number: protocol.NextView(above), Tie: tie(m.self)}
+	listened, heard := m.role == protocol.Founding, m.lease.sent
 	m.entrust(e, m.self)
 	m.becomeRoot(e)
+	if listened { // we may have been cut off since, and then another founder waits for us no longer than for a lease from there
+		m.lease.sent = heard
+	}
 	m.renewSettings()
 	for _, e := range m.liveEntries() { // asked before the settings were known
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone {

@@ -45,7 +45,8 @@ type Input struct {
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
 	Node     Node     // Suspect
 
-	FenceFloor, EpochFloor uint64 // Floors: as those of Config, at this instant
+	FenceFloor, EpochFloor uint64   // Floors: as those of Config, at this instant
+	Listen                 Duration // Floors: as that of Config
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one

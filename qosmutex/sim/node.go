@@ -39,7 +39,7 @@ func (s *Sim) start(i int32) error {
 	cfg := protocol.Config{
 		Self:     n.self(),
 		Priority: n.priority, Timing: s.scenario.Timing, Settings: s.scenario.Settings,
-		Found: n.Found, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
+		Found: n.Found || n.Founder, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
 		MaxVoters: s.scenario.MaxVoters,
 		Members:   s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
 	}

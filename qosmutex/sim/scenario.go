@@ -49,6 +49,7 @@ type Participant struct {
 	Priority int64 // smaller is more important
 	Parent   string
 	Found    bool          // founds the topic, at once
+	Founder  bool          // founds the topic when it has heard of no root for long enough
 	Joins    protocol.Time // when it is started
 	// Its clock shows ClockOffset at instant 0 and gains ClockDrift parts per
 	// million.

@@ -92,9 +92,11 @@ func brokerDies(r *run) (func(), bool) {
 }
 
 // divide lets a partition happen if it may. Without voters a hand-over that a
-// partition interrupts leaves two roots, each in the belief that it is the one.
+// partition interrupts leaves two roots, each in the belief that it is the one. Of several
+// founders those beyond the partition would found the topic beside a root that decides
+// alone: no broker divides its clients, and what each hears of itself says nothing then.
 func (r *run) divide(do func(names []string)) (func(), bool) {
-	if r.net.split || r.founding() || r.handovers && r.maxVoters == 0 {
+	if r.net.split || r.founders > 0 || r.founding() || r.handovers && r.maxVoters == 0 {
 		return nil, false
 	}
 	var names []string

@@ -21,6 +21,7 @@ type options struct {
 	adaptive  bool // else a static tree
 	fanout    int
 	maxVoters int
+	founders  int  // members that may found the topic, besides the first
 	handovers bool // priorities may outrank the root's, and the root may depart
 	models    protocol.Models
 	resources []string
@@ -56,6 +57,10 @@ func presets() []preset {
 // checked in all of them.
 const fullShare = 16
 
+// foundersShare is one seed with an adaptive tree in how many where several may found
+// the topic.
+const foundersShare = 4
+
 func draw(seed uint64) options {
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := protocol.AllModels()
@@ -71,6 +76,9 @@ func draw(seed uint64) options {
 		o.handovers = r.IntN(2) == 0
 		o.maxVoters = voters[r.IntN(len(voters))]
 		o.late = r.IntN(2)
+		if f := rand.New(rand.NewPCG(seed, 3)); f.IntN(foundersShare) == 0 { // of its own, so that other seeds stay what they are
+			o.founders = 1 + f.IntN(o.size-1)
+		}
 	}
 	p := &o.preset
 	o.latency = sim.Uniform(p.latency, 10*p.latency)
@@ -95,6 +103,9 @@ func (o *options) String() string {
 		words = append(words, "adaptive tree with hand-overs")
 	default:
 		words = append(words, "adaptive tree")
+	}
+	if o.founders > 0 {
+		words = append(words, fmt.Sprintf("%d more founders", o.founders))
 	}
 	words = append(words, fmt.Sprintf("fan-out %d", o.fanout), fmt.Sprintf("%d voters", o.maxVoters), o.models.String(),
 		strings.Join(o.demanded(), " "), o.preset.name)
@@ -144,6 +155,7 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 	for i := range s.Participants {
 		p := &s.Participants[i]
 		p.Priority = o.priority(r, i == 0)
+		p.Founder = 0 < i && i <= o.founders
 		p.ClockOffset = protocol.Time(r.IntN(1000)) * protocol.Second
 		p.ClockDrift = o.drift(r)
 		if i >= o.size-o.late {

@@ -62,7 +62,7 @@ func newRun(o options, trace func(*sim.Record)) *run {
 	sc.Trace = trace
 	for i := range sc.Participants {
 		p := &sc.Participants[i]
-		r.members = append(r.members, &member{id: p.ID, founder: p.Found, joins: p.Joins, up: true})
+		r.members = append(r.members, &member{id: p.ID, founder: p.Found || p.Founder, joins: p.Joins, up: true})
 	}
 	s, err := sim.New(padme.Algorithm, sc)
 	if err != nil {
@@ -139,7 +139,11 @@ func (r *run) elect() error {
 	if r.electable() {
 		return nil
 	}
-	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.electable(); {
+	patience := 2 * noticed.draw(r)
+	if r.founders > 0 { // one of them is about to take the place of a root that decided alone
+		patience += 2 * r.preset.timing.Grace()
+	}
+	for deadline := r.sim.Now() + patience; !r.electable(); {
 		if r.sim.Now() >= deadline {
 			r.outcome.restarts++
 			r.fell(r.up()...)()
