@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
@@ -256,6 +257,43 @@ func TestWebSocketNeedsBinaryMessagesAndAnUpgrade(t *testing.T) {
 		t.Errorf("plain HTTP: %s", res.Status)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A page from anywhere runs in a browser on this machine and so reaches what listens
+// here only. Where there are no users nothing else would stop it.
+func TestForeignPagesAreKeptOutWhereNobodyLogsIn(t *testing.T) {
+	open, withUsers := start(t, broker.Config{WebSocket: "127.0.0.1:0"}), start(t, broker.Config{WebSocket: "127.0.0.1:0", Users: cast(t)})
+	for _, c := range []struct {
+		b      *broker.Broker
+		origin string
+		in     bool
+	}{
+		{open, "", true},
+		{open, "http://localhost:8080", true},
+		{open, "http://127.0.0.1:1", true},
+		{open, "https://[::1]:1", true},
+		{open, "http://evil.example", false},
+		{open, "http://localhost.evil.example", false},
+		{open, "http://192.0.2.1", false},
+		{open, "null", false},
+		{withUsers, "http://panel.example", true},
+	} {
+		head := http.Header{}
+		if c.origin != "" {
+			head.Set("Origin", c.origin)
+		}
+		d := websocket.Dialer{Subprotocols: []string{"mqtt"}}
+		ws, res, err := d.DialContext(t.Context(), "ws://"+c.b.WebSocketAddr().String(), head)
+		if res != nil {
+			res.Body.Close()
+		}
+		if err == nil {
+			ws.Close()
+		}
+		if (err == nil) != c.in {
+			t.Errorf("origin %q: %v, want to be let in: %v", c.origin, err, c.in)
+		}
+	}
 }
 
 func TestMetrics(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/gorilla/websocket"
@@ -27,8 +28,7 @@ func newWebSocketServer(b *Broker) *webSocketServer {
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: b.cfg.Limits.ConnectTimeout,
 		Subprotocols:     []string{"mqtt"},
-		// MQTT has its own credentials, nothing rides on a browser's cookies.
-		CheckOrigin: func(*http.Request) bool { return true },
+		CheckOrigin:      s.welcome,
 	}
 	s.http = http.Server{
 		Handler:        http.HandlerFunc(s.handle),
@@ -38,6 +38,22 @@ func newWebSocketServer(b *Broker) *webSocketServer {
 		ErrorLog:       log.New(handshakes{b}, "", 0),
 	}
 	return s
+}
+
+// welcome reports whether the page that asks, if it is one, may connect. With users
+// any may: MQTT has its own credentials, nothing rides on a browser's cookies. Without,
+// a listener on loopback is trusted to be reached from this machine only, and pages
+// from elsewhere reach it by the browsers here.
+func (s *webSocketServer) welcome(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if a, ok := s.b.ws.Addr().(*net.TCPAddr); origin == "" || s.b.cfg.Users != nil || !ok || !a.IP.IsLoopback() {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil {
+		return false
+	}
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
 // handshakes reads what net/http logs: a failed TLS handshake is told nowhere else.

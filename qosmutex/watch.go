@@ -151,13 +151,13 @@ func watchLevels(topic string, below ...string) ([]string, error) {
 type watcher struct {
 	mu     sync.Mutex
 	unread []pubsub.RawMessage
-	places map[string]int // in unread, of a topic and resource
+	places map[[2]string]int // in unread, of a topic and resource
 	missed int
 	more   chan struct{}
 }
 
 func newWatcher() *watcher {
-	return &watcher{more: make(chan struct{}, 1), places: map[string]int{}}
+	return &watcher{more: make(chan struct{}, 1), places: map[[2]string]int{}}
 }
 
 // watch subscribes and calls each until ctx ends or one of the functions returns
@@ -225,12 +225,14 @@ func (w *watcher) append(m pubsub.RawMessage) {
 
 // replace keeps the latest message of each resource.
 func (w *watcher) replace(m pubsub.RawMessage) {
-	key := m.Levels[1] + "/" + m.Levels[2]
-	if i, ok := w.places[key]; ok {
+	place := [2]string{m.Levels[1], m.Levels[2]}
+	if i, ok := w.places[place]; ok {
 		w.unread[i] = m
 		return
 	}
-	w.places[key] = len(w.unread)
+	if len(w.unread) < maxUnread { // else append drops it
+		w.places[place] = len(w.unread)
+	}
 	w.append(m)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -269,6 +270,33 @@ func TestWatchAllTopics(t *testing.T) {
 		if err == nil {
 			t.Error("a bad name was accepted")
 		}
+	}
+}
+
+// Anybody may publish states of more resources than a watcher keeps, in one go.
+func TestStatesOfMoreResourcesThanAreKept(t *testing.T) {
+	w := newWatcher()
+	state := func(topic, resource string, n int) pubsub.RawMessage {
+		return pubsub.RawMessage{Levels: []string{"lock", topic, resource, "state"}, Payload: []byte{byte(n)}}
+	}
+	for n := range 2 {
+		for i := range maxUnread + 5 {
+			w.replace(state("t", fmt.Sprint(i), n))
+		}
+	}
+	unread, missed := w.take()
+	if len(unread) != maxUnread || missed != 10 {
+		t.Errorf("%d unread, %d missed", len(unread), missed)
+	}
+	for _, m := range unread {
+		if m.Payload[0] != 1 {
+			t.Fatalf("%v is not the latest", m)
+		}
+	}
+	w.replace(state("a/b", "c", 1))
+	w.replace(state("a", "b/c", 2))
+	if unread, _ := w.take(); len(unread) != 2 {
+		t.Errorf("a state took the place of another lock's: %v", unread)
 	}
 }
 

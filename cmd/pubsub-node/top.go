@@ -91,8 +91,8 @@ func (f *topFlags) write(out io.Writer, snap topSnapshot, s *session, before int
 	var text bytes.Buffer
 	width, height := topWidth, 0
 	if inPlace {
-		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-			width, height = max(w, 40), h
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 && h > 0 { // a serial line may not know
+			width, height = w, h
 		}
 	}
 	writeTop(&text, snap, s.domain+" at "+s.broker, width, height)

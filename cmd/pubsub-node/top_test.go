@@ -47,6 +47,27 @@ func TestTopFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// What others write must not push a line beyond the terminal, and a table that is
+// not up to date must say so whatever the width.
+func TestTopWithOddNumbersInANarrowTerminal(t *testing.T) {
+	snap := manyLocks()
+	for i := range snap.Locks {
+		snap.Locks[i].Waiting, snap.Locks[i].Since, snap.Locks[i].Rate = math.MinInt64+i, time.Time{}, 1e300
+	}
+	for _, width := range []int{1, 20, 40, 80} {
+		var out bytes.Buffer
+		writeTop(&out, snap, strings.Repeat("mqtt://host", 20), width, 24)
+		for l := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > width {
+				t.Errorf("%d columns of %d: %q", n, width, l)
+			}
+		}
+		if width >= 20 && !strings.Contains(out.String(), "NO CONNECTION") {
+			t.Errorf("%d columns do not say that there is no connection:\n%s", width, out.String())
+		}
+	}
+}
+
 func TestTopShowsALock(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var out bytes.Buffer

@@ -73,6 +73,9 @@ func (m *topModel) fail(err error) {
 
 func (m *topModel) watchStates(ctx context.Context, name string) {
 	for st, err := range qosmutex.WatchStates(ctx, m.p, name) {
+		if errors.Is(err, qosmutex.ErrMissed) {
+			continue // it is told again when it changes
+		}
 		if err != nil {
 			m.fail(err)
 			return

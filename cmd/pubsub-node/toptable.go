@@ -11,23 +11,31 @@ import (
 // topWidth is that of a terminal of which nothing is known.
 const topWidth = 80
 
+// topLeast is as narrow as the table can be; of narrower terminals its lines go beyond
+// the edge.
+const topLeast = 40
+
 // writeTop writes a table that is at most so wide, and so high if height is not 0.
 func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 	at := snap.At.Local().Format(time.TimeOnly)
+	where = printable(where)
 	if !snap.Connected {
-		where += "  NO CONNECTION"
+		where = "NO CONNECTION  " + where // not behind what may be cut off
 	}
-	fmt.Fprintf(w, "%s %s\n", fit(printable(where), width-len(at)-1), at)
-	fmt.Fprintln(w, strings.TrimRight(fit(fmt.Sprintf("%s, %d held  %d waiting  %s/s  %s", many(len(snap.Locks), "lock"), snap.Held, snap.Waiting,
-		perSecond(snap.Rate), many(snap.Participants, "participant")), width), " "))
+	terminal := width
+	width = max(width, topLeast)
+	say := func(text string) { fmt.Fprintln(w, strings.TrimRight(clip(text, terminal), " ")) }
+	say(fit(where, width-len(at)-1) + " " + at)
+	say(fmt.Sprintf("%s, %d held  %d waiting  %s/s  %s", many(len(snap.Locks), "lock"), snap.Held, snap.Waiting,
+		perSecond(snap.Rate), many(snap.Participants, "participant")))
 	// LOCK, HOLDER and NEXT share what the numbers leave.
 	const numbers = 2 + 1 + 8 + 1 + 6 + 1 + 5 + 1 + 6 + 2
 	free := width - numbers
 	name, holder := free*2/5, free*3/10
 	next := free - name - holder
 	line := func(a, b, priority, held, wait, rate, c string) {
-		text := fmt.Sprintf("%s  %s %8s %6s %5s %6s  %s", fit(a, name), fit(b, holder), priority, held, wait, rate, fit(c, next))
-		fmt.Fprintln(w, strings.TrimRight(text, " "))
+		say(fmt.Sprintf("%s  %s %8s %6s %5s %6s  %s", fit(a, name), fit(b, holder),
+			clip(priority, 8), clip(held, 6), clip(wait, 5), clip(rate, 6), fit(c, next)))
 	}
 	line("LOCK", "HOLDER", "PRIORITY", "FOR", "WAIT", "/s", "NEXT")
 	rows := snap.Locks
@@ -38,7 +46,7 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 	for _, l := range rows {
 		who, priority, held, wait, next := "-", "-", "-", "-", ""
 		if l.Holder != "" {
-			who, priority, held = printable(l.Holder), clip(fmt.Sprint(l.Priority), 8), elapsed(snap.At.Sub(l.Since))
+			who, priority, held = printable(l.Holder), fmt.Sprint(l.Priority), elapsed(snap.At.Sub(l.Since))
 		}
 		if l.Waiting > 0 {
 			wait = fmt.Sprint(l.Waiting)
@@ -49,7 +57,7 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 		line(printable(lockName(l.Topic, l.Resource)), who, priority, held, wait, perSecond(l.Rate), next)
 	}
 	if more := len(snap.Locks) - len(rows); more > 0 {
-		fmt.Fprintf(w, "and %s\n", many(more, "more lock"))
+		say("and " + many(more, "more lock"))
 	}
 }
 

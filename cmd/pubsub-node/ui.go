@@ -90,7 +90,7 @@ func (f *uiFlags) run(ctx context.Context, s *session, stdout io.Writer) error {
 		return err
 	}
 	if f.open {
-		if err := openBrowser(ctx, server.URL()); err != nil {
+		if err := openBrowser(server.URL()); err != nil {
 			return fmt.Errorf("--open: %w: open %s yourself", err, server.URL())
 		}
 	}
@@ -142,7 +142,8 @@ func (f *uiFlags) site(ctx context.Context, s *session) (*web.Site, error) {
 // WebSocket, at an address that is the broker's from wherever the page is looked at.
 func (f *uiFlags) direct(broker string) bool {
 	u, err := url.Parse(broker)
-	if err != nil || strings.Contains(broker, ",") || u.Scheme != "ws" && u.Scheme != "wss" {
+	// A content security policy cannot name an IPv6 address.
+	if err != nil || strings.Contains(broker, ",") || strings.Contains(u.Hostname(), ":") || u.Scheme != "ws" && u.Scheme != "wss" {
 		return false
 	}
 	host, _, err := net.SplitHostPort(f.web)
@@ -170,13 +171,19 @@ func (f *uiFlags) greet(w io.Writer, s *session, site *web.Site, server *web.Ser
 	}
 }
 
-// openBrowser starts the browser of the desktop.
-func openBrowser(ctx context.Context, url string) error {
+// openBrowser starts the browser of the desktop, which may be there for as long as its
+// user likes.
+func openBrowser(url string) error {
+	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {
 	case "darwin":
-		return exec.CommandContext(ctx, "open", url).Run()
+		name = "open"
 	case "windows":
-		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Run()
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	}
-	return exec.CommandContext(ctx, "xdg-open", url).Run()
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
 }

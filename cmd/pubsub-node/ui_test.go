@@ -17,6 +17,7 @@ func TestWhoConnectsToTheBroker(t *testing.T) {
 		{"127.0.0.1:8080", "ws://127.0.0.1:9001", true},
 		{"localhost:0", "wss://broker.example", true},
 		{":8080", "wss://broker.example/mqtt", true},
+		{"127.0.0.1:8080", "ws://[::1]:9001", false},
 		{":8080", "ws://localhost:9001", false},
 		{"192.0.2.1:80", "ws://[::1]:9001", false},
 		{"127.0.0.1:8080", "mqtt://127.0.0.1", false},

@@ -130,7 +130,7 @@ served after chaos, 130 after Ctrl-C.`,
 	f.BoolVar(&cfg.Processes, "processes", false, "run every robot as a process of its own")
 	f.BoolVar(&cfg.Chaos, "chaos", false, "kill and stop robots, and kill the root and the broker; needs --processes")
 	f.Uint64Var(&cfg.ChaosSeed, "chaos-seed", cfg.ChaosSeed, "makes other faults at other times")
-	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one)")
+	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one); where there was a run before, another begins after 45 s")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
 	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
 	f.BoolVar(&web.Open, "open", false, "open the page in a browser")

@@ -54,6 +54,24 @@ func parse(t *testing.T, text string) summary.Summary {
 	return s
 }
 
+// A broker that is not ours retains the view of an earlier run, and its voters, who
+// might have lost their connection only, are listened for before the topic is founded.
+func TestSecondRunAtTheSameBroker(t *testing.T) {
+	t.Parallel()
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	for n := range 2 {
+		code, out, errs := play(t, t.Context(), "--broker", b.URL(), "--robots", "3", "--duration", "4s", "--json", "--web", "off")
+		if code != exitOK {
+			t.Fatalf("run %d ended with %d: %s", n+1, code, errs)
+		}
+		check(t, parse(t, out))
+	}
+}
+
 // check asserts what holds for every run that went well.
 func check(t *testing.T, s summary.Summary) {
 	t.Helper()

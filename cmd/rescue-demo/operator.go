@@ -183,7 +183,9 @@ func (o *operator) stopBroker() error {
 		sleep(o.running, answerLeaves)
 		_ = within(o.running, ending, o.centre.StopBroker)
 		sleep(o.running, brokerAway)
-		_ = within(o.running, ending, o.centre.StartBroker)
+		// Somebody may have taken its port; the run can only wait until it is free.
+		for within(o.running, ending, o.centre.StartBroker) != nil && sleep(o.running, time.Second) {
+		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.outage = false

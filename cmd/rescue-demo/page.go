@@ -97,6 +97,7 @@ func (pg *page) serve(ctx context.Context, cfg pageConfig, c *centre.Centre) (*s
 		site.Config.URL = c.WebSocket() // which only this machine may reach
 	}
 	log := slog.New(slog.DiscardHandler)
+	ctx = context.WithoutCancel(ctx) // which bounds the start; the connections of pages last until close
 	s, err := shared.Serve(ctx, cfg.Addr, site, log)
 	if host, _, bad := net.SplitHostPort(cfg.Addr); err != nil && !cfg.Chosen && bad == nil {
 		return shared.Serve(ctx, net.JoinHostPort(host, "0"), site, log)

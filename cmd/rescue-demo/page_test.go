@@ -15,13 +15,17 @@ import (
 	"testing"
 	"time"
 
+	"padme/broker"
 	shared "padme/cmd/internal/web"
+	"padme/cmd/rescue-demo/internal/centre"
 	"padme/cmd/rescue-demo/internal/control"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/telemetry"
 	"padme/cmd/rescue-demo/internal/web"
 	"padme/pubsub"
 	"padme/qosmutex"
+
+	"github.com/gorilla/websocket"
 )
 
 // shown is the program in this process, with a page, and a client that looks and
@@ -136,6 +140,42 @@ func last[T any](s *shown, topic string) (v T) {
 		}
 	}
 	return v
+}
+
+// The page's connection to a broker without WebSocket must outlast the start of the
+// run, which has a bound of its own.
+func TestBridgeOutlastsTheStart(t *testing.T) {
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	cfg := scenario.Default()
+	cfg.Broker = b.URL()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	start, over := context.WithCancel(t.Context())
+	c, err := centre.Start(start, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	pg, err := openPage(start, pageConfig{Addr: "127.0.0.1:0"}, c, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pg.close(context.Background()) })
+	over()
+	url := strings.TrimSuffix(pg.server.URL(), "/")
+	ws, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/mqtt", http.Header{"Origin": {url}})
+	if response != nil {
+		defer response.Body.Close()
+	}
+	if err != nil {
+		t.Fatalf("no page can connect once the run has started: %v", err)
+	}
+	_ = ws.Close()
 }
 
 func (s *shown) robot(number int) telemetry.Robot {
@@ -321,6 +361,28 @@ func TestBrokerIsStoppedAndComesBack(t *testing.T) {
 		return len(last[telemetry.Scene](s, "show/scene").Ruins) > 0 && s.view().Root != "" && len(last[[]telemetry.Survivor](s, "show/survivors")) == 30
 	})
 	s.finish()
+}
+
+// Who takes the broker's port while it is stopped only delays it.
+func TestBrokerComesBackWhereItsPortWasTaken(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--robots", "2")
+	s.do(control.Command{Do: control.StopBroker})
+	var taken net.Listener
+	s.eventually("the broker to stop", func() (ok bool) {
+		var err error
+		taken, err = net.Listen("tcp", strings.TrimPrefix(s.broker, "mqtt://"))
+		return err == nil
+	})
+	time.Sleep(brokerAway + time.Second) // that it could not start is told nowhere
+	taken.Close()
+	s.eventually("the broker to be back", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.broker, "mqtt://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
 }
 
 // Somebody else's broker is not stopped.

@@ -516,3 +516,32 @@ func TestMosquitto(t *testing.T) {
 		agree(t, p, url)
 	}
 }
+
+// TestOddMessage: a message that the page fails at is the only one that it misses.
+func TestOddMessage(t *testing.T) {
+	t.Parallel()
+	b := startEmbedded(t, "127.0.0.1:0", "")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	p, err := pubsub.Join(ctx, b.URL(), "somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(p.Close) })
+	c := &crowd{T: t, p: p}
+	state := func(resource string) {
+		c.publish([]string{"lock", "crane", resource, "state"}, qosmutex.State{Topic: "crane", Resource: resource, Epoch: crowdEpoch})
+	}
+	page := startBrowser(t).open(startUI(t, b.URL()), desktop)
+	page.await("globalThis.board && document.querySelector('#connection').dataset.state === 'connected'")
+	state("first")
+	page.await("document.querySelectorAll('.row').length === 1")
+	page.eval("board.locks.apply = () => { delete board.locks.apply; throw new Error('odd') }", nil)
+	state("odd")
+	page.await("!Object.hasOwn(board.locks, 'apply')")
+	state("last")
+	page.await("document.querySelectorAll('.row').length > 1")
+	if n := page.text("document.querySelector('#connection').dataset.session"); n != "1" {
+		t.Errorf("the page connected %s times", n)
+	}
+}

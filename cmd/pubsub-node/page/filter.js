@@ -39,34 +39,50 @@ export function route(hash) {
   return { view: ["people", "history"].includes(view) ? view : "locks" };
 }
 
-/** link is the address of a lock. */
+/** link is the address of a lock. Events may name what is no well-formed text, which cannot be encoded. */
 export function link(topic, resource) {
-  return `#/lock/${encodeURIComponent(topic)}/${encodeURIComponent(resource)}`;
+  return `#/lock/${encodeURIComponent(topic.toWellFormed())}/${encodeURIComponent(resource.toWellFormed())}`;
 }
 
-const MOST = 2000, KEEP = 10 * 60_000;
+const MOST = 2000, KEEP = 10 * 60_000, RATED = 10_000;
+const STEP = 100; // ms in which entries are counted together
 
-/** History keeps the events of the last minutes, the newest first. */
+/** History keeps the events of the last minutes, the newest first, and counts the entries of the last seconds. */
 export class History {
   constructor() {
     this.events = [];
     this.added = 0;
+    this.granted = []; // {at, n}, the newest last: also of events that are not kept
+    this.forgot = 0; // when the newest of the events was heard that were dropped for want of room
   }
 
   add(events, now) {
     for (const e of events) this.events.unshift({ ...e, heard: now, number: ++this.added });
-    if (this.events.length > MOST) this.events.length = MOST;
+    if (this.events.length > MOST) {
+      this.forgot = this.events[MOST].heard;
+      this.events.length = MOST;
+    }
     while (this.events.length && now - this.events.at(-1).heard > KEEP) this.events.pop();
+    this.#count(events.filter((e) => e.event === "granted").length, now);
   }
 
-  /** rate is how many events of a name came per second in the last ten seconds, of which some may be before begun. */
-  rate(name, now, begun) {
-    const since = Math.max(now - 10_000, begun);
-    let n = 0;
-    for (const e of this.events) {
-      if (e.heard < since) break;
-      if (e.event === name) n++;
-    }
+  #count(n, now) {
+    if (n === 0) return;
+    const last = this.granted.at(-1);
+    if (last && now - last.at < STEP) last.n += n;
+    else this.granted.push({ at: now, n });
+    while (now - this.granted[0].at > RATED) this.granted.shift();
+  }
+
+  /** rate is how many entries there were per second in the last ten seconds, of which some may be before begun. */
+  rate(now, begun) {
+    const since = Math.max(now - RATED, begun);
+    const n = this.granted.reduce((sum, g) => sum + (g.at >= since ? g.n : 0), 0);
     return n / Math.max(1, (now - since) / 1000);
+  }
+
+  /** since is from when on all events are kept. */
+  since(begun, now) {
+    return Math.max(begun, now - KEEP, this.forgot);
   }
 }

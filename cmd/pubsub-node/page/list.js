@@ -53,17 +53,24 @@ export class LockList {
     if (row.item.hidden !== hidden) row.item.hidden = hidden;
   }
 
+  // Only what is new is compared and moved: there may be very many others.
   #insert(fresh) {
-    this.order = this.order.filter((r) => r.item.isConnected).concat(fresh).sort((a, b) => compareStates(a.state, b.state));
-    if (fresh.length > 20) {
-      this.element.append(...this.order.map((r) => r.item)); // at the beginning: all at once
-      return;
+    this.order = this.order.filter((r) => r.item.isConnected);
+    for (const row of fresh.sort(inOrder)) {
+      const at = this.#place(row);
+      this.element.insertBefore(row.item, this.order[at]?.item ?? null);
+      this.order.splice(at, 0, row);
     }
-    // From the end, so that what a row is put before is there already.
-    for (let i = this.order.length - 1; i >= 0; i--) {
-      const { item } = this.order[i];
-      if (!item.isConnected) this.element.insertBefore(item, this.order[i + 1]?.item ?? null);
+  }
+
+  #place(row) {
+    let low = 0, high = this.order.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (inOrder(this.order[middle], row) < 0) low = middle + 1;
+      else high = middle;
     }
+    return low;
   }
 
   /** tick shows how long things have been as they are. */
@@ -93,6 +100,8 @@ export class LockList {
     e.preventDefault();
   }
 }
+
+const inOrder = (a, b) => compareStates(a.state, b.state);
 
 class Row {
   constructor(state) {

@@ -6,14 +6,14 @@ import { Locks, key } from "/base/locks.js";
 import { treeOf } from "/base/tree.js";
 import { TreeView } from "/base/treeview.js";
 import { readLetter } from "/base/letters.js";
-import { h, setText, onFrame } from "/base/dom.js";
+import { h, setText, onFrame, clock } from "/base/dom.js";
 import { route, link, History } from "./filter.js";
 import { LockList } from "./list.js";
 import { Detail } from "./detail.js";
 import { People } from "./people.js";
 import { Timeline } from "./timeline.js";
 
-const SETTLED = 2000; // ms after which a broker has said what it retains
+const SETTLED = 2000; // ms without a retained message after which a broker has said what it retains
 const NOTES = 200; // ms between two looks at who holds and waits in the tree
 const SILENCE = 8000; // ms without a letter after which the broker is taken to keep them
 
@@ -136,9 +136,10 @@ function drawCounts(now) {
   setText($("n-held"), held);
   setText($("n-waiting"), waiting);
   setText($("n-free"), locks.states.size - held);
-  const rate = history.rate("granted", now, opened);
+  const rate = history.rate(now, opened);
   setText($("rates"), `${count(alive, "participant")} · ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} entries/s`);
-  setText($("history-since"), `since ${new Date(Math.max(opened, now - 600_000)).toLocaleTimeString([], { hour12: false })}`);
+  setText($("history-since"), `since ${clock(history.since(opened, now))}`);
+  $("full").hidden = !locks.full;
   const nothing = list.shown.length === 0;
   $("empty").hidden = !nothing;
   $("list").hidden = nothing;
@@ -148,7 +149,8 @@ function drawCounts(now) {
   if (quiet) setText($("tree-note"), "This broker shows letters to their addressees only, so the messages on the edges cannot be drawn. All else is complete.");
 }
 
-function onMessage(topic, payload) {
+function onMessage(topic, payload, retained) {
+  if (retained && sweeping) settle();
   const levels = parseTopic(root, topic);
   if (!levels) return;
   if (levels[0] === "node") {
@@ -180,16 +182,22 @@ function onMessage(topic, payload) {
   draw();
 }
 
-let sweeping;
+let sweeping = 0;
+function settle() {
+  clearTimeout(sweeping);
+  sweeping = setTimeout(() => {
+    sweeping = 0;
+    if (locks.sweep()) drawAll();
+  }, SETTLED);
+}
+
 function onStatus(status) {
   badge.show(status);
   clearTimeout(sweeping);
   if (status.state !== "connected") return;
   locks.begin();
   lastLetter = Date.now();
-  sweeping = setTimeout(() => {
-    if (locks.sweep()) drawAll();
-  }, SETTLED);
+  settle();
 }
 
 function drawAll() {

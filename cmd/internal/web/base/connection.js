@@ -53,7 +53,13 @@ export function connect(config, { filters, onMessage, onStatus, onRefused = () =
       queueQoSZero: false,
     });
     client.on("connect", connected);
-    client.on("message", (topic, payload, packet) => onMessage(topic, payload, packet.retain));
+    client.on("message", (topic, payload, packet) => {
+      try {
+        onMessage(topic, payload, packet.retain);
+      } catch (error) {
+        console.error(topic, error); // thrown on, it would have the client read nothing more
+      }
+    });
     client.on("close", () => closed || refused || tell("offline", "no connection, trying again"));
     client.on("error", failed);
   }

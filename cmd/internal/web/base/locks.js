@@ -13,6 +13,16 @@ export const REIGN_ENDS = 30_000;
 // that end them may be lost.
 const MAX_ASKED = 64;
 
+// MAX_ASKING bounds the requests that are remembered of all: events name whom they like.
+const MAX_ASKING = 10_000;
+
+// MOST bounds the locks, topics, participants and members of a topic that are known:
+// where a broker has no users, anybody may invent them.
+export const MOST = 20_000;
+
+// MAX_QUEUE is how much of a queue a root publishes.
+const MAX_QUEUE = 16;
+
 // SAME_TIME (ms) is how long the event of a request may come after a state that names it.
 const SAME_TIME = 1000;
 
@@ -27,15 +37,26 @@ export class Locks {
     this.views = new Map(); // by topic: see readView
     this.members = new Map(); // by topic: Map of participant: see readMember
     this.participants = new Map(); // by id: see readPresence
+    this.full = false; // there is more than MOST of something
     this.refused = 0; // messages that were malformed, or of a root of the past
     this.session = 0;
     this.reigns = new Map();
     this.asked = new Map(); // by topic: Map of participant: its requests that wait, {request, resource, priority, since}
+    this.asking = 0; // requests in asked
   }
 
   /** begin starts a connection: what is not said again by sweep is gone. */
   begin() {
     this.session++;
+    this.full = false;
+    this.asked.clear(); // what ended them may not have been heard
+    this.asking = 0;
+  }
+
+  #room(map, k) {
+    if (map.has(k) || map.size < MOST) return true;
+    this.full = true;
+    return false;
   }
 
   /** sweep forgets what was known before this connection and has not been said since. It returns how much. */
@@ -68,7 +89,7 @@ export class Locks {
     const k = key(topic, resource);
     if (payload === "") return this.states.delete(k) ? { kind: "state", key: k, topic, resource, state: null } : null;
     const state = readState(topic, resource, payload);
-    if (!state || !this.#credible(topic, state.epoch, now)) {
+    if (!state || !this.#room(this.states, k) || !this.#credible(topic, state.epoch, now)) {
       this.refused++;
       return null;
     }
@@ -83,15 +104,17 @@ export class Locks {
   // been there long enough to hear them.
   #date(state, was, now) {
     const asked = this.asked.get(state.topic);
+    if (was?.session !== this.session) was = undefined; // the same names may wait anew
     const used = new Set();
-    const first = (waiting, w) => {
-      const found = waiting?.find((o) => !used.has(o) && o.participant === w.participant && o.priority === w.priority && (o.resource ?? state.resource) === state.resource);
+    const last = (waiting, w) => {
+      const found = waiting?.findLast((o) => !used.has(o) && o.participant === w.participant && o.priority === w.priority && (o.resource ?? state.resource) === state.resource);
       if (found) used.add(found);
       return found;
     };
-    for (const w of state.queue) {
-      const said = first(asked?.get(w.participant), w);
-      const before = said ?? first(was?.queue, w);
+    // From the end: of what a participant asked for, the oldest may have ended unheard.
+    for (const w of state.queue.toReversed()) {
+      const said = last(asked?.get(w.participant), w);
+      const before = said ?? last(was?.queue, w);
       w.since = before?.since ?? now;
       w.exact = said !== undefined || before?.exact === true;
     }
@@ -102,6 +125,7 @@ export class Locks {
     const e = parseEpoch(epoch);
     if (!e) return false;
     if (was && compareEpochs(e, was.epoch) < 0 && now - was.heard < REIGN_ENDS) return false;
+    if (!was && this.reigns.size >= 2 * MOST) this.reigns.delete(this.reigns.keys().next().value);
     this.reigns.set(topic, { epoch: e, heard: now });
     return true;
   }
@@ -109,7 +133,7 @@ export class Locks {
   #view(topic, payload, now) {
     if (payload === "") return this.views.delete(topic) ? { kind: "view", topic, view: null } : null;
     const view = readView(topic, payload);
-    if (!view || !this.#credible(topic, view.epoch, now)) {
+    if (!view || !this.#room(this.views, topic) || !this.#credible(topic, view.epoch, now)) {
       this.refused++;
       return null;
     }
@@ -122,7 +146,7 @@ export class Locks {
     let all = this.members.get(topic);
     if (payload === "") return all?.delete(participant) ? { kind: "member", topic, participant, member: null } : null;
     const member = readMember(topic, participant, payload);
-    if (!member) {
+    if (!member || !this.#room(all ?? this.members, all ? participant : topic)) {
       this.refused++;
       return null;
     }
@@ -135,7 +159,7 @@ export class Locks {
   #presence(id, payload) {
     if (payload === "") return this.participants.delete(id) ? { kind: "presence", id, presence: null } : null;
     const presence = readPresence(id, payload);
-    if (!presence) {
+    if (!presence || !this.#room(this.participants, id)) {
       this.refused++;
       return null;
     }
@@ -154,9 +178,9 @@ export class Locks {
   // note keeps who waits since when, by the browser's clock, which is the one that
   // waiting times are shown by.
   #note(e, now) {
-    let topic = this.asked.get(e.topic);
-    if (!topic) this.asked.set(e.topic, (topic = new Map()));
+    const topic = this.asked.get(e.topic) ?? new Map();
     let mine = topic.get(e.participant) ?? [];
+    const before = mine.length;
     const known = mine.find((r) => r.request === e.request);
     if (e.event === "requested" && !known) {
       mine = [...mine.slice(-MAX_ASKED + 1), { ...e, resource: e.resource === ANY ? undefined : e.resource, since: now }];
@@ -171,6 +195,19 @@ export class Locks {
     }
     if (mine.length) topic.set(e.participant, mine);
     else topic.delete(e.participant);
+    this.asking += mine.length - before;
+    if (topic.size) this.asked.set(e.topic, topic);
+    else this.asked.delete(e.topic);
+    if (this.asking > MAX_ASKING) this.#forgetAsker();
+  }
+
+  // forgetAsker forgets who asked first, in the topic that has been asked for longest.
+  #forgetAsker() {
+    const [name, topic] = this.asked.entries().next().value;
+    const [participant, requests] = topic.entries().next().value;
+    topic.delete(participant);
+    this.asking -= requests.length;
+    if (topic.size === 0) this.asked.delete(name);
   }
 
   /** alive says whether a participant is there: true, false, or undefined if nobody said so. */
@@ -203,7 +240,7 @@ export function readState(topic, resource, payload) {
   return {
     topic, resource, holder: text(v.holder), priority: number(v.priority), fence: text(v.fence), since: time(v.since),
     waiting: number(v.waiting), epoch: v.epoch, root: text(v.root),
-    queue: list(v.queue).filter((w) => typeof w?.participant === "string")
+    queue: list(v.queue).slice(0, MAX_QUEUE).filter((w) => typeof w?.participant === "string")
       .map((w) => ({ participant: w.participant, priority: number(w.priority), any: w.any === true })),
   };
 }

@@ -31,6 +31,9 @@ export function treeOf(locks, topic) {
   return [...list.values()].sort((a, b) => a.priority - b.priority || (a.id < b.id ? -1 : 1));
 }
 
+// DEEPEST bounds the depth of a tree as it is drawn: what is below stands beside it.
+const DEEPEST = 500;
+
 /** forest links members by parent: {roots, loose}. A member of a cycle, or below nobody, is loose. */
 export function forest(members) {
   const nodes = new Map(members.map((m) => [m.id, { ...m, children: [], depth: 0, leaves: 1 }]));
@@ -43,7 +46,7 @@ export function forest(members) {
   const walk = (n, depth) => {
     seen.add(n.id);
     n.depth = depth;
-    n.children = n.children.filter((c) => !seen.has(c.id));
+    n.children = depth < DEEPEST ? n.children.filter((c) => !seen.has(c.id)) : [];
     for (const c of n.children) walk(c, depth + 1);
     n.leaves = Math.max(1, n.children.reduce((sum, c) => sum + c.leaves, 0));
   };

@@ -42,10 +42,24 @@ test("history keeps the last ten minutes, bounded, and counts", () => {
   h.add([{ event: "granted" }], 600_001);
   assert.equal(h.events.length, 51);
   assert.equal(h.events[0].number, 53);
-  assert.equal(h.rate("granted", 600_001, 0), 0.1, "the fifty are more than ten seconds old");
-  assert.equal(h.rate("granted", 599_000, 597_000), 0.5, "of two seconds");
+  assert.equal(h.rate(600_001, 0), 0.1, "the fifty are more than ten seconds old");
+  assert.equal(h.rate(599_000, 597_000), 0.5, "of two seconds");
   h.add(Array.from({ length: 5000 }, () => ({ event: "granted" })), 600_100);
   assert.equal(h.events.length, 2000);
+});
+
+test("what history cannot keep counts all the same, and it says since when it is complete", () => {
+  const h = new History();
+  for (let t = 0; t < 10_000; t += 10) h.add(["requested", "granted", "released", "granted"].map((event) => ({ event })), t);
+  assert.equal(h.events.length, 2000);
+  assert.equal(Math.round(h.rate(10_000, 0)), 200);
+  assert.equal(h.since(0, 10_000), 4990, "what was heard then is not all there");
+  assert.equal(new History().since(3000, 10_000), 3000);
+  assert.equal(new History().since(0, 700_000), 100_000);
+});
+
+test("a name that is no text has a link", () => {
+  assert.match(link("t", "\ud800"), /^#\/lock\/t\//);
 });
 
 test("duties are what a participant holds, waits for and roots", () => {

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
@@ -11,8 +10,18 @@ import (
 	"padme/pubsub"
 )
 
-// maxWaiting messages may wait for the desk; more are dropped without an answer.
-const maxWaiting = 64
+const (
+	// maxWaiting messages may wait for the desk, maxRefused of them to be refused; more
+	// are dropped without an answer.
+	maxWaiting = 64
+	maxRefused = 16
+)
+
+// message is one that waits for the desk: a command, or why it is none.
+type message struct {
+	command Command
+	refused error
+}
 
 // RequestTopic and AnswerTopic are the levels of the raw topics.
 var (
@@ -40,15 +49,20 @@ type Desk struct {
 func Open(ctx context.Context, p *pubsub.Participant, key Key, cfg scenario.Config, perform func(context.Context, Command) error) (*Desk, error) {
 	running, cancel := context.WithCancel(context.Background())
 	d := &Desk{p: p, cancel: cancel}
-	messages := make(chan []byte, maxWaiting)
+	messages := make(chan message, maxWaiting)
+	j := &judge{key: key, cfg: &cfg, seen: map[string]time.Time{}}
 	var err error
 	d.stop, err = p.SubscribeRaw(ctx, RequestTopic, func(m pubsub.RawMessage) {
 		// A command that somebody had retained would be performed at each start.
 		if m.Retained {
 			return
 		}
+		c, err := j.admit(m.Payload, time.Now())
+		if err != nil && len(messages) >= maxRefused {
+			return // the rest of the room is for who has the key
+		}
 		select {
-		case messages <- bytes.Clone(m.Payload[:min(len(m.Payload), maxSealed+1)]):
+		case messages <- message{c, err}:
 		default:
 		}
 	})
@@ -56,16 +70,14 @@ func Open(ctx context.Context, p *pubsub.Participant, key Key, cfg scenario.Conf
 		cancel()
 		return nil, err
 	}
-	j := &judge{key: key, cfg: &cfg, seen: map[string]time.Time{}}
 	d.wg.Go(func() {
 		for {
 			select {
-			case payload := <-messages:
-				c, err := j.admit(payload, time.Now())
-				if err == nil {
-					err = perform(running, c)
+			case m := <-messages:
+				if m.refused == nil {
+					m.refused = perform(running, m.command)
 				}
-				d.answer(c.ID, err)
+				d.answer(m.command.ID, m.refused)
 			case <-running.Done():
 				return
 			}

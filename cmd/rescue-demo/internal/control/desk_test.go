@@ -28,6 +28,62 @@ func join(t *testing.T, url, id string) *pubsub.Participant {
 	return p
 }
 
+// A flood of what is not sealed does not keep out what is, even while the desk is busy.
+func TestFloodDoesNotKeepCommandsOut(t *testing.T) {
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close(context.Background()) })
+	cfg := scenario.Default()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	key, client := control.NewKey(), join(t, b.URL(), "somebody")
+	publish := func(text []byte) {
+		if err := client.PublishRaw(pubsub.Main, control.RequestTopic, text, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(id string) []byte {
+		return key.Seal(control.Command{ID: id, At: time.Now().UnixMilli(), Do: control.KillRoot})
+	}
+	begun, goOn, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	p := join(t, b.URL(), "desk")
+	desk, err := control.Open(t.Context(), p, key, cfg, func(_ context.Context, c control.Command) error {
+		if c.ID == "second-1" {
+			close(second)
+			return nil
+		}
+		close(begun)
+		<-goOn
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(desk.Close)
+	publish(command("first-01"))
+	<-begun
+	heard := make(chan struct{}, 200) // by the desk, too
+	if _, err := p.SubscribeRaw(t.Context(), control.RequestTopic, func(pubsub.RawMessage) { heard <- struct{}{} }); err != nil {
+		t.Fatal(err)
+	}
+	for range 150 {
+		publish([]byte("nonsense"))
+	}
+	publish(command("second-1"))
+	for range 151 {
+		<-heard
+	}
+	close(goOn)
+	select {
+	case <-second:
+	case <-time.After(15 * time.Second):
+		t.Error("a command was lost among what is none")
+	}
+}
+
 // Any client may speak to the desk; it does what it is told by those with the key,
 // and answers everybody.
 func TestDeskDoesWhatItIsToldAndAnswers(t *testing.T) {

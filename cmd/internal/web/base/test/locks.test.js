@@ -1,6 +1,6 @@
 import test from "node:test";
 import assert from "node:assert/strict";
-import { Locks, key, REIGN_ENDS } from "../locks.js";
+import { Locks, key, REIGN_ENDS, MOST } from "../locks.js";
 import { parseEpoch, compareEpochs, parseFence } from "../epoch.js";
 
 const state = (over = {}) => JSON.stringify({
@@ -89,6 +89,60 @@ test("requests whose end was lost are bounded", () => {
   const m = new Locks();
   for (let i = 0; i < 1000; i++) m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/" + i }), i);
   assert.equal(m.asked.get("crane").get("b").length, 64);
+});
+
+test("what waited before a connection was lost is not taken for what waits after it", () => {
+  const m = new Locks();
+  const waiter = () => m.states.get(key("crane", "north")).queue[0];
+  m.begin();
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/1" }), 1000);
+  m.apply(at, state(), 1100);
+  m.begin(); // b was served meanwhile, and has asked again
+  m.apply(at, state(), 60_000);
+  assert.deepEqual([waiter().since, waiter().exact], [60_000, false]);
+});
+
+test("a request whose end was lost does not lend its time to the next", () => {
+  const m = new Locks();
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/1" }), 1000);
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "b", request: "b/2" }), 60_000);
+  m.apply(at, state(), 60_100);
+  assert.equal(m.states.get(key("crane", "north")).queue[0].since, 60_000);
+});
+
+test("strangers cannot fill what is remembered of requests", () => {
+  const m = new Locks();
+  for (let i = 0; i < 30_000; i++) {
+    m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "p" + i, request: "p/" + i }), i);
+    m.apply(["lock", "t" + i, "events"], JSON.stringify({ topic: "t" + i, event: "granted", participant: "a", request: "a/1" }), i);
+  }
+  let n = 0;
+  for (const topic of m.asked.values()) n += 1 + topic.size;
+  assert.ok(n <= 20_000, `${n} are remembered`);
+});
+
+test("strangers cannot fill what is known", () => {
+  const m = new Locks();
+  const say = (levels, v) => m.apply(levels, JSON.stringify(v), 1);
+  for (let i = 0; i < MOST + 100; i++) {
+    const t = "t" + i;
+    say(["lock", t, "r", "state"], { topic: t, resource: "r", epoch: "1.0" });
+    say(["lock", t, "view"], { topic: t, epoch: "1.0" });
+    say(["lock", t, "member", "a"], { topic: t, participant: "a" });
+    say(["lock", "t", "member", t], { topic: "t", participant: t });
+    say(["presence", t], { alive: true });
+  }
+  assert.deepEqual([m.states, m.views, m.members, m.participants].map((map) => map.size), [MOST, MOST, MOST, MOST]);
+  assert.ok(m.full && m.members.get("t").size <= MOST && m.reigns.size <= 2 * MOST);
+  assert.ok(say(["presence", "t1"], { alive: false }), "who is known goes on");
+  m.begin();
+  assert.ok(!m.full);
+});
+
+test("a queue is as long as roots publish it", () => {
+  const m = new Locks();
+  const queue = Array.from({ length: 50_000 }, (_, i) => ({ participant: "p" + i, priority: 1 }));
+  assert.equal(m.apply(at, state({ queue, waiting: 50_000 }), 1).state.queue.length, 16);
 });
 
 test("what a new connection does not say again is gone after the sweep", () => {

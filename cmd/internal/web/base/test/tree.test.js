@@ -23,6 +23,11 @@ test("who counts as a member: those with a presence of the same incarnation", ()
   assert.equal(roles.root, "member");
 });
 
+test("a chain that somebody invented is drawn all the same", () => {
+  const members = Array.from({ length: 20_000 }, (_, i) => member("m" + i, i ? "m" + (i - 1) : ""));
+  assert.equal(layout(members, 800, 100).nodes.length, 20_000);
+});
+
 test("cycles and strangers' children are loose, and everybody is there once", () => {
   const { roots, loose } = forest([member("r", ""), member("a", "r"), member("x", "y"), member("y", "x"), member("s", "s"), member("o", "nobody")]);
   assert.deepEqual(roots.map((n) => n.id), ["r"]);

@@ -12,7 +12,7 @@ export function readFrame(bytes) {
     const [version, kind, , , , , options, body] = decode(bytes);
     if (version !== 1 || kind !== SAMPLE || options.s) return null;
     const f = decode(body);
-    if (typeof f.Frequency !== "string" || typeof f.Robot !== "string" || !(f.Picture instanceof Uint8Array)) return null;
+    if (typeof f.Frequency !== "string" || typeof f.Robot !== "string" || !(f.Picture instanceof Uint8Array) || !isFence(f.Fence)) return null;
     return {
       frequency: f.Frequency, robot: f.Robot, fence: String(f.Fence), number: Number(f.Number),
       survivors: Number(f.Survivors), picture: f.Picture,
@@ -21,6 +21,8 @@ export function readFrame(bytes) {
     return null; // nobody's frame
   }
 }
+
+const isFence = (v) => (typeof v === "bigint" || Number.isInteger(v)) && v >= 0;
 
 /** decode returns the one value that bytes are in msgpack, and throws on anything else. */
 export function decode(bytes) {

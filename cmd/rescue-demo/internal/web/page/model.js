@@ -20,6 +20,8 @@ export const numberOf = (name) => /^robot-(\d+)$/.exec(name ?? "")?.[1] ?? "";
 /** CLASS_NAMES says what a class sees. */
 export const CLASS_NAMES = ["0", "1", "2", "3+"];
 
+const objects = (v) => (Array.isArray(v) ? v.filter((e) => e && typeof e === "object") : []);
+
 export class Rescue {
   constructor(lockTopic) {
     this.lockTopic = lockTopic;
@@ -59,7 +61,7 @@ export class Rescue {
         this.scene = v;
         return name;
       case "survivors":
-        this.survivors = Array.isArray(v) ? v : [];
+        this.survivors = objects(v);
         return name;
       case "robots":
         this.#robots(v?.robots, now);
@@ -70,7 +72,7 @@ export class Rescue {
         this.figures = v;
         return name;
       case "stays":
-        for (const s of Array.isArray(v) ? v : []) this.#stay(s);
+        for (const s of objects(v)) this.#stay(s);
         return name;
     }
     return null;
@@ -78,7 +80,7 @@ export class Rescue {
 
   #robots(all, now) {
     const was = new Map(this.robots.map((r) => [r.name, r]));
-    this.robots = (Array.isArray(all) ? all : []).map((r) => ({ ...r, was: was.get(r.name) ?? r }));
+    this.robots = objects(all).map((r) => ({ ...r, was: was.get(r.name) ?? r }));
     for (const r of this.robots) r.was = { x: r.was.x, y: r.was.y };
     this.lasts = Math.min(1000, Math.max(50, now - this.told));
     this.told = now;

@@ -12,6 +12,12 @@ test("a frame is read as Go wrote it", () => {
   assert.deepEqual({ ...f, picture: [...f.picture] }, { frequency: "146.520", robot: "robot-3", fence: "9007199254740993", number: 4, survivors: 2, picture: [1, 2, 3] });
 });
 
+test("a frame whose fence is no integer is none", () => {
+  const fence = "cf0020000000000001";
+  assert.ok(WIRE.includes(fence));
+  for (const other of ["cb3ff8000000000000", "c0", "a178", "ff", "80"]) assert.equal(readFrame(bytes(WIRE.replace(fence, other))), null, other);
+});
+
 test("values", () => {
   for (const [hex, want] of [["07", 7], ["ff", -1], ["c0", null], ["c3", true], ["cd0100", 256], ["d1ff00", -256], ["a26869", "hi"], ["d9026869", "hi"],
     ["9201c2", [1, false]], ["81a16101", { a: 1 }], ["cf0020000000000001", 9007199254740993n], ["cb3ff8000000000000", 1.5], ["dc000107", [7]], ["de0001a16107", { a: 7 }]]) {

@@ -120,6 +120,12 @@ test("another run is noticed, and nonsense is not taken in", () => {
   for (const name of ["scene", "figures", "robots", "survivors", "stays"]) {
     for (const payload of ["{", "null", "7", '"x"', "[]", "{}"]) run.apply(["show", name], payload, 0);
   }
+  for (const [name, payload] of [["robots", '{"robots":[null,7,{"name":"robot-1"}]}'], ["survivors", "[null,7]"], ["stays", "[null,7]"]]) {
+    run.apply(["show", name], payload, 0);
+  }
+  assert.ok(run.robots.every((r) => r.name) && run.survivors.every((s) => !s.found));
+  for (const name of ["robots", "survivors"]) run.apply(["show", name], "{}", 0);
+  assert.equal(run.stays.size, 0);
   assert.equal(run.scene.start, 1000);
   assert.deepEqual([run.robots, run.survivors, run.figures], [[], [], null]);
   assert.equal(run.apply(["show", "unknown"], "{}", 0), null);
