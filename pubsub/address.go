@@ -28,6 +28,9 @@ func (a *address) packet(partition, key string, payload []byte, with company) pa
 		return p
 	}
 	if p.bundle = a.bundles[partition]; p.bundle == nil {
+		if len(a.bundles) >= maxBundles {
+			clear(a.bundles) // what gathers goes without joining what follows
+		}
 		p.bundle = &bundle{delay: a.delay, mixed: a.before + partition + a.middle + manyKeys + a.after}
 		a.bundles[partition] = p.bundle
 	}

@@ -21,6 +21,9 @@ const (
 	// manyKeys is the key level of a bundle with samples of several instances. No
 	// instance has it: see keyText.
 	manyKeys = "="
+	// maxBundles bounds the partitions of which a writer remembers a bundle: with a
+	// pattern it is in all those that readers name.
+	maxBundles = 1024
 )
 
 // WithCoalescing lets a writer gather small samples which are written in a row, and
@@ -29,6 +32,7 @@ const (
 // and at most 50 ms; 0 switches coalescing off, which is the default. Readers see no
 // difference. Transient writers cannot have it, because the broker keeps messages and
 // not samples. While a reader that does not understand it is matched, samples go alone.
+// No sample gathers for longer than a quarter of the writer's Lifespan or Deadline.
 func WithCoalescing(delay time.Duration) EndpointOption {
 	return func(o *endpointOptions) { o.coalescing = delay }
 }
@@ -42,6 +46,18 @@ func (o *endpointOptions) checkCoalescing() error {
 		return fmt.Errorf("%w: a transient writer cannot coalesce: the broker keeps the last message of an instance, which must be one sample", ErrInvalid)
 	}
 	return nil
+}
+
+// gatherFor is how long a sample gathers at most: not for as long as it lives, nor
+// until readers miss it.
+func (o *endpointOptions) gatherFor() time.Duration {
+	delay := o.coalescing
+	for _, period := range []time.Duration{o.Lifespan, o.Deadline} {
+		if period > 0 {
+			delay = min(delay, period/4)
+		}
+	}
+	return delay
 }
 
 // company is with whom a writer's samples may share a message.

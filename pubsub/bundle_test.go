@@ -199,7 +199,7 @@ func TestReadersDecideHowSamplesTravel(t *testing.T) {
 // for.
 func bundleOf(n int) (*receiver, []byte) {
 	pair := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
-	pair.s.coalesces = true
+	pair.s.coalesces, pair.s.keyed = true, true
 	var bundle []byte
 	pair.s.publish = func(_ string, payload []byte) error { bundle = append(bundle, payload...); return nil }
 	pair.match()
@@ -297,5 +297,37 @@ func TestCoalescingIsChecked(t *testing.T) {
 	}
 	if _, err := NewReader(testContext(t), topic, WithCoalescing(time.Millisecond)); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a reader coalesces: %v", err)
+	}
+}
+
+// Readers name the partitions of a writer with a pattern, and may name ever new ones.
+func TestBundlesOfPartitionsAreForgotten(t *testing.T) {
+	a := address{delay: time.Hour, bundles: map[string]*bundle{}}
+	f := newFIFO()
+	f.open()
+	for i := range 3 * maxBundles {
+		for range 2 {
+			if err := f.put(a.packet(fmt.Sprint(i), "k", []byte("x"), anyInstance)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p, _, _ := f.take(false); string(p.payload) != "xx" {
+			t.Fatalf("two samples of a partition are %q", p.payload)
+		}
+	}
+	if len(a.bundles) > maxBundles {
+		t.Errorf("%d are remembered", len(a.bundles))
+	}
+}
+
+// Only on the topic of many instances does a sample say its own: whom an access list
+// binds to some topics speaks for their instances alone.
+func TestASampleIsOfTheInstanceOfItsTopic(t *testing.T) {
+	r, bundle := bundleOf(4)
+	r.sample("c", "w/w1", bundle)
+	for range 4 {
+		if h := r.takeNext(); h == nil || h.key != "c" {
+			t.Fatalf("on the topic of c came %+v", h)
+		}
 	}
 }

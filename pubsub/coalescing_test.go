@@ -408,3 +408,60 @@ func TestCoalescedSamplesArriveInOrder(t *testing.T) {
 		})
 	}
 }
+
+// An instance may be called what the only one of a topic without a key is.
+func TestAnInstanceNamedLikeNoneSharesAMessage(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		g := startGathering(t, d, reliably)
+		write(t, g.w, pose{Robot: "a", X: 1})
+		write(t, g.w, pose{Robot: noKey, X: 2})
+		write(t, g.w, pose{Robot: "b", X: 3})
+		g.expect(t, gatherFor, 1, 2, 3)
+	})
+}
+
+// A heartbeat is not held up by what gathers, and the writer does not hold any more
+// what it has replaced: that comes all the same.
+func TestWhatGathersIsNotGivenUp(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		g := startGathering(t, d, QoS{Reliability: Reliable, Depth: 1})
+		for x := range 3 {
+			write(t, g.w, pose{X: float64(x + 1)})
+		}
+		g.w.send.mu.Lock()
+		g.w.send.beatNow()
+		g.w.send.mu.Unlock()
+		g.expect(t, gatherFor/2)
+		g.expect(t, gatherFor, 1, 2, 3)
+		if lost := told[SampleLost](g.r.ep.events); len(lost) > 0 {
+			t.Errorf("told %v", lost)
+		}
+	})
+}
+
+func TestWhatIsTooLargeForABundleDoesNotWait(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		g := startGathering(t, d, reliably)
+		write(t, g.w, pose{X: 1, Tags: []string{strings.Repeat("x", maxBundle)}})
+		g.expect(t, 0, 1)
+		write(t, g.w, pose{X: 2})
+		g.expect(t, gatherFor-1)
+		g.expect(t, 1, 2)
+	})
+}
+
+// What has an end or is due does not gather for as long as that.
+func TestPoliciesOfTimeLeaveLessForGathering(t *testing.T) {
+	for name, q := range map[string]QoS{
+		"lifespan": {Reliability: Reliable, History: KeepAll, Lifespan: gatherFor / 2},
+		"deadline": {Reliability: Reliable, History: KeepAll, Deadline: gatherFor / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, d *world) {
+				g := startGathering(t, d, q)
+				write(t, g.w, pose{X: 1})
+				g.expect(t, gatherFor/4, 1)
+			})
+		})
+	}
+}

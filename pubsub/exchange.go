@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// maxEndpoints bounds the endpoints of others that are remembered.
-const maxEndpoints = 1 << 16
+const (
+	// maxEndpoints bounds the endpoints of others that are remembered.
+	maxEndpoints = 1 << 16
+	// maxEndpointsOfOne bounds those of one participant, or it could have all of
+	// maxEndpoints: a letter that announces one costs no room at the broker.
+	maxEndpointsOfOne = 1 << 12
+)
 
 // exchange brings the writers and readers of a participant together with those
 // of others. Samples have a connection of their own: a stalled reader may hold
@@ -178,13 +183,22 @@ func (x *exchange) announceAll() {
 	}
 }
 
-// tellAll tells one participant of all endpoints, as they are announced.
-func (x *exchange) tellAll(to string) {
+// tellAll tells one participant of all endpoints, as they are announced, after the
+// birth.
+func (x *exchange) tellAll(to string, birth []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	a := announcement{payload: birth, listed: len(x.local) <= maxEndpointsOfOne}
+	if a.listed {
+		a.all = map[string]bool{}
+		for name := range x.local {
+			a.all[name] = true
+		}
+	}
+	x.p.tell(to, a)
 	for _, l := range x.local {
 		if payload, err := json.Marshal(l.json); err == nil {
-			x.p.tell(to, announcement{l.name, payload})
+			x.p.tell(to, announcement{endpoint: l.name, payload: payload})
 		}
 	}
 }
@@ -249,15 +263,15 @@ func (x *exchange) announced(topic string, payload []byte, _ bool) {
 	if len(payload) == 0 {
 		return
 	}
-	if x.remote[participant] == nil {
-		x.remote[participant] = map[string]*endpoint{}
-	}
 	if x.remote[participant][name] == nil {
-		if x.size >= maxEndpoints {
+		if x.size >= maxEndpoints || len(x.remote[participant]) >= maxEndpointsOfOne {
 			x.p.counters.drop(dropBacklog)
 			return
 		}
 		x.size++
+	}
+	if x.remote[participant] == nil {
+		x.remote[participant] = map[string]*endpoint{}
 	}
 	x.remote[participant][name] = &e
 	for _, l := range x.topics[e.Topic] {
@@ -278,6 +292,17 @@ func (x *exchange) forget(e *endpoint, closed bool) {
 			signal(x.wake)
 		}
 		delete(l.seen, e.guid)
+	}
+}
+
+// closedBut forgets endpoints of a participant that has named all which it has.
+func (x *exchange) closedBut(participant string, incarnation uint64, all map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, e := range x.remote[participant] {
+		if e.guid.Incarnation == incarnation && !all[name] {
+			x.forget(e, true)
+		}
 	}
 }
 

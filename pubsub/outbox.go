@@ -91,7 +91,7 @@ func (f *fifo) put(p packet) error {
 	}
 	f.placed++
 	p.place = f.placed
-	if p.bundle != nil {
+	if p.bundle != nil && len(p.payload) < maxBundle {
 		f.gather(&p)
 	}
 	f.queue.push(p)
@@ -118,7 +118,7 @@ func (f *fifo) take(busy bool) (p packet, due time.Time, ok bool) {
 	if p.gathers {
 		f.gathering--
 	}
-	if f.queue.len() < outboxPackets/2 {
+	if f.roomy() {
 		f.release()
 	}
 	return p, time.Time{}, ok
@@ -131,10 +131,14 @@ func (f *fifo) room() <-chan struct{} {
 	if f.full == nil {
 		f.full = make(chan struct{})
 	}
-	if !f.online || f.queue.len() < outboxPackets/2 {
+	if !f.online || f.roomy() {
 		defer f.release()
 	}
 	return f.full
+}
+
+func (f *fifo) roomy() bool {
+	return f.queue.len() < outboxPackets/2 && f.bytes <= outboxBytes/2
 }
 
 func (f *fifo) release() {

@@ -38,6 +38,7 @@ type Participant struct {
 	inbox    inbox
 	peers    peers
 	exchange exchange
+	answers  answers
 	counters counters
 
 	mu       sync.Mutex

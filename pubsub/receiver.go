@@ -319,7 +319,10 @@ func (r *receiver) heartbeat(from GUID, m *repairMessage) {
 	if w.reliable {
 		now := time.Now()
 		if !w.started {
-			w.started, w.next, w.historic = true, base+1, last
+			w.started, w.next, w.historic = true, base+1, base
+			if r.qos.Durability >= TransientLocal { // it starts before all that there was
+				w.historic = last
+			}
 			for seq := range w.early {
 				if seq < w.next {
 					w.forgetEarly(seq)
@@ -330,7 +333,8 @@ func (r *receiver) heartbeat(from GUID, m *repairMessage) {
 		if now.Sub(w.heard) >= r.quiet {
 			w.lacked = max(w.lacked, last)
 		}
-		r.skip(w, seqRange{w.next, first - 1}, now)
+		// What it does not hold any more may be on its way.
+		r.skip(w, seqRange{w.next, min(first-1, w.lacked)}, now)
 		r.catchUp(w, now)
 	}
 	r.ask(w, false)

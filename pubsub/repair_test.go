@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"padme/tests/bubble"
 )
 
 // lossyPair is a writer and a reader over a network that loses, repeats and
@@ -443,5 +445,109 @@ func TestWhatIsOnTheWayToTheBrokerIsNotSentAgain(t *testing.T) {
 			t.Errorf("%d of 4 samples are with the broker, and %d are sent again", passed, len(again))
 		}
 		n.s.readers[GUID{"r", 2, "r1"}].burst = 0
+	}
+}
+
+// A heartbeat that overtakes samples gives up none of those that it says are not held
+// any more, as they are on their way; those that have not come for a while it does.
+func TestAHeartbeatThatOvertakesSamplesGivesUpNone(t *testing.T) {
+	n := newLossyPair(QoS{Reliability: Reliable, Depth: 1})
+	n.r.qos.History, n.r.cache.qos.History = KeepAll, KeepAll
+	n.match()
+	n.heal()
+	write := func(count int) {
+		t.Helper()
+		for range count {
+			if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	arrived := func() (got []uint64) {
+		for h := n.r.takeNext(); h != nil; h = n.r.takeNext() {
+			got = append(got, h.info.Sequence)
+		}
+		return got
+	}
+	n.r.quiet = time.Hour
+	write(1)
+	n.step(0, "deliver")
+	write(3)
+	writer := GUID{"w", 1, "w1"}
+	n.r.heartbeat(writer, &repairMessage{a: 4, b: 4})
+	n.heal()
+	if got, lost := arrived(), told[SampleLost](n.r.events); !slices.Equal(got, []uint64{1, 2, 3, 4}) || len(lost) > 0 {
+		t.Errorf("got %v, told %v", got, lost)
+	}
+	write(3)
+	n.wire = nil
+	n.r.writers["w/w1"].heard = time.Now().Add(-2 * time.Hour)
+	n.r.heartbeat(writer, &repairMessage{a: 7, b: 7})
+	n.heal()
+	if got, lost := arrived(), told[SampleLost](n.r.events); !slices.Equal(got, []uint64{7}) || !slices.Equal(lost, []SampleLost{{writer, 2}}) {
+		t.Errorf("got %v, told %v", got, lost)
+	}
+}
+
+// A broker that does not acknowledge, or is held up by somebody else's reader, does
+// not keep a reader waiting for what it lacks for ever.
+func TestWhatDoesNotArriveIsSentAgainThoughItIsOnTheWay(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
+		placed := uint64(0)
+		n.s.placed = func() uint64 { placed++; return placed }
+		n.match()
+		n.heal()
+		for range 3 {
+			if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask := func(acked uint64) int {
+			n.posted = nil
+			n.s.acknowledged(GUID{"r", 2, "r1"}, &repairMessage{op: opAck, a: acked, ranges: []seqRange{{acked + 1, 3}}})
+			return len(n.letters(opSample))
+		}
+		for _, step := range []struct {
+			after time.Duration
+			acked uint64
+			want  int
+		}{
+			{0, 0, 0},
+			{maxBeat - 1, 0, 0},
+			{0, 1, 0}, // it moves
+			{maxBeat - 1, 1, 0},
+			{1, 1, 2},
+		} {
+			time.Sleep(step.after)
+			if again := ask(step.acked); again != step.want {
+				t.Errorf("%+v: %d are sent again", step, again)
+			}
+		}
+	})
+}
+
+// What is lost before the writer's first word has arrived is told too.
+func TestLossesBeforeTheFirstHeartbeatAreTold(t *testing.T) {
+	for _, d := range []Durability{Volatile, TransientLocal} {
+		n := newLossyPair(QoS{Reliability: Reliable, Durability: d, Depth: 1})
+		if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+			t.Fatal(err)
+		}
+		n.match()
+		for range 3 {
+			if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.wire = nil
+		n.heal()
+		var want []SampleLost
+		if d == Volatile { // to a late joiner all of it is history
+			want = []SampleLost{{GUID{"w", 1, "w1"}, 2}}
+		}
+		if lost := told[SampleLost](n.r.events); !slices.Equal(lost, want) {
+			t.Errorf("%v: told %v, want %v", d, lost, want)
+		}
 	}
 }

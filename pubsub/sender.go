@@ -3,6 +3,7 @@ package pubsub
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +58,7 @@ type sender struct {
 
 	partitions []string // levels published to
 	coalesces  bool
+	keyed      bool // the topic has instances; one of them may be called "-"
 	company    company
 	stamped    uint64 // last source time, of a writer by source time
 	retention  *retention
@@ -79,6 +81,7 @@ type remoteReader struct {
 	base      uint64 // it starts after this one
 	acked     uint64
 	burst     uint64    // the last number that is on the way to it again, 0 for none
+	waits     time.Time // since when it lacks what is on its way, without getting on; zero for not
 	beat      time.Time // when the next heartbeat is due
 	interval  time.Duration
 	gone      time.Time // when its participant died; zero while alive
@@ -118,7 +121,7 @@ func (s *sender) tryWrite(key string, e *envelope) (wait <-chan struct{}, err er
 	}
 	e.kind, e.epoch, e.seq = kindSample, s.incarnation, s.seq+1
 	e.options.previous = previous
-	if s.coalesces && key != noKey {
+	if s.coalesces && s.keyed {
 		e.options.key = []byte(key)
 	}
 	s.stamp(e)
@@ -271,7 +274,7 @@ func (s *sender) matched(e endpoint) {
 	r.gone, r.partitions, r.bundles = time.Time{}, e.QoS.Partition, e.QoS.Bundles
 	s.repartition()
 	s.regroup()
-	r.confirmed, r.interval, r.burst = false, minBeat, 0
+	r.confirmed, r.interval, r.burst, r.waits = false, minBeat, 0, time.Time{}
 	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
 	now := time.Now()
 	s.expire(now)
@@ -361,7 +364,7 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 		s.life.sent, s.life.told = time.Time{}, time.Time{}
 	}
 	if m.a > r.acked && m.a <= s.seq {
-		r.acked, r.interval = m.a, minBeat
+		r.acked, r.interval, r.waits = m.a, minBeat, time.Time{}
 	}
 	s.trim()
 	s.changed()
@@ -386,9 +389,13 @@ func (s *sender) acknowledged(from GUID, m *repairMessage) {
 // resend answers a request; it returns the last number that it answered for, and
 // whether the reader should be told what else there is.
 func (s *sender) resend(to GUID, ranges []seqRange) (last uint64, more bool) {
-	s.expire(time.Now())
+	now := time.Now()
+	s.expire(now)
 	passed := s.passed()
 	reader := s.readers[to]
+	if !reader.waits.IsZero() && now.Sub(reader.waits) >= maxBeat {
+		passed = math.MaxUint64 // what holds it up may do so for ever
+	}
 	var gaps []seqRange
 	samples, size, looked := 0, 0, 0
 	for _, want := range ranges {
@@ -405,6 +412,9 @@ func (s *sender) resend(to GUID, ranges []seqRange) (last uint64, more bool) {
 				gaps = append(gaps, seqRange{n, end})
 				n = end
 			case h.place > passed: // on its way for the first time, as all after it are
+				if reader.waits.IsZero() {
+					reader.waits = now
+				}
 				s.sendGaps(to, gaps)
 				return last, samples > 0
 			default:

@@ -44,12 +44,12 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		w.send.life = x.lifeOf(&q)
 		to := &address{
 			before: t.p.root + "/data/", middle: "/" + level + "/", after: "/" + t.p.level + "/" + name,
-			qos: byte(q.Reliability), delay: o.coalescing, bundles: map[string]*bundle{},
+			qos: byte(q.Reliability), delay: o.gatherFor(), bundles: map[string]*bundle{},
 		}
 		w.send.publish = w.send.toPartitions(func(partition, key string, payload []byte) error {
 			return x.samples.put(to.packet(partition, key, payload, w.send.company))
 		})
-		w.send.coalesces = o.coalescing > 0
+		w.send.coalesces, w.send.keyed = o.coalescing > 0, len(t.keys) > 0
 		w.send.regroup()
 		if q.Durability == Transient {
 			w.send.retention = newRetention(func(partition, key string, payload []byte) error {

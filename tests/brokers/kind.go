@@ -1,6 +1,7 @@
 package brokers
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -20,16 +21,10 @@ const (
 // Env names the environment variable that chooses a kind.
 const Env = "PADME_BROKER"
 
-// chosen is read once, and a wrong value is said by whoever starts a broker.
-var chosen = Kind(os.Getenv(Env))
-
-// Chosen is the kind that the tests run against.
-func Chosen() Kind {
-	if chosen == "" {
-		return Embedded
-	}
-	return chosen
-}
+// Chosen is the kind that the tests run against. A wrong value is said by whoever
+// starts a broker. It must be read while tests run: go test knows only then that the
+// result depends on it, and else repeats that of another broker from its cache.
+func Chosen() Kind { return cmp.Or(Kind(os.Getenv(Env)), Embedded) }
 
 func (k Kind) check() error {
 	if all := []Kind{Embedded, Mosquitto, RabbitMQ, NATS}; !slices.Contains(all, k) {

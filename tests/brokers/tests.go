@@ -138,10 +138,10 @@ func share(t testing.TB) (string, error) {
 
 func startShared() (*Server, error) {
 	var err error
-	if suite.dir, err = os.MkdirTemp("", "padme-"+string(chosen)+"-"); err != nil {
+	if suite.dir, err = os.MkdirTemp("", "padme-"+string(Chosen())+"-"); err != nil {
 		return nil, err
 	}
-	return Start(context.Background(), chosen, suite.dir)
+	return Start(context.Background(), Chosen(), suite.dir)
 }
 
 // Report stops what the tests shared and prints what ran where, unless that is
@@ -158,7 +158,7 @@ func Report() {
 	if Chosen() == Embedded {
 		return
 	}
-	fmt.Printf("%s: %d tests ran on it. On the embedded broker:\n", chosen, len(suite.ran))
+	fmt.Printf("%s: %d tests ran on it. On the embedded broker:\n", Chosen(), len(suite.ran))
 	tests := map[string][]string{} // by reason
 	for name, why := range suite.stayed {
 		name, _, _ = strings.Cut(name, "/")
