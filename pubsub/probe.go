@@ -89,9 +89,19 @@ func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, er
 	return a, nil
 }
 
-// probeRetained reports whether a new subscription to presences brings the own
-// birth, which is retained.
-func (p *Participant) probeRetained(ctx context.Context, level string) (bool, error) {
+// probeRetained reports whether a new subscription to presences brings the own birth,
+// which is retained. It tries twice: NATS neither returns nor delivers what is published
+// while it makes a subscription.
+func (p *Participant) probeRetained(ctx context.Context, level string) (seen bool, err error) {
+	for range 2 {
+		if seen, err = p.birthReturned(ctx, level); seen || err != nil {
+			break
+		}
+	}
+	return seen, err
+}
+
+func (p *Participant) birthReturned(ctx context.Context, level string) (bool, error) {
 	seen := make(chan struct{}, 1)
 	stop, err := p.SubscribeRaw(ctx, []string{"presence", level}, func(m RawMessage) {
 		if m.Retained && m.Levels[1] == p.id {

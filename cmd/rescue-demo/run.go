@@ -57,6 +57,7 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 	if err != nil {
 		return summary.Summary{}, err
 	}
+	o.Models(time.Now(), cfg.Models.String())
 	fmt.Fprintf(progress, "broker at %s; to see what is published: %s\n", c.URL(), subscribeLine(c.URL()))
 	pg, err := openPage(start, web, c, progress)
 	if err != nil {

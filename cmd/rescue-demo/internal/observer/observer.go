@@ -74,11 +74,14 @@ func (o *Observer) start(ctx, running context.Context) error {
 }
 
 // view takes the models in force from the published view, in case the event that
-// tells of a change goes unseen. It must not block.
+// tells of a change goes unseen. What is retained may be of an earlier run. It must not
+// block.
 func (o *Observer) view(m pubsub.RawMessage) {
 	var v qosmutex.View
 	if json.Unmarshal(m.Payload, &v) == nil {
-		o.Models(time.Now(), v.Models)
+		if !m.Retained {
+			o.Models(time.Now(), v.Models)
+		}
 		o.update(func() { o.root = v.Root })
 	}
 }
