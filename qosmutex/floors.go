@@ -85,7 +85,7 @@ func (t *Topic) readAgain(ctx context.Context) {
 		return
 	}
 	in := protocol.Input{Kind: protocol.Floors, FenceFloor: f.fence, EpochFloor: f.epoch}
-	if f.voters > 1 { // since we were a member: they may be about to reconnect, and to elect
+	if f.voters > 1 && !t.goOn { // since we were a member: they may be about to reconnect, and to elect
 		in.Listen = protocol.Time(reconnectWait)
 	}
 	t.mu.Lock()

@@ -88,6 +88,47 @@ func TestLoneRootIsReplacedByAnotherFounder(t *testing.T) {
 	unlock(t, again)
 }
 
+// Two of three voters are gone for good. With WithAvailability the third one founds the
+// topic anew, above what they can have let in; without, it waits for them.
+func TestAvailabilityGoesOnWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	for _, available := range []bool{true, false} {
+		url := startBroker(t, "127.0.0.1:0").URL()
+		cable := startProxy(t, url)
+		opts := []Option{WithNodePriority(0)}
+		if available {
+			opts = append(opts, WithAvailability())
+		}
+		root := open(t, join(t, cable.url(), "root"), "t", append(opts, Found(), WithResources("crane"))...)
+		open(t, join(t, cable.url(), "a"), "t", opts...)
+		last := open(t, join(t, url, "b"), "t", append(opts, WithNodePriority(2))...)
+		becomes(t, root, "had three voters", func(s *protocol.Status) bool { return len(s.Voters) == 3 })
+		before := lock(t, last, "crane")
+		unlock(t, before)
+		cable.cut(true)
+		if !available {
+			becomes(t, last, "without a root", func(s *protocol.Status) bool { return s.Role == protocol.Joining && s.Session == 0 })
+			ctx, cancel := context.WithTimeout(testContext(t), 10*time.Second)
+			if h, err := last.Lock(ctx, "crane"); err == nil {
+				t.Errorf("in with fence %d although a majority may only be cut off", h.Fence())
+			}
+			cancel()
+			continue
+		}
+		// Sooner than a founder that gives voters time to reconnect.
+		ctx, cancel := context.WithTimeout(testContext(t), reconnectWait)
+		h, err := last.Lock(ctx, "crane")
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Fence() <= before.Fence() {
+			t.Errorf("fence %d after %d", h.Fence(), before.Fence())
+		}
+		unlock(t, h)
+	}
+}
+
 // The retained view names the voters, and after an election the new root.
 func TestViewNamesRootAndVoters(t *testing.T) {
 	t.Parallel()
