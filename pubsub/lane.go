@@ -147,6 +147,9 @@ func (l *lane) pump(ctx context.Context, k *link) []packet {
 			continue
 		}
 		p, due, ok := l.out.take(!f.empty())
+		if ok && p.current != nil && !p.current() {
+			continue
+		}
 		if ok {
 			f.took(&p)
 		}

@@ -29,6 +29,7 @@ type packet struct {
 	qos     byte
 	place   uint64               // in the order of a fifo, from 1
 	op      func(*link, *flight) // instead of publishing; may wait for receipts
+	current func() bool          // nil, or whether it is still to be published
 
 	bundle  *bundle // of a sample that may share its message; nil for everything else
 	mixed   string  // topic once samples of other instances have joined; "" if they must not

@@ -31,17 +31,28 @@ const (
 // latest of each topic, of others the newest thousand, the oldest being dropped
 // and counted.
 func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain bool) error {
-	topic, err := encodeTopic(p.root, levels)
-	if err != nil {
+	return p.publishRaw(l, levels, packet{payload: payload, retain: retain, qos: 1})
+}
+
+// PublishWhile publishes a retained message on Side as PublishRaw does, unless current
+// returns false when its turn comes: a message can wait for a connection for long, and
+// what it says may be true no more. current is called by another goroutine and must not
+// block. What has left for the broker cannot be taken back.
+func (p *Participant) PublishWhile(current func() bool, levels []string, payload []byte) error {
+	return p.publishRaw(Side, levels, packet{payload: payload, retain: true, qos: 1, current: current})
+}
+
+func (p *Participant) publishRaw(l Lane, levels []string, pk packet) (err error) {
+	if pk.topic, err = encodeTopic(p.root, levels); err != nil {
 		return err
 	}
-	if err := checkPayload(payload); err != nil {
+	if err := checkPayload(pk.payload); err != nil {
 		return err
 	}
-	pk := packet{topic: topic, payload: append([]byte{}, payload...), retain: retain, qos: 1}
+	pk.payload = append([]byte{}, pk.payload...)
 	switch l {
 	case Main:
-		if !retain {
+		if !pk.retain {
 			pk.qos = 0
 		}
 		err = p.put(pk)

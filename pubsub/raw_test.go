@@ -225,3 +225,46 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 		delete(missing, receive(t, got, fmt.Sprintf("%d events", len(missing))))
 	}
 }
+
+// What waited for a connection until it was true no more is not published, nor is it in
+// the way of what is said since.
+func TestWhatIsNoLongerTrueIsNotPublished(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		a, cable := w.joinBy("a")
+		b := w.join("b")
+		got := make(chan string, 100)
+		if _, err := b.SubscribeRaw(testContext(t), []string{"s", "+"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
+			t.Fatal(err)
+		}
+		var over atomic.Bool
+		publish := func(key, s string, current func() bool) {
+			if err := a.PublishWhile(current, []string{"s", key}, []byte(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		current, always := func() bool { return !over.Load() }, func() bool { return true }
+		publish("1", "in time", current)
+		pass(time.Second)
+		cable.cut()
+		pass(time.Second)
+		publish("1", "too late", current)
+		publish("2", "too late as well", current)
+		publish("3", "true", always)
+		over.Store(true)
+		publish("2", "since then", always)
+		cable.mend()
+		pass(time.Minute)
+		close(got)
+		var heard []string
+		for s := range got {
+			heard = append(heard, s)
+		}
+		slices.Sort(heard)
+		if want := []string{"in time", "since then", "true"}; !slices.Equal(heard, want) {
+			t.Errorf("heard %q, want %q", heard, want)
+		}
+		if err := a.PublishWhile(always, []string{"s"}, make([]byte, MaxPayload+1)); !errors.Is(err, ErrTooLarge) {
+			t.Error(err)
+		}
+	})
+}
