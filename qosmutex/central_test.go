@@ -197,7 +197,7 @@ func (m *centralMachine) Status() protocol.Status {
 	}
 	for name := range names {
 		id, busy := m.busy[name]
-		r := protocol.ResourceStatus{Resource: name, Free: !busy, Target: id, Fence: m.fence, Waiting: len(m.waiting[name])}
+		r := protocol.ResourceStatus{Resource: name, Free: !busy, Target: id, Fences: protocol.Fences{Next: m.fence, End: m.fence + 1}, Fence: m.fence, Waiting: len(m.waiting[name])}
 		for _, w := range m.waiting[name] {
 			r.Queue = append(r.Queue, protocol.Waiter{ID: w.id, Priority: w.priority})
 		}

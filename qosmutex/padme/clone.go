@@ -127,6 +127,10 @@ func (t *token) clone(tw *twins) token {
 	if t.recovery != nil {
 		r := *t.recovery
 		r.pending, r.answered = slices.Clone(r.pending), slices.Clone(r.answered)
+		if r.holder != nil {
+			h := *r.holder
+			r.holder = &h
+		}
 		c.recovery = &r
 	}
 	return c

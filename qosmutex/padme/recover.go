@@ -17,6 +17,7 @@ type recovery struct {
 	pending  []protocol.Node // asked and not answered yet, in order
 	answered []protocol.Node
 	again    protocol.Time // when to begin anew; the token may have moved since
+	holder   *holder       // who answered last that it is inside; nil: nobody has. For Status only
 	mislaid  bool          // nobody is asked: see inherit
 }
 
@@ -29,7 +30,7 @@ func (m *Machine) recover(r *resource) {
 	if t.recovery == nil {
 		m.count().syncs++
 	}
-	t.recovery = &recovery{again: m.now + m.grace}
+	t.recovery = &recovery{again: m.now + m.grace, holder: t.recovery.foundBefore()}
 	switch {
 	case t.down != nil:
 		m.follow(r, t.down.peer)
@@ -117,6 +118,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	t := &r.tok
 	if t.grant == msg.Grant && t.phase == using {
 		answer.Verdict = protocol.VerdictHolding
+		m.nameHolder(answer, r)
 		return nil
 	}
 	answer.Verdict = protocol.VerdictNever
@@ -141,6 +143,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 		return m.stale(msg, "not asked for")
 	}
 	rec.pending = slices.DeleteFunc(rec.pending, func(n protocol.Node) bool { return n == msg.From })
+	rec.found(msg, r.tok.next)
 	if msg.Verdict == protocol.VerdictHolding {
 		rec.pending = rec.pending[:0] // found; look again later, for it may get lost yet
 		rec.all = false

@@ -419,9 +419,20 @@ func (w *world) show() {
 		if !s.Parent.IsZero() {
 			line += fmt.Sprintf(" of %s depth %d", s.Parent.ID, s.Depth)
 		}
+		if s.Role == protocol.Root && n.machine.RulesUntil() <= w.clock(n) {
+			line += " not confirmed"
+		}
 		for _, r := range s.Resources {
-			if r.Free || r.Inside || r.Waiting > 0 {
-				line += fmt.Sprintf("; %s free %v inside %v waiting %d:", r.Resource, r.Free, r.Inside, r.Waiting)
+			told := ""
+			switch {
+			case s.Role != protocol.Root:
+			case r.Lost:
+				told = " lost"
+			case r.Holder.Fence != 0 && !r.Inside:
+				told = fmt.Sprintf(" held by %s fence %d", r.Holder.ID.Node.ID, r.Holder.Fence)
+			}
+			if r.Free || r.Inside || r.Waiting > 0 || told != "" {
+				line += fmt.Sprintf("; %s free %v inside %v%s waiting %d:", r.Resource, r.Free, r.Inside, told, r.Waiting)
 				for _, q := range r.Queue {
 					line += fmt.Sprintf(" %s,p%d,c%d", q.ID.Node.ID, q.Priority, q.ID.Clock)
 				}

@@ -28,7 +28,7 @@ var leftOut = map[string]string{
 	"Machine.any": "its requests are written", "Machine.own": "in the order of their Ref",
 	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "no receiver reads it",
+	"Entry.Fence": "only reported", "recovery.holder": "only reported",
 
 	"Machine.free": memory, "Machine.spare": memory, "entry.next": memory, "link.start": memory, "Machine.out": memory,
 }
@@ -41,6 +41,7 @@ var wholes = map[reflect.Type]string{
 	reflect.TypeFor[protocol.Config](): "never changes but for the floors, which are written",
 	reflect.TypeFor[counters]():        "statistics",
 	reflect.TypeFor[tally]():           "statistics",
+	reflect.TypeFor[holder]():          "only reported",
 }
 
 // TestStateNamesEveryField changes each field of the machines in the scenarios, after

@@ -58,6 +58,16 @@ func (m *Machine) ValidUntil() protocol.Time {
 	return m.session.until
 }
 
+// RulesUntil is the instant below which the machine speaks for the topic: it is the
+// root, and its lease is valid. 0: it may not. One that left while it was the root
+// may until its lease ends, for nobody else is the root before.
+func (m *Machine) RulesUntil() protocol.Time {
+	if m.acting() || m.leftAsRoot() && (m.reign() == nil || m.reign().started) {
+		return m.termEnd()
+	}
+	return 0
+}
+
 // Resource describes one resource without the cost of Status, with at most most
 // waiters by name. ok is false if nothing is known of it.
 func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok bool) {
@@ -71,7 +81,13 @@ func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok
 func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus {
 	t := &r.tok
 	s := protocol.ResourceStatus{
-		Resource: r.q.resource, Free: t.phase == home, Inside: t.phase == using, Waiting: r.q.total(),
+		Resource: r.q.resource, Free: t.phase == home || m.deserted(), Inside: t.phase == using, Waiting: r.q.total(),
+		Fences: m.grantFences(r),
+	}
+	if h := m.holderOf(r); h != nil {
+		s.Holder, s.HolderP = h.entry, h.priority
+	} else {
+		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil || m.leftAsRoot() && !s.Free
 	}
 	if t.phase == below || t.phase == using {
 		s.Target, s.TargetP = t.target, t.prio

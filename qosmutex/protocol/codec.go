@@ -96,7 +96,7 @@ const knownFlags = flagEnd - 1
 //	Detach    peer
 //	Handover  number settings ttl grant fences path tokens sessions
 //	Sync      id resource grant
-//	Report    id resource grant verdict peer
+//	Report    id resource grant verdict peer entries priority
 //	Join      priority peer grant
 //	Offer     root priority hops peer peerP path
 //	Attach    priority session
@@ -146,7 +146,7 @@ var carried = [kindEnd][]field{
 	KindDetach:   {fieldPeer},
 	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldGrant, fieldFences, fieldPath, fieldTokens, fieldSessions},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
-	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer},
+	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer, fieldEntries, fieldPriority},
 	KindJoin:     {fieldPriority, fieldPeer, fieldGrant},
 	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
 	KindAttach:   {fieldPriority, fieldSession},

@@ -85,7 +85,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"hops too big", "hops: 4294967296 is above 4294967295", with(KindRequest, 18, uint64(1)<<32, request...)},
 		{"waiting negative", "waiting: -2 is negative", with(KindRequest, 19, -2, request...)},
 		{"reason", fmt.Sprintf("reason: %d is above %d", reasonEnd, reasonEnd-1), with(KindRefuse, 0, Version, int(reasonEnd), 0, 0, 0)},
-		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0)},
+		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
 		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
 		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0)},

@@ -149,12 +149,19 @@ type Status struct {
 type ResourceStatus struct {
 	Resource string
 	Free     bool      // the token is at home: true only at the root
+	Lost     bool      // at the root: the token is out, and where is not known: it is being recovered
 	Target   RequestID // for whom the present grant was given, if it is out
 	TargetP  int64     // that request's priority
+	Fences   Fences    // at the root: every entry on the present grant that Holder does not tell of has one of these; zero: unknown
 	Inside   bool      // this participant is inside now
-	Fence    uint64    // of the own hold, or the next one to be handed out at the root
-	Waiting  int       // requests known to wait here, subtree counts included
-	Queue    []Waiter  // those known by name, in the order of service
+	// Holder is the entry of whom this participant knows to be inside: itself, or, at
+	// the root, who said so when it was asked. Zero: it knows of nobody, which is the
+	// usual case at the root while a grant is out.
+	Holder  Entry
+	HolderP int64    // the priority of the holder's request
+	Fence   uint64   // of the own hold, or the next one to be handed out at the root
+	Waiting int      // requests known to wait here, subtree counts included
+	Queue   []Waiter // those known by name, in the order of service
 }
 
 // Waiter is one waiting request.

@@ -205,7 +205,7 @@ type Settings struct {
 //	Detach    Peer
 //	Handover  Number Settings TTL Grant (the name of the voters) Fences Path (the voters) Tokens Sessions
 //	Sync      ID Resource Grant
-//	Report    ID Resource Grant Verdict Peer
+//	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
 //	Join      Priority Peer (ID only: the parent wanted, or nobody) Grant (of a founder: the name of its voters)
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
@@ -263,7 +263,7 @@ type Message struct {
 
 	Settings Settings // Accept, Settings, Propose (Models only), Handover
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Lead: the voters; Vote: the newer ones that Grant numbers; Reply: as the algorithm says
-	Entries  []Entry  // Release
+	Entries  []Entry  // Release, Report: made on the grant
 	Tokens   []TokenState
 	Sessions []SessionState
 	Wishes   []Wish

@@ -37,6 +37,7 @@ func (m *Machine) resource(e *Env) protocol.ResourceStatus {
 	case c == nil || c.withdrawn:
 	case c.inside:
 		r.Inside, r.Target, r.TargetP, r.Fence = true, c.ID, c.Priority, c.fence
+		r.Holder, r.HolderP = protocol.Entry{ID: c.ID, Fence: c.fence}, c.Priority
 	default:
 		add(c)
 	}
@@ -53,6 +54,15 @@ func (m *Machine) ValidUntil() protocol.Time {
 		return 0
 	}
 	return protocol.Never
+}
+
+// RulesUntil is never over at the first participant, also when it has left: there is
+// nobody else who speaks for the topic.
+func (m *Machine) RulesUntil() protocol.Time {
+	if m.self == 0 {
+		return protocol.Never
+	}
+	return 0
 }
 
 // Resource describes one resource as this participant knows it, with at most most

@@ -1,0 +1,74 @@
+package padme
+
+import "padme/qosmutex/protocol"
+
+// holder is who answered a Sync that it is inside. The root learns so of an entry
+// that goes on when it takes a token over, or looks for one; of others it hears
+// nothing before their Release.
+type holder struct {
+	entry    protocol.Entry
+	priority int64
+}
+
+// nameHolder says in an answer which entry it is that goes on here.
+func (m *Machine) nameHolder(answer *protocol.Message, r *resource) {
+	if h := m.holderOf(r); h != nil {
+		answer.Entries, answer.Priority = []protocol.Entry{h.entry}, h.priority
+	}
+}
+
+// found takes what an answer says of who is inside. A fence that was never handed
+// out is not believed.
+func (rec *recovery) found(msg *protocol.Message, next uint64) {
+	switch {
+	case msg.Verdict != protocol.VerdictHolding:
+		if rec.holder != nil && rec.holder.entry.ID.Node == msg.From {
+			rec.holder = nil
+		}
+	case len(msg.Entries) == 1 && msg.Entries[0].ID.Node == msg.From && msg.Entries[0].Fence < next:
+		rec.holder = &holder{msg.Entries[0], msg.Priority}
+	}
+}
+
+// foundBefore is the holder that an earlier search found. It is asked again, and is
+// inside until it answers otherwise or its session ends.
+func (rec *recovery) foundBefore() *holder {
+	if rec == nil {
+		return nil
+	}
+	return rec.holder
+}
+
+// holderOf is who is known to be inside r: we, or, at the root, who said so in a
+// session that goes on. nil: we know of nobody.
+func (m *Machine) holderOf(r *resource) *holder {
+	t := &r.tok
+	switch {
+	case t.phase == using:
+		return &holder{protocol.Entry{ID: t.inside.id, Fence: t.fence}, t.inside.priority}
+	case t.phase == below && t.recovery != nil && t.recovery.holder != nil && m.sessionOf(t.recovery.holder.entry.ID.Node) != nil:
+		return t.recovery.holder
+	}
+	return nil
+}
+
+// grantFences are those of the entries on the present grant of r that we have not
+// been told of. A grant of a former root may have had any that is handed out.
+func (m *Machine) grantFences(r *resource) protocol.Fences {
+	t := &r.tok
+	switch h := m.holderOf(r); {
+	case m.role != protocol.Root || t.phase != below:
+		return protocol.Fences{}
+	case t.grant.Epoch == m.epoch:
+		return t.fences
+	case h != nil:
+		return protocol.Fences{Next: h.entry.Fence + 1, End: t.next}
+	}
+	return protocol.Fences{End: t.next}
+}
+
+// leftAsRoot reports whether we were the root when we left: there was no successor.
+func (m *Machine) leftAsRoot() bool { return m.role == protocol.Departed && m.root == m.self }
+
+// deserted reports whether we left as the root and nobody else was there.
+func (m *Machine) deserted() bool { return m.leftAsRoot() && (m.roll == nil || len(m.sessions) == 0) }
