@@ -17,14 +17,15 @@ const followAgain = time.Second
 
 // board is what the root publishes: the state of each resource and the view.
 type board struct {
-	rooted    bool // this participant is the root
-	following bool // subscribed to what others publish
+	term      *term // nil: others may speak for the topic
+	following bool  // subscribed to what others publish
 	stops     []func()
 
 	resources map[string]*notice
 	dirty     []*notice
 	all       bool // everything is dirty
 	news      []pubsub.RawMessage
+	cleared   []string // resources that are not known, but had a state of somebody else
 	view      View
 	viewDirty bool
 	viewSent  echoes
@@ -32,27 +33,25 @@ type board struct {
 	next      time.Time // no states before
 }
 
-// notice is the state of one resource as it will be published.
-type notice struct {
-	resource string
-	dirty    bool
-	holder   string // by the highest fence known
-	priority int64
-	fence    uint64
-	since    time.Time
-	passages passages
-	last     State // as published
-	shown    bool  // last was published
-	sent     echoes
-}
-
-func (b *board) of(resource string) *notice {
-	n := b.resources[resource]
+// noticeOf returns the notice of a resource, made if need be. The caller holds mu.
+func (t *Topic) noticeOf(resource string) *notice {
+	n := t.board.resources[resource]
 	if n == nil {
 		n = &notice{resource: resource, since: time.Now()}
-		b.resources[resource] = n
+		if r, ok := t.described(resource); ok {
+			n.begin(&r)
+		}
+		t.board.resources[resource] = n
 	}
 	return n
+}
+
+// described is what the machine says of a resource without its queue, if it tells.
+func (t *Topic) described(resource string) (r protocol.ResourceStatus, ok bool) {
+	if t.brief == nil {
+		return r, false
+	}
+	return t.brief.Resource(resource, 0)
 }
 
 // touch has the state of a resource published soon.
@@ -60,7 +59,7 @@ func (t *Topic) touch(resource string) {
 	b := &t.board
 	if resource == Any || resource == "" {
 		b.all = true
-	} else if n := b.of(resource); !n.dirty {
+	} else if n := t.noticeOf(resource); !n.dirty {
 		n.dirty = true
 		b.dirty = append(b.dirty, n)
 	}
@@ -69,7 +68,7 @@ func (t *Topic) touch(resource string) {
 
 // lookAgain has everything published again: the broker may have forgotten it.
 func (b *board) lookAgain() {
-	if !b.rooted {
+	if b.term == nil {
 		return
 	}
 	b.all, b.viewDirty, b.view = true, true, View{}
@@ -81,17 +80,18 @@ func (b *board) lookAgain() {
 // notice notes what a step changed on the board; err is the machine's. The caller
 // holds mu.
 func (t *Topic) notice(in *protocol.Input, err error) {
-	if !t.board.rooted {
+	if t.board.term == nil {
 		return
 	}
-	for i := range t.out.Messages {
-		if m := &t.out.Messages[i]; m.Kind == protocol.KindReply && !t.algorithm.Static {
-			t.entered(m.Resource, m.ID.Node.ID, m.Priority, m.Fences.Next, time.Now())
+	for i := range t.out.Messages { // a grant, and a token that is looked for: for many a message none changes but these
+		if m := &t.out.Messages[i]; !t.algorithm.Static && (m.Kind == protocol.KindReply || m.Kind == protocol.KindSync) {
+			t.touch(m.Resource)
 		}
 	}
 	for i := range t.out.Grants {
 		g := &t.out.Grants[i]
-		t.entered(g.Resource, t.self.ID, g.Priority, g.Fence, time.Now())
+		t.noticeOf(g.Resource).enter(entered{t.self.ID, g.Priority, g.Fence, time.Now()})
+		t.touch(g.Resource)
 	}
 	for i := range t.out.Denials {
 		t.touch(t.out.Denials[i].Resource)
@@ -117,9 +117,10 @@ func (t *Topic) noticeMessage(m *protocol.Message) {
 	}
 	switch m.Kind {
 	case protocol.KindRelease:
-		n := t.board.of(m.Resource)
 		for _, e := range m.Entries {
-			n.fence = max(n.fence, e.Fence)
+			if n := t.noticeOf(m.Resource); t.handedOut(m.Resource, e.Fence) && t.believes(n, e.Fence) {
+				n.leave(entered{who: e.ID.Node.ID, fence: e.Fence, at: time.Now()})
+			}
 		}
 		t.touch(m.Resource)
 	case protocol.KindRequest, protocol.KindWithdraw:
@@ -130,32 +131,11 @@ func (t *Topic) noticeMessage(m *protocol.Message) {
 	}
 }
 
-// entered notes that somebody is inside, or is the target of a token that has
-// left. The higher fence wins, and of two equal ones the later word: a
-// participant on the way may have used the token.
-func (t *Topic) entered(resource, who string, priority int64, fence uint64, at time.Time) {
-	n := t.board.of(resource)
-	if fence < n.fence || fence == n.fence && n.holder == who {
-		return
-	}
-	n.holder, n.priority, n.fence, n.since = who, priority, fence, at
-	t.touch(resource)
-}
-
-// left notes that the holder with this fence is out.
-func (t *Topic) left(resource string, fence uint64, at time.Time) {
-	n := t.board.of(resource)
-	if fence < n.fence {
-		return
-	}
-	n.holder, n.priority, n.fence, n.since = "", 0, fence, at
-	t.touch(resource)
-}
-
 // publishBoard publishes what has changed.
 func (t *Topic) publishBoard() {
 	t.mu.Lock()
-	if !t.board.rooted {
+	term := t.board.term
+	if !term.lasts() {
 		t.mu.Unlock()
 		return
 	}
@@ -164,23 +144,36 @@ func (t *Topic) publishBoard() {
 	t.reclaim()
 	t.mu.Unlock()
 	t.readNews(news)
-	states, view := t.pendingBoard()
+	for _, resource := range t.takeCleared() {
+		levels := []string{"lock", t.name, resource, "state"}
+		t.countPublication(levels, t.p.PublishWhile(term.lasts, levels, nil))
+	}
+	states, view := t.pendingBoard(term)
 	for i := range states {
 		s := &states[i]
-		t.publishJSON([]string{"lock", t.name, s.Resource, "state"}, s, func() *echoes { return &t.board.of(s.Resource).sent })
+		t.publishInTerm(term, []string{"lock", t.name, s.Resource, "state"}, s, func() *echoes { return &t.noticeOf(s.Resource).sent })
 	}
 	if view != nil {
-		t.publishJSON([]string{"lock", t.name, "view"}, view, func() *echoes { return &t.board.viewSent })
+		t.publishInTerm(term, []string{"lock", t.name, "view"}, view, func() *echoes { return &t.board.viewSent })
 	}
+}
+
+// takeCleared returns the resources of which nothing is to be retained.
+func (t *Topic) takeCleared() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cleared := t.board.cleared
+	t.board.cleared = nil
+	return cleared
 }
 
 // pendingBoard collects the states that differ from those published, and the
 // view if it does.
-func (t *Topic) pendingBoard() (states []State, view *View) {
+func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := &t.board
-	if !b.all && !b.viewDirty && len(b.dirty) == 0 {
+	if b.term != term || !b.all && !b.viewDirty && len(b.dirty) == 0 {
 		return nil, nil
 	}
 	if wait := time.Until(b.next); wait > 0 && !t.closing {
@@ -189,7 +182,7 @@ func (t *Topic) pendingBoard() (states []State, view *View) {
 	}
 	b.next = time.Now().Add(stateEvery)
 	show := func(r *protocol.ResourceStatus) {
-		n := b.of(r.Resource)
+		n := t.noticeOf(r.Resource)
 		if s := t.stateOf(n, r); !n.shown || !s.equal(n.last) {
 			n.last, n.shown = s, true
 			states = append(states, s)
@@ -218,29 +211,6 @@ func (t *Topic) pendingBoard() (states []State, view *View) {
 	return states, view
 }
 
-func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
-	switch {
-	case r.Inside:
-		if n.holder != t.self.ID {
-			n.holder, n.since = t.self.ID, time.Now()
-		}
-	case r.Free, n.holder == t.self.ID && (t.closing || t.algorithm.Static): // of others in a static one, only events tell
-		if n.holder != "" {
-			n.holder, n.priority, n.since = "", 0, time.Now()
-		}
-	case n.holder == "" && n.fence == 0: // out since before this participant was the root
-		n.holder, n.priority, n.since = r.Target.Node.ID, r.TargetP, time.Now()
-	}
-	s := State{
-		Topic: t.name, Resource: n.resource, Holder: n.holder, Priority: n.priority, Fence: formatFence(n.fence),
-		Since: n.since.UTC(), Waiting: r.Waiting, Epoch: t.status.Epoch.String(), Root: t.self.ID,
-	}
-	for _, w := range r.Queue[:min(len(r.Queue), maxQueue)] {
-		s.Queue = append(s.Queue, Waiter{Participant: w.ID.Node.ID, Priority: w.Priority, Any: w.Any})
-	}
-	return s
-}
-
 func (t *Topic) viewOf() View {
 	st := &t.status
 	v := View{
@@ -257,18 +227,10 @@ func (t *Topic) viewOf() View {
 	return v
 }
 
-// noteChange follows the role and the settings. The caller holds mu.
+// noteChange follows the settings. The caller holds mu.
 func (t *Topic) noteChange(was *protocol.Status) {
 	b := &t.board
-	// A root that departs without a successor still publishes that it is out.
-	rooted := t.status.Role == protocol.Root || t.status.Role == protocol.Departed && b.rooted
-	if rooted != b.rooted {
-		b.rooted = rooted
-		if rooted {
-			b.lookAgain()
-			t.report(eventRecord{name: EventRooted, at: time.Now()})
-		}
-	}
+	rooted := b.term != nil
 	if rooted && !slices.Equal(was.Voters, t.status.Voters) {
 		b.viewDirty = true
 	}
@@ -291,7 +253,7 @@ func (t *Topic) noteChange(was *protocol.Status) {
 func (t *Topic) follow() {
 	t.mu.Lock()
 	b := &t.board
-	want, have := b.rooted && !t.ended, b.following
+	want, have := b.term != nil && !t.ended, b.following
 	t.mu.Unlock()
 	switch {
 	case want && !have:
@@ -369,15 +331,19 @@ func (t *Topic) readEvent(e *Event) {
 		t.metrics.dropped[dropForeign]++
 		return
 	}
-	t.handOver(&t.board.of(e.Resource).passages, e, fence)
-	if e.Participant == t.self.ID {
+	n, news := t.noticeOf(e.Resource), false
+	t.handOver(&n.passages, e, fence)
+	if e.Participant == t.self.ID || !t.believes(n, fence) {
 		return
 	}
-	switch e.Event {
+	switch entry := (entered{e.Participant, e.Priority, fence, e.At}); e.Event {
 	case EventGranted:
-		t.entered(e.Resource, e.Participant, e.Priority, fence, e.At)
+		news = n.enter(entry)
 	case EventReleased, EventLost:
-		t.left(e.Resource, fence, e.At)
+		news = n.leave(entry)
+	}
+	if news {
+		t.touch(e.Resource)
 	}
 }
 
@@ -385,11 +351,17 @@ func (t *Topic) readEvent(e *Event) {
 // first that it has not handed out, and who claims a higher one lies. Believed, it
 // would hide every true entry below it.
 func (t *Topic) handedOut(resource string, fence uint64) bool {
-	if t.brief == nil || t.status.Role != protocol.Root {
-		return true
+	r, ok := t.described(resource)
+	if !ok {
+		return t.brief == nil || t.algorithm.Static
 	}
-	r, ok := t.brief.Resource(resource, 0)
-	return !ok || r.Fence == 0 || fence < r.Fence || r.Inside && fence == r.Fence
+	return r.Fence == 0 || fence < r.Fence || r.Inside && fence == r.Fence
+}
+
+// believes reports whether what is told of an entry with this fence may change a state.
+func (t *Topic) believes(n *notice, fence uint64) bool {
+	r, ok := t.described(n.resource)
+	return !ok || n.believes(&r, fence)
 }
 
 // reclaim publishes all again when something of a later epoch has been there for so
@@ -414,7 +386,10 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	sent, n := &b.viewSent, (*notice)(nil)
 	if !isView {
 		if n = b.resources[m.Levels[2]]; n == nil {
-			return
+			if t.brief == nil || t.algorithm.Static {
+				return // the first member need not know of a resource that others use
+			}
+			n = &notice{resource: m.Levels[2]}
 		}
 		sent = &n.sent
 	}
@@ -430,12 +405,24 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 			return
 		}
 	}
-	t.metrics.dropped[dropForeign]++
-	if isView {
+	switch {
+	case isView:
 		b.view, b.viewDirty = View{}, true
 		t.flushSoon(flushAfter)
-		return
+	case t.knows(n.resource):
+		t.noticeOf(n.resource).shown = false
+		t.touch(n.resource)
+	case len(m.Payload) == 0:
+		return // as it should be
+	default:
+		b.cleared = append(b.cleared, n.resource)
 	}
-	n.shown = false
-	t.touch(n.resource)
+	t.metrics.dropped[dropForeign]++
+}
+
+// knows reports whether the machine can describe a resource: at the root, whether it
+// is declared, or was asked for or held since it took over.
+func (t *Topic) knows(resource string) bool {
+	_, ok := t.described(resource)
+	return ok || t.brief == nil || t.algorithm.Static
 }

@@ -210,8 +210,9 @@ func WithMetrics(r prometheus.Registerer) Option {
 }
 
 // WithEvents says whether the topic publishes this participant's lock events;
-// the default is true. Without them the published state may name the target of
-// a grant where a participant on the way used it.
+// the default is true. Without them the published states do not tell that it is
+// inside: the root hears of entries by events alone, but for its own, and for those
+// that it asks about.
 func WithEvents(on bool) Option {
 	return func(o *options) error {
 		o.events = on

@@ -104,7 +104,12 @@ func (t *Topic) publishEvents(records []eventRecord) {
 // publishSide publishes for watchers. A failure is counted: events are reports,
 // and states are published again after the next change.
 func (t *Topic) publishSide(levels []string, payload []byte, retain bool) {
-	if err := t.p.PublishRaw(pubsub.Side, levels, payload, retain); err != nil {
+	t.countPublication(levels, t.p.PublishRaw(pubsub.Side, levels, payload, retain))
+}
+
+// countPublication counts what the client did not take.
+func (t *Topic) countPublication(levels []string, err error) {
+	if err != nil {
 		t.mu.Lock()
 		t.metrics.dropped[dropPublication]++
 		t.mu.Unlock()
@@ -112,8 +117,9 @@ func (t *Topic) publishSide(levels []string, payload []byte, retain bool) {
 	}
 }
 
-// publishJSON publishes and notes it under sent, which is called with mu held.
-func (t *Topic) publishJSON(levels []string, value any, sent func() *echoes) {
+// publishInTerm publishes what is retained in the name of the topic, if it leaves in
+// this term, and notes it under sent, which is called with mu held.
+func (t *Topic) publishInTerm(term *term, levels []string, value any, sent func() *echoes) {
 	payload, err := json.Marshal(value)
 	if err != nil {
 		t.log.Error("not written", "levels", levels, "error", err)
@@ -122,5 +128,5 @@ func (t *Topic) publishJSON(levels []string, value any, sent func() *echoes) {
 	t.mu.Lock()
 	sent().note(payload)
 	t.mu.Unlock()
-	t.publishSide(levels, payload, true)
+	t.countPublication(levels, t.p.PublishWhile(term.lasts, levels, payload))
 }

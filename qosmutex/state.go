@@ -12,15 +12,25 @@ import (
 // maxQueue bounds the queue in a State; Waiting counts all.
 const maxQueue = 16
 
+// What Status of a State says.
+const (
+	StatusHeld    = "held"    // Holder has entered, and has not said that it left
+	StatusGranted = "granted" // a grant is out, and nobody is known to be inside
+	StatusFree    = "free"    // the token rests at the root
+	StatusUnknown = "unknown" // the token is being recovered: somebody may be inside
+)
+
 // State is what the root of a topic knows of one resource: retained JSON on
-// R/lock/{topic}/{resource}/state.
+// R/lock/{topic}/{resource}/state. Only a root with a valid lease publishes it.
 type State struct {
 	Topic    string    `json:"topic"`
 	Resource string    `json:"resource"`
-	Holder   string    `json:"holder,omitempty"` // empty: nobody is inside
-	Priority int64     `json:"priority"`         // of the holder's request
-	Fence    string    `json:"fence"`            // decimal, of the last entry known
-	Since    time.Time `json:"since"`            // of this holder, or of being free
+	Status   string    `json:"status"`
+	Holder   string    `json:"holder,omitempty"`  // who is inside, while held
+	Grantee  string    `json:"grantee,omitempty"` // while granted: for whom, until it is known to have left
+	Priority int64     `json:"priority"`          // of the request of Holder or Grantee
+	Fence    string    `json:"fence,omitempty"`   // decimal, of the last entry known; empty: the root knows of none
+	Since    time.Time `json:"since"`             // of the entry, while held; else of Status and Grantee
 	Waiting  int       `json:"waiting"`
 	Queue    []Waiter  `json:"queue,omitempty"` // the first 16, in the order of service
 	Epoch    string    `json:"epoch"`
@@ -54,7 +64,7 @@ func (v View) equal(o View) bool {
 }
 
 func (s State) equal(o State) bool {
-	return s.Holder == o.Holder && s.Priority == o.Priority && s.Fence == o.Fence && s.Since.Equal(o.Since) &&
+	return s.Status == o.Status && s.Holder == o.Holder && s.Grantee == o.Grantee && s.Priority == o.Priority && s.Fence == o.Fence && s.Since.Equal(o.Since) &&
 		s.Waiting == o.Waiting && slices.Equal(s.Queue, o.Queue) && s.Epoch == o.Epoch && s.Root == o.Root
 }
 

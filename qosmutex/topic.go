@@ -150,10 +150,12 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	for i := range t.out.Losses {
 		t.lost(&t.out.Losses[i])
 	}
+	spoke := t.board.term
+	t.rule(now)
 	for i := range t.out.Messages {
 		t.send(&t.out.Messages[i])
 	}
-	if t.worthALook(in) {
+	if t.worthALook(in) || t.board.term != spoke {
 		t.look()
 	} else if t.brief != nil {
 		t.validUntil.Store(int64(t.brief.ValidUntil()))
@@ -173,6 +175,8 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 // the runtime asks often.
 type brief interface {
 	ValidUntil() protocol.Time
+	// RulesUntil is until when the machine speaks for the topic; 0: it does not.
+	RulesUntil() protocol.Time
 	// Resource describes one resource, naming at most so many that wait.
 	Resource(name string, most int) (protocol.ResourceStatus, bool)
 }
@@ -208,6 +212,9 @@ func (t *Topic) look() {
 	was := t.status
 	t.status = t.machine.Status()
 	t.validUntil.Store(int64(t.status.ValidUntil))
+	if t.brief == nil {
+		t.rule(t.clock())
+	}
 	t.noteStanding()
 	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch || is.Heir != was.Heir ||
 		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models ||

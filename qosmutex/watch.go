@@ -90,7 +90,9 @@ func WatchEvents(ctx context.Context, p *pubsub.Participant, topic string) iter.
 // WatchStates yields the retained state of each resource of a lock topic, or of
 // all topics for "", and then each change, until ctx or the loop ends. Being a
 // member is not needed. A slow loop sees the latest state of each resource, not
-// every change. Errors are as for WatchEvents.
+// every change. A root clears what was retained of a resource that it does not know:
+// that is yielded as StatusUnknown, without Root and Epoch. Errors are as for
+// WatchEvents.
 func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		w := newWatcher()
@@ -102,7 +104,7 @@ func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.
 				if !ok {
 					return true
 				}
-				if epoch, _ := parseEpoch(s.Epoch); !latest.credible(s.Topic, epoch, time.Now()) {
+				if epoch, _ := parseEpoch(s.Epoch); s.Epoch != "" && !latest.credible(s.Topic, epoch, time.Now()) {
 					return true // a root of the past; the present one will say so
 				}
 				return yield(s, nil)
@@ -252,12 +254,21 @@ func parseEvents(topic string, payload []byte) (events []Event, bad int) {
 	return events, bad
 }
 
-// parseState reads a state that stands where it belongs.
+// parseState reads a state that stands where it belongs, or that was cleared.
 func parseState(m pubsub.RawMessage) (State, bool) {
+	if len(m.Levels) == 4 && len(m.Payload) == 0 {
+		return State{Topic: m.Levels[1], Resource: m.Levels[2], Status: StatusUnknown}, true
+	}
 	var s State
 	if len(m.Levels) != 4 || json.Unmarshal(m.Payload, &s) != nil || s.Topic != m.Levels[1] || s.Resource != m.Levels[2] {
 		return State{}, false
 	}
 	_, ok := parseEpoch(s.Epoch)
+	if s.Status == "" { // of a root that says only who holds
+		s.Status = StatusFree
+		if s.Holder != "" {
+			s.Status = StatusHeld
+		}
+	}
 	return s, ok
 }

@@ -1,0 +1,148 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex/protocol"
+	"padme/tests/brokers"
+	"padme/tests/bubble"
+)
+
+// world is a broker in virtual time, in a year in which a topic may be founded.
+type world struct {
+	t     *testing.T
+	b     *broker.Broker
+	clock Option
+}
+
+// inVirtualTime runs f with a broker in a bubble of virtual time.
+func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	brokers.Stays(t.Name(), brokers.VirtualTime)
+	bubble.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
+		start := time.Now()
+		b, err := broker.Start(t.Context(), broker.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close(context.Background())
+		f(t, &world{t, b, WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })})
+	})
+}
+
+// join adds a participant whose cable to the broker can fail.
+func (w *world) join(id string) (*pubsub.Participant, *cable) {
+	w.t.Helper()
+	c := &cable{to: w.b.Dial}
+	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.dial))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p, c
+}
+
+// open adds a member of lock topic t.
+func (w *world) open(id string, opts ...Option) *member {
+	w.t.Helper()
+	m, err := w.tryOpen(id, opts...)
+	if err != nil {
+		w.t.Fatalf("%s: %v", id, err)
+	}
+	return m
+}
+
+func (w *world) tryOpen(id string, opts ...Option) (*member, error) {
+	w.t.Helper()
+	p, c := w.join(id)
+	topic, err := Open(w.t.Context(), p, "t", append(opts, w.clock)...)
+	if err != nil {
+		_ = p.Close(context.Background())
+		return nil, err
+	}
+	return &member{topic, p, c}, nil
+}
+
+// member is one that a test can kill.
+type member struct {
+	*Topic
+	p     *pubsub.Participant
+	cable *cable
+}
+
+// kill ends it as kill -9 does: nothing more of it gets out.
+func (m *member) kill() {
+	m.cable.cut()
+	m.end(ErrClosed)
+	m.close()
+}
+
+// close ends it in good order.
+func (m *member) close() {
+	_ = m.Topic.Close(context.Background())
+	_ = m.p.Close(context.Background())
+}
+
+// cable is the way of one participant to the broker.
+type cable struct {
+	to func(context.Context) (net.Conn, error)
+
+	mu    sync.Mutex
+	conns []net.Conn
+	gone  bool        // nobody gets through
+	deaf  atomic.Bool // nothing that the broker sends arrives
+}
+
+func (c *cable) dial(ctx context.Context) (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil, errors.New("the cable is cut")
+	}
+	conn, err := c.to(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.conns = append(c.conns, conn)
+	return &cabled{conn, c}, nil
+}
+
+// cut ends all connections; the broker notices at once.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+// mend lets new connections through.
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = false
+}
+
+type cabled struct {
+	net.Conn
+	c *cable
+}
+
+func (c *cabled) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.c.deaf.Load() {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package qosmutex
+
+import (
+	"sync/atomic"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+// term is the time in which this participant speaks for its topic: it is the root,
+// and its lease is valid. States and views are published in a term only, whatever was
+// on its way when it ended.
+type term struct {
+	clock func() protocol.Time
+	until atomic.Int64
+}
+
+// lasts reports whether the term is not over. It may be called without mu.
+func (r *term) lasts() bool { return r != nil && int64(r.clock()) < r.until.Load() }
+
+// rule follows the term of this participant after a step. It comes before the messages
+// of the step: whoever reads those may be the next to speak. The caller holds mu.
+func (t *Topic) rule(now protocol.Time) {
+	b := &t.board
+	until := t.rulesUntil()
+	over := now >= until
+	switch {
+	case b.term == nil && over:
+		return
+	case b.term == nil:
+		b.term = &term{clock: t.clock}
+		b.resources, b.dirty = map[string]*notice{}, nil
+		for i, all := 0, t.machine.Status().Resources; i < len(all); i++ {
+			t.noticeOf(all[i].Resource)
+		}
+		b.lookAgain()
+		t.report(eventRecord{name: EventRooted, at: time.Now()})
+	}
+	b.term.until.Store(int64(until))
+	if over {
+		b.term = nil
+	}
+	if over || b.all {
+		t.flushSoon(flushAfter)
+	}
+}
+
+// rulesUntil is until when this participant speaks for its topic, as its machine says.
+func (t *Topic) rulesUntil() protocol.Time {
+	switch {
+	case t.brief != nil:
+		return t.brief.RulesUntil()
+	case t.status.Role == protocol.Root, t.status.Role == protocol.Departed && t.board.term != nil:
+		return protocol.Never
+	}
+	return 0
+}
