@@ -24,8 +24,10 @@ func newLockList(s *session) *cobra.Command {
 		Use:   "ls [NAME]",
 		Short: "List locks: who holds them, who waits",
 		Long: `ls prints the state of every resource of the lock NAME, or of all locks, as the
-roots last published it. With --json each line is one object as in the retained
-messages themselves, with the queue.`,
+roots last published it: held, by HOLDER; granted, but nobody is known to be inside;
+free; or unknown, while the root looks for a token that was lost. FENCE is that of the
+last entry that the root knows of. With --json each line is one object as in the
+retained messages themselves, with the queue.`,
 		Example: `  pubsub-node lock ls
   pubsub-node lock ls crane --json | jq .queue`,
 		Args:              argCount(0, 1, ""),
@@ -66,7 +68,11 @@ func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration,
 	type key struct{ topic, resource string }
 	latest := map[key]qosmutex.State{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.State, error] { return qosmutex.WatchStates(ctx, p, name) }
-	err := snapshot(ctx, pause, watch, func(st qosmutex.State) { latest[key{st.Topic, st.Resource}] = st })
+	err := snapshot(ctx, pause, watch, func(st qosmutex.State) {
+		if latest[key{st.Topic, st.Resource}] = st; st.Epoch == "" { // cleared
+			delete(latest, key{st.Topic, st.Resource})
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +88,14 @@ func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration,
 
 func writeStates(w io.Writer, states []qosmutex.State) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "LOCK\tRESOURCE\tHOLDER\tPRIORITY\tFENCE\tSINCE\tWAITING")
+	fmt.Fprintln(t, "LOCK\tRESOURCE\tSTATE\tHOLDER\tPRIORITY\tFENCE\tSINCE\tWAITING")
 	for _, st := range states {
 		holder, priority := printable(st.Holder), fmt.Sprint(st.Priority)
 		if st.Holder == "" {
 			holder, priority = "-", "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(st.Topic), printable(st.Resource), holder, priority, printable(st.Fence), since(st.Since), st.Waiting)
+		fence := cmp.Or(printable(st.Fence), "-")
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(st.Topic), printable(st.Resource), printable(st.Status), holder, priority, fence, since(st.Since), st.Waiting)
 	}
 	return t.Flush()
 }

@@ -74,12 +74,16 @@ func TestTopShowsALock(t *testing.T) {
 	writeTop(&out, topSnapshot{At: at, Connected: true, Participants: 1, Held: 1, Waiting: 2, Rate: 0.5, Locks: []topLock{
 		{qosmutex.State{Topic: "crane", Resource: "default", Holder: "lift", Priority: 7, Since: at.Add(-83 * time.Second), Waiting: 2, Queue: []qosmutex.Waiter{{Participant: "truck"}, {Participant: "ship"}}}, 0.5},
 		{qosmutex.State{Topic: "frequency", Resource: "146.52"}, 0},
+		{qosmutex.State{Topic: "gate", Resource: "default", Status: qosmutex.StatusUnknown, Since: at.Add(-2 * time.Second)}, 0},
+		{qosmutex.State{Topic: "gate", Resource: "west", Status: qosmutex.StatusGranted, Grantee: "truck", Since: at}, 0},
 	}}, "default at mqtt://host", topWidth, 0)
 	want := `default at mqtt://host` + strings.Repeat(" ", 50) + at.Local().Format(time.TimeOnly) + `
-2 locks, 1 held  2 waiting  0.5/s  1 participant
+4 locks, 1 held  2 waiting  0.5/s  1 participant
 LOCK                HOLDER         PRIORITY    FOR  WAIT     /s  NEXT
 crane               lift                  7  1m23s     2    0.5  truck
 frequency/146.52    -                     -      -     -      0
+gate                ?                     -   2.0s     -      0
+gate/west           -                     -      -     -      0
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

@@ -81,7 +81,9 @@ func (m *topModel) watchStates(ctx context.Context, name string) {
 			return
 		}
 		m.mu.Lock()
-		m.states[lockID{st.Topic, st.Resource}] = st
+		if m.states[lockID{st.Topic, st.Resource}] = st; st.Epoch == "" { // cleared
+			delete(m.states, lockID{st.Topic, st.Resource})
+		}
 		m.mu.Unlock()
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"padme/qosmutex"
 )
 
 // topWidth is that of a terminal of which nothing is known.
@@ -45,8 +47,11 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 	}
 	for _, l := range rows {
 		who, priority, held, wait, next := "-", "-", "-", "-", ""
-		if l.Holder != "" {
+		switch {
+		case l.Holder != "":
 			who, priority, held = printable(l.Holder), fmt.Sprint(l.Priority), elapsed(snap.At.Sub(l.Since))
+		case l.Status == qosmutex.StatusUnknown:
+			who, held = "?", elapsed(snap.At.Sub(l.Since))
 		}
 		if l.Waiting > 0 {
 			wait = fmt.Sprint(l.Waiting)

@@ -111,7 +111,7 @@ func (d *display) scene(now time.Time) screen.Scene {
 	holds := map[string]string{}
 	for _, f := range d.observer.States() {
 		s.Frequencies = append(s.Frequencies, screen.Frequency{
-			Name: f.Resource, Holder: f.Holder, Since: max(0, now.Sub(f.Since)), Waiting: f.Waiting,
+			Name: f.Resource, Status: f.Status, Holder: f.Holder, Since: max(0, now.Sub(f.Since)), Waiting: f.Waiting,
 		})
 		holds[f.Holder] = f.Resource
 	}

@@ -1,6 +1,8 @@
 // One lock in full: who holds it, who waits.
 import { h, setText, span, clock } from "/base/dom.js";
 
+const TAGS = { granted: "wait", free: "free", unknown: "bad" };
+
 export class Detail {
   constructor(element) {
     this.element = element;
@@ -20,10 +22,11 @@ export class Detail {
     const fact = (name, ...value) => known.push(h("div", {}, h("dt", {}, name), h("dd", {}, ...value)));
     const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : null);
     if (state.holder) fact("held by", h("b", { id: "holder" }, state.holder), " ", gone(state.holder));
-    else fact("state", h("span", { class: "tag free" }, "free"));
+    else fact("state", h("span", { class: "tag " + TAGS[state.status] }, state.status), state.grantee ? ` to ${state.grantee}: not known to be inside yet` : "",
+      state.status === "unknown" ? " the root looks for the token, or for who holds it" : "");
     if (state.since !== null) fact("since", h("time", { datetime: new Date(state.since).toISOString() }, clock(state.since)), " · ", this.#span(state.since));
     if (state.holder) fact("priority", h("span", { class: "num" }, state.priority));
-    fact("fence", h("code", { id: "fence" }, state.fence));
+    fact("fence", h("code", { id: "fence" }, state.fence || "–"));
     fact("root", state.root, " ", gone(state.root));
     fact("epoch", h("code", {}, state.epoch));
     const rows = state.queue.map((w, i) => h("tr", {}, h("td", { class: "num" }, i + 1),

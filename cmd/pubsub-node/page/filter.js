@@ -4,8 +4,7 @@ const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
 /** matchState reports whether a state has all the words of a search and is of a kind. */
 export function matchState(state, { search = "", which = "all" } = {}) {
-  if (which === "held" && !state.holder) return false;
-  if (which === "free" && state.holder) return false;
+  if (["held", "free"].includes(which) && state.status !== which) return false;
   if (which === "waiting" && state.waiting === 0) return false;
   if (search === "") return true;
   const text = [state.topic + "/" + state.resource, state.holder, ...state.queue.map((w) => w.participant)].join("\n").toLowerCase();

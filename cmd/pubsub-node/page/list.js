@@ -116,11 +116,11 @@ class Row {
 
   show(state, now) {
     this.state = state;
-    setAttribute(this.anchor, "data-state", state.holder ? "held" : "free");
+    setAttribute(this.anchor, "data-state", state.status);
     setAttribute(this.anchor, "data-fence", state.fence);
     setAttribute(this.anchor, "data-holder", state.holder);
-    setText(this.mark, state.holder ? "held" : "free");
-    setText(this.fence, state.fence === "0" ? "–" : state.fence);
+    setText(this.mark, state.status);
+    setText(this.fence, state.fence === "0" ? "–" : state.fence || "–");
     setText(this.holder, state.holder || "–");
     const named = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
     const more = state.waiting - Math.min(NAMED, state.queue.length);

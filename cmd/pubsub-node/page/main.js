@@ -125,9 +125,10 @@ function notesOf(topic) {
 
 function drawCounts(now) {
   counted = now;
-  let held = 0, waiting = 0;
+  let held = 0, free = 0, waiting = 0;
   for (const s of locks.states.values()) {
-    if (s.holder) held++;
+    if (s.status === "held") held++;
+    if (s.status === "free") free++;
     if (s.waiting) waiting++;
   }
   let alive = 0;
@@ -135,7 +136,7 @@ function drawCounts(now) {
   setText($("n-all"), locks.states.size);
   setText($("n-held"), held);
   setText($("n-waiting"), waiting);
-  setText($("n-free"), locks.states.size - held);
+  setText($("n-free"), free);
   const rate = history.rate(now, opened);
   setText($("rates"), `${count(alive, "participant")} · ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} entries/s`);
   setText($("history-since"), `since ${clock(history.since(opened, now))}`);

@@ -26,6 +26,9 @@ const MAX_QUEUE = 16;
 // SAME_TIME (ms) is how long the event of a request may come after a state that names it.
 const SAME_TIME = 1000;
 
+// STATUSES are what a state may say of the token: docs/topics.md.
+const STATUSES = ["held", "granted", "free", "unknown"];
+
 const ANY = "*"; // the resource of a request for any free one
 
 /** key names a resource of a topic in maps; no name contains a newline. */
@@ -237,8 +240,10 @@ function parse(payload) {
 export function readState(topic, resource, payload) {
   const v = parse(payload);
   if (!v || v.topic !== topic || v.resource !== resource || !parseEpoch(v.epoch)) return null;
+  // A root of before there was a status says only who holds.
+  const status = STATUSES.includes(v.status) ? v.status : text(v.holder) ? "held" : "free";
   return {
-    topic, resource, holder: text(v.holder), priority: number(v.priority), fence: text(v.fence), since: time(v.since),
+    topic, resource, status, holder: status === "held" ? text(v.holder) : "", grantee: status === "granted" ? text(v.grantee) : "", priority: number(v.priority), fence: text(v.fence), since: time(v.since),
     waiting: number(v.waiting), epoch: v.epoch, root: text(v.root),
     queue: list(v.queue).slice(0, MAX_QUEUE).filter((w) => typeof w?.participant === "string")
       .map((w) => ({ participant: w.participant, priority: number(w.priority), any: w.any === true })),

@@ -4,7 +4,7 @@ import { matchState, matchText, compareStates, route, link, History } from "../f
 import { duties } from "../people.js";
 import { Locks } from "/base/locks.js";
 
-const state = (over = {}) => ({ topic: "crane", resource: "north", holder: "lift-1", waiting: 1, queue: [{ participant: "Truck" }], ...over });
+const state = (over = {}) => ({ topic: "crane", resource: "north", status: "held", holder: "lift-1", waiting: 1, queue: [{ participant: "Truck" }], ...over });
 
 test("every word of a search must be in a lock, its holder or its waiters", () => {
   for (const [search, found] of [["", true], ["crane/n", true], ["NORTH lift", true], ["truck", true], ["truck south", false], ["  ", true]]) {
@@ -13,7 +13,7 @@ test("every word of a search must be in a lock, its holder or its waiters", () =
 });
 
 test("kinds of locks", () => {
-  const free = state({ holder: "", waiting: 0, queue: [] });
+  const free = state({ status: "free", holder: "", waiting: 0, queue: [] });
   assert.deepEqual(["all", "held", "waiting", "free"].map((which) => [matchState(state(), { which }), matchState(free, { which })]),
     [[true, true], [true, false], [true, false], [false, true]]);
   assert.ok(matchText("Crane north granted", "north GRANTED"));

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,12 +63,11 @@ func title(s Scene) string {
 }
 
 func (f Frequency) line() string {
-	holder := f.Holder
-	if holder == "" {
-		holder = "free"
-	}
-	return fmt.Sprintf("%8s MHz  %-9s %5.1f s  %d waiting", f.Name, holder, f.Since.Seconds(), f.Waiting)
+	return fmt.Sprintf("%8s MHz  %-9s %5.1f s  %d waiting", f.Name, f.has(), f.Since.Seconds(), f.Waiting)
 }
+
+// has is who has a frequency, or what is known of it.
+func (f Frequency) has() string { return cmp.Or(f.Holder, f.Status, "free") }
 
 func footer(s Scene) string {
 	legend := "* survivor  # ruin  C centre"
@@ -85,11 +85,7 @@ func Line(s Scene) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", clock(s.Elapsed), s.Models)
 	for _, f := range s.Frequencies[:min(len(s.Frequencies), maxTopLines)] {
-		holder := f.Holder
-		if holder == "" {
-			holder = "free"
-		}
-		fmt.Fprintf(&b, "  %s: %s", f.Name, holder)
+		fmt.Fprintf(&b, "  %s: %s", f.Name, f.has())
 	}
 	shadow := 0
 	for _, r := range s.Robots {

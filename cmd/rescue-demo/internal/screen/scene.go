@@ -25,7 +25,8 @@ type Scene struct {
 // Frequency is one frequency as last published.
 type Frequency struct {
 	Name    string
-	Holder  string        // empty: free
+	Status  string        // of the lock: what is shown if there is no Holder
+	Holder  string        // empty: nobody is known to have it
 	Since   time.Duration // for how long it has been so
 	Waiting int
 }

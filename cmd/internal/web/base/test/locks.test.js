@@ -31,6 +31,19 @@ test("what does not belong where it stands is refused", () => {
   assert.equal(m.states.size, 0);
 });
 
+test("only what is held has a holder", () => {
+  const m = new Locks();
+  const read = (over) => m.apply(at, state(over), 1).state;
+  const granted = read({ status: "granted", holder: undefined, grantee: "b" });
+  assert.deepEqual([granted.status, granted.holder, granted.grantee], ["granted", "", "b"]);
+  const unknown = read({ status: "unknown", fence: undefined, grantee: "b" });
+  assert.deepEqual([unknown.status, unknown.holder, unknown.grantee, unknown.fence], ["unknown", "", "", ""]);
+  assert.deepEqual([read({ status: "held" }).status, read({ status: "held" }).holder], ["held", "a"]);
+  assert.equal(read({ status: undefined }).status, "held", "of a root of before there was a status");
+  assert.equal(read({ status: undefined, holder: undefined }).status, "free");
+  assert.equal(read({ status: "<b>", holder: undefined }).status, "free");
+});
+
 test("odd fields do no harm", () => {
   const m = new Locks();
   const { state: s } = m.apply(at, state({ holder: { evil: 1 }, queue: [{}, null, 7, { participant: "b", priority: "<b>" }], since: "never" }), 1);

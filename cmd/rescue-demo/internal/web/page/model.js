@@ -136,7 +136,7 @@ export class Rescue {
     this.pictures.set(frame.frequency, { frame, heard: now });
   }
 
-  /** frequency is what there is to show of one: {name, holder, class, since,
+  /** frequency is what there is to show of one: {name, status, holder, grantee, class, since,
    * fence, queue, picture, silent: nothing of the holder gets through}. */
   frequency(name, now) {
     const state = this.locks.states.get(key(this.lockTopic, name));
@@ -144,7 +144,7 @@ export class Rescue {
     const robot = this.robots.find((r) => r.name === state?.holder);
     const picture = seen && now - seen.heard < OLD_PICTURE && seen.frame.robot === state?.holder ? seen.frame : null;
     return {
-      name, picture, silent: !!(robot?.shadow || robot?.cut || robot?.dead), holder: state?.holder ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
+      name, picture, silent: !!(robot?.shadow || robot?.cut || robot?.dead), status: state?.status ?? "free", holder: state?.holder ?? "", grantee: state?.grantee ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
       since: state?.since ?? null, fence: state?.fence ?? "", waiting: state?.waiting ?? 0, queue: state?.queue ?? [],
     };
   }

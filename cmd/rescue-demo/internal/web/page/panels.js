@@ -47,7 +47,7 @@ export class Frequency {
     setChip(this.chip, f.holder, f.holder ? f.class : 0);
     this.chip.hidden = !f.holder;
     const does = f.silent ? "is cut off" : f.picture ? "sends" : "has it";
-    setText(this.holder, f.holder ? `robot ${numberOf(f.holder)} ${does}` : "free");
+    setText(this.holder, f.holder ? `robot ${numberOf(f.holder)} ${does}` : f.grantee ? `granted to robot ${numberOf(f.grantee)}` : f.status);
     setText(this.asked, f.holder ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : "");
     setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since)}`);
     this.#show(f.picture, f.holder);
