@@ -85,7 +85,7 @@ func TestStateOfATokenThatIsRecovered(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w)
+		root := founder(w, WithModels(models(t, "level-forward-use-use"))) // a relay may have used the token
 		defer root.close()
 		// A participant between the root and the holder is gone, so others are asked.
 		middle := w.open("middle", WithParent("root"))
@@ -97,12 +97,11 @@ func TestStateOfATokenThatIsRecovered(t *testing.T) {
 		if s := o.last("crane"); s.Holder != "leaf" || s.fence() != h.Fence() {
 			t.Errorf("leaf is inside: %+v", s)
 		}
-		deaf.cable.deaf.Store(true) // it answers no question
 		leaf.kill()
 		middle.kill()
-		pass(2 * time.Second)
-		pass(1100 * time.Millisecond) // its session is over, that of deaf is not
-		deaf.cable.deaf.Store(false)
+		pass(1500 * time.Millisecond)
+		deaf.cable.deaf.Store(true)   // it answers no question
+		pass(1600 * time.Millisecond) // the sessions of the dead are over, that of deaf is not
 		if s := o.last("crane"); s.Holder != "" || s.Status != "unknown" || s.fence() != h.Fence() {
 			t.Errorf("while the token is recovered: %+v", s)
 		}

@@ -64,7 +64,7 @@ func (m *Machine) grantFences(r *resource) protocol.Fences {
 	case h != nil:
 		return protocol.Fences{Next: h.entry.Fence + 1, End: t.next}
 	}
-	return protocol.Fences{End: t.next}
+	return protocol.Fences{Next: t.next, End: t.next} // none that we would know of
 }
 
 // leftAsRoot reports whether we were the root when we left: there was no successor.
