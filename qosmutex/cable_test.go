@@ -18,9 +18,10 @@ import (
 
 // world is a broker in virtual time, in a year in which a topic may be founded.
 type world struct {
-	t     *testing.T
-	b     *broker.Broker
-	clock Option
+	t      *testing.T
+	b      *broker.Broker
+	clock  Option
+	killed sync.WaitGroup // members whose Close is under way
 }
 
 // inVirtualTime runs f with a broker in a bubble of virtual time.
@@ -35,7 +36,9 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		defer b.Close(context.Background())
-		f(t, &world{t, b, WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })})
+		w := &world{t: t, b: b, clock: WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })}
+		defer w.killed.Wait()
+		f(t, w)
 	})
 }
 
@@ -68,21 +71,22 @@ func (w *world) tryOpen(id string, opts ...Option) (*member, error) {
 		_ = p.Close(context.Background())
 		return nil, err
 	}
-	return &member{topic, p, c}, nil
+	return &member{w, topic, p, c}, nil
 }
 
 // member is one that a test can kill.
 type member struct {
+	world *world
 	*Topic
 	p     *pubsub.Participant
 	cable *cable
 }
 
-// kill ends it as kill -9 does: nothing more of it gets out.
+// kill ends it as kill -9 does: at once, and nothing more of it gets out.
 func (m *member) kill() {
 	m.cable.cut()
 	m.end(ErrClosed)
-	m.close()
+	m.world.killed.Go(m.close) // which takes a while without a connection
 }
 
 // close ends it in good order.

@@ -338,6 +338,9 @@ func TestRootWithoutALeasePublishesNothing(t *testing.T) {
 		o.overwrite(t)
 		published("no longer", 2, 1)
 		until.Store(int64(protocol.Never))
-		published("again", 3, 2)
+		pass(10 * time.Second)
+		if s := o.last("crane"); s.Status != "free" || len(events) != 2 {
+			t.Errorf("again: %d events, the state is %+v", len(events), s)
+		}
 	})
 }

@@ -137,7 +137,7 @@ func TestStateFollowsTheHolder(t *testing.T) {
 		unlock(t, h)
 		eventually(t, "free again", func() bool {
 			s = collectStates(t, observer, "t", 2)["crane"]
-			return s.Holder == "" && s.Waiting == 0
+			return s.Status == StatusFree && s.Waiting == 0
 		})
 		if parseFence(s.Fence) <= h.Fence() {
 			t.Errorf("fence %s after b entered, a had %d", s.Fence, h.Fence())
