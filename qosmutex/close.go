@@ -107,7 +107,7 @@ func (t *Topic) end(err error) {
 		}
 	}
 	clear(t.calls)
-	t.inside = 0
+	clear(t.inside)
 	t.wake.disarm()
 	stops := t.stops
 	t.stops = nil

@@ -6,9 +6,8 @@ import "time"
 // from the root, and 0 if it does not pass now. It is at most the TTL of the topic.
 // Like Check it reads the clock and does not block.
 func (h *Hold) Remaining() time.Duration {
-	left := time.Duration(h.topic.validUntil.Load() - int64(h.topic.clock()))
 	if h.Check() != nil {
 		return 0
 	}
-	return max(left, 0)
+	return time.Duration(max(h.until.Load()-int64(h.topic.clock()), 0))
 }
