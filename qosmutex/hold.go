@@ -34,6 +34,7 @@ type Hold struct {
 
 	phase atomic.Uint32 // changed under topic.mu, and by Check from held to lost
 	until atomic.Int64  // it is valid below that on the topic's clock; 0 once it is lost
+	first protocol.Time // it ends then at the latest until the root confirms it; 0: with the session. Under topic.mu
 	ready chan struct{} // closed when no longer waiting; nil if it never waited
 	err   error         // of a failed request; set before ready
 
@@ -154,7 +155,24 @@ func (t *Topic) extend(until protocol.Time) {
 	}
 	t.validUntil = until
 	for _, h := range t.inside {
-		h.until.Store(int64(until))
+		t.setUntil(h)
+	}
+}
+
+// setUntil makes a hold valid for as long as is known now.
+func (t *Topic) setUntil(h *Hold) {
+	until := t.validUntil
+	if h.first != 0 {
+		until = min(until, h.first)
+	}
+	h.until.Store(int64(until))
+}
+
+// confirmed lets a hold last as long as the session.
+func (t *Topic) confirmed(ref uint64) {
+	if h := t.inside[ref]; h != nil {
+		h.first = 0
+		t.setUntil(h)
 	}
 }
 

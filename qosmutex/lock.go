@@ -174,7 +174,8 @@ func (t *Topic) granted(g *protocol.Granted) {
 		at: h.entered, waited: h.entered.Sub(h.requested),
 	}
 	t.metrics.waiting.Observe(r.waited.Seconds())
-	h.until.Store(int64(t.validUntil))
+	h.first = g.Until
+	t.setUntil(h)
 	h.phase.Store(held)
 	if h.ready != nil {
 		close(h.ready)

@@ -157,6 +157,9 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	} else if t.brief != nil {
 		t.extend(t.brief.ValidUntil())
 	}
+	for _, ref := range t.out.Confirmed {
+		t.confirmed(ref)
+	}
 	for i := range t.out.Grants {
 		t.granted(&t.out.Grants[i])
 	}

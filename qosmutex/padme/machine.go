@@ -103,6 +103,10 @@ type Machine struct {
 	wanted   *protocol.Models // asked for here and not in force yet
 	departBy protocol.Time    // departing: give up waiting for confirmation
 
+	// Provisional grants.
+	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
+	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
+
 	counters counters
 }
 
@@ -137,6 +141,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		nextDue: protocol.Never, confirmAt: protocol.Never,
 		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
 	if cfg.Found || cfg.GoOn {

@@ -200,7 +200,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.count().regenerated++
-	t.recovery, t.phase, t.down = nil, home, nil
+	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
 	m.serveQueue(m.any) // the request may have been for any

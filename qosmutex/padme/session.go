@@ -14,6 +14,8 @@ type session struct {
 	until  protocol.Time // valid below this
 	asked  uint32        // how many sessions were asked for
 	alone  bool          // the root that answered last decides alone
+	slow   bool          // the last answer took longer than answerTime
+	late   bool          // a provisional grant came too late
 }
 
 // memberSession is a session as the root sees it.
@@ -23,10 +25,12 @@ type memberSession struct {
 	priority int64
 	parent   string        // of whichever incarnation
 	sent     protocol.Time // when the heartbeat that counts was sent, on the member's clock
+	heard    protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
 	deadline protocol.Time // lapses then: a grace after that heartbeat came
 	asked    uint32        // how many sessions it asked for
 	goodbye  bool
 	rooted   bool           // keeps its place in the tree
+	slow     bool           // messages to it take long: its grants are not provisional
 	beats    uint8          // heartbeats that came, as far as they were counted
 	after    protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 }
@@ -73,8 +77,11 @@ func (m *Machine) beat() {
 	if m.under != "" {
 		msg.Flags |= protocol.FlagRooted
 	}
-	if m.session.number != 0 && !m.reported {
-		msg.Tokens = m.holds()
+	if m.session.slow || m.session.late {
+		msg.Flags |= protocol.FlagSlow
+	}
+	if m.session.number != 0 {
+		msg.Tokens = m.holds(!m.reported)
 	}
 }
 
@@ -109,10 +116,15 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return nil
 	}
 	if msg.Session != 0 || s.beats == 0 { // else it does not hear our answers: who never has a session cannot keep it
-		s.sent, s.deadline = msg.Sent, m.now+m.grace
+		again := m.silent(s) || s.parent != msg.Peer.ID
+		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace
+		if again {
+			defer m.heardAgain()
+		}
 	}
 	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, uint32(msg.Number)
-	s.rooted = msg.Flags&protocol.FlagRooted != 0
+	s.rooted, s.slow = msg.Flags&protocol.FlagRooted != 0, msg.Flags&protocol.FlagSlow != 0
+	m.confirm(msg)
 	s.beats = min(s.beats, math.MaxUint8-1) + 1
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
@@ -135,7 +147,7 @@ func (m *Machine) newSession(msg *protocol.Message) *memberSession {
 		return nil
 	}
 	m.lastSession++
-	s := &memberSession{node: msg.From, number: m.lastSession, after: m.newestGrant()}
+	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard at once
 	m.addSession(s)
 	return s
 }
@@ -195,6 +207,8 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		m.reported = true
 	}
 	s.until = max(s.until, msg.Sent+msg.TTL)
+	s.slow = m.now-msg.Sent > m.answerTime()
+	m.confirmed(msg.Sent)
 	m.progressJoin()
 	return nil
 }

@@ -67,8 +67,9 @@ func (s *scribe) times(m *Machine) {
 	if m.departing {
 		s.left(m.departBy)
 	}
+	s.left(m.confirmAt)
 	s.uint(m.session.number, uint64(m.session.asked))
-	s.flags(m.session.alone)
+	s.flags(m.session.alone, m.session.slow, m.session.late)
 	if m.session.number != 0 {
 		s.left(m.session.until)
 	}
@@ -121,8 +122,9 @@ func (s *scribe) roll(m *Machine) {
 		s.int(o.priority)
 		s.text(o.parent)
 		s.left(o.deadline)
-		s.age(o.sent, m.timing.TTL) // an answer as old as that is too late
-		s.flags(o.goodbye, o.rooted)
+		s.age(o.sent, m.timing.TTL)    // an answer as old as that is too late
+		s.age(o.heard, m.timing.TTL/2) // who was not heard for that long is silent
+		s.flags(o.goodbye, o.rooted, o.slow)
 		s.uint(min(uint64(o.beats), uint64(m.timing.MoveAfter/m.heartbeat())+1)) // then it may vote
 		first = min(first, o.deadline)
 	}
@@ -216,6 +218,7 @@ func (s *scribe) requests(m *Machine) {
 
 func (s *scribe) token(m *Machine, t *token) {
 	s.uint(uint64(t.phase))
+	s.provisional(m, t)
 	s.flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
 	s.grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
@@ -265,6 +268,22 @@ func (s *scribe) token(m *Machine, t *token) {
 	s.nodes(rec.answered)
 }
 
+// provisional writes when a provisional grant ends.
+func (s *scribe) provisional(m *Machine, t *token) {
+	switch {
+	case t.phase == below && m.role == protocol.Root:
+		if s.flags(t.due != 0); t.due != 0 {
+			s.left(t.due)
+		}
+	case t.unconfirmed():
+		s.flags(true)
+		s.left(t.until)
+		s.age(t.entered, m.provisionalSpan())
+	default:
+		s.flags(t.until != 0 && t.phase == kept)
+	}
+}
+
 func (s *scribe) message(msg *protocol.Message) {
 	s.uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
 	s.node(msg.From)
@@ -285,6 +304,9 @@ func (s *scribe) message(msg *protocol.Message) {
 	s.int(int64(msg.TTL))
 	s.int(int64(msg.Within))
 	s.int(int64(msg.Hold))
+	if s.flags(msg.Until != 0); msg.Until != 0 {
+		s.left(msg.Until)
+	}
 	s.node(msg.Peer)
 	s.int(msg.PeerP)
 	s.settings(&msg.Settings)

@@ -17,11 +17,13 @@ func (m *Machine) expire() {
 			return
 		}
 		m.expireSessions()
+		m.expireGrants()
 		return
 	}
 	if m.session.number != 0 && m.now >= m.session.until {
 		m.lapse()
 	}
+	m.expireHolds()
 }
 
 // timers does what is due by now.
@@ -38,6 +40,7 @@ func (m *Machine) timers() {
 	}
 	m.joinTimers()
 	m.viewTimers()
+	m.askForConfirmation()
 	if m.now < m.beacon.next {
 		return
 	}
@@ -130,7 +133,7 @@ func (m *Machine) wakeAt() protocol.Time {
 	if m.departing {
 		at = min(at, m.departBy)
 	}
-	at = min(at, m.viewWake(), after(m.nextMiss, 1))
+	at = min(at, m.viewWake(), after(m.nextMiss, 1), m.nextDue, m.confirmAt)
 	return max(at, m.now+1)
 }
 
