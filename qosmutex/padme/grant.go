@@ -113,6 +113,7 @@ func (m *Machine) give(r *resource, e *entry) {
 	n := m.fencesFor(e.hops)
 	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
 	t.next += n
+	t.sole = n == 1
 	m.makeProvisional(r)
 	m.passDown(r)
 }

@@ -273,7 +273,7 @@ func (m *Machine) takeTokens(msg *protocol.Message) {
 // takeToken takes over one token from the old root.
 func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.Node) {
 	t := &r.tok
-	t.next, t.back, t.due = max(t.next, ts.Fence), protocol.Never, 0
+	t.next, t.back, t.due, t.sole = max(t.next, ts.Fence), protocol.Never, 0, false
 	switch {
 	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from && len(ts.Path) > 0:
 		// At home; or we passed it up, and the old root will not take it any more.

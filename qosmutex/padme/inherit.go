@@ -24,7 +24,7 @@ func (m *Machine) inherit() {
 // mislay marks a token as being with nobody knows whom.
 func (m *Machine) mislay(r *resource) {
 	t := &r.tok
-	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0
+	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
 	t.recovery = &recovery{mislaid: true}
 }
 

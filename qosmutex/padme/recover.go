@@ -34,6 +34,8 @@ func (m *Machine) recover(r *resource) {
 	m.count().syncs++
 	t.recovery = &recovery{}
 	switch {
+	case t.sole:
+		m.askTarget(r)
 	case t.down != nil:
 		m.follow(r, t.down.peer)
 	case t.passed != nil:
@@ -41,6 +43,18 @@ func (m *Machine) recover(r *resource) {
 	default:
 		m.askAll(r) // taken over from another root
 	}
+}
+
+// askTarget asks the only participant that can enter on the grant: whoever has the
+// token on its way can do nothing with it but send it home, where it is stale by then.
+func (m *Machine) askTarget(r *resource) {
+	rec, n := r.tok.recovery, r.tok.target.Node
+	rec.all = true
+	if m.mayAnswer(n) {
+		rec.pending = append(rec.pending, n)
+		m.sync(r, n)
+	}
+	m.concludeIfDone(r)
 }
 
 // follow asks the next custodian on the way. All before it have answered.

@@ -272,7 +272,7 @@ func (s *scribe) token(m *Machine, t *token) {
 func (s *scribe) provisional(m *Machine, t *token) {
 	switch {
 	case t.phase == below && m.role == protocol.Root:
-		if s.flags(t.due != 0); t.due != 0 {
+		if s.flags(t.due != 0, t.sole); t.due != 0 {
 			s.left(t.due)
 		}
 	case t.unconfirmed():
@@ -280,7 +280,7 @@ func (s *scribe) provisional(m *Machine, t *token) {
 		s.left(t.until)
 		s.age(t.entered, m.provisionalSpan())
 	default:
-		s.flags(t.until != 0 && t.phase == kept)
+		s.flags(false)
 	}
 }
 

@@ -30,6 +30,7 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
+	sole     bool // at the root: only the target can enter on the grant
 
 	grant  protocol.Grant // newest seen here
 	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it

@@ -11,20 +11,34 @@ import (
 	"padme/qosmutex/sim"
 )
 
-// Thirty children of the root wait for one lock, again and again, and every third of a
-// second one that waits is killed; it starts again after a TTL. So the head of the
-// queue has often died just before it is granted the token.
+// Thirty participants wait for one lock, again and again, and every third of a second
+// one that waits is killed; it starts again after a TTL. So the head of the queue has
+// often died just before it is granted the token. In a tree, those that die are also
+// relays of others, and some have the token on its way.
 func TestWaitersThatDieHoldUpNobodyForLong(t *testing.T) {
-	for seed := range uint64(8) {
-		gap, entries := dyingWaiters(t, seed)
-		t.Logf("seed %d: %d entries, the longest time without one %.2f s", seed, entries, float64(gap)/float64(protocol.Second))
-		if gap > protocol.LAN().TTL {
-			t.Errorf("seed %d: nobody entered for %.2f s, more than a TTL", seed, float64(gap)/float64(protocol.Second))
-		}
+	ttl := protocol.LAN().TTL
+	for _, c := range []struct {
+		name    string
+		fanout  int
+		models  protocol.Models
+		longest protocol.Duration
+	}{
+		{"children of the root", 40, protocol.Models{}, ttl},
+		{"a tree", 5, protocol.Models{Priority: protocol.Fair, Request: protocol.RequestReplace}, 3 * ttl / 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(8) {
+				gap, entries := dyingWaiters(t, seed, c.fanout, c.models)
+				t.Logf("seed %d: %d entries, the longest time without one %.2f s", seed, entries, float64(gap)/float64(protocol.Second))
+				if gap > c.longest {
+					t.Errorf("seed %d: nobody entered for %.2f s", seed, float64(gap)/float64(protocol.Second))
+				}
+			}
+		})
 	}
 }
 
-func dyingWaiters(t *testing.T, seed uint64) (gap protocol.Duration, entries int) {
+func dyingWaiters(t *testing.T, seed uint64, fanout int, models protocol.Models) (gap protocol.Duration, entries int) {
 	const (
 		second = protocol.Second
 		start  = 10 * second
@@ -32,7 +46,7 @@ func dyingWaiters(t *testing.T, seed uint64) (gap protocol.Duration, entries int
 	)
 	random := rand.New(rand.NewPCG(seed, 1))
 	sc := sim.Scenario{
-		Seed: seed, Timing: protocol.LAN(), Settings: protocol.Settings{Resources: []string{"x"}}, Fanout: 40,
+		Seed: seed, Timing: protocol.LAN(), Settings: protocol.Settings{Models: models, Resources: []string{"x"}}, Fanout: fanout,
 		Participants: []sim.Participant{{ID: "root", Found: true, Workload: &sim.Workload{}}},
 		Network:      sim.Network{Latency: sim.Uniform(protocol.Millisecond, 3*protocol.Millisecond)},
 		Order:        sim.Shuffled,
