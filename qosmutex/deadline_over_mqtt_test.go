@@ -54,7 +54,7 @@ func TestNoHoldLeaksAtItsDeadline(t *testing.T) {
 				eventually(t, "nothing waits or is inside", func() bool {
 					topic.mu.Lock()
 					defer topic.mu.Unlock()
-					return len(topic.calls) == 0 && topic.inside == 0
+					return len(topic.calls) == 0 && len(topic.inside) == 0
 				})
 				for _, r := range topic.Status().Resources {
 					if r.Inside || r.Waiting > 0 {

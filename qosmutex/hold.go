@@ -20,7 +20,7 @@ const (
 )
 
 // Hold is one grant of one resource. It is never used again: a Hold that was
-// released or lost stays so.
+// released or lost stays so. A Hold that Lock has not returned counts as lost.
 type Hold struct {
 	topic    *Topic
 	ref      uint64
@@ -33,6 +33,8 @@ type Hold struct {
 	requested, entered time.Time
 
 	phase atomic.Uint32 // changed under topic.mu, and by Check from held to lost
+	until atomic.Int64  // it is valid below that on the topic's clock; 0 once it is lost
+	first protocol.Time // it ends then at the latest until the root confirms it; 0: with the session. Under topic.mu
 	ready chan struct{} // closed when no longer waiting; nil if it never waited
 	err   error         // of a failed request; set before ready
 
@@ -42,7 +44,12 @@ type Hold struct {
 }
 
 // Topic returns the name of the lock topic.
-func (h *Hold) Topic() string { return h.topic.name }
+func (h *Hold) Topic() string {
+	if h.topic == nil {
+		return ""
+	}
+	return h.topic.name
+}
 
 // Resource returns the resource held; for a request of Any, the one granted.
 func (h *Hold) Resource() string { return h.resource }
@@ -63,7 +70,7 @@ func (h *Hold) Check() error {
 	case released:
 		return h.releasedError()
 	case held:
-		if int64(h.topic.clock()) < h.topic.validUntil.Load() {
+		if int64(h.topic.clock()) < h.until.Load() {
 			return nil
 		}
 		// Final, even if the root should answer after all.
@@ -85,7 +92,11 @@ func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
-		h.ctx, h.cancel = context.WithCancelCause(h.parent)
+		parent := h.parent
+		if parent == nil { // Lock has not returned it
+			parent = context.Background()
+		}
+		h.ctx, h.cancel = context.WithCancelCause(parent)
 		h.cancelEnded()
 	}
 	return h.ctx
@@ -98,6 +109,9 @@ func (h *Hold) Context() context.Context {
 func (h *Hold) Unlock(ctx context.Context) error {
 	_ = ctx // nothing to wait for: the release is handed over before Unlock returns
 	t := h.topic
+	if t == nil {
+		return h.Check()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := h.Check()
@@ -110,7 +124,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // leave ends a hold that the machine still counts. The caller holds topic.mu.
 func (t *Topic) leave(h *Hold) {
 	delete(t.calls, h.ref)
-	t.inside--
+	delete(t.inside, h.ref)
 	if h.phase.CompareAndSwap(held, released) {
 		h.cancelContext()
 		t.reportLeave(h, EventReleased)
@@ -128,12 +142,43 @@ func (t *Topic) lost(l *protocol.Loss) {
 		return
 	}
 	delete(t.calls, l.Ref)
-	t.inside--
+	delete(t.inside, l.Ref)
 	t.lose(h)
+}
+
+// extend makes the holds that the machine still counts valid until the session
+// that they were granted under ends. A hold that was lost is not among them, and no
+// later session revives it. The caller holds topic.mu and has handled the losses.
+func (t *Topic) extend(until protocol.Time) {
+	if until == t.validUntil {
+		return
+	}
+	t.validUntil = until
+	for _, h := range t.inside {
+		t.setUntil(h)
+	}
+}
+
+// setUntil makes a hold valid for as long as is known now.
+func (t *Topic) setUntil(h *Hold) {
+	until := t.validUntil
+	if h.first != 0 {
+		until = min(until, h.first)
+	}
+	h.until.Store(int64(until))
+}
+
+// confirmed lets a hold last as long as the session.
+func (t *Topic) confirmed(ref uint64) {
+	if h := t.inside[ref]; h != nil {
+		h.first = 0
+		t.setUntil(h)
+	}
 }
 
 // lose ends a hold that was not released.
 func (t *Topic) lose(h *Hold) {
+	h.until.Store(0) // before anything else: Check may be between its two loads
 	if h.phase.CompareAndSwap(held, lost) {
 		h.cancelContext()
 	}
@@ -160,7 +205,7 @@ func (h *Hold) cancelContext() {
 
 func (h *Hold) cancelEnded() {
 	switch h.phase.Load() {
-	case lost:
+	case waiting, lost:
 		h.cancel(h.lostError())
 	case released:
 		h.cancel(h.releasedError())
@@ -183,6 +228,9 @@ type holdError struct {
 }
 
 func (e *holdError) Error() string {
+	if e.hold.topic == nil {
+		return fmt.Sprintf("%v: Lock has not returned this Hold: use one that it returned", e.kind)
+	}
 	return fmt.Sprintf("%v: %q of lock topic %q with fence %d: %s", e.kind, e.hold.resource, e.hold.topic.name, e.hold.fence, e.remedy)
 }
 

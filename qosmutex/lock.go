@@ -167,13 +167,15 @@ func (t *Topic) granted(g *protocol.Granted) {
 	}
 	h.resource, h.fence, h.priority = g.Resource, g.Fence, g.Priority
 	h.entered = time.Now()
-	t.inside++
+	t.inside[g.Ref] = h
 	t.metrics.entries++
 	r := eventRecord{
 		name: EventGranted, resource: h.resource, ref: h.ref, priority: h.priority, fence: h.fence,
 		at: h.entered, waited: h.entered.Sub(h.requested),
 	}
 	t.metrics.waiting.Observe(r.waited.Seconds())
+	h.first = g.Until
+	t.setUntil(h)
 	h.phase.Store(held)
 	if h.ready != nil {
 		close(h.ready)

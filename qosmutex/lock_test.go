@@ -148,8 +148,8 @@ func TestUnlockTwice(t *testing.T) {
 		unlock(t, lock(t, members[0], "crane"))
 		for _, topic := range []*Topic{root, members[0]} {
 			topic.mu.Lock()
-			if topic.inside != 0 || topic.metrics.losses != 0 {
-				t.Errorf("%s: %d inside, %d lost", topic.self.ID, topic.inside, topic.metrics.losses)
+			if len(topic.inside) != 0 || topic.metrics.losses != 0 {
+				t.Errorf("%s: %d inside, %d lost", topic.self.ID, len(topic.inside), topic.metrics.losses)
 			}
 			topic.mu.Unlock()
 		}

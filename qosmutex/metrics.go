@@ -120,7 +120,7 @@ func (m *metrics) sample() []prometheus.Metric {
 	}
 	all := []prometheus.Metric{
 		counter(unsentDesc, m.unsent), counter(entriesDesc, m.entries), counter(lossesDesc, m.losses),
-		prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(len(t.calls)-t.inside)),
+		prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, float64(len(t.calls)-len(t.inside))),
 	}
 	for k := range kinds {
 		kind := protocol.Kind(k)

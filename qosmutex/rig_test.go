@@ -176,6 +176,14 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
+// confirmed waits until a hold lasts as long as its session, whatever becomes of the
+// root.
+func confirmed(t testing.TB, h *Hold) {
+	t.Helper()
+	half := time.Duration(quick().TTL) / 2
+	eventually(t, "the hold is confirmed", func() bool { return h.Remaining() > half })
+}
+
 // guarded is what the lock protects. Its own checks need no lock.
 type guarded struct {
 	inside  atomic.Int32

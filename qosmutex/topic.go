@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"padme/pubsub"
@@ -22,31 +21,30 @@ type Topic struct {
 	self    protocol.Node
 	metrics *metrics
 
-	// validUntil is when the session of this participant ends by its clock.
-	validUntil atomic.Int64
-
 	// mu is held for each step of the machine, from the reading of the clock to
 	// the handling of what follows. Nothing under it blocks.
-	mu       sync.Mutex
-	machine  protocol.Machine
-	brief    brief // the machine, if it is one
-	out      protocol.Output
-	in       protocol.Input
-	decoder  protocol.Decoder
-	message  protocol.Message
-	buffer   []byte
-	lastRef  uint64
-	calls    map[uint64]*Hold // waiting and inside, by Ref
-	inside   int
-	orphans  []uint64 // granted, but nobody waits any more
-	heard    bool     // somebody answered a join
-	status   protocol.Status
-	changed  chan struct{} // closed and replaced when status may have changed
-	closing  bool
-	ended    bool
-	err      error
-	barriers barriers
-	warned   map[string]uint64 // by peer of a static algorithm, the incarnation that was warned of
+	mu      sync.Mutex
+	machine protocol.Machine
+	brief   brief // the machine, if it is one
+	out     protocol.Output
+	in      protocol.Input
+	decoder protocol.Decoder
+	message protocol.Message
+	buffer  []byte
+	lastRef uint64
+	calls   map[uint64]*Hold // waiting and inside, by Ref
+	inside  map[uint64]*Hold // of calls, those that the machine counts as inside
+	orphans []uint64         // granted, but nobody waits any more
+	// validUntil is when the session of this participant ends by its clock.
+	validUntil protocol.Time
+	heard      bool // somebody answered a join
+	status     protocol.Status
+	changed    chan struct{} // closed and replaced when status may have changed
+	closing    bool
+	ended      bool
+	err        error
+	barriers   barriers
+	warned     map[string]uint64 // by peer of a static algorithm, the incarnation that was warned of
 
 	wake wakeUp
 
@@ -74,6 +72,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		p:         p,
 		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
 		calls:     map[uint64]*Hold{},
+		inside:    map[uint64]*Hold{},
 		warned:    map[string]uint64{},
 		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
@@ -158,7 +157,10 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	if t.worthALook(in) || t.board.term != spoke {
 		t.look()
 	} else if t.brief != nil {
-		t.validUntil.Store(int64(t.brief.ValidUntil()))
+		t.extend(t.brief.ValidUntil())
+	}
+	for _, ref := range t.out.Confirmed {
+		t.confirmed(ref)
 	}
 	for i := range t.out.Grants {
 		t.granted(&t.out.Grants[i])
@@ -211,7 +213,7 @@ func (t *Topic) worthALook(in *protocol.Input) bool {
 func (t *Topic) look() {
 	was := t.status
 	t.status = t.machine.Status()
-	t.validUntil.Store(int64(t.status.ValidUntil))
+	t.extend(t.status.ValidUntil)
 	if t.brief == nil {
 		t.rule(t.clock())
 	}

@@ -34,6 +34,7 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 	}
 	becomes(t, root, "had three voters", func(s *protocol.Status) bool { return len(s.Voters) == 3 })
 	held := lock(t, members[2], "crane")
+	confirmed(t, held)
 	cable.cut(true)
 	becomes(t, members[0], "the root", func(s *protocol.Status) bool { return s.Role == protocol.Root })
 	next := make(chan *Hold)

@@ -21,7 +21,7 @@ type wakeUp struct {
 // A timer that would fire too early is left alone: a superfluous tick costs less
 // than moving the timer at each step.
 func (t *Topic) arm(now, wakeAt protocol.Time) {
-	if t.inside > 0 && t.status.TTL > 0 {
+	if len(t.inside) > 0 && t.status.TTL > 0 {
 		wakeAt = min(wakeAt, now+t.status.TTL/10)
 	}
 	w := &t.wake

@@ -22,12 +22,21 @@ func (w *world) entered(i int, g protocol.Granted) {
 		w.fail("%s enters without a valid session", letter(i))
 	}
 	w.fence = max(w.fence, g.Fence)
-	n.state = inside
+	n.state, n.until = inside, g.Until
+	if !w.holds(i) {
+		w.fail("%s enters when its hold is over", letter(i))
+	}
 }
 
-// valid reports whether holds of i pass Check now.
+// valid reports whether i has a session, or lease, now.
 func (w *world) valid(i int) bool {
 	return !w.nodes[i].is(crashed) && w.now < w.nodes[i].machine.ValidUntil()
+}
+
+// holds reports whether a hold of i passes Check now.
+func (w *world) holds(i int) bool {
+	n := &w.nodes[i]
+	return n.state == inside && w.valid(i) && (n.until == 0 || w.now < n.until)
 }
 
 // checkError fails if a machine received what no correct participant sends.
@@ -68,13 +77,13 @@ func (w *world) check(i int) {
 			}
 			ruler = j
 		}
-		if n.state == inside {
+		if w.holds(j) {
 			if holder >= 0 {
 				w.fail("I1: %s and %s both hold %s", letter(holder), letter(j), resource)
 			}
 			holder = j
 		}
-		if n.machine.HasToken(resource) {
+		if n.machine.HasToken(resource) && (n.state != inside || w.holds(j)) {
 			if keeper >= 0 {
 				w.fail("I3: %s and %s both have the token of %s", letter(keeper), letter(j), resource)
 			}

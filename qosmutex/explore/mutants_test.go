@@ -23,8 +23,18 @@ var mutants = []mutant{
 	},
 	{
 		"the root takes a session for lapsed while its holder may still use it",
-		"session.go", "s.sent, s.deadline = msg.Sent, m.now+m.grace\n", "s.sent, s.deadline = msg.Sent, m.now+m.grace/2\n",
+		"session.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace/2\n",
 		"parents=-,A models=fair-replace-use-use requests=1 tick=-1 pause=1", "I3: ",
+	},
+	{
+		"the root takes a grant for dead while its target may still hold on it",
+		"provisional.go", "s.heard+m.grace/2+1", "s.heard+m.grace/4",
+		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "of what we are inside of on grant",
+	},
+	{
+		"the root ends a grant after it has confirmed the hold",
+		"provisional.go", "\t\t\tr.tok.due = 0\n", "",
+		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1", "I1: ",
 	},
 	{
 		"a message that came before is taken again",

@@ -39,6 +39,7 @@ type node struct {
 	runs    uint8 // how often it was started
 	asked   uint8 // requests so far; the number of the last is its Ref
 	state   appState
+	until   protocol.Time      // inside: the hold ends then; 0: it lasts as long as the session
 	gone    protocol.RequestID // withdrawn last
 }
 
@@ -195,6 +196,10 @@ func (w *world) step(i int, in *protocol.Input) {
 			continue
 		}
 		w.send(i, msg)
+	}
+	if len(out.Confirmed) > 0 {
+		w.log("  %s is confirmed", letter(i))
+		n.until = 0
 	}
 	for _, g := range out.Grants {
 		w.log("  %s enters with fence %d", letter(i), g.Fence)

@@ -90,14 +90,15 @@ func (q *queue) head() *entry {
 	return q.waiting[0]
 }
 
-// ready is the first that may be served: behind a child that has attached anew, only
-// what it has named again, for it may hear nothing of what we send.
-func (q *queue) ready() *entry {
+// ready is the first that may be served: not if its origin may have died, and behind a
+// child that has attached anew only what it has named again, for it may hear nothing of
+// what we send.
+func (m *Machine) ready(q *queue) *entry {
 	if q == nil {
 		return nil
 	}
 	for _, e := range q.waiting {
-		if e.from == nil || e.named {
+		if e.from == nil || e.named && !m.quiet(e) {
 			return e
 		}
 	}

@@ -41,8 +41,8 @@ func (m *Machine) serve(r *resource) {
 
 // first is the most important request that r would satisfy.
 func (m *Machine) first(r *resource) *entry {
-	e := r.q.ready()
-	if a := m.any.ready(); a != nil && m.declared(r.q.resource) &&
+	e := m.ready(&r.q)
+	if a := m.ready(m.any); a != nil && m.declared(r.q.resource) &&
 		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
 		e = a
 	}
@@ -64,6 +64,10 @@ func (m *Machine) declared(resource string) bool {
 func (m *Machine) serveTry(e *entry) {
 	if !m.acting() {
 		return // startReign will
+	}
+	if m.quiet(e) {
+		m.refuse(e, protocol.ReasonBusy)
+		return
 	}
 	candidates := m.settings.Resources
 	if e.q.resource != protocol.Any {
@@ -99,16 +103,18 @@ func (m *Machine) give(r *resource, e *entry) {
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.replied = t.entries[:0], replied{}
 	if e.from == nil {
-		t.used = true
+		t.used, t.until, t.due = true, 0, 0
 		t.fences = protocol.Fences{}
 		t.next++
 		m.enter(r, e, t.next-1, false)
 		return
 	}
 	t.used = false
-	n := fencesFor(e.hops)
+	n := m.fencesFor(e.hops)
 	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
 	t.next += n
+	t.sole = n == 1
+	m.makeProvisional(r)
 	m.passDown(r)
 }
 
@@ -133,7 +139,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 func (m *Machine) comeHome(r *resource, mayUse bool) {
 	t := &r.tok
 	t.recovery = nil
-	t.phase, t.down = home, nil
+	t.phase, t.down, t.due = home, nil, 0
 	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) && m.mayGive(r) {
 		m.give(r, own)
 		return

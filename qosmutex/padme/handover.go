@@ -73,7 +73,7 @@ func (m *Machine) handOver(l *link) bool {
 		}
 	}
 	for _, s := range m.sessions {
-		if s.node != l.peer {
+		if s.node != l.peer && !s.goodbye {
 			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
 		}
 	}
@@ -149,7 +149,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 		}
 		t.recovery = nil
 		if t.phase == away {
-			t.bound = t.grant
+			t.bind(t.grant)
 		}
 	}
 	m.release(l.peer, next)
@@ -246,8 +246,8 @@ func (m *Machine) takeSessions(msg *protocol.Message) {
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
-			asked:    askedUnsaid,                           // who asks us for a session has left the old root, and takes no answer of it
-			deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
+			asked: askedUnsaid,                                            // who asks us for a session has left the old root, and takes no answer of it
+			heard: m.now, deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
 		})
 	}
 }
@@ -273,7 +273,7 @@ func (m *Machine) takeTokens(msg *protocol.Message) {
 // takeToken takes over one token from the old root.
 func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.Node) {
 	t := &r.tok
-	t.next, t.back = max(t.next, ts.Fence), protocol.Never
+	t.next, t.back, t.due, t.sole = max(t.next, ts.Fence), protocol.Never, 0, false
 	switch {
 	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from && len(ts.Path) > 0:
 		// At home; or we passed it up, and the old root will not take it any more.

@@ -30,15 +30,6 @@ func (rec *recovery) found(msg *protocol.Message, next uint64) {
 	}
 }
 
-// foundBefore is the holder that an earlier search found. It is asked again, and is
-// inside until it answers otherwise or its session ends.
-func (rec *recovery) foundBefore() *holder {
-	if rec == nil {
-		return nil
-	}
-	return rec.holder
-}
-
 // holderOf is who is known to be inside r: we, or, at the root, who said so in a
 // session that goes on. nil: we know of nobody.
 func (m *Machine) holderOf(r *resource) *holder {

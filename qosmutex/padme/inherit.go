@@ -24,19 +24,24 @@ func (m *Machine) inherit() {
 // mislay marks a token as being with nobody knows whom.
 func (m *Machine) mislay(r *resource) {
 	t := &r.tok
-	t.phase, t.down, t.passed, t.target, t.prio, t.back = below, nil, nil, protocol.RequestID{}, 0, protocol.Never
+	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
 	t.recovery = &recovery{mislaid: true}
 }
 
 // inheriting reports whether tokens may still be mislaid.
 func (m *Machine) inheriting() bool { return m.reign() != nil && m.reign().inherit != 0 }
 
-// inherited ends that time: the tokens that nobody named are made anew.
+// inherited ends that time: the tokens that nobody named are made anew, and all who
+// can have one that we look for are known.
 func (m *Machine) inherited() {
 	m.reign().inherit = 0
 	for _, r := range m.resources {
-		if rec := r.tok.recovery; rec != nil && rec.mislaid {
+		switch rec := r.tok.recovery; {
+		case rec == nil:
+		case rec.mislaid:
 			m.regenerate(r)
+		case rec.all || !m.mayAnswer(rec.pending[0]):
+			m.askAll(r)
 		}
 	}
 }
@@ -44,7 +49,7 @@ func (m *Machine) inherited() {
 // adoptSession takes over a session that our predecessor gave, with its holds. The
 // heartbeat names all of them, or none would be safe.
 func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
-	s := &memberSession{node: msg.From, number: msg.Session, beats: math.MaxUint8}
+	s := &memberSession{node: msg.From, number: msg.Session, heard: m.now - m.timing.TTL, beats: math.MaxUint8}
 	m.addSession(s)
 	for i := range msg.Tokens {
 		m.adoptHold(msg.From, &msg.Tokens[i])
@@ -74,11 +79,12 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	m.recover(r) // its Release may have come before, and was not believed
 }
 
-// holds lists, for a root that does not know them, what we hold.
-func (m *Machine) holds() []protocol.TokenState {
+// holds lists what we hold: all of it for a root that does not know of it, else what
+// is to be confirmed.
+func (m *Machine) holds(all bool) []protocol.TokenState {
 	var list []protocol.TokenState
 	for _, r := range m.resources {
-		if t := &r.tok; t.phase == using {
+		if t := &r.tok; t.unconfirmed() || all && t.phase == using {
 			list = append(list, protocol.TokenState{
 				Resource: r.q.resource, Out: true, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
 			})

@@ -93,14 +93,19 @@ type Machine struct {
 	resources []*resource // by name
 	any       *queue      // nil until somebody asks for any
 	requests  register
-	own       []*entry // waiting and inside, in order of arrival
-	free      *entry   // a list of a few, for reuse
-	grants    uint64   // at the root: number of the last grant
-	fences    uint64   // at the root: floor for resources not seen yet
+	own       []*entry       // waiting and inside, in order of arrival
+	free      *entry         // a list of a few, for reuse
+	grants    uint64         // at the root: number of the last grant
+	fences    uint64         // at the root: floor for resources not seen yet
+	bound     protocol.Grant // of a token not seen yet
 
 	nextMiss protocol.Time    // no deadline of an own request is before
 	wanted   *protocol.Models // asked for here and not in force yet
 	departBy protocol.Time    // departing: give up waiting for confirmation
+
+	// Provisional grants.
+	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
+	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
 
 	counters counters
 }
@@ -136,6 +141,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		nextDue: protocol.Never, confirmAt: protocol.Never,
 		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
 	}
 	if cfg.Found || cfg.GoOn {
@@ -388,7 +394,7 @@ func (m *Machine) resource(name string) *resource {
 		return m.resources[i]
 	}
 	r := &resource{q: queue{resource: name}}
-	r.tok.next = m.fences
+	r.tok.next, r.tok.bound = m.fences, m.bound
 	switch {
 	case m.role != protocol.Root:
 	case m.inheriting():

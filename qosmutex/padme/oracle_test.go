@@ -3,6 +3,7 @@ package padme
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"padme/qosmutex/protocol"
 )
@@ -26,10 +27,29 @@ func (w *world) entered(n *node, g protocol.Granted) {
 	}
 	w.fences[g.Resource] = g.Fence
 	n.inside[g.Resource] = g
+	if !w.holds(n, g.Resource) {
+		w.fail("%s enters %s when its hold is over", n.name, g.Resource)
+	}
 }
 
-// valid reports whether holds of n pass Check now, on n's own clock.
+// valid reports whether n has a session, or lease, on its own clock.
 func (w *world) valid(n *node) bool { return w.clock(n) < n.machine.ValidUntil() && !n.crashed }
+
+// holds reports whether a hold of n passes Check now.
+func (w *world) holds(n *node, resource string) bool {
+	g, ok := n.inside[resource]
+	return ok && w.valid(n) && (g.Until == 0 || w.clock(n) < g.Until)
+}
+
+// confirmed notes that a hold lasts as long as the session.
+func (n *node) confirmed(ref uint64) {
+	for r, g := range n.inside {
+		if g.Ref == ref {
+			g.Until = 0
+			n.inside[r] = g
+		}
+	}
+}
 
 func (w *world) fail(format string, args ...any) {
 	if w.failure == nil {
@@ -60,13 +80,14 @@ func (w *world) checkHolds() {
 			continue
 		}
 		for i, r := range w.settings.Resources {
-			if h, ok := n.inside[r]; ok {
+			h, inside := n.inside[r]
+			if w.holds(n, r) {
 				if holder[i] != "" {
 					w.fail("%s and %s both hold %s (fence %d and %d)", name, holder[i], r, h.Fence, w.nodes[holder[i]].inside[r].Fence)
 				}
 				holder[i] = name
 			}
-			if rec := n.machine.find(r); rec != nil && has(&rec.tok) {
+			if rec := n.machine.find(r); rec != nil && rec.tok.usable() && (!inside || w.holds(n, r)) {
 				if keeper[i] != "" {
 					w.fail("%s and %s both have the token of %s", name, keeper[i], r)
 				}
@@ -74,10 +95,6 @@ func (w *world) checkHolds() {
 			}
 		}
 	}
-}
-
-func has(t *token) bool {
-	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0
 }
 
 // checkReigns checks that at most one root acts (I6).
@@ -88,7 +105,7 @@ func (w *world) checkReigns() {
 			roots += " " + name
 		}
 	}
-	if len(roots) > 2 {
+	if strings.Count(roots, " ") > 1 {
 		w.fail("two roots:%s", roots)
 	}
 }

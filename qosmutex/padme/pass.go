@@ -25,7 +25,7 @@ func (m *Machine) passDown(r *resource) {
 	l := e.from
 	msg := m.emitOn(l, protocol.KindReply)
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
-	msg.Fences, msg.Session = t.fences, l.session
+	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
 	m.commit(l, msg)
 	t.phase, t.down, t.passed, t.up = below, l, &l.peer, false
 	m.propagate(q, nil) // Replace: the next head can be served by another token
@@ -87,11 +87,15 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	if t.phase == using {
 		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}
-	t.grant, t.target, t.prio, t.fences = msg.Grant, msg.ID, msg.Priority, msg.Fences
+	t.grant, t.target, t.prio, t.fences, t.until = msg.Grant, msg.ID, msg.Priority, msg.Fences, msg.Until
 	t.entries, t.replied, t.returned = t.entries[:0], replied{}, false
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
+		m.count().returned++
+		m.passUp(r, true)
+	case e.from == nil && m.tooLate(t):
+		m.session.late = true
 		m.count().returned++
 		m.passUp(r, true)
 	case e.from == nil:
@@ -131,10 +135,14 @@ func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
 		q.remove(m.settings.Models.Priority, e)
 	}
 	e.state, e.q = inside, &r.q
-	t.phase, t.down, t.inside, t.fence, t.toTarget = using, nil, e, fence, toTarget
+	t.phase, t.down, t.inside, t.fence, t.toTarget, t.entered = using, nil, e, fence, toTarget, m.now
+	if t.until != 0 {
+		m.nextDue = min(m.nextDue, t.until)
+		m.askSoon(t)
+	}
 	m.counters.entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
-		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant,
+		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until,
 	})
 	m.propagate(q, nil)
 }
@@ -190,13 +198,13 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
-		t.replied = replied{}
+		t.replied, t.until = replied{}, 0
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = append(t.entries[:0], msg.Entries...)
 	if !onPath {
 		m.count().offPath++
-		t.bound = t.grant
+		t.bind(t.grant)
 		m.passUp(r, returned)
 		return nil
 	}

@@ -9,29 +9,34 @@ import (
 // recovery is the root's search for a token that may be lost (PADME §3.3; cloud
 // paper, "targeted recovery"). It follows the way the token was sent, asking
 // each custodian what became of the grant; where the way breaks off at a
-// participant that no longer lives, it asks everybody. Each answer binds its
-// sender not to enter on the grant any more, so that a new one can be made once
-// all who may have had the old one have answered or lapsed.
+// participant that no longer lives, or that does not answer soon, it asks all who can
+// have the grant. Each answer but "holding it" binds its sender not to enter on the
+// grant any more, for good, so a search never starts over: it ends when all who can
+// have the grant have answered, or their sessions have ended.
+//
+// Those are the members whose session is older than the grant, see [Machine.onBeatAck].
+// Nobody joins them, so a search ends within a grace and two heartbeats, whoever comes,
+// goes or dies meanwhile, unless somebody holds on that grant.
 type recovery struct {
-	all      bool
-	pending  []protocol.Node // asked and not answered yet, in order
-	answered []protocol.Node
-	again    protocol.Time // when to begin anew; the token may have moved since
-	holder   *holder       // who answered last that it is inside; nil: nobody has. For Status only
-	mislaid  bool          // nobody is asked: see inherit
+	all      bool            // everybody who can have the grant is asked; else one after the other
+	pending  []protocol.Node // asked, and have not answered or are holding, in order
+	answered []protocol.Node // never enter on the grant
+	until    protocol.Time   // unless all: when to ask everybody
+	holder   *holder         // who answered last that it is inside; nil: nobody has. For Status only
+	mislaid  bool            // nobody is asked: see inherit
 }
 
-// recover starts or restarts the search for the token of r.
+// recover starts the search for the token of r, unless it is under way.
 func (m *Machine) recover(r *resource) {
 	t := &r.tok
-	if t.phase != below || t.recovery != nil && t.recovery.mislaid {
+	if t.phase != below || t.recovery != nil {
 		return
 	}
-	if t.recovery == nil {
-		m.count().syncs++
-	}
-	t.recovery = &recovery{again: m.now + m.grace, holder: t.recovery.foundBefore()}
+	m.count().syncs++
+	t.recovery = &recovery{}
 	switch {
+	case t.sole:
+		m.askTarget(r)
 	case t.down != nil:
 		m.follow(r, t.down.peer)
 	case t.passed != nil:
@@ -41,7 +46,19 @@ func (m *Machine) recover(r *resource) {
 	}
 }
 
-// follow asks the next custodian on the way.
+// askTarget asks the only participant that can enter on the grant: whoever has the
+// token on its way can do nothing with it but send it home, where it is stale by then.
+func (m *Machine) askTarget(r *resource) {
+	rec, n := r.tok.recovery, r.tok.target.Node
+	rec.all = true
+	if m.mayAnswer(n) {
+		rec.pending = append(rec.pending, n)
+		m.sync(r, n)
+	}
+	m.concludeIfDone(r)
+}
+
+// follow asks the next custodian on the way. All before it have answered.
 func (m *Machine) follow(r *resource, n protocol.Node) {
 	rec := r.tok.recovery
 	switch {
@@ -49,8 +66,9 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 		m.askAll(r) // it says that the token is on its way to us
 	case slices.Contains(rec.answered, n):
 		m.regenerate(r) // two neighbours each passed it to the other: both are bound
-	case m.sessionOf(n) != nil || m.inheriting(): // then it may have a session that we have not heard of yet
+	case m.mayAnswer(n):
 		rec.pending = append(rec.pending[:0], n)
+		rec.until = m.now + 2*m.timing.Hop
 		m.sync(r, n)
 	case n == r.tok.target.Node:
 		m.regenerate(r) // the end of the way, and it lives no longer
@@ -59,26 +77,27 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 	}
 }
 
-// recoverFrom goes on with the search for the token of r when the session of n has
-// lapsed. If all others have answered that they do not have it, nobody has: n lost it
-// with its session, and nobody can give it to n any more, who may hear no question
-// and begin one session after the other.
-func (m *Machine) recoverFrom(r *resource, n protocol.Node) {
-	rec := r.tok.recovery
-	if rec == nil || !rec.all || len(rec.pending) != 1 || rec.pending[0] != n || m.inheriting() {
-		m.recover(r)
-		return
-	}
-	m.regenerate(r)
+// mayAnswer reports whether n has a session, or may have one that we have not heard of
+// yet. A member that said goodbye neither enters on a grant nor passes it on any more:
+// it has ended. It need not have handed on all that it had.
+func (m *Machine) mayAnswer(n protocol.Node) bool {
+	return !m.gone(n) || m.inheriting() && m.sessionOf(n) == nil
 }
 
-// askAll asks every member that has not answered.
+// gone reports whether n has no session, or only one that it said goodbye under.
+func (m *Machine) gone(n protocol.Node) bool {
+	s := m.sessionOf(n)
+	return s == nil || s.goodbye
+}
+
+// askAll asks every member that can have the grant and has not answered.
 func (m *Machine) askAll(r *resource) {
-	rec := r.tok.recovery
+	t := &r.tok
+	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
 	for _, s := range m.sessions {
-		if !slices.Contains(rec.answered, s.node) {
+		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
 		}
@@ -86,17 +105,50 @@ func (m *Machine) askAll(r *resource) {
 	m.concludeIfDone(r)
 }
 
-// concludeIfDone makes the token anew if all who live have answered. While we inherit
-// we do not know who lives; the search begins again after that.
+// ended goes on with the searches that wait for the owner of s, which has expired or
+// said goodbye: it has no token any more. One that it had passed on is with another
+// member, which is asked.
+func (m *Machine) ended(s *memberSession) {
+	for _, r := range m.resources {
+		rec := r.tok.recovery
+		if rec == nil || !slices.Contains(rec.pending, s.node) {
+			continue
+		}
+		if !rec.all {
+			m.follow(r, s.node)
+			continue
+		}
+		rec.pending = without(rec.pending, s.node)
+		m.concludeIfDone(r)
+	}
+}
+
+// concludeIfDone makes the token anew if all who can have it have answered. While we
+// inherit we do not know who they are: inherited goes on.
 func (m *Machine) concludeIfDone(r *resource) {
 	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 && !m.inheriting() {
 		m.regenerate(r)
 	}
 }
 
+func without(list []protocol.Node, n protocol.Node) []protocol.Node {
+	return slices.DeleteFunc(list, func(o protocol.Node) bool { return o == n })
+}
+
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+}
+
+// bind makes sure that we enter on no grant up to g, nor pass one down.
+func (m *Machine) bind(g protocol.Grant) {
+	if m.bound.Compare(g) >= 0 {
+		return
+	}
+	m.bound = g
+	for _, r := range m.resources {
+		r.tok.bind(g)
+	}
 }
 
 // onSync says what became of a grant here, and stands by it.
@@ -112,6 +164,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
 	if newcomer {
 		answer.Verdict = protocol.VerdictNever
+		m.bind(msg.Grant)
 		return nil
 	}
 	r := m.resource(msg.Resource)
@@ -127,9 +180,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	} else if t.grant == msg.Grant && t.passed != nil {
 		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
 	}
-	if t.bound.Compare(msg.Grant) < 0 {
-		t.bound = msg.Grant
-	}
+	t.bind(msg.Grant)
 	return nil
 }
 
@@ -142,14 +193,12 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	if rec == nil || !slices.Contains(rec.pending, msg.From) {
 		return m.stale(msg, "not asked for")
 	}
-	rec.pending = slices.DeleteFunc(rec.pending, func(n protocol.Node) bool { return n == msg.From })
 	rec.found(msg, r.tok.next)
-	if msg.Verdict == protocol.VerdictHolding {
-		rec.pending = rec.pending[:0] // found; look again later, for it may get lost yet
-		rec.all = false
-		rec.answered = rec.answered[:0]
+	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
+		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
 	}
+	rec.pending = without(rec.pending, msg.From)
 	rec.answered = append(rec.answered, msg.From)
 	switch {
 	case rec.all:
@@ -168,7 +217,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.count().regenerated++
-	t.recovery, t.phase, t.down = nil, home, nil
+	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
 	m.serveQueue(m.any) // the request may have been for any
@@ -180,7 +229,7 @@ func (m *Machine) regenerate(r *resource) {
 func (m *Machine) ungrant(e *entry) {
 	switch {
 	case e == nil || e.state != served:
-	case e.from != nil && m.sessionOf(e.id.Node) == nil:
+	case e.from != nil && m.gone(e.id.Node):
 		m.remove(e)
 	default:
 		m.wait(e)
@@ -195,7 +244,8 @@ func (m *Machine) ungrant(e *entry) {
 func (m *Machine) tokensBelow(l *link) {
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && t.down == l {
-			t.down, t.bound = nil, t.grant
+			t.down = nil
+			t.bind(t.grant)
 			if m.role == protocol.Root {
 				m.recover(r)
 			} else {
@@ -219,14 +269,17 @@ func (m *Machine) sendReceipt(r *resource) {
 	t.phase = away
 }
 
-// retrySyncs repeats questions that were not answered, once a heartbeat.
+// retrySyncs repeats questions that were not answered, once a heartbeat. If only one
+// custodian was asked and it had the time to answer, all are asked now. If the others
+// were asked only when its session has expired, whoever died meanwhile would add a
+// grace to the search.
 func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		switch {
 		case rec == nil || rec.mislaid:
-		case m.now >= rec.again:
-			m.recover(r)
+		case !rec.all && m.now >= rec.until:
+			m.askAll(r)
 		default:
 			for _, n := range rec.pending {
 				m.sync(r, n)

@@ -33,14 +33,14 @@ func AppendMessageState(dst []byte, now protocol.Time, names *Names, msg *protoc
 }
 
 // HasToken reports whether the token of resource is here and may be used: it rests,
-// our application is inside, or it is kept until there is a parent.
+// our application is inside, or it is kept until there is a parent and has a fence left.
 func (m *Machine) HasToken(resource string) bool {
 	r := m.find(resource)
-	if r == nil {
-		return false
-	}
-	t := &r.tok
-	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0
+	return r != nil && r.tok.usable()
+}
+
+func (t *token) usable() bool {
+	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0 && !t.returned && t.fences.Next < t.fences.End
 }
 
 // Reign returns role and epoch without the cost of Status.

@@ -33,6 +33,9 @@ func (s *scribe) machine(m *Machine) {
 		s.models(*m.wanted)
 	}
 	s.settings(&m.settings)
+	if m.settings.Version == 0 || m.settings.Open || len(m.resources) < len(m.settings.Resources) { // else each token has it
+		s.grant(m.bound)
+	}
 	s.times(m)
 	s.join(m)
 	s.roll(m)
@@ -64,8 +67,9 @@ func (s *scribe) times(m *Machine) {
 	if m.departing {
 		s.left(m.departBy)
 	}
+	s.left(m.confirmAt)
 	s.uint(m.session.number, uint64(m.session.asked))
-	s.flags(m.session.alone)
+	s.flags(m.session.alone, m.session.slow, m.session.late)
 	if m.session.number != 0 {
 		s.left(m.session.until)
 	}
@@ -118,8 +122,9 @@ func (s *scribe) roll(m *Machine) {
 		s.int(o.priority)
 		s.text(o.parent)
 		s.left(o.deadline)
-		s.age(o.sent, m.timing.TTL) // an answer as old as that is too late
-		s.flags(o.goodbye, o.rooted)
+		s.age(o.sent, m.timing.TTL)    // an answer as old as that is too late
+		s.age(o.heard, m.timing.TTL/2) // who was not heard for that long is silent
+		s.flags(o.goodbye, o.rooted, o.slow)
 		s.uint(min(uint64(o.beats), uint64(m.timing.MoveAfter/m.heartbeat())+1)) // then it may vote
 		first = min(first, o.deadline)
 	}
@@ -213,6 +218,7 @@ func (s *scribe) requests(m *Machine) {
 
 func (s *scribe) token(m *Machine, t *token) {
 	s.uint(uint64(t.phase))
+	s.provisional(m, t)
 	s.flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
 	s.grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
@@ -241,6 +247,11 @@ func (s *scribe) token(m *Machine, t *token) {
 	}
 	if t.phase == below {
 		s.linkName(t.down)
+		if m.role == protocol.Root {
+			for _, o := range m.sessions {
+				s.flags(o.after.Compare(t.grant) < 0)
+			}
+		}
 	}
 	if m.role == protocol.Root && t.phase != home {
 		s.left(t.back)
@@ -250,9 +261,27 @@ func (s *scribe) token(m *Machine, t *token) {
 		return
 	}
 	s.flags(rec.all, rec.mislaid)
-	s.left(rec.again)
+	if !rec.all {
+		s.left(rec.until)
+	}
 	s.nodes(rec.pending)
 	s.nodes(rec.answered)
+}
+
+// provisional writes when a provisional grant ends.
+func (s *scribe) provisional(m *Machine, t *token) {
+	switch {
+	case t.phase == below && m.role == protocol.Root:
+		if s.flags(t.due != 0, t.sole); t.due != 0 {
+			s.left(t.due)
+		}
+	case t.unconfirmed():
+		s.flags(true)
+		s.left(t.until)
+		s.age(t.entered, m.provisionalSpan())
+	default:
+		s.flags(false)
+	}
 }
 
 func (s *scribe) message(msg *protocol.Message) {
@@ -275,6 +304,9 @@ func (s *scribe) message(msg *protocol.Message) {
 	s.int(int64(msg.TTL))
 	s.int(int64(msg.Within))
 	s.int(int64(msg.Hold))
+	if s.flags(msg.Until != 0); msg.Until != 0 {
+		s.left(msg.Until)
+	}
 	s.node(msg.Peer)
 	s.int(msg.PeerP)
 	s.settings(&msg.Settings)

@@ -28,7 +28,7 @@ var leftOut = map[string]string{
 	"Machine.any": "its requests are written", "Machine.own": "in the order of their Ref",
 	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "only reported", "recovery.holder": "only reported",
+	"Entry.Fence": "only reported", "recovery.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
 
 	"Machine.free": memory, "Machine.spare": memory, "entry.next": memory, "link.start": memory, "Machine.out": memory,
 }

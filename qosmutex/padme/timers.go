@@ -17,11 +17,13 @@ func (m *Machine) expire() {
 			return
 		}
 		m.expireSessions()
+		m.expireGrants()
 		return
 	}
 	if m.session.number != 0 && m.now >= m.session.until {
 		m.lapse()
 	}
+	m.expireHolds()
 }
 
 // timers does what is due by now.
@@ -38,6 +40,7 @@ func (m *Machine) timers() {
 	}
 	m.joinTimers()
 	m.viewTimers()
+	m.askForConfirmation()
 	if m.now < m.beacon.next {
 		return
 	}
@@ -93,6 +96,9 @@ func (m *Machine) joinTimers() {
 		m.join = nil
 		return
 	}
+	if !j.target.IsZero() { // it is gone, but others have answered
+		j.rounds = 0
+	}
 	m.startJoin()
 }
 
@@ -127,7 +133,7 @@ func (m *Machine) wakeAt() protocol.Time {
 	if m.departing {
 		at = min(at, m.departBy)
 	}
-	at = min(at, m.viewWake(), after(m.nextMiss, 1))
+	at = min(at, m.viewWake(), after(m.nextMiss, 1), m.nextDue, m.confirmAt)
 	return max(at, m.now+1)
 }
 
@@ -231,9 +237,10 @@ func (m *Machine) deepEnough() uint32 {
 }
 
 // depart begins to leave: no more requests, and everything that is ours goes
-// back. Role is Departed once the parent has confirmed.
+// back. Role is Departed once the parent has confirmed, or when asked again.
 func (m *Machine) depart() {
 	if m.departing {
+		m.finish()
 		return
 	}
 	m.departing, m.departBy = true, m.now+m.grace

@@ -30,9 +30,10 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
+	sole     bool // at the root: only the target can enter on the grant
 
 	grant  protocol.Grant // newest seen here
-	bound  protocol.Grant // newest that a Sync was answered about: never enter on it
+	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
 	target protocol.RequestID
 	prio   int64 // of the target
 	fences protocol.Fences
@@ -45,18 +46,35 @@ type token struct {
 	replied replied          // our entry on the Reply; appended when the target's Release comes by (PADME §3.2)
 	entries []protocol.Entry // kept while we are inside on a Release
 
+	until   protocol.Time // of a provisional grant: when it ends on its target's clock; 0: it ends with the session
+	due     protocol.Time // at the root: when a provisional grant ends that is not confirmed; else 0
+	entered protocol.Time // using: since when
+
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
 	next     uint64        // at the root: the next fence, above every range reserved
 	recovery *recovery
+}
+
+// bind makes sure that we enter on no grant up to g, nor pass one down. It is for good:
+// an earlier grant does not undo it.
+func (t *token) bind(g protocol.Grant) {
+	if t.bound.Compare(g) < 0 {
+		t.bound = g
+	}
 }
 
 // replied is an entry that we made on a Reply. The zero replied is none.
 type replied struct{ clock, fence uint64 }
 
 // fencesFor is how many fences a grant needs that travels over hops links: one
-// for the target, and for each participant between it and the root one on the
-// Reply and one on the Release.
-func fencesFor(hops uint8) uint64 { return 2*uint64(min(hops, maxDepth)) - 1 }
+// for the target, and where somebody may Use it on its way, for each participant
+// between it and the root one on the Reply and one on the Release.
+func (m *Machine) fencesFor(hops uint8) uint64 {
+	if !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
+		return 1
+	}
+	return 2*uint64(min(hops, maxDepth)) - 1
+}
 
 // appendReplied adds our entry on the Reply to those that came with the Release.
 func (m *Machine) appendReplied(t *token) {

@@ -134,6 +134,9 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 		if r.tok.phase == away {
 			r.tok.phase = home
 		}
+		if r.tok.unconfirmed() { // the root that granted it can end it no more
+			m.confirmHold(&r.tok)
+		}
 		r.tok.next = max(r.tok.next, m.fences)
 		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted anew
 	}

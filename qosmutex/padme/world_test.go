@@ -132,6 +132,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	for i := range n.out.Messages {
 		w.send(n, &n.out.Messages[i])
 	}
+	for _, ref := range n.out.Confirmed {
+		n.confirmed(ref)
+	}
 	for _, g := range n.out.Grants {
 		w.log("%s enters %s fence %d", n.name, g.Resource, g.Fence)
 		w.entered(n, g)

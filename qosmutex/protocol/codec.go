@@ -52,6 +52,7 @@ const (
 	fieldWithin
 	fieldHold
 	fieldWishes
+	fieldUntil
 	fieldEnd
 )
 
@@ -61,13 +62,13 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
 		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes",
+		"within", "hold", "wishes", "until",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
 		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
-		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
+		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1, fieldUntil: 1,
 	}
 )
 
@@ -86,7 +87,7 @@ const knownFlags = flagEnd - 1
 // A multicast has an empty to.ID. The fields of the kind follow in this order:
 //
 //	Request   id priority resource hops waiting within hold
-//	Reply     id priority resource grant fences session path
+//	Reply     id priority resource grant fences session path until
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
 //	Deny      id resource reason
@@ -105,7 +106,7 @@ const knownFlags = flagEnd - 1
 //	Beacon    root priority hops number waiting path
 //	Resend    -
 //	Beat      session sent number priority peer tokens
-//	BeatAck   session sent number ttl fences
+//	BeatAck   session sent number ttl fences grant
 //	Goodbye   session
 //	Lead      sent ttl number fences path
 //	Pledge    sent number fences
@@ -136,7 +137,7 @@ const knownFlags = flagEnd - 1
 // in every array of fixed length inside it; a missing element is an error.
 var carried = [kindEnd][]field{
 	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldWaiting, fieldWithin, fieldHold},
-	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath},
+	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil},
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
 	KindDeny:     {fieldID, fieldResource, fieldReason},
@@ -155,7 +156,7 @@ var carried = [kindEnd][]field{
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL, fieldFences},
+	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL, fieldFences, fieldGrant},
 	KindGoodbye:  {fieldSession},
 	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
 	KindPledge:   {fieldSent, fieldNumber, fieldFences},

@@ -144,6 +144,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Hold = Duration(r.int64(what))
 	case fieldWishes:
 		d.wishes(what, m)
+	case fieldUntil:
+		m.Until = Time(r.int64(what))
 	}
 }
 

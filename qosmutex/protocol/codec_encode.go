@@ -82,6 +82,8 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendInt(dst, int64(m.Hold))
 	case fieldWishes:
 		return appendWishes(dst, m.Wishes)
+	case fieldUntil:
+		return appendInt(dst, int64(m.Until))
 	}
 	panic("protocol: field without encoding")
 }

@@ -88,7 +88,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
 		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
-		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0)},
+		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0)},
 		{"settings model", "settings: 4 is above 3", settings(1, 4)},
 		{"wish short", "wishes: has 2 elements, needs 6", with(KindToken, 0, Version, "D", 1, 9, 2, "crane", 0, 0, 0, 0, 0, 0, []any{}, []any{[]any{"D", 1}})},
 		{"settings open", "settings: type 0x01 is not a boolean", settings(5, 1)},
@@ -99,7 +99,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"entry short", "entries: has 3 elements, needs 4", release([]any{[]any{"D", 1, 9}})},
 		{"entry flat", "entries: type 0xa1 is not an array", release([]any{"D", 1, 9, 5})},
 		{"entries many", "entries: has 1025 elements, at most 1024 are allowed", release(many(MaxEntries+1, []any{"D", 1, 9, 200}))},
-		{"path long", "path: has 65 elements, at most 64 are allowed", with(KindReply, 0, Version, "D", 1, 9, 0, "crane", 3, 4, 5, 200, 300, 11, many(MaxPath+1, []any{"A", 1}))},
+		{"path long", "path: has 65 elements, at most 64 are allowed", with(KindReply, 0, Version, "D", 1, 9, 0, "crane", 3, 4, 5, 200, 300, 11, many(MaxPath+1, []any{"A", 1}), 0)},
 		{"token short", "tokens: has 1 elements, needs 10", handover([]any{[]any{"crane"}}, []any{})},
 		{"tokens many", "tokens: has 65537 elements, at most 65536 are allowed", handover(many(MaxTokens+1, []any{}), []any{})},
 		{"session short", "sessions: has 5 elements, needs 6", handover([]any{}, []any{[]any{"A", 1, 1, 1, "B"}})},
@@ -265,6 +265,6 @@ func full(k Kind) Message {
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
 		Tokens:   []TokenState{{"crane", true, Grant{e, 20}, id, 1 << 51, path}, {Resource: "lift"}},
 		Sessions: []SessionState{{a, 1, 0, Node{}}, {b, 2, -5, a}},
-		Within:   Second, Hold: 20 * Millisecond, Wishes: []Wish{{id, -3, Second, Millisecond}, {ID: RequestID{a, 1}}},
+		Within:   Second, Hold: 20 * Millisecond, Wishes: []Wish{{id, -3, Second, Millisecond}, {ID: RequestID{a, 1}}}, Until: 3 * Second,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -278,7 +279,7 @@ func TestOtherImplementationsReadAndWriteIt(t *testing.T) {
 // keeps encoder and decoder in step is still noticed.
 func TestTheLayoutStays(t *testing.T) {
 	m := reply()
-	want := "dc0019" + // array of 25
+	want := "dc001a" + // array of 26
 		"010200" + // version 1, Reply, no flags
 		"a14101" + "a14202" + // from A run 1, to B run 2
 		"0304" + "050607" + "08" + // epoch 3.4, link 5, seq 6, ack 7, clock 8
@@ -287,7 +288,8 @@ func TestTheLayoutStays(t *testing.T) {
 		"030414" + // grant 20 of epoch 3.4
 		"ccc8" + "cd012c" + // fences [200, 300)
 		"0b" + // session 11
-		"9292a1410192a14202" // path A B
+		"9292a1410192a14202" + // path A B
+		"cd0190" // until 400
 	if got := fmt.Sprintf("%x", AppendMessage(nil, &m)); got != want {
 		t.Errorf("the layout of a Reply changed:\n got %s\nwant %s", got, want)
 	}
@@ -299,7 +301,7 @@ func reply() Message {
 	return Message{
 		Kind: KindReply, From: a, To: b, Epoch: e, Link: 5, Seq: 6, Ack: 7, Clock: 8,
 		ID: RequestID{Node{"D", 2}, 9}, Priority: -2, Resource: "crane", Grant: Grant{e, 20}, Fences: Fences{200, 300},
-		Session: 11, Path: []Node{a, b},
+		Session: 11, Path: []Node{a, b}, Until: 400,
 	}
 }
 
@@ -322,7 +324,9 @@ func TestLaterVersionsMayAppendFields(t *testing.T) {
 	m := reply()
 	m.Path = []Node{{"A", 1}}
 	b := AppendMessage(nil, &m)
-	b = append(b[:len(b)-5], 0x91, 0x93, 0xa1, 'A', 1, 0xc0) // the node of the path has a third element now
+	until := slices.Clone(b[len(b)-3:])
+	b = append(b[:len(b)-8], 0x91, 0x93, 0xa1, 'A', 1, 0xc0) // the node of the path has a third element now
+	b = append(b, until...)
 	var buf bytes.Buffer
 	enc := msgpack.NewEncoder(&buf)
 	for _, v := range appended {

@@ -26,7 +26,7 @@ const (
 	Prioritise                  // the participant's priority becomes Priority
 	SetModels                   // the application asks for Models, for the whole topic
 	Reconnect                   // the transport lost its connection and has it again
-	Depart                      // the participant wants to leave for good; see Status.Role
+	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for anybody
 	Suspect                     // the transport believes that Node has ended
 	Floors                      // FenceFloor and EpochFloor are known anew; for who founds a topic again
 )
@@ -61,6 +61,9 @@ type Output struct {
 	Messages []Message
 	// Grants wake the application: it is inside from now on.
 	Grants []Granted
+	// Confirmed lists the Refs of holds whose Granted.Until no longer applies: they
+	// last as long as the session.
+	Confirmed []uint64
 	// Denials end a request without a hold.
 	Denials []Denial
 	// WakeAt is when to Step with a Tick even if nothing else happens.
@@ -72,6 +75,7 @@ func (o *Output) Reset() {
 	o.Losses = o.Losses[:0]
 	o.Messages = o.Messages[:0]
 	o.Grants = o.Grants[:0]
+	o.Confirmed = o.Confirmed[:0]
 	o.Denials = o.Denials[:0]
 	o.WakeAt = Never
 }
@@ -84,6 +88,9 @@ type Granted struct {
 	Fence    uint64 // rises with every entry to Resource; never 0
 	Priority int64
 	Grant    Grant
+	// Until is when the hold ends on this participant's clock even if the session goes
+	// on, unless a later Output names it in Confirmed. 0: it ends with the session.
+	Until Time
 }
 
 // Loss tells that the hold of Ref is over although the application did not leave.

@@ -103,6 +103,7 @@ const (
 	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's. Refuse: to a founder that handed over to us
 	FlagParting                    // Attach: the sender is about to leave for good
 	FlagAlone                      // BeatAck: no other voter confirms the root
+	FlagSlow                       // Beat: messages to the sender take long; do not grant to it provisionally
 	flagEnd
 )
 
@@ -195,7 +196,7 @@ type Settings struct {
 // and beside them, by kind:
 //
 //	Request   ID Priority Resource Hops Waiting Within Hold
-//	Reply     ID Priority Resource Grant Fences Session Path
+//	Reply     ID Priority Resource Grant Fences Session Path Until
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
 //	Deny      ID Resource Reason
@@ -213,8 +214,8 @@ type Settings struct {
 //	Refuse    Reason Grant (of who objects to a founding, or with FlagProbe does not: the name of the newest voters it knows; with FlagRefused: the epoch that the sender was to take over and will not)
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
-//	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held)
-//	BeatAck   Session Sent Number TTL Fences
+//	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held; else: those whose hold is not confirmed)
+//	BeatAck   Session Sent Number TTL Fences Grant (to who asked for a session: the newest before it)
 //	Goodbye   Session
 //	Lead      Sent TTL Number Fences Path (the voters)
 //	Pledge    Sent Number Fences
@@ -255,6 +256,7 @@ type Message struct {
 	Number  uint64   // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far; Lead: version of the voters, Pledge: its echo; Vote: an epoch's number
 	TTL     Time     // session time-to-live in force
 	Within  Duration // Request: from when it is sent until it must be inside; 0: no deadline
+	Until   Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold    Duration // Request: how long the application will stay; 0: it did not say
 	Peer    Node     // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
 	PeerP   int64    // Offer: priority of Peer

@@ -31,6 +31,7 @@ type call struct {
 	at       *resource // that it is inside of
 	hold     protocol.Duration
 	since    protocol.Time // when it was made; once inside, when it entered
+	until    protocol.Time // inside: when the hold ends on its node's clock, if its session does not end before; 0: then only
 	deadline protocol.Time // Never: none
 	priority int64
 	stamp    uint64 // entries that wanted had seen when it was given its priority
@@ -154,7 +155,7 @@ func (s *Sim) granted(i int32, g *protocol.Granted) {
 		c.at = s.resource(g.Resource)
 	}
 	waited := s.now - c.since
-	c.inside, c.clock, c.fence, c.since = true, g.ID.Clock, g.Fence, s.now
+	c.inside, c.clock, c.fence, c.since, c.until = true, g.ID.Clock, g.Fence, s.now, g.Until
 	if !s.quiet {
 		s.note(&Record{
 			Event: Entered, Node: n.ID, Kind: s.cause, ID: g.ID, Priority: g.Priority,
@@ -247,6 +248,17 @@ func (s *Sim) lost(i int32, l *protocol.Loss) {
 	s.note(&Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
 	s.drop(slot)
 	s.again(&c)
+}
+
+// confirmed lets a hold last as long as its session.
+func (s *Sim) confirmed(i int32, ref uint64) {
+	slot, ok := s.find(ref)
+	switch {
+	case ok && s.calls[slot].node == i && s.calls[slot].inside:
+		s.calls[slot].until = 0
+	case !s.leaving(ref):
+		s.violate("%s is confirmed a hold that it does not have (ref %d)", s.nodes[i].ID, ref)
+	}
 }
 
 // denied tells an application that its request is refused.

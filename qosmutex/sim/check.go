@@ -114,7 +114,18 @@ func (s *Sim) unwanted(r *resource) {
 	}
 }
 
-// validUntil is the instant of n's own clock below which its holds are valid. A
+// holdUntil is the instant of its node's own clock below which the hold of a call is
+// valid.
+func (s *Sim) holdUntil(slot int32) protocol.Time {
+	c := &s.calls[slot]
+	until := s.validUntil(&s.nodes[c.node])
+	if c.until != 0 {
+		until = min(until, c.until)
+	}
+	return until
+}
+
+// validUntil is the instant of n's own clock below which its session lasts. A
 // machine without sessions says Never; that of a Static algorithm need not say.
 func (s *Sim) validUntil(n *node) protocol.Time {
 	if m, ok := n.machine.(interface{ ValidUntil() protocol.Time }); ok {
@@ -127,11 +138,11 @@ func (s *Sim) validUntil(n *node) protocol.Time {
 	return until
 }
 
-// valid reports whether the hold of a call counts: its session has not lapsed, by
-// the participant's own clock.
+// valid reports whether the hold of a call counts: neither it nor its session is over,
+// by the participant's own clock.
 func (s *Sim) valid(slot int32) bool {
 	n := &s.nodes[s.calls[slot].node]
-	return n.local(s.now) < s.validUntil(n)
+	return n.local(s.now) < s.holdUntil(slot)
 }
 
 func (s *Sim) checkInvariants(n *node) {
@@ -154,7 +165,7 @@ func (s *Sim) checkExclusion() {
 			if s.valid(slot) {
 				n := &s.nodes[s.calls[slot].node]
 				valid = append(valid, fmt.Sprintf("%s (fence %d, own clock %s, valid until %s)",
-					n.ID, s.calls[slot].fence, seconds(n.local(s.now)), seconds(s.validUntil(n))))
+					n.ID, s.calls[slot].fence, seconds(n.local(s.now)), seconds(s.holdUntil(slot))))
 			}
 		}
 		if len(valid) > 1 {

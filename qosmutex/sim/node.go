@@ -120,6 +120,9 @@ func (s *Sim) feed(i int32) {
 	for j := range s.out.Messages {
 		s.send(i, &s.out.Messages[j])
 	}
+	for _, ref := range s.out.Confirmed {
+		s.confirmed(i, ref)
+	}
 	for j := range s.out.Grants {
 		s.granted(i, &s.out.Grants[j])
 	}

@@ -1,0 +1,189 @@
+package padme
+
+import (
+	"math"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// A waiter that has died must not block the token for as long as its session would
+// last. So a grant on which nobody but its target can enter is provisional. The root
+// names an instant on the target's clock: half a TTL after the target sent its newest
+// heartbeat that the root has received. The target enters only before that instant, and
+// its hold ends there unless the root confirms it. Heartbeats name the holds that are
+// not confirmed; any answer to such a heartbeat confirms them. The root received the
+// heartbeat no earlier than it was sent, so half a grace after it did, the target is
+// inside only if it was confirmed. If it was not, the root makes the token anew.
+//
+// Why any answer will do: the target takes it only before the instant named. So the
+// root received the heartbeat before half a grace was over, when the grant was still
+// live, and kept it. A later root never ends the grant before the target's session is
+// over or the target has answered a Sync.
+
+// provisionalSpan is how long after a heartbeat a hold needs no confirmation.
+func (m *Machine) provisionalSpan() protocol.Duration { return m.timing.TTL / 2 }
+
+// quiet reports whether the origin of a request, or a relay on the way to it, may have
+// died: the root has not heard from it for clearly longer than the longest heartbeat, a
+// quarter of the TTL. Such a request is not served until a heartbeat comes.
+func (m *Machine) quiet(e *entry) bool {
+	if e.from == nil {
+		return false
+	}
+	s := m.sessionOf(e.id.Node)
+	for range maxDepth {
+		switch {
+		case s == nil:
+			return !m.inheriting() // else it may not have named its session yet
+		case m.silent(s):
+			return true
+		case s.parent == m.self.ID || s.parent == "":
+			return false
+		}
+		s = m.sessionNamed(s.parent)
+	}
+	return false
+}
+
+// sessionNamed finds the live session of the newest run of a member, or nil.
+func (m *Machine) sessionNamed(id string) *memberSession {
+	next := protocol.Node{ID: id, Incarnation: math.MaxUint64}
+	i, _ := slices.BinarySearchFunc(m.sessions, next, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	if i < len(m.sessions) && m.sessions[i].node == next {
+		return m.sessions[i]
+	}
+	if i == 0 || m.sessions[i-1].node.ID != id {
+		return nil
+	}
+	return m.sessions[i-1]
+}
+
+func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.timing.TTL/8 }
+
+// makeProvisional decides whether the grant of r that is about to be sent is
+// provisional: only its target can enter on it, for it has one fence, and the root
+// knows a heartbeat of the target, whose messages do not take long.
+func (m *Machine) makeProvisional(r *resource) {
+	t := &r.tok
+	t.until, t.due = 0, 0
+	s := m.sessionOf(t.target.Node)
+	if !t.sole || s == nil || s.slow || s.asked == askedUnsaid || m.silent(s) {
+		return
+	}
+	if until := s.sent + m.provisionalSpan(); until > 0 {
+		t.until, t.due = until, s.heard+m.grace/2+1
+		m.nextDue = min(m.nextDue, t.due)
+	}
+}
+
+// confirm lets the grants on which a heartbeat names a hold last as long as the
+// session. Only the root does this.
+func (m *Machine) confirm(msg *protocol.Message) {
+	for i := range msg.Tokens {
+		ts := &msg.Tokens[i]
+		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
+			r.tok.due = 0
+		}
+	}
+}
+
+// expireGrants makes anew the tokens whose provisional grants were not confirmed in
+// time. Only the root does this.
+func (m *Machine) expireGrants() {
+	if m.now < m.nextDue {
+		return
+	}
+	m.nextDue = protocol.Never
+	for _, r := range m.resources {
+		switch t := &r.tok; {
+		case t.phase != below || t.due == 0:
+		case m.now >= t.due:
+			m.regenerate(r)
+		default:
+			m.nextDue = min(m.nextDue, t.due)
+		}
+	}
+}
+
+// heardAgain serves requests that were quiet. Only the root does this.
+func (m *Machine) heardAgain() {
+	if m.requests.len() == 0 {
+		return
+	}
+	for _, r := range m.resources {
+		m.serve(r)
+	}
+	m.serveQueue(m.any)
+}
+
+// tooLate reports whether a provisional grant came too late to be confirmed if we enter
+// now.
+func (m *Machine) tooLate(t *token) bool { return t.until != 0 && m.now+m.answerTime() > t.until }
+
+// answerTime is the longest time from a heartbeat to its answer with which grants are
+// provisional.
+func (m *Machine) answerTime() protocol.Duration { return m.timing.TTL / 16 }
+
+// unconfirmed reports whether we are inside on a provisional grant that was not confirmed.
+func (t *token) unconfirmed() bool { return t.phase == using && t.until != 0 }
+
+// askSoon schedules the next heartbeat for a hold that is not confirmed: after an eighth
+// of the time that is left, so that short holds need none and others get their
+// confirmation even if several heartbeats are lost.
+func (m *Machine) askSoon(t *token) {
+	m.confirmAt = min(m.confirmAt, m.now+max((t.until-m.now)/8, m.answerTime()/4))
+}
+
+// askForConfirmation sends the heartbeat that askSoon has scheduled.
+func (m *Machine) askForConfirmation() {
+	if m.now < m.confirmAt {
+		return
+	}
+	m.confirmAt = protocol.Never
+	for _, r := range m.resources {
+		if r.tok.unconfirmed() {
+			m.askSoon(&r.tok)
+		}
+	}
+	if m.confirmAt != protocol.Never {
+		m.beat()
+	}
+}
+
+// confirmed takes the answer to a heartbeat that we sent at the instant sent. It named
+// every unconfirmed hold that began before.
+func (m *Machine) confirmed(sent protocol.Time) {
+	for _, r := range m.resources {
+		if t := &r.tok; t.unconfirmed() && t.entered < sent {
+			m.confirmHold(t)
+		}
+	}
+}
+
+// confirmHold lets our hold last as long as our session.
+func (m *Machine) confirmHold(t *token) {
+	t.until = 0
+	m.out.Confirmed = append(m.out.Confirmed, t.inside.ref)
+}
+
+// expireHolds ends our holds that were not confirmed in time. The token goes home: a
+// root that took over, or whose confirmation was lost, waits for it.
+func (m *Machine) expireHolds() {
+	if m.now < m.nextDue {
+		return
+	}
+	m.nextDue = protocol.Never
+	for _, r := range m.resources {
+		switch t := &r.tok; {
+		case !t.unconfirmed():
+		case m.now >= t.until:
+			e := t.inside
+			m.count().losses++
+			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: t.fence})
+			_ = m.leave(e.ref)
+		default:
+			m.nextDue = min(m.nextDue, t.until)
+		}
+	}
+}
