@@ -103,7 +103,7 @@ var faults = []fault{
 	{name: "stalled connection of a holder", means: "the same, of one that is inside", lasts: lasting, world: "network", apply: stall(holder, notRoot)},
 	{name: "stalled connection of the root", means: "the same, of the root", lasts: lasting, world: "network", apply: stall(root)},
 	{name: "one-way cut", means: "one hears nobody, and is heard, or the other way round", lasts: lasting, world: "network", apply: cutOneWay},
-	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: partition},
+	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: longPartition},
 	{name: "broker that forgets", means: "the broker dies and comes back without what it retained", lasts: either, world: "network", apply: brokerForgets},
 	{name: "models during a change of root", means: "the root ends, and several change the models while another comes", lasts: noticed, world: "settings", apply: modelsAtAChange},
 	{name: "trusted will of the root", means: "the root ends, and all others are told so and believe it", lasts: noticed, world: "settings", apply: trustedWillOfTheRoot},

@@ -275,7 +275,9 @@ func (o *options) configure(c *protocol.Config) {
 		t.TTL = some(t.TTL, 50, 100, 100, 200)
 	}
 	t.Heartbeat = min(some(t.Heartbeat, 30, 60, 100), t.TTL/4)
-	t.JoinWait = some(t.JoinWait, 50, 100, slowest)
+	if wait := some(t.JoinWait, 50, 100, slowest); o.maxVoters == 0 || with["mixed-voters"] {
+		t.JoinWait = wait
+	}
 	t.MoveAfter = some(t.MoveAfter, 25, 100, 400)
 	t.Hop = some(t.Hop, 50, 100, 200)
 	if o.adaptive { // in a static tree everybody has a place

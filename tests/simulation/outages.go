@@ -65,6 +65,15 @@ func cutOneWay(r *run) (func(), bool) {
 	})
 }
 
+// longPartition lasts long enough for a member that was opened with Found to replace a
+// root that decides alone, for whom it takes one that it does not hear.
+func longPartition(r *run) (func(), bool) {
+	if r.maxVoters > 0 && len(r.newestVoters()) < 3 && !with["would-be-roots"] {
+		return nil, false
+	}
+	return partition(r)
+}
+
 // brokerForgets is its restart without a memory.
 func brokerForgets(r *run) (func(), bool) {
 	heal, ok := brokerDies(r)

@@ -70,7 +70,8 @@ func worldNamed(name string) *world {
 // notYet is what the present design does not survive, by a name for -with; none of it
 // is in parts that stay. Seeds do not draw it unless asked to.
 var notYet = map[string]string{
-	"would-be-roots":  "the network is divided although several may found the topic: those beyond do so, beside a root that decides alone",
+	"would-be-roots":  "the network is divided although several may found the topic, or for long although the root decides alone: those beyond found it beside that root",
+	"mixed-voters":    "voters are configured with another JoinWait than others: each votes for the other, again and again, and nobody is elected",
 	"visiting-voters": "a voter is killed although others, visitors among them, have just left, so that no majority remains",
 	"founder-ttl":     "a member that founds the topic is configured with another time-to-live: it listens too short a time for a living root",
 }
