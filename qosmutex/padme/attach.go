@@ -204,8 +204,8 @@ func (m *Machine) closed(l *link) {
 		m.orphan()
 		return
 	}
+	m.dropChild(l)                   // first: one that leaves answers a Sync only before
 	m.emitOn(l, protocol.KindDetach) // confirms
-	m.dropChild(l)
 }
 
 // dropChild forgets a child and the requests that came from it.

@@ -73,7 +73,7 @@ func (m *Machine) handOver(l *link) bool {
 		}
 	}
 	for _, s := range m.sessions {
-		if s.node != l.peer {
+		if s.node != l.peer && !s.goodbye {
 			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
 		}
 	}
@@ -149,7 +149,7 @@ func (m *Machine) abdicate(l *link, next protocol.Epoch) {
 		}
 		t.recovery = nil
 		if t.phase == away {
-			t.bound = t.grant
+			t.bind(t.grant)
 		}
 	}
 	m.release(l.peer, next)

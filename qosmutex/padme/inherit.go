@@ -31,12 +31,17 @@ func (m *Machine) mislay(r *resource) {
 // inheriting reports whether tokens may still be mislaid.
 func (m *Machine) inheriting() bool { return m.reign() != nil && m.reign().inherit != 0 }
 
-// inherited ends that time: the tokens that nobody named are made anew.
+// inherited ends that time: the tokens that nobody named are made anew, and all who
+// can have one that we look for are known.
 func (m *Machine) inherited() {
 	m.reign().inherit = 0
 	for _, r := range m.resources {
-		if rec := r.tok.recovery; rec != nil && rec.mislaid {
+		switch rec := r.tok.recovery; {
+		case rec == nil:
+		case rec.mislaid:
 			m.regenerate(r)
+		case rec.all || !m.mayAnswer(rec.pending[0]):
+			m.askAll(r)
 		}
 	}
 }

@@ -71,7 +71,8 @@ func (m *Machine) loseLease() {
 			m.lose(r, e)
 		}
 		m.fences = max(m.fences, t.next)
-		t.phase, t.down, t.recovery, t.bound = away, nil, nil, t.grant
+		t.phase, t.down, t.recovery = away, nil, nil
+		t.bind(t.grant)
 	}
 	for len(m.children) > 0 {
 		m.dropChild(m.children[0])

@@ -93,10 +93,11 @@ type Machine struct {
 	resources []*resource // by name
 	any       *queue      // nil until somebody asks for any
 	requests  register
-	own       []*entry // waiting and inside, in order of arrival
-	free      *entry   // a list of a few, for reuse
-	grants    uint64   // at the root: number of the last grant
-	fences    uint64   // at the root: floor for resources not seen yet
+	own       []*entry       // waiting and inside, in order of arrival
+	free      *entry         // a list of a few, for reuse
+	grants    uint64         // at the root: number of the last grant
+	fences    uint64         // at the root: floor for resources not seen yet
+	bound     protocol.Grant // of a token not seen yet
 
 	nextMiss protocol.Time    // no deadline of an own request is before
 	wanted   *protocol.Models // asked for here and not in force yet
@@ -388,7 +389,7 @@ func (m *Machine) resource(name string) *resource {
 		return m.resources[i]
 	}
 	r := &resource{q: queue{resource: name}}
-	r.tok.next = m.fences
+	r.tok.next, r.tok.bound = m.fences, m.bound
 	switch {
 	case m.role != protocol.Root:
 	case m.inheriting():

@@ -196,7 +196,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	t.entries = append(t.entries[:0], msg.Entries...)
 	if !onPath {
 		m.count().offPath++
-		t.bound = t.grant
+		t.bind(t.grant)
 		m.passUp(r, returned)
 		return nil
 	}

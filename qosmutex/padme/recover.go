@@ -9,27 +9,30 @@ import (
 // recovery is the root's search for a token that may be lost (PADME §3.3; cloud
 // paper, "targeted recovery"). It follows the way the token was sent, asking
 // each custodian what became of the grant; where the way breaks off at a
-// participant that no longer lives, it asks everybody. Each answer binds its
-// sender not to enter on the grant any more, so that a new one can be made once
-// all who may have had the old one have answered or lapsed.
+// participant that no longer lives, or that does not answer soon, it asks all who can
+// have the grant. Each answer but "holding it" binds its sender not to enter on the
+// grant any more, for good, so a search never starts over: it ends when all who can
+// have the grant have answered, or their sessions have ended.
+//
+// Those are the members whose session is older than the grant, see [Machine.onBeatAck].
+// Nobody joins them, so a search ends within a grace and a heartbeat, whoever comes,
+// goes or dies meanwhile, unless somebody holds on that grant.
 type recovery struct {
-	all      bool
-	pending  []protocol.Node // asked and not answered yet, in order
-	answered []protocol.Node
-	again    protocol.Time // when to begin anew; the token may have moved since
-	mislaid  bool          // nobody is asked: see inherit
+	all      bool            // everybody who can have the grant is asked; else one after the other
+	pending  []protocol.Node // asked, and have not answered or are holding, in order
+	answered []protocol.Node // never enter on the grant
+	until    protocol.Time   // unless all: when to ask everybody
+	mislaid  bool            // nobody is asked: see inherit
 }
 
-// recover starts or restarts the search for the token of r.
+// recover starts the search for the token of r, unless it is under way.
 func (m *Machine) recover(r *resource) {
 	t := &r.tok
-	if t.phase != below || t.recovery != nil && t.recovery.mislaid {
+	if t.phase != below || t.recovery != nil {
 		return
 	}
-	if t.recovery == nil {
-		m.count().syncs++
-	}
-	t.recovery = &recovery{again: m.now + m.grace}
+	m.count().syncs++
+	t.recovery = &recovery{}
 	switch {
 	case t.down != nil:
 		m.follow(r, t.down.peer)
@@ -40,7 +43,7 @@ func (m *Machine) recover(r *resource) {
 	}
 }
 
-// follow asks the next custodian on the way.
+// follow asks the next custodian on the way. All before it have answered.
 func (m *Machine) follow(r *resource, n protocol.Node) {
 	rec := r.tok.recovery
 	switch {
@@ -48,8 +51,9 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 		m.askAll(r) // it says that the token is on its way to us
 	case slices.Contains(rec.answered, n):
 		m.regenerate(r) // two neighbours each passed it to the other: both are bound
-	case m.sessionOf(n) != nil || m.inheriting(): // then it may have a session that we have not heard of yet
+	case m.mayAnswer(n):
 		rec.pending = append(rec.pending[:0], n)
+		rec.until = m.now + 2*m.timing.Hop
 		m.sync(r, n)
 	case n == r.tok.target.Node:
 		m.regenerate(r) // the end of the way, and it lives no longer
@@ -58,26 +62,24 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 	}
 }
 
-// recoverFrom goes on with the search for the token of r when the session of n has
-// lapsed. If all others have answered that they do not have it, nobody has: n lost it
-// with its session, and nobody can give it to n any more, who may hear no question
-// and begin one session after the other.
-func (m *Machine) recoverFrom(r *resource, n protocol.Node) {
-	rec := r.tok.recovery
-	if rec == nil || !rec.all || len(rec.pending) != 1 || rec.pending[0] != n || m.inheriting() {
-		m.recover(r)
-		return
+// mayAnswer reports whether n has a session, or may have one that we have not heard of
+// yet. A member that said goodbye neither enters on a grant nor passes it on any more:
+// it has ended. It need not have handed on all that it had.
+func (m *Machine) mayAnswer(n protocol.Node) bool {
+	if s := m.sessionOf(n); s != nil {
+		return !s.goodbye
 	}
-	m.regenerate(r)
+	return m.inheriting()
 }
 
-// askAll asks every member that has not answered.
+// askAll asks every member that can have the grant and has not answered.
 func (m *Machine) askAll(r *resource) {
-	rec := r.tok.recovery
+	t := &r.tok
+	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
 	for _, s := range m.sessions {
-		if !slices.Contains(rec.answered, s.node) {
+		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
 		}
@@ -85,17 +87,50 @@ func (m *Machine) askAll(r *resource) {
 	m.concludeIfDone(r)
 }
 
-// concludeIfDone makes the token anew if all who live have answered. While we inherit
-// we do not know who lives; the search begins again after that.
+// ended goes on with the searches that wait for s, whose session has ended or who said
+// goodbye: it has no token any more. One that it had passed on is with somebody else
+// who is asked.
+func (m *Machine) ended(s *memberSession) {
+	for _, r := range m.resources {
+		rec := r.tok.recovery
+		if rec == nil || !slices.Contains(rec.pending, s.node) {
+			continue
+		}
+		if !rec.all {
+			m.follow(r, s.node)
+			continue
+		}
+		rec.pending = without(rec.pending, s.node)
+		m.concludeIfDone(r)
+	}
+}
+
+// concludeIfDone makes the token anew if all who can have it have answered. While we
+// inherit we do not know who they are: inherited goes on.
 func (m *Machine) concludeIfDone(r *resource) {
 	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 && !m.inheriting() {
 		m.regenerate(r)
 	}
 }
 
+func without(list []protocol.Node, n protocol.Node) []protocol.Node {
+	return slices.DeleteFunc(list, func(o protocol.Node) bool { return o == n })
+}
+
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+}
+
+// bind has us enter on no grant up to g, nor pass it down.
+func (m *Machine) bind(g protocol.Grant) {
+	if m.bound.Compare(g) >= 0 {
+		return
+	}
+	m.bound = g
+	for _, r := range m.resources {
+		r.tok.bind(g)
+	}
 }
 
 // onSync says what became of a grant here, and stands by it.
@@ -111,6 +146,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
 	if newcomer {
 		answer.Verdict = protocol.VerdictNever
+		m.bind(msg.Grant)
 		return nil
 	}
 	r := m.resource(msg.Resource)
@@ -125,9 +161,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	} else if t.grant == msg.Grant && t.passed != nil {
 		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
 	}
-	if t.bound.Compare(msg.Grant) < 0 {
-		t.bound = msg.Grant
-	}
+	t.bind(msg.Grant)
 	return nil
 }
 
@@ -140,13 +174,11 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	if rec == nil || !slices.Contains(rec.pending, msg.From) {
 		return m.stale(msg, "not asked for")
 	}
-	rec.pending = slices.DeleteFunc(rec.pending, func(n protocol.Node) bool { return n == msg.From })
-	if msg.Verdict == protocol.VerdictHolding {
-		rec.pending = rec.pending[:0] // found; look again later, for it may get lost yet
-		rec.all = false
-		rec.answered = rec.answered[:0]
+	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
+		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
 	}
+	rec.pending = without(rec.pending, msg.From)
 	rec.answered = append(rec.answered, msg.From)
 	switch {
 	case rec.all:
@@ -192,7 +224,8 @@ func (m *Machine) ungrant(e *entry) {
 func (m *Machine) tokensBelow(l *link) {
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && t.down == l {
-			t.down, t.bound = nil, t.grant
+			t.down = nil
+			t.bind(t.grant)
 			if m.role == protocol.Root {
 				m.recover(r)
 			} else {
@@ -216,14 +249,17 @@ func (m *Machine) sendReceipt(r *resource) {
 	t.phase = away
 }
 
-// retrySyncs repeats questions that were not answered, once a heartbeat.
+// retrySyncs repeats questions that were not answered, once a heartbeat. If one
+// custodian alone was asked, and has had the time to answer, all are asked now: its
+// session may end only after a grace, and then those that it is waited for would have
+// begun to die.
 func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		switch {
 		case rec == nil || rec.mislaid:
-		case m.now >= rec.again:
-			m.recover(r)
+		case !rec.all && m.now >= rec.until:
+			m.askAll(r)
 		default:
 			for _, n := range rec.pending {
 				m.sync(r, n)

@@ -26,8 +26,9 @@ type memberSession struct {
 	deadline protocol.Time // lapses then: a grace after that heartbeat came
 	asked    uint32        // how many sessions it asked for
 	goodbye  bool
-	rooted   bool  // keeps its place in the tree
-	beats    uint8 // heartbeats that came, as far as they were counted
+	rooted   bool           // keeps its place in the tree
+	beats    uint8          // heartbeats that came, as far as they were counted
+	after    protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 }
 
 // roll is what a root knows of the sessions of all members.
@@ -116,6 +117,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	m.nextLapse = min(m.nextLapse, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, s.sent, msg.Number, m.timing.TTL
+	if msg.Session == 0 {
+		yes.Grant = m.newestGrant()
+	}
 	if m.alone() {
 		yes.Flags |= protocol.FlagAlone
 		if !s.rooted { // it may found the topic after us, and begins above that
@@ -131,9 +135,14 @@ func (m *Machine) newSession(msg *protocol.Message) *memberSession {
 		return nil
 	}
 	m.lastSession++
-	s := &memberSession{node: msg.From, number: m.lastSession}
+	s := &memberSession{node: msg.From, number: m.lastSession, after: m.newestGrant()}
 	m.addSession(s)
 	return s
+}
+
+// newestGrant names the last grant that we gave, or the root before us in this view.
+func (m *Machine) newestGrant() protocol.Grant {
+	return protocol.Grant{Epoch: m.epoch, Number: m.grants}
 }
 
 func (m *Machine) addSession(s *memberSession) {
@@ -153,7 +162,9 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 	return m.sessions[i]
 }
 
-// onBeatAck extends our session from the instant at which we sent the heartbeat.
+// onBeatAck extends our session from the instant at which we sent the heartbeat. A new
+// session is younger than the grants that the root has given by then: we enter on none
+// of those, nor pass one down, so the root need not ask us for them.
 func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	s := &m.session
 	switch {
@@ -168,6 +179,11 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "another session")
 	case msg.Sent+msg.TTL <= m.now:
 		return m.stale(msg, "too late")
+	case s.number == 0 && msg.Grant.Epoch != msg.Epoch:
+		return m.stale(msg, "not the beginning of a session")
+	}
+	if s.number == 0 {
+		m.bind(msg.Grant)
 	}
 	m.setTTL(msg.TTL)
 	m.forgetHandover()
@@ -196,7 +212,7 @@ func (m *Machine) lapse() {
 		}
 		if t.phase != away {
 			t.phase, t.down = away, nil
-			t.bound = t.grant
+			t.bind(t.grant)
 		}
 	}
 	if len(m.out.Losses) > losses {
@@ -235,7 +251,8 @@ func (m *Machine) lose(r *resource, e *entry) {
 }
 
 // onGoodbye ends a session soon: what its holder sent before may still be on
-// its way through the tree.
+// its way through the tree. It takes no step any more, so a search that waits for its
+// answer goes on at once.
 func (m *Machine) onGoodbye(msg *protocol.Message) error {
 	s := m.sessionOf(msg.From)
 	if m.role != protocol.Root || s == nil || s.number != msg.Session {
@@ -247,6 +264,7 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 	}
 	s.deadline = min(s.deadline, m.now+m.heartbeat())
 	m.nextLapse = min(m.nextLapse, s.deadline)
+	m.ended(s)
 	return nil
 }
 
@@ -272,10 +290,11 @@ func (m *Machine) lapsed(s *memberSession) {
 		m.count().lapses++
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
+	m.ended(s)
 	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {
-		if t := &r.tok; t.phase == below && (inner || t.target.Node == s.node || t.recovery != nil) {
-			m.recoverFrom(r, s.node)
+		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
+			m.recover(r)
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (s *scribe) machine(m *Machine) {
 		s.models(*m.wanted)
 	}
 	s.settings(&m.settings)
+	if m.settings.Version == 0 || m.settings.Open || len(m.resources) < len(m.settings.Resources) { // else each token has it
+		s.grant(m.bound)
+	}
 	s.times(m)
 	s.join(m)
 	s.roll(m)
@@ -241,6 +244,11 @@ func (s *scribe) token(m *Machine, t *token) {
 	}
 	if t.phase == below {
 		s.linkName(t.down)
+		if m.role == protocol.Root {
+			for _, o := range m.sessions {
+				s.flags(o.after.Compare(t.grant) < 0)
+			}
+		}
 	}
 	if m.role == protocol.Root && t.phase != home {
 		s.left(t.back)
@@ -250,7 +258,9 @@ func (s *scribe) token(m *Machine, t *token) {
 		return
 	}
 	s.flags(rec.all, rec.mislaid)
-	s.left(rec.again)
+	if !rec.all {
+		s.left(rec.until)
+	}
 	s.nodes(rec.pending)
 	s.nodes(rec.answered)
 }

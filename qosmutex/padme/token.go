@@ -32,7 +32,7 @@ type token struct {
 	used     bool // at the root: entered on this pass already
 
 	grant  protocol.Grant // newest seen here
-	bound  protocol.Grant // newest that a Sync was answered about: never enter on it
+	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
 	target protocol.RequestID
 	prio   int64 // of the target
 	fences protocol.Fences
@@ -48,6 +48,14 @@ type token struct {
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
 	next     uint64        // at the root: the next fence, above every range reserved
 	recovery *recovery
+}
+
+// bind has us enter on no grant up to g, nor pass it down. It is for good: no earlier
+// grant undoes it.
+func (t *token) bind(g protocol.Grant) {
+	if t.bound.Compare(g) < 0 {
+		t.bound = g
+	}
 }
 
 // replied is an entry that we made on a Reply. The zero replied is none.

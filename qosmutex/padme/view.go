@@ -174,7 +174,7 @@ func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 func (m *Machine) forgetGrants() {
 	for _, r := range m.resources {
 		if r.tok.phase != using {
-			r.tok.bound = r.tok.grant
+			r.tok.bind(r.tok.grant)
 		}
 	}
 	for _, e := range m.liveEntries() {

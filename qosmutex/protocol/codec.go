@@ -105,7 +105,7 @@ const knownFlags = flagEnd - 1
 //	Beacon    root priority hops number waiting path
 //	Resend    -
 //	Beat      session sent number priority peer tokens
-//	BeatAck   session sent number ttl fences
+//	BeatAck   session sent number ttl fences grant
 //	Goodbye   session
 //	Lead      sent ttl number fences path
 //	Pledge    sent number fences
@@ -155,7 +155,7 @@ var carried = [kindEnd][]field{
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL, fieldFences},
+	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL, fieldFences, fieldGrant},
 	KindGoodbye:  {fieldSession},
 	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
 	KindPledge:   {fieldSent, fieldNumber, fieldFences},

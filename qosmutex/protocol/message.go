@@ -214,7 +214,7 @@ type Settings struct {
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
 //	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held)
-//	BeatAck   Session Sent Number TTL Fences
+//	BeatAck   Session Sent Number TTL Fences Grant (to who asked for a session: the newest before it)
 //	Goodbye   Session
 //	Lead      Sent TTL Number Fences Path (the voters)
 //	Pledge    Sent Number Fences
