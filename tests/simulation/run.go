@@ -288,6 +288,12 @@ func (r *run) demandService() error {
 			r.relieve(m)
 			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
 		}
+		if r.visitors > 0 && r.maxVoters > 0 && !r.electable() { // a visitor that voted has left
+			if err := r.elect(); err != nil {
+				return err
+			}
+			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
+		}
 	}
 	took := r.sim.Now() - healed
 	r.outcome.slowest = max(r.outcome.slowest, took)
