@@ -41,7 +41,8 @@ func calmly(r *run) error {
 // killed, the session that has the token ends a grace after its last heartbeat, and two
 // heartbeats are left for what was lost on the way to be asked for again. That may be
 // the session of a visitor below, which heard no answer when it departed and lived on
-// for closeWait. A root that was handed the topic counts all sessions anew.
+// for closeWait. A root that was handed the topic counts all sessions anew; one that was
+// elected does so once the lease of its predecessor, which was killed, has ended.
 func (r *run) gapBound() protocol.Duration {
 	t := &r.preset.timing
 	bound := 2 * t.Heartbeat
@@ -50,6 +51,9 @@ func (r *run) gapBound() protocol.Duration {
 	}
 	if r.kills && r.handovers {
 		bound += t.Grace() + 2*t.Heartbeat
+	}
+	if r.rootKills {
+		bound += t.TTL / 2
 	}
 	return bound
 }
