@@ -12,10 +12,10 @@ const departWait = time.Second
 
 // Close releases what this participant holds, withdraws its requests, leaves the
 // tree and ends the topic. It waits, as long as ctx allows and at most about a
-// second, for the others to know; when they do not answer it ends the topic all
-// the same, and they will notice after the TTL (those of a static algorithm never:
-// see WithAlgorithm). Calls that wait return an error
-// that wraps ErrClosed. Close may be called again, and returns nil.
+// second, for the others to know; when they do not answer it says goodbye and ends
+// the topic all the same. If not even that arrives, they will notice after the TTL
+// (those of a static algorithm never: see WithAlgorithm). Calls that wait return an
+// error that wraps ErrClosed. Close may be called again, and returns nil.
 func (t *Topic) Close(ctx context.Context) error {
 	t.closeWithin(ctx, departWait)
 	return nil
@@ -25,6 +25,7 @@ func (t *Topic) closeWithin(ctx context.Context, wait time.Duration) {
 	t.closeOnce.Do(func() {
 		t.depart()
 		t.awaitDeparted(ctx, wait)
+		t.departAtOnce()
 		t.end(t.closedError())
 		<-t.published
 		t.metrics.unregister()
@@ -50,6 +51,16 @@ func (t *Topic) depart() {
 		}
 	}
 	_ = t.step(protocol.Input{Kind: protocol.Depart})
+}
+
+// departAtOnce gives up waiting for an orderly leave. The machine says goodbye all the
+// same, so that nobody waits until the session of this participant has expired.
+func (t *Topic) departAtOnce() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended && t.machine != nil && t.status.Role != protocol.Departed {
+		_ = t.step(protocol.Input{Kind: protocol.Depart})
+	}
 }
 
 func (t *Topic) awaitDeparted(ctx context.Context, wait time.Duration) {

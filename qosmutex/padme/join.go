@@ -217,7 +217,8 @@ func (m *Machine) rival(msg *protocol.Message) {
 }
 
 // better prefers a free slot, then one that can be made free, then the least
-// deep, then the one closest to us in rank.
+// deep, then the one closest to us in priority, then the one that was started first:
+// where members come and go it is the most likely to stay.
 func (o offer) better(b offer) bool {
 	if o.free != b.free {
 		return o.free
@@ -228,7 +229,13 @@ func (o offer) better(b offer) bool {
 	if o.depth != b.depth {
 		return o.depth < b.depth
 	}
-	return rank(o.priority, o.from, b.priority, b.from) > 0
+	if o.priority != b.priority {
+		return o.priority > b.priority
+	}
+	if o.from.Incarnation != b.from.Incarnation {
+		return o.from.Incarnation < b.from.Incarnation
+	}
+	return o.from.Compare(b.from) > 0
 }
 
 // progressJoin attaches to the best candidate as soon as nothing better can come.

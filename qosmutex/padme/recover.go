@@ -66,10 +66,13 @@ func (m *Machine) follow(r *resource, n protocol.Node) {
 // yet. A member that said goodbye neither enters on a grant nor passes it on any more:
 // it has ended. It need not have handed on all that it had.
 func (m *Machine) mayAnswer(n protocol.Node) bool {
-	if s := m.sessionOf(n); s != nil {
-		return !s.goodbye
-	}
-	return m.inheriting()
+	return !m.gone(n) || m.inheriting() && m.sessionOf(n) == nil
+}
+
+// gone reports whether n has no session, or only one that it said goodbye under.
+func (m *Machine) gone(n protocol.Node) bool {
+	s := m.sessionOf(n)
+	return s == nil || s.goodbye
 }
 
 // askAll asks every member that can have the grant and has not answered.
@@ -209,7 +212,7 @@ func (m *Machine) regenerate(r *resource) {
 func (m *Machine) ungrant(e *entry) {
 	switch {
 	case e == nil || e.state != served:
-	case e.from != nil && m.sessionOf(e.id.Node) == nil:
+	case e.from != nil && m.gone(e.id.Node):
 		m.remove(e)
 	default:
 		m.wait(e)

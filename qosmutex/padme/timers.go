@@ -93,6 +93,9 @@ func (m *Machine) joinTimers() {
 		m.join = nil
 		return
 	}
+	if !j.target.IsZero() { // it is gone, but others have answered
+		j.rounds = 0
+	}
 	m.startJoin()
 }
 
@@ -231,9 +234,10 @@ func (m *Machine) deepEnough() uint32 {
 }
 
 // depart begins to leave: no more requests, and everything that is ours goes
-// back. Role is Departed once the parent has confirmed.
+// back. Role is Departed once the parent has confirmed, or when asked again.
 func (m *Machine) depart() {
 	if m.departing {
+		m.finish()
 		return
 	}
 	m.departing, m.departBy = true, m.now+m.grace

@@ -26,7 +26,7 @@ const (
 	Prioritise                  // the participant's priority becomes Priority
 	SetModels                   // the application asks for Models, for the whole topic
 	Reconnect                   // the transport lost its connection and has it again
-	Depart                      // the participant wants to leave for good; see Status.Role
+	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for anybody
 	Suspect                     // the transport believes that Node has ended
 	Floors                      // FenceFloor and EpochFloor are known anew; for who founds a topic again
 )

@@ -202,7 +202,8 @@ func (s *Sim) Replace(id, as string, priority int64) {
 		return
 	}
 	n := &s.nodes[i]
-	n.ID, n.incarnation, n.priority = as, 0, priority
+	n.ID, n.priority = as, priority
+	n.incarnation = uint64(s.now / protocol.Millisecond) // as in reality the later, the higher
 	s.index[as] = i
 	s.Restart(as)
 }

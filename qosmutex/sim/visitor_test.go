@@ -23,7 +23,7 @@ func TestAVisitorTakesAPlace(t *testing.T) {
 		})
 		s.At(9*second, func() {
 			s.Replace("v1", "v2", 1)
-			if s.Node("v2") != (protocol.Node{ID: "v2", Incarnation: 1}) {
+			if s.Node("v2") != (protocol.Node{ID: "v2", Incarnation: 9001}) {
 				t.Errorf("%v came", s.Node("v2"))
 			}
 			s.Request("v2", Request{Resource: "lift", Hold: second})

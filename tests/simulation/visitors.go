@@ -82,6 +82,7 @@ func (r *run) goes(m *member, life int) {
 			}
 			if r.sim.Status(m.id).Role != protocol.Departed {
 				r.outcome.slowGoodbyes++
+				r.sim.Depart(m.id) // and now at once
 			}
 			r.crash(m)
 		})
