@@ -48,6 +48,7 @@ type options struct {
 	deadlines  bool              // requests have some
 	rootKills  bool              // as kills, the root as well
 	kills      bool              // members are killed one at a time
+	deaths     bool              // visitors are killed, up to three a second
 	rest       protocol.Duration // how long it lasts after the tree has formed; 0: until leastTime
 }
 

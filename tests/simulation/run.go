@@ -33,6 +33,7 @@ type outcome struct {
 	traits       []string
 	visits       int // of visitors
 	slowGoodbyes int // of visitors that were not let go in time
+	deaths       int // of visitors that were killed on their way
 	kills        int // in a world without other faults
 	gap          gaps
 	denied       uint64

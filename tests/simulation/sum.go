@@ -54,6 +54,7 @@ func (s *sum) add(o *outcome) {
 	s.total.visits += o.visits
 	s.total.slowGoodbyes += o.slowGoodbyes
 	s.total.kills += o.kills
+	s.total.deaths += o.deaths
 	s.total.denied += o.denied
 	s.total.met += o.met
 	s.total.missed += o.missed
@@ -113,6 +114,7 @@ func (s *sum) counters() []counter {
 		{"visits", uint64(s.total.visits), "ordinary"},
 		{"visitors not let go in time", uint64(s.total.slowGoodbyes), "crowd"},
 		{"kills", uint64(s.total.kills), "kills"},
+		{"visitors killed on their way", uint64(s.total.deaths), "crowd"},
 		{"requests denied", s.total.denied, "settings"},
 		{"deadlines met", uint64(s.total.met), "settings"},
 		{"deadlines missed", uint64(s.total.missed), "settings"},

@@ -59,6 +59,9 @@ func (r *run) visit() {
 	ref := r.sim.Request(m.id, sim.Request{
 		Resource: all[r.rng.IntN(len(all))], Hold: r.between(0, r.preset.hold/10), Done: func() { r.goes(m, m.life) },
 	})
+	if r.deaths && r.rng.IntN(4) == 0 {
+		r.later(m, r.between(0, 5*r.preset.hold), func() { r.crash(m); r.outcome.deaths++ })
+	}
 	r.later(m, r.patience(), func() { r.sim.Withdraw(ref) })
 }
 

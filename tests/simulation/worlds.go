@@ -106,6 +106,7 @@ func killing(o *options, r *rand.Rand) {
 
 func crowded(o *options, r *rand.Rand) {
 	busy(o, r, 10+r.IntN(17), 4+r.IntN(11))
+	o.deaths = r.IntN(2) == 0
 	o.full = false
 }
 
