@@ -23,6 +23,7 @@ type outcome struct {
 	faults   map[string]int
 	counters protocol.Counters // of all incarnations together
 	time     protocol.Duration // simulated
+	events   uint64            // of the simulator
 	rounds   int
 	rescues  map[cause]int // restarts by whoever looks after the topic
 	share    float64       // of the bound that the slowest heal took
@@ -108,7 +109,7 @@ func (r *run) all() (*outcome, error) {
 			r.collect(m)
 		}
 	}
-	r.outcome.time = r.sim.Now()
+	r.outcome.time, r.outcome.events = r.sim.Now(), r.sim.Events()
 	result := r.sim.Result()
 	r.outcome.entries, r.outcome.denied = result.Entries, result.Denied
 	r.outcome.met, r.outcome.missed = result.Deadlines.Met, result.Deadlines.Missed()

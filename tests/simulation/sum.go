@@ -37,6 +37,7 @@ func (s *sum) add(o *outcome) {
 	s.entries += o.entries
 	s.share, s.slowest = max(s.share, o.share), max(s.slowest, o.slowest)
 	s.total.time += o.time
+	s.total.events += o.events
 	for name, n := range o.faults {
 		s.total.faults[name] += n
 	}
@@ -66,8 +67,9 @@ func (s *sum) String() string {
 	for i := range faults {
 		n += s.total.faults[faults[i].name]
 	}
-	fmt.Fprintf(&b, "%d seeds, %.0f s simulated at %.0f s per second of a core, %d faults in %d rounds, %d entries\n",
-		s.seeds, inSeconds(s.total.time), inSeconds(s.total.time)/s.cpu.Seconds(), n, s.rounds, s.entries)
+	fmt.Fprintf(&b, "%d seeds, %.0f s simulated at %.0f s per second of a core, %d events at %.0f, %d faults in %d rounds, %d entries\n",
+		s.seeds, inSeconds(s.total.time), inSeconds(s.total.time)/s.cpu.Seconds(), s.total.events, float64(s.total.events)/s.cpu.Seconds(),
+		n, s.rounds, s.entries)
 	fmt.Fprintf(&b, "everybody was served within %.1f s of the last fault, %.0f %% of the bound\n", inSeconds(s.slowest), 100*s.share)
 	for i := range worlds {
 		name := worlds[i].name

@@ -95,7 +95,6 @@ func busy(o *options, r *rand.Rand, members, places int) {
 
 func ordinarily(o *options, r *rand.Rand) {
 	busy(o, r, 3+r.IntN(14), 4+r.IntN(21))
-	o.full = o.full && o.size < 8 // checks cost the square of the requests
 }
 
 func killing(o *options, r *rand.Rand) {
@@ -107,7 +106,6 @@ func killing(o *options, r *rand.Rand) {
 func crowded(o *options, r *rand.Rand) {
 	busy(o, r, 10+r.IntN(17), 4+r.IntN(11))
 	o.deaths = r.IntN(2) == 0
-	o.full = false
 }
 
 func badNetwork(o *options, r *rand.Rand) {

@@ -67,7 +67,9 @@ func order(voters []protocol.Node, m *member) string {
 // complaints is a tester that keeps what it is told.
 type complaints []string
 
-func (c *complaints) Errorf(format string, args ...any) { *c = append(*c, fmt.Sprintf(format, args...)) }
+func (c *complaints) Errorf(format string, args ...any) {
+	*c = append(*c, fmt.Sprintf(format, args...))
+}
 
 // What a run of seeds never did is an error; a single world is asked for its own only.
 func TestWhatNeverHappensIsAnError(t *testing.T) {
