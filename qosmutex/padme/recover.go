@@ -15,7 +15,7 @@ import (
 // have the grant have answered, or their sessions have ended.
 //
 // Those are the members whose session is older than the grant, see [Machine.onBeatAck].
-// Nobody joins them, so a search ends within a grace and a heartbeat, whoever comes,
+// Nobody joins them, so a search ends within a grace and two heartbeats, whoever comes,
 // goes or dies meanwhile, unless somebody holds on that grant.
 type recovery struct {
 	all      bool            // everybody who can have the grant is asked; else one after the other
@@ -90,9 +90,9 @@ func (m *Machine) askAll(r *resource) {
 	m.concludeIfDone(r)
 }
 
-// ended goes on with the searches that wait for s, whose session has ended or who said
-// goodbye: it has no token any more. One that it had passed on is with somebody else
-// who is asked.
+// ended goes on with the searches that wait for the owner of s, which has expired or
+// said goodbye: it has no token any more. One that it had passed on is with another
+// member, which is asked.
 func (m *Machine) ended(s *memberSession) {
 	for _, r := range m.resources {
 		rec := r.tok.recovery
@@ -125,7 +125,7 @@ func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
 }
 
-// bind has us enter on no grant up to g, nor pass it down.
+// bind makes sure that we enter on no grant up to g, nor pass one down.
 func (m *Machine) bind(g protocol.Grant) {
 	if m.bound.Compare(g) >= 0 {
 		return
@@ -252,10 +252,10 @@ func (m *Machine) sendReceipt(r *resource) {
 	t.phase = away
 }
 
-// retrySyncs repeats questions that were not answered, once a heartbeat. If one
-// custodian alone was asked, and has had the time to answer, all are asked now: its
-// session may end only after a grace, and then those that it is waited for would have
-// begun to die.
+// retrySyncs repeats questions that were not answered, once a heartbeat. If only one
+// custodian was asked and it had the time to answer, all are asked now. If the others
+// were asked only when its session has expired, whoever died meanwhile would add a
+// grace to the search.
 func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery

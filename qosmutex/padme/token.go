@@ -50,8 +50,8 @@ type token struct {
 	recovery *recovery
 }
 
-// bind has us enter on no grant up to g, nor pass it down. It is for good: no earlier
-// grant undoes it.
+// bind makes sure that we enter on no grant up to g, nor pass one down. It is for good:
+// an earlier grant does not undo it.
 func (t *token) bind(g protocol.Grant) {
 	if t.bound.Compare(g) < 0 {
 		t.bound = g
