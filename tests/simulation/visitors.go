@@ -60,7 +60,12 @@ func (r *run) visit() {
 		Resource: all[r.rng.IntN(len(all))], Hold: r.between(0, r.preset.hold/10), Done: func() { r.goes(m, m.life) },
 	})
 	if r.deaths && r.rng.IntN(4) == 0 {
-		r.later(m, r.between(0, 5*r.preset.hold), func() { r.crash(m); r.outcome.deaths++ })
+		r.later(m, r.between(0, 5*r.preset.hold), func() {
+			if s := r.sim.Status(m.id); notRoot(r, m, &s) && dispensable(r, m, &s) {
+				r.crash(m)
+				r.outcome.deaths++
+			}
+		})
 	}
 	r.later(m, r.patience(), func() { r.sim.Withdraw(ref) })
 }
