@@ -71,6 +71,7 @@ func worldNamed(name string) *world {
 // is in parts that stay. Seeds do not draw it unless asked to.
 var notYet = map[string]string{
 	"would-be-roots":  "the network is divided although several may found the topic, or for long although the root decides alone: those beyond found it beside that root",
+	"rapid-deaths":    "in the world `kills` one visitor in four is killed while it waits: each that is next blocks the lock until its session ends",
 	"mixed-voters":    "voters are configured with another JoinWait than others: each votes for the other, again and again, and nobody is elected",
 	"visiting-voters": "a voter is killed although others, visitors among them, have just left, so that no majority remains",
 	"founder-ttl":     "a member that founds the topic is configured with another time-to-live: it listens too short a time for a living root",
@@ -101,6 +102,7 @@ func killing(o *options, r *rand.Rand) {
 	ordinarily(o, r)
 	o.kills = true
 	o.rootKills = r.IntN(2) == 0 && o.maxVoters >= 3
+	o.deaths = with["rapid-deaths"] && !o.rootKills && !o.handovers
 }
 
 func crowded(o *options, r *rand.Rand) {
