@@ -55,6 +55,9 @@ func (r *run) gapBound() protocol.Duration {
 	if r.rootKills {
 		bound += t.TTL / 2
 	}
+	if r.deaths { // the next in the queue has died as well
+		bound += t.Grace() / 2
+	}
 	return bound
 }
 
