@@ -21,12 +21,12 @@ type world struct {
 }
 
 var worlds = []world{
-	{name: "faults", share: 8, means: "3 to 9 members and all kinds of faults but those of other worlds"},
+	{name: "faults", share: 6, means: "3 to 9 members and all kinds of faults but those of other worlds"},
 	{name: "ordinary", share: 2, means: "3 to 16 members and up to 24 visitors at a time, who come, lock once and go, up to ten a second; nothing breaks", change: ordinarily, play: calmly},
 	{name: "kills", share: 2, means: "the same, and members, visitors and, where it has voters, the root are killed one after another", change: killing, play: calmly},
 	{name: "crowd", share: 1, means: "up to 40 members and visitors, with all faults of the first world", change: crowded},
 	{name: "network", share: 2, means: "messages later than a session, connections that stall, cuts in one direction, long partitions, a broker that forgets", change: badNetwork},
-	{name: "settings", share: 1, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues or trusted wills", change: oddSettings},
+	{name: "settings", share: 3, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues or trusted wills", change: oddSettings},
 }
 
 // drawWorld is a stream of its own, so that each world draws what it drew when there
