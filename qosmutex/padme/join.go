@@ -183,6 +183,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	}
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.root, m.join.since = msg.Root, m.now
+	m.join.rounds = 0                // there are members to ask: if the best has no place, or has left, ask again soon
 	if m.role == protocol.Founding { // there is a root: nothing to found
 		m.role, m.join.founding, m.lease = protocol.Joining, nil, lease{}
 	}

@@ -152,6 +152,7 @@ func (s *Sim) Crash(id string) {
 	s.note(&Record{Event: Crashed, Node: id})
 	n := &s.nodes[i]
 	n.machine, n.cut = nil, false
+	delete(s.stalls, i)
 	n.conn++
 	n.tickSlot++
 	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
@@ -170,7 +171,7 @@ func (s *Sim) Crash(id string) {
 // workload, the priority that it had and the fence and epoch floors of the real
 // runtime.
 func (s *Sim) Restart(id string) {
-	i, ok := s.index[id]
+	i, ok := s.place(id)
 	if !ok || s.nodes[i].machine != nil {
 		s.fail(fmt.Errorf("%w: %q cannot restart: it is not a participant that has crashed", ErrScenario, id))
 		return
@@ -186,6 +187,25 @@ func (s *Sim) Restart(id string) {
 	if n.asks == 0 {
 		s.startWorkload(i, max(s.scenario.Start, s.now+n.workload.Think.draw(s.random)))
 	}
+}
+
+// Replace starts a new participant, named as, in the place of one that has crashed
+// or is Absent, with its workload and clock. Nobody is named id any more: messages to
+// id are lost. What Result says of the one counts the other as well.
+func (s *Sim) Replace(id, as string, priority int64) {
+	i, ok := s.member(id, "is replaced")
+	if !ok {
+		return
+	}
+	if _, used := s.index[as]; used || as == "" || s.nodes[i].machine != nil {
+		s.failf("%q cannot be replaced by %q: the name must be new, and %q must have crashed", id, as, id)
+		return
+	}
+	n := &s.nodes[i]
+	n.ID, n.priority = as, priority
+	n.incarnation = uint64(s.now / protocol.Millisecond) // as in reality the later, the higher
+	s.index[as] = i
+	s.Restart(as)
 }
 
 // Pause stops a participant and its application as a suspended process stops:
@@ -240,12 +260,30 @@ func (s *Sim) Reconnect(id string) {
 	n := &s.nodes[i]
 	n.cut = false
 	n.conn++
+	delete(s.stalls, i)
 	e := event{kind: eventReconnect, node: i}
 	if n.paused {
 		s.hold(e)
 		return
 	}
 	s.handle(e)
+}
+
+// Stall leaves a participant its connection, but what it sends and what is sent to it
+// from now on arrives only at instant until, in order: a path that hangs and recovers
+// without a loss. Reconnect ends it for what is sent afterwards.
+func (s *Sim) Stall(id string, until protocol.Time) {
+	if i, ok := s.running(id, "stalls"); ok {
+		s.note(&Record{Event: Stalled, Node: id, Note: "until " + seconds(until)})
+		s.stalls[i] = until
+	}
+}
+
+// Forget makes the broker lose what it retains: the fences and epochs that a
+// participant is started or founds the topic with are above the wall clock only.
+func (s *Sim) Forget() {
+	s.note(&Record{Event: Forgot, Node: "broker"})
+	s.maxEpoch, s.maxFence = 0, 0
 }
 
 func (s *Sim) reconnected(i int32) {
@@ -285,7 +323,7 @@ func (s *Sim) Waiting() []Waiting {
 
 // Status is that of the machine of participant id; zero if it does not run.
 func (s *Sim) Status(id string) protocol.Status {
-	if i, ok := s.index[id]; ok && s.nodes[i].machine != nil {
+	if i, ok := s.place(id); ok && s.nodes[i].machine != nil {
 		return s.nodes[i].machine.Status()
 	}
 	return protocol.Status{}
@@ -302,7 +340,7 @@ func (s *Sim) acting(id, does string) (int32, bool) {
 }
 
 func (s *Sim) running(id, does string) (int32, bool) {
-	i, ok := s.index[id]
+	i, ok := s.place(id)
 	if ok && s.nodes[i].machine != nil && s.now >= s.nodes[i].Joins {
 		return i, true
 	}

@@ -14,6 +14,7 @@ type Request struct {
 	Try      bool              // do not wait
 	Within   protocol.Duration // be inside within this time; 0: no deadline
 	GiveUp   bool              // withdraw when Within has passed
+	Done     func()            // called as an action, as with At, when the request is over: left, lost, denied or given up, not by a crash
 }
 
 // call is a request from when it is made until the application has left.
@@ -25,6 +26,7 @@ type call struct {
 	fixed    bool // keeps its priority when the participant's changes
 	inside   bool
 	over     bool // kept only until those events have come
+	told     bool // Sim.done has what to call afterwards
 	victim   bool // was overtaken while it had another priority
 	ripe     bool // has waited for as long as the granter may not know of it
 	wanted   *resource
@@ -72,6 +74,10 @@ func (s *Sim) request(i int32, r *Request, again bool) uint64 {
 	if r.Within > 0 {
 		c.deadline = s.now + r.Within
 	}
+	if r.Done != nil {
+		c.told = true
+		s.done[ref] = r.Done
+	}
 	s.result.asked(i, s.measuring())
 	s.waits(slot)
 	if r.GiveUp && r.Within > 0 {
@@ -110,6 +116,7 @@ func (s *Sim) callSlot() int32 {
 func (s *Sim) waits(slot int32) {
 	c := &s.calls[slot]
 	c.wanted.waiting++
+	s.asks(c.node, c.wanted, +1)
 	s.join(c.wanted, slot)
 	s.load.wait(s, +1)
 }
@@ -117,6 +124,7 @@ func (s *Sim) waits(slot int32) {
 func (s *Sim) served(slot int32) {
 	c := &s.calls[slot]
 	c.wanted.waiting--
+	s.asks(c.node, c.wanted, -1)
 	c.wanted.overtaking.quit(c)
 	s.load.wait(s, -1)
 }
@@ -130,6 +138,12 @@ func (s *Sim) drop(slot int32) {
 	} else {
 		s.served(slot)
 		s.unwanted(c.wanted)
+	}
+	if c.told {
+		if s.nodes[c.node].machine != nil {
+			s.At(s.now, s.done[c.ref])
+		}
+		delete(s.done, c.ref)
 	}
 	if c.over = true; c.events == 0 {
 		s.freeCalls = append(s.freeCalls, slot)

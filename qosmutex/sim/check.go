@@ -45,6 +45,10 @@ type resource struct {
 	holds   []int32 // slots of the calls inside
 	fence   uint64  // of the last entry
 
+	asking   int           // of them, requests that count for gaps
+	declared bool          // in the Settings of the scenario
+	gap      protocol.Time // since when somebody waits and nobody holds it; noGap: not now
+
 	owed   bool // somebody waited when it was left
 	leftAt protocol.Time
 
@@ -54,7 +58,7 @@ type resource struct {
 func (s *Sim) resource(name string) *resource {
 	r := s.byName[name]
 	if r == nil {
-		r = &resource{name: name}
+		r = &resource{name: name, declared: slices.Contains(s.scenario.Settings.Resources, name), gap: noGap}
 		s.byName[name] = r
 		s.resources = append(s.resources, r)
 	}
@@ -78,6 +82,7 @@ func (s *Sim) enter(r *resource, slot int32) {
 		s.result.Overlaps++
 	}
 	r.holds = append(r.holds, slot)
+	s.updateGap(r)
 	if len(r.holds) == 2 {
 		s.contested++
 	}
@@ -92,6 +97,7 @@ func (s *Sim) remove(r *resource, slot int32) {
 		s.contested--
 	}
 	r.holds = slices.DeleteFunc(r.holds, func(h int32) bool { return h == slot })
+	s.updateGap(r)
 }
 
 // left starts the clock of the synchronisation delay if somebody waits for r.

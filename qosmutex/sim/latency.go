@@ -84,3 +84,44 @@ func (m Matrix) check(participants int) error {
 	}
 	return nil
 }
+
+// Tail is a Latency that now and then draws from another: a share of the messages
+// takes much longer than usual.
+type Tail struct {
+	Usual Latency // nil: none
+	Share float64 // of the messages that take as long as Rare says instead
+	Rare  Distribution
+}
+
+func (t Tail) String() string {
+	return fmt.Sprintf("%v, %v in %v of all cases", t.Usual, t.Rare, t.Share)
+}
+
+func (t Tail) between(r *rand.Rand, from, to int32) protocol.Duration {
+	switch {
+	case r.Float64() < t.Share:
+		return t.Rare.draw(r)
+	case t.Usual == nil:
+		return 0
+	}
+	return t.Usual.between(r, from, to)
+}
+
+func (t Tail) greatestOf() protocol.Duration {
+	if t.Usual == nil {
+		return t.Rare.greatest()
+	}
+	return max(t.Usual.greatestOf(), t.Rare.greatest())
+}
+
+func (t Tail) check(participants int) error {
+	if !(t.Share >= 0 && t.Share <= 1) {
+		return fmt.Errorf("%w: the share of rare latencies is %v, want a probability", ErrScenario, t.Share)
+	}
+	if t.Usual != nil {
+		if err := t.Usual.check(participants); err != nil {
+			return err
+		}
+	}
+	return t.Rare.check(participants)
+}

@@ -39,11 +39,16 @@ func (s *Sim) send(from int32, m *protocol.Message) {
 			s.violate("%s sends a %v to %q, who does not take part", s.nodes[from].ID, m.Kind, name)
 			return
 		}
+		if s.nodes[to].ID != name { // it was replaced, and nobody has its name any more
+			s.result.LostMessages++
+			s.noteMessage(Lost, from, name, m)
+			return
+		}
 		s.transmit(from, to, m)
 		return
 	}
 	for to := range s.nodes {
-		if int32(to) != from {
+		if n := &s.nodes[to]; int32(to) != from && (!n.Absent || n.machine != nil) {
 			s.transmit(from, int32(to), m)
 		}
 	}
@@ -70,6 +75,9 @@ func (s *Sim) dispatch(from, to int32, m *protocol.Message) {
 		e.at = s.now + s.transit
 	} else {
 		e.at = s.now + s.scenario.Network.Latency.between(s.random, from, to)
+	}
+	if len(s.stalls) > 0 {
+		e.at = max(e.at, s.stalls[from], s.stalls[to])
 	}
 	e.rank = s.rank(eventDeliver)
 	if s.lined {

@@ -43,10 +43,13 @@ func (s *Sim) start(i int32) error {
 		MaxVoters: s.scenario.MaxVoters,
 		Members:   s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
 	}
-	if n.incarnation > 1 { // the tree is not new; the floors are those of the real runtime
+	if n.incarnation > 1 || s.now > 0 { // the tree is not new; the floors are those of the real runtime
 		cfg.AtOnce = false
 		cfg.FenceFloor = s.fenceFloor()
 		cfg.EpochFloor = s.maxEpoch
+	}
+	if s.scenario.Configure != nil {
+		s.scenario.Configure(&cfg)
 	}
 	m, err := s.algorithm.New(cfg)
 	if err != nil {

@@ -74,9 +74,15 @@ func (s *Sim) apart(from, to int32) bool {
 	return false
 }
 
+// place is that of the participant named id now, whether it runs or not.
+func (s *Sim) place(id string) (int32, bool) {
+	i, ok := s.index[id]
+	return i, ok && s.nodes[i].ID == id
+}
+
 // member returns the place of a participant, whether it runs or not.
 func (s *Sim) member(id, does string) (int32, bool) {
-	i, ok := s.index[id]
+	i, ok := s.place(id)
 	if !ok {
 		s.fail(fmt.Errorf("%w: %q %s at %s, but does not take part", ErrScenario, id, does, seconds(s.now)))
 	}

@@ -33,6 +33,9 @@ type Scenario struct {
 	// else, so that a big tree does not cost the square of its size. Exclusion and
 	// fences are checked all the same.
 	Fast bool
+	// Configure, if set, changes what a machine is about to be made from: members that
+	// are configured differently. Self says whose it is.
+	Configure func(*protocol.Config)
 	// The workload runs from Start until Start+Duration, and only what happens
 	// then is measured. Start leaves time for the tree to settle: a participant
 	// with a workload that has no place in it by then is an error.
@@ -50,6 +53,7 @@ type Participant struct {
 	Parent   string
 	Found    bool          // founds the topic, at once
 	Founder  bool          // founds the topic when it has heard of no root for long enough
+	Absent   bool          // does not run until Restart or Replace starts it
 	Joins    protocol.Time // when it is started
 	// Its clock shows ClockOffset at instant 0 and gains ClockDrift parts per
 	// million.

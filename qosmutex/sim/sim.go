@@ -22,13 +22,15 @@ type Sim struct {
 	err       error
 
 	nodes     []node
-	deferred  map[int32][]event // what came while a participant was paused
+	deferred  map[int32][]event       // what came while a participant was paused
+	stalls    map[int32]protocol.Time // until when a participant's connection carries nothing
 	index     map[string]int32
 	resources []*resource
 	byName    map[string]*resource
 	any       *resource // stands for requests for Any
 	calls     []call
 	freeCalls []int32
+	done      map[uint64]func() // Request.Done, by Ref
 	lastRef   uint64
 	maxEpoch  uint64
 	maxFence  uint64 // of an entry
@@ -63,6 +65,8 @@ type Sim struct {
 	result    Result
 	load      load
 	contested int // resources with more than one hold
+
+	longestGap Gap // of those that have ended
 }
 
 // New prepares a run of scenario with machines of algorithm. Nothing happens
@@ -80,10 +84,13 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		random: rand.New(rand.NewPCG(scenario.Seed, 0x7061646d65)),
 		nodes:  make([]node, len(scenario.Participants)),
 		index:  make(map[string]int32, len(scenario.Participants)),
-		byName: map[string]*resource{}, deferred: map[int32][]event{}, quiet: scenario.Fast && scenario.Trace == nil,
+		byName: map[string]*resource{}, done: map[uint64]func(){}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, quiet: scenario.Fast && scenario.Trace == nil,
 		orderLimit: leastOrder,
 	}
 	s.any = s.resource(protocol.Any)
+	for _, name := range scenario.Settings.Resources {
+		s.resource(name)
+	}
 	s.members, s.parents, s.height = scenario.tree()
 	s.useNetwork(false)
 	s.result.prepare(scenario.Participants)
@@ -93,6 +100,9 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		n := &s.nodes[i]
 		n.Participant, n.priority, n.tickAt, n.wakeAt = p, p.Priority, protocol.Never, protocol.Never
 		n.workload = s.workloadOf(n)
+		if p.Absent {
+			continue
+		}
 		if err := s.start(int32(i)); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,8 @@ const (
 	Healed                     // and is whole again
 	Suspected                  // the transport of Node believes that Peer has ended; Note names its incarnation
 	Drifted                    // the clock of Node runs at another speed; Note says at which
+	Stalled                    // Node keeps its connection, but nothing gets through; Note says until when
+	Forgot                     // the broker lost what it retains
 	eventEnd
 )
 
@@ -44,6 +46,7 @@ var eventWords = [eventEnd]string{
 	"", "", "lost", "duplicated", "rejects", "requests", "enters", "leaves", "withdraws", "is denied", "loses",
 	"has priority", "asks for", "crashes", "restarts", "pauses", "resumes", "is cut off", "reconnects", "departs",
 	"is split", "is severed", "is whole", "suspects", "drifts",
+	"stalls", "forgets",
 }
 
 // Record is one thing that happened. Which fields are set follows from Event,

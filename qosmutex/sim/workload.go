@@ -69,6 +69,33 @@ func (s *Sim) workloadOf(n *node) *Workload {
 	return &s.scenario.Workload
 }
 
+// SetWorkloadOf gives one participant a workload of its own, from its next request on;
+// one that does not run, or has departed, from its next start on.
+func (s *Sim) SetWorkloadOf(id string, w Workload) {
+	i, ok := s.member(id, "gets a workload")
+	if !ok {
+		return
+	}
+	if err := w.validate("the new workload of " + id); err != nil {
+		s.fail(err)
+		return
+	}
+	n := &s.nodes[i]
+	runs := n.machine != nil && n.workload == s.workloadOf(n)
+	if n.Workload = &w; !runs {
+		return
+	}
+	n.workload = &w
+	for slot := range s.calls {
+		if c := &s.calls[slot]; c.node == i && c.ref != 0 && !c.over && c.again {
+			return // it asks again after that
+		}
+	}
+	if n.asks == 0 {
+		s.startWorkload(i, max(s.scenario.Start, n.Joins, s.now))
+	}
+}
+
 // SetWorkload changes what everybody without a workload of their own asks for, from
 // their next request on. The zero Workload ends it: requests that wait still do.
 func (s *Sim) SetWorkload(w Workload) {

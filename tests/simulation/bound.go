@@ -5,7 +5,17 @@ import "padme/qosmutex/protocol"
 // settled is how long the first tree takes to form: each level joins after the one
 // above it, and asks again after at most eight times JoinWait.
 func (o *options) settled() protocol.Duration {
-	return 2*protocol.Second + protocol.Duration(o.size)*12*o.preset.timing.JoinWait
+	return 2*protocol.Second + o.levels()*12*o.slowed(o.preset.timing.JoinWait)
+}
+
+// levels are more than a tree of so many members has: of few, each may have a level of
+// its own, as whoever joins after the others is below them if it is less important.
+// Of more, two at least are children of most.
+func (o *options) levels() protocol.Duration {
+	if o.size > 9 {
+		return protocol.Duration(9 + (o.size-9)/4)
+	}
+	return protocol.Duration(o.size)
 }
 
 // bound is how long after the last fault has ended it takes, if nobody asks any
@@ -24,14 +34,17 @@ func (o *options) settled() protocol.Duration {
 //   - Then those who wait are served one after another, and who is inside leaves.
 func (o *options) bound(waiting int) protocol.Duration {
 	t := &o.preset.timing
-	n := protocol.Duration(o.size)
-	recovery := 3*t.Grace() + 2*n*t.Heartbeat + 12*n*t.JoinWait + t.MoveAfter
+	n := o.levels()
+	recovery := 3*t.Grace() + 2*n*t.Heartbeat + 12*n*o.slowed(t.JoinWait) + t.MoveAfter
+	if o.world.name == "network" { // what is on its way may be late, and hold up what is behind it
+		recovery += 2 * o.latest()
+	}
 	return recovery + protocol.Duration(waiting+len(o.resources))*o.turn()
 }
 
 // turn is how long one entry takes at most: the stay, the Release on its way up, a
 // Request behind it under Replace, the Reply on its way down.
 func (o *options) turn() protocol.Duration {
-	depth := protocol.Duration(o.size - 1)
+	depth := o.levels() - 1
 	return o.preset.hold + 3*depth*10*o.preset.latency
 }

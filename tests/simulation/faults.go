@@ -8,6 +8,7 @@ type fault struct {
 	means  string // one sentence for docs/robustness.md
 	lasts  span   // until it is healed; of one that comes and is over, once: nothing
 	moving bool   // only where the root may be handed over
+	world  string // only in this one; else in all that have rounds of faults
 	// apply does it and returns what heals it, nil if nothing is to be healed; ok is
 	// false if it cannot be now.
 	apply func(r *run) (heal func(), ok bool)
@@ -21,6 +22,7 @@ const (
 	brief        // shorter than a session
 	lasting      // longer than a session
 	either       // the one or the other
+	long         // up to eight sessions
 	noticed      // until everybody without a root has noticed
 )
 
@@ -31,6 +33,8 @@ func (s span) draw(r *run) protocol.Duration {
 		return r.between(t.TTL/100, t.TTL*9/10)
 	case s == noticed:
 		return t.Grace() + protocol.Duration(len(r.members)+2)*t.Heartbeat + r.between(0, t.TTL)
+	case s == long:
+		return r.between(3*t.TTL, 8*t.TTL)
 	case s == once:
 		return 0
 	}
@@ -91,4 +95,17 @@ var faults = []fault{
 	{name: "withdrawals", means: "many ask and give up again, before or while their grant is on its way", lasts: once, apply: withdrawals},
 	{name: "burst of requests", means: "many ask for several resources at once, and some try without waiting", lasts: once, apply: burst},
 	{name: "long stay", means: "one stays inside for longer than a session", lasts: lasting, apply: longStay},
+
+	// Of other worlds.
+	{name: "late messages", means: "one message in a hundred takes up to three sessions", lasts: lasting, world: "network", apply: lateMessages},
+	{name: "late link", means: "between two participants a message takes up to one and a half sessions", lasts: lasting, world: "network", apply: lateLink},
+	{name: "stalled connection", means: "a connection stays open and carries nothing for up to two sessions; then all of it arrives, or the connection is made anew", lasts: lasting, world: "network", apply: stall(notRoot)},
+	{name: "stalled connection of a holder", means: "the same, of one that is inside", lasts: lasting, world: "network", apply: stall(holder, notRoot)},
+	{name: "stalled connection of the root", means: "the same, of the root", lasts: lasting, world: "network", apply: stall(root)},
+	{name: "one-way cut", means: "one hears nobody, and is heard, or the other way round", lasts: lasting, world: "network", apply: cutOneWay},
+	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: longPartition},
+	{name: "broker that forgets", means: "the broker dies and comes back without what it retained", lasts: either, world: "network", apply: brokerForgets},
+	{name: "models during a change of root", means: "the root ends, and several change the models while another comes", lasts: noticed, world: "settings", apply: modelsAtAChange},
+	{name: "trusted will of the root", means: "the root ends, and all others are told so and believe it", lasts: noticed, world: "settings", apply: trustedWillOfTheRoot},
+	{name: "rush", means: "everybody asks for one resource several times, some within a deadline", lasts: once, world: "settings", apply: rush},
 }

@@ -96,7 +96,7 @@ func brokerDies(r *run) (func(), bool) {
 // founders those beyond the partition would found the topic beside a root that decides
 // alone: no broker divides its clients, and what each hears of itself says nothing then.
 func (r *run) divide(do func(names []string)) (func(), bool) {
-	if r.net.split || r.founders > 0 || r.founding() || r.handovers && r.maxVoters == 0 {
+	if r.net.split || r.founders > 0 && !with["would-be-roots"] || r.founding() || r.handovers && r.maxVoters == 0 {
 		return nil, false
 	}
 	var names []string
@@ -160,20 +160,9 @@ func latencySpike(r *run) (func(), bool) {
 	return r.slow(sim.Uniform(r.preset.latency, protocol.Duration(20+r.rng.IntN(180))*r.preset.latency))
 }
 
-// slowLink gives each pair a latency of its own, and one pair a very long one.
+// slowLink gives one pair a very long latency.
 func slowLink(r *run) (func(), bool) {
-	n := len(r.members)
-	each := make([][]protocol.Duration, n)
-	for i := range each {
-		each[i] = make([]protocol.Duration, n)
-		for j := range each[i] {
-			each[i][j] = r.between(r.preset.latency, 10*r.preset.latency)
-		}
-	}
-	pair := r.rng.Perm(n)
-	each[pair[0]][pair[1]] = r.preset.timing.TTL / 8
-	each[pair[1]][pair[0]] = r.preset.timing.TTL / 8
-	return r.slow(sim.Matrix{Each: each})
+	return r.slow(r.oddPair(r.preset.timing.TTL/8, r.preset.timing.TTL/8))
 }
 
 func (r *run) slow(l sim.Latency) (func(), bool) {

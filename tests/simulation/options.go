@@ -2,7 +2,10 @@ package simulation
 
 import (
 	"fmt"
+	"hash/fnv"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"padme/qosmutex/protocol"
@@ -32,6 +35,21 @@ type options struct {
 	think     sim.Distribution
 	late      int  // members that join after the others
 	full      bool // encoded messages, invariants of each machine
+
+	// What other worlds than that of the faults draw.
+	world      *world
+	visitors   int               // at a time
+	arrivals   protocol.Duration // from one visitor to the next, on average
+	spread     bool              // each member asks for some of the resources
+	mixed      bool              // members are configured differently
+	open       bool              // resources that are not declared are asked for as well
+	maxWaiting int               // of every member; 0: the machine's default
+	trust      bool              // whoever is suspected has ended
+	deadlines  bool              // requests have some
+	rootKills  bool              // as kills, the root as well
+	kills      bool              // members are killed one at a time
+	deaths     bool              // visitors are killed, up to three a second
+	rest       protocol.Duration // how long it lasts after the tree has formed; 0: until leastTime
 }
 
 // preset is a timing with the network that it is made for.
@@ -61,7 +79,20 @@ const fullShare = 16
 // the topic.
 const foundersShare = 4
 
-func draw(seed uint64) options {
+// draw decides everything. w is the world, nil for that of the seed.
+func draw(seed uint64, w *world) options {
+	if w == nil {
+		w = drawWorld(seed)
+	}
+	o := drawFaults(seed)
+	o.world = w
+	if w.change != nil {
+		w.change(&o, rand.New(rand.NewPCG(seed, 5)))
+	}
+	return o
+}
+
+func drawFaults(seed uint64) options {
 	r := rand.New(rand.NewPCG(seed, 1))
 	all := protocol.AllModels()
 	o := options{
@@ -92,7 +123,10 @@ func draw(seed uint64) options {
 
 // String is one line for people.
 func (o *options) String() string {
-	words := []string{fmt.Sprintf("seed %d: %d members", o.seed, o.size)}
+	words := []string{fmt.Sprintf("seed %d: %s: %d members", o.seed, o.world.name, o.size)}
+	if o.visitors > 0 {
+		words = append(words, fmt.Sprintf("up to %d visitors", o.visitors))
+	}
 	if o.late > 0 {
 		words = append(words, fmt.Sprintf("%d of them late", o.late))
 	}
@@ -109,18 +143,42 @@ func (o *options) String() string {
 	}
 	words = append(words, fmt.Sprintf("fan-out %d", o.fanout), fmt.Sprintf("%d voters", o.maxVoters), o.models.String(),
 		strings.Join(o.demanded(), " "), o.preset.name)
+	for word, on := range o.traits() {
+		if on {
+			words = append(words, word)
+		}
+	}
 	if o.full {
 		words = append(words, "full checks")
 	}
 	return strings.Join(words, ", ")
 }
 
+// traits are what a seed has or has not, in order.
+func (o *options) traits() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		_ = yield("visitors", o.visitors > 0) &&
+			yield("clients on different resources", o.spread) &&
+			yield("members configured differently", o.mixed) &&
+			yield("undeclared resources", o.open) &&
+			yield("short queues", o.maxWaiting > 0) &&
+			yield("trusted wills", o.trust) &&
+			yield("deadlines", o.deadlines) &&
+			yield("Any", o.any) &&
+			yield("several would-be roots", o.founders > 0)
+	}
+}
+
 // demanded are the resources that requests name.
 func (o *options) demanded() []string {
-	if o.any {
-		return append(o.resources[:len(o.resources):len(o.resources)], protocol.Any)
+	all := slices.Clip(o.resources)
+	if o.open {
+		all = append(all, "undeclared", "undeclared too")
 	}
-	return o.resources
+	if o.any {
+		all = append(all, protocol.Any)
+	}
+	return all
 }
 
 // least and most bound priorities: some of the levels that Aging tells apart.
@@ -146,11 +204,11 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 	t := &o.preset.timing
 	s := sim.Scenario{
 		Seed: o.seed, Participants: sim.Tree(o.size, o.fanout, o.adaptive), Timing: *t,
-		Settings: protocol.Settings{Models: o.models, Resources: o.resources},
+		Settings: protocol.Settings{Models: o.models, Resources: o.resources, Open: o.open},
 		Fanout:   o.fanout, MaxVoters: o.maxVoters, Order: sim.Shuffled, Fast: !o.full,
 		Network:  sim.Network{Latency: o.latency},
-		Workload: o.workload(),
-		Start:    o.settled(), Duration: forever,
+		Workload: o.workload(), Configure: o.configure,
+		Start: o.settled(), Duration: forever,
 	}
 	for i := range s.Participants {
 		p := &s.Participants[i]
@@ -161,12 +219,83 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 		if i >= o.size-o.late {
 			p.Joins = s.Start + protocol.Time(r.Int64N(int64(60*protocol.Second)))
 		}
+		if o.spread {
+			w := o.workloadOf(p.ID)
+			p.Workload = &w
+		}
+	}
+	for i := range o.visitors {
+		s.Participants = append(s.Participants, sim.Participant{
+			ID: fmt.Sprintf("place %d", i), Absent: true, Workload: new(sim.Workload),
+			ClockOffset: protocol.Time(r.IntN(1000)) * protocol.Second, ClockDrift: o.drift(r),
+		})
 	}
 	return s
 }
 
 func (o *options) workload() sim.Workload {
-	return sim.Workload{Resources: o.demanded(), Hold: o.hold, Think: o.think}
+	w := sim.Workload{Resources: o.demanded(), Hold: o.hold, Think: o.think}
+	if o.deadlines {
+		w.Deadlines = []protocol.Duration{o.preset.hold, 5 * o.preset.hold, 30 * o.preset.hold}
+		w.GiveUp = o.seed%2 == 0
+	}
+	return w
+}
+
+// workloadOf is that of a member, which asks for some of the resources where clients
+// are on different ones.
+func (o *options) workloadOf(id string) sim.Workload {
+	w := o.workload()
+	if o.spread {
+		r := o.chance(id)
+		r.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })
+		w.Resources = w.Resources[:1+r.IntN(len(w.Resources))]
+	}
+	return w
+}
+
+// chance draws for one member, the same whenever it is asked.
+func (o *options) chance(id string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return rand.New(rand.NewPCG(o.seed, h.Sum64()))
+}
+
+// configure changes what a member is configured with. That everybody has the same
+// bound on drift is an assumption.
+func (o *options) configure(c *protocol.Config) {
+	c.MaxWaiting, c.TrustSuspect = o.maxWaiting, o.trust
+	if !o.mixed {
+		return
+	}
+	r, t := o.chance(c.Self.ID), &c.Timing
+	some := func(of protocol.Duration, percent ...int) protocol.Duration {
+		return of * protocol.Duration(percent[r.IntN(len(percent))]) / 100
+	}
+	if !c.Found || with["founder-ttl"] {
+		t.TTL = some(t.TTL, 50, 100, 100, 200)
+	}
+	t.Heartbeat = min(some(t.Heartbeat, 30, 60, 100), t.TTL/4)
+	if wait := some(t.JoinWait, 50, 100, slowest); o.maxVoters == 0 || with["mixed-voters"] {
+		t.JoinWait = wait
+	}
+	t.MoveAfter = some(t.MoveAfter, 25, 100, 400)
+	t.Hop = some(t.Hop, 50, 100, 200)
+	if o.adaptive { // in a static tree everybody has a place
+		c.Fanout = 2 + r.IntN(7)
+	}
+}
+
+// slowest is, in percent of the usual, how slow a member can be whose configuration
+// is another one.
+const slowest = 300
+
+// slowed is a span as the slowest member has it.
+func (o *options) slowed(d protocol.Duration) protocol.Duration {
+	if o.mixed {
+		return d * slowest / 100
+	}
+	return d
 }
 
 // drift draws the speed of a clock within the bound of the timing, often at it.

@@ -78,7 +78,7 @@ func crashAll(r *run) (func(), bool) {
 }
 
 func restartAtOnce(r *run) (func(), bool) {
-	m := r.pick(notRoot, mortal)
+	m := r.pick(notRoot, resident, mortal)
 	if m == nil {
 		return nil, false
 	}
@@ -89,11 +89,12 @@ func restartAtOnce(r *run) (func(), bool) {
 // crashForGood leaves at least three, and in a static tree all, whose children have
 // no other place.
 func crashForGood(r *run) (func(), bool) {
-	m := r.pick(notRoot, mortal)
-	if m == nil || m.founder || !r.adaptive || len(r.free()) < 4 {
+	m := r.pick(notRoot, resident, mortal)
+	if m == nil || m.founder || !r.adaptive || len(r.residents(r.free())) < 4 {
 		return nil, false
 	}
 	r.crash(m)
+	m.forGood = true
 	return nil, true
 }
 
@@ -109,7 +110,7 @@ func lastWill(r *run) (func(), bool) {
 }
 
 func lateLastWill(r *run) (func(), bool) {
-	m := r.pick(notRoot, mortal)
+	m := r.pick(notRoot, resident, mortal)
 	if m == nil {
 		return nil, false
 	}
@@ -121,7 +122,7 @@ func lateLastWill(r *run) (func(), bool) {
 
 func falseSuspicion(r *run) (func(), bool) {
 	m := r.pick()
-	if m == nil {
+	if m == nil || r.trust { // then two may hold: docs/guarantees.md
 		return nil, false
 	}
 	some := r.free()
@@ -212,7 +213,7 @@ func clockDrift(r *run) (func(), bool) {
 // depart lets one of these leave, and comes back with a new incarnation.
 func depart(which ...who) apply {
 	return func(r *run) (func(), bool) {
-		m := r.pick(append(which, mortal)...)
+		m := r.pick(append(which, resident, mortal)...)
 		if m == nil || !r.adaptive && len(r.sim.Status(m.id).Children) > 0 {
 			return nil, false
 		}

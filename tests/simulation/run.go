@@ -23,11 +23,22 @@ type outcome struct {
 	faults   map[string]int
 	counters protocol.Counters // of all incarnations together
 	time     protocol.Duration // simulated
+	events   uint64            // of the simulator
 	rounds   int
-	restarts int     // of everybody, by whoever looks after the topic
-	share    float64 // of the bound that the slowest heal took
+	rescues  map[cause]int // restarts by whoever looks after the topic
+	share    float64       // of the bound that the slowest heal took
 	slowest  protocol.Duration
 	entries  int
+
+	world        string
+	traits       []string
+	visits       int // of visitors
+	slowGoodbyes int // of visitors that were not let go in time
+	deaths       int // of visitors that were killed on their way
+	kills        int // in a world without other faults
+	gap          gaps
+	denied       uint64
+	met, missed  int // deadlines
 }
 
 // run is one seed: rounds of faults, each followed by a heal after which everybody
@@ -39,7 +50,9 @@ type run struct {
 	members  []*member
 	net      network
 	healing  []*active
-	departed bool // a root was asked to depart in this round, or to take over while it departed
+	kinds    []*fault // that its world has
+	doors    int      // rises when visitors begin to come, and when they stop
+	departed bool     // a root was asked to depart in this round, or to take over while it departed
 	outcome  outcome
 }
 
@@ -51,18 +64,25 @@ type active struct {
 
 // simulate runs one seed. Whatever happens goes to trace, if that is there, but how
 // it happens does not depend on it.
-func simulate(seed uint64, trace func(*sim.Record)) (*outcome, error) {
-	return newRun(draw(seed), trace).all()
+func simulate(seed uint64, w *world, trace func(*sim.Record)) (*outcome, error) {
+	return newRun(draw(seed, w), trace).all()
 }
 
 func newRun(o options, trace func(*sim.Record)) *run {
 	r := &run{options: o, rng: rand.New(rand.NewPCG(o.seed, 2))}
-	r.outcome.faults = map[string]int{}
+	r.outcome.faults, r.outcome.rescues = map[string]int{}, map[cause]int{}
+	r.outcome.world = o.world.name
+	for trait, on := range o.traits() {
+		if on {
+			r.outcome.traits = append(r.outcome.traits, trait)
+		}
+	}
+	r.kinds = o.world.faults()
 	sc := o.scenario(r.rng)
 	sc.Trace = trace
 	for i := range sc.Participants {
 		p := &sc.Participants[i]
-		r.members = append(r.members, &member{id: p.ID, founder: p.Found || p.Founder, joins: p.Joins, up: true})
+		r.members = append(r.members, &member{id: p.ID, founder: p.Found || p.Founder, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
 	}
 	s, err := sim.New(padme.Algorithm, sc)
 	if err != nil {
@@ -76,19 +96,38 @@ func (r *run) all() (*outcome, error) {
 	if err := r.until(r.settled()); err != nil {
 		return &r.outcome, err
 	}
-	for r.sim.Now() < leastTime || r.faults() < leastFaults {
-		if err := r.round(); err != nil {
-			return &r.outcome, err
-		}
+	r.visits()
+	play := r.world.play
+	if play == nil {
+		play = (*run).rounds
+	}
+	if err := play(r); err != nil {
+		return &r.outcome, err
 	}
 	for _, m := range r.members {
 		if m.up {
 			r.collect(m)
 		}
 	}
-	r.outcome.time = r.sim.Now()
-	r.outcome.entries = r.sim.Result().Entries
+	r.outcome.time, r.outcome.events = r.sim.Now(), r.sim.Events()
+	result := r.sim.Result()
+	r.outcome.entries, r.outcome.denied = result.Entries, result.Denied
+	r.outcome.met, r.outcome.missed = result.Deadlines.Met, result.Deadlines.Missed()
 	return &r.outcome, nil
+}
+
+// rounds goes on for as long as a seed lasts, and until it has had some faults.
+func (r *run) rounds() error {
+	end := max(leastTime, r.settled())
+	if r.rest > 0 {
+		end = r.settled() + r.rest
+	}
+	for r.sim.Now() < end || r.faults() < leastFaults {
+		if err := r.round(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *run) until(t protocol.Time) error {
@@ -145,7 +184,7 @@ func (r *run) elect() error {
 	}
 	for deadline := r.sim.Now() + patience; !r.electable(); {
 		if r.sim.Now() >= deadline {
-			r.outcome.restarts++
+			r.outcome.rescues[r.whyNotElectable()]++
 			r.fell(r.up()...)()
 			break
 		}
@@ -173,6 +212,7 @@ func (r *run) succeed() error {
 			r.relieve(bereft)
 			return nil
 		case departed && r.sim.Now() >= deadline:
+			r.outcome.rescues[rootDeparted]++
 			r.fell(r.founder())()
 			return nil
 		case r.founding() || r.sim.Now() >= deadline:
@@ -187,6 +227,7 @@ func (r *run) succeed() error {
 
 // relieve starts a former root and the founder again.
 func (r *run) relieve(m *member) {
+	r.outcome.rescues[heirEnded]++
 	if m == r.founder() {
 		r.fell(m)()
 		return
@@ -200,7 +241,7 @@ func (r *run) inject() {
 		return
 	}
 	for range 20 { // most can
-		f := &faults[r.rng.IntN(len(faults))]
+		f := r.kinds[r.rng.IntN(len(r.kinds))]
 		if f.moving && !r.handovers {
 			continue
 		}
@@ -212,20 +253,22 @@ func (r *run) inject() {
 		if heal != nil {
 			a := &active{f.name, heal}
 			r.healing = append(r.healing, a)
-			r.sim.At(r.sim.Now()+f.lasts.draw(r), func() {
-				r.healing = slices.DeleteFunc(r.healing, func(o *active) bool { return o == a })
-				heal()
-			})
+			r.sim.At(r.sim.Now()+f.lasts.draw(r), func() { r.heal(a) })
 		}
 		return
 	}
 }
 
+func (r *run) heal(a *active) {
+	r.healing = slices.DeleteFunc(r.healing, func(o *active) bool { return o == a })
+	a.heal()
+}
+
 // demandService ends the load, lets everybody make a request more, and waits until
 // nobody waits and every token is at home.
 func (r *run) demandService() error {
-	r.sim.SetWorkload(sim.Workload{})
-	for _, m := range r.free() {
+	r.load(false)
+	for _, m := range r.residents(r.free()) {
 		r.sim.Request(m.id, sim.Request{Resource: r.demanded()[r.rng.IntN(len(r.demanded()))], Hold: r.preset.hold})
 	}
 	healed := r.sim.Now()
@@ -247,12 +290,36 @@ func (r *run) demandService() error {
 			r.relieve(m)
 			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
 		}
+		if r.visitors > 0 && r.maxVoters > 0 && !r.electable() { // a visitor that voted has left
+			if err := r.elect(); err != nil {
+				return err
+			}
+			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
+		}
 	}
 	took := r.sim.Now() - healed
 	r.outcome.slowest = max(r.outcome.slowest, took)
 	r.outcome.share = max(r.outcome.share, float64(took)/float64(bound))
-	r.sim.SetWorkload(r.workload())
+	r.load(true)
 	return nil
+}
+
+// load lets members ask and visitors come, or no longer.
+func (r *run) load(on bool) {
+	of := func(string) sim.Workload { return sim.Workload{} }
+	if on {
+		of = r.workloadOf
+	}
+	if r.spread {
+		for _, m := range r.residents(slices.Clone(r.members)) {
+			r.sim.SetWorkloadOf(m.id, of(m.id))
+		}
+	} else {
+		r.sim.SetWorkload(of(""))
+	}
+	if r.doors++; on {
+		r.visits()
+	}
 }
 
 // unrest says what is not as it should be while nobody asks; "" if nothing.
@@ -289,6 +356,7 @@ func (r *run) standing() string {
 	var b strings.Builder
 	for _, m := range r.members {
 		switch s := r.sim.Status(m.id); {
+		case m.gone() && m.visitor:
 		case m.gone():
 			fmt.Fprintf(&b, " %s is gone", m.id)
 		case s.Role == protocol.Member:

@@ -11,9 +11,11 @@ import (
 type member struct {
 	id      string
 	founder bool
+	visitor bool // a place for those who come, lock once and go
 	joins   protocol.Time
 	up      bool // runs, and was not asked to depart
 	busy    bool // a fault of its own is on it
+	forGood bool // ended, and does not come back
 	life    int  // rises with each crash
 }
 
@@ -33,6 +35,8 @@ func inner(_ *run, _ *member, s *protocol.Status) bool {
 func holder(_ *run, _ *member, s *protocol.Status) bool {
 	return slices.ContainsFunc(s.Resources, func(r protocol.ResourceStatus) bool { return r.Inside })
 }
+
+func resident(_ *run, m *member, _ *protocol.Status) bool { return !m.visitor }
 
 // mortal is a member that may be ended and started again now. Without voters one who
 // is handing the root over, or has lost its lease, is the only one who can be the
@@ -76,6 +80,10 @@ func (r *run) free() []*member {
 	}
 	r.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
+}
+
+func (r *run) residents(all []*member) []*member {
+	return slices.DeleteFunc(all, func(m *member) bool { return m.visitor })
 }
 
 // divided reports whether messages may be lost although both ends hear their own
@@ -159,13 +167,16 @@ func (m *member) gone() bool { return !m.up }
 func (r *run) crash(m *member) {
 	r.collect(m)
 	r.sim.Crash(m.id)
-	m.up, m.busy = false, true
+	m.up, m.busy = false, !m.visitor // whose place is free again
 	m.life++
 }
 
 // restart starts a member that has crashed. Without a broker it starts without a
-// connection.
+// connection. A visitor does not come back.
 func (r *run) restart(m *member) {
+	if m.visitor {
+		return
+	}
 	r.sim.Restart(m.id)
 	m.up, m.busy = true, false
 	if r.net.down {

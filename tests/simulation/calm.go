@@ -1,0 +1,136 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/sim"
+)
+
+// calmly is a world in which nothing breaks but, perhaps, members are killed one at a
+// time. All the time the gaps are bounded: see gapBound.
+func calmly(r *run) error {
+	for r.sim.Now() < r.settled()+r.rest {
+		r.sim.ResetGaps()
+		over := false
+		if r.kills {
+			r.killing(&over)
+		}
+		err := r.watchGaps(r.between(10*protocol.Second, 30*protocol.Second))
+		over = true
+		if err != nil {
+			return err
+		}
+		r.outcome.rounds++
+		for len(r.healing) > 0 {
+			if err := r.until(r.sim.Now() + r.preset.timing.TTL/8); err != nil {
+				return err
+			}
+		}
+		if err := r.demandService(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gapBound is the longest time in which a member may wait for a resource that nobody
+// holds. Without faults a request and a grant cross the tree, and now and then something
+// is repeated at the next heartbeat: two heartbeats, half a session. When somebody is
+// killed, the session that has the token ends a grace after its last heartbeat, and two
+// heartbeats are left for what was lost on the way to be asked for again. That may be
+// the session of a visitor below, which heard no answer when it departed and lived on
+// for closeWait. A root that was handed the topic counts all sessions anew; one that was
+// elected does so once the lease of its predecessor, which was killed, has ended.
+func (r *run) gapBound() protocol.Duration {
+	t := &r.preset.timing
+	bound := 2 * t.Heartbeat
+	if r.kills {
+		bound += t.Grace() + closeWait
+	}
+	if r.kills && r.handovers {
+		bound += t.Grace() + 2*t.Heartbeat
+	}
+	if r.rootKills {
+		bound += t.TTL / 2
+	}
+	if r.deaths { // the next in the queue has died as well
+		bound += t.Grace() / 2
+	}
+	return bound
+}
+
+// watchGaps runs for a while and demands that no gap is longer than the bound.
+func (r *run) watchGaps(length protocol.Duration) error {
+	bound, until := r.gapBound(), r.sim.Now()+length
+	for r.sim.Now() < until {
+		if err := r.until(r.sim.Now() + r.preset.timing.TTL/8); err != nil {
+			return err
+		}
+		gap := r.sim.LongestGap()
+		r.outcome.gap.note(gap, &r.options, bound)
+		if gap.For > bound {
+			return fmt.Errorf("%v: somebody waits for %s from %.3f s on and nobody holds it for %.3f s, with a bound of %.3f s;%s",
+				&r.options, gap.Resource, inSeconds(gap.From), inSeconds(gap.For), inSeconds(bound), r.standing())
+		}
+	}
+	return nil
+}
+
+// killing kills one member or visitor after another, with so much time between them
+// that the session of the one has ended before the other dies.
+func (r *run) killing(over *bool) {
+	var kill func()
+	kill = func() {
+		if *over {
+			return
+		}
+		which := []who{notRoot, dispensable, mortal}
+		if r.rootKills && r.rng.IntN(3) == 0 {
+			which[0] = root
+		}
+		if m := r.pick(which...); m != nil {
+			a := &active{"kill", r.fell(m)}
+			r.healing = append(r.healing, a)
+			r.sim.At(r.sim.Now()+either.draw(r), func() { r.heal(a) })
+			r.outcome.kills++
+		}
+		r.sim.At(r.sim.Now()+r.between(2, 4)*r.preset.timing.Grace(), kill)
+	}
+	r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.TTL), kill)
+}
+
+// dispensable is whose death leaves a majority of the voters, if it is one: without, the
+// root itself has to stop.
+func dispensable(r *run, m *member, _ *protocol.Status) bool {
+	newest := r.newestVoters()
+	if len(newest) == 0 || with["visiting-voters"] || !slices.Contains(newest, r.sim.Node(m.id)) {
+		return true
+	}
+	living := 0
+	for _, v := range newest {
+		if v.ID != m.id && slices.ContainsFunc(r.members, func(o *member) bool { return o.up && !o.busy && r.sim.Node(o.id) == v }) {
+			living++
+		}
+	}
+	return living > len(newest)/2
+}
+
+// gaps is the longest, as a share of its bound, in seeds of one world.
+type gaps struct {
+	sim.Gap
+	seed  uint64
+	share float64 // of its bound
+	ttls  float64 // how many sessions it lasted
+}
+
+func (g *gaps) note(gap sim.Gap, o *options, bound protocol.Duration) {
+	g.add(gaps{gap, o.seed, float64(gap.For) / float64(bound), float64(gap.For) / float64(o.preset.timing.TTL)})
+}
+
+func (g *gaps) add(o gaps) {
+	if o.share > g.share {
+		*g = o
+	}
+}
