@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -184,7 +185,7 @@ func (m *Machine) liveEntries() []*entry {
 		if c := a.id.Node.Compare(b.id.Node); c != 0 {
 			return c
 		}
-		return int(int64(a.id.Clock) - int64(b.id.Clock))
+		return cmp.Compare(a.id.Clock, b.id.Clock)
 	})
 	return all
 }
