@@ -63,7 +63,12 @@ type PassModel uint8
 const (
 	// Forward passes the token on at once.
 	Forward PassModel = iota
-	// Use enters first if an own request is satisfied by the passing token.
+	// Use enters first if an own request is satisfied by the passing token. Under Fair
+	// it costs fairness: of 20 equal participants with a fan-out of 8 that ask all the
+	// time, the root enters 16 times as often as a leaf, and Jain's index is 0.26 with
+	// Use on Reply and Release, 1.00 without:
+	//
+	//	pubsub-node sim --models fair-replace-use-use --nodes 20 --fanout 8 --priorities 0 --latency 20ms --think 20ms
 	Use
 )
 
