@@ -52,6 +52,10 @@ A TIME is 20ms or 1.5s; where it may vary also one of
   uniform:LEAST,GREATEST   exponential:MEAN
   normal:MEAN,DEVIATION    lognormal:MEAN,DEVIATION
 
+Use on Reply or Release gives more entries to participants near the root: the line
+fairness says how equal they are. Under fair without use a request that finds n
+waiting is overtaken by at most n + 16 later ones.
+
 Static algorithms, all but padme, assume a network that loses, doubles and
 reorders nothing. On one that does, messages are numbered, acknowledged and
 repeated for them, and the output says so.

@@ -18,7 +18,7 @@ import (
 // Exit codes.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // an error, overlaps, no entry at all, or not everybody served after chaos
+	exitFailed      = 1   // an error, overlaps, no entry at all, overtaken beyond the bound, or not everybody served after chaos
 	exitInterrupted = 130 // as shells report a death by SIGINT
 )
 
@@ -71,11 +71,13 @@ started again, once with its data and once without. The others elect another
 root; of the first one nobody hears again. The run ends with a calm in which
 everybody who lives must be served.
 
-At the end a summary tells who got how much, and how often the lock was broken,
-as counted by an observer that knows nothing but what was published and, under
-chaos, what each robot noted of its own holds while they passed Check. The exit
-code is 1 if it was broken, if nobody ever got a frequency or if somebody was not
-served after chaos, 130 after Ctrl-C.`,
+At the end a summary tells who got how much, how long the longest wait under Fair
+was, how many later requests overtook one, and how often the lock was broken, as
+counted by an observer that knows nothing but what was published and, under chaos,
+what each robot noted of its own holds while they passed Check. The exit code is 1
+if the lock was broken, if nobody ever got a frequency, if under Fair somebody was
+overtaken more often than the lock promises, or if somebody was not served after
+chaos; 130 after Ctrl-C.`,
 		Example: `  rescue-demo --open                                  # and look at it in a browser
   rescue-demo --duration 10m --switch-at 1m --web 127.0.0.1:9000
   rescue-demo --web off
@@ -168,6 +170,8 @@ func verdict(s summary.Summary) error {
 	switch {
 	case s.Overlaps > 0:
 		return fmt.Errorf("%w: %d overlaps: the lock was broken", errVerdict, s.Overlaps)
+	case s.Fair.Err() != nil:
+		return fmt.Errorf("%w: %w", errVerdict, s.Fair.Err())
 	case s.Entries == 0 && !s.Interrupted:
 		return fmt.Errorf("%w: no robot got a frequency: try a longer --duration", errVerdict)
 	case s.Chaos != nil && !s.Interrupted:

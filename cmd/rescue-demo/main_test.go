@@ -116,11 +116,33 @@ func TestFiveSecondsWithTheEmbeddedBroker(t *testing.T) {
 	if s.SwitchedAt == nil || math.Abs(*s.SwitchedAt-2.5) > 1 {
 		t.Errorf("switched to fair at %v, want about 2.5 s", s.SwitchedAt)
 	}
+	if f := s.Fair; f == nil || f.Bound != 7+16 || f.Longest <= 0 {
+		t.Errorf("waits under fair: %+v", f)
+	}
 	if s.Robots != 8 || len(s.Frequencies) != 2 || s.Survivors != 30 || s.Duration < 5 {
 		t.Errorf("%d robots, frequencies %v, %d survivors, %v s", s.Robots, s.Frequencies, s.Survivors, s.Duration)
 	}
 	if !strings.Contains(stderr, "mosquitto_sub -h 127.0.0.1 -p ") {
 		t.Errorf("how to watch is not told: %q", stderr)
+	}
+}
+
+// TestNobodyIsOvertakenBeyondTheBound: whatever the area and the walks, a change from
+// level to fair leaves nobody behind.
+func TestNobodyIsOvertakenBeyondTheBound(t *testing.T) {
+	for _, seed := range []string{"1", "2", "3"} {
+		t.Run(seed, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := play(t, t.Context(), "--seed", seed, "--duration", "16s", "--switch-at", "6s", "--speed", "5", "--json")
+			if code != exitOK {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			s := parse(t, stdout)
+			t.Logf("under fair %+v", s.Fair)
+			if err := s.Fair.Err(); err != nil || s.Fair == nil || s.Fair.Bound == 0 {
+				t.Errorf("%+v: %v", s.Fair, err)
+			}
+		})
 	}
 }
 

@@ -148,7 +148,7 @@ func source(o *operator, st *stage) telemetry.Source {
 		Life: func(number int) (int, bool) { return o.crew.robots[number-1].lives() },
 		Judge: func(now time.Time) (observer.Report, telemetry.Verdict) {
 			v := telemetry.Verdict{Overlaps: o.observer.Progress().Overlaps.Total()}
-			if o.disturbed.Load() {
+			if v.Faults = st != nil || o.disturbed.Load(); o.disturbed.Load() {
 				v.Overlaps = o.crew.journal.Overlaps().Total()
 			}
 			if st != nil {

@@ -128,7 +128,7 @@ type hasher struct {
 func newHasher(seed maphash.Seed) *hasher {
 	h := &hasher{seed: seed}
 	h.names.Slack = [...]uint64{
-		padme.SortClock: 0, padme.SortFence: 16, padme.SortGrant: 1, padme.SortBeacon: 1, padme.SortLink: 32,
+		padme.SortClock: 0, padme.SortFence: 16, padme.SortGrant: 1, padme.SortBeacon: 1, padme.SortLink: 32, padme.SortArrival: 1,
 	}
 	return h
 }

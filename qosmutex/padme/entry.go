@@ -19,24 +19,26 @@ const (
 
 // entry is one live request known at this participant.
 type entry struct {
-	id        protocol.RequestID
-	priority  int64
-	q         *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
-	from      *link   // the child that it came from; nil: our own
-	also      []*link // children that it came from before, the last one last, and that have not taken it back
-	hops      uint8   // links between the origin and here
-	state     entryState
-	sent      bool              // our parent knows it
-	try       bool              // never queued
-	named     bool              // named again since the child's last Attach
-	again     bool              // at the root: asked for again since it was granted, so the grant may be lost
-	fixed     bool              // own: the priority does not follow the participant's
-	level     uint8             // under Aging, in this queue
-	overtaken uint16            // by how many more important ones since it last rose
-	ref       uint64            // own
-	deadline  protocol.Time     // latest instant to enter; Never: none
-	hold      protocol.Duration // how long it will stay; 0: unknown
-	next      *entry            // in the list of free ones
+	id       protocol.RequestID
+	priority int64
+	q        *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
+	from     *link   // the child that it came from; nil: our own
+	also     []*link // children that it came from before, the last one last, and that have not taken it back
+	hops     uint8   // links between the origin and here
+	state    entryState
+	sent     bool              // our parent knows it
+	try      bool              // never queued
+	named    bool              // named again since the child's last Attach
+	again    bool              // at the root: asked for again since it was granted, so the grant may be lost
+	fixed    bool              // own: the priority does not follow the participant's
+	rank     uint8             // under Aging: the lowest that its priority had in its queue
+	level    uint8             // where it stands in its queue under Fair or Aging: 0 comes first
+	patience uint32            // under Fair or Aging: how many that came later may still overtake it
+	came     uint64            // number of its arrival here, since such a model is in force; 0: before
+	ref      uint64            // own
+	deadline protocol.Time     // latest instant to enter; Never: none
+	hold     protocol.Duration // how long it will stay; 0: unknown
+	next     *entry            // in the list of free ones
 }
 
 // alsoBut is also without l.
@@ -61,16 +63,19 @@ type belowCount struct {
 	known, hidden int32
 }
 
-// compare orders two requests (PADME §3.2): Level by priority, clock,
-// identifier; Fair by clock, priority, identifier; Aging as Level, but by level;
-// Deadline as Level, but by deadline.
+// compare orders two requests of a queue (PADME §3.2): Level by priority, clock,
+// identifier; Fair by clock, priority, identifier, but those of exhausted patience
+// first; Aging by level and arrival; Deadline as Level, but by deadline.
 func compare(model protocol.Priority, a, b *entry) int {
 	p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.id.Clock, b.id.Clock)
 	switch model {
 	case protocol.Fair:
 		p, c = c, p
+		if a.level == 0 || b.level == 0 {
+			p = cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.came, b.came), p)
+		}
 	case protocol.Aging:
-		p = cmp.Compare(a.level, b.level)
+		p = cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.came, b.came))
 	case protocol.Deadline:
 		p = cmp.Compare(a.deadline, b.deadline)
 	}
@@ -111,8 +116,14 @@ func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
 
 // insert puts e in its place, behind its equals (there are none: identifiers differ).
 func (q *queue) insert(model protocol.Priority, e *entry) {
-	i, _ := q.find(model, e)
-	q.waiting = slices.Insert(q.waiting, i, e)
+	if model == protocol.Aging { // its priority may change the levels of the others
+		q.waiting = append(q.waiting, e)
+		q.sort(model)
+	} else {
+		e.level = levelOf(e)
+		i, _ := q.find(model, e)
+		q.waiting = slices.Insert(q.waiting, i, e)
+	}
 	q.count(e, 1)
 }
 
@@ -121,6 +132,9 @@ func (q *queue) remove(model protocol.Priority, e *entry) {
 	if i, ok := q.find(model, e); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		q.count(e, -1)
+		if model == protocol.Aging {
+			q.sort(model)
+		}
 	}
 }
 
@@ -150,11 +164,30 @@ func (q *queue) child(l *link) *belowCount {
 // hidden is how many requests a child says that it keeps to itself.
 func hidden(msg *protocol.Message) int32 { return int32(min(msg.Waiting, math.MaxInt32)) }
 
+// sort finds the levels and the order of model.
 func (q *queue) sort(model protocol.Priority) {
 	if q == nil {
 		return
 	}
+	if model == protocol.Aging {
+		var few [32]int64
+		s := scale(few[:0]).with(q)
+		for _, e := range q.waiting {
+			e.rank, e.level = max(e.rank, s.rank(e)), s.level(e)
+		}
+	} else {
+		for _, e := range q.waiting {
+			e.level = levelOf(e)
+		}
+	}
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
+}
+
+func (q *queue) len() int {
+	if q == nil {
+		return 0
+	}
+	return len(q.waiting)
 }
 
 // forget drops what child l reported.

@@ -32,9 +32,11 @@ func (m *Machine) serve(r *resource) {
 		m.servedClock = max(m.servedClock, e.id.Clock)
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
-				e = own
+				m.give(r, own)
+				continue
 			}
 		}
+		m.overtake(r, e)
 		m.give(r, e)
 	}
 }
@@ -43,7 +45,7 @@ func (m *Machine) serve(r *resource) {
 func (m *Machine) first(r *resource) *entry {
 	e := m.ready(&r.q)
 	if a := m.ready(m.any); a != nil && m.declared(r.q.resource) &&
-		(e == nil || compare(m.settings.Models.Priority, a, e) < 0) {
+		(e == nil || m.orderOf(r).before(a, e)) {
 		e = a
 	}
 	return e

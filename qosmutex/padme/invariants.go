@@ -82,8 +82,8 @@ func (m *Machine) checkQueue(q *queue) error {
 		if m.requests.get(e.id) != e || e.state != waiting {
 			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)
 		}
-		if m.settings.Models.Priority == protocol.Aging && (e.level > levelOf(e.priority) || e.level > 0 && e.overtaken >= patience(e.level)) {
-			return fmt.Errorf("request %v of priority %d is at level %d after %d others", e.id, e.priority, e.level, e.overtaken)
+		if (e.level == 0) != (e.patience == 0) {
+			return fmt.Errorf("request %v is at level %d with a patience of %d", e.id, e.level, e.patience)
 		}
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)

@@ -32,7 +32,7 @@ var (
 const (
 	defaultFanout     = 8
 	defaultMaxWaiting = 1 << 16
-	maxLag            = 256     // more than anybody's clock lags who asks again and again
+	maxLag            = 1       // as far as a clock lags when everybody is served in turn
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxEpochJump      = 1 << 60 // an epoch that jumps further, too: two of them would leave none above
 	maxFence          = 1 << 62 // so that none wraps
@@ -99,6 +99,7 @@ type Machine struct {
 	fences    uint64         // at the root: floor for resources not seen yet
 	bound     protocol.Grant // of a token not seen yet
 
+	arrivals uint64           // numbers them under Fair and Aging
 	nextMiss protocol.Time    // no deadline of an own request is before
 	wanted   *protocol.Models // asked for here and not in force yet
 	departBy protocol.Time    // departing: give up waiting for confirmation
@@ -273,7 +274,8 @@ func (m *Machine) receive(msg *protocol.Message) error {
 // A participant that takes no part, because it is new or idle from one beacon to
 // the next, catches up with the latest request that the root served in its turn, or
 // its next requests would all come before everybody else's. So does one that lags by
-// far, as after a founding by one who knew of no request. That is not the root's
+// more than a round, because it was not served for a while under another model, or
+// because it founded the topic anew and knew of no request. That is not the root's
 // clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
 // wait until everybody's clock has come so far.
 func (m *Machine) mergeClock(msg *protocol.Message) {

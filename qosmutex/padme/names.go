@@ -13,11 +13,12 @@ type Sort uint8
 
 // Sorts of numbers.
 const (
-	SortClock  Sort = iota // Lamport clocks
-	SortFence              // fences
-	SortGrant              // numbers of grants
-	SortBeacon             // numbers of beacons
-	SortLink               // message numbers on one direction of one link
+	SortClock   Sort = iota // Lamport clocks
+	SortFence               // fences
+	SortGrant               // numbers of grants
+	SortBeacon              // numbers of beacons
+	SortLink                // message numbers on one direction of one link
+	SortArrival             // of requests at one participant
 	sortEnd
 )
 

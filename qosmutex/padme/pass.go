@@ -99,9 +99,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		m.count().returned++
 		m.passUp(r, true)
 	case e.from == nil:
+		m.overtake(r, e)
 		t.fences.Next++
 		m.enter(r, e, t.fences.Next-1, false)
 	default:
+		m.overtake(r, e)
 		own := m.ownCandidate(r)
 		if m.uses(m.settings.Models.Reply) && own != nil && t.fences.End-t.fences.Next >= 2 {
 			t.fences.Next++
@@ -116,11 +118,12 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 // ownCandidate is the most important own request that the token of r satisfies.
 func (m *Machine) ownCandidate(r *resource) *entry {
 	var best *entry
+	o := m.orderOf(r)
 	for _, e := range m.own {
 		if e.state != waiting || e.try || e.q != &r.q && (e.q != m.any || !m.declared(r.q.resource)) {
 			continue
 		}
-		if best == nil || compare(m.settings.Models.Priority, e, best) < 0 {
+		if best == nil || o.before(e, best) {
 			best = e
 		}
 	}

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,6 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	if in.Fixed {
 		e.priority = in.Priority
 	}
-	e.level = levelOf(e.priority)
 	m.setDeadline(e, in.Within, 0, in.Hold)
 	if m.role == protocol.Root || m.role == protocol.Member {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
@@ -72,7 +72,7 @@ func (m *Machine) route(e *entry) {
 		return
 	}
 	q := e.q
-	m.age(e)
+	m.arrive(e, m.rivals(q))
 	q.insert(m.settings.Models.Priority, e)
 	if m.role == protocol.Root {
 		m.serveQueue(q)
@@ -184,7 +184,7 @@ func (m *Machine) liveEntries() []*entry {
 		if c := a.id.Node.Compare(b.id.Node); c != 0 {
 			return c
 		}
-		return int(int64(a.id.Clock) - int64(b.id.Clock))
+		return cmp.Compare(a.id.Clock, b.id.Clock)
 	})
 	return all
 }
@@ -209,7 +209,6 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	e := m.newEntry()
 	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, uint8(msg.Hops), l, true
 	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
-	e.level = levelOf(e.priority)
 	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
 	if m.role == protocol.Root {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
@@ -236,7 +235,6 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		}
 	}
 	if e.state != waiting || e.try {
-		e.relevel(msg.Priority)
 		e.priority, e.again = msg.Priority, true
 		m.reroute(e, l)
 		return
@@ -294,7 +292,6 @@ func (m *Machine) reprioritise(e *entry, priority int64) {
 	}
 	q := e.q
 	q.remove(m.settings.Models.Priority, e)
-	e.relevel(priority)
 	e.priority = priority
 	q.insert(m.settings.Models.Priority, e)
 	if m.role == protocol.Root {

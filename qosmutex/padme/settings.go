@@ -80,10 +80,18 @@ func (m *Machine) adoptSettings(s protocol.Settings) {
 	}
 }
 
-// reorder puts a queue into the order of a new Priority model.
+// reorder puts a queue into the order of a new Priority model. What waits arrives
+// anew, in the order of Fair.
 func (m *Machine) reorder(q *queue) {
-	if m.settings.Models.Priority == protocol.Aging {
-		q.restart()
+	if q == nil {
+		return
+	}
+	for _, e := range q.waiting {
+		e.level = 1
+	}
+	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(protocol.Fair, a, b) })
+	for _, e := range q.waiting {
+		m.arrive(e, m.rivals(q)-1)
 	}
 	q.sort(m.settings.Models.Priority)
 }

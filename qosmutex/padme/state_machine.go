@@ -202,9 +202,8 @@ func (s *scribe) requests(m *Machine) {
 		}
 		s.uint(uint64(e.hops), uint64(e.state), e.ref)
 		s.flags(e.sent, e.try, e.named, e.again, e.fixed, e.deadline != protocol.Never)
-		if m.settings.Models.Priority == protocol.Aging {
-			s.uint(uint64(e.level), uint64(e.overtaken))
-		}
+		s.names.note(SortArrival, tie(m.self), e.came)
+		s.uint(uint64(e.patience), uint64(e.rank))
 		if e.deadline != protocol.Never {
 			s.int(int64(max(e.deadline-s.now, -1))) // it has not passed at the instant itself
 		}

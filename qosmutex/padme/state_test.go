@@ -27,6 +27,7 @@ var leftOut = map[string]string{
 	"Machine.now": "instants are relative to it",
 	"Machine.any": "its requests are written", "Machine.own": "in the order of their Ref",
 	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
+	"entry.level": "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
 	"queue.unsent": "counted", "queue.below": "only reported",
 	"Entry.Fence": "only reported", "recovery.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
 

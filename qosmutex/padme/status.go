@@ -103,13 +103,13 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 		any = m.any.waiting
 		s.Waiting += m.any.total()
 	}
-	s.Queue = merge(m.settings.Models.Priority, r.q.waiting, any, most)
+	s.Queue = merge(m.orderOf(r), r.q.waiting, any, most)
 	return s
 }
 
 // merge lists the first most of two queues in the order of service; all if most
 // is negative.
-func merge(model protocol.Priority, a, b []*entry, most int) []protocol.Waiter {
+func merge(o order, a, b []*entry, most int) []protocol.Waiter {
 	n := len(a) + len(b)
 	if most >= 0 {
 		n = min(n, most)
@@ -120,7 +120,7 @@ func merge(model protocol.Priority, a, b []*entry, most int) []protocol.Waiter {
 	list := make([]protocol.Waiter, 0, n)
 	for len(list) < n {
 		from := &a
-		if len(a) == 0 || len(b) > 0 && compare(model, b[0], a[0]) < 0 {
+		if len(a) == 0 || len(b) > 0 && o.before(b[0], a[0]) {
 			from = &b
 		}
 		e := (*from)[0]

@@ -6,20 +6,31 @@ import (
 )
 
 // PADME a second time, straight from PADME §3.2, for a static tree, one resource and
-// no faults. It shares no code with the machine or the simulator, against which
+// no faults, with the bound on overtaking under Fair (docs/lock-protocol.md). It shares no code with the machine or the simulator, against which
 // TestPADMEReference holds it. Times are in nanoseconds.
 
 // naiveRequest is ⟨I,P,C⟩.
 type naiveRequest struct{ node, priority, clock int }
 
+// naiveWaiting is a request in a queue. Under Fair it comes first, in the order of
+// arrival, when as many later ones were served before it as waited when it came, and
+// 16 more.
+type naiveWaiting struct {
+	naiveRequest
+	arrival, overtaken, most int
+}
+
+func (q naiveWaiting) exhausted() bool { return q.overtaken >= q.most }
+
 // naiveNode is a participant and what it knows.
 type naiveNode struct {
 	naivePlace
-	clock int
-	own   *naiveRequest         // waits
-	queue []naiveRequest        // wait in the subtree, in no order
-	sent  map[naiveRequest]bool // to the parent, under Replace
-	used  []naiveRequest        // entered on the Reply; goes onto the Release
+	clock    int
+	own      *naiveRequest         // waits
+	queue    []naiveWaiting        // wait in the subtree, in no order
+	arrivals int                   // there
+	sent     map[naiveRequest]bool // to the parent, under Replace
+	used     []naiveRequest        // entered on the Reply; goes onto the Release
 }
 
 type naiveEvent struct {
@@ -67,13 +78,32 @@ func (r *naiveRun) plan(after int64, message bool, do func()) {
 
 // head is the request of i's subtree that comes first: Level (P,C,I), Fair (C,P,I).
 func (r *naiveRun) head(i int) naiveRequest {
-	return slices.MinFunc(r.nodes[i].queue, func(a, b naiveRequest) int {
+	return slices.MinFunc(r.nodes[i].queue, func(a, b naiveWaiting) int {
 		p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.clock, b.clock)
-		if r.level {
+		switch {
+		case r.level:
 			return cmp.Or(p, c, cmp.Compare(a.node, b.node))
+		case a.exhausted() && b.exhausted():
+			return a.arrival - b.arrival
+		case a.exhausted():
+			return -1
+		case b.exhausted():
+			return 1
 		}
 		return cmp.Or(c, p, cmp.Compare(a.node, b.node))
-	})
+	}).naiveRequest
+}
+
+// overtake lets those that wait at i count q, which is served in its turn.
+func (r *naiveRun) overtake(i int, q naiveRequest) {
+	queue := r.nodes[i].queue
+	by := slices.IndexFunc(queue, func(w naiveWaiting) bool { return w.naiveRequest == q })
+	for k := range queue {
+		if queue[k].arrival < queue[by].arrival {
+			queue[k].overtaken++
+		}
+	}
+	r.raise(i)
 }
 
 func (r *naiveRun) ask(i int) {
@@ -86,7 +116,8 @@ func (r *naiveRun) ask(i int) {
 func (r *naiveRun) request(i int, q naiveRequest) {
 	n := &r.nodes[i]
 	n.clock = max(n.clock, q.clock)
-	n.queue = append(n.queue, q)
+	n.arrivals++
+	n.queue = append(n.queue, naiveWaiting{naiveRequest: q, arrival: n.arrivals, most: len(n.queue) + 16})
 	switch {
 	case n.parent < 0:
 		r.grant(i)
@@ -115,7 +146,7 @@ func (r *naiveRun) climb(i int, q naiveRequest) {
 // remove takes what is served, or about to be, out of the queue of i.
 func (r *naiveRun) remove(i int, list ...naiveRequest) {
 	n := &r.nodes[i]
-	n.queue = slices.DeleteFunc(n.queue, func(q naiveRequest) bool { return slices.Contains(list, q) })
+	n.queue = slices.DeleteFunc(n.queue, func(q naiveWaiting) bool { return slices.Contains(list, q.naiveRequest) })
 	r.raise(i)
 }
 
@@ -130,6 +161,8 @@ func (r *naiveRun) grant(root int) {
 	q := r.head(root)
 	if r.useReply && n.own != nil {
 		q = *n.own
+	} else {
+		r.overtake(root, q)
 	}
 	r.away = true
 	r.reply(root, q)
@@ -139,6 +172,9 @@ func (r *naiveRun) grant(root int) {
 func (r *naiveRun) reply(i int, q naiveRequest) {
 	n := &r.nodes[i]
 	n.clock = max(n.clock, q.clock)
+	if n.parent >= 0 {
+		r.overtake(i, q)
+	}
 	pass := func() {
 		child := q.node
 		for r.nodes[child].parent != i {

@@ -28,6 +28,7 @@ type History struct {
 	fences   map[string]uint64    // the highest that a frame carried, by frequency
 	deaths   map[string]time.Time // of participants that have died and not come back
 	lives    map[string]*lives    // by participant
+	absences map[string][]absence // when a participant was announced dead, in order
 	frames   int
 	stale    int // frames with a lower fence than one before on the frequency
 	ignored  int
@@ -76,6 +77,7 @@ func NewHistory() *History {
 		fences:   map[string]uint64{},
 		deaths:   map[string]time.Time{},
 		lives:    map[string]*lives{},
+		absences: map[string][]absence{},
 	}
 }
 
@@ -116,6 +118,9 @@ type lives struct {
 	ends        []time.Time // in order
 }
 
+// absence is a time during which a participant counted as dead; zero to: it still does.
+type absence struct{ from, to time.Time }
+
 // Presence notes that a participant's incarnation was announced alive or dead at
 // the given time.
 func (h *History) Presence(participant string, incarnation uint64, alive bool, at time.Time) {
@@ -133,10 +138,16 @@ func (h *History) Presence(participant string, incarnation uint64, alive bool, a
 	switch {
 	case alive:
 		delete(h.deaths, participant)
+		if all := h.absences[participant]; known && len(all) > 0 {
+			all[len(all)-1].to = at
+		}
 	case !known && len(h.deaths) >= maxRecords:
 		h.ignored++
 	case !known:
 		h.deaths[participant] = at
+		if all := h.absences[participant]; len(all) < maxRecords {
+			h.absences[participant] = append(all, absence{from: at})
+		}
 	}
 }
 

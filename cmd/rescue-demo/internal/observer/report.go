@@ -19,6 +19,7 @@ type Report struct {
 	Switched   time.Time
 	Overlaps   Overlaps
 	Inversions Inversions
+	Fair       Fair
 	// SyncDelay is the time between a release and the next entry of the same
 	// frequency while somebody waited.
 	SyncDelay Delay
@@ -76,6 +77,7 @@ func (h *History) Report(now time.Time) Report {
 		r.count(e, class)
 	}
 	r.Inversions = h.inversions(all)
+	r.Fair = h.underFair(all, now)
 	for class := range waits {
 		r.Classes[class].Wait = delayOf(waits[class])
 	}

@@ -11,6 +11,7 @@ import (
 
 	"padme/cmd/rescue-demo/internal/area"
 	"padme/qosmutex"
+	"padme/qosmutex/protocol"
 )
 
 // Names under which the participants of a run find each other.
@@ -63,7 +64,7 @@ func Default() Config {
 		Transmission: time.Second, // 40 entries in 20 s, enough to see the shares
 		Speed:        1,
 		Seed:         1,
-		Models:       qosmutex.Models{Priority: qosmutex.Level, Request: qosmutex.RequestReplace, Reply: qosmutex.Use, Release: qosmutex.Use},
+		Models:       qosmutex.Models{Priority: qosmutex.Level}, // Forward throughout: under Fair nobody is overtaken beyond a bound
 		Listen:       "127.0.0.1:0",
 		ChaosSeed:    1,
 	}
@@ -130,6 +131,10 @@ func (c *Config) FairModels() qosmutex.Models {
 	m.Priority = qosmutex.Fair
 	return m
 }
+
+// FairBound is how many later requests may overtake a robot's under Fair, if all the
+// others wait when it asks.
+func (c *Config) FairBound() int { return protocol.FairBound(c.Robots - 1) }
 
 // FrequencyNames returns the frequencies in MHz: two calling channels first, then
 // the channels above the first.

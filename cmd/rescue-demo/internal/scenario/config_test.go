@@ -18,7 +18,7 @@ func TestDefaultIsValid(t *testing.T) {
 	if c.SwitchAt != c.Duration/2 {
 		t.Errorf("switches at %v of %v, want the half", c.SwitchAt, c.Duration)
 	}
-	if m := c.FairModels(); m.String() != "fair-replace-use-use" {
+	if m := c.FairModels(); m.String() != "fair-forward-forward-forward" {
 		t.Errorf("switches to %v", m)
 	}
 }

@@ -2,6 +2,7 @@
 package summary
 
 import (
+	"fmt"
 	"time"
 
 	"padme/cmd/rescue-demo/internal/centre"
@@ -33,6 +34,7 @@ type Summary struct {
 	OverlapKinds     OverlapKinds     `json:"overlapKinds"`
 	ByClass          map[string]Class `json:"byClass"`
 	Inversions       Inversions       `json:"inversions"`
+	Fair             *Fair            `json:"fair,omitempty"` // absent: it was not in force, or faults were made
 	Messages         uint64           `json:"messages"`
 	MessagesPerEntry float64          `json:"messagesPerEntry"`
 	SyncDelay        Delay            `json:"syncDelay"`
@@ -55,6 +57,23 @@ type Inversions struct {
 	Pending int `json:"pending"`
 	Level   int `json:"level"`
 	Fair    int `json:"fair"`
+}
+
+// Fair is how robots waited under fair; see observer.Fair.
+type Fair struct {
+	Longest   float64 `json:"longest"` // seconds
+	LongestOf string  `json:"longestOf"`
+	Overtaken int     `json:"overtaken"`
+	Of        string  `json:"overtakenOf"`
+	Bound     int     `json:"bound"` // at most so many may; 0: these models promise none
+}
+
+// Err says whether somebody was overtaken more often than is promised.
+func (f *Fair) Err() error {
+	if f == nil || f.Bound == 0 || f.Overtaken <= f.Bound {
+		return nil
+	}
+	return fmt.Errorf("%s was overtaken by %d later requests under fair: at most %d may", f.Of, f.Overtaken, f.Bound)
 }
 
 // Delay sums up durations.
@@ -144,6 +163,7 @@ func Of(run Run) Summary {
 		s.MessagesPerEntry = float64(s.Messages) / float64(o.Entries)
 	}
 	s.ByClass = classes(run)
+	s.Fair = fair(run)
 	if run.Journal != nil {
 		s.trust(run.Journal.Overlaps(), run.Journal.Entries())
 	}
@@ -151,6 +171,20 @@ func Of(run Run) Summary {
 		s.judgeBy(run.Chaos)
 	}
 	return s
+}
+
+// fair is nil where robots, root or broker were killed: what was to wait then may have
+// been lost.
+func fair(run Run) *Fair {
+	o := run.Observed.Fair
+	if run.Observed.Switched.IsZero() || run.Chaos != nil || run.Journal != nil {
+		return nil
+	}
+	f := &Fair{Longest: o.Longest.Seconds(), LongestOf: o.LongestOf, Overtaken: o.Overtaken, Of: o.OvertakenOf}
+	if o.Bounded {
+		f.Bound = run.Config.FairBound()
+	}
+	return f
 }
 
 func classes(run Run) map[string]Class {

@@ -89,7 +89,7 @@ func TestTextFitsEightyColumnsAndSaysItAll(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"8 robots, 2 frequencies, 30 survivors, 20.0 s, seed 1", "after 10.0 s fair-replace-use-use",
+		"8 robots, 2 frequencies, 30 survivors, 20.0 s, seed 1", "after 10.0 s fair-forward-forward-forward",
 		" 0 survivors      4     3.00 s", "25 % (", "60 % (", "3 entries while", "(1 under level, 2 under fair)",
 		"messages per entry   3.0", "mean 1.0 ms, p50 500 µs, p99 2.00 s, of 9", "90 of 100 received, 100 kB, 0 bad",
 		"3 drop-outs, 1 holds lost", "overlaps: 0 ",
@@ -118,5 +118,39 @@ func TestRunWithoutAnythingHasASummary(t *testing.T) {
 	}
 	if err := s.Write(new(strings.Builder)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestOvertakingIsJudged(t *testing.T) {
+	bound := (&scenario.Config{Robots: 8}).FairBound()
+	for name, test := range map[string]struct {
+		fair  observer.Fair
+		text  string
+		wrong bool
+	}{
+		"within the bound": {
+			observer.Fair{Longest: 6200 * time.Millisecond, LongestOf: "robot-3", Overtaken: bound, OvertakenOf: "robot-8", Bounded: true},
+			"wait under fair      at most 6.20 s (robot-3)\novertaken            by at most 23 later requests (robot-8); 23 may\n", false,
+		},
+		"beyond it": {
+			observer.Fair{Longest: 30 * time.Second, LongestOf: "robot-8", Overtaken: bound + 1, OvertakenOf: "robot-8", Bounded: true},
+			"OVERTAKEN            by 24 later requests (robot-8); at most 23 may\n", true,
+		},
+		"none promised": {observer.Fair{Longest: 30 * time.Second, LongestOf: "robot-8"}, "(with use or replace nothing bounds it)\n", false},
+	} {
+		run := example(t)
+		run.Observed.Fair = test.fair
+		s := summary.Of(run)
+		if err := s.Fair.Err(); (err != nil) != test.wrong {
+			t.Errorf("%s: %v", name, err)
+		}
+		var b strings.Builder
+		if err := s.Write(&b); err != nil || !strings.Contains(b.String(), test.text) {
+			t.Errorf("%s: no %q in\n%s", name, test.text, b.String())
+		}
+		run.Journal = observer.NewJournal()
+		if s := summary.Of(run); s.Fair.Err() != nil {
+			t.Errorf("%s, with faults: %v", name, s.Fair.Err())
+		}
 	}
 }

@@ -27,6 +27,7 @@ func (s Summary) Write(w io.Writer) error {
 	line("entries              %d", s.Entries)
 	line("inversions           %d entries while a more important robot waited", s.Inversions.Pending)
 	line("                     or was cut off waiting (%d under level, %d under fair)", s.Inversions.Level, s.Inversions.Fair)
+	s.writeFair(line)
 	if s.Chaos == nil { // else those that were killed did not tell what they had sent
 		line("messages per entry   %.1f", s.MessagesPerEntry)
 	}
@@ -50,6 +51,22 @@ func (s Summary) Write(w io.Writer) error {
 		s.Overlaps, s.OverlapKinds.Intervals, s.OverlapKinds.Fences, s.OverlapKinds.Frames)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (s Summary) writeFair(line func(string, ...any)) {
+	f := s.Fair
+	if f == nil {
+		return
+	}
+	line("wait under fair      at most %s%s", span(f.Longest), note(f.LongestOf != "", " ("+f.LongestOf+")"))
+	switch {
+	case f.Bound == 0:
+		line("                     (with use or replace nothing bounds it)")
+	case f.Err() != nil:
+		line("OVERTAKEN            by %d later requests (%s); at most %d may", f.Overtaken, f.Of, f.Bound)
+	default:
+		line("overtaken            by at most %d later requests%s; %d may", f.Overtaken, note(f.Of != "", " ("+f.Of+")"), f.Bound)
+	}
 }
 
 func (s Summary) writeClasses(line func(string, ...any)) {

@@ -73,6 +73,9 @@ type Figures struct {
 	Overlaps         int     `json:"overlaps"`
 	InversionsLevel  int     `json:"inversionsLevel"` // while level was in force
 	InversionsFair   int     `json:"inversionsFair"`
+	FairWait         float64 `json:"fairWait"`       // the longest one under fair so far
+	Overtaken        int     `json:"overtaken"`      // under fair, one request by so many later ones
+	OvertakenBound   int     `json:"overtakenBound"` // at most so many may; 0: nothing is promised
 	MessagesPerEntry float64 `json:"messagesPerEntry"`
 	SyncDelay        float64 `json:"syncDelay"` // mean
 	SyncDelayP50     float64 `json:"syncDelayP50"`
@@ -99,6 +102,7 @@ type Class struct {
 type Verdict struct {
 	Overlaps int
 	Act      string // the last one of chaos, if any
+	Faults   bool   // robots, root or broker were killed
 }
 
 func (t *Telemetry) publishRobots(now time.Time) {
@@ -180,7 +184,11 @@ func (t *Telemetry) figures(now time.Time) Figures {
 	f := Figures{
 		Entries: r.Entries, Losses: r.Losses, Overlaps: v.Overlaps, Act: v.Act, Frames: r.Frames,
 		InversionsLevel: r.Inversions.Level, InversionsFair: r.Inversions.Fair,
+		FairWait: r.Fair.Longest.Seconds(), Overtaken: r.Fair.Overtaken,
 		SyncDelay: r.SyncDelay.Mean.Seconds(), SyncDelayP50: r.SyncDelay.P50.Seconds(), SyncDelayP99: r.SyncDelay.P99.Seconds(),
+	}
+	if r.Fair.Bounded && !v.Faults {
+		f.OvertakenBound = t.src.Config.FairBound()
 	}
 	if r.Entries > 0 {
 		f.MessagesPerEntry = float64(t.messages()) / float64(r.Entries)

@@ -93,7 +93,7 @@ export class Figures {
   constructor(list, table) {
     this.values = {};
     for (const [name, label] of Object.entries({
-      found: "survivors found", entries: "entries", overlaps: "overlaps", inversions: "inversions Level, Fair", messages: "messages per entry", delay: "hand-over, median",
+      found: "survivors found", entries: "entries", overlaps: "overlaps", inversions: "inversions Level, Fair", fair: "longest wait under Fair", overtaken: "overtaken by later ones", messages: "messages per entry", delay: "hand-over, median",
     })) {
       this.values[name] = h("dd", { id: "figure-" + name }, "–");
       list.append(h("div", {}, h("dt", {}, label), this.values[name]));
@@ -113,6 +113,9 @@ export class Figures {
     set("overlaps", f.overlaps);
     this.values.overlaps.className = f.overlaps ? "bad" : "good";
     set("inversions", `${f.inversionsLevel}, ${f.inversionsFair}`);
+    set("fair", f.switched ? f.fairWait.toFixed(1) + " s" : "–");
+    set("overtaken", f.overtakenBound ? `${f.overtaken}, at most ${f.overtakenBound}` : "–");
+    this.values.overtaken.className = f.overtakenBound && f.overtaken > f.overtakenBound ? "bad" : "";
     set("messages", f.messagesPerEntry.toFixed(1));
     set("delay", (f.syncDelayP50 * 1000).toFixed(f.syncDelayP50 < 0.01 ? 2 : 0) + " ms");
     f.classes.forEach((c, i) => {
