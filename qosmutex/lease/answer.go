@@ -78,9 +78,11 @@ func (m *Machine) succeed(v Version, a asked, out *Output) error {
 		out.Extended = &Extended{Version: v, Until: until, Renewed: w.first, Ceiling: w.Record.Ceiling}
 	case m.now < until && w.Record.Term > m.spent && m.heir.IsZero() && !m.leaving:
 		m.reign, m.spent = reign{true, until, w.first}, w.Record.Term
+		// If voters forgot a later renewal than the one that we heard of, they made no
+		// write for a lease, stretched by the drift, after it was sent.
 		out.Appointed = &Appointed{
 			Entry: m.known, Until: until, Renewed: w.first,
-			First: w.fence, Heard: w.heard, NewTopic: w.Old.Counter == 0,
+			First: w.fence, Heard: max(w.heard, m.now-w.Record.Lease), NewTopic: w.Old.Counter == 0,
 		}
 	}
 	return nil

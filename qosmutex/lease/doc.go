@@ -36,6 +36,17 @@
 // Lease·(1+ρ)/(1−ρ) on its own clock, at least Lease/(1−ρ) of real time, after it
 // learnt the version that it replaces. That version is v or a later one, and it
 // learnt it after s. The two margins overlap by about ρ·Lease, which is for the step
-// from reading a clock to acting on it. Versions that were forgotten by the register
-// (an unsynced renewal) are covered by the register: it makes no write for as long.
+// from reading a clock to acting on it.
+//
+// # What is asked of the register
+//
+// It is linearizable, and a write is made at most once. It may forget renewals, which
+// are the only writes that need not be synced, if afterwards either
+//
+//   - it makes no write until Lease/(1−ρ) of true time after the forgotten one was
+//     sent, as voters that restart do: so nobody takes over too early, and the new
+//     root counts its grace from no earlier than a lease before it was appointed; or
+//   - the key has a version that it never had before, as it must after the restart of a
+//     register that is one process: so candidates wait from anew, but for the one at the
+//     same place.
 package lease

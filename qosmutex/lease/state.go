@@ -49,10 +49,10 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	}
 	s.b = append(s.b, byte(m.asked.kind), byte(m.cfg.Rank))
 	if m.pending.on {
-		s.pending(&m.pending, m.lease(), far)
+		s.pending(&m.pending, m.lease(), far, m.spent)
 	}
 	s.left(m.again)
-	s.age(m.lastGet, m.lease())
+	s.age(m.lastGet, m.lease()/2)
 	if m.reign.on {
 		s.left(m.reign.until)
 		s.age(m.reign.renewed, m.lease())
@@ -140,20 +140,23 @@ func (s *scribe) record(r *protocol.Record) {
 }
 
 func (s *scribe) settings(v *protocol.Settings, by string) {
-	s.text(v.Models.String())
+	s.b = append(s.b, byte(v.Models.Priority), byte(v.Models.Request), byte(v.Models.Reply), byte(v.Models.Release))
 	s.flags(v.Open)
+	s.int(int64(len(v.Resources)))
 	for _, name := range v.Resources {
 		s.text(name)
 	}
 	s.text(by)
 }
 
-func (s *scribe) pending(p *pending, lease, far protocol.Duration) {
+func (s *scribe) pending(p *pending, lease, far protocol.Duration, spent uint64) {
 	s.flags(p.unknown, p.Renewal)
 	s.version(p.Old)
 	s.record(&p.Record)
 	s.name(SortNonce, p.Nonce)
 	s.age(p.first, lease)
-	s.age(p.heard, far)
-	s.name(SortFence, p.fence)
+	if p.Record.Term > spent { // else it appoints nobody
+		s.age(p.heard, far)
+		s.name(SortFence, p.fence)
+	}
 }

@@ -51,6 +51,7 @@ type candidate struct {
 	clock   protocol.Time // its own
 	at      protocol.Time // the true time of that
 	rate    float64
+	before  []segment // what its clock did before
 	wake    protocol.Time
 	paused  bool
 	cut     bool // from the broker
@@ -72,8 +73,24 @@ func (c *candidate) local() protocol.Time {
 	return c.clock + protocol.Time(float64(c.w.now-c.at)*c.rate)
 }
 
+// segment is a time in which a clock kept its rate.
+type segment struct {
+	clock, at protocol.Time
+	rate      float64
+}
+
+// trueTime is when c's clock showed t, which is past.
+func (c *candidate) trueTime(t protocol.Time) protocol.Time {
+	s := segment{c.clock, c.at, c.rate}
+	for i := len(c.before) - 1; i >= 0 && t < s.clock; i-- {
+		s = c.before[i]
+	}
+	return s.at + protocol.Time(float64(t-s.clock)/s.rate)
+}
+
 // setRate has the clock run at another rate from now on.
 func (c *candidate) setRate(rate float64) {
+	c.before = append(c.before, segment{c.clock, c.at, c.rate})
 	c.clock, c.at, c.rate = c.local(), c.w.now, rate
 }
 
@@ -180,6 +197,7 @@ func (c *candidate) handle(out *lease.Output) {
 	if a := out.Appointed; a != nil {
 		c.until, c.version, c.term = a.Until, a.Version, a.Record.Term
 		w.oracle.appointed(c, a)
+		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(a.Renewed))
 		heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-a.Heard)/ms)
 		if a.NewTopic {
 			heard = "new topic"
@@ -189,7 +207,8 @@ func (c *candidate) handle(out *lease.Output) {
 	}
 	if e := out.Extended; e != nil {
 		c.until, c.version = e.Until, e.Version
-		w.oracle.extended(e)
+		w.oracle.reach = max(w.oracle.reach, e.Ceiling)
+		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(e.Renewed))
 		w.note("%v extends until in %dms, fences below %s", c.self, (e.Until-c.local())/ms, w.fence(e.Ceiling))
 	}
 	if e := out.Changed; e != nil {
@@ -367,6 +386,7 @@ type registry struct {
 	entry  lease.Entry
 	synced lease.Entry   // what is left if it forgets
 	shut   protocol.Time // it answers nothing until then
+	host   string        // it is one process, with this candidate in it: only its renewals are not synced
 }
 
 // serve does what is asked, in one step.
@@ -384,7 +404,7 @@ func (r *registry) serve(now protocol.Time, kind lease.RequestKind, w *lease.Wri
 		r.entry = lease.Entry{
 			Version: lease.Version{Domain: w.Old.Domain, Counter: w.Old.Counter + 1, Nonce: w.Nonce}, Record: w.Record,
 		}
-		if !w.Renewal {
+		if !w.Renewal || r.host != "" && w.Record.Root.ID != r.host {
 			r.synced = r.entry
 		}
 		return lease.Done, lease.Entry{Version: r.entry.Version}
@@ -402,8 +422,9 @@ func (r *registry) forget(now protocol.Time, lease protocol.Duration, rho float6
 
 // oracle watches the world and says what may never be.
 type oracle struct {
-	term    uint64 // of the newest appointment
-	reach   uint64 // every fence below it may have been handed out
+	term    uint64        // of the newest appointment
+	reach   uint64        // every fence below it may have been handed out
+	renewed protocol.Time // true time of the newest write that its root knew to be made
 	settled protocol.Record
 	failure error
 }
@@ -440,6 +461,15 @@ func (o *oracle) appointed(c *candidate, a *lease.Appointed) {
 	if a.First < o.reach {
 		o.fail("%v starts at fence %d, and fences below %d may have been handed out", c.self, a.First, o.reach)
 	}
+	if heard := c.trueTime(a.Heard); !a.NewTopic && heard < o.renewed-protocol.Microsecond {
+		o.fail("%v counts the grace from %dms ago, and the root before it renewed %dms ago", c.self, (c.w.now-heard)/ms, (c.w.now-o.renewed)/ms)
+	}
+	if a.NewTopic && o.term > 0 {
+		o.fail("%v takes the topic for new", c.self)
+	}
+	if a.Until <= c.local() {
+		o.fail("%v is appointed when its lease is over", c.self)
+	}
 	if a.Record.Ceiling <= a.First {
 		o.fail("%v has no fences", c.self)
 	}
@@ -448,8 +478,6 @@ func (o *oracle) appointed(c *candidate, a *lease.Appointed) {
 	}
 	o.term, o.reach = a.Record.Term, a.Record.Ceiling
 }
-
-func (o *oracle) extended(e *lease.Extended) { o.reach = max(o.reach, e.Ceiling) }
 
 // wrote is called after everything that the register does.
 func (o *oracle) wrote(w *world) {
