@@ -372,10 +372,7 @@ func (w *model) do(a modelAction) {
 	case modelRestart:
 		w.start(i)
 	case modelPause, modelResume:
-		n.paused = a.kind == modelPause
-		if !n.paused && n.wake <= n.clock {
-			w.step(i, &lease.Input{Kind: lease.Tick})
-		}
+		n.paused = a.kind == modelPause // when it goes on, an answer may be the first that it sees
 	case modelCut, modelHeal:
 		n.cut = a.kind == modelCut
 		if !n.cut && !n.paused && !n.gone {
