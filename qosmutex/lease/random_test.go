@@ -160,6 +160,7 @@ func (c *chance) heal() {
 			n.resume()
 		}
 	}
+	c.w.advance(2 * c.w.lease) // whoever resigned has departed by then
 	if n := c.w.all[0]; n.m == nil || n.m.Status().Departed {
 		c.start(n.self.ID, 0)
 	}
