@@ -89,11 +89,7 @@ func (m *Machine) creation() plan {
 	if !m.cfg.Create {
 		return plan{at: m.lastGet + m.lease()/2}
 	}
-	first := m.cfg.Wall + uint64((m.now-m.start)/protocol.Microsecond)
-	if m.highest >= first && m.highest-first <= hour {
-		first = m.highest + 1
-	}
-	p := plan{at: m.now, write: true, record: m.cfg.record(first)}
+	p := plan{at: m.now, write: true, record: m.cfg.record(m.first(m.now))}
 	if m.pending.on && m.pending.Old == m.known.Version { // the clock goes on, but a retry is the same write
 		p.record.Ceiling = m.pending.Record.Ceiling
 	}
@@ -101,6 +97,16 @@ func (m *Machine) creation() plan {
 		return nothing
 	}
 	return p
+}
+
+// first is the first fence of a new topic: the wall clock, or above those that members
+// know of if they are not too far ahead.
+func (m *Machine) first(now protocol.Time) uint64 {
+	first := m.cfg.Wall + uint64((now-m.start)/protocol.Microsecond)
+	if m.highest >= first && m.highest-first <= hour {
+		return m.highest + 1
+	}
+	return first
 }
 
 // succession is what a candidate does beside a root, or after it.

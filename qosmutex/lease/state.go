@@ -29,9 +29,8 @@ func (m *Machine) Clone() *Machine {
 }
 
 // AppendState appends a canonical form of everything that decides what m does from now
-// on: two machines of one Config with the same form behave alike, up to names, the
-// numbers of requests, and the fence at which a new topic starts. Instants are
-// relative to now, and as far away as matters.
+// on: two machines of one Config with the same form behave alike, up to names and the
+// numbers of requests. Instants are relative to now, and as far away as matters.
 func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	s := scribe{b, now, name}
 	s.flags(m.departed)
@@ -72,8 +71,8 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	if s.node(m.dead); !m.dead.IsZero() {
 		s.age(m.deadAt, far)
 	}
-	if !m.exists() {
-		s.name(SortFence, m.highest)
+	if !m.exists() && m.began {
+		s.name(SortFence, m.first(now))
 	}
 	return s.b
 }
