@@ -16,7 +16,9 @@ const (
 	WriteDone
 
 	// Heard: the root's beacon names Version as the newest that it knows to be made,
-	// and its Term. What a beacon says is never an authority: it saves reads.
+	// and its Term. The root sends one as soon as it is Appointed or Extended: a
+	// candidate that has heard nothing new for three eighths of the lease reads the
+	// record. What a beacon says is never an authority: it saves reads.
 	Heard
 	// Echo: something that this participant sent at the instant Sent came back to it
 	// over the broker, and its machine has taken the step. Every candidate needs one
@@ -34,7 +36,9 @@ const (
 	Renew         // another topic's renewal is about to be sent: renew along with it if it is not too early
 )
 
-// Outcome says what came of a request.
+// Outcome says what came of a request. Of an error of package register, one that is
+// ErrConflict is a Conflict, another one that is ErrUnknown is Unknown, and the rest are
+// Failed; so is a record that cannot be decoded.
 type Outcome uint8
 
 // Outcomes.

@@ -129,7 +129,7 @@ func (m *Machine) succession() plan {
 	if p := m.known.Record.Place; p != "" && p == m.cfg.Place {
 		due = m.since
 	}
-	look := max(newest+lease/2, m.lastGet+lease/4) // the beacons have stopped: is there a version that we don't know?
+	look := max(newest+lease*3/8, m.lastGet+lease/8) // a beacon is missing: is there a version that we don't know?
 	if m.look || m.heard.on && due <= m.now {
 		look = m.lastGet + lease/8
 	}

@@ -59,7 +59,8 @@ type candidate struct {
 	until   protocol.Time // it acts while its clock is below; 0: it doesn't
 	version lease.Version // that its beacons name
 	term    uint64
-	waiting []func() // inputs for a paused candidate
+	heard   protocol.Time // as it was told when it was appointed
+	waiting []func()      // inputs for a paused candidate
 }
 
 func (w *world) after(d protocol.Duration, do func()) {
@@ -194,7 +195,7 @@ func (c *candidate) handle(out *lease.Output) {
 	}
 	c.request(&out.Request)
 	if a := out.Appointed; a != nil {
-		c.until, c.version, c.term = a.Until, a.Version, a.Record.Term
+		c.until, c.version, c.term, c.heard = a.Until, a.Version, a.Record.Term, a.Heard
 		w.oracle.appointed(c, a)
 		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(a.Renewed))
 		heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-a.Heard)/ms)
@@ -208,6 +209,7 @@ func (c *candidate) handle(out *lease.Output) {
 		c.until, c.version = e.Until, e.Version
 		w.oracle.reach = max(w.oracle.reach, e.Ceiling)
 		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(e.Renewed))
+		c.beacon()
 		w.note("%v extends until in %dms, fences below %s", c.self, (e.Until-c.local())/ms, w.fence(e.Ceiling))
 	}
 	if e := out.Changed; e != nil {
@@ -281,20 +283,27 @@ func (c *candidate) request(r *lease.Request) {
 	})
 }
 
-// beacons has a root tell everybody of its newest version.
+// beacons has a root tell everybody of its newest version, again and again.
 func (w *world) beacons(c *candidate, run, term uint64) {
 	if c.m == nil || c.runs != run || c.until == 0 || c.term != term {
 		return
 	}
-	if c.local() < c.until && !c.paused && !c.cut {
-		for _, o := range w.all {
-			if delay, lost := w.net.beacon(c, o); o != c && !lost && !o.cut {
-				v := c.version
-				w.after(delay, func() { o.feed(&lease.Input{Kind: lease.Heard, Version: v, Term: term}) })
-			}
-		}
+	if !c.paused {
+		c.beacon()
 	}
 	w.after(w.lease/8, func() { w.beacons(c, run, term) })
+}
+
+func (c *candidate) beacon() {
+	w, v, term := c.w, c.version, c.term
+	if !c.acts() || c.cut {
+		return
+	}
+	for _, o := range w.all {
+		if delay, lost := w.net.beacon(c, o); o != c && !lost && !o.cut {
+			w.after(delay, func() { o.feed(&lease.Input{Kind: lease.Heard, Version: v, Term: term}) })
+		}
+	}
 }
 
 // advance lets true time pass, and everything happen that is due.
