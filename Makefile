@@ -44,3 +44,4 @@ sim: ## PADME under faults: 10,000 seeds, or HOURS=1 for an hour
 
 explore: ## the model checker as far as it gets, a quarter of an hour; go test does what takes a minute
 	go test ./qosmutex/explore -run TestExplore -full -v -timeout 0
+	go test ./qosmutex/lease -run TestModel -model.all -v -timeout 0

@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// Errors of this package, for errors.Is.
+var (
+	ErrInvalid = errors.New("lease: invalid")                             // of a Config or an Input; nothing changed
+	ErrNotRoot = errors.New("lease: this participant is not the root")    // of an Input that only the root takes
+	ErrDomain  = errors.New("lease: the register has another domain now") // it was reset: make a new machine once nothing is held
+)
+
+// Config is what a machine is made from.
+type Config struct {
+	Self protocol.Node
+	// Place names the machine, boot and lock file of this participant, if it has the
+	// lock on such a file and is the only candidate of the topic that does: a root that
+	// the record names at the same place is dead. Empty: none.
+	Place string
+	Rank  int     // position among the candidates, 0 for the most important
+	Drift float64 // bound ρ on the drift of a clock, the same for the whole domain
+
+	// Create makes the topic's first record if there is none, from Lease, TTL and
+	// Settings. A record that exists keeps its own.
+	Create     bool
+	Lease, TTL protocol.Duration
+	Settings   protocol.Settings
+	Declared   bool   // the settings were chosen, and are not a default
+	DeclaredBy string // by whom
+
+	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
+	// of a new topic start there.
+	Wall uint64
+	// Seed draws the nonces. No two runs of any participant may share it.
+	Seed uint64
+}
+
+const (
+	// block is by how much fences are reserved.
+	block = 1 << 16
+	// maxRaise bounds what the root may ask for at once: no correct one is near.
+	maxRaise = 1 << 32
+	// hour is how far, in microseconds, fences may be ahead of our clock to be believed.
+	hour = 3600 * 1_000_000
+	// earliest is a wall clock that no correct machine is below: 2026-01-01.
+	earliest = 1_767_225_600 * 1_000_000
+	// maxRank bounds the queue of candidates to one lease.
+	maxRank = 8
+)
+
+func (c *Config) validate() error {
+	switch {
+	case c.Self.IsZero():
+		return fmt.Errorf("%w: Self is empty", ErrInvalid)
+	case !(c.Drift >= 0 && c.Drift <= 0.2):
+		return fmt.Errorf("%w: clock drift %v is not between 0 and 0.2", ErrInvalid, c.Drift)
+	case c.Rank < 0:
+		return fmt.Errorf("%w: rank %d is negative", ErrInvalid, c.Rank)
+	case c.Create && c.Wall < earliest:
+		return fmt.Errorf("%w: the clock of this machine is before 2026: set it, or let another participant create the topic", ErrInvalid)
+	}
+	rec := c.record(c.Wall)
+	if err := rec.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// record is the first of a topic, whose fences start at first.
+func (c *Config) record(first uint64) protocol.Record {
+	s := c.Settings
+	s.Version = 1
+	return protocol.Record{
+		Term: 1, Root: c.Self, Place: c.Place, Lease: c.Lease, TTL: c.TTL, Ceiling: first + block,
+		Settings: s, Declared: c.Declared, DeclaredBy: c.DeclaredBy,
+	}
+}
+
+// wait is how long somebody else must have known a version before it may replace it:
+// after that long on our clock, if it is fast by ρ, the root's is past its lease, also
+// if it is slow by ρ.
+func (c *Config) wait(lease protocol.Duration) protocol.Duration {
+	return protocol.Duration(float64(lease)*(1+c.Drift)/(1-c.Drift)) + 1
+}
+
+// term is for how long the root acts on a write.
+func (c *Config) term(lease protocol.Duration) protocol.Duration {
+	return protocol.Duration(float64(lease) * (1 - c.Drift))
+}

@@ -1,0 +1,452 @@
+package lease_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"padme/qosmutex/lease"
+	"padme/qosmutex/protocol"
+)
+
+// model is a small world for the model checker: candidates with clocks that are as slow
+// or as fast as allowed, one register that does one thing at a time, and requests,
+// answers and beacons that are under way for as long as anybody likes. True time passes
+// in ticks; within one, everything may happen in any order.
+type model struct {
+	cfg    *modelConfig
+	nodes  [3]modelNode
+	reg    registry
+	shut   int8         // ticks until it answers again
+	ghosts []modelWrite // writes given up by who sent them, which may still take effect
+	budget [modelKinds]int8
+	watch  modelOracle
+	log    *strings.Builder // set while a trace is replayed
+}
+
+type modelNode struct {
+	m       *lease.Machine // nil: it does not run
+	self    protocol.Node
+	clock   protocol.Time
+	wake    protocol.Time
+	paused  bool
+	cut     bool // from the broker
+	gone    bool // has departed
+	act     bool
+	until   protocol.Time
+	term    uint64
+	version lease.Version // that its beacons name
+	op      modelOp
+}
+
+// modelOp is a request that is not answered.
+type modelOp struct {
+	kind   lease.RequestKind
+	ref    uint64
+	write  lease.Write
+	age    int8 // ticks
+	served bool
+	said   lease.Outcome
+	entry  lease.Entry
+}
+
+type modelWrite struct{ lease.Write }
+
+// modelOracle remembers what invariants are about.
+type modelOracle struct {
+	term    uint64 // of the newest appointment
+	reach   uint64 // fences below may have been handed out
+	renewed int8   // ticks since the newest write that its root knew to be made was first sent
+	failure error
+}
+
+type modelConfig struct {
+	rates  []protocol.Duration // by candidate: what its clock shows more after a tick
+	places bool                // each has a place, which the next run has too
+	local  bool                // the register is one process with the first candidate: they die together
+	slow   int8                // ticks for which a request may be under way before it is given up
+	prompt bool                // beacons arrive at once; else at any time, or never
+	budget map[modelKind]int8
+}
+
+type modelKind uint8
+
+// What may happen. Those below modelFaults need a budget.
+const (
+	modelTick    modelKind = iota
+	modelServe             // the register does what i asks
+	modelDeliver           // i gets the answer
+	modelHear              // i hears the newest beacon of j
+	modelResume
+	modelHeal
+	modelLand   // a ghost takes effect
+	modelFaults // the others
+	modelTimeout
+	modelLinger // a request is given up, and takes effect later
+	modelCrash
+	modelRestart
+	modelPause
+	modelCut
+	modelSuccessor // i, the root, names j
+	modelResign
+	modelRaise
+	modelForget
+	modelKinds
+)
+
+var modelNames = [modelKinds]string{
+	"tick", "serve", "deliver", "hear", "resume", "heal", "land", "", "timeout", "linger",
+	"crash", "restart", "pause", "cut", "successor", "resign", "raise", "forget",
+}
+
+type modelAction struct {
+	kind modelKind
+	i, j uint8
+}
+
+func (a modelAction) String() string {
+	return fmt.Sprintf("%s %c %c", modelNames[a.kind], 'A'+a.i, 'A'+a.j)
+}
+
+const (
+	modelRho   = 0.2
+	modelLease = 16 * ms
+	modelSlow  = 4 * ms // of a tick of 5 ms
+	modelEven  = 5 * ms
+	modelFast  = 6 * ms
+	modelShut  = 4 // ticks: the lease / (1-rho)
+	modelOld   = 8 // ticks, and no longer compared
+	// unlimited is a budget that is not used up.
+	unlimited = 127
+)
+
+func newModel(cfg *modelConfig) *model {
+	w := &model{cfg: cfg}
+	for k, n := range cfg.budget {
+		w.budget[k] = n
+	}
+	w.reg.entry.Version.Domain = [16]byte{1}
+	w.reg.synced = w.reg.entry
+	w.watch.renewed = modelOld
+	if cfg.local {
+		w.reg.host = "A"
+	}
+	for i := range cfg.rates {
+		w.start(i)
+	}
+	return w
+}
+
+func (w *model) start(i int) {
+	n := &w.nodes[i]
+	self := protocol.Node{ID: string(rune('A' + i)), Incarnation: n.self.Incarnation + 1}
+	cfg := lease.Config{
+		Self: self, Rank: i, Drift: modelRho, Create: true, Lease: modelLease, TTL: 2 * modelLease, Wall: wall,
+		Seed: uint64(i)<<32 + self.Incarnation<<16,
+	}
+	if w.cfg.places {
+		cfg.Place = self.ID
+	}
+	m, err := lease.New(cfg)
+	if err != nil {
+		panic(err)
+	}
+	*n = modelNode{m: m, self: self, clock: 1000 * ms}
+	w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+}
+
+// clone returns a copy that shares nothing that changes.
+func (w *model) clone() *model {
+	c := *w
+	c.ghosts = slices.Clone(w.ghosts)
+	return &c
+}
+
+// step feeds the machine of i; machines are shared between worlds until then.
+func (w *model) step(i int, in *lease.Input) {
+	n := &w.nodes[i]
+	n.m = n.m.Clone()
+	var out lease.Output
+	if n.act && n.clock >= n.until {
+		n.act = false
+	}
+	err := n.m.Step(n.clock, in, &out)
+	n.wake = out.WakeAt
+	if w.log != nil {
+		w.tell(i, in, &out, err)
+	}
+	if err != nil {
+		w.fail("%v refuses %d: %v", n.self, in.Kind, err)
+	}
+	if err := n.m.CheckInvariants(); err != nil {
+		w.fail("%v: %v", n.self, err)
+	}
+	if out.Dismissed {
+		n.act = false
+	}
+	if r := &out.Request; r.Kind != lease.NoRequest {
+		if n.op.kind != lease.NoRequest {
+			w.fail("%v has two requests", n.self)
+		}
+		n.op = modelOp{kind: r.Kind, ref: r.Ref, write: r.Write}
+	}
+	if a := out.Appointed; a != nil {
+		n.act, n.until, n.term, n.version = true, a.Until, a.Record.Term, a.Version
+		w.appointed(i, a)
+		w.renewed(i, a.Renewed)
+	}
+	if e := out.Extended; e != nil {
+		if !n.act {
+			w.fail("%v is extended, and does not act", n.self)
+		}
+		n.until, n.version = e.Until, e.Version
+		w.watch.reach = max(w.watch.reach, e.Ceiling)
+		w.renewed(i, e.Renewed)
+	}
+	if out.Departed {
+		n.gone = true
+	}
+}
+
+// age is how many ticks ago it was t on the clock of i.
+func (w *model) age(i int, t protocol.Time) int8 {
+	return int8(min(modelOld, (w.nodes[i].clock-t)/w.cfg.rates[i]))
+}
+
+func (w *model) renewed(i int, t protocol.Time) {
+	w.watch.renewed = min(w.watch.renewed, w.age(i, t))
+}
+
+func (w *model) appointed(i int, a *lease.Appointed) {
+	n := &w.nodes[i]
+	switch {
+	case a.Record.Term <= w.watch.term:
+		w.fail("%v is appointed in term %d after term %d", n.self, a.Record.Term, w.watch.term)
+	case a.First < w.watch.reach || a.Record.Ceiling <= a.First:
+		w.fail("%v has fences [%d,%d), and those below %d may be out", n.self, a.First, a.Record.Ceiling, w.watch.reach)
+	case !a.NewTopic && w.age(i, a.Heard) > w.watch.renewed:
+		w.fail("%v counts the grace from %d ticks ago, and the root before it renewed %d ticks ago", n.self, w.age(i, a.Heard), w.watch.renewed)
+	case a.Until <= n.clock:
+		w.fail("%v is appointed when its lease is over", n.self)
+	case a.NewTopic && w.watch.term != 0:
+		w.fail("%v takes the topic for new", n.self)
+	}
+	w.watch.term, w.watch.reach = a.Record.Term, a.Record.Ceiling
+}
+
+func (w *model) fail(format string, args ...any) {
+	if w.watch.failure == nil {
+		w.watch.failure = fmt.Errorf(format, args...)
+	}
+}
+
+// check is called after every action.
+func (w *model) check() {
+	var acting []string
+	for i := range w.cfg.rates {
+		n := &w.nodes[i]
+		if !n.acts() {
+			continue
+		}
+		acting = append(acting, n.self.ID)
+		if r := &w.reg.entry.Record; r.Root != n.self || r.Term != n.term {
+			w.fail("%v acts in term %d, and the register has term %d of %v", n.self, n.term, r.Term, r.Root)
+		}
+	}
+	if len(acting) > 1 {
+		w.fail("two act: %v", acting)
+	}
+}
+
+func (n *modelNode) acts() bool { return n.m != nil && n.act && n.clock < n.until }
+
+func (w *model) runs(i int) bool { n := &w.nodes[i]; return n.m != nil && !n.gone }
+
+// actions lists what may happen.
+func (w *model) actions(list []modelAction) []modelAction {
+	tick := true
+	may := func(k modelKind, i, j int, if_ bool) {
+		if if_ && (k < modelFaults || w.budget[k] > 0) {
+			list = append(list, modelAction{k, uint8(i), uint8(j)})
+		}
+	}
+	for i := range w.cfg.rates {
+		n := &w.nodes[i]
+		if n.m == nil {
+			may(modelRestart, i, 0, true)
+			continue
+		}
+		asks, live := n.op.kind != lease.NoRequest, !n.gone && !n.paused
+		tick = tick && !(asks && live && n.op.age >= w.cfg.slow)
+		may(modelServe, i, 0, asks && !n.op.served && w.shut == 0)
+		may(modelDeliver, i, 0, asks && n.op.served && live)
+		may(modelTimeout, i, 0, asks && live)
+		may(modelLinger, i, 0, asks && live && !n.op.served && n.op.kind == lease.WriteRecord)
+		may(modelCrash, i, 0, true)
+		may(modelResume, i, 0, n.paused)
+		may(modelPause, i, 0, live)
+		may(modelHeal, i, 0, n.cut)
+		may(modelCut, i, 0, live && !n.cut)
+		may(modelResign, i, 0, live)
+		may(modelRaise, i, 0, live && n.acts())
+		for j := range w.cfg.rates {
+			may(modelHear, i, j, i != j && !w.cfg.prompt && live && !n.cut && w.news(n, &w.nodes[j]))
+			may(modelSuccessor, i, j, i != j && live && n.acts() && w.nodes[j].self.ID != "")
+		}
+	}
+	for g := range w.ghosts {
+		may(modelLand, g, 0, w.shut == 0)
+	}
+	may(modelForget, 0, 0, w.shut == 0 && w.reg.entry.Version != w.reg.synced.Version)
+	may(modelTick, 0, 0, tick)
+	return list
+}
+
+// news reports whether n may learn something from a beacon of o.
+func (w *model) news(n, o *modelNode) bool {
+	v := n.m.Status().Entry.Version
+	return o.version.Counter > 0 && o.version != v && o.version.Counter >= v.Counter
+}
+
+// after returns the world after an action.
+func (w *model) after(a modelAction) *model {
+	c := w.clone()
+	c.do(a)
+	if c.cfg.prompt {
+		c.beacons()
+	}
+	c.check()
+	return c
+}
+
+func (w *model) do(a modelAction) {
+	if a.kind > modelFaults && w.budget[a.kind] < unlimited {
+		w.budget[a.kind]--
+	}
+	i := int(a.i)
+	n := &w.nodes[i]
+	switch a.kind {
+	case modelTick:
+		w.tick()
+	case modelServe:
+		n.op.said, n.op.entry = w.reg.serve(0, n.op.kind, &n.op.write)
+		n.op.served = true
+		w.bury()
+	case modelDeliver:
+		w.answer(i, n.op.said, n.op.entry)
+	case modelTimeout, modelLinger:
+		if a.kind == modelLinger {
+			w.ghosts = append(w.ghosts, modelWrite{n.op.write})
+			w.bury()
+		}
+		said := lease.Failed
+		if n.op.kind == lease.WriteRecord {
+			said = lease.Unknown
+		}
+		w.answer(i, said, lease.Entry{})
+	case modelLand:
+		g := w.ghosts[i]
+		w.ghosts = slices.Delete(w.ghosts, i, i+1)
+		w.reg.serve(0, lease.WriteRecord, &g.Write)
+		w.bury()
+	case modelHear:
+		o := &w.nodes[a.j]
+		w.step(i, &lease.Input{Kind: lease.Heard, Version: o.version, Term: o.term})
+	case modelCrash:
+		if n.op.kind == lease.WriteRecord && !n.op.served {
+			w.ghosts = append(w.ghosts, modelWrite{n.op.write})
+			w.bury()
+		}
+		if w.cfg.local && i == 0 && w.reg.entry.Version != w.reg.synced.Version {
+			w.reg.entry = w.reg.synced // what it forgot leaves a version that it never had
+			w.reg.entry.Version.Counter++
+			w.reg.entry.Version.Nonce = 1<<62 + n.self.Incarnation
+			w.reg.synced = w.reg.entry
+			w.bury()
+		}
+		*n = modelNode{self: n.self, version: n.version, term: n.term}
+		if w.cfg.prompt {
+			n.version, n.term = lease.Version{}, 0
+		}
+	case modelRestart:
+		w.start(i)
+	case modelPause, modelResume:
+		n.paused = a.kind == modelPause // when it goes on, an answer may be the first that it sees
+	case modelCut, modelHeal:
+		n.cut = a.kind == modelCut
+		if !n.cut && !n.paused && !n.gone {
+			w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+		}
+	case modelSuccessor:
+		w.step(i, &lease.Input{Kind: lease.NameSuccessor, Node: w.nodes[a.j].self})
+	case modelResign:
+		w.step(i, &lease.Input{Kind: lease.Resign})
+	case modelRaise:
+		w.step(i, &lease.Input{Kind: lease.RaiseCeiling, Fence: n.m.Status().Entry.Record.Ceiling + 1})
+	case modelForget:
+		w.reg.entry, w.shut = w.reg.synced, modelShut
+		w.bury()
+	}
+}
+
+// tick lets true time pass.
+func (w *model) tick() {
+	w.shut = max(0, w.shut-1)
+	w.watch.renewed = min(modelOld, w.watch.renewed+1)
+	for i, rate := range w.cfg.rates {
+		n := &w.nodes[i]
+		if n.m == nil {
+			continue
+		}
+		n.clock += rate
+		if n.act && n.clock >= n.until {
+			n.act = false
+		}
+		if n.op.kind != lease.NoRequest && !n.paused {
+			n.op.age++
+		}
+	}
+	for i := range w.cfg.rates {
+		n := &w.nodes[i]
+		if !w.runs(i) || n.paused {
+			continue
+		}
+		if !n.cut {
+			w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+		}
+		if n.wake <= n.clock {
+			w.step(i, &lease.Input{Kind: lease.Tick})
+		}
+	}
+}
+
+// beacons has everybody hear those who act.
+func (w *model) beacons() {
+	for i := range w.cfg.rates {
+		for j := range w.cfg.rates {
+			n, o := &w.nodes[i], &w.nodes[j]
+			if i != j && w.runs(i) && !n.paused && !n.cut && o.acts() && !o.paused && !o.cut && w.news(n, o) {
+				w.do(modelAction{kind: modelHear, i: uint8(i), j: uint8(j)})
+			}
+		}
+	}
+}
+
+func (w *model) answer(i int, said lease.Outcome, e lease.Entry) {
+	op := w.nodes[i].op
+	w.nodes[i].op = modelOp{}
+	in := lease.Input{Kind: lease.ReadDone, Ref: op.ref, Outcome: said, Entry: e}
+	if op.kind == lease.WriteRecord {
+		in.Kind = lease.WriteDone
+	}
+	if !w.nodes[i].gone {
+		w.step(i, &in)
+	}
+}
+
+// bury drops the ghosts that can take effect no more.
+func (w *model) bury() {
+	w.ghosts = slices.DeleteFunc(w.ghosts, func(g modelWrite) bool {
+		return g.Old != w.reg.entry.Version && !(w.budget[modelForget] > 0 && g.Old == w.reg.synced.Version)
+	})
+}

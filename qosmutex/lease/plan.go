@@ -1,0 +1,222 @@
+package lease
+
+import "padme/qosmutex/protocol"
+
+// plan is what to ask of the register next.
+type plan struct {
+	at     protocol.Time
+	write  bool // record; else read
+	record protocol.Record
+}
+
+var nothing = plan{at: protocol.Never}
+
+// next says what to ask of the register next, and when.
+func (m *Machine) next() plan {
+	var p plan
+	switch {
+	case !m.read:
+		p = plan{at: m.now}
+	case m.reign.on:
+		p = m.renewal()
+	case m.mine():
+		p = m.reclaim()
+	case m.leaving:
+		p = nothing
+	case !m.exists():
+		p = m.creation()
+	default:
+		p = m.succession()
+	}
+	// A write whose outcome is unknown is repeated as it was, or, if something else is
+	// wanted now, the record is asked.
+	if m.pending.on && m.pending.unknown && !m.repeats(&p) {
+		p = plan{at: m.now}
+	}
+	if p.at != protocol.Never {
+		p.at = max(p.at, m.again)
+	}
+	return p
+}
+
+// repeats reports whether p is the pending write again.
+func (m *Machine) repeats(p *plan) bool {
+	return p.write && p.at != protocol.Never && same(&p.record, &m.pending.Record) && m.known.Version == m.pending.Old
+}
+
+// renewal is what the root writes.
+func (m *Machine) renewal() plan {
+	lease := m.lease()
+	p := plan{at: m.reign.renewed + lease/4, write: true, record: m.known.Record}
+	if m.wish != nil {
+		declare(&p.record, &m.wish.Settings, m.wish.By)
+		p.at = m.now
+	}
+	if m.fence > p.record.Ceiling {
+		p.record.Ceiling += (m.fence - p.record.Ceiling + block - 1) / block * block
+		p.at = m.now
+	}
+	if !m.hears() {
+		p.at = protocol.Never
+	}
+	if look := m.lastGet + lease/8; (m.look || m.heard.on) && p.at > max(look, m.now) { // somebody else is said to have written
+		return plan{at: look}
+	}
+	return p
+}
+
+// reclaim is what a participant writes that is not the root, although the record names
+// it: nobody else is, so it need not wait.
+func (m *Machine) reclaim() plan {
+	p := plan{at: m.now, write: true, record: m.known.Record}
+	switch {
+	case m.leaving, !m.heir.IsZero():
+		p.record.Term++
+		p.record.Root, p.record.Place = m.heir, ""
+		if m.leaving {
+			p.record.Root = protocol.Node{}
+		}
+		return p
+	}
+	if p.record.Term == m.spent {
+		p.record.Term++
+	}
+	return m.begin(p)
+}
+
+// creation is the first record of a topic.
+func (m *Machine) creation() plan {
+	if !m.cfg.Create {
+		return plan{at: m.lastGet + m.lease()/2}
+	}
+	p := plan{at: m.now, write: true, record: m.cfg.record(m.first(m.now))}
+	if m.pending.on && m.pending.Old == m.known.Version { // the clock goes on, but a retry is the same write
+		p.record.Ceiling = m.pending.Record.Ceiling
+	}
+	if !m.hears() {
+		return nothing
+	}
+	return p
+}
+
+// first is the first fence of a new topic: the wall clock, or above those that members
+// know of if they are not too far ahead.
+func (m *Machine) first(now protocol.Time) uint64 {
+	first := m.cfg.Wall + uint64((now-m.start)/protocol.Microsecond)
+	if m.highest >= first && m.highest-first <= hour {
+		return m.highest + 1
+	}
+	return first
+}
+
+// succession is what a candidate does beside a root, or after it.
+func (m *Machine) succession() plan {
+	if !m.hears() {
+		return nothing
+	}
+	lease, newest := m.lease(), m.since
+	if m.heard.on {
+		newest = m.heard.at
+	}
+	due := newest + m.cfg.wait(lease)
+	switch root := m.known.Record.Root; {
+	case root.IsZero():
+		due = m.since
+	case root == m.dead:
+		due = m.deadAt
+	}
+	due += protocol.Time(min(m.cfg.Rank, maxRank)) * (lease / 8)
+	if p := m.known.Record.Place; p != "" && p == m.cfg.Place {
+		due = m.since
+	}
+	look := max(newest+lease*3/8, m.lastGet+lease/8) // a beacon is missing: is there a version that we don't know?
+	if m.look || m.heard.on && due <= m.now {
+		look = m.lastGet + lease/8
+	}
+	if look < due || m.heard.on {
+		return plan{at: look}
+	}
+	p := plan{at: due, write: true, record: m.known.Record}
+	p.record.Term++
+	return m.begin(p)
+}
+
+// begin completes a write that begins a term of this participant's own.
+func (m *Machine) begin(p plan) plan {
+	if !m.hears() {
+		return nothing
+	}
+	r := &p.record
+	r.Root, r.Place, r.Ceiling = m.cfg.Self, m.cfg.Place, r.Ceiling+block
+	if m.cfg.Declared && !r.Declared {
+		declare(r, &m.cfg.Settings, m.cfg.DeclaredBy)
+	}
+	return p
+}
+
+// ask asks what is due. Early, a renewal is due after half of its time.
+func (m *Machine) ask(early bool, out *Output) {
+	if m.departed || m.asked.kind != NoRequest {
+		return
+	}
+	p := m.next()
+	early = early && m.reign.on && p.write && p.at != protocol.Never && m.now >= max(m.again, m.reign.renewed+m.lease()/8)
+	if p.at > m.now && !early {
+		return
+	}
+	m.asks++
+	m.asked = asked{ReadRecord, m.asks, m.now}
+	if p.write {
+		m.asked.kind = WriteRecord
+		if !m.pending.on || !m.repeats(&p) {
+			m.pending = m.attempt(&p)
+		}
+	} else {
+		m.lastGet = m.now
+	}
+	out.Request = Request{Kind: m.asked.kind, Ref: m.asks}
+	if p.write {
+		out.Request.Write = m.pending.Write
+	}
+}
+
+// attempt begins a write.
+func (m *Machine) attempt(p *plan) pending {
+	w := pending{on: true, first: m.now, heard: m.since, fence: m.known.Record.Ceiling}
+	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
+	if !m.exists() {
+		w.fence = p.record.Ceiling - block
+	}
+	return w
+}
+
+// nonce draws the next of this run's nonces (SplitMix64). It is never 0.
+func (m *Machine) nonce() uint64 {
+	for {
+		m.nonces++
+		z := m.cfg.Seed + m.nonces*0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		if z ^= z >> 31; z != 0 {
+			return z
+		}
+	}
+}
+
+// wake is when to step even if nothing else happens.
+func (m *Machine) wake() protocol.Time {
+	if m.departed {
+		return protocol.Never
+	}
+	at := protocol.Never
+	if m.asked.kind == NoRequest {
+		at = m.next().at
+	}
+	if m.reign.on {
+		at = min(at, m.reign.until)
+	}
+	if m.leaving {
+		at = min(at, m.leaveBy)
+	}
+	return at
+}

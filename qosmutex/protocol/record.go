@@ -1,0 +1,130 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Record is what the register keeps of a lock topic, one key each: who is the root,
+// until when nobody else may be, and what holds for the topic as a whole. It is the
+// only authority: who grants is who the record names, for as long as its lease runs.
+//
+// A Record is a value. Nobody changes what its slices hold.
+type Record struct {
+	Term  uint64 // of the root: 1 for the first, and higher for each after it
+	Root  Node   // nobody: the last root gave up, and whoever writes next is the root
+	Place string // the machine, boot and lock file of the root, where it keeps one: only one process at a time is there
+
+	Lease Duration // after it without a renewal somebody else may be the root; at most TTL/2
+	TTL   Duration // of the members' sessions; never changes
+
+	Ceiling uint64 // the root hands out fences below it; never falls
+
+	Settings   Settings // Version rises with each change
+	Declared   bool     // somebody chose the settings; else they are defaults, and give way to what is declared
+	DeclaredBy string   // who chose them
+}
+
+// Limits of a record.
+const (
+	MaxRecord  = 64 << 10 // bytes of its encoded form: as much as a register takes
+	MinLease   = 10 * Millisecond
+	MaxTTL     = 24 * 3600 * Second
+	MaxCeiling = 1 << 62
+
+	maxPlace      = MaxName
+	recordVersion = 1
+	recordWidth   = 11
+)
+
+// ErrRecord is wrapped by every error about a record.
+var ErrRecord = errors.New("protocol: invalid record")
+
+// Validate reports the first field that no correct participant writes.
+func (r *Record) Validate() error {
+	switch {
+	case r.Term == 0:
+		return fmt.Errorf("%w: the term is 0", ErrRecord)
+	case r.TTL <= 0 || r.TTL > MaxTTL:
+		return fmt.Errorf("%w: the TTL of %d ns is not between 0 and %d s", ErrRecord, r.TTL, MaxTTL/Second)
+	case r.Lease < MinLease || r.Lease > r.TTL/2:
+		return fmt.Errorf("%w: the lease of %d ns is not between %d ms and half the TTL of %d ns", ErrRecord, r.Lease, MinLease/Millisecond, r.TTL)
+	case r.Ceiling == 0 || r.Ceiling > MaxCeiling:
+		return fmt.Errorf("%w: the fence ceiling %d is not between 1 and 2^62", ErrRecord, r.Ceiling)
+	case len(r.Root.ID) > MaxName || !utf8.ValidString(r.Root.ID):
+		return fmt.Errorf("%w: the root's name %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Root.ID, MaxName)
+	case len(r.Place) > maxPlace || !utf8.ValidString(r.Place):
+		return fmt.Errorf("%w: the place %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Place, maxPlace)
+	case len(r.DeclaredBy) > MaxName || !utf8.ValidString(r.DeclaredBy):
+		return fmt.Errorf("%w: the name %.20q of who declared the settings is not UTF-8 of at most %d bytes", ErrRecord, r.DeclaredBy, MaxName)
+	}
+	for _, name := range r.Settings.Resources {
+		if len(name) > MaxName || !utf8.ValidString(name) {
+			return fmt.Errorf("%w: the resource %.20q is not UTF-8 of at most %d bytes", ErrRecord, name, MaxName)
+		}
+	}
+	if n := len(AppendRecord(nil, r)); n > MaxRecord {
+		return fmt.Errorf("%w: it takes %d bytes, at most %d are allowed: declare fewer resources, or open the topic to any", ErrRecord, n, MaxRecord)
+	}
+	return nil
+}
+
+// AppendRecord appends the encoded form of r, a msgpack array:
+//
+//	[1, term, root ID, root incarnation, place, lease, ttl, ceiling, declared, declared by, settings]
+//
+// Settings are those of a message. Later versions may append fields.
+func AppendRecord(dst []byte, r *Record) []byte {
+	dst = appendArray(dst, recordWidth)
+	dst = appendUint(dst, recordVersion)
+	dst = appendUint(dst, r.Term)
+	dst = appendNode(dst, r.Root)
+	dst = appendString(dst, r.Place)
+	dst = appendUint(dst, uint64(r.Lease))
+	dst = appendUint(dst, uint64(r.TTL))
+	dst = appendUint(dst, r.Ceiling)
+	dst = appendBool(dst, r.Declared)
+	dst = appendString(dst, r.DeclaredBy)
+	return appendSettings(dst, &r.Settings)
+}
+
+// DecodeRecord reads what AppendRecord wrote. An error wraps ErrRecord and names the
+// field. Memory is allocated only for what b really contains, whatever lengths it
+// claims, and nothing in the record refers to b.
+func DecodeRecord(b []byte) (Record, error) {
+	if len(b) > MaxRecord {
+		return Record{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrRecord, len(b), MaxRecord)
+	}
+	d := Decoder{r: reader{b: b}}
+	rec, err := d.record()
+	if err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	return rec, rec.Validate()
+}
+
+func (d *Decoder) record() (rec Record, err error) {
+	r := &d.r
+	extra := r.tuple("record", recordWidth)
+	if v := r.uint64("version"); r.err == nil && v != recordVersion {
+		r.fail("version", "%d is not %d", v, recordVersion)
+	}
+	rec.Term = r.uint64("term")
+	rec.Root = d.node("root")
+	rec.Place = d.name("place")
+	rec.Lease = Duration(r.uint("lease", math.MaxInt64))
+	rec.TTL = Duration(r.uint("ttl", math.MaxInt64))
+	rec.Ceiling = r.uint("ceiling", MaxCeiling)
+	rec.Declared = r.bool("declared")
+	rec.DeclaredBy = d.name("declared by")
+	d.settings("settings", &rec.Settings)
+	if r.err == nil {
+		r.skip("appended fields", extra)
+	}
+	if r.err == nil && len(r.b) != 0 {
+		r.fail("record", "%d bytes follow its end", len(r.b))
+	}
+	return rec, r.err
+}
