@@ -91,8 +91,8 @@ type Write struct {
 	// Renewal marks a write that only shows that its writer lives and leaves the
 	// meaning of the value as it is. It need not be synced to disk. It may be
 	// forgotten: by a register that is one process, only together with that process;
-	// by voters, not before the longest permitted lease has passed since they
-	// acknowledged it. A forgotten renewal leaves the version that it replaced.
+	// by voters, not before the longest permitted lease has passed since it was sent.
+	// A forgotten renewal leaves the version that it replaced.
 	Renewal bool
 }
 
