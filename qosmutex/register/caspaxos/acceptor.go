@@ -25,6 +25,10 @@ func (m *Machine) consider(msg *Message) Message {
 		refused.Sealed = true
 		return refused
 	}
+	if msg.Kind != KindAccept && len(keys) > 1 && m.bytes(keys) > MaxBytes {
+		refused.Large = true
+		return refused
+	}
 	if msg.Kind == KindRead {
 		return Message{Kind: KindValues, Seq: msg.Seq, Slots: m.accepted(keys)}
 	}
@@ -49,6 +53,17 @@ func (m *Machine) consider(msg *Message) Message {
 		m.accept(msg.Ballot, &msg.Slots[i])
 	}
 	return Message{Kind: KindAccepted, Ballot: msg.Ballot}
+}
+
+// bytes is how much was accepted for some keys.
+func (m *Machine) bytes(keys []string) int {
+	n := 0
+	for _, key := range keys {
+		if s := m.slots[key]; s != nil {
+			n += len(key) + len(s.State.Value)
+		}
+	}
+	return n
 }
 
 // maxKeys bounds what a stranger can have a voter remember.

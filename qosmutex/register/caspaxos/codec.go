@@ -13,8 +13,8 @@ const codecVersion = 1
 // widths is how many elements a message of each kind has, header included.
 var widths = [kindEnd]int{
 	KindEnroll: 9, KindCurrent: 9, KindReject: 11, KindHello: 8, KindPrepare: 12, KindPromise: 12,
-	KindAccept: 12, KindAccepted: 11, KindRefused: 14, KindRead: 10, KindValues: 10, KindFetch: 10,
-	KindPage: 13, KindRequest: 12, KindReply: 13,
+	KindAccept: 12, KindAccepted: 11, KindRefused: 15, KindRead: 10, KindValues: 10, KindFetch: 10,
+	KindPage: 13, KindRequest: 12, KindReply: 14,
 }
 
 // AppendMessage appends the encoded form of a message, an array of msgpack. From and
@@ -40,7 +40,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	case KindAccepted:
 		return appendBallot(dst, m.Ballot)
 	case KindRefused:
-		return pack.AppendBool(pack.AppendUint(pack.AppendUint(appendBallot(dst, m.Ballot), m.Seq), m.Round), m.Sealed)
+		return pack.AppendBool(pack.AppendBool(pack.AppendUint(pack.AppendUint(appendBallot(dst, m.Ballot), m.Seq), m.Round), m.Sealed), m.Large)
 	case KindRead:
 		return appendStrings(pack.AppendUint(dst, m.Seq), m.Keys)
 	case KindValues:
@@ -54,7 +54,8 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = pack.AppendUint(pack.AppendUint(dst, m.Seq), uint64(m.Within))
 		return appendWrites(appendStrings(dst, m.Keys), m.Writes)
 	case KindReply:
-		dst = pack.AppendBool(pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Failed), m.Unknown)
+		dst = pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Large)
+		dst = pack.AppendBool(pack.AppendBool(dst, m.Failed), m.Unknown)
 		return appendOutcomes(appendStrings(dst, m.Missing), m.Outcomes)
 	}
 	return dst
@@ -99,7 +100,7 @@ func decodeFields(r *pack.Reader, m *Message) {
 		m.Ballot = readBallot(r)
 	case KindRefused:
 		m.Ballot, m.Seq = readBallot(r), r.Uint("seq", math.MaxUint64)
-		m.Round, m.Sealed = r.Uint("round", math.MaxUint64), r.Bool("sealed")
+		m.Round, m.Sealed, m.Large = r.Uint("round", math.MaxUint64), r.Bool("sealed"), r.Bool("large")
 	case KindRead:
 		m.Seq, m.Keys = r.Uint("seq", math.MaxUint64), readStrings(r, "keys", MaxBatch)
 	case KindValues:
@@ -113,7 +114,8 @@ func decodeFields(r *pack.Reader, m *Message) {
 		m.Seq, m.Within = r.Uint("seq", math.MaxUint64), Time(r.Uint("within", math.MaxInt64))
 		m.Keys, m.Writes = readStrings(r, "keys", MaxBatch), readWrites(r)
 	case KindReply:
-		m.Seq, m.Failed, m.Unknown = r.Uint("seq", math.MaxUint64), r.Bool("failed"), r.Bool("unknown")
+		m.Seq, m.Large = r.Uint("seq", math.MaxUint64), r.Bool("large")
+		m.Failed, m.Unknown = r.Bool("failed"), r.Bool("unknown")
 		m.Missing, m.Outcomes = readStrings(r, "missing", MaxVoters), readOutcomes(r)
 	}
 }

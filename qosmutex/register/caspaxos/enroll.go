@@ -63,6 +63,7 @@ func (m *Machine) enrollment(msg *Message) error {
 			return dropped("%s was started with the voters %v, not %v", msg.From, msg.Voters, m.listed)
 		}
 		m.enrolled[msg.From] = instance
+		m.peers[msg.From] = &peer{run: msg.Run, heard: m.now}
 		m.found()
 		return nil
 	}
@@ -84,7 +85,7 @@ func (m *Machine) enrollment(msg *Message) error {
 
 // rejected notes why this voter cannot be one. It speaks of one run only.
 func (m *Machine) rejected(msg *Message) error {
-	if msg.Run.Boot != m.opts.Boot {
+	if msg.About != m.opts.Boot {
 		return dropped("Reject of %s is about an earlier run", msg.From)
 	}
 	switch {

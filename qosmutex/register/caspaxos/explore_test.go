@@ -1,6 +1,7 @@
 package caspaxos
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -192,11 +193,13 @@ func (e *explorer) run(w *world, most int) error {
 			return err
 		}
 		if e.states > most {
-			return fmt.Errorf("more than %d states", most)
+			return fmt.Errorf("%w: more than %d states", errBounded, most)
 		}
 	}
 	return nil
 }
+
+var errBounded = errors.New("no fixpoint")
 
 var most = flag.Int("states", 20_000_000, "states of one scenario of the model checker")
 
@@ -220,10 +223,48 @@ func TestExplore(t *testing.T) {
 			err := e.run(w, *most)
 			t.Logf("%d states, %d moves, %d states of a machine, %d messages, answers %v, %v",
 				e.states, e.moves, len(e.machines), len(e.messages), e.answers, time.Since(begun).Round(time.Millisecond))
+			if errors.Is(err, errBounded) {
+				t.Fatal(err)
+			}
 			if err != nil {
 				e, w = newExplorer(s)
 				e.keepTrace = true
 				t.Fatal(e.run(w, *most))
+			}
+		})
+	}
+}
+
+// The model checker sees what a voter must not do.
+func TestExploreFindsMutants(t *testing.T) {
+	for _, s := range []scenario{
+		{
+			name:    "a restarted voter answers at once",
+			scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 1,
+			mutant: func(m *Machine) { m.quiet = 0 },
+		},
+		{
+			name:    "a restarted voter forgets its promises",
+			scripts: [4][]script{{{}}, {{}}}, attempts: 1, restarts: 1,
+			mutant: func(m *Machine) { m.floor = 0 },
+		},
+		{
+			name:    "a restarted voter uses its rounds again",
+			scripts: [4][]script{{{}, {}}, {{}}}, attempts: 1, restarts: 1, only: "A",
+			mutant: func(m *Machine) { m.seen, m.floor = 0, 0 },
+		},
+		{
+			name:    "a restarted voter forgets what it accepted",
+			scripts: [4][]script{{{}}, {{read: true}}}, attempts: 1, restarts: 1,
+			mutant: func(m *Machine) { clear(m.slots) },
+		},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			e, w := newExplorer(s)
+			if err := e.run(w, *most); err == nil || errors.Is(err, errBounded) {
+				t.Errorf("%d states, and nothing found", e.states)
+			} else {
+				t.Logf("%d states: %v", e.states, err)
 			}
 		})
 	}

@@ -113,6 +113,10 @@ type Answer struct {
 	Err     error             // an *register.Unavailable, or of a Replace
 }
 
+// ErrLarge is the error of an Ask about keys whose values together do not fit into a
+// message. Nothing was written: ask in parts.
+var ErrLarge = errors.New("caspaxos: the values do not fit into one message")
+
 // ErrDropped is what the errors of Step wrap: an input that changed nothing.
 var ErrDropped = errors.New("caspaxos: dropped")
 

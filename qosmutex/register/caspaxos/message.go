@@ -65,6 +65,7 @@ type Message struct {
 	Ballot Ballot // Prepare, Promise, Accept, Accepted, Refused
 	Round  uint64 // Refused
 	Sealed bool   // Refused: a new configuration is being decided
+	Large  bool   // Refused, Reply: the values together do not fit into a message
 
 	Seq    uint64   // Read, Values, Refused, Request, Reply: of the question
 	Keys   []string // Prepare, Read, Request
@@ -106,7 +107,6 @@ type Outcome struct {
 
 // Limits of one message.
 const (
-	MaxBatch   = 4096      // keys or writes
-	MaxBytes   = 512 << 10 // of the keys and values of one request
-	maxMessage = 1 << 20
+	MaxBatch = 1024      // keys or writes
+	MaxBytes = 512 << 10 // of the keys and values of one message
 )

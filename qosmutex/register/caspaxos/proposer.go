@@ -164,6 +164,9 @@ func (m *Machine) counted(msg *Message) error {
 	switch {
 	case o == nil:
 		return dropped("%v of %s is for nothing that is going on", msg.Kind, msg.From)
+	case msg.Kind == KindRefused && msg.Large:
+		m.tooLarge(o)
+		return nil
 	case msg.Kind == KindRefused:
 		m.backOff(o, msg.Sealed)
 		return nil
@@ -338,6 +341,17 @@ func (m *Machine) giveUp(o *op) {
 		return
 	}
 	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: &register.Unavailable{Missing: missing, Unknown: unknown}})
+}
+
+// tooLarge answers an op that has to be asked in parts. A voter refuses it before
+// anything is written.
+func (m *Machine) tooLarge(o *op) {
+	m.remove(o)
+	if o.id.client != "" {
+		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Large: true})
+		return
+	}
+	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: ErrLarge})
 }
 
 // missing lists the voters that have not answered an op, or, while it cannot ask, that

@@ -36,7 +36,7 @@ type scenario struct {
 	only     string // the voters that restart; default all of A, B and C
 	power    int    // cuts, in which A, B and C restart at once
 	wipes    int    // of voter C
-	forgets  bool   // a mutant: a restarted voter answers at once
+	mutant   func(restarted *Machine)
 }
 
 const (
@@ -234,8 +234,8 @@ func (e *explorer) boot(voter int, boot uint64, file [][]byte, w *world) int32 {
 	if err != nil {
 		panic(err)
 	}
-	if e.forgets {
-		m.quiet = 0
+	if e.mutant != nil && boot > 1 {
+		e.mutant(m)
 	}
 	if m.quiet > 0 && m.opts.Boot>>32 > 1 {
 		w.ghost.quiet |= 1 << voter
@@ -461,7 +461,7 @@ func (m *Machine) free(calm bool, attempts int, out *Output) {
 		}
 	}
 	for _, o := range m.ops {
-		if o.phase == waiting && (o.attempts < attempts || o.finish && o.attempts < attempts+2) {
+		if o.phase == waiting && o.attempts < attempts {
 			o.again = 0
 		}
 	}
@@ -470,7 +470,7 @@ func (m *Machine) free(calm bool, attempts int, out *Output) {
 // canRetry reports whether free would change something.
 func (m *Machine) canRetry(attempts int) bool {
 	return slices.ContainsFunc(m.ops, func(o *op) bool {
-		return o.phase == waiting && m.voting(o) && (o.attempts < attempts || o.finish && o.attempts < attempts+2)
+		return o.phase == waiting && m.voting(o) && o.attempts < attempts
 	})
 }
 
