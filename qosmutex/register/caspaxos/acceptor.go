@@ -1,5 +1,7 @@
 package caspaxos
 
+import "padme/qosmutex/register/internal/pack"
+
 // block is how many rounds one sync of the ceiling is good for.
 const block = 1 << 16
 
@@ -32,7 +34,7 @@ func (m *Machine) consider(msg *Message) Message {
 	if msg.Kind == KindRead {
 		return Message{Kind: KindValues, Seq: msg.Seq, Slots: m.accepted(keys)}
 	}
-	ok := msg.Ballot.Round > m.floor
+	ok := msg.Ballot.Round > m.floor && m.follows(msg.Slots)
 	for _, key := range keys {
 		if s := m.slots[key]; s != nil {
 			refused.Round = max(refused.Round, s.promised.Round)
@@ -53,6 +55,18 @@ func (m *Machine) consider(msg *Message) Message {
 		m.accept(msg.Ballot, &msg.Slots[i])
 	}
 	return Message{Kind: KindAccepted, Ballot: msg.Ballot}
+}
+
+// follows reports whether what is to be accepted as the next configuration is one.
+func (m *Machine) follows(slots []Slot) bool {
+	for i := range slots {
+		if slots[i].Key == configKey {
+			r := pack.NewReader(slots[i].State.Value)
+			c := readConfig(r)
+			return r.End() == nil && c.Domain == m.config.Domain && c.Number == m.config.Number+1
+		}
+	}
+	return true
 }
 
 // bytes is how much was accepted for some keys.

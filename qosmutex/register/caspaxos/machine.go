@@ -141,7 +141,7 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 		m.instance, m.listed = opts.Instance, voters
 		m.persist(appendSelf(nil, m))
 	}
-	if !slices.Equal(voters, m.listed) && (m.config == nil || !slices.Equal(voters, m.config.IDs())) {
+	if !m.started(voters) {
 		return nil, m.otherVoters(voters)
 	}
 	m.base, m.floor, m.seen = m.serial, m.ceiling, m.ceiling
@@ -154,6 +154,26 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	m.resume()
 	out.WakeAt = m.wakeAt()
 	return m, nil
+}
+
+// started reports whether the voter may be started with this list: the one that it was
+// enrolled with, or the one that it knows of now, or one in which another voter was
+// replaced meanwhile.
+func (m *Machine) started(voters []string) bool {
+	if slices.Equal(voters, m.listed) {
+		return true
+	}
+	c := m.newest()
+	if c == nil || len(voters) != len(c.Voters) {
+		return false
+	}
+	unknown := 0
+	for _, id := range voters {
+		if c.index(id) < 0 {
+			unknown++
+		}
+	}
+	return unknown <= 1
 }
 
 func (m *Machine) otherVoters(voters []string) error {

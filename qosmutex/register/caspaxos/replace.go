@@ -1,7 +1,7 @@
 package caspaxos
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -65,30 +65,16 @@ func (m *Machine) decided(o *op) {
 	if o.items[0].write {
 		state = o.items[0].next
 	}
-	r := pack.NewReader(state.Value)
-	var next *Config
-	err := error(nil)
-	if state.Stamp != (Stamp{}) {
-		next = readConfig(r)
-		err = r.End()
-	}
-	if o.writes != nil {
-		switch {
-		case err != nil:
-		case o.items[0].outcome.Conflict:
-			err = fmt.Errorf("%w: another replacement came first: the voters are now %v", register.ErrConflict, next.IDs())
+	if state.Stamp == (Stamp{}) {
+		if m.sealed() { // while this voter was quiet, the others knew of none
+			o.phase, o.again = waiting, m.now+m.opts.Resend
+			m.ops = append(m.ops, o)
 		}
-		m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: err})
+		return
 	}
-	switch {
-	case err != nil && !errors.Is(err, register.ErrConflict):
-		return
-	case next == nil && m.sealed(): // while this voter was quiet, the others knew of none
-		o.phase, o.again = waiting, m.now+m.opts.Resend
-		m.ops = append(m.ops, o)
-		return
-	case next == nil:
-		return
+	next := readConfig(pack.NewReader(state.Value)) // voters accept no other
+	if o.writes != nil {
+		m.answerReplace(o, next, o.items[0].outcome.Conflict)
 	}
 	config := m.config
 	_ = m.learn(next)
@@ -268,5 +254,28 @@ func (m *Machine) installed() {
 	clear(m.enrolled)
 	clear(m.peers)
 	m.out.Persist, m.out.Whole = m.Records(), true
+	m.settle()
 	m.resume()
+}
+
+// settle answers what is over with the configuration before: what it was to become is
+// decided, and must not be proposed for what this one is to become.
+func (m *Machine) settle() {
+	for _, o := range slices.Clone(m.ops) {
+		if o.keys[0] != configKey {
+			continue
+		}
+		m.remove(o)
+		if o.writes != nil {
+			m.answerReplace(o, m.config, !bytes.Equal(o.writes[0].Value, appendConfig(nil, m.config)))
+		}
+	}
+}
+
+func (m *Machine) answerReplace(o *op, c *Config, conflict bool) {
+	a := Answer{Seq: o.id.seq}
+	if conflict {
+		a.Err = fmt.Errorf("%w: another replacement came first: the voters are now %v", register.ErrConflict, c.IDs())
+	}
+	m.out.Answers = append(m.out.Answers, a)
 }

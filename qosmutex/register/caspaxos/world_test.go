@@ -170,7 +170,12 @@ func newExplorer(s scenario) (*explorer, *world) {
 		w.ghost.votes = []vote{{ballot: Ballot{1, 1, 0}, by: 7, nonce: firstNonce, firm: true}}
 	}
 	if slices.ContainsFunc(slices.Concat(s.scripts[:]...), func(s script) bool { return s.replace != "" }) {
+		net := w.net
 		w.machines[3] = e.boot(3, 1, nil, w)
+		w.net = net // it has asked before
+		a := e.machines[w.machines[0]].clone()
+		a.enrolled[names[3]] = 4
+		w.machines[0] = e.effect(a, e.files[w.machines[0]], &Output{}, nil).machine
 	} else {
 		w.machines[3] = -1
 	}

@@ -24,7 +24,7 @@ type Voter struct {
 	transport Transport
 	log       *slog.Logger
 	begun     time.Time
-	journal   *journal.Journal
+	disk      disk
 	compactAt int64
 
 	inputs  chan caspaxos.Input
@@ -50,6 +50,19 @@ const queued = 4096
 // Start starts a voter. The transport must call Receive for each message that
 // arrives, from then on.
 func Start(opts Options, t Transport) (*Voter, error) {
+	return start(opts, t, func(replay func([]byte) error) (disk, error) { return journal.Open(opts.File, Kind, replay) })
+}
+
+// disk is what a voter needs of a journal.
+type disk interface {
+	Append(records ...[]byte) error
+	Compact(records ...[]byte) error
+	Size() int64
+	Opens() uint64
+	Close() error
+}
+
+func start(opts Options, t Transport, open func(replay func([]byte) error) (disk, error)) (*Voter, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -59,21 +72,21 @@ func Start(opts Options, t Transport) (*Voter, error) {
 		stop: make(chan struct{}), stopped: make(chan struct{}), waiting: map[uint64]chan caspaxos.Answer{},
 	}
 	var records [][]byte
-	j, err := journal.Open(opts.File, Kind, func(r []byte) error {
+	d, err := open(func(r []byte) error {
 		records = append(records, r)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	v.journal, v.compactAt = j, minCompact
+	v.disk, v.compactAt = d, minCompact
 	var out caspaxos.Output
 	m, err := caspaxos.New(v.machineOptions(), records, v.now(), &out)
 	if err == nil {
 		err = v.persist(m, &out)
 	}
 	if err != nil {
-		_ = j.Close()
+		_ = d.Close()
 		return nil, fmt.Errorf("register: %s: %w", opts.File, err)
 	}
 	v.note(m)
@@ -87,7 +100,7 @@ func (v *Voter) machineOptions() caspaxos.Options {
 	t := v.opts.Timing
 	return caspaxos.Options{
 		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),
-		Boot: v.journal.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
+		Boot: v.disk.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
 		Resend: caspaxos.Time(t.Resend), Backoff: caspaxos.Time(t.Backoff), Probe: caspaxos.Time(t.Probe),
 		Quiet: caspaxos.Time(v.opts.Quiet),
 	}
@@ -173,17 +186,17 @@ func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
 		return nil
 	}
 	if !out.Whole {
-		if err := v.journal.Append(out.Persist...); err != nil {
+		if err := v.disk.Append(out.Persist...); err != nil {
 			return err
 		}
-		if v.journal.Size() < v.compactAt {
+		if v.disk.Size() < v.compactAt {
 			return nil
 		}
 	}
-	if err := v.journal.Compact(m.Records()...); err != nil {
+	if err := v.disk.Compact(m.Records()...); err != nil {
 		return err
 	}
-	v.compactAt = max(minCompact, 4*v.journal.Size())
+	v.compactAt = max(minCompact, 4*v.disk.Size())
 	return nil
 }
 
@@ -241,7 +254,7 @@ func (v *Voter) Status() caspaxos.Status {
 func (v *Voter) Close() error {
 	v.close.Do(func() { close(v.stop) })
 	<-v.stopped
-	return v.journal.Close()
+	return v.disk.Close()
 }
 
 // Volatile is false: a voter has a file.

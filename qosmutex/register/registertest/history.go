@@ -142,8 +142,8 @@ var model = porcupine.Model{
 			return true, c.new
 		case o.unknown:
 			return true, at
-		case o.made:
-			return at == blank(c.old), c.new
+		case o.made: // or it is a repetition of one that was made
+			return at == blank(c.old) || at == c.new, c.new
 		case c.write:
 			return at != blank(c.old) && at == blank(o.current), at
 		}
