@@ -28,7 +28,7 @@
 //	                same, or may still be made
 //	ErrInvalid      the write breaks a limit of this package, and was not tried
 //
-// An error that is not ErrUnknown says that the write was not made. To settle an
+// An error that is not ErrUnknown says that the call has not made the write. To settle an
 // unknown outcome, repeat the same [Write] with the same Nonce, or read the key: it
 // is the write's own if its version carries the write's nonce.
 package register

@@ -8,6 +8,7 @@ import (
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/internal/parts"
 )
 
 // Client is the register of a participant that is no voter: a voter that answers
@@ -90,7 +91,7 @@ func (c *Client) Get(ctx context.Context, key string) (register.Entry, error) {
 
 // CompareAndSet makes writes. Those of different keys share messages and syncs.
 func (c *Client) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return inParts(writes, func(some []register.Write) ([]register.Result, error) {
+	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
 		reply, err := c.ask(ctx, &caspaxos.Message{Kind: caspaxos.KindRequest, Writes: some})
 		if err != nil {
 			return nil, err
@@ -142,7 +143,7 @@ func (c *Client) ask(ctx context.Context, request *caspaxos.Message) (*caspaxos.
 			delete(silent, reply.From)
 			switch {
 			case reply.Large:
-				return nil, caspaxos.ErrLarge
+				return nil, parts.ErrLarge
 			case !reply.Failed && len(reply.Outcomes) == expected:
 				c.answered(reply.From)
 				return reply, nil

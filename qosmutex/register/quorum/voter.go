@@ -12,6 +12,7 @@ import (
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/internal/parts"
 	"padme/qosmutex/register/journal"
 )
 
@@ -274,11 +275,17 @@ func (v *Voter) Get(ctx context.Context, key string) (register.Entry, error) {
 
 // CompareAndSet makes writes. Those of different keys share messages and syncs.
 func (v *Voter) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return inParts(writes, func(some []register.Write) ([]register.Result, error) {
+	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
 		a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Writes: some})
+		if errors.Is(a.Err, caspaxos.ErrLarge) {
+			return nil, parts.ErrLarge
+		}
 		return a.Results, a.Err
 	})
 }
+
+// limits are those of a message.
+var limits = parts.Limits{Writes: caspaxos.MaxBatch, Bytes: caspaxos.MaxBytes}
 
 // Replace has one voter take the place of another, which is usually gone for good. The
 // new one must be running, with an empty file and the list of voters that there shall

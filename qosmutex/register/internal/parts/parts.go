@@ -1,15 +1,26 @@
-package quorum
+// Package parts divides a call with many writes into questions that a register can
+// answer at once.
+package parts
 
 import (
 	"errors"
 
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/caspaxos"
 )
 
-// inParts makes writes in as few questions as can be: each has a key once, and fits
-// into a message. A question that turns out too large is asked in halves.
-func inParts(writes []register.Write, ask func([]register.Write) ([]register.Result, error)) []register.Result {
+// ErrLarge is what a question answers that was too large all the same. Nothing was
+// written.
+var ErrLarge = errors.New("register: too large for one question")
+
+// Limits bound one question.
+type Limits struct {
+	Writes int
+	Bytes  int // of keys and values
+}
+
+// CompareAndSet makes writes in as few questions as can be: each has a key once, and
+// a nonce for each write. A question that is ErrLarge is asked in halves.
+func CompareAndSet(writes []register.Write, most Limits, ask func([]register.Write) ([]register.Result, error)) []register.Result {
 	results := make([]register.Result, len(writes))
 	todo := make([]int, 0, len(writes))
 	for i := range writes {
@@ -20,7 +31,7 @@ func inParts(writes []register.Write, ask func([]register.Write) ([]register.Res
 		}
 	}
 	for len(todo) > 0 {
-		n := fits(writes, todo)
+		n := fits(writes, todo, most)
 		for !askSome(writes, todo[:n], results, ask) {
 			n = (n + 1) / 2
 		}
@@ -30,12 +41,13 @@ func inParts(writes []register.Write, ask func([]register.Write) ([]register.Res
 }
 
 // fits returns how many of the first writes make one question.
-func fits(writes []register.Write, todo []int) int {
+func fits(writes []register.Write, todo []int, most Limits) int {
+	const head = 100 // of a write, in a message
 	seen := map[string]bool{}
 	bytes := 0
 	for n, i := range todo {
 		w := &writes[i]
-		if bytes += len(w.Key) + len(w.Value) + 100; n > 0 && (bytes > caspaxos.MaxBytes || n == caspaxos.MaxBatch || seen[w.Key]) {
+		if bytes += len(w.Key) + len(w.Value) + head; n > 0 && (bytes > most.Bytes || n == most.Writes || seen[w.Key]) {
 			return n
 		}
 		seen[w.Key] = true
@@ -54,7 +66,7 @@ func askSome(writes []register.Write, indices []int, results []register.Result, 
 		some[n].Value = append([]byte(nil), some[n].Value...)
 	}
 	got, err := ask(some)
-	if errors.Is(err, caspaxos.ErrLarge) && len(indices) > 1 {
+	if errors.Is(err, ErrLarge) && len(indices) > 1 {
 		return false
 	}
 	for n, i := range indices {
