@@ -122,7 +122,7 @@ func (m *Machine) accept(b Ballot, from *Slot) {
 	s.Accepted, s.State = b, from.State
 	if s.onDisk != s.State.Firm {
 		s.onDisk = s.State.Firm
-		m.persist(appendSlotRecord(nil, &s.Slot))
+		m.persist(slotRecord(&s.Slot))
 	}
 }
 
@@ -131,6 +131,6 @@ func (m *Machine) cover(round uint64) {
 	m.seen = max(m.seen, round)
 	if round > m.ceiling {
 		m.ceiling = round + block
-		m.persist(appendNumber(nil, recordCeiling, m.ceiling))
+		m.persist(numberRecord(recordCeiling, m.ceiling))
 	}
 }

@@ -29,7 +29,7 @@ func (m *Machine) clone() *Machine {
 		c.peers[id] = &copied
 	}
 	if m.install != nil {
-		c.install = &install{m.install.again, slices.Clone(m.install.sources), maps.Clone(m.install.merged)}
+		c.install = &install{m.install.again, m.install.repeats, slices.Clone(m.install.sources), maps.Clone(m.install.merged)}
 	}
 	return &c
 }

@@ -24,19 +24,19 @@ const (
 // Records returns everything that the machine must not forget, to replace all records
 // that were appended before.
 func (m *Machine) Records() [][]byte {
-	list := [][]byte{appendSelf(nil, m), appendNumber(nil, recordCeiling, m.ceiling)}
+	list := [][]byte{m.selfRecord(), numberRecord(recordCeiling, m.ceiling)}
 	if m.config != nil {
-		list = append(list, appendConfigRecord(nil, recordConfig, m.config))
+		list = append(list, configRecord(recordConfig, m.config))
 	}
 	if m.next != nil {
-		list = append(list, appendConfigRecord(nil, recordNext, m.next))
+		list = append(list, configRecord(recordNext, m.next))
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.slots)) {
 		if s := m.slots[key]; !s.Accepted.IsZero() {
-			list = append(list, appendSlotRecord(nil, &s.Slot))
+			list = append(list, slotRecord(&s.Slot))
 		}
 	}
-	return append(list, appendNumber(nil, recordSerial, m.serial))
+	return append(list, numberRecord(recordSerial, m.serial))
 }
 
 // persist has a record written before anything is sent.
@@ -45,22 +45,22 @@ func (m *Machine) persist(record []byte) {
 	m.out.Persist = append(m.out.Persist, record)
 }
 
-func appendSelf(dst []byte, m *Machine) []byte {
-	dst = pack.AppendUint(pack.AppendArray(dst, 4), recordSelf)
+func (m *Machine) selfRecord() []byte {
+	dst := pack.AppendUint(pack.AppendArray(nil, 4), recordSelf)
 	dst = pack.AppendUint(pack.AppendString(dst, m.opts.Self), m.instance)
 	return appendStrings(dst, m.listed)
 }
 
-func appendNumber(dst []byte, kind, n uint64) []byte {
-	return pack.AppendUint(pack.AppendUint(pack.AppendArray(dst, 2), kind), n)
+func numberRecord(kind, n uint64) []byte {
+	return pack.AppendUint(pack.AppendUint(pack.AppendArray(nil, 2), kind), n)
 }
 
-func appendConfigRecord(dst []byte, kind uint64, c *Config) []byte {
-	return appendConfig(pack.AppendUint(pack.AppendArray(dst, 2), kind), c)
+func configRecord(kind uint64, c *Config) []byte {
+	return appendConfig(pack.AppendUint(pack.AppendArray(nil, 2), kind), c)
 }
 
-func appendSlotRecord(dst []byte, s *Slot) []byte {
-	return appendSlot(pack.AppendUint(pack.AppendArray(dst, 2), recordSlot), s)
+func slotRecord(s *Slot) []byte {
+	return appendSlot(pack.AppendUint(pack.AppendArray(nil, 2), recordSlot), s)
 }
 
 // ErrRecords is what every error about records wraps.

@@ -46,7 +46,7 @@ func (m *Machine) found() {
 func (m *Machine) adopt(c *Config) {
 	m.config, m.next, m.refusal = c, nil, ReasonNone
 	clear(m.enrolled)
-	m.persist(appendConfigRecord(nil, recordConfig, c))
+	m.persist(configRecord(recordConfig, c))
 	m.resume()
 }
 

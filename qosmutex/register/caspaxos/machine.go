@@ -139,7 +139,7 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	}
 	if len(records) == 0 {
 		m.instance, m.listed = opts.Instance, voters
-		m.persist(appendSelf(nil, m))
+		m.persist(m.selfRecord())
 	}
 	if !m.started(voters) {
 		return nil, m.otherVoters(voters)

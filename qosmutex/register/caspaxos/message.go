@@ -108,5 +108,5 @@ type Outcome struct {
 // Limits of one message.
 const (
 	MaxBatch = 1024      // keys or writes
-	MaxBytes = 512 << 10 // of the keys and values of one message
+	MaxBytes = 128 << 10 // of the keys and values of one message
 )

@@ -22,6 +22,7 @@ type op struct {
 	heard    uint8 // voters that answered in this phase
 	items    []item
 	attempts int
+	repeats  int  // of the question of this phase
 	tried    bool // an Accept of an earlier ballot may still be on its way
 	finish   bool // of the voter's own: to have the next configuration decided
 }
@@ -86,7 +87,7 @@ func (m *Machine) voting(o *op) bool {
 func (m *Machine) attempt(o *op) {
 	o.tried = o.tried || o.phase == accepting
 	o.phase, o.heard, o.items = waiting, 0, make([]item, len(o.keys))
-	o.again = m.now + m.opts.Resend
+	o.again, o.repeats = m.later(0), 0
 	if !m.voting(o) {
 		return
 	}
@@ -103,7 +104,7 @@ func (m *Machine) attempt(o *op) {
 func (m *Machine) prepare(o *op) {
 	o.attempts++
 	o.phase, o.heard, o.items = preparing, 0, make([]item, len(o.keys))
-	o.again = m.now + m.opts.Resend
+	o.again, o.repeats = m.later(0), 0
 	o.ballot = Ballot{m.config.Number, m.seen + 1, uint8(m.config.index(m.opts.Self))}
 	m.cover(o.ballot.Round)
 	m.ask(o, nil)
@@ -143,9 +144,14 @@ func (m *Machine) repeat(o *op) {
 		m.attempt(o)
 		return
 	}
-	o.again = m.now + m.opts.Resend
+	o.repeats++
+	o.again = m.later(o.repeats)
 	m.ask(o, func(i int) bool { return o.heard&(1<<i) != 0 })
 }
+
+// later is when to repeat what was repeated n times: longer each time, or messages that
+// take long would be repeated faster than they travel.
+func (m *Machine) later(n int) Time { return m.now + m.opts.Resend<<min(n, 5) }
 
 // counted takes the answer of a voter.
 func (m *Machine) counted(msg *Message) error {
@@ -241,7 +247,7 @@ func (m *Machine) decide(o *op) {
 		m.finished(o)
 		return
 	}
-	o.phase, o.heard, o.again = accepting, 0, m.now+m.opts.Resend
+	o.phase, o.heard, o.again, o.repeats = accepting, 0, m.later(0), 0
 	m.ask(o, nil)
 }
 

@@ -14,6 +14,7 @@ import (
 // install is how a voter fetches the contents of a configuration that was decided.
 type install struct {
 	again   Time
+	repeats int
 	sources []source
 	merged  map[string]Slot
 }
@@ -101,7 +102,7 @@ func (m *Machine) learn(c *Config) error {
 		return nil
 	}
 	m.next, m.refusal = c, ReasonNone
-	m.persist(appendConfigRecord(nil, recordNext, c))
+	m.persist(configRecord(recordNext, c))
 	m.resume()
 	return nil
 }
@@ -138,7 +139,8 @@ func (m *Machine) beginInstall() {
 // fetch asks all sources for their next page.
 func (m *Machine) fetch() {
 	in := m.install
-	in.again = m.now + m.opts.Resend
+	in.again = m.later(in.repeats)
+	in.repeats++
 	for i := range in.sources {
 		m.fetchFrom(&in.sources[i])
 	}
@@ -159,7 +161,7 @@ func (m *Machine) fetchFrom(s *source) {
 }
 
 // maxPage bounds the values on one page.
-const maxPage = 256 << 10
+const maxPage = MaxBytes
 
 // fetched answers a voter that installs a configuration.
 func (m *Machine) fetched(msg *Message) error {
@@ -211,7 +213,7 @@ func (m *Machine) page(msg *Message) error {
 		m.fetchFrom(s)
 		return nil
 	}
-	s.began, s.installed = true, msg.Installed
+	s.began, s.installed, m.install.repeats = true, msg.Installed, 0
 	for j := range msg.Slots {
 		m.install.merge(&msg.Slots[j])
 		s.after = max(s.after, msg.Slots[j].Key)

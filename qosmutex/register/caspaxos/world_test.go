@@ -2,6 +2,7 @@ package caspaxos
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/bits"
@@ -36,6 +37,8 @@ type scenario struct {
 	only     string // the voters that restart; default all of A, B and C
 	power    int    // cuts, in which A, B and C restart at once
 	wipes    int    // of voter C
+	bound    int    // on the states; 0: they are explored to the fixpoint
+	dead     string // voters that have died
 	mutant   func(restarted *Machine)
 }
 
@@ -130,7 +133,6 @@ type effect struct {
 	sent    []int32
 	votes   []vote
 	answers []Answer
-	replace bool
 }
 
 func newExplorer(s scenario) (*explorer, *world) {
@@ -173,9 +175,11 @@ func newExplorer(s scenario) (*explorer, *world) {
 		net := w.net
 		w.machines[3] = e.boot(3, 1, nil, w)
 		w.net = net // it has asked before
-		a := e.machines[w.machines[0]].clone()
-		a.enrolled[names[3]] = 4
-		w.machines[0] = e.effect(a, e.files[w.machines[0]], &Output{}, nil).machine
+		for i := range 2 {
+			m := e.machines[w.machines[i]].clone()
+			m.enrolled[names[3]] = 4
+			w.machines[i] = e.effect(m, e.files[w.machines[i]], &Output{}, nil).machine
+		}
 	} else {
 		w.machines[3] = -1
 	}
@@ -225,7 +229,7 @@ func (e *explorer) options(voter int, boot uint64) Options {
 	if voter == 3 {
 		ids = []string{"A", "B", "D"}
 	}
-	never := Time(1) << 50
+	never := Time(1) << 50 // and later still
 	return Options{
 		Self: names[voter], Voters: ids, Instance: uint64(voter+1) + 10*(boot>>40), Domain: register.Domain{1, byte(boot >> 40)},
 		Boot: boot << 32, Resend: never, Backoff: 1, Quiet: never,
@@ -338,6 +342,9 @@ type deadKey struct {
 
 func (e *explorer) dead(w *world, id int32) bool {
 	from, to := e.ends[id][0], e.ends[id][1]
+	if strings.Contains(e.scenario.dead, names[to]) {
+		return true
+	}
 	key := deadKey{id, w.machines[from], w.machines[to], w.power == 0 && w.restarts == 0 || !strings.Contains(e.only, names[to])}
 	dead, ok := e.deads[key]
 	if !ok {
@@ -597,14 +604,12 @@ func (e *explorer) told(g *ghost, voter int, a *Answer) error {
 	nonce := e.writeNonce(voter, c.done)
 	c.done++
 	c.running = false
-	var is uint8
-	switch {
-	case a.Err != nil:
-		e.answers["error"]++
-		return nil
-	case s.replace != "":
+	if s.replace != "" {
 		e.answers["replaced"]++
 		return nil
+	}
+	var is uint8
+	switch {
 	case s.read:
 		is = uint8(a.Entries[0].Version.Nonce)
 		e.answers["read"]++
@@ -615,7 +620,10 @@ func (e *explorer) told(g *ghost, voter int, a *Answer) error {
 		}
 		e.answers["made"]++
 	default:
-		conflict := a.Results[0].Err.(*register.Conflict)
+		var conflict *register.Conflict
+		if !errors.As(a.Results[0].Err, &conflict) {
+			return a.Results[0].Err
+		}
 		is = uint8(conflict.Current.Version.Nonce)
 		if conflict.Unknown {
 			e.answers["unknown"]++

@@ -8,8 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"padme/tests/bubble"
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/journal"
@@ -186,7 +187,7 @@ func TestDiskFailure(t *testing.T) {
 
 // A write that waits for another one gives up with its context.
 func TestContextEndsTheWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := local.Memory()
 		free := local.Occupy(r)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

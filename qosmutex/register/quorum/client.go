@@ -126,13 +126,13 @@ func (c *Client) ask(ctx context.Context, request *caspaxos.Message) (*caspaxos.
 	silent := map[string]bool{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for tries := 0; ; tries++ {
 		c.mu.Lock()
-		to := c.voters[c.prefer%len(c.voters)]
+		to, voters := c.voters[c.prefer%len(c.voters)], len(c.voters)
 		request.Config = c.number
 		c.mu.Unlock()
 		// A voter that cannot ask the others answers in time for another one to be tried.
-		patience := 10 * c.timing.Resend
+		patience := 10 * c.timing.Resend << min(tries/voters, 3)
 		request.Within = caspaxos.Time(patience)
 		silent[to] = true
 		_ = c.transport.Send(to, caspaxos.AppendMessage(nil, request)) // a loss

@@ -81,6 +81,13 @@ func (n *network) isolate(id string, cut bool) {
 	n.cut[id] = cut
 }
 
+// mend loses nothing any more.
+func (n *network) mend() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lose = 0
+}
+
 // fleet is some voters on a network, and their files.
 type fleet struct {
 	t      *testing.T

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"padme/tests/bubble"
+
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/journal"
@@ -80,14 +82,14 @@ func unavailable(t *testing.T, r register.Register, missing string) {
 	}
 }
 
-// bubble runs a test in virtual time. It fails if a goroutine is left.
-func bubble(t *testing.T, seed uint64, test func(t *testing.T, f *fleet)) {
+// virtual runs a test in virtual time. It fails if a goroutine is left.
+func virtual(t *testing.T, seed uint64, test func(t *testing.T, f *fleet)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newFleet(t, seed)) })
+	bubble.Test(t, func(t *testing.T) { test(t, newFleet(t, seed)) })
 }
 
 func TestNothingIsAnsweredBeforeAllHaveEnrolled(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		a := f.start("a", abc...)
 		f.start("c", abc...)
 		unavailable(t, a, "b")
@@ -100,7 +102,7 @@ func TestNothingIsAnsweredBeforeAllHaveEnrolled(t *testing.T) {
 }
 
 func TestMajorityDecides(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -130,7 +132,7 @@ func TestMajorityDecides(t *testing.T) {
 // An accept that only one voter has heard of: the outcome is unknown, and the writer
 // finds out by repeating the write.
 func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -159,7 +161,7 @@ func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
 }
 
 func TestVoterIsQuietAfterARestart(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.quiet = time.Minute
 		for _, id := range abc {
 			f.start(id, abc...)
@@ -189,7 +191,7 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 }
 
 func TestRenewalsAreNotSynced(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -221,7 +223,7 @@ func TestRenewalsAreNotSynced(t *testing.T) {
 
 // Many renewals travel in one message to each voter and back.
 func TestWritesTravelTogether(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -248,7 +250,7 @@ func TestWritesTravelTogether(t *testing.T) {
 
 // Values that are too large for one message are read and written in parts.
 func TestLargeValuesAreAskedInParts(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -270,7 +272,7 @@ func TestLargeValuesAreAskedInParts(t *testing.T) {
 }
 
 func TestReplace(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -313,7 +315,7 @@ func TestReplace(t *testing.T) {
 
 // A voter that lost its file is refused until an operator replaces it by itself.
 func TestWipedVoterIsRefused(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -349,7 +351,7 @@ func wipe(t *testing.T, f *fleet, id string) {
 
 // A file that was brought back by a tool that keeps the inode is known by the others.
 func TestRestoredFileIsRefused(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
@@ -409,7 +411,7 @@ func TestStartRefuses(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, f *fleet) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
 		a := f.start("a", abc...)
 		failed := make(chan error)
 		go func() { _, err := a.Get(t.Context(), "crane"); failed <- err }()

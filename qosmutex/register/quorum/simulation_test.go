@@ -11,8 +11,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"padme/tests/bubble"
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
@@ -21,7 +22,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 40, "seeds of the simulation")
+	seeds = flag.Int("seeds", defaultSeeds, "seeds of the simulation")
 	first = flag.Uint64("seed", 1, "the first of them")
 )
 
@@ -33,7 +34,7 @@ func TestSimulation(t *testing.T) {
 	total := map[string]int{}
 	for seed := *first; seed < *first+uint64(*seeds); seed++ {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 2)), history: registertest.NewHistory(), did: map[string]int{}}
 				s.run()
 				for _, what := range []string{"read", "made", "conflict", "unknown", "unavailable"} {
@@ -169,9 +170,6 @@ func (s *simulation) client(ctx context.Context, number int, voters []string) {
 	}
 }
 
-// majority reports whether one is left if n voters fail.
-func (s *simulation) majority(n int) bool { return len(s.list)-n > len(s.list)/2 }
-
 // fault does something to the voters.
 func (s *simulation) fault() {
 	id := s.list[s.random.IntN(len(s.list))]
@@ -250,7 +248,7 @@ func (s *simulation) replace(old string) {
 
 // checkAlive has everybody answered, within two seconds of virtual time.
 func (s *simulation) checkAlive(voters []string) {
-	s.n.lose = 0
+	s.n.mend()
 	for id, v := range s.voters {
 		if st := v.Status(); st.Phase != caspaxos.Voting {
 			s.t.Errorf("%s is %v: %+v", id, st.Phase, st)
