@@ -54,6 +54,9 @@ func (m *Machine) state() string {
 	}
 	for _, o := range m.ops {
 		fmt.Fprint(&b, "/", o.id, o.phase, o.seq, o.ballot, o.heard, o.attempts, o.tried)
+		for i := range o.writes {
+			fmt.Fprint(&b, " ", o.writes[i].Old.Counter, o.writes[i].Old.Nonce, o.writes[i].Nonce)
+		}
 		for i := range o.items {
 			it := &o.items[i]
 			fmt.Fprint(&b, " ", it.best.Accepted, it.best.State.Stamp, it.same, it.write, it.next.Stamp, it.outcome.Conflict, it.outcome.Unknown)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -206,7 +207,8 @@ const defaultMost = 20_000_000
 var most = flag.Int("states", defaultMost, "states of one scenario of the model checker")
 
 var scenarios = []scenario{
-	{name: "two create", scripts: [4][]script{{{}}, {{}}}},
+	{name: "two create", scripts: [4][]script{{{}}, {{}}}, attempts: 1},
+	{name: "two create, and try again", scripts: [4][]script{{{}}, {{}}}, bound: 100_000},
 	{name: "two create, a third reads", scripts: [4][]script{{{}}, {{}}, {{read: true}}}, attempts: 1},
 	{name: "a voter restarts", scripts: [4][]script{{{}}, {{}}}, attempts: 1, restarts: 1},
 	{name: "reads race renewals", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}, {read: true}}}, existing: true, attempts: 1},
@@ -218,7 +220,7 @@ var scenarios = []scenario{
 	{name: "a replacement, the new one reads", scripts: [4][]script{{{replace: "C"}}, {{}}, {}, {{read: true}}}, existing: true, attempts: 1, dead: "C"},
 	{name: "a replacement, a restart", scripts: [4][]script{{{replace: "C"}}, {}}, existing: true, attempts: 1, dead: "C", restarts: 1, only: "AB"},
 	{name: "two replacements at once", scripts: [4][]script{{{replace: "C"}}, {{replace: "C"}}}, existing: true, attempts: 1, dead: "C"},
-	{name: "a replacement of one that lives", scripts: [4][]script{{{replace: "C"}}, {}, {{}}}, existing: true, attempts: 1, bound: 200_000},
+	{name: "a replacement of one that lives", scripts: [4][]script{{{replace: "C"}}, {}, {{}}}, existing: true, attempts: 1, bound: 100_000},
 }
 
 func TestExplore(t *testing.T) {
@@ -241,6 +243,45 @@ func TestExplore(t *testing.T) {
 				e.keepTrace = true
 				t.Fatal(e.run(w, *most))
 			}
+		})
+	}
+}
+
+// walk takes one random way through the worlds of a scenario.
+func (e *explorer) walk(w *world, random *rand.Rand) error {
+	for steps := 0; steps < 300; steps++ {
+		e.seen, e.stack = map[uint64]struct{}{}, e.stack[:0]
+		if err := e.next(w); err != nil {
+			return err
+		}
+		if len(e.stack) == 0 {
+			return nil
+		}
+		e.states++
+		w = e.stack[random.IntN(len(e.stack))]
+	}
+	return nil
+}
+
+var walks = flag.Int("walks", 300, "random walks of each scenario that is too large to explore")
+
+// TestWalk walks at random through scenarios that are too large to explore.
+func TestWalk(t *testing.T) {
+	for _, s := range []scenario{
+		{name: "two write and try again", scripts: [4][]script{{{}, {}}, {{}, {renewal: true}}, {{read: true}, {}}}, restarts: 2, power: 1, attempts: 3},
+		{name: "one that lives is replaced", scripts: [4][]script{{{replace: "C"}}, {{}}, {{}}, {{read: true}}}, existing: true},
+		{name: "one that lives is replaced, restarts", scripts: [4][]script{{{replace: "C"}, {}}, {{}, {renewal: true}}, {{}}, {{read: true}, {}}}, existing: true, restarts: 2, attempts: 3},
+		{name: "two replace", scripts: [4][]script{{{replace: "C"}, {}}, {{replace: "A"}}, {{}}, {{read: true}}}, existing: true, attempts: 3},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			e, w := newExplorer(s)
+			e.keepTrace = true
+			for n := range *walks {
+				if err := e.walk(w, rand.New(rand.NewPCG(uint64(n), 1))); err != nil {
+					t.Fatalf("walk %d: %v", n, err)
+				}
+			}
+			t.Logf("%d walks, %d steps, %d moves, %d states of a machine, answers %v, %d installed", *walks, e.states, e.moves, len(e.machines), e.answers, e.installed)
 		})
 	}
 }

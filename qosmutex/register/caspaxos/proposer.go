@@ -213,9 +213,12 @@ func (it *item) count(voter uint8, s *Slot) {
 	}
 }
 
-// chosen reports whether a majority has accepted the state, or nothing at all.
+// chosen reports whether a majority has accepted the state, or nothing at all. What
+// was accepted in the configuration before was copied: two voters may have copied a
+// state that was never chosen, and a third one a higher one.
 func (m *Machine) chosen(it *item) bool {
-	return bits.OnesCount8(it.same) >= m.config.majority()
+	b := it.best.Accepted
+	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
 }
 
 // read answers if a majority agrees on every key, else it has the state written anew.

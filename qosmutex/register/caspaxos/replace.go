@@ -3,6 +3,7 @@ package caspaxos
 import (
 	"bytes"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/bits"
 	"slices"
@@ -47,10 +48,19 @@ func (m *Machine) replace(in *Input) {
 		fail(err)
 		return
 	}
+	value := appendConfig(nil, next)
 	m.begin(&op{
 		id: opID{seq: in.Seq}, until: in.Until,
-		writes: []register.Write{{Key: configKey, Value: appendConfig(nil, next), Nonce: instance}},
+		writes: []register.Write{{Key: configKey, Value: value, Nonce: fingerprint(value)}},
 	})
+}
+
+// fingerprint is a nonce that is the same for the same configuration only: whoever
+// proposes what was decided has succeeded.
+func fingerprint(value []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(value)
+	return h.Sum64() | 1 // not 0
 }
 
 // conclude has the next configuration decided that some voter has accepted.

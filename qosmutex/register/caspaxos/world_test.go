@@ -76,7 +76,7 @@ func (s *step) String() string {
 type ghost struct {
 	acked   uint8 // nonce of the newest version that somebody was told of; 0: none
 	ops     [voters]client
-	parents [2 * voters]uint8 // of each write, by nonce: what it replaces
+	parents [3 * voters]uint8 // of each write, by nonce: what it replaces
 	denied  uint32            // writes of which it was said that they were not made
 	votes   []vote
 	quiet   uint8 // voters that answer nothing yet
@@ -124,7 +124,7 @@ type explorer struct {
 type memoKey struct {
 	machine int32
 	message int32 // or below 0: retry, quiet ends
-	known   uint8 // what a write replaces
+	old     Stamp // what a write replaces
 }
 
 // effect is what a step of a machine does.
@@ -436,7 +436,7 @@ func (e *explorer) do(w *world, voter int, action int32) *effect {
 	c := w.ghost.ops[voter]
 	if action == ask {
 		key.message -= int32(c.done)
-		key.known = c.knows
+		key.old = e.stamp(&w.ghost, c.knows)
 	}
 	ef, ok := e.memo[key]
 	if ok {
