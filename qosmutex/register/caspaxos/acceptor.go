@@ -5,13 +5,6 @@ import "padme/qosmutex/register/internal/pack"
 // block is how many rounds one sync of the ceiling is good for.
 const block = 1 << 16
 
-// sealed reports whether this voter promises and accepts nothing more, but the next
-// configuration.
-func (m *Machine) sealed() bool {
-	s := m.slots[configKey]
-	return m.next != nil || s != nil && !s.Accepted.IsZero()
-}
-
 // configKey is the key of the next configuration. Keys of applications are not empty.
 const configKey = ""
 
@@ -23,10 +16,6 @@ func (m *Machine) consider(msg *Message) Message {
 	}
 	keys = append(keys, msg.Keys...)
 	refused := Message{Kind: KindRefused, Ballot: msg.Ballot, Seq: msg.Seq, Round: m.floor}
-	if m.sealed() && (len(keys) != 1 || keys[0] != configKey) || m.next != nil {
-		refused.Sealed = true
-		return refused
-	}
 	if msg.Kind != KindAccept && len(keys) > 1 && m.bytes(keys) > MaxBytes {
 		refused.Large = true
 		return refused

@@ -13,7 +13,7 @@ const codecVersion = 1
 // widths is how many elements a message of each kind has, header included.
 var widths = [kindEnd]int{
 	KindEnroll: 9, KindCurrent: 9, KindReject: 11, KindHello: 8, KindPrepare: 12, KindPromise: 12,
-	KindAccept: 12, KindAccepted: 11, KindRefused: 15, KindRead: 10, KindValues: 10, KindFetch: 10,
+	KindAccept: 12, KindAccepted: 11, KindRefused: 14, KindRead: 10, KindValues: 10, KindFetch: 10,
 	KindPage: 13, KindRequest: 12, KindReply: 14,
 }
 
@@ -40,7 +40,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	case KindAccepted:
 		return appendBallot(dst, m.Ballot)
 	case KindRefused:
-		return pack.AppendBool(pack.AppendBool(pack.AppendUint(pack.AppendUint(appendBallot(dst, m.Ballot), m.Seq), m.Round), m.Sealed), m.Large)
+		return pack.AppendBool(pack.AppendUint(pack.AppendUint(appendBallot(dst, m.Ballot), m.Seq), m.Round), m.Large)
 	case KindRead:
 		return appendStrings(pack.AppendUint(dst, m.Seq), m.Keys)
 	case KindValues:
@@ -100,7 +100,7 @@ func decodeFields(r *pack.Reader, m *Message) {
 		m.Ballot = readBallot(r)
 	case KindRefused:
 		m.Ballot, m.Seq = readBallot(r), r.Uint("seq", math.MaxUint64)
-		m.Round, m.Sealed, m.Large = r.Uint("round", math.MaxUint64), r.Bool("sealed"), r.Bool("large")
+		m.Round, m.Large = r.Uint("round", math.MaxUint64), r.Bool("large")
 	case KindRead:
 		m.Seq, m.Keys = r.Uint("seq", math.MaxUint64), readStrings(r, "keys", MaxBatch)
 	case KindValues:

@@ -34,7 +34,7 @@ func full(k Kind) *Message {
 	case KindAccepted:
 		m.Ballot = ballot
 	case KindRefused:
-		m.Ballot, m.Seq, m.Round, m.Sealed, m.Large = ballot, 8, 1<<33, true, true
+		m.Ballot, m.Seq, m.Round, m.Large = ballot, 8, 1<<33, true
 	case KindRead:
 		m.Seq, m.Keys = 8, []string{"crane"}
 	case KindValues:

@@ -37,8 +37,10 @@
 // message names domain and configuration.
 //
 // To replace a voter is to write the next configuration under a key of its own, which
-// is empty. Who accepts that, seals its configuration: it promises and accepts nothing
-// else any more. Once it is decided, each voter of the next configuration fetches what
-// a majority of sealed voters has accepted, keeps the highest state of each key, and
-// only then answers.
+// is empty. A voter that learns of the decision seals its configuration: it promises
+// and accepts nothing in it any more. Each voter of the next one fetches what a
+// majority of sealed voters has accepted, or one voter that is ahead of it, keeps the
+// highest state of each key, and only then answers. Two may have copied different
+// states of a key, of which neither was chosen, so what was copied is not chosen
+// before it is written anew.
 package caspaxos

@@ -153,13 +153,12 @@ type Phase uint8
 const (
 	Enrolling Phase = iota // it waits until all voters have enrolled
 	Voting
-	Sealed     // the next configuration is being decided
 	Installing // the next configuration is decided, and this voter fetches its contents
 	Retired    // it is not in the next configuration
 	Refused    // it cannot be a voter: Reason says why
 )
 
-var phaseNames = [...]string{"enrolling", "voting", "sealed", "installing", "retired", "refused"}
+var phaseNames = [...]string{"enrolling", "voting", "installing", "retired", "refused"}
 
 // String returns the phase in a word.
 func (p Phase) String() string { return phaseNames[p] }
@@ -191,8 +190,6 @@ func (m *Machine) Status(now Time) Status {
 		s.Phase = Installing
 	case m.config == nil:
 		s.Phase = Enrolling
-	case m.sealed():
-		s.Phase = Sealed
 	default:
 		s.Phase = Voting
 	}

@@ -38,7 +38,7 @@ type Machine struct {
 	random   uint64
 
 	config *Config // in which it votes; nil: none yet
-	next   *Config // decided, but not installed here
+	next   *Config // decided, but not installed here: config is sealed
 	slots  map[string]*slot
 	seen   uint64 // highest round that was met
 	// ceiling bounds all rounds that were promised, accepted or used, and is on disk.
@@ -325,8 +325,9 @@ func (m *Machine) receive(msg *Message) error {
 		return dropped("%v of %s is of configuration %d, which is not installed", msg.Kind, msg.From, msg.Config)
 	case !m.config.has(msg.From, msg.Run.Instance):
 		return dropped("%v of %s, which is no voter", msg.Kind, msg.From)
-	case m.next != nil: // the sender is as far behind as this voter
+	case m.next != nil: // this voter has sealed its configuration
 		m.send(msg.From, &Message{Kind: KindCurrent, Next: m.next})
+		return dropped("%v of %s is of configuration %d, which is sealed", msg.Kind, msg.From, msg.Config)
 	}
 	return m.vote(msg)
 }

@@ -64,7 +64,6 @@ type Message struct {
 
 	Ballot Ballot // Prepare, Promise, Accept, Accepted, Refused
 	Round  uint64 // Refused
-	Sealed bool   // Refused: a new configuration is being decided
 	Large  bool   // Refused, Reply: the values together do not fit into a message
 
 	Seq    uint64   // Read, Values, Refused, Request, Reply: of the question

@@ -24,7 +24,6 @@ type op struct {
 	attempts int
 	repeats  int  // of the question of this phase
 	tried    bool // an Accept of an earlier ballot may still be on its way
-	finish   bool // of the voter's own: to have the next configuration decided
 }
 
 // opID tells ops apart: client is empty for those of this process.
@@ -63,7 +62,7 @@ func (m *Machine) begin(o *op) {
 		o.keys = append(o.keys, o.writes[i].Key)
 	}
 	m.ops = append(m.ops, o)
-	if len(m.ops) > maxOps && !o.finish {
+	if len(m.ops) > maxOps {
 		m.giveUp(o)
 		return
 	}
@@ -77,21 +76,18 @@ func (m *Machine) find(is func(*op) bool) *op {
 	return nil
 }
 
-// voting reports whether this voter may propose: an op about the next configuration
-// even if it is sealed.
-func (m *Machine) voting(o *op) bool {
-	return m.config != nil && m.next == nil && m.config.index(m.opts.Self) >= 0 && (!m.sealed() || o.keys[0] == configKey)
-}
+// voting reports whether this voter may propose.
+func (m *Machine) voting() bool { return m.config != nil && m.next == nil }
 
 // attempt begins anew, with a read or under a ballot of its own.
 func (m *Machine) attempt(o *op) {
 	o.tried = o.tried || o.phase == accepting
 	o.phase, o.heard, o.items = waiting, 0, make([]item, len(o.keys))
 	o.again, o.repeats = m.later(0), 0
-	if !m.voting(o) {
+	if !m.voting() {
 		return
 	}
-	if o.writes == nil && o.attempts == 0 && !o.finish {
+	if o.writes == nil && o.attempts == 0 {
 		o.phase = reading
 		m.lastSeq++
 		o.seq = m.lastSeq
@@ -140,7 +136,7 @@ func (m *Machine) ask(o *op, answered func(voter int) bool) {
 
 // repeat does what is due for an op: its messages were lost, or its back-off is over.
 func (m *Machine) repeat(o *op) {
-	if o.phase == waiting || !m.voting(o) {
+	if o.phase == waiting || !m.voting() {
 		m.attempt(o)
 		return
 	}
@@ -174,7 +170,7 @@ func (m *Machine) counted(msg *Message) error {
 		m.tooLarge(o)
 		return nil
 	case msg.Kind == KindRefused:
-		m.backOff(o, msg.Sealed)
+		m.backOff(o)
 		return nil
 	case msg.Kind != KindAccepted && len(msg.Slots) != len(o.keys):
 		return dropped("%v of %s has %d slots for %d keys", msg.Kind, msg.From, len(msg.Slots), len(o.keys))
@@ -275,7 +271,7 @@ func (m *Machine) compare(o *op, it *item, w *register.Write) {
 }
 
 // backOff waits for a moment, at random, and longer after each attempt.
-func (m *Machine) backOff(o *op, sealed bool) {
+func (m *Machine) backOff(o *op) {
 	o.tried = o.tried || o.phase == accepting
 	o.phase = waiting
 	if o.attempts == 0 {
@@ -283,9 +279,6 @@ func (m *Machine) backOff(o *op, sealed bool) {
 	}
 	long := m.opts.Backoff << min(o.attempts, 6)
 	o.again = m.now + m.opts.Backoff/2 + Time(m.draw()%uint64(max(long, 1)))
-	if sealed {
-		m.conclude()
-	}
 }
 
 // draw returns the next random number (splitmix64).

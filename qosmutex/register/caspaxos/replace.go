@@ -26,7 +26,7 @@ type source struct {
 	after     string
 	began     bool
 	done      bool
-	installed bool // it votes in the new configuration; else it is sealed in the one before
+	installed bool // it votes in the new configuration; else it has sealed the one before
 }
 
 // replace begins an operator's replacement of a voter.
@@ -63,30 +63,14 @@ func fingerprint(value []byte) uint64 {
 	return h.Sum64() | 1 // not 0
 }
 
-// conclude has the next configuration decided that some voter has accepted.
-func (m *Machine) conclude() {
-	if m.find(func(o *op) bool { return o.keys[0] == configKey }) == nil {
-		m.begin(&op{keys: []string{configKey}, finish: true})
-	}
-}
-
 // decided knows what has come of an op about the next configuration.
 func (m *Machine) decided(o *op) {
 	state := o.items[0].outcome.State
 	if o.items[0].write {
 		state = o.items[0].next
 	}
-	if state.Stamp == (Stamp{}) {
-		if m.sealed() { // while this voter was quiet, the others knew of none
-			o.phase, o.again = waiting, m.now+m.opts.Resend
-			m.ops = append(m.ops, o)
-		}
-		return
-	}
 	next := readConfig(pack.NewReader(state.Value)) // voters accept no other
-	if o.writes != nil {
-		m.answerReplace(o, next, o.items[0].outcome.Conflict)
-	}
+	m.answerReplace(o, next, o.items[0].outcome.Conflict)
 	config := m.config
 	_ = m.learn(next)
 	for _, v := range slices.Concat(config.Voters, next.Voters) {
@@ -121,8 +105,6 @@ func (m *Machine) learn(c *Config) error {
 func (m *Machine) resume() {
 	m.install = nil
 	switch {
-	case m.next == nil && m.config != nil && m.sealed():
-		m.conclude()
 	case m.next != nil && m.listedIn(m.next):
 		m.beginInstall()
 	case m.next == nil && m.config != nil:
@@ -278,9 +260,7 @@ func (m *Machine) settle() {
 			continue
 		}
 		m.remove(o)
-		if o.writes != nil {
-			m.answerReplace(o, m.config, !bytes.Equal(o.writes[0].Value, appendConfig(nil, m.config)))
-		}
+		m.answerReplace(o, m.config, !bytes.Equal(o.writes[0].Value, appendConfig(nil, m.config)))
 	}
 }
 

@@ -482,7 +482,7 @@ func (m *Machine) free(calm bool, attempts int, out *Output) {
 // canRetry reports whether free would change something.
 func (m *Machine) canRetry(attempts int) bool {
 	return slices.ContainsFunc(m.ops, func(o *op) bool {
-		return o.phase == waiting && m.voting(o) && o.attempts < attempts
+		return o.phase == waiting && m.voting() && o.attempts < attempts
 	})
 }
 
