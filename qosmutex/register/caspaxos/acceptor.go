@@ -1,0 +1,125 @@
+package caspaxos
+
+import "padme/qosmutex/register/internal/pack"
+
+// block is how many rounds one sync of the ceiling is good for.
+const block = 1 << 16
+
+// configKey is the key of the next configuration. Keys of applications are not empty.
+const configKey = ""
+
+// consider answers a Prepare, an Accept or a Read as an acceptor.
+func (m *Machine) consider(msg *Message) Message {
+	var keys []string
+	for i := range msg.Slots {
+		keys = append(keys, msg.Slots[i].Key)
+	}
+	keys = append(keys, msg.Keys...)
+	refused := Message{Kind: KindRefused, Ballot: msg.Ballot, Seq: msg.Seq, Round: m.floor}
+	if msg.Kind != KindAccept && len(keys) > 1 && m.bytes(keys) > MaxBytes {
+		refused.Large = true
+		return refused
+	}
+	if msg.Kind == KindRead {
+		return Message{Kind: KindValues, Seq: msg.Seq, Slots: m.accepted(keys)}
+	}
+	ok := msg.Ballot.Round > m.floor && m.follows(msg.Slots)
+	for _, key := range keys {
+		if s := m.slots[key]; s != nil {
+			refused.Round = max(refused.Round, s.promised.Round)
+			ok = ok && msg.Ballot.Compare(s.promised) >= 0
+		}
+	}
+	if !ok || len(m.slots)+len(keys) > maxKeys && !m.knowsAll(keys) {
+		return refused
+	}
+	m.cover(msg.Ballot.Round)
+	if msg.Kind == KindPrepare {
+		for _, key := range keys {
+			m.slot(key).promised = msg.Ballot
+		}
+		return Message{Kind: KindPromise, Ballot: msg.Ballot, Slots: m.accepted(keys)}
+	}
+	for i := range msg.Slots {
+		m.accept(msg.Ballot, &msg.Slots[i])
+	}
+	return Message{Kind: KindAccepted, Ballot: msg.Ballot}
+}
+
+// follows reports whether what is to be accepted as the next configuration is one.
+func (m *Machine) follows(slots []Slot) bool {
+	for i := range slots {
+		if slots[i].Key == configKey {
+			r := pack.NewReader(slots[i].State.Value)
+			c := readConfig(r)
+			return r.End() == nil && c.Domain == m.config.Domain && c.Number == m.config.Number+1
+		}
+	}
+	return true
+}
+
+// bytes is how much was accepted for some keys.
+func (m *Machine) bytes(keys []string) int {
+	n := 0
+	for _, key := range keys {
+		if s := m.slots[key]; s != nil {
+			n += len(key) + len(s.State.Value)
+		}
+	}
+	return n
+}
+
+// maxKeys bounds what a stranger can have a voter remember.
+const maxKeys = 1 << 16
+
+func (m *Machine) knowsAll(keys []string) bool {
+	for _, key := range keys {
+		if m.slots[key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) slot(key string) *slot {
+	s := m.slots[key]
+	if s == nil {
+		s = &slot{Slot: Slot{Key: key}}
+		m.slots[key] = s
+	}
+	return s
+}
+
+// accepted lists what was accepted for some keys.
+func (m *Machine) accepted(keys []string) []Slot {
+	list := make([]Slot, len(keys))
+	for i, key := range keys {
+		if s := m.slots[key]; s != nil {
+			list[i] = Slot{Accepted: s.Accepted, State: s.State}
+		}
+	}
+	return list
+}
+
+// accept takes a state, and syncs it if it means something else than what is on disk.
+func (m *Machine) accept(b Ballot, from *Slot) {
+	s := m.slot(from.Key)
+	s.promised = b
+	if s.Accepted == b {
+		return // a message that came twice
+	}
+	s.Accepted, s.State = b, from.State
+	if s.onDisk != s.State.Firm {
+		s.onDisk = s.State.Firm
+		m.persist(slotRecord(&s.Slot))
+	}
+}
+
+// cover has the ceiling on disk before a round is promised, accepted or used.
+func (m *Machine) cover(round uint64) {
+	m.seen = max(m.seen, round)
+	if round > m.ceiling {
+		m.ceiling = round + block
+		m.persist(numberRecord(recordCeiling, m.ceiling))
+	}
+}

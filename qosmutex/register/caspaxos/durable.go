@@ -1,0 +1,114 @@
+package caspaxos
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/internal/pack"
+)
+
+// Kinds of records.
+const (
+	recordSelf    = 1 + iota // name, instance, list of voters: the first of a file
+	recordSerial             // how many records were written up to here, with those that were replaced
+	recordCeiling            // of rounds
+	recordConfig             // in which it votes: what was accepted before is over
+	recordNext               // was decided
+	recordSlot               // was accepted
+)
+
+// Records returns everything that the machine must not forget, to replace all records
+// that were appended before.
+func (m *Machine) Records() [][]byte {
+	list := [][]byte{m.selfRecord(), numberRecord(recordCeiling, m.ceiling)}
+	if m.config != nil {
+		list = append(list, configRecord(recordConfig, m.config))
+	}
+	if m.next != nil {
+		list = append(list, configRecord(recordNext, m.next))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.slots)) {
+		if s := m.slots[key]; !s.Accepted.IsZero() {
+			list = append(list, slotRecord(&s.Slot))
+		}
+	}
+	return append(list, numberRecord(recordSerial, m.serial))
+}
+
+// persist has a record written before anything is sent.
+func (m *Machine) persist(record []byte) {
+	m.serial++
+	m.out.Persist = append(m.out.Persist, record)
+}
+
+func (m *Machine) selfRecord() []byte {
+	dst := pack.AppendUint(pack.AppendArray(nil, 4), recordSelf)
+	dst = pack.AppendUint(pack.AppendString(dst, m.opts.Self), m.instance)
+	return appendStrings(dst, m.listed)
+}
+
+func numberRecord(kind, n uint64) []byte {
+	return pack.AppendUint(pack.AppendUint(pack.AppendArray(nil, 2), kind), n)
+}
+
+func configRecord(kind uint64, c *Config) []byte {
+	return appendConfig(pack.AppendUint(pack.AppendArray(nil, 2), kind), c)
+}
+
+func slotRecord(s *Slot) []byte {
+	return appendSlot(pack.AppendUint(pack.AppendArray(nil, 2), recordSlot), s)
+}
+
+// ErrRecords is what every error about records wraps.
+var ErrRecords = errors.New("caspaxos: unknown or inconsistent record")
+
+// replay takes the records of a file.
+func (m *Machine) replay(records [][]byte) error {
+	for i, b := range records {
+		if err := m.replayOne(i, b); err != nil {
+			return fmt.Errorf("%w: record %d: %w", ErrRecords, i, err)
+		}
+	}
+	for _, s := range m.slots {
+		s.onDisk = s.State.Firm
+	}
+	return nil
+}
+
+func (m *Machine) replayOne(i int, b []byte) error {
+	r := pack.NewReader(b)
+	n := r.Array("record", 4)
+	kind := r.Uint("kind", math.MaxUint8)
+	if first := kind == recordSelf; first != (i == 0) || first && n != 4 || !first && n != 2 {
+		r.Fail("record", "kind %d with %d elements", kind, n)
+	}
+	m.serial++
+	switch kind {
+	case recordSelf:
+		id := r.String("id", register.MaxKey)
+		m.instance = r.Uint("instance", math.MaxUint64)
+		m.listed = readStrings(r, "voters", MaxVoters)
+		if r.Err() == nil && id != m.opts.Self {
+			return fmt.Errorf("it belongs to voter %q, not to %q", id, m.opts.Self)
+		}
+	case recordSerial:
+		m.serial = r.Uint("serial", math.MaxUint64)
+	case recordCeiling:
+		m.ceiling = r.Uint("ceiling", math.MaxUint64)
+	case recordConfig:
+		m.config, m.next = readConfig(r), nil
+		clear(m.slots)
+	case recordNext:
+		m.next = readConfig(r)
+	case recordSlot:
+		s := readSlot(r)
+		m.slots[s.Key] = &slot{Slot: s}
+	default:
+		r.Fail("record", "kind %d is of a later release", kind)
+	}
+	return r.End()
+}

@@ -1,0 +1,658 @@
+package caspaxos
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"padme/qosmutex/register"
+)
+
+// The world of the model checker: a few voters, every message that was ever sent, and
+// what an observer knows.
+//
+// Messages are a set that only grows, and each may be delivered at any time and any
+// number of times, or never: so every loss, delay, duplicate and order is explored.
+// There is no time: who backs off may go on at any moment. As messages stay, a
+// repetition of one changes nothing and is left out.
+
+// script is what a voter's application does, one after the other.
+type script struct {
+	read    bool
+	renewal bool
+	replace string // the voter that D takes the place of
+}
+
+// scenario bounds a world.
+type scenario struct {
+	name     string
+	scripts  [4][]script // of A, B, C and D
+	existing bool        // the key was written before, and all voters have it
+	attempts int         // ballots of each op; default 2
+	restarts int
+	only     string // the voters that restart; default all of A, B and C
+	power    int    // cuts, in which A, B and C restart at once
+	wipes    int    // of voter C
+	bound    int    // on the states; 0: they are explored to the fixpoint
+	dead     string // voters that have died
+	mutant   func(restarted *Machine)
+}
+
+const (
+	voters = 4 // D is the replacement
+	theKey = "k"
+)
+
+var names = [voters]string{"A", "B", "C", "D"}
+
+// world is a state. Machines are named by number, so that a world is small.
+type world struct {
+	machines [voters]int32
+	net      []int32 // sorted
+	restarts int8
+	power    int8
+	wipes    int8
+	ghost    ghost
+	trace    *step
+}
+
+type step struct {
+	what string
+	prev *step
+}
+
+func (s *step) String() string {
+	if s == nil {
+		return ""
+	}
+	return s.prev.String() + "\n" + s.what
+}
+
+// ghost is what the observer knows.
+type ghost struct {
+	acked   uint8 // nonce of the newest version that somebody was told of; 0: none
+	ops     [voters]client
+	parents [3 * voters]uint8 // of each write, by nonce: what it replaces
+	denied  uint32            // writes of which it was said that they were not made
+	votes   []vote
+	quiet   uint8 // voters that answer nothing yet
+}
+
+// client is a voter's application.
+type client struct {
+	done    int8
+	running bool
+	floor   uint8 // acked when it asked
+	knows   uint8 // version that it was told of last
+}
+
+// vote is what was accepted under a ballot.
+type vote struct {
+	ballot Ballot
+	by     uint8 // voters
+	lost   uint8 // of them: have restarted since
+	nonce  uint8
+	firm   bool // a majority was met once: what is no renewal of it is there to stay
+}
+
+// explorer explores the worlds of a scenario.
+type explorer struct {
+	scenario
+	config    *Config
+	machines  []*Machine
+	numbers   map[string]int32
+	files     map[int32][][]byte
+	messages  []*Message
+	ends      [][2]int // sender and receiver of each
+	deads     map[deadKey]bool
+	known     map[string]int32
+	memo      map[memoKey]*effect
+	seed      maphash.Seed
+	seen      map[uint64]struct{}
+	stack     []*world
+	states    int
+	moves     int
+	answers   map[string]int
+	installed int
+	keepTrace bool
+}
+
+type memoKey struct {
+	machine int32
+	message int32 // or below 0: retry, quiet ends
+	old     Stamp // what a write replaces
+}
+
+// effect is what a step of a machine does.
+type effect struct {
+	machine int32
+	sent    []int32
+	votes   []vote
+	answers []Answer
+}
+
+func newExplorer(s scenario) (*explorer, *world) {
+	e := &explorer{
+		scenario: s, numbers: map[string]int32{}, files: map[int32][][]byte{}, known: map[string]int32{},
+		memo: map[memoKey]*effect{}, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, answers: map[string]int{},
+		deads: map[deadKey]bool{},
+	}
+	if e.attempts == 0 {
+		e.attempts = 2
+	}
+	if e.only == "" {
+		e.only = "ABC"
+	}
+	e.config = &Config{Domain: register.Domain{1}, Number: 1}
+	for i := range 3 {
+		e.config.Voters = append(e.config.Voters, Voter{names[i], uint64(i + 1)})
+	}
+	w := &world{restarts: int8(s.restarts), power: int8(s.power), wipes: int8(s.wipes)}
+	for i := range 3 {
+		m := &Machine{opts: e.options(i, 1), instance: uint64(i + 1), listed: e.config.IDs()}
+		m.config = e.config
+		m.slots = map[string]*slot{}
+		if s.existing {
+			first := Stamp{1, firstNonce}
+			m.slots[theKey] = &slot{Slot: Slot{theKey, Ballot{1, 1, 0}, State{Stamp: first, Firm: first}}}
+			m.ceiling = block
+		}
+		w.machines[i] = e.boot(i, 1, m.Records(), w)
+		w.ghost.quiet = 0
+	}
+	if s.existing {
+		w.ghost.acked = firstNonce
+		for i := range w.ghost.ops {
+			w.ghost.ops[i].knows = firstNonce
+		}
+		w.ghost.votes = []vote{{ballot: Ballot{1, 1, 0}, by: 7, nonce: firstNonce, firm: true}}
+	}
+	if slices.ContainsFunc(slices.Concat(s.scripts[:]...), func(s script) bool { return s.replace != "" }) {
+		net := w.net
+		w.machines[3] = e.boot(3, 1, nil, w)
+		w.net = net // it has asked before
+		for i := range 2 {
+			m := e.machines[w.machines[i]].clone()
+			m.enrolled[names[3]] = 4
+			w.machines[i] = e.effect(m, e.files[w.machines[i]], &Output{}, nil).machine
+		}
+	} else {
+		w.machines[3] = -1
+	}
+	return e, w
+}
+
+const firstNonce = 7 // of the write that was there before; others are voter and place
+
+func boolByte(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// renewal reports whether the write with a nonce is one.
+func (e *explorer) isRenewal(nonce uint8) bool {
+	for v := range e.scripts {
+		for p := range e.scripts[v] {
+			if e.writeNonce(v, int8(p)) == nonce {
+				return e.scripts[v][p].renewal
+			}
+		}
+	}
+	return false
+}
+
+// writeNonce numbers the writes from 1, leaving out that of the first one.
+func (e *explorer) writeNonce(voter int, place int8) uint8 {
+	n := uint8(1)
+	for v := range e.scripts {
+		for p := range e.scripts[v] {
+			if n == firstNonce {
+				n++
+			}
+			if v == voter && int8(p) == place {
+				return n
+			}
+			n++
+		}
+	}
+	return n
+}
+
+func (e *explorer) options(voter int, boot uint64) Options {
+	ids := []string{"A", "B", "C"}
+	if voter == 3 {
+		ids = []string{"A", "B", "D"}
+	}
+	never := Time(1) << 50 // and later still
+	return Options{
+		Self: names[voter], Voters: ids, Instance: uint64(voter+1) + 10*(boot>>40), Domain: register.Domain{1, byte(boot >> 40)},
+		Boot: boot << 32, Resend: never, Backoff: 1, Quiet: never,
+	}
+}
+
+// boot starts a voter from a file.
+func (e *explorer) boot(voter int, boot uint64, file [][]byte, w *world) int32 {
+	var out Output
+	m, err := New(e.options(voter, boot), file, 1, &out)
+	if err != nil {
+		panic(err)
+	}
+	if e.mutant != nil && boot > 1 {
+		e.mutant(m)
+	}
+	if m.quiet > 0 && m.opts.Boot>>32 > 1 {
+		w.ghost.quiet |= 1 << voter
+	} else {
+		m.quiet = 0
+	}
+	ef := e.effect(m, append(slices.Clone(file), out.Persist...), &out, nil)
+	w.net = insert(w.net, ef.sent)
+	return ef.machine
+}
+
+// effect records what a step has led to.
+func (e *explorer) effect(m *Machine, file [][]byte, out *Output, before *Machine) *effect {
+	if out.Whole {
+		file = out.Persist
+		e.installed++
+	}
+	ef := &effect{answers: out.Answers}
+	// What a voter would find on disk is part of its state, in the order of a snapshot.
+	disk := &Machine{opts: m.opts, slots: map[string]*slot{}}
+	if err := disk.replay(file); err != nil {
+		panic(err)
+	}
+	name := m.state() + "\x00"
+	file = disk.Records()
+	for _, r := range file[:len(file)-1] { // not the serial
+		name += string(r) + "\x00"
+	}
+	n, ok := e.numbers[name]
+	if !ok {
+		n = int32(len(e.machines))
+		e.numbers[name] = n
+		e.machines = append(e.machines, m)
+		e.files[n] = file
+	}
+	ef.machine = n
+	for i := range out.Messages {
+		msg := out.Messages[i]
+		msg.Run.Base, msg.Run.Serial = 0, 0 // else all states are different
+		b := string(AppendMessage(append([]byte(msg.From), msg.To...), &msg))
+		id, ok := e.known[b]
+		if !ok {
+			id = int32(len(e.messages))
+			e.known[b] = id
+			e.messages = append(e.messages, &msg)
+			e.ends = append(e.ends, [2]int{slices.Index(names[:], msg.From), slices.Index(names[:], msg.To)})
+		}
+		ef.sent = append(ef.sent, id)
+	}
+	if before != nil && m.config != nil && m.config == before.config {
+		if s, old := m.slots[theKey], before.slots[theKey]; s != nil && (old == nil || old.Accepted != s.Accepted) && !s.Accepted.IsZero() {
+			ef.votes = append(ef.votes, vote{ballot: s.Accepted, nonce: uint8(s.State.Stamp.Nonce)})
+		}
+	}
+	return ef
+}
+
+func insert(net []int32, sent []int32) []int32 {
+	copied := false
+	for _, id := range sent {
+		i, found := slices.BinarySearch(net, id)
+		if found {
+			continue
+		}
+		if !copied {
+			net, copied = slices.Clone(net), true
+		}
+		net = slices.Insert(net, i, id)
+	}
+	return net
+}
+
+// prune drops messages that can do nothing any more: answers to what is over, and
+// questions that were answered or whose answer would be one of those.
+func (e *explorer) prune(w *world) {
+	for i, id := range w.net {
+		if !e.dead(w, id) {
+			continue
+		}
+		net := slices.Clone(w.net[:i])
+		for _, id := range w.net[i+1:] {
+			if !e.dead(w, id) {
+				net = append(net, id)
+			}
+		}
+		w.net = net
+		return
+	}
+}
+
+type deadKey struct {
+	message, from, to int32
+	calm              bool
+}
+
+func (e *explorer) dead(w *world, id int32) bool {
+	from, to := e.ends[id][0], e.ends[id][1]
+	if strings.Contains(e.scenario.dead, names[to]) {
+		return true
+	}
+	key := deadKey{id, w.machines[from], w.machines[to], w.power == 0 && w.restarts == 0 || !strings.Contains(e.only, names[to])}
+	dead, ok := e.deads[key]
+	if !ok {
+		dead = e.isDead(e.messages[id], e.machines[key.from], e.machines[key.to], key.calm)
+		e.deads[key] = dead
+	}
+	return dead
+}
+
+// isDead reports whether a message can do nothing at to, nor its answer at from.
+func (e *explorer) isDead(msg *Message, from, to *Machine, calm bool) bool {
+	asking := func(m *Machine, p phase) bool {
+		return m.find(func(o *op) bool {
+			return o.phase == p && (p == reading && o.seq == msg.Seq || p != reading && o.ballot == msg.Ballot)
+		}) != nil
+	}
+	promised, accepted := Ballot{Round: to.floor, Config: 1, Voter: voters}, Ballot{}
+	for _, key := range append(slices.Clone(msg.Keys), keysOf(msg.Slots)...) {
+		if s := to.slots[key]; s != nil {
+			accepted = s.Accepted
+			if promised.Compare(s.promised) < 0 {
+				promised = s.promised
+			}
+		}
+	}
+	source := func(m *Machine, id string, number uint32) bool {
+		return m.install != nil && m.next.Number == number && slices.ContainsFunc(m.install.sources, func(s source) bool {
+			return s.id == id && !s.done && s.after == msg.After
+		})
+	}
+	number := func(m *Machine) uint32 {
+		if m.newest() == nil {
+			return 0
+		}
+		return m.newest().Number
+	}
+	if msg.Config != 0 && to.config != nil && to.config.Number > msg.Config && number(from) >= to.config.Number && msg.Kind != KindFetch && msg.Kind != KindPage {
+		return true
+	}
+	switch msg.Kind {
+	case KindEnroll:
+		return number(from) > 0 || to.enrolled[msg.From] == msg.Run.Instance
+	case KindReject:
+		return to.config != nil || to.refusal != ReasonNone || msg.About != to.opts.Boot
+	case KindFetch:
+		return !source(from, msg.To, msg.Next.Number)
+	case KindPage:
+		return !source(to, msg.From, msg.Target)
+	case KindHello:
+		return to.newest() != nil && from.newest() != nil && from.newest().Number >= to.newest().Number
+	case KindCurrent:
+		return to.newest() != nil && to.newest().Number >= msg.Next.Number
+	case KindPromise:
+		return !asking(to, preparing)
+	case KindAccepted:
+		return !asking(to, accepting)
+	case KindValues:
+		return !asking(to, reading)
+	case KindRefused:
+		return !asking(to, preparing) && !asking(to, accepting) && !asking(to, reading) && msg.Round <= to.seen
+	case KindRead:
+		return !asking(from, reading)
+	case KindPrepare:
+		return promised.Compare(msg.Ballot) >= 0 && !asking(from, preparing) || calm && promised == msg.Ballot
+	case KindAccept:
+		return promised.Compare(msg.Ballot) > 0 && !asking(from, accepting) || calm && accepted == msg.Ballot
+	}
+	return false
+}
+
+func keysOf(slots []Slot) []string {
+	var keys []string
+	for i := range slots {
+		keys = append(keys, slots[i].Key)
+	}
+	return keys
+}
+
+// Actions without a message.
+const (
+	retry = -1 - iota
+	calm  // a voter has been quiet for long enough
+	ask
+)
+
+// do makes a step of a voter, from what is known of such a step.
+func (e *explorer) do(w *world, voter int, action int32) *effect {
+	key := memoKey{machine: w.machines[voter], message: action}
+	c := w.ghost.ops[voter]
+	if action == ask {
+		key.message -= int32(c.done)
+		key.old = e.stamp(&w.ghost, c.knows)
+	}
+	ef, ok := e.memo[key]
+	if ok {
+		return ef
+	}
+	before := e.machines[w.machines[voter]]
+	m := before.clone()
+	var out Output
+	in := Input{Kind: Tick}
+	switch {
+	case action >= 0:
+		in = Input{Kind: Receive, Message: e.messages[action]}
+	case action == ask:
+		in = e.question(w, voter)
+	default:
+		m.free(action == calm, e.attempts, &out)
+	}
+	_ = m.Step(1, &in, &out)
+	ef = e.effect(m, append(slices.Clone(e.files[w.machines[voter]]), out.Persist...), &out, before)
+	e.memo[key] = ef
+	return ef
+}
+
+// free has a machine do at once what it would do after a while.
+func (m *Machine) free(calm bool, attempts int, out *Output) {
+	m.out = out
+	if calm {
+		m.quiet = 0
+		for _, o := range m.ops {
+			o.again = 0
+		}
+		if m.install != nil {
+			m.install.again = 0
+		}
+	}
+	for _, o := range m.ops {
+		if o.phase == waiting && o.attempts < attempts {
+			o.again = 0
+		}
+	}
+}
+
+// canRetry reports whether free would change something.
+func (m *Machine) canRetry(attempts int) bool {
+	return slices.ContainsFunc(m.ops, func(o *op) bool {
+		return o.phase == waiting && m.voting() && o.attempts < attempts
+	})
+}
+
+// question is what a voter's application asks next.
+func (e *explorer) question(w *world, voter int) Input {
+	c := w.ghost.ops[voter]
+	s := e.scripts[voter][c.done]
+	switch {
+	case s.read:
+		return Input{Kind: Ask, Seq: uint64(c.done) + 1, Keys: []string{theKey}}
+	case s.replace != "":
+		return Input{Kind: Replace, Seq: uint64(c.done) + 1, Old: s.replace, New: "D"}
+	}
+	return Input{Kind: Ask, Seq: uint64(c.done) + 1, Writes: []register.Write{{
+		Key: theKey, Old: e.config.version(e.stamp(&w.ghost, c.knows)), Nonce: uint64(e.writeNonce(voter, c.done)), Renewal: s.renewal,
+	}}}
+}
+
+// stamp returns the stamp of a version that somebody was told of.
+func (e *explorer) stamp(g *ghost, nonce uint8) Stamp {
+	if nonce == 0 {
+		return Stamp{}
+	}
+	n := uint64(1)
+	for p := nonce; p != firstNonce && g.parents[p] != 0; p = g.parents[p] {
+		n++
+	}
+	return Stamp{n, uint64(nonce)}
+}
+
+// key is the fingerprint of a world.
+func (e *explorer) key(w *world) uint64 {
+	b := make([]byte, 0, 256)
+	for _, m := range w.machines {
+		b = binary.AppendVarint(b, int64(m))
+	}
+	b = binary.AppendVarint(b, int64(len(w.net)))
+	for _, id := range w.net {
+		b = binary.AppendVarint(b, int64(id))
+	}
+	g := &w.ghost
+	b = append(b, byte(w.restarts), byte(w.power), byte(w.wipes), g.acked, g.quiet)
+	b = append(b, g.parents[:]...)
+	b = binary.AppendUvarint(b, uint64(g.denied))
+	for _, c := range g.ops {
+		b = append(b, byte(c.done), boolByte(c.running), c.floor, c.knows)
+	}
+	for _, v := range g.votes {
+		b = append(b, byte(v.ballot.Config), v.ballot.Voter, v.by, v.lost, v.nonce, boolByte(v.firm))
+		b = binary.AppendUvarint(b, v.ballot.Round)
+	}
+	return maphash.Bytes(e.seed, b)
+}
+
+// after reports whether version b is a or was written after it.
+func (g *ghost) after(a, b uint8) bool {
+	for {
+		if a == b || a == 0 {
+			return true
+		}
+		if b == 0 || b == firstNonce {
+			return false
+		}
+		b = g.parents[b]
+	}
+}
+
+// firmOf returns the version that is there to stay if one is forgotten.
+func (e *explorer) firmOf(g *ghost, nonce uint8) uint8 {
+	for nonce != 0 && e.isRenewal(nonce) && g.parents[nonce] != 0 {
+		nonce = g.parents[nonce]
+	}
+	return nonce
+}
+
+// voted checks what was chosen.
+func (e *explorer) voted(g *ghost, voter int, v vote) error {
+	g.votes = slices.Clone(g.votes)
+	i, found := slices.BinarySearchFunc(g.votes, v.ballot, func(v vote, b Ballot) int { return v.ballot.Compare(b) })
+	if !found {
+		g.votes = slices.Insert(g.votes, i, v)
+	}
+	if g.votes[i].nonce != v.nonce {
+		return fmt.Errorf("under ballot %v both %d and %d were accepted", v.ballot, g.votes[i].nonce, v.nonce)
+	}
+	g.votes[i].by |= 1 << voter
+	g.votes[i].firm = g.votes[i].firm || bits.OnesCount8(g.votes[i].by) >= 2
+	return e.chain(g)
+}
+
+// chain checks that what was chosen follows from what was chosen before.
+func (e *explorer) chain(g *ghost) error {
+	var last, firm uint8
+	for _, v := range g.votes {
+		if bits.OnesCount8(v.by) >= 2 {
+			if !g.after(last, v.nonce) || !g.after(firm, v.nonce) {
+				return fmt.Errorf("%d was chosen under %v after %d and %d", v.nonce, v.ballot, last, firm)
+			}
+			last = v.nonce
+			for n := v.nonce; n != 0 && n != firstNonce; n = g.parents[n] {
+				if g.denied&(1<<n) != 0 {
+					return fmt.Errorf("%d was chosen, of which was said that it was not made", n)
+				}
+			}
+		}
+		if v.firm {
+			if f := e.firmOf(g, v.nonce); g.after(firm, f) {
+				firm = f
+			}
+		}
+	}
+	return nil
+}
+
+// told checks what an application is told.
+func (e *explorer) told(g *ghost, voter int, a *Answer) error {
+	c := &g.ops[voter]
+	s := e.scripts[voter][c.done]
+	nonce := e.writeNonce(voter, c.done)
+	c.done++
+	c.running = false
+	if s.replace != "" {
+		e.answers["replaced"]++
+		return nil
+	}
+	var is uint8
+	switch {
+	case s.read:
+		is = uint8(a.Entries[0].Version.Nonce)
+		e.answers["read"]++
+	case a.Results[0].Err == nil:
+		is = uint8(a.Results[0].Version.Nonce)
+		if is != nonce || is == c.floor {
+			return fmt.Errorf("%s was told that it has written %d, not %d", names[voter], is, nonce)
+		}
+		e.answers["made"]++
+	default:
+		var conflict *register.Conflict
+		if !errors.As(a.Results[0].Err, &conflict) {
+			return a.Results[0].Err
+		}
+		is = uint8(conflict.Current.Version.Nonce)
+		if conflict.Unknown {
+			e.answers["unknown"]++
+		} else {
+			e.answers["conflict"]++
+			g.denied |= 1 << nonce
+		}
+	}
+	c.knows = is
+	is = e.held(g, is)
+	if !g.after(c.floor, is) {
+		return fmt.Errorf("%s was told of %d, though %d was known when it asked", names[voter], is, c.floor)
+	}
+	if !g.after(g.acked, is) && !g.after(is, g.acked) {
+		return fmt.Errorf("%s was told of %d, and somebody of %d", names[voter], is, g.acked)
+	}
+	if g.after(g.acked, is) {
+		g.acked = is
+	}
+	return e.chain(g)
+}
+
+// held returns a version, or, if it is a renewal that a majority no longer has because
+// voters have restarted, the one that it renewed: the answer was that long on its way.
+func (e *explorer) held(g *ghost, nonce uint8) uint8 {
+	for _, v := range g.votes {
+		if v.nonce == nonce && bits.OnesCount8(v.by) >= 2 {
+			return nonce
+		}
+	}
+	return e.firmOf(g, nonce)
+}

@@ -1,0 +1,21 @@
+package inboxes
+
+import (
+	"sync/atomic"
+
+	"padme/pubsub"
+)
+
+// box is an inbox whose owner is not there yet: until then letters are lost, which a
+// transport may do.
+type box struct {
+	receive atomic.Pointer[func(from string, message []byte)]
+}
+
+func (b *box) open(receive func(from string, message []byte)) { b.receive.Store(&receive) }
+
+func (b *box) letter(l pubsub.Letter) {
+	if receive := b.receive.Load(); receive != nil {
+		(*receive)(l.From, l.Payload)
+	}
+}

@@ -1,0 +1,247 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/internal/pack"
+	"padme/qosmutex/register/journal"
+)
+
+// Kind is the kind of the journal in which a register keeps its entries.
+const Kind = "local register"
+
+// Register is a register of one process.
+type Register struct {
+	journal *journal.Journal // nil: memory alone
+	domain  register.Domain
+	writing chan struct{} // holds one token: whoever has it may write
+
+	mu      sync.Mutex // never held while something is synced
+	entries map[string]register.Entry
+	closed  error // why nothing is answered any more
+
+	compactAt int64 // size of the journal
+}
+
+var _ register.Register = (*Register)(nil)
+
+// Memory returns an empty register that keeps nothing.
+func Memory() *Register {
+	r := &Register{domain: register.NewDomain(), entries: map[string]register.Entry{}, writing: make(chan struct{}, 1)}
+	r.writing <- struct{}{}
+	return r
+}
+
+// Open returns the register that is kept in the file at path, or makes an empty one
+// in a directory that exists. Only one process can have it open.
+func Open(path string) (*Register, error) {
+	r := Memory()
+	r.domain = register.Domain{}
+	j, err := journal.Open(path, Kind, r.replay)
+	if err != nil {
+		return nil, fmt.Errorf("register: %w", err)
+	}
+	r.journal, r.compactAt = j, minCompact
+	if r.domain == (register.Domain{}) {
+		r.domain = register.NewDomain()
+		if err := j.Append(r.domain[:]); err != nil {
+			_ = j.Close()
+			return nil, fmt.Errorf("register: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// replay takes a record: first the domain, then entries.
+func (r *Register) replay(record []byte) error {
+	if r.domain == (register.Domain{}) {
+		if len(record) != len(r.domain) {
+			return fmt.Errorf("a domain has %d bytes, not %d", len(r.domain), len(record))
+		}
+		copy(r.domain[:], record)
+		return nil
+	}
+	d := pack.NewReader(record)
+	d.Tuple("entry", 4)
+	key := d.String("key", register.MaxKey)
+	e := register.Entry{Version: register.Version{
+		Domain: r.domain, Counter: d.Uint("counter", math.MaxUint64), Nonce: d.Uint("nonce", math.MaxUint64),
+	}, Value: d.Bytes("value", register.MaxValue)}
+	if err := d.End(); err != nil {
+		return err
+	}
+	r.entries[key] = e
+	return nil
+}
+
+func appendEntry(dst []byte, key string, e register.Entry) []byte {
+	dst = pack.AppendString(pack.AppendArray(dst, 4), key)
+	dst = pack.AppendUint(pack.AppendUint(dst, e.Version.Counter), e.Version.Nonce)
+	return pack.AppendBytes(dst, e.Value)
+}
+
+// Volatile reports whether the register keeps nothing.
+func (r *Register) Volatile() bool { return r.journal == nil }
+
+// Domain returns the domain of all versions.
+func (r *Register) Domain() register.Domain { return r.domain }
+
+// Get returns the current value and version of a key.
+func (r *Register) Get(ctx context.Context, key string) (register.Entry, error) {
+	if err := register.CheckKey(key); err != nil {
+		return register.Entry{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return register.Entry{}, &register.Unavailable{Cause: err}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return register.Entry{}, &register.Unavailable{Cause: r.closed}
+	}
+	e, ok := r.entries[key]
+	if !ok {
+		return register.Entry{Version: register.Version{Domain: r.domain}}, nil
+	}
+	return register.Entry{Value: slices.Clone(e.Value), Version: e.Version}, nil
+}
+
+// CompareAndSet makes writes. Those that are no renewals share one sync.
+func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
+	results := make([]register.Result, len(writes))
+	select {
+	case <-r.writing:
+		defer func() { r.writing <- struct{}{} }()
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(results, writes, nil, &register.Unavailable{Cause: err})
+	}
+	r.mu.Lock()
+	closed := r.closed
+	b := &batch{r: r, changed: map[string]register.Entry{}}
+	if closed == nil {
+		for i := range writes {
+			results[i] = b.write(&writes[i])
+		}
+	}
+	r.mu.Unlock()
+	if closed != nil {
+		return fail(results, writes, nil, &register.Unavailable{Cause: closed})
+	}
+	if len(b.records) > 0 && r.journal != nil {
+		if err := r.journal.Append(b.records...); err != nil {
+			r.end(err)
+			return fail(results, writes, b.synced, &register.Unavailable{Unknown: true, Cause: err})
+		}
+	}
+	r.mu.Lock()
+	for key, e := range b.changed {
+		r.entries[key] = e
+	}
+	r.mu.Unlock()
+	if r.journal != nil && r.journal.Size() > r.compactAt {
+		if err := r.compact(); err != nil {
+			r.end(err) // later writes fail; these were made
+		}
+	}
+	return results
+}
+
+// minCompact is the size below which no journal is compacted.
+const minCompact = 1 << 20
+
+// compact writes only what is current. The caller may write.
+func (r *Register) compact() error {
+	records := [][]byte{r.domain[:]}
+	r.mu.Lock()
+	for _, key := range slices.Sorted(maps.Keys(r.entries)) {
+		records = append(records, appendEntry(nil, key, r.entries[key]))
+	}
+	r.mu.Unlock()
+	if err := r.journal.Compact(records...); err != nil {
+		return err
+	}
+	r.compactAt = max(minCompact, 4*r.journal.Size())
+	return nil
+}
+
+// fail gives an error to the writes of the given keys, or to all that were valid.
+func fail(results []register.Result, writes []register.Write, keys map[string]bool, err error) []register.Result {
+	for i := range results {
+		if invalid := writes[i].Check(); keys == nil && invalid != nil {
+			results[i] = register.Result{Err: invalid}
+		} else if keys == nil || keys[writes[i].Key] {
+			results[i] = register.Result{Err: err}
+		}
+	}
+	return results
+}
+
+// batch is what some writes change. Nobody else writes meanwhile.
+type batch struct {
+	r       *Register
+	changed map[string]register.Entry
+	synced  map[string]bool
+	records [][]byte
+}
+
+func (b *batch) write(w *register.Write) register.Result {
+	if err := w.Check(); err != nil {
+		return register.Result{Err: err}
+	}
+	from, known := b.changed[w.Key]
+	if !known {
+		if from, known = b.r.entries[w.Key]; !known {
+			from.Version.Domain = b.r.domain
+		}
+	}
+	if w.Made(from.Version) {
+		return register.Result{Version: from.Version}
+	}
+	if !w.Replaces(from.Version) {
+		current := register.Entry{Value: slices.Clone(from.Value), Version: from.Version}
+		return register.Result{Err: &register.Conflict{Key: w.Key, Old: w.Old, Current: current}}
+	}
+	nonce := w.Nonce
+	if nonce == 0 {
+		nonce = register.NewNonce()
+	}
+	e := register.Entry{Value: slices.Clone(w.Value), Version: from.Version.Next(b.r.domain, nonce)}
+	b.changed[w.Key] = e
+	if w.Renewal && known {
+		return register.Result{Version: e.Version}
+	}
+	if b.synced == nil {
+		b.synced = map[string]bool{}
+	}
+	b.synced[w.Key] = true
+	b.records = append(b.records, appendEntry(nil, w.Key, e))
+	return register.Result{Version: e.Version}
+}
+
+// end has nothing answered any more.
+func (r *Register) end(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed == nil {
+		r.closed = err
+	}
+}
+
+// Close waits for writes in progress and frees the file.
+func (r *Register) Close() error {
+	<-r.writing
+	defer func() { r.writing <- struct{}{} }()
+	r.end(register.ErrClosed)
+	if r.journal == nil {
+		return nil
+	}
+	return r.journal.Close()
+}

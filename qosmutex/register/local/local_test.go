@@ -1,0 +1,255 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"padme/tests/bubble"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/journal"
+	"padme/qosmutex/register/local"
+	"padme/qosmutex/register/registertest"
+)
+
+func open(t *testing.T, path string) *local.Register {
+	t.Helper()
+	r, err := local.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func TestContract(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) {
+		registertest.Run(t, func(*testing.T) register.Register { return local.Memory() })
+	})
+	t.Run("File", func(t *testing.T) {
+		registertest.Run(t, func(t *testing.T) register.Register {
+			return open(t, filepath.Join(t.TempDir(), "register"))
+		})
+	})
+}
+
+func put(t *testing.T, r register.Register, w register.Write) register.Version {
+	t.Helper()
+	res := r.CompareAndSet(t.Context(), w)[0]
+	if res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	return res.Version
+}
+
+func get(t *testing.T, r register.Register, key string) register.Entry {
+	t.Helper()
+	e, err := r.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestRestartForgetsRenewalsOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r := open(t, path)
+	if r.Volatile() {
+		t.Error("a file is volatile")
+	}
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: true}) // the first write of a key is none
+	renewed := put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("b"), Renewal: true})
+	lift := put(t, r, register.Write{Key: "lift", Value: []byte("c")})
+	lift = put(t, r, register.Write{Key: "lift", Old: lift, Value: []byte("d"), Renewal: true})
+	lift = put(t, r, register.Write{Key: "lift", Old: lift, Value: []byte("e")})
+	domain := r.Domain()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	r = open(t, path)
+	if r.Domain() != domain {
+		t.Error("another domain")
+	}
+	if e := get(t, r, "crane"); e.Version != v || string(e.Value) != "a" {
+		t.Errorf("crane is %q at %v", e.Value, e.Version)
+	}
+	if e := get(t, r, "lift"); e.Version != lift || string(e.Value) != "e" {
+		t.Errorf("lift is %q at %v", e.Value, e.Version)
+	}
+	// The version of a renewal that was forgotten does not come back.
+	again := put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("f")})
+	if again.Counter != renewed.Counter || again == renewed {
+		t.Errorf("%v after a forgotten %v", again, renewed)
+	}
+}
+
+func TestRenewalsDoNotGrowTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r := open(t, path)
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a")})
+	before := size(t, path)
+	for range 100 {
+		v = put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("a"), Renewal: true})
+	}
+	if after := size(t, path); after != before {
+		t.Errorf("%d bytes grew to %d", before, after)
+	}
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Size()
+}
+
+func TestFileStaysSmall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r := open(t, path)
+	var v register.Version
+	value := bytes.Repeat([]byte("x"), register.MaxValue)
+	keep := put(t, r, register.Write{Key: "crane", Value: []byte("a")})
+	for range 200 { // 12 MB
+		v = put(t, r, register.Write{Key: "lift", Old: v, Value: value})
+	}
+	if n := size(t, path); n > 2<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	_ = r.Close()
+	r = open(t, path)
+	if e := get(t, r, "crane"); e.Version != keep || string(e.Value) != "a" {
+		t.Errorf("crane is %q at %v", e.Value, e.Version)
+	}
+	if e := get(t, r, "lift"); e.Version != v || !bytes.Equal(e.Value, value) {
+		t.Errorf("lift is at %v, not %v", e.Version, v)
+	}
+}
+
+func TestOneProcessOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	open(t, path)
+	if _, err := local.Open(path); !errors.Is(err, journal.ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	r := open(t, filepath.Join(t.TempDir(), "register"))
+	put(t, r, register.Write{Key: "crane", Value: []byte("a")})
+	_ = r.Close()
+	if _, err := r.Get(t.Context(), "crane"); !errors.Is(err, register.ErrUnavailable) || !errors.Is(err, register.ErrClosed) {
+		t.Errorf("get: %v", err)
+	}
+	err := r.CompareAndSet(t.Context(), register.Write{Key: "crane"})[0].Err
+	if !errors.Is(err, register.ErrClosed) || errors.Is(err, register.ErrUnknown) {
+		t.Errorf("write: %v", err)
+	}
+}
+
+// A disk that is full or broken leaves it unknown what is in the file, and then
+// nothing is answered before the file is read again.
+func TestDiskFailure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r := open(t, path)
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a")})
+	put(t, r, register.Write{Key: "lift", Value: []byte("a")})
+	local.BreakDisk(r)
+	res := r.CompareAndSet(t.Context(),
+		register.Write{Key: "crane", Old: v, Value: []byte("b")},
+		register.Write{Key: "lift", Value: []byte("b")},
+		register.Write{Key: ""})
+	if !errors.Is(res[0].Err, register.ErrUnavailable) || !errors.Is(res[0].Err, register.ErrUnknown) {
+		t.Errorf("the write: %v", res[0].Err)
+	}
+	if !errors.Is(res[1].Err, register.ErrConflict) || errors.Is(res[1].Err, register.ErrUnknown) {
+		t.Errorf("a conflict in the same call: %v", res[1].Err)
+	}
+	if !errors.Is(res[2].Err, register.ErrInvalid) {
+		t.Errorf("an invalid one: %v", res[2].Err)
+	}
+	if _, err := r.Get(t.Context(), "crane"); !errors.Is(err, register.ErrUnavailable) {
+		t.Errorf("a read afterwards: %v", err)
+	}
+	res = r.CompareAndSet(t.Context(), register.Write{Key: "crane", Old: v, Value: []byte("c")})
+	if !errors.Is(res[0].Err, register.ErrUnavailable) || errors.Is(res[0].Err, register.ErrUnknown) {
+		t.Errorf("a write afterwards: %v", res[0].Err)
+	}
+}
+
+// A write that waits for another one gives up with its context.
+func TestContextEndsTheWait(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := local.Memory()
+		free := local.Occupy(r)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := r.CompareAndSet(ctx, register.Write{Key: "crane"})[0].Err
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, register.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+		free()
+		put(t, r, register.Write{Key: "crane"})
+	})
+}
+
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "register")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	r, err := local.Open(filepath.Join(dir, "register"))
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = r.Close() }()
+
+	ctx := context.Background()
+	crane, err := r.Get(ctx, "crane")
+	if err != nil {
+		panic(err)
+	}
+	first := register.Write{Key: "crane", Old: crane.Version, Value: []byte("root is A")}
+	second := register.Write{Key: "crane", Old: crane.Version, Value: []byte("root is B")}
+	for _, w := range []register.Write{first, second} {
+		var conflict *register.Conflict
+		if res := r.CompareAndSet(ctx, w)[0]; errors.As(res.Err, &conflict) {
+			fmt.Printf("conflict: %s\n", conflict.Current.Value)
+		} else {
+			fmt.Println("written, error:", res.Err)
+		}
+	}
+	// Output:
+	// written, error: <nil>
+	// conflict: root is A
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, renewal := range []bool{false, true} {
+		b.Run(map[bool]string{false: "synced", true: "renewal"}[renewal], func(b *testing.B) {
+			r, err := local.Open(filepath.Join(b.TempDir(), "register"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			var v register.Version
+			for b.Loop() {
+				res := r.CompareAndSet(b.Context(), register.Write{Key: "crane", Old: v, Value: make([]byte, 200), Renewal: renewal})[0]
+				if res.Err != nil {
+					b.Fatal(res.Err)
+				}
+				v = res.Version
+			}
+		})
+	}
+}

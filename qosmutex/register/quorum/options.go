@@ -1,0 +1,70 @@
+package quorum
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
+)
+
+// Transport carries messages between participants, which have names. It may lose,
+// repeat and reorder them.
+type Transport interface {
+	// Send puts a message on the way. It does not block, and the message does not
+	// change afterwards. An error is the same as a loss.
+	Send(to string, message []byte) error
+}
+
+// Timing says how long a voter waits for what. The zero Timing is LAN.
+type Timing struct {
+	Resend  time.Duration // a message without an answer is repeated
+	Backoff time.Duration // of a proposer that lost a race, at the most, the first time
+	Probe   time.Duration // between signs of life of a voter
+}
+
+// LAN suits voters on one wired or Wi-Fi network.
+func LAN() Timing {
+	return Timing{
+		Resend:  100 * time.Millisecond, // ten round trips and syncs, and little beside a lease
+		Backoff: 20 * time.Millisecond,  // a round of two round trips and a sync
+		Probe:   500 * time.Millisecond, // a missing voter is known within two seconds
+	}
+}
+
+// Options configure a voter.
+type Options struct {
+	Self   string   // the voter's name, which the transport vouches for
+	Voters []string // names of all: 1, 3 or 5, the same list for each
+	File   string   // path of its journal, in a directory that exists
+
+	// Quiet is how long the voter answers nothing after a restart, as it may have
+	// forgotten renewals: the longest permitted lease, stretched by the drift of
+	// clocks. It must be above 0.
+	Quiet time.Duration
+
+	Timing Timing
+	Logger *slog.Logger // nil: slog.Default
+}
+
+func (o *Options) check() error {
+	if _, err := caspaxos.CheckVoters(o.Voters); err != nil {
+		return err
+	}
+	if o.Quiet <= 0 {
+		return fmt.Errorf("%w: Quiet is %v: set the longest permitted lease", register.ErrInvalid, o.Quiet)
+	}
+	if o.Timing == (Timing{}) {
+		o.Timing = LAN()
+	}
+	for name, d := range map[string]time.Duration{"Resend": o.Timing.Resend, "Backoff": o.Timing.Backoff, "Probe": o.Timing.Probe} {
+		if d <= 0 {
+			return fmt.Errorf("%w: Timing.%s is %v", register.ErrInvalid, name, d)
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return nil
+}

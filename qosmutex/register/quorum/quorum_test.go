@@ -1,0 +1,430 @@
+package quorum_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"padme/tests/bubble"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/journal"
+	"padme/qosmutex/register/quorum"
+	"padme/qosmutex/register/registertest"
+)
+
+func TestContract(t *testing.T) {
+	t.Run("OneVoter", func(t *testing.T) {
+		registertest.Run(t, func(t *testing.T) register.Register { return newFleet(t, 1).start("a", "a") })
+	})
+	t.Run("Voter", func(t *testing.T) {
+		registertest.Run(t, func(t *testing.T) register.Register {
+			f := newFleet(t, 1)
+			for _, id := range abc {
+				f.start(id, abc...)
+			}
+			return f.voters["b"]
+		})
+	})
+	t.Run("Client", func(t *testing.T) {
+		registertest.Run(t, func(t *testing.T) register.Register {
+			f := newFleet(t, 1)
+			for _, id := range abc {
+				f.start(id, abc...)
+			}
+			return f.client("x", abc...)
+		})
+	})
+}
+
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of virtual time
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func put(t *testing.T, r register.Register, w register.Write) register.Version {
+	t.Helper()
+	res := r.CompareAndSet(soon(t), w)[0]
+	if res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	return res.Version
+}
+
+func get(t *testing.T, r register.Register, key string) register.Entry {
+	t.Helper()
+	e, err := r.Get(soon(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// unavailable checks that a register does not answer, and whom it misses.
+func unavailable(t *testing.T, r register.Register, missing string) {
+	t.Helper()
+	_, err := r.Get(soon(t), "crane")
+	var u *register.Unavailable
+	if !errors.As(err, &u) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, register.ErrUnknown) {
+		t.Fatalf("got %v, want unavailable", err)
+	}
+	if got := strings.Join(u.Missing, " "); got != missing {
+		t.Errorf("missing %q, want %q", got, missing)
+	}
+}
+
+// virtual runs a test in virtual time. It fails if a goroutine is left.
+func virtual(t *testing.T, seed uint64, test func(t *testing.T, f *fleet)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) { test(t, newFleet(t, seed)) })
+}
+
+func TestNothingIsAnsweredBeforeAllHaveEnrolled(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		a := f.start("a", abc...)
+		f.start("c", abc...)
+		unavailable(t, a, "b")
+		b := f.start("b", abc...)
+		v := put(t, b, register.Write{Key: "crane", Value: []byte("1")})
+		if e := get(t, a, "crane"); e.Version != v || string(e.Value) != "1" {
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
+func TestMajorityDecides(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		x := f.client("x", abc...)
+		v := put(t, x, register.Write{Key: "crane", Value: []byte("1")})
+		f.kill("a")
+		v = put(t, x, register.Write{Key: "crane", Old: v, Value: []byte("2")})
+		v = put(t, f.voters["c"], register.Write{Key: "crane", Old: v, Value: []byte("3")})
+		f.kill("b")
+		unavailable(t, f.voters["c"], "a b")
+		unavailable(t, x, "a b")
+		res := f.voters["c"].CompareAndSet(soon(t), register.Write{Key: "crane", Old: v, Value: []byte("4")})
+		if !errors.Is(res[0].Err, register.ErrUnavailable) || errors.Is(res[0].Err, register.ErrUnknown) {
+			t.Errorf("nobody has promised anything, but the outcome is %v", res[0].Err)
+		}
+		res = x.CompareAndSet(soon(t), register.Write{Key: "crane", Old: v, Value: []byte("5")})
+		if !errors.Is(res[0].Err, register.ErrUnavailable) || !errors.Is(res[0].Err, register.ErrUnknown) {
+			t.Errorf("a request may still be on its way, but the outcome is %v", res[0].Err)
+		}
+		f.start("b", abc...)
+		if e := get(t, x, "crane"); string(e.Value) != "3" && string(e.Value) != "5" {
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
+// An accept that only one voter has heard of: the outcome is unknown, and the writer
+// finds out by repeating the write.
+func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		a := f.voters["a"]
+		v := put(t, a, register.Write{Key: "crane", Value: []byte("1")})
+		f.n.slowest = 0
+		w := register.Write{Key: "crane", Old: v, Value: []byte("2"), Nonce: 99}
+		done := make(chan register.Result)
+		f.n.attach("a", func(from string, b []byte) {
+			a.Receive(from, b)
+			if msg, err := caspaxos.Decode(b); err == nil && msg.Kind == caspaxos.KindPromise {
+				f.n.isolate("a", true) // what it sends now is lost
+			}
+		})
+		go func() { done <- a.CompareAndSet(soon(t), w)[0] }()
+		if res := <-done; !errors.Is(res.Err, register.ErrUnknown) || !errors.Is(res.Err, register.ErrUnavailable) {
+			t.Fatalf("got %v", res.Err)
+		}
+		f.n.isolate("a", false)
+		f.n.attach("a", a.Receive)
+		again := put(t, a, w)
+		if again.Nonce != 99 || again.Counter != 2 {
+			t.Errorf("repeated: %v", again)
+		}
+	})
+}
+
+func TestVoterIsQuietAfterARestart(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.quiet = time.Minute
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: true})
+		f.kill("c")
+		c := f.start("c", abc...)
+		if e := get(t, c, "crane"); e.Version != renewed { // the two others cover it
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+		if q := time.Duration(c.Status().Quiet); q < 59*time.Second || q > time.Minute {
+			t.Errorf("quiet for %v", q)
+		}
+		f.kill("a")
+		f.kill("b")
+		f.kill("c")
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		unavailable(t, f.voters["a"], "a b c")
+		time.Sleep(time.Minute)
+		if e := get(t, f.voters["a"], "crane"); e.Version != v { // the renewal is forgotten
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
+func TestRenewalsAreNotSynced(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		synctest.Wait()
+		sizes := func() (n int64) {
+			for _, id := range abc {
+				st, err := os.Stat(f.file(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += st.Size()
+			}
+			return n
+		}
+		before := sizes()
+		for range 200 {
+			v = put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("1"), Renewal: true})
+		}
+		if after := sizes(); after != before {
+			t.Errorf("200 renewals wrote %d bytes", after-before)
+		}
+		put(t, f.voters["b"], register.Write{Key: "crane", Old: v, Value: []byte("2")})
+		if sizes() == before {
+			t.Error("a write was not written")
+		}
+	})
+}
+
+// Many renewals travel in one message to each voter and back.
+func TestWritesTravelTogether(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		var writes []register.Write
+		for i := range 200 {
+			writes = append(writes, register.Write{Key: fmt.Sprint("k", i), Value: []byte("1")})
+		}
+		for i, res := range f.voters["a"].CompareAndSet(soon(t), writes...) {
+			writes[i].Old, writes[i].Renewal = res.Version, true
+		}
+		synctest.Wait()
+		before := f.n.messages
+		for _, res := range f.voters["a"].CompareAndSet(soon(t), writes...) {
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+		}
+		synctest.Wait()
+		if n := f.n.messages - before; n != 8 {
+			t.Errorf("200 renewals took %d messages, want a question and an answer in two phases to two voters", n)
+		}
+	})
+}
+
+// Values that are too large for one message are read and written in parts.
+func TestLargeValuesAreAskedInParts(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		for name, r := range map[string]register.Register{"voter": f.voters["a"], "client": f.client("x", abc...)} {
+			var writes []register.Write
+			for i := range 20 {
+				writes = append(writes, register.Write{Key: fmt.Sprint(name, i), Value: bytes.Repeat([]byte("x"), register.MaxValue)})
+			}
+			for i, res := range r.CompareAndSet(soon(t), writes...) {
+				writes[i].Old, writes[i].Value = res.Version, []byte("small")
+			}
+			for i, res := range r.CompareAndSet(soon(t), writes...) { // small, but they replace large ones
+				if res.Err != nil || res.Version.Counter != 2 {
+					t.Errorf("%s: write %d: %v", name, i, res)
+				}
+			}
+		}
+	})
+}
+
+func TestReplace(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		x := f.client("x", abc...)
+		var last register.Version
+		for i := range 50 {
+			last = put(t, x, register.Write{Key: fmt.Sprint("k", i), Value: bytes.Repeat([]byte("x"), 20<<10)})
+		}
+		f.kill("c")
+		if err := f.voters["a"].Replace(soon(t), "c", "d"); !errors.Is(err, register.ErrInvalid) {
+			t.Errorf("by a voter that does not run: %v", err)
+		}
+		d := f.start("d", "a", "b", "d")
+		unavailable(t, d, "a b")
+		if s := d.Status(); s.Phase != caspaxos.Refused || s.Reason != caspaxos.ReasonVoters || strings.Join(s.Voters, "") != "abc" {
+			t.Errorf("before it is enrolled: %+v", s)
+		}
+		if err := f.voters["a"].Replace(soon(t), "z", "d"); !errors.Is(err, register.ErrInvalid) {
+			t.Errorf("of no voter: %v", err)
+		}
+		if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
+			t.Fatal(err)
+		}
+		if e := get(t, d, "k49"); e.Version != last {
+			t.Errorf("k49 is at %v, not %v", e.Version, last)
+		}
+		f.kill("a") // d counts
+		last = put(t, x, register.Write{Key: "k49", Old: last, Value: []byte("2")})
+		f.start("a", abc...) // the list that it was enrolled with
+		c := f.start("c", abc...)
+		unavailable(t, c, "")
+		if s := c.Status(); s.Phase != caspaxos.Retired || s.Config.Number != 2 {
+			t.Errorf("the voter that was replaced: %+v", s)
+		}
+		if e := get(t, f.voters["a"], "k49"); e.Version != last {
+			t.Errorf("k49 is at %v, not %v", e.Version, last)
+		}
+	})
+}
+
+// A voter that lost its file is refused until an operator replaces it by itself.
+func TestWipedVoterIsRefused(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		f.kill("b")
+		wipe(t, f, "b")
+		b := f.start("b", abc...)
+		f.kill("c")
+		unavailable(t, f.voters["a"], "b c")
+		if s := b.Status(); s.Phase != caspaxos.Refused || s.Reason != caspaxos.ReasonWiped {
+			t.Errorf("status %+v", s)
+		}
+		f.start("c", abc...)
+		time.Sleep(time.Second)
+		if err := f.voters["a"].Replace(soon(t), "b", "b"); err != nil {
+			t.Fatal(err)
+		}
+		f.kill("c")
+		if e := get(t, b, "crane"); e.Version != v {
+			t.Errorf("crane is at %v, not %v", e.Version, v)
+		}
+	})
+}
+
+func wipe(t *testing.T, f *fleet, id string) {
+	t.Helper()
+	for _, path := range []string{f.file(id), f.file(id) + ".lock"} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file that was brought back by a tool that keeps the inode is known by the others.
+func TestRestoredFileIsRefused(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		backup, err := os.ReadFile(f.file("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			v = put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2")})
+		}
+		synctest.Wait()
+		f.kill("b")
+		if err := os.WriteFile(f.file("b"), backup, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := f.start("b", abc...)
+		time.Sleep(5 * time.Second)
+		if s := b.Status(); s.Phase != caspaxos.Refused || s.Reason != caspaxos.ReasonRestored {
+			t.Errorf("status %+v", s)
+		}
+		f.kill("c")
+		unavailable(t, f.voters["a"], "b c")
+	})
+}
+
+func TestStartRefuses(t *testing.T) {
+	f := newFleet(t, 1)
+	f.start("a", "a")
+	f.kill("a")
+	for want, change := range map[string]func(*quorum.Options){
+		"2 voters: name 1, 3 or 5":     func(o *quorum.Options) { o.Voters = []string{"a", "b"} },
+		`voter "a" is named twice`:     func(o *quorum.Options) { o.Voters = []string{"a", "b", "a"} },
+		`"a" is not among the voters`:  func(o *quorum.Options) { o.Voters = []string{"b"} },
+		"was enrolled with the voters": func(o *quorum.Options) { o.Voters = abc },
+		`it belongs to voter "a"`:      func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
+		"Quiet is 0s":                  func(o *quorum.Options) { o.Quiet = 0 },
+		"Timing.Probe is 0s":           func(o *quorum.Options) { o.Timing.Resend, o.Timing.Backoff = 1, 1 },
+		"no such file or directory":    func(o *quorum.Options) { o.File += "/no/file" },
+	} {
+		o := f.options("a", []string{"a"})
+		change(&o)
+		if strings.HasPrefix(want, "no such") {
+			o.File = f.dir + "/no/file"
+		}
+		if v, err := quorum.Start(o, port{f.n, o.Self}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+			if v != nil {
+				_ = v.Close()
+			}
+		}
+	}
+	f.start("a", "a")
+	if _, err := quorum.Start(f.options("a", []string{"a"}), port{f.n, "a"}); !errors.Is(err, journal.ErrInUse) {
+		t.Errorf("started twice: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		a := f.start("a", abc...)
+		failed := make(chan error)
+		go func() { _, err := a.Get(t.Context(), "crane"); failed <- err }()
+		synctest.Wait()
+		f.kill("a")
+		if err := <-failed; !errors.Is(err, register.ErrClosed) || !errors.Is(err, register.ErrUnavailable) {
+			t.Errorf("in progress: %v", err)
+		}
+		if _, err := a.Get(t.Context(), "crane"); !errors.Is(err, register.ErrClosed) {
+			t.Errorf("afterwards: %v", err)
+		}
+		if err := a.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			t.Errorf("closed twice: %v", err)
+		}
+	})
+}

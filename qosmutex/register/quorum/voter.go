@@ -1,0 +1,379 @@
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/internal/parts"
+	"padme/qosmutex/register/journal"
+)
+
+// Kind is the kind of the journal of a voter.
+const Kind = "voter of a register"
+
+// Voter is one voter, and a register for its own process.
+type Voter struct {
+	opts      Options
+	transport Transport
+	log       *slog.Logger
+	begun     time.Time
+	disk      disk
+	compactAt int64
+
+	inputs  chan caspaxos.Input
+	arrived chan struct{} // signals that received holds something
+	stop    chan struct{}
+	stopped chan struct{}
+	close   sync.Once // of stop
+
+	mu       sync.Mutex
+	received []caspaxos.Input
+	waiting  map[uint64]chan caspaxos.Answer
+	lastSeq  uint64
+	status   caspaxos.Status
+	statusAt time.Time
+	err      error // why it ended
+}
+
+var _ register.Register = (*Voter)(nil)
+
+// queued bounds the messages that wait for a voter. What comes above it is lost.
+const queued = 4096
+
+// Start starts a voter. The transport must call Receive for each message that
+// arrives, from then on.
+func Start(opts Options, t Transport) (*Voter, error) {
+	return start(opts, t, func(replay func([]byte) error) (disk, error) { return journal.Open(opts.File, Kind, replay) })
+}
+
+// disk is what a voter needs of a journal.
+type disk interface {
+	Append(records ...[]byte) error
+	Compact(records ...[]byte) error
+	Size() int64
+	Opens() uint64
+	Close() error
+}
+
+func start(opts Options, t Transport, open func(replay func([]byte) error) (disk, error)) (*Voter, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	v := &Voter{
+		opts: opts, transport: t, begun: time.Now(), log: opts.Logger.With("voter", opts.Self),
+		inputs: make(chan caspaxos.Input), arrived: make(chan struct{}, 1),
+		stop: make(chan struct{}), stopped: make(chan struct{}), waiting: map[uint64]chan caspaxos.Answer{},
+	}
+	var records [][]byte
+	d, err := open(func(r []byte) error {
+		records = append(records, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("register: %w", err)
+	}
+	v.disk, v.compactAt = d, minCompact
+	var out caspaxos.Output
+	m, err := caspaxos.New(v.machineOptions(), records, v.now(), &out)
+	if err == nil {
+		err = v.persist(m, &out)
+	}
+	if err != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("register: %s: %w", opts.File, err)
+	}
+	v.note(m)
+	go v.run(m, out)
+	return v, nil
+}
+
+func (v *Voter) machineOptions() caspaxos.Options {
+	var b [20]byte
+	_, _ = rand.Read(b[:]) // never fails
+	t := v.opts.Timing
+	return caspaxos.Options{
+		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),
+		Boot: v.disk.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
+		Resend: caspaxos.Time(t.Resend), Backoff: caspaxos.Time(t.Backoff), Probe: caspaxos.Time(t.Probe),
+		Quiet: caspaxos.Time(v.opts.Quiet),
+	}
+}
+
+// now is the time of the machine. While the computer sleeps it may stand still: then
+// the voter is quiet for longer.
+func (v *Voter) now() caspaxos.Time { return caspaxos.Time(time.Since(v.begun)) + 1 }
+
+// Receive takes a message of another participant, whose name the transport vouches
+// for. It does not block, and keeps nothing of message.
+func (v *Voter) Receive(from string, message []byte) {
+	msg, err := caspaxos.Decode(message)
+	if err != nil {
+		v.log.Debug("message dropped", "from", from, "error", err)
+		return
+	}
+	msg.From = from
+	v.mu.Lock()
+	room := len(v.received) < queued && v.err == nil
+	if room {
+		v.received = append(v.received, caspaxos.Input{Kind: caspaxos.Receive, Message: msg})
+	}
+	v.mu.Unlock()
+	if !room {
+		return
+	}
+	select {
+	case v.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// run drives the machine until the voter is closed or its disk fails.
+func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
+	defer close(v.stopped)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		v.deliver(&out)
+		if out.WakeAt != 0 {
+			timer.Reset(time.Duration(out.WakeAt - v.now()))
+		}
+		out = caspaxos.Output{WakeAt: out.WakeAt}
+		select {
+		case <-v.stop:
+			v.end(register.ErrClosed)
+			return
+		case in := <-v.inputs:
+			v.step(m, &in, &out)
+		case <-v.arrived:
+		case <-timer.C:
+			v.step(m, &caspaxos.Input{}, &out)
+		}
+		v.mu.Lock()
+		received := v.received
+		v.received = nil
+		v.mu.Unlock()
+		for i := range received { // one sync for all of them
+			v.step(m, &received[i], &out)
+		}
+		if err := v.persist(m, &out); err != nil {
+			v.log.Error("the voter has ended: its file cannot be written", "error", err)
+			v.end(err)
+			return
+		}
+		v.note(m)
+	}
+}
+
+func (v *Voter) step(m *caspaxos.Machine, in *caspaxos.Input, out *caspaxos.Output) {
+	if err := m.Step(v.now(), in, out); err != nil {
+		v.log.Debug("input dropped", "error", err)
+	}
+}
+
+// minCompact is the size below which no journal is compacted.
+const minCompact = 1 << 20
+
+// persist makes durable what must be before anything is sent.
+func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
+	if len(out.Persist) == 0 {
+		return nil
+	}
+	if !out.Whole {
+		if err := v.disk.Append(out.Persist...); err != nil {
+			return err
+		}
+		if v.disk.Size() < v.compactAt {
+			return nil
+		}
+	}
+	if err := v.disk.Compact(m.Records()...); err != nil {
+		return err
+	}
+	v.compactAt = max(minCompact, 4*v.disk.Size())
+	return nil
+}
+
+// deliver sends messages and hands out answers.
+func (v *Voter) deliver(out *caspaxos.Output) {
+	for i := range out.Messages {
+		msg := &out.Messages[i]
+		if err := v.transport.Send(msg.To, caspaxos.AppendMessage(nil, msg)); err != nil {
+			v.log.Debug("message not sent", "kind", msg.Kind, "to", msg.To, "error", err)
+		}
+	}
+	for _, a := range out.Answers {
+		v.mu.Lock()
+		c := v.waiting[a.Seq]
+		delete(v.waiting, a.Seq)
+		v.mu.Unlock()
+		if c != nil {
+			c <- a
+		}
+	}
+}
+
+// end lets those who wait know that nobody will answer.
+func (v *Voter) end(err error) {
+	v.mu.Lock()
+	v.err = err
+	v.mu.Unlock()
+}
+
+// note remembers the status, and logs what changed.
+func (v *Voter) note(m *caspaxos.Machine) {
+	s := m.Status(v.now())
+	v.mu.Lock()
+	was := v.status
+	v.status, v.statusAt = s, time.Now()
+	v.mu.Unlock()
+	if s.Phase != was.Phase || s.Reason != was.Reason {
+		v.log.Info("voter is "+s.Phase.String(), "reason", s.Reason, "voters", s.Voters)
+	}
+	if len(s.Missing) != len(was.Missing) && s.Phase == caspaxos.Voting {
+		v.log.Warn("voters missing", "missing", s.Missing)
+	}
+}
+
+// Status returns what the voter knows about itself and the others.
+func (v *Voter) Status() caspaxos.Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.status
+	s.Quiet = max(0, s.Quiet-caspaxos.Time(time.Since(v.statusAt)))
+	return s
+}
+
+// Close stops the voter and frees its file. Calls in progress fail.
+func (v *Voter) Close() error {
+	v.close.Do(func() { close(v.stop) })
+	<-v.stopped
+	return v.disk.Close()
+}
+
+// Volatile is false: a voter has a file.
+func (v *Voter) Volatile() bool { return false }
+
+// Get returns the current value and version of a key.
+func (v *Voter) Get(ctx context.Context, key string) (register.Entry, error) {
+	if err := register.CheckKey(key); err != nil {
+		return register.Entry{}, err
+	}
+	a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Keys: []string{key}})
+	if a.Err != nil {
+		return register.Entry{}, a.Err
+	}
+	return a.Entries[0], nil
+}
+
+// CompareAndSet makes writes. Those of different keys share messages and syncs.
+func (v *Voter) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
+	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
+		a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Writes: some})
+		if errors.Is(a.Err, caspaxos.ErrLarge) {
+			return nil, parts.ErrLarge
+		}
+		return a.Results, a.Err
+	})
+}
+
+// limits are those of a message.
+var limits = parts.Limits{Writes: caspaxos.MaxBatch, Bytes: caspaxos.MaxBytes}
+
+// Replace has one voter take the place of another, which is usually gone for good. The
+// new one must be running, with an empty file and the list of voters that there shall
+// be; it may have the name of the old one. It returns once the replacement is decided
+// and this voter votes with the others, whose Status says when they do. Until then no
+// voter that was left may be taken away, too.
+func (v *Voter) Replace(ctx context.Context, old, by string) error {
+	if err := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Replace, Old: old, New: by}).Err; err != nil {
+		return err
+	}
+	ticker := time.NewTicker(v.opts.Timing.Resend)
+	defer ticker.Stop()
+	for v.Status().Phase != caspaxos.Voting {
+		select {
+		case <-ticker.C:
+		case <-v.stopped:
+			return &register.Unavailable{Unknown: true, Cause: v.ended()}
+		case <-ctx.Done():
+			return &register.Unavailable{Missing: v.Status().Missing, Unknown: true, Cause: ctx.Err()}
+		}
+	}
+	return nil
+}
+
+// grace is how long a call waits for the machine after its context has ended.
+const grace = time.Second
+
+// ask puts a question to the machine and waits.
+func (v *Voter) ask(ctx context.Context, in caspaxos.Input) caspaxos.Answer {
+	unavailable := func(unknown bool, cause error) caspaxos.Answer {
+		return caspaxos.Answer{Err: &register.Unavailable{Unknown: unknown && len(in.Keys) == 0, Cause: cause}}
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(false, err)
+	}
+	answer := make(chan caspaxos.Answer, 1)
+	v.mu.Lock()
+	v.lastSeq++
+	in.Seq = v.lastSeq
+	v.waiting[in.Seq] = answer
+	v.mu.Unlock()
+	defer func() {
+		v.mu.Lock()
+		delete(v.waiting, in.Seq)
+		v.mu.Unlock()
+	}()
+	select {
+	case v.inputs <- in:
+	case <-v.stopped:
+		return unavailable(false, v.ended())
+	case <-ctx.Done():
+		return unavailable(false, ctx.Err())
+	}
+	select {
+	case a := <-answer:
+		return a
+	case <-v.stopped:
+		return unavailable(true, v.ended())
+	case <-ctx.Done():
+	}
+	// The machine knows who is missing, and whether the write may have been made.
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case v.inputs <- caspaxos.Input{Kind: caspaxos.Cancel, Seq: in.Seq}:
+	case a := <-answer:
+		return a
+	case <-v.stopped:
+		return unavailable(true, v.ended())
+	case <-timer.C:
+		return unavailable(true, ctx.Err())
+	}
+	select {
+	case a := <-answer:
+		var u *register.Unavailable
+		if errors.As(a.Err, &u) {
+			u.Cause = ctx.Err()
+		}
+		return a
+	case <-v.stopped:
+		return unavailable(true, v.ended())
+	case <-timer.C:
+		return unavailable(true, ctx.Err())
+	}
+}
+
+func (v *Voter) ended() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.err
+}
