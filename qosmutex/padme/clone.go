@@ -124,6 +124,10 @@ func (t *token) clone(tw *twins) token {
 	c := *t // passed stays: whom a token was passed to is never changed in place
 	c.down, c.inside = tw.link(t.down), tw.entry(t.inside)
 	c.entries = slices.Clone(t.entries)
+	if t.holder != nil {
+		h := *t.holder
+		c.holder = &h
+	}
 	if t.recovery != nil {
 		r := *t.recovery
 		r.pending, r.answered = slices.Clone(r.pending), slices.Clone(r.answered)

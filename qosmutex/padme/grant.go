@@ -103,7 +103,7 @@ func (m *Machine) give(r *resource, e *entry) {
 	m.grants++
 	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
-	t.entries, t.replied = t.entries[:0], replied{}
+	t.entries, t.replied, t.holder = t.entries[:0], replied{}, nil
 	if e.from == nil {
 		t.used, t.until, t.due = true, 0, 0
 		t.fences = protocol.Fences{}

@@ -30,6 +30,13 @@ func (rec *recovery) found(msg *protocol.Message, next uint64) {
 	}
 }
 
+// named notes the holder that a heartbeat tells of.
+func (t *token) named(ts *protocol.TokenState) {
+	if ts.Target == t.target && t.fences.Next <= ts.Fence && ts.Fence < t.fences.End {
+		t.holder = &holder{protocol.Entry{ID: ts.Target, Fence: ts.Fence}, t.prio}
+	}
+}
+
 // holderOf is who is known to be inside r: we, or, at the root, who said so in a
 // session that goes on. nil: we know of nobody.
 func (m *Machine) holderOf(r *resource) *holder {
@@ -37,6 +44,8 @@ func (m *Machine) holderOf(r *resource) *holder {
 	switch {
 	case t.phase == using:
 		return &holder{protocol.Entry{ID: t.inside.id, Fence: t.fence}, t.inside.priority}
+	case t.phase == below && t.holder != nil && t.holder.entry.ID == t.target && m.sessionOf(t.target.Node) != nil:
+		return t.holder
 	case t.phase == below && t.recovery != nil && t.recovery.holder != nil && m.sessionOf(t.recovery.holder.entry.ID.Node) != nil:
 		return t.recovery.holder
 	}

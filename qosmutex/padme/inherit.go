@@ -25,7 +25,7 @@ func (m *Machine) inherit() {
 func (m *Machine) mislay(r *resource) {
 	t := &r.tok
 	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
-	t.recovery = &recovery{mislaid: true}
+	t.recovery, t.holder = &recovery{mislaid: true}, nil
 }
 
 // inheriting reports whether tokens may still be mislaid.

@@ -84,6 +84,7 @@ func (m *Machine) confirm(msg *protocol.Message) {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
 			r.tok.due = 0
+			r.tok.named(ts)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var leftOut = map[string]string{
 	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
 	"entry.level": "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "only reported", "recovery.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
+	"Entry.Fence": "only reported", "recovery.holder": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
 
 	"Machine.free": memory, "Machine.spare": memory, "entry.next": memory, "link.start": memory, "Machine.out": memory,
 }

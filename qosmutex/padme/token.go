@@ -53,6 +53,7 @@ type token struct {
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
 	next     uint64        // at the root: the next fence, above every range reserved
 	recovery *recovery
+	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status only
 }
 
 // bind makes sure that we enter on no grant up to g, nor pass one down. It is for good:
