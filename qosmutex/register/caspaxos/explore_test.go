@@ -211,6 +211,7 @@ var scenarios = []scenario{
 	{name: "two create, and try again", scripts: [4][]script{{{}}, {{}}}, bound: 100_000},
 	{name: "two create, a third reads", scripts: [4][]script{{{}}, {{}}, {{read: true}}}, attempts: 1},
 	{name: "a voter restarts", scripts: [4][]script{{{}}, {{}}}, attempts: 1, restarts: 1},
+	{name: "two were begun, a voter restarts", scripts: [4][]script{{}, {{read: true}}, {{read: true}}}, split: true, attempts: 1, restarts: 1, only: "A"},
 	{name: "reads race renewals", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}, {read: true}}}, existing: true, attempts: 1},
 	{name: "a renewal, a take-over, a restart", scripts: [4][]script{{{renewal: true}}, {{}}}, existing: true, attempts: 1, restarts: 1},
 	{name: "a renewal, a read, all restart", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1},
