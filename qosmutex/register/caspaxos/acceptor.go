@@ -101,7 +101,9 @@ func (m *Machine) accepted(keys []string) []Slot {
 	return list
 }
 
-// accept takes a state, and syncs it if it means something else than what is on disk.
+// accept takes a state, and syncs it, unless it is a renewal of what is on disk. A
+// state that is no renewal is synced under each ballot: under its first one it may
+// not have been chosen, and one that was accepted between the two would win.
 func (m *Machine) accept(b Ballot, from *Slot) {
 	s := m.slot(from.Key)
 	s.promised = b
@@ -109,7 +111,7 @@ func (m *Machine) accept(b Ballot, from *Slot) {
 		return // a message that came twice
 	}
 	s.Accepted, s.State = b, from.State
-	if s.onDisk != s.State.Firm {
+	if !s.State.renewed() || s.onDisk != s.State.Firm {
 		s.onDisk = s.State.Firm
 		m.persist(slotRecord(&s.Slot))
 	}

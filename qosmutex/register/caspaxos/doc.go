@@ -20,7 +20,7 @@
 // # What is on disk
 //
 //   - An accepted state, before it is acknowledged, unless it is a mere renewal of one
-//     that is on disk (equal [State.Firm]).
+//     that is on disk, and that a majority has on disk under one ballot.
 //   - A ceiling on the rounds that were promised or used, raised in blocks. A voter that
 //     restarts promises nothing up to the ceiling, so that a promise needs no sync.
 //   - Its name and instance, and the configuration.

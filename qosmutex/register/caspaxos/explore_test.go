@@ -202,15 +202,26 @@ func (e *explorer) run(w *world, most int) error {
 
 var errBounded = errors.New("no fixpoint")
 
-const defaultMost = 20_000_000
+var most = flag.Int("states", 0, "bound on the states of one scenario of the model checker; 0: its own, if it has one")
 
-var most = flag.Int("states", defaultMost, "states of one scenario of the model checker")
+// limit is how many states of a scenario are explored.
+func (s *scenario) limit() int {
+	const memory = 20_000_000
+	switch {
+	case *most > 0:
+		return *most
+	case s.bound > 0:
+		return s.bound
+	}
+	return memory
+}
 
 var scenarios = []scenario{
 	{name: "two create", scripts: [4][]script{{{}}, {{}}}, attempts: 1},
 	{name: "two create, and try again", scripts: [4][]script{{{}}, {{}}}, bound: 100_000},
 	{name: "two create, a third reads", scripts: [4][]script{{{}}, {{}}, {{read: true}}}, attempts: 1},
 	{name: "a voter restarts", scripts: [4][]script{{{}}, {{}}}, attempts: 1, restarts: 1},
+	{name: "two were begun, a voter restarts", scripts: [4][]script{{}, {{read: true}}, {{read: true}}}, split: true, attempts: 1, restarts: 1, only: "A"},
 	{name: "reads race renewals", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}, {read: true}}}, existing: true, attempts: 1},
 	{name: "a renewal, a take-over, a restart", scripts: [4][]script{{{renewal: true}}, {{}}}, existing: true, attempts: 1, restarts: 1},
 	{name: "a renewal, a read, all restart", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1},
@@ -228,11 +239,7 @@ func TestExplore(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			begun := time.Now()
 			e, w := newExplorer(s)
-			if s.bound > 0 && *most == defaultMost {
-				*most = s.bound
-				defer func() { *most = defaultMost }()
-			}
-			err := e.run(w, *most)
+			err := e.run(w, s.limit())
 			t.Logf("%d states, %d moves, %d states of a machine, %d messages, answers %v, %v",
 				e.states, e.moves, len(e.machines), len(e.messages), e.answers, time.Since(begun).Round(time.Millisecond))
 			if errors.Is(err, errBounded) && s.bound == 0 {
@@ -241,7 +248,7 @@ func TestExplore(t *testing.T) {
 			if err != nil && !errors.Is(err, errBounded) {
 				e, w = newExplorer(s)
 				e.keepTrace = true
-				t.Fatal(e.run(w, *most))
+				t.Fatal(e.run(w, s.limit()))
 			}
 		})
 	}
@@ -312,7 +319,7 @@ func TestExploreFindsMutants(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			e, w := newExplorer(s)
-			if err := e.run(w, *most); err == nil || errors.Is(err, errBounded) {
+			if err := e.run(w, s.limit()); err == nil || errors.Is(err, errBounded) {
 				t.Errorf("%d states, and nothing found", e.states)
 			} else {
 				t.Logf("%d states: %v", e.states, err)

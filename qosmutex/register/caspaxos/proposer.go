@@ -257,9 +257,10 @@ func (m *Machine) compare(o *op, it *item, w *register.Write) {
 	case w.Made(current):
 	case w.Replaces(current):
 		it.write = true
-		it.next = State{Value: w.Value, Stamp: Stamp{current.Counter + 1, w.Nonce}, Firm: it.best.State.Firm}
-		if !w.Renewal || current.Counter == 0 {
-			it.next.Firm = it.next.Stamp
+		it.next = State{Value: w.Value, Stamp: Stamp{current.Counter + 1, w.Nonce}}
+		it.next.Firm = it.next.Stamp
+		if w.Renewal && current.Counter > 0 && (it.best.State.renewed() || m.chosen(it)) {
+			it.next.Firm = it.best.State.Firm // which a majority has on disk
 		}
 		it.outcome.State = State{Stamp: it.next.Stamp}
 	default:

@@ -146,10 +146,20 @@ func (m *Machine) fetch() {
 	m.installed()
 }
 
+// fetchFrom asks a source for the page that comes next. One that has told all it had
+// sealed is asked again from the start: it may vote by now, and then it is enough.
 func (m *Machine) fetchFrom(s *source) {
-	if !s.done {
-		m.send(s.id, &Message{Kind: KindFetch, Next: m.next, After: s.after})
+	if !s.done || !s.installed {
+		m.send(s.id, &Message{Kind: KindFetch, Next: m.next, After: s.wanted()})
 	}
+}
+
+// wanted returns the key after which the next page begins.
+func (s *source) wanted() string {
+	if s.done {
+		return ""
+	}
+	return s.after
 }
 
 // maxPage bounds the values on one page.
@@ -196,14 +206,21 @@ func (m *Machine) page(msg *Message) error {
 		return dropped("Page of %s is for nothing that is going on", msg.From)
 	}
 	i := slices.IndexFunc(m.install.sources, func(s source) bool { return s.id == msg.From })
-	if i < 0 || m.install.sources[i].done || m.install.sources[i].after != msg.After {
+	if i < 0 || m.install.sources[i].wanted() != msg.After {
 		return dropped("Page of %s after %q", msg.From, msg.After)
 	}
 	s := &m.install.sources[i]
-	if s.began && s.installed != msg.Installed {
-		*s = source{id: s.id} // it has begun to vote meanwhile: from the start
-		m.fetchFrom(s)
-		return nil
+	switch {
+	case s.done && !msg.Installed:
+		return nil // it has told that already
+	case s.began && !s.installed && msg.Installed:
+		*s = source{id: s.id} // it votes by now: from the start
+		if msg.After != "" {
+			m.fetchFrom(s)
+			return nil
+		}
+	case s.installed && !msg.Installed:
+		return dropped("Page of %s is of the time before it voted", msg.From)
 	}
 	s.began, s.installed, m.install.repeats = true, msg.Installed, 0
 	for j := range msg.Slots {
@@ -211,7 +228,9 @@ func (m *Machine) page(msg *Message) error {
 		s.after = max(s.after, msg.Slots[j].Key)
 	}
 	s.done = !msg.More || len(msg.Slots) == 0
-	m.fetchFrom(s)
+	if !s.done {
+		m.fetchFrom(s)
+	}
 	m.installed()
 	return nil
 }

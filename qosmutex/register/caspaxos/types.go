@@ -39,10 +39,12 @@ type State struct {
 	Value []byte
 	Stamp Stamp
 
-	// Firm is the stamp of the last write that was no renewal. A voter that accepts a
-	// state syncs it unless it has one with the same Firm on disk.
-	Firm Stamp
+	Firm Stamp // of the last write that was no renewal
 }
+
+// renewed reports whether the last write was a renewal. Then the one before it was
+// chosen, and a majority has that on disk under one ballot.
+func (s *State) renewed() bool { return s.Stamp != s.Firm }
 
 // Slot is what a voter has accepted for a key.
 type Slot struct {

@@ -32,6 +32,7 @@ type scenario struct {
 	name     string
 	scripts  [4][]script // of A, B, C and D
 	existing bool        // the key was written before, and all voters have it
+	split    bool        // A has accepted a first write, and B another one under a higher ballot
 	attempts int         // ballots of each op; default 2
 	restarts int
 	only     string // the voters that restart; default all of A, B and C
@@ -161,6 +162,18 @@ func newExplorer(s scenario) (*explorer, *world) {
 			m.slots[theKey] = &slot{Slot: Slot{theKey, Ballot{1, 1, 0}, State{Stamp: first, Firm: first}}}
 			m.ceiling = block
 		}
+		if s.split {
+			m.ceiling = block
+			if i == 1 {
+				m.ceiling = 4 * block // its first attempt is above what A has promised by then
+			}
+		}
+		if s.split && i < 2 {
+			v := splitVotes[i]
+			first := Stamp{1, uint64(v.nonce)}
+			m.slots[theKey] = &slot{Slot: Slot{theKey, v.ballot, State{Stamp: first, Firm: first}}}
+			w.ghost.votes = append(w.ghost.votes, v)
+		}
 		w.machines[i] = e.boot(i, 1, m.Records(), w)
 		w.ghost.quiet = 0
 	}
@@ -185,6 +198,9 @@ func newExplorer(s scenario) (*explorer, *world) {
 	}
 	return e, w
 }
+
+// splitVotes are what A and B have accepted in a world that is split.
+var splitVotes = [...]vote{{ballot: Ballot{1, 1, 0}, by: 1, nonce: 10}, {ballot: Ballot{1, 2, 1}, by: 2, nonce: 11}}
 
 const firstNonce = 7 // of the write that was there before; others are voter and place
 
@@ -372,7 +388,7 @@ func (e *explorer) isDead(msg *Message, from, to *Machine, calm bool) bool {
 	}
 	source := func(m *Machine, id string, number uint32) bool {
 		return m.install != nil && m.next.Number == number && slices.ContainsFunc(m.install.sources, func(s source) bool {
-			return s.id == id && !s.done && s.after == msg.After
+			return s.id == id && (!s.done || !s.installed) && s.wanted() == msg.After
 		})
 	}
 	number := func(m *Machine) uint32 {

@@ -10,7 +10,8 @@ type MemoryDisk struct {
 }
 
 // StartOn starts a voter on a disk in memory.
-func StartOn(opts Options, t Transport, d *MemoryDisk) (*Voter, error) {
+func StartOn(opts Options, t Transport, d *MemoryDisk, seed uint64) (*Voter, error) {
+	opts.seed = seed
 	return start(opts, t, func(replay func([]byte) error) (disk, error) {
 		d.opens++
 		for _, r := range d.records {

@@ -46,6 +46,8 @@ type Options struct {
 
 	Timing Timing
 	Logger *slog.Logger // nil: slog.Default
+
+	seed uint64 // of a test; 0: a random one
 }
 
 func (o *Options) check() error {

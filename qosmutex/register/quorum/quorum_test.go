@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -427,4 +428,37 @@ func TestClosed(t *testing.T) {
 			t.Errorf("closed twice: %v", err)
 		}
 	})
+}
+
+func ExampleStart() {
+	dir, err := os.MkdirTemp("", "voter")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	// With one voter the transport carries nothing. Package inboxes has one for three.
+	network := newNetwork(1)
+	v, err := quorum.Start(quorum.Options{
+		Self: "a", Voters: []string{"a"}, File: dir + "/voter", Quiet: time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+	}, port{network, "a"})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = v.Close() }()
+
+	ctx := context.Background()
+	crane, err := v.Get(ctx, "crane")
+	if err != nil {
+		panic(err)
+	}
+	res := v.CompareAndSet(ctx,
+		register.Write{Key: "crane", Old: crane.Version, Value: []byte("root is A")},
+		register.Write{Key: "lift", Value: []byte("root is A")})
+	fmt.Println(res[0].Err, res[1].Err)
+	fmt.Println(v.Status().Phase, v.Status().Missing)
+	// Output:
+	// <nil> <nil>
+	// voting []
 }

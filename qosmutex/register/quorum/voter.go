@@ -98,6 +98,9 @@ func start(opts Options, t Transport, open func(replay func([]byte) error) (disk
 func (v *Voter) machineOptions() caspaxos.Options {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // never fails
+	if s := v.opts.seed; s != 0 {
+		binary.BigEndian.PutUint64(b[:], s)
+	}
 	t := v.opts.Timing
 	return caspaxos.Options{
 		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),

@@ -112,6 +112,10 @@ func (h *History) Check(t testing.TB) {
 	switch porcupine.CheckOperationsTimeout(model, h.events, time.Minute) {
 	case porcupine.Illegal:
 		t.Errorf("%d calls are not linearizable", len(h.events))
+		for _, e := range h.events {
+			c, o := e.Input.(call), e.Output.(outcome)
+			t.Logf("%12d %12d client %d %s write=%v %v → %v made=%v unknown=%v current=%v", e.Call/1000, e.Return/1000, e.ClientId, c.key, c.write, c.old, c.new, o.made, o.unknown, o.current)
+		}
 	case porcupine.Unknown:
 		t.Errorf("whether %d calls are linearizable was not found out in a minute", len(h.events))
 	}
