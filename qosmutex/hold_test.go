@@ -46,6 +46,7 @@ func TestNewSessionDoesNotReviveAHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(time.Second) // the root confirms it: from now on it lasts as long as the session
 			session := laptop.Status().Session
 			renew := func() {
 				asleep.Add(int64(time.Minute))
