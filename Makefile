@@ -29,8 +29,8 @@ chaos: ## a minute in which robots, root and broker of the scenario are killed
 soak: ## processes under random faults, watched for leaks (DURATION=1h for longer, SEED=2 for others)
 	go test -count=1 -timeout 0 -v -run TestSoak ./tests/soak -soak.duration $(or $(DURATION),1m) -soak.seed $(or $(SEED),1)
 
-churn: ## a deployment with members that come and go (DURATION=10m; KILL=1 kills processes)
-	go test -count=1 -timeout 0 -v ./tests/churn -churn.duration $(or $(DURATION),1m) $(if $(KILL),-churn.kill)
+churn: ## a deployment with members that come and go (DURATION=10m; KILL=1 kills processes; VOTERS=1 on mosquitto)
+	go test -count=1 -timeout 0 -v ./tests/churn -churn.duration $(or $(DURATION),1m) $(if $(KILL),-churn.kill) $(if $(VOTERS),-churn.voters)
 
 brokers: ## the tests of pubsub, qosmutex and the algorithms on mosquitto, RabbitMQ and a NATS cluster (PADME_BROKERS=nats for one)
 	./.ci/brokers

@@ -33,6 +33,7 @@ type options struct {
 	userData       map[string]string
 	log            *slog.Logger
 	metrics        prometheus.Registerer
+	takeover       bool
 }
 
 func defaultOptions() options {
@@ -126,6 +127,16 @@ func WithUserData(data map[string]string) Option {
 		if size > maxUserData {
 			return fmt.Errorf("%w: user data of %d bytes, the most is %d", ErrInvalid, size, maxUserData)
 		}
+		return nil
+	}
+}
+
+// WithTakeover has Join take the id over at once from an earlier incarnation, of which
+// the broker still retains a presence. The caller knows that it has ended; else Join
+// asks, and waits a second for the answer.
+func WithTakeover() Option {
+	return func(o *options) error {
+		o.takeover = true
 		return nil
 	}
 }

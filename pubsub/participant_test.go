@@ -79,6 +79,24 @@ func TestASecondProcessWithTheSameIDIsRefused(t *testing.T) {
 	join(t, url, "a", WithDomain("other"))
 }
 
+func TestTakeoverDoesNotWaitForAnAnswer(t *testing.T) {
+	url := startBroker(t)
+	wall := startProxy(t, url)
+	first := join(t, wall.url(), "a")
+	wall.freeze()
+	began := time.Now()
+	second := join(t, url, "a", WithTakeover())
+	if d := time.Since(began); d > claimWait/2 {
+		t.Errorf("it took %v", d)
+	}
+	wall.thaw()
+	wall.cut() // it finds out when it connects again
+	receive(t, first.Done(), "end of the one before")
+	if !errors.Is(first.Err(), ErrDuplicateID) || second.Err() != nil {
+		t.Errorf("the first ended with %v, the second with %v", first.Err(), second.Err())
+	}
+}
+
 func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
 	url := startBroker(t)
 	wall := startProxy(t, url)

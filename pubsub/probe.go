@@ -28,9 +28,9 @@ const (
 // and the remedy. It is empty for a broker that does everything.
 func (a Abilities) Warnings() (all []string) {
 	if !a.Retained {
-		all = append(all, "the broker returns no retained messages: transient readers get nothing of writers that are gone; who comes late does not learn who holds a lock, and fences of a lock topic that is founded again rest on the wall clock alone; switch retained messages on")
+		all = append(all, "the broker returns no retained messages: transient readers get nothing of writers that are gone, and a watcher that comes late does not learn who holds a lock; switch retained messages on")
 	} else if !a.RetainedWildcards {
-		all = append(all, "the broker returns no retained message for a wildcard, as RabbitMQ does: transient readers get nothing of writers that are gone (use TransientLocal and keep the writers alive); who watches all resources of a lock learns of each only when it changes, so watch them by name; and declare resources when founding (qosmutex.WithResources), as fences of others rest on the wall clock alone if all members die")
+		all = append(all, "the broker returns no retained message for a wildcard, as RabbitMQ does: transient readers get nothing of writers that are gone (use TransientLocal and keep the writers alive); who watches all resources of a lock learns of each only when it changes, so watch them by name")
 	}
 	if a.Largest < MaxPayload {
 		all = append(all, fmt.Sprintf("the broker carried %d bytes and not %d: a larger payload may cost the connection; raise its limit (mosquitto: message_size_limit, NATS: max_payload, RabbitMQ: max_message_size) or send less at once", a.Largest, MaxPayload))

@@ -49,10 +49,10 @@ func TestWarningsNameTheConsequence(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*Abilities){
-		"who comes late":  func(a *Abilities) { a.Retained = false },
-		"WithResources":   func(a *Abilities) { a.RetainedWildcards = false },
-		"62500":           func(a *Abilities) { a.Largest = 62500 },
-		"set_tcp_nodelay": func(a *Abilities) { a.RoundTrip = 44 * time.Millisecond },
+		"comes late":         func(a *Abilities) { a.Retained = false },
+		"watch them by name": func(a *Abilities) { a.RetainedWildcards = false },
+		"62500":              func(a *Abilities) { a.Largest = 62500 },
+		"set_tcp_nodelay":    func(a *Abilities) { a.RoundTrip = 44 * time.Millisecond },
 	} {
 		a := whole
 		change(&a)

@@ -81,7 +81,7 @@ func (s *self) alone(ctx context.Context, k *link) error {
 	for {
 		select {
 		case <-s.echo:
-			if s.rivalClaims() == 0 {
+			if s.rivalClaims() == 0 || s.p.takeover {
 				return s.settle()
 			}
 			echoed = true

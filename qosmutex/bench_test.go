@@ -52,7 +52,7 @@ func BenchmarkHandOver(b *testing.B) {
 					opts = append(opts, pubsub.WithDialer(server.Dial))
 				}
 				root := join(b, server.URL(), "root", opts...)
-				open(b, root, "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), WithEvents(events))
+				open(b, root, "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), WithEvents(events))
 				var topics []*Topic
 				for _, id := range []string{"p", "q"} {
 					topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN()), WithEvents(events)))
@@ -138,7 +138,7 @@ func uncontended(b *testing.B, topic *Topic) time.Duration {
 // while one's release is on its way, so is its next request.
 func BenchmarkContention(b *testing.B) {
 	server := startEmbedded(b, "127.0.0.1:0")
-	open(b, join(b, server.URL(), "root", pubsub.WithDialer(server.Dial)), "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
+	open(b, join(b, server.URL(), "root", pubsub.WithDialer(server.Dial)), "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
 	ctx := testContext(b)
 	var topics []*Topic
 	for _, id := range []string{"p", "q"} {
@@ -177,7 +177,7 @@ func BenchmarkIdleMember(b *testing.B) {
 		for i := range members {
 			participants = append(participants, join(b, server.URL(), fmt.Sprint("p", i)))
 		}
-		open(b, join(b, server.URL(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
+		open(b, join(b, server.URL(), "root"), "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
 		before, goroutines := heap(), runtime.NumGoroutine()
 		for _, p := range participants {
 			open(b, p, "t", WithTiming(LAN()))

@@ -2,7 +2,6 @@ package qosmutex
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"padme/pubsub"
@@ -103,7 +102,7 @@ func (t *Topic) notice(in *protocol.Input, err error) {
 	case in.Kind == protocol.Acquire, in.Kind == protocol.Withdraw, in.Kind == protocol.Leave:
 		t.touch(in.Resource)
 	case in.Kind == protocol.Tick && !t.algorithm.Static: // there nothing is recovered, and ticks are frequent
-		t.board.all, t.board.viewDirty = true, true // recoveries, lapses
+		t.board.all, t.board.viewDirty = true, true // recoveries, expired sessions
 		t.flushSoon(flushAfter)
 	}
 }
@@ -214,12 +213,9 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 func (t *Topic) viewOf() View {
 	st := &t.status
 	v := View{
-		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID, Voters: []string{},
+		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID,
 		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(),
 		Resources: st.Settings.Resources, Open: st.Settings.Open, Members: st.Members,
-	}
-	for _, n := range st.Voters {
-		v.Voters = append(v.Voters, n.ID)
 	}
 	if v.Resources == nil {
 		v.Resources = []string{}
@@ -230,20 +226,9 @@ func (t *Topic) viewOf() View {
 // noteChange follows the settings. The caller holds mu.
 func (t *Topic) noteChange(was *protocol.Status) {
 	b := &t.board
-	rooted := b.term != nil
-	if rooted && !slices.Equal(was.Voters, t.status.Voters) {
-		b.viewDirty = true
-	}
-	if rooted && was.Role == protocol.Root && was.Settings.Models != t.status.Settings.Models {
+	if b.term != nil && was.Role == protocol.Root && was.Settings.Models != t.status.Settings.Models {
 		b.viewDirty = true
 		t.report(eventRecord{name: EventModels, models: t.status.Settings.Models.String(), at: time.Now()})
-	}
-	if t.status.Role == protocol.Founding && was.Role != protocol.Founding && t.status.Settings.Version > 0 {
-		t.refloor() // others may have founded the topic since floors were read
-	}
-	if heir := t.status.Heir; heir != was.Heir && !heir.IsZero() {
-		t.log.Warn("the root was handed over to a participant that is not heard: nobody enters until it is; if it has ended for good, start this one again",
-			"heir", heir, "topic", t.name)
 	}
 	t.flushSoon(flushAfter)
 }
@@ -365,7 +350,7 @@ func (t *Topic) believes(n *notice, fence uint64) bool {
 }
 
 // reclaim publishes all again when something of a later epoch has been there for so
-// long that a true successor would have ended this reign. The caller holds mu.
+// long that a true successor would have ended this term. The caller holds mu.
 func (t *Topic) reclaim() {
 	b := &t.board
 	if b.contested.IsZero() || time.Since(b.contested) < 2*time.Duration(t.status.TTL) {

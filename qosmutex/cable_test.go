@@ -12,16 +12,18 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
 	"padme/tests/bubble"
 )
 
-// world is a broker in virtual time, in a year in which a topic may be founded.
+// world is a broker in virtual time, in a year in which a topic may be created.
 type world struct {
 	t      *testing.T
 	b      *broker.Broker
 	clock  Option
-	killed sync.WaitGroup // members whose Close is under way
+	shared register.Register // of all who open the topic
 }
 
 // inVirtualTime runs f with a broker in a bubble of virtual time.
@@ -36,9 +38,7 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		defer b.Close(context.Background())
-		w := &world{t: t, b: b, clock: WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })}
-		defer w.killed.Wait()
-		f(t, w)
+		f(t, &world{t, b, WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }), local.Memory()})
 	})
 }
 
@@ -66,27 +66,26 @@ func (w *world) open(id string, opts ...Option) *member {
 func (w *world) tryOpen(id string, opts ...Option) (*member, error) {
 	w.t.Helper()
 	p, c := w.join(id)
-	topic, err := Open(w.t.Context(), p, "t", append(opts, w.clock)...)
+	topic, err := Open(w.t.Context(), p, "t", append([]Option{WithRegister(w.shared)}, append(opts, w.clock)...)...)
 	if err != nil {
 		_ = p.Close(context.Background())
 		return nil, err
 	}
-	return &member{w, topic, p, c}, nil
+	return &member{topic, p, c}, nil
 }
 
 // member is one that a test can kill.
 type member struct {
-	world *world
 	*Topic
 	p     *pubsub.Participant
 	cable *cable
 }
 
-// kill ends it as kill -9 does: at once, and nothing more of it gets out.
+// kill ends it as kill -9 does: nothing more of it gets out.
 func (m *member) kill() {
 	m.cable.cut()
 	m.end(ErrClosed)
-	m.world.killed.Go(m.close) // which takes a while without a connection
+	m.close()
 }
 
 // close ends it in good order.

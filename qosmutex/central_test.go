@@ -55,7 +55,7 @@ func (m *centralMachine) Step(now protocol.Time, in *protocol.Input, out *protoc
 func (m *centralMachine) handle(in *protocol.Input) error {
 	switch in.Kind {
 	case protocol.Tick:
-		if m.cfg.Found && m.role == protocol.Joining {
+		if m.cfg.Root && m.role == protocol.Joining {
 			m.role, m.server, m.settings = protocol.Root, m.cfg.Self, m.cfg.Settings
 		}
 	case protocol.Acquire:

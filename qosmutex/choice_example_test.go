@@ -77,7 +77,7 @@ func ExampleWatchStates() {
 	robot, screen := exampleJoin(ctx, b, "robot"), exampleJoin(ctx, b, "screen")
 	defer robot.Close(ctx)
 	defer screen.Close(ctx)
-	topic, err := qosmutex.Open(ctx, robot, "cranes", qosmutex.Found(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
+	topic, err := qosmutex.Open(ctx, robot, "cranes", qosmutex.Create(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func ExampleWatchEvents() {
 	robot, screen := exampleJoin(ctx, b, "robot"), exampleJoin(ctx, b, "screen")
 	defer robot.Close(ctx)
 	defer screen.Close(ctx)
-	topic, err := qosmutex.Open(ctx, robot, "cranes", qosmutex.Found(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
+	topic, err := qosmutex.Open(ctx, robot, "cranes", qosmutex.Create(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // bootTime reads CLOCK_BOOTTIME, which goes on while the machine sleeps: a
-// participant that was suspended finds its holds lapsed.
+// participant that was suspended finds its holds expired.
 func bootTime() protocol.Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

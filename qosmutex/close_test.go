@@ -22,7 +22,7 @@ func TestCloseSaysGoodbyeWithoutAnAnswer(t *testing.T) {
 			}
 			return topic, p
 		}
-		root, p := member("root", 0, Found(), WithResources("crane"))
+		root, p := member("root", 0, Create(), WithResources("crane"))
 		defer p.Close(ctx)
 		defer root.Close(ctx)
 		parent, o := member("parent", 1)

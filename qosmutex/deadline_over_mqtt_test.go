@@ -18,6 +18,7 @@ func TestNoHoldLeaksAtItsDeadline(t *testing.T) {
 		t.Run(m, func(t *testing.T) {
 			root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 3, WithModels(models(t, m)))
 			topics := append(members, root)
+			unlock(t, lock(t, root, "crane")) // until then there may be somebody of before
 			var g guarded
 			var all sync.WaitGroup
 			var got, missed, unattainable atomic.Int32

@@ -12,9 +12,12 @@
 // # What is promised
 //
 // Effects that check the fence are mutually exclusive. Holds that pass Check are
-// mutually exclusive as long as clocks drift less than the configured bound. Once
-// all members and the broker's memory are lost at the same time, fences rest on a
-// wall clock that has not gone back.
+// mutually exclusive as long as clocks drift less than the configured bound. If the
+// register is lost, or kept in memory only, fences rest on a wall clock that has not
+// gone back.
+//
+// Who is the root of a topic is recorded in a register; a participant that has it
+// (WithRegister) can become the root. All of them must have the same register.
 //
 // Package fence is a guard that checks the fence, for the side of the resource.
 //

@@ -63,7 +63,7 @@ func (t *Topic) noRoot() error {
 type noRootError struct{ topic, url string }
 
 func (e *noRootError) Error() string {
-	return fmt.Sprintf("qosmutex: lock topic %q has no root on %s: start one with \"pubsub-node broker\" or Open with qosmutex.Found", e.topic, e.url)
+	return fmt.Sprintf("qosmutex: lock topic %q has no root on %s: start one with \"pubsub-node broker\" or Open with qosmutex.Create", e.topic, e.url)
 }
 
 func (e *noRootError) Unwrap() error { return ErrNoRoot }
@@ -76,7 +76,7 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 	case protocol.ReasonUndeclared:
 		return undeclared(t.name, resource, t.status.Settings.Resources)
 	case protocol.ReasonNoResource:
-		return fmt.Errorf("%w: lock topic %q declares no resources to choose from: name one, or found it with WithResources", ErrUndeclared, t.name)
+		return fmt.Errorf("%w: lock topic %q declares no resources to choose from: name one, or create it with WithResources", ErrUndeclared, t.name)
 	case protocol.ReasonFull:
 		return fmt.Errorf("%w: %q of lock topic %q: try again later", ErrFull, resource, t.name)
 	case protocol.ReasonClosed:
@@ -92,7 +92,7 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 }
 
 func undeclared(topic, resource string, declared []string) error {
-	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or found it with WithOpenResources",
+	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or create it with WithOpenResources",
 		ErrUndeclared, topic, resource, list(declared))
 }
 

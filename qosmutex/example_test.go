@@ -31,7 +31,7 @@ func exampleJoin(ctx context.Context, b *broker.Broker, id string) *pubsub.Parti
 	return p
 }
 
-// A robot founds a lock topic with two frequencies; another one joins it.
+// A robot creates a lock topic with two frequencies; another one joins it.
 func ExampleOpen() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -41,14 +41,14 @@ func ExampleOpen() {
 	defer first.Close(ctx)
 	defer second.Close(ctx)
 
-	founder, err := qosmutex.Open(ctx, first, "frequencies",
-		qosmutex.Found(),
+	creator, err := qosmutex.Open(ctx, first, "frequencies",
+		qosmutex.Create(),
 		qosmutex.WithResources("146.52", "446.00"),
 		qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer founder.Close(ctx)
+	defer creator.Close(ctx)
 
 	joiner, err := qosmutex.Open(ctx, second, "frequencies", qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
@@ -73,7 +73,7 @@ func ExampleTopic_Lock() {
 	defer b.Close(ctx)
 	p := exampleJoin(ctx, b, "robot")
 	defer p.Close(ctx)
-	topic, err := qosmutex.Open(ctx, p, "frequencies", qosmutex.Found(),
+	topic, err := qosmutex.Open(ctx, p, "frequencies", qosmutex.Create(),
 		qosmutex.WithResources("146.52", "446.00"), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
@@ -114,7 +114,7 @@ func ExampleTopic_Do() {
 	defer b.Close(ctx)
 	p := exampleJoin(ctx, b, "robot")
 	defer p.Close(ctx)
-	topic, err := qosmutex.Open(ctx, p, "cranes", qosmutex.Found(), qosmutex.WithOpenResources(), qosmutex.WithTiming(qosmutex.Local()))
+	topic, err := qosmutex.Open(ctx, p, "cranes", qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func ExampleTopic_Watch() {
 	defer b.Close(ctx)
 	p := exampleJoin(ctx, b, "robot")
 	defer p.Close(ctx)
-	topic, err := qosmutex.Open(ctx, p, "cranes", qosmutex.Found(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
+	topic, err := qosmutex.Open(ctx, p, "cranes", qosmutex.Create(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -275,19 +275,19 @@ func ExampleWithDeadline() {
 	first, second := exampleJoin(ctx, b, "first"), exampleJoin(ctx, b, "second")
 	defer first.Close(ctx)
 	defer second.Close(ctx)
-	founder, err := qosmutex.Open(ctx, first, "cranes", qosmutex.Found(), qosmutex.WithResources("crane"),
+	creator, err := qosmutex.Open(ctx, first, "cranes", qosmutex.Create(), qosmutex.WithResources("crane"),
 		qosmutex.WithModels(qosmutex.Models{Priority: qosmutex.Deadline}), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer founder.Close(ctx)
+	defer creator.Close(ctx)
 	joiner, err := qosmutex.Open(ctx, second, "cranes", qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer joiner.Close(ctx)
 
-	hold, err := founder.Lock(ctx, "crane", qosmutex.WithHold(2*time.Second))
+	hold, err := creator.Lock(ctx, "crane", qosmutex.WithHold(2*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
 )
 
@@ -19,7 +20,7 @@ func TestKilledConnectionsDelayOnly(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	proxies := []*proxy{startProxy(t, url), startProxy(t, url), startProxy(t, url)}
-	topics := []*Topic{open(t, join(t, proxies[0].url(), "root"), "t", Found(), WithResources("crane"), WithNodePriority(0))}
+	topics := []*Topic{open(t, join(t, proxies[0].url(), "root"), "t", Create(), WithResources("crane"), WithNodePriority(0))}
 	for i, id := range []string{"a", "b"} {
 		topics = append(topics, open(t, join(t, proxies[i+1].url(), id), "t"))
 	}
@@ -273,7 +274,7 @@ func TestDuplicateOpen(t *testing.T) {
 
 func TestRootThatClosesHandsOver(t *testing.T) {
 	t.Parallel()
-	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
+	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2, WithRegister(local.Memory()))
 	h := lock(t, members[0], "crane")
 	closeTopic(t, root)
 	if err := h.Check(); err != nil {

@@ -121,22 +121,22 @@ func TestEchoes(t *testing.T) {
 
 func TestWatchersForgetAnInventedEpoch(t *testing.T) {
 	t.Parallel()
-	r, at := reigns{}, time.Now()
+	r, at := terms{}, time.Now()
 	for _, step := range []struct {
 		after    time.Duration
 		epoch    uint64
 		credible bool
 	}{
 		{0, 5, true},
-		{time.Second, 6, true},               // a successor
-		{time.Second, 5, false},              // the former root
-		{time.Minute, 6, true},               // however long it is silent
-		{time.Second, 99, true},              // a lie
-		{reignsEnd - time.Second, 6, false},  // it might be true
-		{time.Second, 6, true},               // no more
-		{reignsEnd / 2, 5, false},            // the former root still is
-		{reignsEnd/2 - time.Second, 6, true}, // and is so again
-		{reignsEnd - time.Second, 5, false},
+		{time.Second, 6, true},              // a successor
+		{time.Second, 5, false},             // the former root
+		{time.Minute, 6, true},              // however long it is silent
+		{time.Second, 99, true},             // a lie
+		{termsEnd - time.Second, 6, false},  // it might be true
+		{time.Second, 6, true},              // no more
+		{termsEnd / 2, 5, false},            // the former root still is
+		{termsEnd/2 - time.Second, 6, true}, // and is so again
+		{termsEnd - time.Second, 5, false},
 	} {
 		at = at.Add(step.after)
 		if got := r.credible("t", protocol.Epoch{Number: step.epoch}, at); got != step.credible {

@@ -20,7 +20,7 @@ func TestNewSessionDoesNotReviveAHold(t *testing.T) {
 		p, q := join("root"), join("laptop")
 		defer p.Close(ctx)
 		defer q.Close(ctx)
-		root, err := Open(ctx, p, "t", Found(), WithResources("crane"), WithNodePriority(0), clock)
+		root, err := Open(ctx, p, "t", Create(), WithResources("crane"), WithNodePriority(0), clock)
 		if err != nil {
 			t.Fatal(err)
 		}

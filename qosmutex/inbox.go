@@ -38,7 +38,7 @@ func (t *Topic) joinMessage(m pubsub.RawMessage) {
 // receive checks what the transport knows of a message and hands it to the
 // machine. The sender that the broker vouches for stands in the topic.
 func (t *Topic) receive(from string, payload []byte, toAll bool) {
-	if t.machine == nil { // still reading what the broker retains
+	if t.machine == nil {
 		return
 	}
 	m := &t.message
@@ -57,8 +57,7 @@ func (t *Topic) receive(from string, payload []byte, toAll bool) {
 	}
 	t.metrics.received[m.Kind]++
 	t.met(m.From)
-	if m.Kind == protocol.KindOffer || m.Kind == protocol.KindAccept ||
-		m.Kind == protocol.KindJoin && m.Flags&protocol.FlagFounding != 0 {
+	if m.Kind == protocol.KindOffer || m.Kind == protocol.KindAccept {
 		t.heard = true
 	}
 	if err := t.step(protocol.Input{Kind: protocol.Receive, Message: m}); err != nil {

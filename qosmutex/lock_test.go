@@ -227,7 +227,7 @@ func TestUndeclaredResources(t *testing.T) {
 				t.Errorf("Lock = %v, want ErrInvalidName", err)
 			}
 		}
-		free := open(t, root.p, "free", Found(), WithOpenResources(), opt)
+		free := open(t, root.p, "free", Create(), WithOpenResources(), opt)
 		if _, err := free.Lock(testContext(t), Any); !errors.Is(err, ErrUndeclared) {
 			t.Errorf("Lock(Any) = %v, want ErrUndeclared", err)
 		}

@@ -35,7 +35,7 @@ func TestDeadlineAndHoldReachTheMachine(t *testing.T) {
 		m, err := central.New(cfg)
 		return spyMachine{m, &asked}, err
 	}
-	topic := open(t, join(t, b.URL(), "root"), "yard", Found(), WithResources("crane"), WithAlgorithm(spy))
+	topic := open(t, join(t, b.URL(), "root"), "yard", Create(), WithResources("crane"), WithAlgorithm(spy))
 	unlock(t, lock(t, topic, "crane", WithDeadline(time.Now().Add(time.Minute)), WithHold(3*time.Second)))
 	if asked.Hold != 3*protocol.Second || asked.Within <= 50*protocol.Second || asked.Within > 60*protocol.Second {
 		t.Errorf("%+v", asked)

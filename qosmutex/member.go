@@ -2,7 +2,6 @@ package qosmutex
 
 import (
 	"encoding/json"
-	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -19,7 +18,7 @@ type Member struct {
 	Parent      string `json:"parent,omitempty"`   // of a member
 	Root        string `json:"root,omitempty"`     // whom it follows
 	Priority    int64  `json:"priority"`           // by which the tree is built
-	Voter       bool   `json:"voter"`
+	Candidate   bool   `json:"candidate"`          // it can become the root
 	Epoch       string `json:"epoch"`
 }
 
@@ -28,7 +27,7 @@ type place struct {
 	role         protocol.Role
 	parent, root string
 	priority     int64
-	voter        bool
+	candidate    bool
 	epoch        protocol.Epoch
 }
 
@@ -52,7 +51,7 @@ func (t *Topic) noteStanding() {
 	}
 	is := place{
 		role: st.Role, parent: st.Parent.ID, root: st.Root.ID, priority: st.Priority,
-		voter: slices.Contains(st.Voters, t.self), epoch: st.Epoch,
+		candidate: t.register != nil, epoch: st.Epoch,
 	}
 	switch st.Role {
 	case protocol.Member:
@@ -61,7 +60,7 @@ func (t *Topic) noteStanding() {
 	case protocol.Departed:
 		s.known = false
 	default:
-		is.role, is.parent, is.voter = protocol.Joining, "", false
+		is.role, is.parent = protocol.Joining, ""
 	}
 	if is != s.place {
 		s.place = is
@@ -91,7 +90,7 @@ func (t *Topic) publishMember() {
 	}
 	payload, err := json.Marshal(Member{
 		Topic: t.name, Participant: t.self.ID, Incarnation: t.p.Incarnation(), Role: is.role.String(), Parent: is.parent,
-		Root: is.root, Priority: is.priority, Voter: is.voter, Epoch: is.epoch.String(),
+		Root: is.root, Priority: is.priority, Candidate: is.candidate, Epoch: is.epoch.String(),
 	})
 	if err != nil {
 		t.log.Error("not written", "levels", levels, "error", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/register/local"
 )
 
 // tree is what a topic's members have said of their places, in the order of their names.
@@ -27,8 +28,8 @@ func tree(t *testing.T, said *messages) string {
 			t.Fatalf("%v says %s: %v", m.Levels, m.Payload, err)
 		}
 		text := fmt.Sprintf("%s %s of %s priority %d", id, member.Role, member.Root, member.Priority)
-		if member.Voter {
-			text += " voter"
+		if member.Candidate {
+			text += " candidate"
 		}
 		if member.Parent != "" {
 			text += " below " + member.Parent
@@ -54,26 +55,27 @@ func watchTree(t *testing.T, url, id string) (becomes func(want string)) {
 	}
 }
 
-// The tree can be seen by who comes late; who leaves is not in it any more, and an
-// election shows.
+// The tree can be seen by who comes late; who leaves is not in it any more, and a
+// new root shows.
 func TestMembersTellTheirPlaces(t *testing.T) {
 	t.Parallel()
 	url := startWithFreshStates(t)
 	cable := startProxy(t, url)
-	open(t, join(t, cable.url(), "root"), "t", Found(), WithNodePriority(0))
-	a := open(t, join(t, url, "a"), "t", WithNodePriority(1))
-	b := open(t, join(t, url, "b"), "t", WithNodePriority(2))
+	shared := WithRegister(local.Memory())
+	open(t, join(t, cable.url(), "root"), "t", Create(), shared, WithNodePriority(0))
+	a := open(t, join(t, url, "a"), "t", shared, WithNodePriority(1))
+	b := open(t, join(t, url, "b"), "t", shared, WithNodePriority(2))
 	first := watchTree(t, url, "first")
-	first("a member of root priority 1 voter below root; b member of root priority 2 voter below root; root root of root priority 0 voter")
+	first("a member of root priority 1 candidate below root; b member of root priority 2 candidate below root; root root of root priority 0 candidate")
 	cable.cut(true)
 	// The old root cannot take back what it said: its presence tells that it is dead.
-	first("a root of a priority 1 voter; b member of a priority 2 below a; root root of root priority 0 voter")
+	first("a root of a priority 1 candidate; b member of a priority 2 candidate below a; root root of root priority 0 candidate")
 	late := watchTree(t, url, "late")
-	late("a root of a priority 1 voter; b member of a priority 2 below a; root root of root priority 0 voter")
+	late("a root of a priority 1 candidate; b member of a priority 2 candidate below a; root root of root priority 0 candidate")
 	closeTopic(t, b)
 	closeTopic(t, a)
-	first("root root of root priority 0 voter")
-	watchTree(t, url, "later")("root root of root priority 0 voter")
+	first("root root of root priority 0 candidate")
+	watchTree(t, url, "later")("root root of root priority 0 candidate")
 }
 
 // What a broker without a memory has forgotten is said again, and what is not new
@@ -82,9 +84,9 @@ func TestMembersTellARestartedBroker(t *testing.T) {
 	t.Parallel()
 	broker := startEmbedded(t, "127.0.0.1:0")
 	addr, url := broker.TCPAddr().String(), broker.URL()
-	open(t, join(t, url, "root"), "t", Found(), WithResources("x"), WithNodePriority(0))
+	open(t, join(t, url, "root"), "t", Create(), WithResources("x"), WithNodePriority(0))
 	a := open(t, join(t, url, "a"), "t")
-	const both = "a member of root priority 100 below root; root root of root priority 0 voter"
+	const both = "a member of root priority 100 below root; root root of root priority 0 candidate"
 	watchTree(t, url, "watcher")(both)
 	said := subscribe(t, a.p, "lock", "t", "member", "a")
 	for range 20 {
@@ -103,10 +105,10 @@ func TestMembersTellARestartedBroker(t *testing.T) {
 func TestMembersTellAgainAfterAReconnection(t *testing.T) {
 	t.Parallel()
 	url := startWithFreshStates(t)
-	root := open(t, join(t, url, "root"), "t", Found(), WithNodePriority(0))
+	root := open(t, join(t, url, "root"), "t", Create(), WithNodePriority(0))
 	a := open(t, join(t, url, "a"), "t")
 	said := watchTree(t, url, "watcher")
-	const both = "a member of root priority 100 below root; root root of root priority 0 voter"
+	const both = "a member of root priority 100 below root; root root of root priority 0 candidate"
 	said(both)
 	forget := join(t, url, "forgetful")
 	if err := forget.PublishRaw(pubsub.Main, []string{"lock", "t", "member", "root"}, nil, true); err != nil {
@@ -119,5 +121,5 @@ func TestMembersTellAgainAfterAReconnection(t *testing.T) {
 	a.standing.again = true
 	a.mu.Unlock()
 	closeTopic(t, a)
-	said("root root of root priority 0 voter")
+	said("root root of root priority 0 candidate")
 }

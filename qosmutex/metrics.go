@@ -52,7 +52,7 @@ var (
 	unsentDesc   = prometheus.NewDesc("qosmutex_unsent_total", "Messages that the transport did not take; the protocol repeats them.", nil, nil)
 	entriesDesc  = prometheus.NewDesc("qosmutex_entries_total", "Entries of this participant.", nil, nil)
 	lossesDesc   = prometheus.NewDesc("qosmutex_losses_total", "Holds of this participant that were lost.", nil, nil)
-	viewsDesc    = prometheus.NewDesc("qosmutex_elections_total", "Elections that this participant won.", nil, nil)
+	termsDesc    = prometheus.NewDesc("qosmutex_terms_total", "How often this participant became the root.", nil, nil)
 	pendingDesc  = prometheus.NewDesc("qosmutex_pending_requests", "Requests of this participant that wait.", nil, nil)
 	queueDesc    = prometheus.NewDesc("qosmutex_queue_length", "Requests that wait, as this participant knows.", []string{"resource"}, nil)
 )
@@ -92,7 +92,7 @@ func (m *metrics) unregister() {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, refusedDesc, unsentDesc, entriesDesc, lossesDesc, viewsDesc, pendingDesc, queueDesc} {
+	for _, d := range []*prometheus.Desc{messagesDesc, droppedDesc, refusedDesc, unsentDesc, entriesDesc, lossesDesc, termsDesc, pendingDesc, queueDesc} {
 		ch <- d
 	}
 	for _, h := range []prometheus.Histogram{m.waiting, m.holding, m.handover} {
@@ -134,7 +134,7 @@ func (m *metrics) sample() []prometheus.Metric {
 	}
 	if t.machine != nil {
 		st := t.machine.Status()
-		all = append(all, counter(viewsDesc, st.Counters.Views),
+		all = append(all, counter(termsDesc, st.Counters.Terms),
 			counter(refusedDesc, st.Counters.Stale, "stale"), counter(refusedDesc, st.Counters.Invalid, "invalid"))
 		for _, r := range st.Resources {
 			all = append(all, prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(r.Waiting), r.Resource))

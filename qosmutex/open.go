@@ -8,21 +8,25 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 )
 
 // maxTopicName leaves room for the prefix of the inbox channel.
 const maxTopicName = 120
 
-// joinAttempts is for how many join waits Open listens for a root in vain: more
-// than the eight after which a founder repeats that it listens.
+// earliest is the time before which this code did not exist: a clock that is
+// behind it was not set, and fences that rest on it would go back.
+var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// joinAttempts is for how many join waits Open listens for a root in vain.
 const joinAttempts = 10
 
 // leastPatience is for how long it listens at least: a busy root may be slow.
 const leastPatience = 2 * time.Second
 
 // Open makes participant p a member of the lock topic and returns when it has a
-// place in its tree and a session, or, with Found, has founded the topic. The
+// place in its tree and a session, or is its root (see Create and WithRegister). The
 // context bounds that only. A participant can be a member of many topics, and
 // once of each.
 //
@@ -59,7 +63,7 @@ func (t *Topic) join(ctx context.Context) error {
 	if err := t.listen(ctx); err != nil {
 		return t.openError(ctx, err)
 	}
-	if err := t.start(ctx); err != nil {
+	if err := t.start(); err != nil {
 		return t.openError(ctx, err)
 	}
 	if err := t.awaitPlace(ctx); err != nil {
@@ -87,26 +91,12 @@ func (t *Topic) listen(ctx context.Context) error {
 }
 
 // start makes the machine and feeds it the first tick.
-func (t *Topic) start(ctx context.Context) error {
+func (t *Topic) start() error {
 	cfg := protocol.Config{
-		Self: t.self, Priority: t.priority, Timing: t.timing, Found: t.found, Parent: t.parent, Fanout: t.fanout,
-		MaxVoters: t.voters, GoOn: t.goOn, TrustSuspect: t.trust,
+		Self: t.self, Priority: t.priority, Timing: t.timing, Parent: t.parent, Fanout: t.fanout, TrustSuspect: t.trust,
 		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
 	}
-	if t.found || t.goOn || t.algorithm.Static {
-		floors, err := t.floors(ctx)
-		if err != nil {
-			return err
-		}
-		cfg.FenceFloor, cfg.EpochFloor = floors.fence, floors.epoch
-		if floors.voters > 1 { // they may be about to reconnect, and to elect
-			cfg.Listen = protocol.Time(reconnectWait)
-			t.log.Info("a view of several voters was here: listening for them before the topic is founded anew", "for", reconnectWait)
-		}
-	} else if now := time.Now(); now.After(earliest) { // it may be handed the root, and be alone then
-		cfg.FenceFloor = uint64(now.UnixMicro())
-	}
-	machine, err := t.options.machine(cfg)
+	machine, err := t.newMachine(cfg)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
@@ -122,6 +112,23 @@ func (t *Topic) start(ctx context.Context) error {
 		t.aside.Go(t.watchWills)
 	}
 	return t.step(protocol.Input{Kind: protocol.Tick})
+}
+
+// newMachine makes the topic's machine. Fences of other algorithms than PADME start at the
+// wall clock, as nobody remembers those of before.
+func (t *Topic) newMachine(cfg protocol.Config) (protocol.Machine, error) {
+	if t.algorithm.Name == padme.Algorithm.Name {
+		if t.register != nil {
+			return t.newCandidate(cfg)
+		}
+		return t.options.machine(cfg)
+	}
+	now := time.Now()
+	if now.Before(earliest) {
+		return nil, fmt.Errorf("the wall clock says %s: set it before opening lock topic %q, as fences start from it", now.UTC().Format(time.DateTime), t.name)
+	}
+	cfg.FenceFloor, cfg.EpochFloor, cfg.Root = uint64(now.UnixMicro()), uint64(now.UnixMicro()), t.create
+	return t.options.machine(cfg)
 }
 
 // awaitPlace returns when the participant has a place, or nobody has answered
@@ -145,7 +152,7 @@ func (t *Topic) awaitPlace(ctx context.Context) error {
 			return ctx.Err()
 		case <-silence.C:
 			t.mu.Lock()
-			silent := !t.heard && !t.found
+			silent := !t.heard && (t.register == nil || t.record.absent)
 			t.heard = false
 			t.mu.Unlock()
 			if silent {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/local"
 )
 
 func TestOpenWithoutRootSaysWhatToDo(t *testing.T) {
@@ -15,25 +16,25 @@ func TestOpenWithoutRootSaysWhatToDo(t *testing.T) {
 	url := startBroker(t, "127.0.0.1:0").URL()
 	p := join(t, url, "a")
 	_, err := Open(testContext(t), p, "crane", WithTiming(quick()))
-	want := `qosmutex: lock topic "crane" has no root on ` + url + `: start one with "pubsub-node broker" or Open with qosmutex.Found`
+	want := `qosmutex: lock topic "crane" has no root on ` + url + `: start one with "pubsub-node broker" or Open with qosmutex.Create`
 	if !errors.Is(err, ErrNoRoot) || err.Error() != want {
 		t.Errorf("Open = %v\nwant   %s", err, want)
 	}
-	// Nothing is left of it: the same topic can be founded now.
-	unlock(t, lock(t, open(t, p, "crane", Found(), WithOpenResources()), "x"))
+	// Nothing is left of it: the same topic can be created now.
+	unlock(t, lock(t, open(t, p, "crane", Create(), WithOpenResources()), "x"))
 }
 
-func TestOpenWaitsForAFounder(t *testing.T) {
+func TestOpenWaitsForTheCreation(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
-	founded := make(chan struct{})
+	created := make(chan struct{})
 	a, b := join(t, url, "a"), join(t, url, "b")
 	go func() {
-		defer close(founded)
-		open(t, a, "t", Found(), WithResources("x"))
+		defer close(created)
+		open(t, a, "t", Create(), WithResources("x"))
 	}()
 	unlock(t, lock(t, open(t, b, "t"), "x"))
-	<-founded
+	<-created
 }
 
 func TestConflictsNameBothValues(t *testing.T) {
@@ -83,9 +84,9 @@ func TestBadOptionsAndNames(t *testing.T) {
 		{"t", WithParent(""), ErrInvalidName},
 		{"t", WithResources("ok", "*"), ErrInvalidName},
 		{"t", WithResources("join"), ErrInvalidName},
-		{"", Found(), ErrInvalidName},
-		{strings.Repeat("x", 125), Found(), ErrInvalidName},
-		{"a\x01", Found(), ErrInvalidName},
+		{"", Create(), ErrInvalidName},
+		{strings.Repeat("x", 125), Create(), ErrInvalidName},
+		{"a\x01", Create(), ErrInvalidName},
 	} {
 		if topic, err := Open(testContext(t), p, c.name, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("Open(%.10q) = %v, %v; want %v", c.name, topic, err, c.want)
@@ -98,7 +99,9 @@ func TestOpenHonoursItsContext(t *testing.T) {
 	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
 	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Millisecond)
 	defer cancel()
-	if _, err := Open(ctx, p, "t", Found()); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+	unreachable := &cutRegister{Register: local.Memory()}
+	unreachable.cut.Store(true)
+	if _, err := Open(ctx, p, "t", Create(), WithRegister(unreachable)); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Open = %v, want ErrTimeout", err)
 	}
 }
@@ -156,8 +159,8 @@ func TestManyTopicsAndAny(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	p, q := join(t, url, "p"), join(t, url, "q")
-	one := open(t, p, "one", Found(), WithResources("x", "y"))
-	two := open(t, q, "two", Found(), WithResources("x", "y"))
+	one := open(t, p, "one", Create(), WithResources("x", "y"))
+	two := open(t, q, "two", Create(), WithResources("x", "y"))
 	there, back := open(t, q, "one"), open(t, p, "two")
 	for _, topic := range []*Topic{one, two, there, back} {
 		a, b := lock(t, topic, Any), lock(t, topic, Any)
@@ -186,7 +189,7 @@ func TestServeFoundsOnDemand(t *testing.T) {
 		return true
 	})
 	var x *Topic
-	eventually(t, "Serve has founded it", func() (ok bool) { // which may take longer than Open listens
+	eventually(t, "Serve has created it", func() (ok bool) { // which may take longer than Open listens
 		var err error
 		x, err = Open(testContext(t), a, "t", WithTiming(quick()))
 		return err == nil

@@ -12,25 +12,24 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
 )
 
 const (
 	defaultPriority = 100 // leaves room on both sides
-	defaultVoters   = 7   // three may crash at once; each costs the root two messages twice a heartbeat
-	mostVoters      = 15
 )
 
 type options struct {
-	found     bool
-	resources []string // sorted
+	create    bool
+	register  register.Register // nil: this participant cannot be the root
+	resources []string          // sorted
 	open      bool
 	models    Models
 	timing    Timing
 	priority  int64
 	parent    string
 	fanout    int
-	voters    int
-	goOn      bool
 	trust     bool
 	algorithm protocol.Algorithm
 	members   []string
@@ -47,7 +46,6 @@ func defaultOptions() options {
 	return options{
 		timing:    protocol.LAN(),
 		priority:  defaultPriority,
-		voters:    defaultVoters,
 		algorithm: padme.Algorithm,
 		log:       slog.New(slog.DiscardHandler),
 		events:    true,
@@ -58,15 +56,30 @@ func defaultOptions() options {
 // Option configures Open.
 type Option func(*options) error
 
-// Found founds the lock topic if no root answers. The founder listens for a
-// grace ([protocol.Timing.Grace]) and four join waits first; for 45 s if the broker
-// retains a view with several voters, who may be about to reconnect. It does not found
-// beside voters that answer: end them, or see WithAvailability. Of several founders one
-// becomes the root and the others join it. A founder that loses a root which decided
-// alone, as one of two participants does, founds the topic anew.
-func Found() Option {
+// Create creates the lock topic if the register has none of that name, and makes this
+// participant a candidate: it can become the topic's root. Without WithRegister the
+// register is one in the memory of this process, for this topic alone: that suits tests,
+// and topics that end with the process that created them. Nobody else can be the root
+// then, and nothing is granted for a TTL after the creation, for there may have been a
+// topic of that name before which nobody remembers. Two participants that create the
+// same topic without a common register are two roots, and both grant: let one create
+// it, or give both the same register.
+func Create() Option {
 	return func(o *options) error {
-		o.found = true
+		o.create = true
+		return nil
+	}
+}
+
+// WithRegister makes this participant a candidate of the topic, which can become its
+// root: r keeps who is the root. All candidates of a topic must have the same register.
+// The caller closes r after the topic.
+func WithRegister(r register.Register) Option {
+	return func(o *options) error {
+		o.register = r
+		if r == nil {
+			return fmt.Errorf("%w: the register is nil", ErrInvalidConfig)
+		}
 		return nil
 	}
 }
@@ -96,7 +109,7 @@ func WithOpenResources() Option {
 }
 
 // WithModels sets the models of the topic. The default is those in force, and
-// for a founder Level-Forward-Forward-Forward.
+// for who creates the topic Level-Forward-Forward-Forward.
 func WithModels(m Models) Option {
 	return func(o *options) error {
 		o.givenModels, o.models = true, m
@@ -143,37 +156,6 @@ func WithFanout(n int) Option {
 		if n < 1 || n > 1024 {
 			return fmt.Errorf("%w: fan-out %d, give 1 to 1024", ErrInvalidConfig, n)
 		}
-		return nil
-	}
-}
-
-// WithMaxVoters sets how many participants vote for the next root while this one
-// is the root; the default is 7. Of those who have stayed for a while the most
-// important vote, an odd number: of 3 one may crash at once, of 7 three. Whoever
-// crashes is replaced as soon as its session is over; but when a majority crashes
-// within that time, nothing is granted any more (see WithAvailability). With 1 the
-// topic ends with its root, until somebody founds it again, and with nobody else:
-// that suits a root next to the broker, for clients that come and go. Algorithms
-// other than PADME have no voters.
-func WithMaxVoters(n int) Option {
-	return func(o *options) error {
-		o.voters = n
-		if n < 1 || n > mostVoters {
-			return fmt.Errorf("%w: %d voters, give 1 to %d", ErrInvalidConfig, n, mostVoters)
-		}
-		return nil
-	}
-}
-
-// WithAvailability lets this participant found the topic anew, without a majority,
-// when its root is gone and the voters cannot elect another: twice a grace after it
-// lost sight of them, and after it has listened for another. The price: where the
-// others are cut off and not dead, there may be two roots, which let two in at the
-// same time. A guard that checks fences lets only the newer one's through once it has
-// seen the first of them.
-func WithAvailability() Option {
-	return func(o *options) error {
-		o.goOn = true
 		return nil
 	}
 }
@@ -260,5 +242,8 @@ func optionsOf(opts []Option) (options, error) {
 		errs = append(errs, opt(&o))
 	}
 	errs = append(errs, o.checkMembers())
+	if o.create && o.register == nil {
+		o.register = local.Memory()
+	}
 	return o, errors.Join(errs...)
 }

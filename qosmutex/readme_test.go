@@ -34,7 +34,7 @@ func share(ctx context.Context, url string) error {
 	}, qosmutex.WithPriority(3))
 }
 
-// README's code, against a base that founds the topic.
+// README's code, against a base that creates the topic.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -42,7 +42,7 @@ func Example() {
 	defer b.Close(ctx)
 	base := exampleJoin(ctx, b, "base")
 	defer base.Close(ctx)
-	topic, err := qosmutex.Open(ctx, base, "frequencies", qosmutex.Found(),
+	topic, err := qosmutex.Open(ctx, base, "frequencies", qosmutex.Create(),
 		qosmutex.WithResources("146.52", "446.00"), qosmutex.WithTiming(qosmutex.Local()))
 	if err != nil {
 		log.Fatal(err)

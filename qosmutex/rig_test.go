@@ -143,7 +143,7 @@ func closeTopic(t testing.TB, topic *Topic) {
 // group opens a topic at a root and n members, each a participant of its own.
 func group(t testing.TB, url, name string, n int, opts ...Option) (root *Topic, members []*Topic) {
 	t.Helper()
-	root = open(t, join(t, url, "root"), name, append([]Option{Found(), WithResources("crane", "truck"), WithNodePriority(0)}, opts...)...)
+	root = open(t, join(t, url, "root"), name, append([]Option{Create(), WithResources("crane", "truck"), WithNodePriority(0)}, opts...)...)
 	for i := range n {
 		members = append(members, open(t, join(t, url, string(rune('a'+i))), name, opts...))
 	}
@@ -174,14 +174,6 @@ func eventually(t testing.TB, what string, condition func() bool) {
 			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
-}
-
-// confirmed waits until a hold lasts as long as its session, whatever becomes of the
-// root.
-func confirmed(t testing.TB, h *Hold) {
-	t.Helper()
-	half := time.Duration(quick().TTL) / 2
-	eventually(t, "the hold is confirmed", func() bool { return h.Remaining() > half })
 }
 
 // guarded is what the lock protects. Its own checks need no lock.

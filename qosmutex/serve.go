@@ -4,21 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 )
 
-// maxServed bounds the topics that strangers can have founded by naming them.
+// maxServed bounds the topics that strangers can have created by naming them.
 const maxServed = 1024
 
-// Serve founds any lock topic that a participant asks for and that has no root:
-// it opens the topic on p with Found, WithOpenResources and opts. It blocks until
-// ctx or p ends, closes the topics, and returns nil after ctx and an error that
-// wraps ErrClosed after p.
+// Serve creates any lock topic that a participant asks for and that has no root:
+// it opens the topic on p with Create, WithOpenResources and opts. If the register of
+// WithRegister remembers topics with members, of a process that ended before, it opens
+// those at once: their members need not ask. It blocks until ctx or p ends, closes the
+// topics, and returns nil after ctx and an error that wraps ErrClosed after p.
 func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
-	opts = append([]Option{Found(), WithOpenResources()}, opts...)
+	opts = append([]Option{Create(), WithOpenResources()}, opts...)
 	o, err := optionsOf(opts)
 	if err != nil {
 		return err
@@ -33,6 +35,9 @@ func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
 	defer topics.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	for _, name := range s.inhabited() {
+		topics.Go(func() { s.serve(ctx, name) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,6 +63,25 @@ type server struct {
 	message protocol.Message
 }
 
+// inhabited marks the topics that had members when the last process with the register
+// ended as served, and returns them.
+func (s *server) inhabited() (names []string) {
+	p, _ := s.register.(placed)
+	if p == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range p.Inhabited() {
+		name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), ""))
+		if ok && len(s.served) < maxServed && !s.served[name] {
+			s.served[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // heard looks for participants that seek a root.
 func (s *server) heard(m pubsub.RawMessage) {
 	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == s.p.ID() {
@@ -70,11 +94,11 @@ func (s *server) heard(m pubsub.RawMessage) {
 		return
 	}
 	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.Kind != protocol.KindJoin ||
-		s.message.From.ID != m.Levels[3] || s.message.Flags&protocol.FlagFounding != 0 {
+		s.message.From.ID != m.Levels[3] {
 		return
 	}
 	if len(s.served) >= maxServed {
-		s.log.Warn("lock topic not founded: too many", "lock", name, "limit", maxServed)
+		s.log.Warn("lock topic not created: too many", "lock", name, "limit", maxServed)
 		return
 	}
 	select {
@@ -94,7 +118,7 @@ func (s *server) serve(ctx context.Context, name string) {
 	t, err := Open(ctx, s.p, name, s.opts...)
 	if err != nil {
 		if !errors.Is(err, ErrCancelled) {
-			s.log.Info("lock topic not founded", "lock", name, "error", err)
+			s.log.Info("lock topic not opened", "lock", name, "error", err)
 		}
 		return
 	}

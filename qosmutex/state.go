@@ -49,7 +49,6 @@ type View struct {
 	Topic     string   `json:"topic"`
 	Epoch     string   `json:"epoch"`
 	Root      string   `json:"root"`
-	Voters    []string `json:"voters"`
 	TTL       float64  `json:"ttl"` // seconds
 	Models    string   `json:"models"`
 	Resources []string `json:"resources"`
@@ -58,7 +57,7 @@ type View struct {
 }
 
 func (v View) equal(o View) bool {
-	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root && slices.Equal(v.Voters, o.Voters) &&
+	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root &&
 		v.TTL == o.TTL && v.Models == o.Models && slices.Equal(v.Resources, o.Resources) &&
 		v.Open == o.Open && v.Members == o.Members
 }

@@ -189,7 +189,7 @@ func TestStateAfterTheFirstMemberHasClosed(t *testing.T) {
 		name := fmt.Sprint("t", i)
 		check(open(t, join(t, url, name), name, WithAlgorithm(a), WithMembers(name), WithResources("crane")), name)
 	}
-	check(open(t, join(t, url, "p"), "padme", Found(), WithResources("crane")), "padme")
+	check(open(t, join(t, url, "p"), "padme", Create(), WithResources("crane")), "padme")
 	topics := trioOf(t, url, named(t, "central"))
 	unlock(t, lock(t, topics[1], "crane"))
 	check(topics[0], "yard")

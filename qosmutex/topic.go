@@ -25,6 +25,7 @@ type Topic struct {
 	// the handling of what follows. Nothing under it blocks.
 	mu      sync.Mutex
 	machine protocol.Machine
+	record  recordKeeper
 	brief   brief // the machine, if it is one
 	out     protocol.Output
 	in      protocol.Input
@@ -49,7 +50,6 @@ type Topic struct {
 	wake wakeUp
 
 	aside sync.WaitGroup    // goroutines that end with ctx
-	stale func()            // ends the reading of the floors that is under way, if one is
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills
 
 	events   reports
@@ -77,7 +77,6 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),
-		stale:     func() {},
 	}
 	t.lastRef = t.self.Incarnation // so that names of requests are not used again after a restart
 	t.log = o.log.With(slog.String("participant", p.ID()), slog.String("lock", name))
@@ -132,12 +131,25 @@ func (t *Topic) Err() error {
 // mu and has checked that the topic has not ended. The error is the machine's.
 func (t *Topic) step(in protocol.Input) error {
 	err := t.stepOnce(in)
-	for len(t.orphans) > 0 {
-		ref := t.orphans[len(t.orphans)-1]
-		t.orphans = t.orphans[:len(t.orphans)-1]
-		_ = t.stepOnce(protocol.Input{Kind: protocol.Leave, Ref: ref})
-	}
+	t.settle()
 	return err
+}
+
+// settle does what follows from a step within the participant itself.
+func (t *Topic) settle() {
+	for {
+		switch c := t.record.candidate; {
+		case len(t.orphans) > 0:
+			ref := t.orphans[len(t.orphans)-1]
+			t.orphans = t.orphans[:len(t.orphans)-1]
+			_ = t.stepOnce(protocol.Input{Kind: protocol.Leave, Ref: ref})
+		case c != nil && c.Pending():
+			_ = t.stepOnce(protocol.Input{Kind: protocol.Tick})
+		default:
+			t.askRegister()
+			return
+		}
+	}
 }
 
 func (t *Topic) stepOnce(input protocol.Input) error {
@@ -145,10 +157,17 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	in := &t.in
 	now := t.clock()
 	err := t.machine.Step(now, in, &t.out)
-	// The order is the contract of protocol.Output.
+	t.carryOut(in, now)
+	t.notice(in, err)
+	return err
+}
+
+// carryOut does what an output says, in the order that is its contract.
+func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	for i := range t.out.Losses {
 		t.lost(&t.out.Losses[i])
 	}
+	t.noteMembers()
 	spoke := t.board.term
 	t.rule(now)
 	for i := range t.out.Messages {
@@ -168,9 +187,7 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	for i := range t.out.Denials {
 		t.refused(&t.out.Denials[i])
 	}
-	t.notice(in, err)
 	t.arm(now, t.out.WakeAt)
-	return err
 }
 
 // brief is what a machine may offer beside the contract, to spare a Status where
@@ -183,29 +200,14 @@ type brief interface {
 	Resource(name string, most int) (protocol.ResourceStatus, bool)
 }
 
-// worthALook reports whether role, session or settings may have changed: they
-// do not by the traffic of requests and tokens, so the path that counts does not
-// pay for a Status.
+// worthALook reports whether the machine's Status may differ from what is known of it.
+// It does not by the traffic of requests and tokens, so the path that counts does not
+// pay for a Status. Numbers of members and the like are looked at with each tick.
 func (t *Topic) worthALook(in *protocol.Input) bool {
-	if len(t.out.Losses) > 0 || t.closing || t.status.Session == 0 && t.status.Role != protocol.Root {
-		return true
-	}
 	if t.algorithm.Static {
-		return false // nothing changes until it departs
+		return len(t.out.Losses) > 0 || t.closing || t.status.Session == 0 && t.status.Role != protocol.Root
 	}
-	switch in.Kind {
-	case protocol.Receive:
-		switch in.Message.Kind {
-		case protocol.KindRequest, protocol.KindReply, protocol.KindRelease, protocol.KindWithdraw, protocol.KindDeny,
-			protocol.KindNamed, protocol.KindSync, protocol.KindReport, protocol.KindJoin, protocol.KindResend,
-			protocol.KindBeat, protocol.KindGoodbye, protocol.KindPledge, protocol.KindCanvass:
-			return false
-		}
-		return true
-	case protocol.Acquire, protocol.Withdraw, protocol.Leave:
-		return false
-	}
-	return true
+	return t.brief == nil || t.out.Changed || len(t.out.Losses) > 0 || t.closing || in.Kind == protocol.Tick
 }
 
 // look takes over what the machine says of itself and tells whoever waits for a
@@ -218,16 +220,20 @@ func (t *Topic) look() {
 		t.rule(t.clock())
 	}
 	t.noteStanding()
-	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch || is.Heir != was.Heir ||
-		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models ||
-		!slices.Equal(is.Voters, was.Voters) {
+	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||
+		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models {
 		t.noteChange(&was)
-		close(t.changed)
-		t.changed = make(chan struct{})
+		t.tellChanged()
 	}
 	if n := t.status.Counters.Regenerated; n > was.Counters.Regenerated {
 		t.report(eventRecord{name: EventRegenerated, at: time.Now()})
 	}
+}
+
+// tellChanged wakes whoever waits for a change. The caller holds mu.
+func (t *Topic) tellChanged() {
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
 // ready reports whether the participant has its place: it is root, or a member
@@ -258,11 +264,8 @@ func (t *Topic) tick() {
 func (t *Topic) reconnected(up bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || !up || t.machine == nil { // then it is still reading what the broker retains
+	if t.ended || !up || t.machine == nil {
 		return
-	}
-	if t.status.Role == protocol.Founding { // what was read before is out of date, or was not read to the end
-		t.refloor()
 	}
 	t.board.lookAgain()
 	t.standing.again = true

@@ -52,11 +52,10 @@ type churn struct {
 
 	alive []*member
 	born  int
-	hurt  time.Time // when something happened to a voter last
+	hurt  time.Time // when something happened to the root last
 }
 
-// apart is the least time between two voters that go, die or are cut off: a majority of
-// them is always there.
+// apart is the least time between two roots that go, die or are cut off.
 const apart = 10 * time.Second
 
 // grow adds a member that locks until it ends.
@@ -89,23 +88,20 @@ func (c *churn) work(m *member, resource string, rng *rand.Rand) {
 	}
 }
 
-// pick returns a member: the root, or a voter, or one that is neither.
-func (c *churn) pick(root, voter bool) int {
+// pick returns a member: the root, or another one.
+func (c *churn) pick(root bool) int {
 	c.rng.Shuffle(len(c.alive), func(i, j int) { c.alive[i], c.alive[j] = c.alive[j], c.alive[i] })
-	return slices.IndexFunc(c.alive, func(m *member) bool {
-		s := m.Status()
-		return (s.Role == protocol.Root) == root && slices.ContainsFunc(s.Voters, func(n protocol.Node) bool { return n == m.self }) == voter
-	})
+	return slices.IndexFunc(c.alive, func(m *member) bool { return (m.Status().Role == protocol.Root) == root })
 }
 
-// act makes one thing happen: to a voter only if the last one was long ago.
+// act makes one thing happen: to the root only if the last one was long ago.
 func (c *churn) act() {
-	voter := time.Since(c.hurt) > apart
-	i := c.pick(voter && c.rng.IntN(2) == 0, voter)
+	root := time.Since(c.hurt) > apart && c.rng.IntN(2) == 0
+	i := c.pick(root)
 	if i >= 0 && len(c.alive) > 5 {
 		m := c.alive[i]
 		c.alive = slices.Delete(c.alive, i, i+1)
-		if voter {
+		if root {
 			c.hurt = time.Now()
 		}
 		switch c.rng.IntN(3) {
@@ -140,11 +136,11 @@ func TestStatesAgreeWithTheHolders(t *testing.T) {
 				o := w.witness()
 				defer o.close()
 				c := &churn{world: w, rng: rand.New(rand.NewPCG(seed, 0)), record: record{stays: map[string]map[uint64]*stay{}}}
-				c.alive = append(c.alive, w.open("root", Found(), WithResources("crane", "truck"), WithNodePriority(50)))
+				c.alive = append(c.alive, w.open("root", Create(), WithResources("crane", "truck"), WithNodePriority(50)))
 				for range 6 {
 					c.grow()
 				}
-				pass(10 * time.Second) // there are voters
+				pass(10 * time.Second)
 				for range 60 {
 					time.Sleep(time.Duration(c.rng.IntN(3000)) * time.Millisecond)
 					c.act()

@@ -14,7 +14,7 @@ import (
 	"padme/tests/bubble"
 )
 
-// virtually runs f in virtual time with a broker, in a year in which one may found.
+// virtually runs f in virtual time with a broker, in a year in which one may create topics.
 func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
 	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestHoldLastsAsLongAsHeartbeatsDo(t *testing.T) {
 		p, q := join("root"), join("a")
 		defer p.Close(ctx)
 		defer q.Close(ctx)
-		root, err := Open(ctx, p, "t", Found(), WithResources("crane"), WithNodePriority(0), clock)
+		root, err := Open(ctx, p, "t", Create(), WithResources("crane"), WithNodePriority(0), clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 		p, q := join("root"), join("laptop")
 		defer p.Close(ctx)
 		defer q.Close(ctx)
-		root, err := Open(ctx, p, "t", Found(), WithResources("crane"), WithNodePriority(0), clock)
+		root, err := Open(ctx, p, "t", Create(), WithResources("crane"), WithNodePriority(0), clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,41 +151,8 @@ func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
 		}
 		defer p.Close(ctx)
 		start := time.Now()
-		if _, err := Open(ctx, p, "t", Found(), WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })); !errors.Is(err, ErrInvalidConfig) {
+		if _, err := Open(ctx, p, "t", Create(), WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("Open = %v, want ErrInvalidConfig", err)
-		}
-	})
-}
-
-// Every trace of the members is gone, but the broker remembers: fences go on
-// above the last one that was published, even if the wall clock is behind it.
-func TestFounderStartsAboveWhatTheBrokerRemembers(t *testing.T) {
-	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
-		ctx := context.Background()
-		p := join("a")
-		defer p.Close(ctx)
-		ahead := uint64(time.Now().Add(24 * time.Hour).UnixMicro())
-		payload := []byte(`{"topic":"t","resource":"crane","fence":"` + formatFence(ahead) + `","epoch":"` + formatFence(ahead) + `.x","root":"old"}`)
-		nonsense := []byte(`{"topic":"t","resource":"truck","fence":"18446744073709551615","epoch":"18446744073709551615.x"}`)
-		for resource, b := range map[string][]byte{"crane": payload, "truck": nonsense} {
-			if err := p.PublishRaw(pubsub.Main, []string{"lock", "t", resource, "state"}, b, true); err != nil {
-				t.Fatal(err)
-			}
-		}
-		topic, err := Open(ctx, p, "t", Found(), WithResources("crane"), clock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer topic.Close(ctx)
-		h, err := topic.Lock(ctx, "crane")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Fence() <= ahead || h.Fence() >= maxFence || topic.Status().Epoch.Number <= ahead || topic.Status().Epoch.Number >= maxFence {
-			t.Errorf("fence %d, epoch %v; want above %d", h.Fence(), topic.Status().Epoch, ahead)
-		}
-		if err := h.Unlock(ctx); err != nil {
-			t.Error(err)
 		}
 	})
 }

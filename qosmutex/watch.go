@@ -98,7 +98,7 @@ func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.
 		w := newWatcher()
 		levels, err := watchLevels(topic, "+", "state")
 		if err == nil {
-			latest := reigns{}
+			latest := terms{}
 			err = w.watch(ctx, p, levels, w.replace, func(m pubsub.RawMessage) bool {
 				s, ok := parseState(m)
 				if !ok {
@@ -116,26 +116,26 @@ func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.
 	}
 }
 
-// reignsEnd is longer than a root of the past can go on when another has been
-// elected, with the longest preset of timing.
-const reignsEnd = 30 * time.Second
+// termsEnd is longer than a root of the past can go on when there is
+// another, with the longest preset of timing.
+const termsEnd = 30 * time.Second
 
-// reigns are the latest epochs of which a watcher has heard, by lock topic.
-type reigns map[string]reign
+// terms are the latest epochs of which a watcher has heard, by lock topic.
+type terms map[string]latestTerm
 
-type reign struct {
+type latestTerm struct {
 	epoch protocol.Epoch
 	heard time.Time
 }
 
 // credible reports whether a state is of the latest epoch. One that has been silent
 // while an earlier one goes on for so long was no root's: anybody can invent one.
-func (r reigns) credible(topic string, epoch protocol.Epoch, now time.Time) bool {
+func (r terms) credible(topic string, epoch protocol.Epoch, now time.Time) bool {
 	was := r[topic]
-	if epoch.Compare(was.epoch) < 0 && now.Sub(was.heard) < reignsEnd {
+	if epoch.Compare(was.epoch) < 0 && now.Sub(was.heard) < termsEnd {
 		return false
 	}
-	r[topic] = reign{epoch, now}
+	r[topic] = latestTerm{epoch, now}
 	return true
 }
 

@@ -27,8 +27,9 @@ type brokerFlags struct {
 	certUsers          bool
 	metrics            string
 	timing             string
-	noLocks            bool
+	noLocks, memory    bool
 	readyFile          string
+	locksIn            string // where the register is
 }
 
 func newBroker(s *session) *cobra.Command {
@@ -36,9 +37,11 @@ func newBroker(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "broker",
 		Short: "Run an MQTT broker that also roots locks",
-		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node founds every
+		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node creates every
 lock that somebody asks for and roots it next to the broker, which halves the
-way of each hand-over.
+way of each hand-over. It keeps a file of who is the root, so that restarting the
+broker costs no hold: in --data, or else in $XDG_STATE_HOME/padme/ADDRESS (by
+default below ~/.local/state).
 
 It listens on this machine only. To let others in, listen on all addresses with
 --listen :1883, and then say who they are with --users; see broker passwd.
@@ -60,12 +63,13 @@ INT or TERM ends it in good order.`,
 	fs := cmd.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:1883", "`address` for MQTT; :1883 is open to the network, port 0 takes a free one")
 	fs.StringVar(&f.webSocket, "ws", "", "`address` for MQTT over WebSocket (default: none)")
-	fs.StringVar(&f.dataDir, "data", "", "`directory` where retained messages and sessions survive a crash (default: memory only)")
+	fs.StringVar(&f.dataDir, "data", "", "`directory` where locks, retained messages and sessions survive a crash (default: messages and sessions in memory only)")
 	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone may do anything)")
 	fs.BoolVar(&f.certUsers, "use-identity-as-username", false, "the common name of a client's certificate is its user, who must be in --users; needs --cafile")
 	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
 	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
-	fs.BoolVar(&f.noLocks, "no-locks", false, "do not found locks: only the broker")
+	fs.BoolVar(&f.noLocks, "no-locks", false, "do not create locks: only the broker")
+	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: after a restart nobody enters for the time of --timing (default with port 0 and no --data)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it serves")
 	cmd.AddCommand(newPasswd())
 	return cmd
@@ -121,14 +125,20 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	locks := make(chan error, 1)
 	if !f.noLocks {
-		stop, err := serveLocks(ctx, s, b, secret, timing, config.Metrics, locks)
+		r, where, openErr := openRegister(f.dataDir, f.listen, f.memory)
+		if openErr != nil {
+			return openErr
+		}
+		defer func() { err = errors.Join(err, r.Close()) }()
+		f.locksIn = where
+		stop, err := serveLocks(ctx, s, b, r, secret, timing, config.Metrics, locks)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		// The connections go first, as in a crash: an orderly leave of the root
-		// would hand the lock topics over to participants which a broker that is
-		// started again cannot find for a while, and it would found them anew.
+		// The connections go first, as in a crash: the record keeps naming this
+		// node, which takes its place again at once when it is started again. An
+		// orderly leave would hand the lock topics over to other candidates.
 		defer func() { _ = closeBroker() }()
 	}
 	f.greet(stdout, b, timing, s.cert == "")
@@ -193,7 +203,7 @@ func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timin
 		fmt.Fprintf(w, "metrics  http://%s/metrics\n", f.metrics)
 	}
 	if !f.noLocks {
-		fmt.Fprintf(w, "locks    founded when asked for; a silent holder loses its lock after %v\n", time.Duration(timing.TTL))
+		fmt.Fprintf(w, "locks    created when asked for; a silent holder loses its lock after %v; kept in %s\n", time.Duration(timing.TTL), f.locksIn)
 	}
 	u, err := url.Parse(where)
 	if err != nil || u.Port() == "" {

@@ -154,7 +154,7 @@ func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []fin
 	for _, v := range views {
 		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, %d members, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
 		if !known[v.Root].Alive {
-			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait for an election", v.Topic, v.Root)}
+			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}
 		}
 		found = append(found, f)
 	}

@@ -48,7 +48,7 @@ func TestOperatorsRaiseAndEvictClients(t *testing.T) {
 	eventually(t, "the lock is held", func() bool { return exists(filepath.Join(dir, "held")) })
 	askAlways(t, url, "esp32", 50)
 	askAlways(t, url, "esp33", 40)
-	awaitQueue(t, url, 2)
+	awaitQueue(t, url, "gate", "gate")
 	for _, step := range []struct {
 		args []string
 		code int

@@ -10,21 +10,22 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/register"
 )
 
-// nodeName is the participant that founds locks, and its user.
+// nodeName is the participant that creates locks, and its user.
 func nodeName() string { return "broker-" + hostName() }
 
-// serveLocks joins the node that founds locks over a connection inside the
-// process, and founds them until stop. If it ends before, the error is sent to
+// serveLocks joins the node that creates locks over a connection inside the process,
+// and creates them until stop; r keeps them. If it ends before, the error is sent to
 // ended.
-func serveLocks(ctx context.Context, s *session, b *broker.Broker, secret string, timing qosmutex.Timing, metrics prometheus.Registerer, ended chan<- error) (stop func(), err error) {
+func serveLocks(ctx context.Context, s *session, b *broker.Broker, r register.Register, secret string, timing qosmutex.Timing, metrics prometheus.Registerer, ended chan<- error) (stop func(), err error) {
 	log := s.logger(slog.LevelWarn)
-	opts := []pubsub.Option{pubsub.WithDialer(b.Dial), pubsub.WithDomain(s.domain), pubsub.WithPrefix(s.prefix), pubsub.WithLogger(log)}
+	opts := []pubsub.Option{pubsub.WithDialer(b.Dial), pubsub.WithTakeover(), pubsub.WithDomain(s.domain), pubsub.WithPrefix(s.prefix), pubsub.WithLogger(log)}
 	lockOpts := []qosmutex.Option{
 		qosmutex.WithTiming(timing),
 		qosmutex.WithNodePriority(math.MinInt64), // the root stays next to the broker
-		qosmutex.WithMaxVoters(1),                // with which it lives and dies: commands that come and go have no say
+		qosmutex.WithRegister(r),
 		qosmutex.WithLogger(log),
 	}
 	if secret != "" {
@@ -40,18 +41,15 @@ func serveLocks(ctx context.Context, s *session, b *broker.Broker, secret string
 	if err != nil {
 		return nil, err
 	}
-	// Serving ends when stop says so, not when ctx does: it would hand the topics over.
-	ctx, cancelServe := context.WithCancel(context.WithoutCancel(ctx))
+	// Serving ends with the participant and not with ctx, so that the lock topics end as
+	// in a crash: an orderly end would hand them over, or wait for somebody who takes them.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := qosmutex.Serve(ctx, p, lockOpts...); ctx.Err() == nil {
-			ended <- err
-		}
+		ended <- qosmutex.Serve(context.WithoutCancel(ctx), p, lockOpts...)
 	}()
 	return func() {
-		cancelServe()
-		<-done
 		leave(p)
+		<-done
 	}, nil
 }

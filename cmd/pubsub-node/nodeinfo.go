@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -23,11 +24,12 @@ type nodeInfo struct {
 	Locks     []lockRole     `json:"locks"`
 }
 
-// lockRole is what a participant has to do with a lock, as its root last said.
+// lockRole is what a participant has to do with a lock, as its root last said; that it
+// can become the root it says itself.
 type lockRole struct {
 	Lock     string `json:"lock"`
 	Resource string `json:"resource,omitempty"`
-	Role     string `json:"role"` // root, voter, holder or waiter
+	Role     string `json:"role"` // root, candidate, holder or waiter
 	Priority int64  `json:"priority,omitempty"`
 }
 
@@ -37,8 +39,8 @@ func newNodeInfo(s *session) *cobra.Command {
 		Use:   "info NODE",
 		Short: "Show a participant, what it writes and reads, and its locks",
 		Long: `info prints whether the participant NODE is alive and since when, its writers and
-readers, and its locks: those of which it is the root or a voter, which it holds, and
-for which it is one of the first 16 that wait.
+readers, and its locks: those of which it is or can become the root, which it
+holds, and for which it is one of the first 16 that wait.
 
 Exit codes: 0 alive, 1 dead or never heard of, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node node info robot-7
@@ -88,33 +90,50 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 	if err != nil {
 		return info, err
 	}
+	members, err := lockMembers(ctx, p, s, id)
+	if err != nil {
+		return info, err
+	}
 	states, err := lockStates(ctx, p, s.pause(), "")
-	info.Locks = append(info.Locks, rolesOf(id, views, states)...)
+	info.Locks = append(info.Locks, rolesOf(&pr, views, members, states)...)
 	return info, err
 }
 
 // lockViews reads the retained views of all locks, sorted.
 func lockViews(ctx context.Context, p *pubsub.Participant, s *session) ([]qosmutex.View, error) {
 	latest := map[string]qosmutex.View{}
-	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] { return watchViews(ctx, p) }
+	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] {
+		return watchJSON(ctx, p, []string{"lock", "+", "view"}, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] })
+	}
 	if err := snapshot(ctx, s.pause(), watch, func(v qosmutex.View) { latest[v.Topic] = v }); err != nil {
 		return nil, err
 	}
-	var views []qosmutex.View
-	for _, v := range latest {
-		views = append(views, v)
-	}
+	views := slices.Collect(maps.Values(latest))
 	slices.SortFunc(views, func(a, b qosmutex.View) int { return strings.Compare(a.Topic, b.Topic) })
 	return views, nil
 }
 
-// watchViews yields what stands on R/lock/+/view, and drops what does not belong there.
-func watchViews(ctx context.Context, p *pubsub.Participant) iter.Seq2[qosmutex.View, error] {
-	return func(yield func(qosmutex.View, error) bool) {
-		incoming := make(chan qosmutex.View, maxUnseen)
-		stop, err := p.SubscribeRaw(ctx, []string{"lock", "+", "view"}, func(m pubsub.RawMessage) {
-			var v qosmutex.View
-			if json.Unmarshal(m.Payload, &v) != nil || v.Topic != m.Levels[1] {
+// lockMembers reads what a participant says of its place in each lock.
+func lockMembers(ctx context.Context, p *pubsub.Participant, s *session, id string) (map[string]qosmutex.Member, error) {
+	latest := map[string]qosmutex.Member{}
+	watch := func(ctx context.Context) iter.Seq2[qosmutex.Member, error] {
+		return watchJSON(ctx, p, []string{"lock", "+", "member", id}, func(levels []string, m *qosmutex.Member) bool {
+			return m.Topic == levels[1] && m.Participant == id
+		})
+	}
+	err := snapshot(ctx, s.pause(), watch, func(m qosmutex.Member) { latest[m.Topic] = m })
+	return latest, err
+}
+
+// watchJSON yields what is published on the levels below R, and drops what does not
+// belong there.
+func watchJSON[T any](ctx context.Context, p *pubsub.Participant, levels []string, belongs func(levels []string, v *T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		incoming := make(chan T, maxUnseen)
+		stop, err := p.SubscribeRaw(ctx, levels, func(m pubsub.RawMessage) {
+			var v T
+			if json.Unmarshal(m.Payload, &v) != nil || !belongs(m.Levels, &v) {
 				return
 			}
 			select {
@@ -123,7 +142,7 @@ func watchViews(ctx context.Context, p *pubsub.Participant) iter.Seq2[qosmutex.V
 			}
 		})
 		if err != nil {
-			yield(qosmutex.View{}, err)
+			yield(none, err)
 			return
 		}
 		defer stop()
@@ -132,7 +151,7 @@ func watchViews(ctx context.Context, p *pubsub.Participant) iter.Seq2[qosmutex.V
 			case <-ctx.Done():
 				return
 			case <-p.Done():
-				yield(qosmutex.View{}, p.Err())
+				yield(none, p.Err())
 				return
 			case v := <-incoming:
 				if !yield(v, nil) {
@@ -143,13 +162,15 @@ func watchViews(ctx context.Context, p *pubsub.Participant) iter.Seq2[qosmutex.V
 	}
 }
 
-func rolesOf(id string, views []qosmutex.View, states []qosmutex.State) (roles []lockRole) {
+func rolesOf(pr *pubsub.Presence, views []qosmutex.View, members map[string]qosmutex.Member, states []qosmutex.State) (roles []lockRole) {
+	id := pr.ID
 	for _, v := range views {
+		m := members[v.Topic]
 		switch {
 		case v.Root == id:
 			roles = append(roles, lockRole{Lock: v.Topic, Role: "root"})
-		case slices.Contains(v.Voters, id):
-			roles = append(roles, lockRole{Lock: v.Topic, Role: "voter"})
+		case m.Candidate && pr.Alive && m.Incarnation == pr.Incarnation:
+			roles = append(roles, lockRole{Lock: v.Topic, Role: "candidate"})
 		}
 	}
 	for _, st := range states {

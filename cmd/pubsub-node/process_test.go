@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,6 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/tests/address"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
@@ -248,46 +248,12 @@ func TestLossStopsTheCommand(t *testing.T) {
 	}
 }
 
-// TestBrokerThatEndsTakesItsLocksAlong: whether the broker ends in good order or
-// is killed, a holder loses its lock, and before the next one gets it from the
-// broker's successor.
-func TestBrokerThatEndsTakesItsLocksAlong(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			addr := address.Free(t)
-			first := startBrokerProcess(t, dir, addr)
-			holder := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "--",
-				"sh", "-c", `echo $$ >pid; trap 'echo holder out >>log; exit 0' TERM; while :; do sleep 0.02; done`)
-			readPID(t, filepath.Join(dir, "pid"))
-			if err := first.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
-			if code := first.exit(t); sig == syscall.SIGTERM && code != 0 {
-				t.Errorf("the broker's exit code is %d: %s", code, &first.stderr)
-			}
-			startBrokerProcess(t, dir, addr)
-			next := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "--", "sh", "-c", "echo next in >>log")
-			if code := next.exit(t); code != 0 {
-				t.Errorf("the next: exit code %d: %s", code, &next.stderr)
-			}
-			if code := holder.exit(t); code != exitLost {
-				t.Errorf("the holder: exit code %d, want %d: %s", code, exitLost, &holder.stderr)
-			}
-			if log, err := os.ReadFile(filepath.Join(dir, "log")); err != nil || string(log) != "holder out\nnext in\n" {
-				t.Errorf("%s %v", log, err)
-			}
-		})
-	}
-}
-
 // startBrokerProcess runs `pubsub-node broker` and returns when it serves.
-func startBrokerProcess(t *testing.T, dir, addr string) *node {
+func startBrokerProcess(t *testing.T, dir, addr string, flags ...string) *node {
 	t.Helper()
 	ready := filepath.Join(dir, "ready")
 	_ = os.Remove(ready)
-	n := startNode(t, dir, "", "broker", "--listen", addr, "--timing", "local", "--ready-file", ready)
+	n := startNode(t, dir, "", append([]string{"broker", "--listen", addr, "--ready-file", ready}, flags...)...)
 	eventually(t, "the broker serves", func() bool { return exists(ready) })
 	return n
 }
@@ -316,14 +282,14 @@ func TestInterruptedWaitingLeavesNothingBehind(t *testing.T) {
 	holder := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", `echo $$ >pid; until [ -e free ]; do sleep 0.02; done`)
 	readPID(t, filepath.Join(dir, "pid"))
 	waiter := startNode(t, dir, url, "lock", "crane", "--id", "waiter", "--", "touch", "ran")
-	awaitQueue(t, url, 1)
+	awaitQueue(t, url, "waiter")
 	if err := waiter.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if code := waiter.exit(t); code != exitSignal+int(syscall.SIGINT) {
 		t.Errorf("exit code %d: %s", code, &waiter.stderr)
 	}
-	awaitQueue(t, url, 0)
+	awaitQueue(t, url)
 	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -335,8 +301,9 @@ func TestInterruptedWaitingLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// awaitQueue waits until so many wait for the lock crane, as its root publishes.
-func awaitQueue(t *testing.T, url string, waiting int) {
+// awaitQueue waits until these and nobody else wait for the lock crane, as its root
+// publishes.
+func awaitQueue(t *testing.T, url string, waiting ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patienceInTests)
 	defer cancel()
@@ -350,10 +317,14 @@ func awaitQueue(t *testing.T, url string, waiting int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.Waiting == waiting {
+		var queue []string
+		for _, w := range st.Queue {
+			queue = append(queue, w.Participant)
+		}
+		if st.Waiting == len(waiting) && slices.Equal(queue, waiting) {
 			return
 		}
 		seen = append(seen, st)
 	}
-	t.Fatalf("there were never %d waiting, but %+v", waiting, seen)
+	t.Fatalf("%v never waited, but %+v", waiting, seen)
 }

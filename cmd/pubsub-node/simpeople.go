@@ -73,7 +73,7 @@ func (s *simSpec) rename(all []sim.Participant) {
 	above := map[string]string{}
 	for i := range all {
 		all[i].Parent = s.participants[i].parent
-		all[i].Found = all[i].Parent == ""
+		all[i].Root = all[i].Parent == ""
 		above[all[i].ID] = all[i].Parent
 	}
 	for i := range all {
@@ -108,7 +108,7 @@ func (s *simSpec) change(all []sim.Participant, c *contender) error {
 
 func (s *simSpec) changeOne(to *sim.Participant, p *participantSpec, c *contender) {
 	if p.parent != "" {
-		to.Parent, to.Found = p.parent, false
+		to.Parent, to.Root = p.parent, false
 	}
 	if p.given["priority"] {
 		to.Priority = p.priority

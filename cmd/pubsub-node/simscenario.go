@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"padme/qosmutex/candidate"
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 	"padme/qosmutex/static"
@@ -180,7 +182,22 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 			return sc, err
 		}
 	}
+	if len(s.faults) > 0 && c.hasModels() {
+		keepRecord(&sc)
+	}
 	return sc, nil
+}
+
+// keepRecord gives the topic a record in a register, so that its root can come back.
+func keepRecord(sc *sim.Scenario) {
+	sc.NewCandidate = func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
+		return candidate.New(candidate.Config{Protocol: p, Lease: l})
+	}
+	for i := range sc.Participants {
+		if p := &sc.Participants[i]; p.Root {
+			p.Root, p.Candidate, p.Creates = false, true, true
+		}
+	}
 }
 
 // settle scales the time constants with the latency, so that sessions outlast it

@@ -13,7 +13,7 @@ import (
 )
 
 // A root that is cut off from the broker loses its hold before the lock node of a
-// new broker can have founded the topic again.
+// new broker can have created the topic again.
 func TestTwoRoots(t *testing.T) {
 	dir := t.TempDir()
 	addr := address.Free(t)
@@ -24,7 +24,7 @@ func TestTwoRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close(context.Background())
-	ta, err := qosmutex.Open(ctx, a, "crane", qosmutex.Found(), qosmutex.WithOpenResources(), qosmutex.WithTiming(qosmutex.Local()), qosmutex.WithNodePriority(-1<<62))
+	ta, err := qosmutex.Open(ctx, a, "crane", qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(qosmutex.Local()), qosmutex.WithNodePriority(-1<<62))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,10 +66,11 @@ broker. The page is an MQTT client; what it shows any other can see as well. It 
 served to this machine; --web :8146 serves it to others, without the controls.
 
 With --chaos, robots are killed and started again or stopped for longer than
-their session lasts, the root of the lock is killed, and the broker is killed and
-started again, once with its data and once without. The others elect another
-root; of the first one nobody hears again. The run ends with a calm in which
-everybody who lives must be served.
+their session lasts, the root of the lock is killed, and so are, one at a time, the
+three voters that keep who is the root, and the broker, once with its data and once
+without; these are started again. Another robot becomes the root; of the first root
+nobody hears again. The run ends with a calm in which everybody who lives must be
+served.
 
 At the end a summary tells who got how much, how long the longest wait under Fair
 was, how many later requests overtook one, and how often the lock was broken, as
@@ -132,7 +133,7 @@ chaos; 130 after Ctrl-C.`,
 	f.BoolVar(&cfg.Processes, "processes", false, "run every robot as a process of its own")
 	f.BoolVar(&cfg.Chaos, "chaos", false, "kill and stop robots, and kill the root and the broker; needs --processes")
 	f.Uint64Var(&cfg.ChaosSeed, "chaos-seed", cfg.ChaosSeed, "makes other faults at other times")
-	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one); where there was a run before, another begins after 45 s")
+	f.StringVar(&cfg.Broker, "broker", "", "URL of a running MQTT broker, mqtt://host:port (default: an embedded one)")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
 	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
 	f.BoolVar(&web.Open, "open", false, "open the page in a browser")
@@ -140,7 +141,7 @@ chaos; 130 after Ctrl-C.`,
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(partCommand(stdin, robotName, playRobot), partCommand(stdin, baseName, playBase), partCommand(stdin, brokerName, playBroker))
+	c.AddCommand(partCommand(stdin, robotName, playRobot), partCommand(stdin, baseName, playBase), partCommand(stdin, brokerName, playBroker), partCommand(stdin, voterName, playVoter))
 	return c
 }
 

@@ -37,7 +37,6 @@ type operator struct {
 	// participant was killed, or the broker stopped. The robots' journals do.
 	disturbed atomic.Bool
 
-	died    time.Time // when a participant was killed last
 	dropped int
 	wg      sync.WaitGroup
 
@@ -106,30 +105,11 @@ func (o *operator) drop(c control.Command) error {
 	return nil
 }
 
-// mayDie says why nobody may be killed now: a vote dies with its participant, and a
-// majority of the voters must live until the root has named another.
-func (o *operator) mayDie() error {
-	o.mu.Lock()
-	outage := o.outage
-	o.mu.Unlock()
-	if outage {
-		return errors.New("without a broker no voter can be replaced: wait until it is back")
-	}
-	if left := scenario.Apart() - time.Since(o.died); left > 0 {
-		return fmt.Errorf("somebody has just died: wait %.1f s, until the voters are a majority again", left.Seconds())
-	}
-	return nil
-}
-
 func (o *operator) kill(number int) error {
 	a := o.crew.robots[number-1]
 	if _, dead := a.lives(); dead {
 		return fmt.Errorf("%s is dead already", a.name)
 	}
-	if err := o.mayDie(); err != nil {
-		return err
-	}
-	o.died = time.Now()
 	o.disturbed.Store(true)
 	return a.Kill()
 }
@@ -152,10 +132,6 @@ func (o *operator) killRoot() error {
 	if root != scenario.Centre || o.centre.Dead() {
 		return fmt.Errorf("the root %q is not there: wait for the next one", root)
 	}
-	if err := o.mayDie(); err != nil {
-		return err
-	}
-	o.died = time.Now()
 	o.disturbed.Store(true)
 	o.centre.Kill()
 	o.wg.Go(func() {

@@ -104,6 +104,7 @@ const (
 	robotName  = "robot"
 	baseName   = "base"
 	brokerName = "broker"
+	voterName  = "voter"
 )
 
 // said is a line of a robot's process.

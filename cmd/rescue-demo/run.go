@@ -20,21 +20,14 @@ import (
 
 const (
 	starting = 15 * time.Second // bounds how long centre and observer take to start
-	// listening is more than a founder listens for the voters of an earlier run, which
-	// a broker that is not ours may remember.
-	listening = time.Minute
-	ending    = 10 * time.Second // bounds how long they take to end
-	settling  = 2 * time.Second  // bounds how long the last events are waited for
+	ending   = 10 * time.Second // bounds how long they take to end
+	settling = 2 * time.Second  // bounds how long the last events are waited for
 )
 
 // run plays the scenario, until its duration is over or ctx ends, and sums it up.
 // An error means that there is nothing to sum up or that it did not end well.
 func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.Writer) (_ summary.Summary, err error) {
-	limit := starting
-	if cfg.Broker != "" {
-		limit += listening
-	}
-	start, cancel := context.WithTimeout(ctx, limit)
+	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	var st *stage
 	used := cfg // by the centre

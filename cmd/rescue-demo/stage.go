@@ -19,6 +19,7 @@ import (
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/cmd/rescue-demo/internal/voter"
 	"padme/cmd/rescue-demo/internal/world"
 )
 
@@ -26,15 +27,16 @@ import (
 // that is to be killed, as processes, and who kills it.
 type stage struct {
 	cfg     scenario.Config
-	dir     string // of the broker's data
+	dir     string // of the data of broker and voters
 	url     string
 	journal *observer.Journal
 
 	broker, base *actor
+	voters       []*actor // keep who is the root
 	robots       []*actor
 	reports      []func() *robot.Report // of the last lives
 
-	playing context.Context // of broker and base
+	playing context.Context // of broker, voters and base
 	stop    context.CancelFunc
 
 	director *chaos.Director
@@ -42,7 +44,7 @@ type stage struct {
 	watched  bool // there is a page
 }
 
-// setUp starts the broker and the base.
+// setUp starts the broker, the voters and the base.
 func setUp(ctx context.Context, cfg scenario.Config) (_ *stage, err error) {
 	dir, err := os.MkdirTemp("", "rescue-demo-")
 	if err != nil {
@@ -55,13 +57,21 @@ func setUp(ctx context.Context, cfg scenario.Config) (_ *stage, err error) {
 	s.base = &actor{name: scenario.Base, begin: func(int) (life, error) {
 		return startProcess(s.playing, baseName, base.Config{Scenario: cfg, URL: s.url}, func([]byte) {})
 	}}
-	for _, a := range []*actor{s.broker, s.base} {
+	for _, name := range cfg.Voters() {
+		s.voters = append(s.voters, &actor{name: name, begin: func(int) (life, error) {
+			return startProcess(s.playing, voterName, voter.Config{URL: s.url, Name: name, Voters: cfg.Voters(), Dir: s.dir}, func([]byte) {})
+		}})
+	}
+	for _, a := range s.standing() {
 		if err := a.Start(); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", a.name, err), s.close())
 		}
 	}
 	return s, nil
 }
+
+// standing are all but the robots, in the order in which they are started.
+func (s *stage) standing() []*actor { return append(append([]*actor{s.broker}, s.voters...), s.base) }
 
 // brokerConfig is what the process of a broker must know.
 type brokerConfig struct{ Listen, DataDir string }
@@ -114,6 +124,10 @@ func playBase(ctx context.Context, cfg base.Config, _ <-chan world.Change, _ fun
 	return base.Run(ctx, cfg)
 }
 
+func playVoter(ctx context.Context, cfg voter.Config, _ <-chan world.Change, _ func(any)) error {
+	return voter.Run(ctx, cfg)
+}
+
 // launch starts the robots, which come back when ctx ends, and lets chaos loose on
 // all.
 func (s *stage) launch(ctx context.Context, o *observer.Observer, start time.Time) *crew {
@@ -140,7 +154,6 @@ func (s *stage) launch(ctx context.Context, o *observer.Observer, start time.Tim
 		defer close(c.back)
 		s.director.Run(ctx, chaos.Plan(chaos.Config{
 			Seed: s.cfg.ChaosSeed, Begin: scenario.WarmUp, End: s.cfg.Duration - s.cfg.Calm(), TTL: time.Duration(scenario.Timing().TTL),
-			Apart: scenario.Apart(), Reconnect: scenario.BackOff,
 		}))
 		for i, a := range s.robots {
 			c.reports[i] = s.report(i, errors.Join(errs[i], a.await()))
@@ -165,7 +178,7 @@ func (s *stage) report(i int, err error) robot.Report {
 
 func (s *stage) cast(o *observer.Observer) chaos.Cast {
 	cast := chaos.Cast{
-		Broker: s.broker, Founder: s.base, Apart: scenario.Apart(), Root: o.Root,
+		Broker: s.broker, Base: s.base, Root: o.Root,
 		Wipe: func() error { return os.RemoveAll(filepath.Join(s.dir, "data")) },
 		Holders: func() (all []string) {
 			for _, f := range o.States() {
@@ -173,6 +186,9 @@ func (s *stage) cast(o *observer.Observer) chaos.Cast {
 			}
 			return all
 		},
+	}
+	for _, v := range s.voters {
+		cast.Voters = append(cast.Voters, v)
 	}
 	for _, r := range s.robots {
 		cast.Robots = append(cast.Robots, r)
@@ -214,12 +230,13 @@ func (s *stage) contact(number int, from, to time.Time) (longest time.Duration) 
 	return longest
 }
 
-// close ends base and broker, and waits for both.
+// close ends base, voters and broker, and waits for them.
 func (s *stage) close() error {
 	s.stop()
 	var ends sync.WaitGroup
-	errs := make([]error, 2)
-	for i, a := range []*actor{s.base, s.broker} {
+	all := s.standing()
+	errs := make([]error, len(all))
+	for i, a := range all {
 		ends.Go(func() { errs[i] = a.await() })
 	}
 	ends.Wait()

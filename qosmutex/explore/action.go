@@ -9,7 +9,7 @@ import (
 // Kind is what can happen in a world.
 type Kind uint8
 
-// Kinds of actions. The first three, Heal and Revive are not budgeted.
+// Kinds of actions. The first three, Heal, Revive, Appoint and Land are not budgeted.
 const (
 	Deliver   Kind = iota // the oldest message from one to another arrives
 	Ask                   // an application asks for the resource
@@ -27,12 +27,17 @@ const (
 	Depart                // a participant leaves for good
 	Outrank               // a participant becomes the most important of all
 	Suspect               // one is told that another has ended, which may be false
+	Appoint               // whom the record names hears of it, from the oracle
+	Unheard               // the next request of a participant to the register has no answer
+	Late                  // its next write is given up, and made when it lands, if it does
+	Land                  // the oldest of those writes reaches the register
+	Forget                // the register forgets renewals, and makes no write for a lease
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"deliver", "ask", "leave", "withdraw", "tick", "crash", "restart", "cut", "heal", "pause", "revive", "lose",
-	"duplicate", "depart", "outrank", "suspect",
+	"duplicate", "depart", "outrank", "suspect", "appoint", "unheard", "late", "land", "forget",
 }
 
 func (k Kind) String() string {
@@ -41,6 +46,9 @@ func (k Kind) String() string {
 	}
 	return "kind?"
 }
+
+// ofNobody reports whether it names no participant.
+func (k Kind) ofNobody() bool { return k == Tick || k == Land || k == Forget }
 
 // ofTwo reports whether it names two participants.
 func (k Kind) ofTwo() bool { return k.onChannel() || k == Suspect }
@@ -53,13 +61,15 @@ type Action struct {
 }
 
 // isFault reports whether something goes wrong with it.
-func (k Kind) isFault() bool { return k >= Crash && k != Heal && k != Revive }
+func (k Kind) isFault() bool {
+	return k >= Crash && k != Heal && k != Revive && k != Appoint && k != Land
+}
 
 func (k Kind) onChannel() bool { return k == Deliver || k == Lose || k == Duplicate }
 
 func (a Action) String() string {
 	switch {
-	case a.Kind == Tick:
+	case a.Kind.ofNobody():
 		return a.Kind.String()
 	case a.Kind.ofTwo():
 		return fmt.Sprintf("%v %s %s", a.Kind, letter(int(a.A)), letter(int(a.B)))
@@ -76,7 +86,7 @@ func parseAction(line string) (a Action, err error) {
 	a.Kind = Kind(k)
 	want := 2
 	switch {
-	case a.Kind == Tick:
+	case a.Kind.ofNobody():
 		want = 1
 	case a.Kind.ofTwo():
 		want = 3

@@ -3,7 +3,6 @@ package explore
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"padme/qosmutex/padme"
@@ -55,27 +54,27 @@ func (w *world) check(i int) {
 		w.fail("%s: %v", letter(i), err)
 	}
 	holder, keeper, root, ruler := -1, -1, -1, -1
-	var reign protocol.Epoch
+	var term protocol.Epoch
 	for j := range w.nodes {
 		n := &w.nodes[j]
 		if n.machine == nil || n.is(crashed) {
 			continue
 		}
-		role, epoch := n.machine.Reign()
+		role, epoch := n.machine.Term()
 		if role == protocol.Root {
-			if root >= 0 && epoch == reign {
+			if root >= 0 && epoch == term {
 				w.fail("I6: %s and %s are roots of epoch %v", letter(root), letter(j), epoch)
 			}
-			root, reign = j, epoch
+			root, term = j, epoch
 		}
-		if !w.valid(j) {
-			continue
-		}
-		if n.machine.Acts() {
+		if w.now < n.machine.ActsUntil() {
 			if ruler >= 0 {
 				w.fail("I6: %s and %s both act as roots under a lease", letter(ruler), letter(j))
 			}
 			ruler = j
+		}
+		if !w.valid(j) {
+			continue
 		}
 		if w.holds(j) {
 			if holder >= 0 {
@@ -102,28 +101,6 @@ func (w *world) checkAtRest() error {
 		}
 		if err := n.machine.CheckAtRest(); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkBegun reports what a world still lacks before anything may happen in it: all
-// have their places, and as many voters as there are to be know each other. Nothing
-// must be in flight.
-func (w *world) checkBegun() error {
-	if err := w.checkAtRest(); err != nil || w.cfg.Voters == 0 {
-		return err
-	}
-	want := min(len(w.nodes), w.cfg.Voters)
-	want -= (want + 1) % 2
-	root := w.nodes[0].machine.Status()
-	if len(root.Voters) != want {
-		return fmt.Errorf("%d of %d voters are named", len(root.Voters), want)
-	}
-	for i := range w.nodes {
-		s := w.nodes[i].machine.Status()
-		if slices.Contains(root.Voters, w.self(i)) && s.Named != root.Named {
-			return fmt.Errorf("%s does not know the voters", letter(i))
 		}
 	}
 	return nil
@@ -257,10 +234,11 @@ func (w *world) heal() {
 				w.breakDown(a)
 			}
 		}
-		if w.nodes[i].is(crashed) && !w.cfg.Founders { // then the others do without it
+		if w.nodes[i].is(crashed) && (!w.cfg.Adaptive || !w.anyAble()) { // else the others do without it
 			w.start(i)
 		}
 	}
+	w.register.ghosts = nil
 }
 
 // leaveAll lets whoever is inside leave.

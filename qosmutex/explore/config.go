@@ -10,7 +10,7 @@ import (
 )
 
 // Config is a world and what may happen in it. A participant is named by its
-// index, and in texts by a letter: A is the first, which founds the topic.
+// index, and in texts by a letter: A is the first, which creates the topic.
 type Config struct {
 	// Parents holds for each participant the index of its parent, -1 for the first,
 	// the root. Parents come before their children.
@@ -18,13 +18,10 @@ type Config struct {
 	// Adaptive lets participants choose other parents. Each takes as many children as
 	// anybody has in Parents, so that a chain begins as one and a star, too.
 	Adaptive bool
-	// Voters is how many elect the next root at most (MaxVoters), once they are
-	// confirmed at the start; below 3 the topic ends with its root. Only adaptive
-	// trees have voters.
-	Voters int
-	// Founders has everybody found the topic that has lost its root, so that nobody who
-	// has crashed need be started again.
-	Founders bool
+	// Register has those who can be the root, A and in adaptive trees everybody, run a
+	// candidate.Machine that asks a register. Else they run a padme.Machine, and an
+	// oracle appoints them.
+	Register bool
 	Models   protocol.Models
 	Requests int // that each application makes, one after another
 	Budget   Budget
@@ -57,8 +54,10 @@ const (
 	maxPause = 7
 )
 
-// timing has a heartbeat of one tick, so that lapses are a few ticks away.
-var timing = protocol.Timing{TTL: 4 * tick, Heartbeat: tick, JoinWait: tick, MoveAfter: tick}
+const timeToLive = 4 * tick
+
+// timing has a heartbeat of one tick, so that sessions expire a few ticks away.
+var timing = protocol.Timing{TTL: timeToLive, Heartbeat: tick, JoinWait: tick, MoveAfter: tick}
 
 const resource = "x"
 
@@ -76,11 +75,8 @@ func (c *Config) String() string {
 	if c.Adaptive {
 		s += " adaptive=true"
 	}
-	if c.Voters != 0 {
-		s += fmt.Sprintf(" voters=%d", c.Voters)
-	}
-	if c.Founders {
-		s += " founders=true"
+	if c.Register {
+		s += " register=true"
 	}
 	if c.Delay != 0 {
 		s += fmt.Sprintf(" delay=%d", c.Delay)
@@ -118,10 +114,8 @@ func parseConfig(s string) (Config, error) {
 			c.Adaptive, err = strconv.ParseBool(value)
 		case "upkeep":
 			c.Upkeep, err = strconv.ParseBool(value)
-		case "founders":
-			c.Founders, err = strconv.ParseBool(value)
-		case "voters":
-			c.Voters = n
+		case "register":
+			c.Register, err = strconv.ParseBool(value)
 		case "delay":
 			c.Delay = n
 		case "states":
@@ -167,8 +161,8 @@ func (c *Config) validate() error {
 			return fmt.Errorf("explore: %d cannot be the parent of %s", p, letter(i))
 		}
 	}
-	if c.Voters != 0 && !c.Adaptive {
-		return fmt.Errorf("explore: nobody votes in a tree that is not adaptive")
+	if !c.Register && (c.Budget[Unheard] > 0 || c.Budget[Late] > 0 || c.Budget[Forget] > 0) {
+		return fmt.Errorf("explore: there is no register that could fail")
 	}
 	if n := c.Budget.combinations(); n > maxCombinations {
 		return fmt.Errorf("explore: %d combinations of faults are more than %d", n, maxCombinations)

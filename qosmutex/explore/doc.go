@@ -1,9 +1,9 @@
-// Package explore is a bounded exhaustive model checker over the real PADME
-// machine, [padme.Machine]: it takes a small world through every order in which
-// messages arrive, applications ask and leave, time passes and things break, and
-// checks the protocol's invariants in each state. It searches breadth first, so that a
-// counterexample is as short as can be, and goes on in depth where a level of states
-// no longer fits in memory.
+// Package explore is a bounded exhaustive model checker over the real PADME machine,
+// [padme.Machine], alone or with its record and lease: it takes a small world through
+// every order in which messages arrive, applications ask and leave, time passes and
+// things break, and checks the protocol's invariants in each state. It searches breadth
+// first, so that a counterexample is as short as can be, and goes on in depth where a
+// level of states no longer fits in memory.
 //
 // A world is a few participants that are members of one topic with one resource,
 // their applications, and the messages in flight, in order for each pair of sender
@@ -74,14 +74,22 @@
 //	I4  follows: a request that some hop does not know would not be served
 //	I5  afterwards everybody has a place in the tree
 //
-//	I6  at most one root that was confirmed has a lease that is valid
+//	I6  at most one participant acts as the root under a lease that is valid
 //
-// With [Config.Voters] the others elect when the root dies: Result.Views counts the
-// transitions in which somebody is elected. Two faults at once may leave fewer than a
-// majority, and then the topic rightly stops: those rows have one.
+// # Who is the root
 //
-// Of I6 that no root acts after its lease is not checked, but that its holds end
-// with it is (I1).
+// Without [Config.Register] an oracle stands for the record of the topic: the root
+// renews its lease with each of its heartbeats, and the most important of the others
+// that can takes over a heartbeat after its end. Whom a root names its successor hears
+// so from the oracle at any time, or from the root. With [Config.Register] those who
+// can be the root run a [candidate.Machine] and ask a register, which does what it is
+// asked at once; what may go wrong there is that an answer is lost, that a write is
+// made long after it was given up, and that the register forgets renewals. Package
+// lease has a model checker of its own, in which requests take time.
+//
+// In an adaptive tree nobody who has crashed is started again for the check of
+// liveness, unless nobody is left who can be the root. Result.Terms counts the
+// transitions in which somebody becomes the root.
 //
 // # What is not explored
 //

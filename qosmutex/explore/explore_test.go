@@ -79,13 +79,13 @@ func fixpoints() (rows []row) {
 		b[Tick] = Unlimited
 		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 	}
-	// The root dies, or seems to, and another founder takes its place.
-	for _, b := range []Budget{{Crash: 1, Lose: 1}, {Pause: 1}, {Cut: 1}, {Cut: 1, Depart: 1}} {
+	// The root dies, or seems to, and another takes its place.
+	for _, b := range []Budget{{Crash: 1, Lose: 1}, {Pause: 1}, {Cut: 1}, {Crash: 1, Restart: 1}} {
 		b[Tick] = Unlimited
-		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true, Founders: true}})
+		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 	}
 	b := Budget{Crash: 1, Tick: Unlimited}
-	return append(rows, row{Config: Config{Parents: star, Models: fruu, Requests: 1, Budget: b, Adaptive: true, Founders: true}})
+	return append(rows, row{Config: Config{Parents: star, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 }
 
 // bounded are searches for as far as they get in so many states.
@@ -108,13 +108,38 @@ func bounded(states int) (rows []row) {
 	return rows
 }
 
-// views are searches in which the root dies, or is thought to have died, and the others
-// elect. Their voters are confirmed at the start.
-func views(states int) (rows []row) {
+// terms are searches in which the root dies, or seems to, and others take its place.
+func terms(states int) (rows []row) {
 	for _, parents := range [][]int{star, chain} {
 		for _, b := range []Budget{{Crash: 1}, {Pause: 1}, {Cut: 1}} {
 			b[Tick] = Unlimited
-			c := Config{Parents: parents, Adaptive: true, Voters: 3, Models: models("fruu"), Requests: 1, Budget: b, MaxStates: states}
+			c := Config{Parents: parents, Adaptive: true, Models: models("fruu"), Requests: 1, Budget: b, MaxStates: states}
+			rows = append(rows, row{c, true})
+		}
+	}
+	c := Config{Parents: pair, Adaptive: true, Models: models("fruu"), Requests: 1, Budget: Budget{Cut: 1, Depart: 1, Tick: Unlimited}, MaxStates: states}
+	return append(rows, row{c, true})
+}
+
+// registers are searches with the register, and all that may be between it and the root.
+func registers(ofTwo, ofThree int) (rows []row) {
+	for _, parents := range [][]int{pair, star} {
+		states := ofTwo
+		if len(parents) > 2 {
+			states = ofThree
+		}
+		for _, b := range []Budget{
+			{Crash: 1, Unheard: 1},
+			{Late: 1, Pause: 1},
+			{Cut: 1, Forget: 1},
+			{Outrank: 1, Unheard: 1},
+			{Outrank: 1, Late: 1},
+			{Depart: 1, Lose: 1},
+			{Outrank: 1, Duplicate: 1},
+			{Crash: 1, Suspect: 1, Restart: 1},
+		} {
+			b[Tick] = Unlimited
+			c := Config{Parents: parents, Adaptive: true, Register: true, Models: models("fruu"), Requests: 1, Budget: b, MaxStates: states}
 			rows = append(rows, row{c, true})
 		}
 	}
@@ -129,25 +154,25 @@ func fullRows() []row {
 		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
 	}
 	withdrawn := Config{Parents: chain, Models: aim.Models, Requests: 2, Budget: Budget{Withdraw: 1}}
-	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(200_000), views(400_000))
+	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(200_000), terms(400_000), registers(200_000, 200_000))
 }
 
 func rows() []row {
 	const (
 		inCI      = 5000   // states of each bounded search
-		viewsInCI = 20_000 // elections are some ticks after the root's death
+		termsInCI = 20_000 // another root comes some ticks after the death of the first
 	)
 	switch {
 	case *full:
 		return fullRows()
 	case raceDetector: // ten times slower, and one goroutine does as much as another
-		list := append(fixpoints(), bounded(inCI)...) // elections are too deep
+		list := append(fixpoints(), bounded(inCI)...) // terms are too deep
 		for i := range list {
 			list[i].MaxStates, list[i].bounded = 500, true
 		}
 		return list
 	}
-	return slices.Concat(fixpoints(), bounded(inCI), views(viewsInCI))
+	return slices.Concat(fixpoints(), bounded(inCI), terms(termsInCI), registers(termsInCI, inCI))
 }
 
 // TestExplore runs each search and prints how far it came, and how often each kind of
@@ -200,8 +225,8 @@ func explore(t *testing.T, r row) Result {
 	if !result.Fixpoint && !r.bounded {
 		t.Error("did not reach its fixpoint")
 	}
-	if r.Voters != 0 && result.Views == 0 {
-		t.Error("nobody was elected")
+	if r.Adaptive && !raceDetector && r.Budget[Crash]+r.Budget[Outrank] > 0 && result.Terms == 0 {
+		t.Error("nobody became the root")
 	}
 	for k, most := range r.Budget {
 		if most != 0 && result.Taken[k] == 0 {

@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{
 		"the root takes a grant for dead while its target may still hold on it",
 		"provisional.go", "s.heard+m.grace/2+1", "s.heard+m.grace/4",
-		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "of what we are inside of on grant",
+		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "I1: ",
 	},
 	{
 		"the root ends a grant after it has confirmed the hold",
@@ -72,14 +72,19 @@ var mutants = []mutant{
 		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 outrank=1", "I3: ",
 	},
 	{
-		"a founder that lost a root which decided alone waits for ever",
-		"suspect.go", "m.goOn || m.mayReplace()", "m.goOn",
-		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true founders=true tick=-1 crash=1", "I8: ",
+		"a new root takes the tokens of the last term for free",
+		"authority.go", "in.Heard != protocol.Never && m.now < in.Heard+m.grace", "false",
+		"parents=-,A,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 crash=1", "I3: ",
 	},
 	{
-		"a root that was cut off founds the topic again below the fences of who did meanwhile",
-		"tree.go", "	m.fences = max(m.fences, m.floorAt(m.now))\n", "",
-		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true founders=true tick=-1 cut=1 depart=1", "I2: ",
+		"a root acts although another may be named by now",
+		"authority.go", "m.role == protocol.Root && !m.authority.yielding }", "m.role == protocol.Root }",
+		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true register=true tick=-1 outrank=1 unheard=1", "acts as the root, and has no lease",
+	},
+	{
+		"a root outlives its lease",
+		"timers.go", "		if m.now >= m.authority.until {\n", "		if false {\n",
+		"parents=-,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 cut=1", "without a valid session",
 	},
 }
 

@@ -9,7 +9,7 @@ func (w *world) actions() (list []Action) {
 	n := len(w.nodes)
 	for k := range kindEnd {
 		switch {
-		case k == Tick:
+		case k.ofNobody():
 			list = w.appendPossible(list, Action{Kind: k})
 		case k.onChannel():
 			for c, ch := range w.channels {
@@ -59,6 +59,10 @@ func (w *world) possible(a Action) bool {
 		return n.is(offline) && !n.is(crashed|paused)
 	case Revive:
 		return n.is(paused)
+	case Appoint:
+		return w.record.named && int(w.record.root) == int(a.A) && up && !n.is(offline)
+	case Land:
+		return len(w.register.ghosts) > 0
 	}
 	if w.budget[a.Kind] <= 0 {
 		return false
@@ -76,6 +80,10 @@ func (w *world) possible(a Action) bool {
 		return up
 	case Suspect:
 		return up && a.A != a.B
+	case Unheard, Late:
+		return up && w.able(int(a.A)) && !n.is(unheard|late)
+	case Forget:
+		return w.now >= w.register.shut
 	}
 	return up // Depart
 }
@@ -130,6 +138,10 @@ func (w *world) do(a Action) {
 		w.step(i, &protocol.Input{Kind: protocol.Withdraw, Ref: ref})
 	case Tick:
 		w.tick()
+	case Appoint:
+		w.appoint()
+	case Land:
+		w.land()
 	default:
 		w.broken = true
 		w.breakDown(a)
@@ -142,7 +154,7 @@ func (w *world) breakDown(a Action) {
 	n := &w.nodes[i]
 	switch a.Kind {
 	case Crash:
-		n.flags, n.state = crashed, idle
+		n.flags, n.state, n.owed = crashed, idle, 0
 		w.drop(i)
 	case Restart:
 		w.start(i)
@@ -171,6 +183,12 @@ func (w *world) breakDown(a Action) {
 	case Depart:
 		n.flags |= departed
 		w.step(i, &protocol.Input{Kind: protocol.Depart})
+	case Unheard:
+		n.flags |= unheard
+	case Late:
+		n.flags |= late
+	case Forget:
+		w.forget()
 	}
 }
 

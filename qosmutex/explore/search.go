@@ -20,7 +20,7 @@ type Result struct {
 	Fixpoint    bool // nothing new can happen; else the search met its bound
 	Stills      int  // states in which the liveness of everybody was checked
 	Moves       int  // transitions that gave somebody who is inside another parent
-	Views       int  // transitions in which somebody was elected
+	Terms       int  // transitions in which somebody became the root
 	Taken       [kindEnd]int
 	Elapsed     time.Duration
 }
@@ -32,8 +32,8 @@ func (r *Result) count(a Action, e events) {
 	if e.moved {
 		r.Moves++
 	}
-	if e.elected {
-		r.Views++
+	if e.appointed {
+		r.Terms++
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *Result) add(o *Result) {
 	r.Transitions += o.Transitions
 	r.Stills += o.Stills
 	r.Moves += o.Moves
-	r.Views += o.Views
+	r.Terms += o.Terms
 	for k, n := range o.Taken {
 		r.Taken[k] += n
 	}
@@ -63,7 +63,7 @@ func (r Result) String() string {
 			s += fmt.Sprintf(" %v %d", Kind(k), n)
 		}
 	}
-	return s + fmt.Sprintf("; moves of who is inside: %d, views: %d", r.Moves, r.Views)
+	return s + fmt.Sprintf("; moves of who is inside: %d, terms: %d", r.Moves, r.Terms)
 }
 
 // Violation is an invariant that does not hold, and how to get there.

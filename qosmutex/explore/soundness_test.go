@@ -20,8 +20,11 @@ func TestSameNameSameFuture(t *testing.T) {
 		{Parents: []int{-1, 0, 1}, Models: models("lruf"), Requests: 1, Budget: Budget{Cut: 1, Withdraw: 1, Tick: Unlimited}},
 		{Parents: []int{-1, 0, 0}, Models: models("ffuu"), Requests: 1, Budget: Budget{Pause: 1, Duplicate: 1, Tick: Unlimited}},
 		{Parents: []int{-1, 0, 1}, Models: models("fruu"), Requests: 1, Adaptive: true, Budget: Budget{Outrank: 1, Depart: 1, Tick: Unlimited}},
-		{Parents: []int{-1, 0, 1}, Models: models("fruu"), Requests: 1, Adaptive: true, Voters: 3, Budget: Budget{Pause: 1, Duplicate: 1, Tick: Unlimited}},
-		{Parents: []int{-1, 0}, Models: models("fruu"), Requests: 1, Adaptive: true, Founders: true, Budget: Budget{Cut: 1, Depart: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0, 1}, Models: models("fruu"), Requests: 1, Adaptive: true, Budget: Budget{Pause: 1, Duplicate: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0}, Models: models("fruu"), Requests: 1, Adaptive: true, Budget: Budget{Cut: 1, Depart: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0}, Models: models("fruu"), Requests: 1, Adaptive: true, Register: true, Budget: Budget{Crash: 1, Unheard: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0, 0}, Models: models("fruu"), Requests: 1, Adaptive: true, Register: true, Budget: Budget{Late: 1, Duplicate: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0}, Models: models("fruu"), Requests: 1, Adaptive: true, Register: true, Budget: Budget{Cut: 1, Forget: 1, Tick: Unlimited}},
 	} {
 		t.Run(c.String(), func(t *testing.T) { checkFutures(t, &c) })
 	}

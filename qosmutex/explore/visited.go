@@ -128,7 +128,8 @@ type hasher struct {
 func newHasher(seed maphash.Seed) *hasher {
 	h := &hasher{seed: seed}
 	h.names.Slack = [...]uint64{
-		padme.SortClock: 0, padme.SortFence: 16, padme.SortGrant: 1, padme.SortBeacon: 1, padme.SortLink: 32, padme.SortArrival: 1,
+		padme.SortClock: 0, padme.SortFence: 16, padme.SortGrant: 1, padme.SortBeacon: 1, padme.SortLink: 32,
+		padme.SortArrival: 1, padme.SortVersion: 2, padme.SortNonce: 0,
 	}
 	return h
 }
@@ -142,9 +143,6 @@ func (h *hasher) key(w *world) uint64 {
 		}
 	}
 	h.names.Slack[padme.SortClock] = uint64(left) // no clock is advanced more often
-	if w.cfg.Voters > 0 {                         // fences are confirmed that far ahead, and by how much is compared later
-		h.names.Slack[padme.SortFence] = 1 << 22
-	}
 	h.names.Reset()
 	h.write(w)
 	return maphash.Bytes(h.seed, h.b)
@@ -166,7 +164,7 @@ func (h *hasher) write(w *world) {
 		} else {
 			h.names.Note(padme.SortClock, n.gone.Clock)
 		}
-		b = append(b, byte(n.flags), n.runs, asked, byte(n.state))
+		b = append(b, byte(n.flags), byte(n.flags>>8), n.runs, asked, byte(n.state), byte(n.owed))
 		if !n.is(crashed) {
 			b = n.machine.AppendState(b, w.now, &h.names)
 		}
@@ -178,5 +176,7 @@ func (h *hasher) write(w *world) {
 			b = padme.AppendMessageState(b, w.now, &h.names, f.msg)
 		}
 	}
+	b = w.record.appendState(b, w.now, &h.names)
+	b = w.register.appendState(b, w.now, &h.names)
 	h.b = h.names.AppendNames(b)
 }

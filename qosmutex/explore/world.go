@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"padme/qosmutex/padme"
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
 
@@ -16,6 +16,8 @@ type world struct {
 	nodes    []node
 	channels [][]flight // from·n + to, oldest first
 	fence    uint64     // of the last entry
+	record   record     // without Config.Register
+	register register   // with it
 	budget   [kindEnd]int8
 	events
 	broken  bool             // something has gone wrong in this run
@@ -27,13 +29,13 @@ type world struct {
 
 // events are what the last action led to, besides a state.
 type events struct {
-	moved   bool // somebody who is inside has another parent
-	elected bool // somebody is the root by a vote
+	moved     bool // somebody who is inside has another parent
+	appointed bool // somebody has become the root
 }
 
 // node is one participant with its application.
 type node struct {
-	machine *padme.Machine
+	machine machine
 	own     bool // the machine is this world's alone
 	flags   nodeFlags
 	runs    uint8 // how often it was started
@@ -41,15 +43,21 @@ type node struct {
 	state   appState
 	until   protocol.Time      // inside: the hold ends then; 0: it lasts as long as the session
 	gone    protocol.RequestID // withdrawn last
+	parent  protocol.Node
+	role    protocol.Role
+	owed    lease.RequestKind // what it asked of the register, and hears nothing of
+	ref     uint64            // of that
 }
 
-type nodeFlags uint8
+type nodeFlags uint16
 
 const (
 	crashed nodeFlags = 1 << iota
 	offline
 	paused
 	departed // or about to
+	unheard  // its next request to the register has no answer
+	late     // its next write is given up
 )
 
 type appState uint8
@@ -80,13 +88,13 @@ func newWorld(cfg *Config) (*world, error) {
 		w.settle()
 	}
 	for range Patience {
-		if w.quiet() && w.checkBegun() == nil {
+		if w.quiet() && w.checkAtRest() == nil {
 			break
 		}
 		w.tick()
 		w.settle()
 	}
-	if err := w.checkBegun(); w.failure != nil || err != nil {
+	if err := w.checkAtRest(); w.failure != nil || err != nil {
 		return nil, fmt.Errorf("explore: the tree does not come about: %w", firstError(w.failure, err))
 	}
 	for k, most := range cfg.Budget {
@@ -104,45 +112,47 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// start begins a participant's next run. The root found the floors in the broker's
-// memory; its wall clock puts fences above all that were ever reserved.
+// start begins a participant's next run.
 func (w *world) start(i int) {
 	n := &w.nodes[i]
 	n.runs++
-	n.flags, n.state = 0, idle
+	n.flags, n.state, n.owed = 0, idle, 0
 	cfg := protocol.Config{
-		Self: w.self(i), Priority: int64(i), Timing: timing, Fanout: w.cfg.fanout(), MaxVoters: w.cfg.Voters,
+		Self: w.self(i), Priority: int64(i), Timing: timing, Fanout: w.cfg.fanout(), Candidate: w.able(i),
 		Settings: protocol.Settings{Models: w.cfg.Models, Resources: []string{resource}},
 	}
-	if p := w.cfg.Parents[i]; p < 0 {
-		cfg.Found, cfg.AtOnce = true, n.runs == 1
-	} else if cfg.Found = w.cfg.Founders; !w.cfg.Adaptive {
+	if p := w.cfg.Parents[i]; p >= 0 && !w.cfg.Adaptive {
 		cfg.Parent = letter(p)
 	}
-	if n.runs > 1 {
-		cfg.FenceFloor = w.fence + restartedFences
-		for j := range w.nodes {
-			_, e := w.nodes[j].machine.Reign()
-			cfg.EpochFloor = max(cfg.EpochFloor, e.Number)
-		}
-	}
-	m, err := padme.New(cfg)
+	m, err := w.newMachine(i, cfg)
 	if err != nil {
 		w.fail("%s cannot start: %v", letter(i), err)
 		return
 	}
 	n.machine, n.own = m, true
 	w.step(i, &protocol.Input{Kind: protocol.Tick})
+	if i == 0 && n.runs == 1 && !w.cfg.Register {
+		w.create()
+	}
+}
+
+// able reports whether participant i can be the root.
+func (w *world) able(i int) bool { return i == 0 || w.cfg.Adaptive }
+
+// anyAble reports whether somebody lives who can be the root.
+func (w *world) anyAble() bool {
+	for i := range w.nodes {
+		if w.able(i) && !w.nodes[i].is(crashed|departed) {
+			return true
+		}
+	}
+	return false
 }
 
 // self is the name of participant i in its present run.
 func (w *world) self(i int) protocol.Node {
 	return protocol.Node{ID: letter(i), Incarnation: uint64(w.nodes[i].runs)}
 }
-
-// restartedFences is more than were ever reserved beyond the last one used, and
-// left out by one view after the other.
-const restartedFences = 1 << 30
 
 // copy returns a world that may be changed, with another output for its steps.
 func (w *world) copy(out *protocol.Output) *world {
@@ -176,14 +186,17 @@ func (w *world) log(format string, args ...any) {
 func (w *world) step(i int, in *protocol.Input) {
 	n := &w.nodes[i]
 	if !n.own {
-		n.machine, n.own = n.machine.Clone(), true
+		n.machine, n.own = twin(n.machine), true
 	}
-	out := w.out
-	parent, stays, elections := n.machine.Parent(), n.state == inside, n.machine.Elections()
-	err := w.run(i, in, out)
-	if err != nil {
+	if err := w.run(i, in, w.out); err != nil {
 		w.log("  %s drops it: %v", letter(i), err)
 	}
+	w.follow(i)
+}
+
+// follow applies the output of a step.
+func (w *world) follow(i int) {
+	n, out := &w.nodes[i], w.out
 	for _, l := range out.Losses {
 		w.log("  %s loses its hold of fence %d", letter(i), l.Fence)
 		n.state = idle
@@ -209,17 +222,29 @@ func (w *world) step(i int, in *protocol.Input) {
 		w.log("  %s is refused: %v", letter(i), d.Reason)
 		n.state = idle
 	}
-	w.moved = w.moved || stays && n.state == inside && n.machine.Parent() != parent
-	if n.machine.Elections() > elections {
-		w.log("  %s is elected", letter(i))
-		w.elected = true
+	parent, role := n.machine.Parent(), w.roleOf(i)
+	w.moved = w.moved || n.state == inside && n.parent != parent
+	if role == protocol.Root && n.role != role {
+		w.log("  %s is the root", letter(i))
+		w.appointed = true
 	}
+	n.parent, n.role = parent, role
 	w.check(i)
+	if w.cfg.Register {
+		w.goOn(i)
+	} else {
+		w.obey(i)
+	}
 	for _, msg := range echoes {
 		if !n.is(offline) && w.failure == nil {
 			w.step(i, &protocol.Input{Kind: protocol.Receive, Message: msg})
 		}
 	}
+}
+
+func (w *world) roleOf(i int) protocol.Role {
+	role, _ := w.nodes[i].machine.Term()
+	return role
 }
 
 // run steps the machine. A panic is a broken invariant.
@@ -277,9 +302,15 @@ func (w *world) tick() {
 	w.now += tick
 	for i := range w.nodes {
 		if w.runs(i) && w.failure == nil {
+			w.giveUp(i)
+		}
+	}
+	for i := range w.nodes {
+		if w.runs(i) && w.failure == nil {
 			w.step(i, &protocol.Input{Kind: protocol.Tick})
 		}
 	}
+	w.takeOver()
 }
 
 // quiet reports whether no message is in flight to anybody who takes steps.
@@ -324,8 +355,7 @@ func (w *world) upkeep() {
 // isUpkeep tells the datagrams that neither move a token nor open a link.
 func isUpkeep(k protocol.Kind) bool {
 	switch k {
-	case protocol.KindBeacon, protocol.KindBeat, protocol.KindBeatAck, protocol.KindJoin, protocol.KindOffer, protocol.KindRefuse,
-		protocol.KindLead, protocol.KindPledge:
+	case protocol.KindBeacon, protocol.KindBeat, protocol.KindBeatAck, protocol.KindJoin, protocol.KindOffer, protocol.KindRefuse:
 		return true
 	}
 	return false

@@ -43,7 +43,7 @@ type gateway struct {
 // Serve offers lock topics to MQTT clients through participant p, which must be
 // allowed to read requests and write answers of everybody: at an embedded broker with
 // users, the role gateway. It opens the lock topics on p, so p must not have them open
-// already, and founds those that have no root, with any resource.
+// already, and creates those that have no root, with any resource.
 //
 // It blocks until ctx or p ends. After ctx it tells its clients that their holds are
 // lost, keeps them until nobody can believe in them any more (at most the TTL), and
@@ -164,15 +164,17 @@ func (g *gateway) send(topic, client string, a Answer) {
 	g.count.answers.WithLabelValues(string(a.Outcome)).Inc()
 }
 
-// open opens a lock topic, and founds it if nobody else does: one whose root stands
+// open opens a lock topic, and creates it if nobody else does: one whose root is
 // next to the broker outlives this gateway.
 func (g *gateway) open(ctx context.Context, name string) (*qosmutex.Topic, error) {
 	own := append(slices.Clone(g.lock),
-		qosmutex.WithNodePriority(nodePriority),
-		qosmutex.WithMaxVoters(1)) // a topic that a gateway founds ends with it; whoever stands by founds it again
+		qosmutex.WithNodePriority(nodePriority))
+	if g.shared { // who is the root is kept outside: create it if nobody has
+		return qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
+	}
 	t, err := qosmutex.Open(ctx, g.p, name, own...)
 	if errors.Is(err, qosmutex.ErrNoRoot) {
-		t, err = qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Found(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
+		t, err = qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
 	}
 	return t, err
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // membership keeps one lock topic open. A member whose root has died waits for
-// another for ever; a membership opens the topic anew, which founds it.
+// another forever; a membership opens the topic again, which creates it.
 type membership struct {
 	g    *gateway
 	name string
@@ -68,7 +68,7 @@ func (m *membership) watch(ctx context.Context, t *qosmutex.Topic) {
 			return
 		case now := <-look.C:
 			switch role := t.Status().Role; {
-			case role == protocol.Root, role == protocol.Member, role == protocol.Founding:
+			case role == protocol.Root, role == protocol.Member:
 				placed = now
 			case now.Sub(placed) > ttl:
 				m.g.log.Info("lock topic without a root: opening it anew", "lock", m.name)

@@ -9,12 +9,14 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/register"
 )
 
 type options struct {
 	topics  []string // none: all
 	timing  qosmutex.Timing
 	lock    []qosmutex.Option
+	shared  bool // with other candidates, a register
 	log     *slog.Logger
 	metrics prometheus.Registerer
 }
@@ -22,7 +24,7 @@ type options struct {
 // Option configures Serve.
 type Option func(*options) error
 
-// WithTopics offers these lock topics, and founds them at once. The default is every
+// WithTopics offers these lock topics, and creates them at once. The default is every
 // lock topic that a client names.
 func WithTopics(names ...string) Option {
 	return func(o *options) error {
@@ -47,7 +49,7 @@ func CheckTopic(name string) error {
 	return nil
 }
 
-// WithTiming sets the time constants of lock topics that the gateway founds; the
+// WithTiming sets the time constants of lock topics that the gateway creates; the
 // default is LAN. Where a topic runs, its own count.
 func WithTiming(t qosmutex.Timing) Option {
 	return func(o *options) error {
@@ -60,6 +62,17 @@ func WithTiming(t qosmutex.Timing) Option {
 func WithLockOptions(opts ...qosmutex.Option) Option {
 	return func(o *options) error {
 		o.lock = append(o.lock, opts...)
+		return nil
+	}
+}
+
+// WithRegister makes this gateway a candidate for the root of every topic that it opens,
+// as are all that have the same register. Without it a gateway creates a topic only if
+// nobody answers, and is its root for as long as it lives.
+func WithRegister(r register.Register) Option {
+	return func(o *options) error {
+		o.shared = true
+		o.lock = append(o.lock, qosmutex.WithRegister(r))
 		return nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func TestHoldIsGrantedRenewedAndReleased(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -48,7 +48,7 @@ func TestHoldIsGrantedRenewedAndReleased(t *testing.T) {
 // has stopped believing before the gateway's hold can end.
 func TestValidityCountsFromTheRequestThatItNames(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -80,7 +80,7 @@ func TestValidityCountsFromTheRequestThatItNames(t *testing.T) {
 
 func TestPrioritiesAndPositions(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -128,7 +128,7 @@ func TestPrioritiesAndPositions(t *testing.T) {
 
 func TestWhatIsNotToBeHadIsDenied(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithResources("a", "b"))
+		crane, end := s.create("crane", qosmutex.WithResources("a", "b"))
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -167,7 +167,7 @@ func TestWhatIsNotToBeHadIsDenied(t *testing.T) {
 
 func TestAnyTakesWhatIsFree(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithResources("a", "b"))
+		crane, end := s.create("crane", qosmutex.WithResources("a", "b"))
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -214,7 +214,7 @@ func TestLeaseThatIsNotRenewedEnds(t *testing.T) {
 
 func TestRepeatedRequestsAreHarmless(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a broker in virtual time, in a year in which one may found.
+// site is a broker in virtual time, in a year in which one may create topics.
 type site struct {
 	*testing.T
 	broker *broker.Broker
@@ -93,18 +93,18 @@ func (s *site) join(id string, dial func(context.Context) (net.Conn, error)) *pu
 
 func (s *site) clock() protocol.Time { return protocol.Time(time.Since(s.start)) }
 
-// found opens a lock topic at a node of its own, which is the root.
-func (s *site) found(name string, opts ...qosmutex.Option) (topic *qosmutex.Topic, end func()) {
+// create opens a lock topic at a node of its own, which is the root.
+func (s *site) create(name string, opts ...qosmutex.Option) (topic *qosmutex.Topic, end func()) {
 	s.Helper()
-	return s.foundBy(name, s.broker.Dial, opts...)
+	return s.createBy(name, s.broker.Dial, opts...)
 }
 
-// foundBy founds through a connection that may break.
-func (s *site) foundBy(name string, dial func(context.Context) (net.Conn, error), opts ...qosmutex.Option) (topic *qosmutex.Topic, end func()) {
+// createBy does so through a connection that may break.
+func (s *site) createBy(name string, dial func(context.Context) (net.Conn, error), opts ...qosmutex.Option) (topic *qosmutex.Topic, end func()) {
 	s.Helper()
 	p := s.join("root-of-"+name, dial)
 	opts = append([]qosmutex.Option{
-		qosmutex.Found(), qosmutex.WithNodePriority(-1 << 63), qosmutex.WithMaxVoters(1), qosmutex.WithClock(s.clock),
+		qosmutex.Create(), qosmutex.WithNodePriority(-1 << 63), qosmutex.WithClock(s.clock),
 	}, opts...)
 	topic, err := qosmutex.Open(context.Background(), p, name, opts...)
 	if err != nil {

@@ -77,7 +77,7 @@ func TestWillThatReleasesFreesAtOnce(t *testing.T) {
 // that starts.
 func TestRetainedRequestsAreNotServed(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		c := s.client("esp32", "crane")
 		defer c.close()
@@ -102,7 +102,7 @@ func TestRetainedRequestsAreNotServed(t *testing.T) {
 // The gateway's own session ends: its computer slept. The client is told at once.
 func TestLossIsToldAtOnce(t *testing.T) {
 	onSite(t, func(s *site) {
-		crane, end := s.found("crane", qosmutex.WithOpenResources())
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
@@ -128,11 +128,11 @@ func TestLossIsToldAtOnce(t *testing.T) {
 }
 
 // The root of the lock topic dies, and with it the gateway's session there. The
-// gateway has its role still, says that the hold is lost, and founds the topic anew.
+// gateway has its role still, says that the hold is lost, and creates the topic again.
 func TestLossOfTheRootIsTold(t *testing.T) {
 	onSite(t, func(s *site) {
 		cable := &cable{site: s}
-		_, end := s.foundBy("crane", cable.dial, qosmutex.WithOpenResources())
+		_, end := s.createBy("crane", cable.dial, qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()

@@ -32,6 +32,10 @@ type Config struct {
 	Declared   bool   // the settings were chosen, and are not a default
 	DeclaredBy string // by whom
 
+	// FirstTerm is the term of the first record of a topic; 0: 1. Members remember the
+	// terms of a register that was forgotten: the first of the next must be above them.
+	FirstTerm uint64
+
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
 	// of a new topic start there.
 	Wall uint64
@@ -75,7 +79,7 @@ func (c *Config) record(first uint64) protocol.Record {
 	s := c.Settings
 	s.Version = 1
 	return protocol.Record{
-		Term: 1, Root: c.Self, Place: c.Place, Lease: c.Lease, TTL: c.TTL, Ceiling: first + block,
+		Term: max(c.FirstTerm, 1), Root: c.Self, Place: c.Place, Lease: c.Lease, TTL: c.TTL, Ceiling: first + block,
 		Settings: s, Declared: c.Declared, DeclaredBy: c.DeclaredBy,
 	}
 }

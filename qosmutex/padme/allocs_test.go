@@ -88,7 +88,7 @@ func newCycle(t testing.TB, models protocol.Models) *cycle {
 		cfg := protocol.Config{
 			Self: protocol.Node{ID: name, Incarnation: 1}, Priority: int64(i), Timing: protocol.LAN(),
 			Settings: protocol.Settings{Models: models, Resources: []string{"x"}},
-			Found:    i == 0, AtOnce: i == 0,
+			Root:     i == 0,
 		}
 		if i > 0 {
 			cfg.Parent = []string{"A", "B"}[i-1]

@@ -102,10 +102,9 @@ func (m *Machine) remind(l *link) {
 	m.commit(l, m.emitOn(l, protocol.KindDetach))
 }
 
-func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) *protocol.Message {
+func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 	no := m.emit(protocol.KindRefuse, msg.From)
 	no.Link, no.Reason = msg.Link, why
-	return no
 }
 
 func (m *Machine) acceptChild(l *link) {
@@ -137,15 +136,15 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		unfinished = j.lost
 	}
 	m.join = nil
-	m.forgetHandover()
 	m.parent = nil
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.root = protocol.Member, msg.Root
+	m.out.Changed = true
 	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.outranks = 0
-	m.adoptSettings(msg.Settings)
+	m.adoptSettings(&msg.Settings)
 	if old != nil {
 		m.count().moves++
 		m.emitOn(old, protocol.KindDetach)
@@ -190,11 +189,12 @@ func (m *Machine) resumeUpward(old *link) {
 func (m *Machine) orphan() {
 	lost := m.parent
 	m.parent = nil
+	m.out.Changed = true
 	if m.departing {
 		m.finish()
 		return
 	}
-	m.joinAnew()
+	m.joinAgain()
 	m.join.lost = lost
 }
 
@@ -226,8 +226,7 @@ func (m *Machine) dropChild(l *link) {
 // onUnknownLink answers a peer that believes in a link which we do not have.
 func (m *Machine) onUnknownLink(msg *protocol.Message) error {
 	known := m.child(msg.From) != nil || m.parent != nil && m.parent.peer == msg.From ||
-		m.join != nil && m.join.target == msg.From ||
-		m.handed != nil && m.handed.peer == msg.From // its Handover comes on this link
+		m.join != nil && m.join.target == msg.From
 	if !known && msg.Link != 0 && msg.Kind != protocol.KindDetach {
 		no := m.emit(protocol.KindDetach, msg.From)
 		no.Link = msg.Link

@@ -12,22 +12,16 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.free, c.spare = nil, nil, 0
 	c.ancestors = slices.Clone(m.ancestors)
+	c.authority.awaited = slices.Clone(m.authority.awaited)
 	c.counters = m.counters.clone()
-	if m.ballot != nil {
-		c.ballot = m.ballot.clone()
-	}
 	if m.roll != nil {
 		c.roll = m.roll.clone()
 	}
 	var t twins
-	c.parent, c.handed = t.link(m.parent), t.link(m.handed)
+	c.parent = t.link(m.parent)
 	if m.join != nil {
 		j := *m.join
 		j.lost = t.link(j.lost)
-		if f := m.join.founding; f != nil {
-			twin := *f
-			j.founding = &twin
-		}
 		c.join = &j
 	}
 	c.children = make([]*link, len(m.children))
@@ -124,10 +118,6 @@ func (t *token) clone(tw *twins) token {
 	c := *t // passed stays: whom a token was passed to is never changed in place
 	c.down, c.inside = tw.link(t.down), tw.entry(t.inside)
 	c.entries = slices.Clone(t.entries)
-	if t.holder != nil {
-		h := *t.holder
-		c.holder = &h
-	}
 	if t.recovery != nil {
 		r := *t.recovery
 		r.pending, r.answered = slices.Clone(r.pending), slices.Clone(r.answered)
@@ -136,6 +126,10 @@ func (t *token) clone(tw *twins) token {
 			r.holder = &h
 		}
 		c.recovery = &r
+	}
+	if t.holder != nil {
+		h := *t.holder
+		c.holder = &h
 	}
 	return c
 }
@@ -146,22 +140,6 @@ func (r *roll) clone() *roll {
 	for i, s := range r.sessions {
 		twin := *s
 		c.sessions[i] = &twin
-	}
-	return &c
-}
-
-// clone shares the voters, who are never changed in place.
-func (b *ballot) clone() *ballot {
-	c := *b
-	c.ayes = slices.Clone(b.ayes)
-	if b.reign != nil {
-		rg := *b.reign
-		rg.pledges = make([]*pledge, len(rg.pledges))
-		for i, p := range b.reign.pledges {
-			twin := *p
-			rg.pledges[i] = &twin
-		}
-		c.reign = &rg
 	}
 	return &c
 }

@@ -142,7 +142,7 @@ func sharedMemory(a, b *Machine) string {
 }
 
 // neverChanges are the fields that machines may share what they refer to.
-var neverChanges = map[string]bool{"founder": true, "voters": true, "old": true, "wanted": true, "passed": true, "Resources": true}
+var neverChanges = map[string]bool{"wanted": true, "early": true, "passed": true, "Resources": true}
 
 // references reports every pointer, slice and map that v leads to.
 func references(v reflect.Value, path string, visited map[uintptr]bool, report func(string, uintptr)) {

@@ -6,16 +6,16 @@ import "padme/qosmutex/protocol"
 // other algorithms send are left out, the numbers sent are kept modulo 2^16 with
 // the wraps noted aside, and so is what never happens to most participants.
 type counters struct {
-	sent     [protocol.KindGoodbye + 1]uint16
-	lapsesIn uint16                   // as far as it goes
-	wraps    map[protocol.Kind]uint64 // nil until something was sent 2^16 times
-	entries  uint64
-	rare     *rare // nil: all zero
+	sent       [protocol.KindHandover + 1]uint16
+	expiriesIn uint16                   // as far as it goes
+	wraps      map[protocol.Kind]uint64 // nil until something was sent 2^16 times
+	entries    uint64
+	rare       *rare // nil: all zero
 }
 
 // rare counts what is out of the ordinary.
 type rare struct {
-	losses, stale, resent, invalid, lapses, syncs, regenerated, returned, offPath, moves uint64
+	losses, stale, resent, invalid, expiries, syncs, regenerated, returned, offPath, moves, terms, adopted uint64
 }
 
 // count returns the counters of what is out of the ordinary.
@@ -29,10 +29,6 @@ func (m *Machine) count() *rare {
 // countSent counts a message of PADME.
 func (m *Machine) countSent(k protocol.Kind) {
 	c := &m.counters
-	if k >= protocol.KindLead { // of voters, who have a ballot
-		m.ballot.tally.sent[k-protocol.KindLead]++
-		return
-	}
 	if c.sent[k]++; c.sent[k] == 0 {
 		if c.wraps == nil {
 			c.wraps = map[protocol.Kind]uint64{}
@@ -48,17 +44,12 @@ func (m *Machine) counted() protocol.Counters {
 		r = *c.rare
 	}
 	all := protocol.Counters{
-		Entries: c.entries, Losses: r.losses, Stale: r.stale, Resent: r.resent, Invalid: r.invalid, Lapses: r.lapses,
+		Entries: c.entries, Losses: r.losses, Stale: r.stale, Resent: r.resent, Invalid: r.invalid, Expiries: r.expiries,
 		Syncs: r.syncs, Regenerated: r.regenerated, Returned: r.returned, OffPath: r.offPath, Moves: r.moves,
-		LapsesIn: uint64(c.lapsesIn),
+		ExpiriesIn: uint64(c.expiriesIn), Terms: r.terms, Adopted: r.adopted,
 	}
 	for k, n := range c.sent {
 		all.Sent[k] = c.wraps[protocol.Kind(k)]<<16 + uint64(n)
-	}
-	if m.ballot != nil {
-		t := &m.ballot.tally
-		all.Views, all.Adopted = t.views, t.adopted
-		copy(all.Sent[protocol.KindLead:], t.sent[:])
 	}
 	return all
 }

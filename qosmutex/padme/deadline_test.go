@@ -96,7 +96,7 @@ func newTimed(t rapid.TB, models protocol.Models, parents []int, hop, latency pr
 	for i := range len(parents) + 1 {
 		cfg := protocol.Config{
 			Self: protocol.Node{ID: "n" + strconv.Itoa(i), Incarnation: 1}, Timing: timing, Fanout: len(parents) + 1, Priority: int64(i),
-			Settings: protocol.Settings{Models: models, Resources: []string{"crane", "drill"}}, Found: i == 0, AtOnce: i == 0,
+			Settings: protocol.Settings{Models: models, Resources: []string{"crane", "drill"}}, Root: i == 0,
 		}
 		if i > 0 {
 			cfg.Parent = "n" + strconv.Itoa(parents[i-1])

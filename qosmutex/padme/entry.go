@@ -29,7 +29,6 @@ type entry struct {
 	sent     bool              // our parent knows it
 	try      bool              // never queued
 	named    bool              // named again since the child's last Attach
-	again    bool              // at the root: asked for again since it was granted, so the grant may be lost
 	fixed    bool              // own: the priority does not follow the participant's
 	rank     uint8             // under Aging: the lowest that its priority had in its queue
 	level    uint8             // where it stands in its queue under Fair or Aging: 0 comes first

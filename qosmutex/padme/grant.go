@@ -65,7 +65,7 @@ func (m *Machine) declared(resource string) bool {
 // serveTry grants a TryLock request if its token rests here, or refuses it.
 func (m *Machine) serveTry(e *entry) {
 	if !m.acting() {
-		return // startReign will
+		return // serveAll will
 	}
 	if m.quiet(e) {
 		m.refuse(e, protocol.ReasonBusy)
@@ -86,15 +86,6 @@ func (m *Machine) serveTry(e *entry) {
 		}
 	}
 	m.refuse(e, protocol.ReasonBusy)
-}
-
-// serveTries lets a new root grant or refuse what was never queued.
-func (m *Machine) serveTries() {
-	for _, e := range m.liveEntries() {
-		if e.try && e.state == waiting {
-			m.serveTry(e)
-		}
-	}
 }
 
 // give starts a new grant of r for e. Only the root does this.

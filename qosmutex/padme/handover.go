@@ -1,17 +1,21 @@
 package padme
 
 import (
-	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
 )
 
-// considerHandover gives the root to a child that has outranked it for long
-// enough.
+// A planned change of the root is the root's own write to the record: it stops
+// granting (Yield), has the record name its successor, and once that is known to be
+// written (Succeeded) it sends the successor what it knows and becomes a member. That
+// message only saves time: without it the successor waits as after a death.
+
+// considerHandover wishes for another root when a child has outranked this one for
+// long enough.
 func (m *Machine) considerHandover() {
 	best := m.bestChild()
-	if best == nil || m.under != "" || rank(best.priority, best.peer, m.priority, m.self) > 0 {
+	if best == nil || m.isFixedRoot || rank(best.priority, best.peer, m.priority, m.self) > 0 {
 		m.outranks = 0
 		return
 	}
@@ -19,19 +23,27 @@ func (m *Machine) considerHandover() {
 		m.outranks = m.now
 	}
 	if m.now-m.outranks >= m.timing.MoveAfter {
-		m.handOver(best)
+		m.wishSuccessor(best)
 	}
 }
 
-// bestChild is the most important child that could be the root. The topic would die
-// with one that has said goodbye, that has been silent for two heartbeats and may be
-// dead, or that has sent nothing yet, and so may not have taken us for its parent; and
-// one that leaves would hand it back.
+// wishSuccessor asks for a change of the root, if it can be made now: what is unknown
+// cannot be handed over.
+func (m *Machine) wishSuccessor(l *link) {
+	if l != nil && m.acting() && !m.inheriting() {
+		m.out.Successor = l.peer
+	}
+}
+
+// bestChild is the most important child that could be the root. Not one that has said
+// goodbye, that has been silent for two heartbeats and may be dead, or that has sent
+// nothing yet, and so may not have taken us for its parent; and one that leaves would
+// hand the root back.
 func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
 		s := m.sessionOf(l.peer)
-		if l.leaving || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye {
+		if l.leaving || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye || !s.candidate {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
@@ -41,254 +53,164 @@ func (m *Machine) bestChild() *link {
 	return best
 }
 
-// handOver makes child l the root of the next epoch. From here on we neither
-// grant nor answer: our state goes over in one message, and we attach below our
-// successor. It reports false if that cannot be now.
-func (m *Machine) handOver(l *link) bool {
-	if l == nil || !m.acting() { // before, the state is not ours to give, nor a session
-		return false
+// yield stops a root that is about to be succeeded. Its own holds go on under its lease.
+func (m *Machine) yield() error {
+	if !m.acting() || m.isFixedRoot {
+		return m.badInput("not a root that can yield")
 	}
-	next := protocol.Epoch{Number: m.epoch.Number + 1, Tie: tie(l.peer)}
-	if next.View() != m.epoch.View() || !m.mayResignTo(l.peer) {
-		return false
-	}
-	m.lastSession++
-	msg := m.emitOn(l, protocol.KindHandover)
-	msg.Epoch, msg.Root = next, l.peer
-	msg.Number, msg.Settings, msg.TTL = m.grants, m.settings, m.timing.TTL
-	msg.Fences = protocol.Fences{Next: m.fences, End: m.fences}
-	if rg := m.reign(); rg != nil && len(m.ballot.of.voters) > 1 {
-		msg.Grant = protocol.Grant{Epoch: m.epoch, Number: m.ballot.of.version}
-		msg.Path = m.ballot.of.voters
-		msg.Fences.End = max(m.fences, m.ballot.fences)
-	}
-	for _, r := range m.resources {
-		t := &r.tok
-		msg.Tokens = append(msg.Tokens, protocol.TokenState{
-			Resource: r.q.resource, Out: t.phase != home, Grant: t.grant, Target: t.target, Fence: t.next,
-			Path: []protocol.Node{m.self},
-		})
-		if t.phase == using && t.target.Node != m.self { // we Use it: it has come up to us already
-			msg.Tokens[len(msg.Tokens)-1].Path = nil
-		}
-	}
-	for _, s := range m.sessions {
-		if s.node != l.peer && !s.goodbye {
-			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
-		}
-	}
-	msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: m.self, Number: m.lastSession, Priority: m.priority, Parent: l.peer})
-	m.commit(l, msg)
-	m.abdicate(l, next)
-	return true
-}
-
-// mayResignTo reports whether a child can succeed us: it must have a vote, and
-// the voters be known to all. If it has none, it is to get one.
-func (m *Machine) mayResignTo(n protocol.Node) bool {
-	rg := m.reign()
-	if rg == nil {
-		return true
-	}
-	voters := m.ballot.of.voters
-	if !rg.confirmed || m.inheriting() {
-		return false
-	}
-	if len(voters) > 1 && !slices.Contains(voters, n) {
-		rg.heir = n
-		return false
-	}
-	return true
-}
-
-// release frees us from our lease, as a voter like others for our successor.
-func (m *Machine) release(successor protocol.Node, next protocol.Epoch) {
-	if !m.votes() {
-		m.entrust(next, successor)
-		return
-	}
-	b := m.ballot
-	b.epoch, b.root, b.until, b.reign = next, successor, m.now+m.promiseSpan(), nil
-}
-
-// takeOffice takes over the voters with the root. They must confirm us before we
-// act; until then what we hold goes by the session that we had.
-func (m *Machine) takeOffice(msg *protocol.Message) {
-	if m.ballot == nil { // also if we decide alone: somebody may be back who counts on voters of whom we never heard
-		m.ballot = &ballot{}
-	}
-	if len(msg.Path) < 2 {
-		m.entrust(msg.Epoch, m.self)
-		return
-	}
-	b := m.ballot
-	b.of = electorate{msg.Epoch, msg.Grant.Number + 1, slices.Clone(msg.Path)}
-	b.epoch, b.root, b.standing = msg.Epoch, m.self, standing{}
-	b.fences = max(b.fences, msg.Fences.End)
-	b.reign = &reign{until: m.session.until}
-}
-
-// abdicate makes the old root a member. Sending the state counts as a heartbeat
-// that the successor answers on receipt.
-func (m *Machine) abdicate(l *link, next protocol.Epoch) {
-	m.role = protocol.Joining
-	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-	for _, e := range m.liveEntries() {
-		if m.takeBack(e, l) {
-			m.remove(e) // it is in the successor's own queue
-		}
-	}
-	m.nameMoved()
-	m.any.forget(l)
-	for _, r := range m.resources {
-		r.q.forget(l)
-		t := &r.tok
-		if t.phase == home || t.phase == below && t.down == l {
-			t.phase, t.down = away, nil
-			t.passed = &l.peer
-		}
-		t.recovery = nil
-		if t.phase == away {
-			t.bind(t.grant)
-		}
-	}
-	m.release(l.peer, next)
-	m.handed = l // its Handover may have to be repeated
-	m.sessions = nil
-	m.epoch, m.root = next, l.peer
-	m.session = session{number: m.lastSession, until: m.now + m.timing.TTL, asked: m.session.asked}
-	m.outranks = 0
-	m.join = nil
-	m.attach(l.peer, true)
-}
-
-// forgetHandover is due at any sign that there is a root after us. We are a member
-// like others then: only a former root that saw no such sign begins anew, see lapse.
-func (m *Machine) forgetHandover() {
-	if m.handed != nil {
-		m.linkGen = max(m.linkGen, m.handed.gen)
-		m.handed = nil
-	}
-}
-
-// nameMoved lets the requests wait again whose grant may have gone another way than
-// the one that leads to them now, here or further down: the successor must know them,
-// for if the token is lost on the old way, it is the one that serves them again.
-func (m *Machine) nameMoved() {
-	for _, e := range m.liveEntries() {
-		if e.state != served || e.from == nil {
-			continue
-		}
-		if e.again || !slices.ContainsFunc(m.resources, func(r *resource) bool {
-			return r.tok.phase == below && r.tok.target == e.id && r.tok.down == e.from
-		}) {
-			m.unsend(e)
-			m.wait(e)
-		}
-	}
-}
-
-// onHandover makes us the root.
-func (m *Machine) onHandover(msg *protocol.Message) error {
-	if msg.Epoch.Compare(m.epoch) <= 0 || msg.Epoch.Tie != tie(m.self) || msg.TTL <= 0 {
-		return m.invalid(msg, "not an epoch of ours")
-	}
-	if len(msg.Path) > 0 && !slices.Contains(msg.Path, m.self) {
-		return m.invalid(msg, "we are no voter")
-	}
-	if !m.takesOver(msg.Epoch) {
-		return m.stale(msg, "we said that we are not the root")
-	}
-	if b := m.ballot; b != nil && b.epoch.Number >= msg.Epoch.Number {
-		return m.stale(msg, "our vote is another's since")
-	}
-	m.grants = msg.Number
-	m.setTTL(msg.TTL)
-	m.parent = nil
-	m.takeOffice(msg)
-	m.adoptSettings(msg.Settings)
-	m.takeSessions(msg)
-	m.takeTokens(msg)
-	m.becomeRoot(msg.Epoch)
-	for _, l := range m.sessions {
-		m.nextLapse = min(m.nextLapse, l.deadline)
-	}
-	m.beacon.number++
-	m.beacon.members = uint32(len(m.sessions) + 1)
-	m.sendBeacons()
-	if m.reign() != nil {
-		m.lead()
-	}
-	for _, e := range m.liveEntries() {
-		if e.state == served && !m.isOut(e) {
-			m.ungrant(e) // a former root made its token anew
-		}
-	}
-	m.serveTries()
-	for _, r := range m.resources {
-		if r.tok.phase == kept {
-			m.passUp(r, r.tok.returned)
-		}
-		if r.tok.phase == below {
-			m.recover(r) // on a way that we may not know, or lost, and the old root was told or about to be
-		}
-		m.serve(r)
-	}
-	if m.departing {
-		m.resign()
-	}
+	m.authority.yielding = true
+	m.out.Changed = true
 	return nil
 }
 
-func (m *Machine) takeSessions(msg *protocol.Message) {
-	m.roll = &roll{lastSession: m.session.number}
-	for _, s := range msg.Sessions {
+// succeeded hands what we know to the next root, and makes us a member.
+func (m *Machine) succeeded(term uint64, n protocol.Node) error {
+	if m.role != protocol.Root || !m.authority.yielding || term <= m.epoch.Number || n.IsZero() || n == m.self {
+		return m.badInput("not a root that has yielded to another")
+	}
+	next := protocol.Epoch{Number: term, Tie: tie(n)}
+	msg := m.emit(protocol.KindHandover, n)
+	msg.Epoch, msg.Root = next, n
+	for _, r := range m.resources {
+		t := &r.tok
+		ts := protocol.TokenState{Resource: r.q.resource, Out: t.phase != home, Grant: t.grant, Target: t.target}
+		if t.phase == using || t.down != nil {
+			ts.Path = []protocol.Node{m.self} // else we don't know its way either
+		}
+		msg.Tokens = append(msg.Tokens, ts)
+	}
+	for _, s := range m.sessions {
+		if s.node != n && !s.goodbye {
+			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
+		}
+	}
+	msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: m.self, Number: m.lastSession + 1, Priority: m.priority})
+	m.becomeMember(n, next)
+	return nil
+}
+
+// becomeMember makes a former root a member without a parent, under another root or
+// one that is not known yet. Its session ends as those do that it gave: TTL after the
+// last renewal.
+func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
+	if l := m.child(root); l != nil {
+		m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
+		for _, e := range m.liveEntries() {
+			if m.takeBack(e, l) {
+				m.remove(e) // it is in the successor's own queue
+			}
+		}
+		m.any.forget(l)
+		for _, r := range m.resources {
+			r.q.forget(l)
+			if t := &r.tok; t.phase == below && t.down == l {
+				t.phase, t.down = away, nil
+			}
+		}
+	}
+	for _, r := range m.resources {
+		t := &r.tok
+		switch {
+		case t.phase == home:
+			t.phase = away
+		case t.phase == below && t.down == nil:
+			t.phase, t.passed = away, nil // passed was whom to ask
+		}
+		t.recovery = nil
+		m.fences = max(m.fences, t.next)
+	}
+	m.session = session{number: m.lastSession + 1, until: m.heldUntil(), asked: m.session.asked}
+	m.role, m.roll, m.authority = protocol.Joining, nil, authority{}
+	m.outranks = 0
+	m.root, m.reported, m.out.Changed = root, false, true
+	if e != m.epoch {
+		m.turn(e, root)
+	}
+	m.joinAgain() // the successor will offer a place
+}
+
+// onHandover hears what the root before us knew. It may come before we are appointed,
+// and then says that the record names us.
+func (m *Machine) onHandover(msg *protocol.Message) error {
+	switch {
+	case msg.Epoch.Tie != tie(m.self):
+		return m.invalid(msg, "not a term of ours")
+	case m.role != protocol.Root && msg.Epoch.Number > m.epoch.Number && msg.From == m.root:
+		m.early = newHandover(msg)
+		m.out.Summoned = true
+		return nil
+	case m.inheriting() && msg.Epoch == m.epoch && msg.From == m.authority.before:
+		m.takeOver(newHandover(msg))
+		return nil
+	}
+	return m.stale(msg, "not from the root before us")
+}
+
+// handover is what a former root told us.
+type handover struct {
+	from     protocol.Node
+	epoch    protocol.Epoch // of ours
+	tokens   []protocol.TokenState
+	sessions []protocol.SessionState
+}
+
+func newHandover(msg *protocol.Message) *handover {
+	return &handover{msg.From, msg.Epoch, slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)}
+}
+
+// takeEarly takes over what came before we were appointed.
+func (m *Machine) takeEarly() {
+	h := m.early
+	m.early = nil
+	if h != nil && m.inheriting() && h.epoch == m.epoch && h.from == m.authority.before {
+		m.takeOver(h)
+	}
+}
+
+// takeOver takes over the sessions, and the tokens that nobody has reported. The
+// former root grants nothing since the record names us, so a token that was at home
+// there still is free, and one that it does not name was never asked for.
+func (m *Machine) takeOver(h *handover) {
+	for i := range h.sessions {
+		s := &h.sessions[i]
+		if s.Node == m.self || m.sessionOf(s.Node) != nil || len(m.sessions) >= maxSessions {
+			continue
+		}
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
-			asked: askedUnsaid,                                            // who asks us for a session has left the old root, and takes no answer of it
-			heard: m.now, deadline: m.now + m.grace, beats: math.MaxUint8, // it was a member before us
+			asked: askedUnsaid, // who asks us for a session has left the old root, and takes no answer of it
+			heard: m.now, deadline: m.now + m.grace, beaten: true,
 		})
+		m.nextExpiry = min(m.nextExpiry, m.now+m.grace)
 	}
+	for i := range h.tokens { // while a token that we have not heard of counts as mislaid
+		if name := h.tokens[i].Resource; m.known(name) {
+			m.resource(name)
+		}
+	}
+	m.authority.inherit = 0
+	for i := range h.tokens {
+		if ts := &h.tokens[i]; ts.Out && m.known(ts.Resource) {
+			m.takeToken(m.resource(ts.Resource), ts)
+		}
+	}
+	m.inherited()
 }
 
-// takeTokens takes over all tokens, and the fences. One that the old root does not
-// name was never asked for there.
-func (m *Machine) takeTokens(msg *protocol.Message) {
-	m.fences = max(m.fences, msg.Fences.Next)
-	for _, ts := range msg.Tokens {
-		m.fences = max(m.fences, ts.Fence)
-	}
-	unknown := slices.Clone(m.resources)
-	for _, ts := range msg.Tokens {
-		r := m.resource(ts.Resource)
-		unknown = slices.DeleteFunc(unknown, func(o *resource) bool { return o == r })
-		m.takeToken(r, ts, msg.From)
-	}
-	for _, r := range unknown {
-		r.tok.phase = home
-	}
-}
-
-// takeToken takes over one token from the old root.
-func (m *Machine) takeToken(r *resource, ts protocol.TokenState, from protocol.Node) {
+// takeToken takes over a token that is out. Who is at the beginning of its way, the
+// former root, is asked what became of it; everybody, if that is not known.
+func (m *Machine) takeToken(r *resource, ts *protocol.TokenState) {
 	t := &r.tok
-	t.next, t.back, t.due, t.sole = max(t.next, ts.Fence), protocol.Never, 0, false
-	switch {
-	case !ts.Out, ts.Grant == t.grant && t.phase == away && t.up && t.passed != nil && *t.passed == from && len(ts.Path) > 0:
-		// At home; or we passed it up, and the old root will not take it any more.
-		t.phase = home
-		if ts.Grant.Compare(t.grant) > 0 {
-			t.grant = ts.Grant
-		}
-	case ts.Grant == t.grant && t.phase == away: // passed to a child that took it elsewhere
-		t.phase, t.down = below, nil
-	case ts.Grant != t.grant: // it went another way
-		t.grant, t.target, t.phase, t.down = ts.Grant, ts.Target, below, nil
-		t.passed, t.up = nil, false // what we did with an older grant does not count
-		if len(ts.Path) > 0 {
-			first := ts.Path[0]
-			t.passed = &first
-		}
+	if t.recovery == nil || !t.recovery.mislaid {
+		return // its holder has reported it
 	}
+	t.recovery = nil
+	t.grant, t.target, t.passed = ts.Grant, ts.Target, nil
+	if len(ts.Path) > 0 {
+		first := ts.Path[0]
+		t.passed = &first
+	}
+	m.markServed(ts.Target)
+	m.recover(r)
 }

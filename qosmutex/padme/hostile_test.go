@@ -16,7 +16,7 @@ func dump(m *Machine) string {
 	s := fmt.Sprintf("%v %v %v clock %d epoch %v root %v depth %d anc %v gen %d join %+v beacon %d/%d session %+v settings %+v grants %d fences %d",
 		m.role, m.departing, m.priority, m.clock, m.epoch, m.root, m.depth, m.ancestors, m.linkGen, m.join,
 		m.beacon.number, m.beacon.members, m.session, m.settings, m.grants, m.fences)
-	links := append([]*link{m.parent, m.handed}, m.children...)
+	links := append([]*link{m.parent}, m.children...)
 	for i, l := range links {
 		if l == nil {
 			continue
@@ -28,15 +28,7 @@ func dump(m *Machine) string {
 		x := m.sessions[i]
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
-	if b := m.ballot; b != nil {
-		s += fmt.Sprintf("\nballot of %v, %v %v until %v fences %d standing %+v", b.of, b.epoch, b.root, b.until, b.fences, b.standing)
-		if b.reign != nil {
-			s += fmt.Sprintf("\nreign old %v confirmed %v started %v inherit %v fences %d", b.reign.old, b.reign.confirmed, b.reign.started, b.reign.inherit, b.reign.fences)
-			for _, p := range b.reign.pledges {
-				s += fmt.Sprintf("\npledge %+v", *p)
-			}
-		}
-	}
+	s += fmt.Sprintf("\nauthority %+v early %+v", m.authority, m.early)
 	s += "\nany" + dumpQueue(m.any)
 	for _, r := range m.resources {
 		t := r.tok
@@ -144,7 +136,7 @@ func TestHostileMessages(t *testing.T) {
 			m.Epoch.Number++
 			m.Epoch.Tie = 7
 		}, ErrInvalid},
-		{"handover of this epoch", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.TTL = 1; m.Epoch.Tie = tie(b.self) }, ErrInvalid},
+		{"handover of this term", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.Epoch.Tie = tie(b.self) }, ErrStale},
 		{"request of nobody", b, request, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
 		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrStale},
 		{"request for nothing", b, request, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
@@ -207,36 +199,22 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// TestHostileVoters sends a voter, a candidate and a root messages of views that no
-// correct participant sends, or that were meant for another time.
-func TestHostileVoters(t *testing.T) {
+// TestHostileTerms sends members and a root messages about terms that no correct
+// participant sends, or that were meant for another time.
+func TestHostileTerms(t *testing.T) {
 	w := newWorld()
-	play(t, w, "grow A B C D voters=3", "advance 8s", "request D", "manual")
-	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
+	play(t, w, "grow A B C D", "advance 8s", "request D", "crash A", "advance 3s", "manual")
+	b, c := w.nodes["B"].machine, w.nodes["C"].machine
 	stranger := protocol.Node{ID: "stranger", Incarnation: 1}
 	big := ^uint64(0)
-	newer := func(n protocol.Node, number uint64) protocol.Epoch {
-		return protocol.Epoch{Number: number, Tie: tie(n)}
-	}
-	next := protocol.NextView(a.epoch.Number)
-	lead := protocol.Message{
-		Kind: protocol.KindLead, From: stranger, To: b.self, Epoch: newer(stranger, next), Sent: 1, TTL: 3 * protocol.Second,
-		Number: 1, Fences: protocol.Fences{Next: 1, End: 1}, Path: []protocol.Node{stranger, b.self},
-	}
-	pledge := protocol.Message{
-		Kind: protocol.KindPledge, From: c.self, To: a.self, Epoch: a.epoch, Sent: a.now, Number: a.ballot.of.version,
-	}
-	canvass := protocol.Message{
-		Kind: protocol.KindCanvass, From: stranger, To: b.self, Epoch: newer(stranger, next), Sent: 1,
-		Grant: protocol.Grant{Epoch: a.epoch, Number: big},
-	}
-	b.ballot.standing = standing{bid: newer(b.self, next), sent: b.now, ayes: []protocol.Node{b.self}, again: protocol.Never}
-	b.ballot.until = protocol.Never // or it would stand anew
-	vote := protocol.Message{Kind: protocol.KindVote, From: c.self, To: b.self, Epoch: b.ballot.bid, Sent: b.now}
-	a.reign().inherit = protocol.Never - 1
+	b.authority.inherit, b.fences = protocol.Never-1, max(b.fences, 1<<20)
 	beat := protocol.Message{
-		Kind: protocol.KindBeat, From: stranger, To: a.self, Epoch: a.epoch, Session: 7, Sent: 1,
+		Kind: protocol.KindBeat, From: stranger, To: b.self, Epoch: b.epoch, Session: 7, Sent: 1,
 		Tokens: []protocol.TokenState{{Resource: "x", Out: true, Fence: 1}},
+	}
+	handover := protocol.Message{
+		Kind: protocol.KindHandover, From: c.root, To: c.self,
+		Epoch: protocol.Epoch{Number: c.epoch.Number + 1, Tie: tie(c.self)},
 	}
 	for _, hostile := range []struct {
 		name   string
@@ -245,42 +223,57 @@ func TestHostileVoters(t *testing.T) {
 		change func(*protocol.Message)
 		want   error
 	}{
-		{"lead of another's epoch", b, lead, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
-		{"lead without voters", b, lead, func(m *protocol.Message) { m.Path = nil }, ErrInvalid},
-		{"lead with too many voters", b, lead, func(m *protocol.Message) { m.Path = make([]protocol.Node, 64) }, ErrInvalid},
-		{"lead without a TTL", b, lead, func(m *protocol.Message) { m.TTL = 0 }, ErrInvalid},
-		{"lead with an endless TTL", b, lead, func(m *protocol.Message) { m.TTL = protocol.Never }, ErrInvalid},
-		{"lead at the end of all epochs", b, lead, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
-		{"lead at the end of all fences", b, lead, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: big, End: big} }, ErrInvalid},
-		{"lead of before", b, lead, func(m *protocol.Message) { m.Epoch.Number = 1 }, ErrStale},
-		{"lead at the root", a, lead, func(m *protocol.Message) { m.To = a.self }, ErrStale},
-		{"pledge of a stranger", a, pledge, func(m *protocol.Message) { m.From = stranger }, ErrStale},
-		{"pledge of a former run", a, pledge, func(m *protocol.Message) { m.From.Incarnation-- }, ErrStale},
-		{"pledge to another epoch", a, pledge, func(m *protocol.Message) { m.Epoch.Number++ }, ErrStale},
-		{"pledge about the future", a, pledge, func(m *protocol.Message) { m.Sent = protocol.Never }, ErrStale},
-		{"pledge of voters to come", a, pledge, func(m *protocol.Message) { m.Number = big }, ErrStale},
-		{"pledge at a member", b, pledge, func(m *protocol.Message) { m.To = b.self }, ErrStale},
-		{"canvass for another", b, canvass, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
-		{"canvass at the end of all epochs", b, canvass, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
-		{"vote of a later run", b, vote, func(m *protocol.Message) { m.From.Incarnation++ }, ErrStale},
-		{"vote of a stranger", b, vote, func(m *protocol.Message) { m.From = stranger }, ErrStale},
-		{"vote for another", b, vote, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrStale},
-		{"vote of another attempt", b, vote, func(m *protocol.Message) { m.Sent-- }, ErrStale},
-		{"vote that was a probe", b, vote, func(m *protocol.Message) { m.Flags = protocol.FlagProbe }, ErrStale},
-		{"refusal at the end of all epochs", b, vote, func(m *protocol.Message) { m.Flags, m.Number = protocol.FlagRefused, big }, ErrInvalid},
-		{"refusal with voters of the end of all epochs", b, vote, func(m *protocol.Message) { m.Flags, m.Grant.Epoch.Number = protocol.FlagRefused, big }, ErrInvalid},
-		{"refusal with too many voters", b, vote, func(m *protocol.Message) { m.Flags, m.Path = protocol.FlagRefused, make([]protocol.Node, 64) }, ErrInvalid},
-		{"vote at the end of all fences", b, vote, func(m *protocol.Message) { m.Fences = protocol.Fences{Next: big, End: big} }, ErrInvalid},
-		{"vote without a candidate", c, vote, func(m *protocol.Message) { m.From, m.To = b.self, c.self }, ErrStale},
-		{"holds of another view", a, beat, func(m *protocol.Message) { m.Epoch.Number-- }, ErrStale},
-		{"holds at the end of all fences", a, beat, func(m *protocol.Message) { m.Tokens[0].Fence = big - 1 }, ErrInvalid},
-		{"objection of the end of all epochs", b, lead, func(m *protocol.Message) { m.Kind, m.Epoch.Number = protocol.KindRefuse, big }, ErrInvalid},
+		{"holds of another term", b, beat, func(m *protocol.Message) { m.Epoch.Number-- }, ErrStale},
+		{"holds with a fence of this term", b, beat, func(m *protocol.Message) { m.Tokens[0].Fence = b.fences }, ErrInvalid},
+		{"holds at the end of all fences", b, beat, func(m *protocol.Message) { m.Tokens[0].Fence = big - 1 }, ErrInvalid},
+		{"handover of another's term", c, handover, func(m *protocol.Message) { m.Epoch.Tie++ }, ErrInvalid},
+		{"handover of a term that is over", c, handover, func(m *protocol.Message) { m.Epoch.Number-- }, ErrStale},
+		{"handover at the end of all terms", c, handover, func(m *protocol.Message) { m.Epoch.Number = big }, ErrInvalid},
+		{"handover by who is no root", c, handover, func(m *protocol.Message) { m.From = stranger }, ErrStale},
+		{"handover to the root by a stranger", b, handover, func(m *protocol.Message) { m.From, m.To, m.Epoch = stranger, b.self, b.epoch }, ErrStale},
 	} {
 		t.Run(hostile.name, func(t *testing.T) {
 			msg := hostile.msg
 			msg.Path, msg.Tokens = slices.Clone(msg.Path), slices.Clone(msg.Tokens)
 			hostile.change(&msg)
 			refused(t, hostile.to, &msg, hostile.want)
+		})
+	}
+}
+
+// TestHostileLeases feeds a machine leases that no register can have given it.
+func TestHostileLeases(t *testing.T) {
+	for _, hostile := range []struct {
+		name   string
+		to     string
+		kind   protocol.InputKind
+		change func(*protocol.Lease)
+	}{
+		{"an appointment in a term of before", "B", protocol.Appointed, func(l *protocol.Lease) { l.Term-- }},
+		{"an appointment in the same term", "A", protocol.Appointed, func(*protocol.Lease) {}},
+		{"an appointment under a lease that is over", "B", protocol.Appointed, func(l *protocol.Lease) { l.Term, l.Until = l.Term+1, 1 }},
+		{"an appointment without a TTL", "B", protocol.Appointed, func(l *protocol.Lease) { l.Term, l.TTL = l.Term+1, 0 }},
+		{"an appointment at the end of all fences", "B", protocol.Appointed, func(l *protocol.Lease) { l.Term, l.Fences.Next = l.Term+1, ^uint64(0) }},
+		{"an extension at a member", "B", protocol.Extended, func(*protocol.Lease) {}},
+		{"an extension of another term", "A", protocol.Extended, func(l *protocol.Lease) { l.Term++ }},
+		{"a succession that nobody yielded to", "A", protocol.Succeeded, func(l *protocol.Lease) { l.Term++ }},
+		{"settings at a member", "B", protocol.Configure, func(*protocol.Lease) {}},
+	} {
+		t.Run(hostile.name, func(t *testing.T) {
+			w := newWorld()
+			play(t, w, "grow A B", "advance 2s")
+			n := w.nodes[hostile.to]
+			lease := w.lease(n)
+			hostile.change(lease)
+			before := dump(n.machine)
+			var out protocol.Output
+			err := n.machine.Step(n.machine.now, &protocol.Input{Kind: hostile.kind, Lease: lease, Node: w.nodes["B"].machine.self}, &out)
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("error %v, want %v", err, ErrInvalid)
+			}
+			if after := dump(n.machine); after != before {
+				t.Errorf("the machine changed:\n%s\nto:\n%s", before, after)
+			}
 		})
 	}
 }

@@ -44,7 +44,7 @@ func TestLateHeartbeatRevivesNothing(t *testing.T) {
 		t.Error("the session lives again")
 	}
 	if !slices.ContainsFunc(a.out.Messages, func(m protocol.Message) bool {
-		return m.Kind == protocol.KindBeatAck && m.To == b.machine.self && m.Flags&protocol.FlagLapsed != 0 && m.Session == late.Session
+		return m.Kind == protocol.KindBeatAck && m.To == b.machine.self && m.Flags&protocol.FlagExpired != 0 && m.Session == late.Session
 	}) {
 		t.Errorf("B is not told that its session is over: %v", a.out.Messages)
 	}
@@ -82,7 +82,7 @@ func TestAskingAgainDoesNotProlong(t *testing.T) {
 	a := w.nodes["A"]
 	m := a.machine
 	asks := func() (answer protocol.Message) {
-		ask := protocol.Message{Kind: protocol.KindBeat, From: protocol.Node{ID: "D", Incarnation: 9}, To: m.self, Sent: w.clock(a), Number: 3}
+		ask := protocol.Message{Kind: protocol.KindBeat, From: protocol.Node{ID: "D", Incarnation: 9}, To: m.self, Sent: w.clock(a), Attempt: 3}
 		if err := m.Step(w.clock(a), &protocol.Input{Kind: protocol.Receive, Message: &ask}, &a.out); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestOldQuestionEndsNoSession(t *testing.T) {
 	a := w.nodes["A"]
 	d := protocol.Node{ID: "D", Incarnation: 9}
 	asks := func(number uint64, sent protocol.Time) {
-		ask := protocol.Message{Kind: protocol.KindBeat, From: d, To: a.machine.self, Sent: sent, Number: number}
+		ask := protocol.Message{Kind: protocol.KindBeat, From: d, To: a.machine.self, Sent: sent, Attempt: number}
 		_ = a.machine.Step(w.clock(a), &protocol.Input{Kind: protocol.Receive, Message: &ask}, &a.out) // the late one is stale
 	}
 	first := w.clock(a)

@@ -75,9 +75,7 @@ func (m *Machine) commit(l *link, msg *protocol.Message) {
 func (l *link) keep(msg *protocol.Message) {
 	from, to, epoch, ack, clock := msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock
 	msg.From, msg.To, msg.Ack, msg.Clock = protocol.Node{ID: "-"}, protocol.Node{}, 0, 0
-	if msg.Kind != protocol.KindHandover { // which names the next epoch
-		msg.Epoch = protocol.Epoch{}
-	}
+	msg.Epoch = protocol.Epoch{}
 	var room [roomForOne]byte
 	b := protocol.AppendMessage(room[:lengthWidth], msg)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-lengthWidth))
@@ -174,10 +172,7 @@ func (m *Machine) repeat(l *link) {
 // restore completes a message that was kept, as if it were sent now: the epoch and
 // the clock say what the sender knows, not what the message is about.
 func (m *Machine) restore(l *link, msg *protocol.Message) {
-	msg.From, msg.To, msg.Ack, msg.Clock = m.self, l.peer, l.received, max(m.clock, m.servedClock)
-	if msg.Kind != protocol.KindHandover {
-		msg.Epoch = m.epoch
-	}
+	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = m.self, l.peer, m.epoch, l.received, max(m.clock, m.servedClock)
 	if msg.Within > 0 { // time has passed
 		msg.Within = 1 // withdrawn since: the Withdraw follows
 		if e := m.requests.get(msg.ID); e != nil {

@@ -19,7 +19,7 @@ var Algorithm = protocol.Algorithm{
 	Messages: "3·depth alone, down to 1.5 in the papers' tree of 7",
 	Delay:    "1 with Use, else up to 2·depth",
 	Assumes:  "clocks that drift by less than a bound",
-	Crash:    "repaired after the session's time-to-live, of the root by a vote",
+	Crash:    "repaired after the session's time-to-live, of the root by its record",
 }
 
 // Errors of Step. Each says that the input was dropped and changed nothing.
@@ -34,36 +34,34 @@ const (
 	defaultMaxWaiting = 1 << 16
 	maxLag            = 1       // as far as a clock lags when everybody is served in turn
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
-	maxEpochJump      = 1 << 60 // an epoch that jumps further, too: two of them would leave none above
+	maxTermJump       = 1 << 60 // a term that jumps further, too: two of them would leave none above
 	maxFence          = 1 << 62 // so that none wraps
 	maxTTL            = 1 << 60 // some 36 years, so that no sum of instants wraps
 	maxDepth          = 64
-	mostVoters        = 15 // who are asked twice a heartbeat
-	maxSpare          = 4  // requests kept for reuse: where many wait, they come and go one by one
+	fencesAhead       = 1 << 16 // more than are handed out between two heartbeats
+	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one
 )
 
 // Machine is one participant of PADME. Make one with New.
 type Machine struct {
-	self       protocol.Node
-	under      string // static tree: the only parent that will do; else empty
-	maxWaiting int32
-	fanout     int16
-	spare      uint8 // requests in free
-	maxVoters  uint8 // of a view whose root we are; below 3: no vote
-	goOn       bool  // found anew where no majority answers
-	trust      bool  // who is suspected has ended
-	idle       bool  // no own request was made or ended since the last beacon
-	reported   bool  // the root of this view knows our session, and what we hold
-	depth      uint8 // links to the root; more than 255 count as that
-	role       protocol.Role
-	began      bool
-	departing  bool
-	founder    *protocol.Config  // what to found the topic with; nil: we may not
-	timing     protocol.Timing   // TTL is the topic's once a session is there
-	grace      protocol.Duration // timing.Grace(), by which every Step looks for silence
-	now        protocol.Time
-	floor      uint64 // FenceFloor at the instant 0 of our clock, below 0 as the case may be
-	out        *protocol.Output
+	self        protocol.Node
+	under       string // static tree: the only parent that will do; else empty
+	maxWaiting  int32
+	fanout      int16
+	spare       uint8 // requests in free
+	trust       bool  // who is suspected has ended
+	candidate   bool  // we can be appointed the root
+	isFixedRoot bool  // we are the root for ever (Config.Root)
+	idle        bool  // no own request was made or ended since the last beacon
+	reported    bool  // the root of this term knows our session, and what we hold
+	depth       uint8 // links to the root; more than 255 count as that
+	role        protocol.Role
+	began       bool
+	departing   bool
+	timing      protocol.Timing   // TTL is the topic's once a session is there
+	grace       protocol.Duration // timing.Grace(), by which every Step looks for silence
+	now         protocol.Time
+	out         *protocol.Output
 
 	priority    int64
 	clock       uint64 // Lamport clock: the C of the next request is above it
@@ -74,19 +72,16 @@ type Machine struct {
 	root      protocol.Node
 	ancestors []protocol.Node // root first, parent last
 	parent    *link
-	handed    *link   // to the successor: its Handover is repeated until it accepts us
 	children  []*link // by node
 	linkGen   uint64
 	join      *join // nil: we look for nobody
 	beacon    beacon
 	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
 
-	// The session, at a member; the lease, at the root and who wants to be.
-	session    session
-	lease      lease
-	ballot     *ballot         // nil: we do not vote, or alone
-	disclaimed *protocol.Epoch // up to here we take no root over, see disclaim; nil: any
-	*roll                      // of the members, at a root or former root; else nil
+	session   session   // at a member
+	authority authority // at the root
+	*roll               // of the members, at the root; else nil
+	early     *handover // a Handover that came before we are appointed; nil: none
 
 	// Requests and tokens.
 	settings  protocol.Settings
@@ -122,9 +117,6 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if cfg.Fanout < 0 || cfg.MaxWaiting < 0 {
 		return nil, fmt.Errorf("%w: negative Fanout or MaxWaiting", protocol.ErrInvalidConfig)
 	}
-	if cfg.MaxVoters < 0 || cfg.MaxVoters > mostVoters {
-		return nil, fmt.Errorf("%w: MaxVoters %d is not between 0 and %d", protocol.ErrInvalidConfig, cfg.MaxVoters, mostVoters)
-	}
 	if cfg.Parent == cfg.Self.ID {
 		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
 	}
@@ -143,10 +135,10 @@ func New(cfg protocol.Config) (*Machine, error) {
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
 		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 		nextDue: protocol.Never, confirmAt: protocol.Never,
-		maxVoters: uint8(cfg.MaxVoters), goOn: cfg.GoOn, trust: cfg.TrustSuspect,
+		trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 	}
-	if cfg.Found || cfg.GoOn {
-		m.founder = &cfg
+	if cfg.Root {
+		m.settings = cfg.Settings
 	}
 	return m, nil
 }
@@ -206,20 +198,39 @@ func (m *Machine) handle(in *protocol.Input) error {
 		m.depart()
 	case protocol.Suspect:
 		m.suspect(in.Node)
-	case protocol.Floors:
-		m.raiseFloors(in.FenceFloor, in.EpochFloor)
-		m.listenFor(in.Listen)
+	case protocol.Appointed, protocol.Extended, protocol.Succeeded, protocol.Configure:
+		return m.leased(in)
+	case protocol.Yield:
+		return m.yield()
+	case protocol.Dismissed:
+		return m.dismissed()
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}
 	return nil
 }
 
+// leased handles what follows from the record of the topic.
+func (m *Machine) leased(in *protocol.Input) error {
+	switch {
+	case in.Lease == nil:
+		return m.badInput("no lease")
+	case in.Kind == protocol.Appointed:
+		return m.appointed(in.Lease)
+	case in.Kind == protocol.Extended:
+		return m.extended(in.Lease)
+	case in.Kind == protocol.Succeeded:
+		return m.succeeded(in.Lease.Term, in.Node)
+	}
+	return m.configure(&in.Lease.Settings)
+}
+
 // receive sorts a message: datagrams to their handlers, numbered messages
 // through their link.
 func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self && msg.Kind == protocol.KindBeat {
-		return m.onEcho(msg)
+		m.out.Echo = msg.Sent
+		return nil
 	}
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
@@ -228,7 +239,7 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.invalid(msg, "clock jumps by more than 2^32")
 	}
 	if m.farAhead(msg.Epoch.Number) {
-		return m.invalid(msg, "epoch jumps by more than 2^60")
+		return m.invalid(msg, "term jumps by more than 2^60")
 	}
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
@@ -254,14 +265,8 @@ func (m *Machine) receive(msg *protocol.Message) error {
 		return m.onSync(msg)
 	case protocol.KindReport:
 		return m.onReport(msg)
-	case protocol.KindLead:
-		return m.onLead(msg)
-	case protocol.KindPledge:
-		return m.onPledge(msg)
-	case protocol.KindCanvass:
-		return m.onCanvass(msg)
-	case protocol.KindVote:
-		return m.onVote(msg)
+	case protocol.KindHandover:
+		return m.onHandover(msg)
 	}
 	return m.receiveOnLink(msg)
 }
@@ -332,13 +337,11 @@ func (m *Machine) fromParent(msg *protocol.Message) error {
 	case protocol.KindDeny:
 		return m.onDeny(msg)
 	case protocol.KindSettings:
-		m.adoptSettings(msg.Settings)
+		m.adoptSettings(&msg.Settings)
 		return nil
 	case protocol.KindDetach:
 		m.redirected(msg.Peer)
 		return nil
-	case protocol.KindHandover:
-		return m.onHandover(msg)
 	}
 	return m.invalid(msg, "not from a parent")
 }
@@ -367,6 +370,10 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 func (m *Machine) stale(msg *protocol.Message, why string) error {
 	m.count().stale++
 	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
+}
+
+func (m *Machine) badInput(why string) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, why)
 }
 
 func (m *Machine) invalid(msg *protocol.Message, why string) error {

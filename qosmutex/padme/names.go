@@ -16,9 +16,11 @@ const (
 	SortClock   Sort = iota // Lamport clocks
 	SortFence               // fences
 	SortGrant               // numbers of grants
-	SortBeacon              // numbers of beacons
+	SortBeacon              // numbers of beacons in one term
 	SortLink                // message numbers on one direction of one link
 	SortArrival             // of requests at one participant
+	SortVersion             // counters of the versions of the topic's record
+	SortNonce               // of those versions: they are only compared for equality, and need no Slack
 	sortEnd
 )
 
@@ -50,7 +52,8 @@ type noted struct {
 	value uint64
 }
 
-// numbers are those of one sort; of SortLink, those of one direction of a link.
+// numbers are those of one sort; of SortLink, those of one direction of a link, and of
+// SortBeacon, those of one term.
 type numbers struct {
 	key           uint64
 	values, names []uint64
@@ -79,14 +82,24 @@ func (n *Names) note(s Sort, key, value uint64) {
 // AppendNames writes the names of all numbers that were noted since Reset.
 func (n *Names) AppendNames(dst []byte) []byte {
 	for s := range n.of {
+		if Sort(s) == SortNonce {
+			continue
+		}
 		for i := range n.of[s] {
 			n.of[s][i].settle(n.Slack[s])
 		}
 	}
 	for _, o := range n.noted {
 		g := &n.of[o.sort][o.group]
-		i, _ := slices.BinarySearch(g.values, o.value)
-		dst = binary.AppendUvarint(dst, g.names[i])
+		name := uint64(0)
+		switch {
+		case o.sort != SortNonce:
+			i, _ := slices.BinarySearch(g.values, o.value)
+			name = g.names[i]
+		case o.value != 0: // drawn at random: the first that was noted is 1
+			name = uint64(slices.Index(g.values, o.value) + 1)
+		}
+		dst = binary.AppendUvarint(dst, name)
 	}
 	return dst
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // TestNames: of each sort the order stays, and the distances up to the slack; 0 is
-// 0; and what another sort, or another link, has counted does not matter.
+// 0; and what another sort, or another link, has counted does not matter. Of nonces only
+// matters which are the same.
 func TestNames(t *testing.T) {
 	n := &Names{}
 	n.Slack[SortClock], n.Slack[SortGrant], n.Slack[SortLink] = 3, 1, 3
@@ -18,6 +19,7 @@ func TestNames(t *testing.T) {
 		}{
 			{func(v uint64) { n.Note(SortClock, v) }, []byte{9, 5, 6, 0, 11, 5, 3}},
 			{func(v uint64) { n.Note(SortGrant, v) }, []byte{4, 2, 3, 0, 5, 2, 1}},
+			{func(v uint64) { n.Note(SortNonce, v) }, []byte{1, 2, 3, 0, 5, 2, 6}},
 			{func(v uint64) { n.note(SortLink, v%2, v) }, []byte{6, 5, 3, 0, 8, 5, 3}},
 		} {
 			n.Reset()

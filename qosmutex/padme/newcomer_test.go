@@ -54,31 +54,3 @@ func TestNewcomerTakesItsTurn(t *testing.T) {
 	}
 	w.sound(t)
 }
-
-// TestNewcomerAfterAFounding: the new root knows of no request, so that whoever joins it
-// first begins with a clock near 0. It does not stay before those of long ago.
-func TestNewcomerAfterAFounding(t *testing.T) {
-	w := newWorld()
-	w.quiet = true
-	play(t, w, "tree A(B C) models=fair-forward-forward-forward fanout=4")
-	for range 6000 {
-		w.round(t, "BC")
-	}
-	play(t, w, "cut B", "cut C", "crash A", "advance 20s")
-	clear(w.fences) // floors are the caller's business, and there are none here
-	w.add("A", 0, "", true)
-	w.settle()
-	play(t, w, "join D p9 under=A")
-	w.round(t, "D")
-	play(t, w, "heal B", "heal C")
-	entries := map[rune]int{}
-	for range 2000 {
-		for _, c := range w.round(t, "DBC") {
-			entries[c]++
-		}
-	}
-	if b, c, d := entries['B'], entries['C'], entries['D']; 4*d > 5*b || 4*d > 5*c {
-		t.Errorf("entries of B %d, of C %d, of the newcomer %d: want about as many of each", b, c, d)
-	}
-	w.sound(t)
-}

@@ -67,7 +67,7 @@ func (w *world) check(n *node) {
 		w.fail("%s dropped %d messages as invalid", n.name, c-n.invalid)
 	}
 	w.checkHolds()
-	w.checkReigns()
+	w.checkRoots()
 }
 
 // checkHolds checks that at most one hold for each resource passes Check (I1),
@@ -97,16 +97,10 @@ func (w *world) checkHolds() {
 	}
 }
 
-// checkReigns checks that at most one root acts (I6).
-func (w *world) checkReigns() {
-	roots := ""
-	for _, name := range w.order {
-		if n := w.nodes[name]; n.machine.acting() && w.valid(n) {
-			roots += " " + name
-		}
-	}
-	if strings.Count(roots, " ") > 1 {
-		w.fail("two roots:%s", roots)
+// checkRoots checks that at most one root acts (I6).
+func (w *world) checkRoots() {
+	if roots := w.roots(); len(roots) > 1 {
+		w.fail("two roots: %s", strings.Join(roots, " "))
 	}
 }
 

@@ -21,7 +21,7 @@ func (m *Machine) passDown(r *resource) {
 	if !e.try && e.state == waiting { // else an earlier grant for it was lost
 		q.remove(m.settings.Models.Priority, e)
 	}
-	e.state, e.again = served, false
+	e.state = served
 	l := e.from
 	msg := m.emitOn(l, protocol.KindReply)
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant

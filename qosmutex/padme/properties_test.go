@@ -120,6 +120,9 @@ func (p *player) grow() {
 		return s
 	}
 	p.line("tree %s%s", shape(0), opts)
+	if p.kind == changing { // a Handover that is held up must not leave the topic without a root
+		p.line("prompt")
+	}
 	p.joined = n
 	if !p.static {
 		for range rapid.IntRange(1, 9).Draw(p.t, "joiners") {

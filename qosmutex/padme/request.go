@@ -235,7 +235,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 		}
 	}
 	if e.state != waiting || e.try {
-		e.priority, e.again = msg.Priority, true
+		e.priority = msg.Priority
 		m.reroute(e, l)
 		return
 	}

@@ -18,7 +18,7 @@ import (
 // messages are delivered before the next line, except those held back.
 //
 //	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
-//	grow A B C p=A0,B1 voters=3 goon=true trust=true      a tree that finds its shape, of participants in this order
+//	grow A B C p=A0,B1 trust=true      a tree that finds its shape, of participants in this order; the first creates the topic
 //	request D [resource] [p1] [try] [within=1s] [hold=100ms]
 //	leave D [resource]      withdraw D [resource]
 //	priority D 0      models D level-forward-forward-forward   depart D
@@ -26,6 +26,9 @@ import (
 //	suspect D B       D is told that B has ended
 //	cut D             what D sends and receives is lost        heal D
 //	crash D           restart D [parent]                       join F [p0] [under=B]
+//	appoint D [known] the record names D the root, which knows all members              dismiss D        D hears that it is the root no more
+//	still             nobody takes over by itself from a root whose lease is over
+//	prompt            whom the root names its successor reads so before it hears of it
 //	pause D           takes no steps, what is sent to it waits                        unpause D
 //	drift D 0.01      its clock runs at 1.01 from now on
 //	advance 3s        time passes; messages arrive in the instant they are sent
@@ -102,6 +105,12 @@ func (w *world) do(line string) error {
 	case "manual":
 		w.manual = true
 		return nil
+	case "still":
+		w.record.still = true
+		return nil
+	case "prompt":
+		w.record.prompt = true
+		return nil
 	case "settle":
 		w.settle()
 		return nil
@@ -174,6 +183,13 @@ func (w *world) do(line string) error {
 	case "restart":
 		w.add(f[1], n.priority, arg(2, n.machine.under), false)
 		w.joined()
+	case "appoint":
+		if arg(2, "") == "known" {
+			w.know()
+		}
+		w.appoint(n)
+	case "dismiss":
+		err = w.dismiss(n)
 	case "cut":
 		n.offline = true
 	case "pause":
@@ -350,12 +366,6 @@ func (w *world) options(opts []string) (map[string]int64, error) {
 			w.settings.Resources = strings.Split(v, ",")
 		case "rho":
 			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
-		case "voters":
-			w.voters, _ = strconv.Atoi(v)
-		case "found": // besides the first
-			w.founders = v
-		case "goon":
-			w.goOn = v == "true"
 		case "trust":
 			w.trust = v == "true"
 		case "open":
@@ -413,9 +423,6 @@ func (w *world) show() {
 		}
 		s := n.machine.Status()
 		line := fmt.Sprintf("%s %v", name, s.Role)
-		if !s.Heir.IsZero() {
-			line += " in doubt of " + s.Heir.ID
-		}
 		if !s.Parent.IsZero() {
 			line += fmt.Sprintf(" of %s depth %d", s.Parent.ID, s.Depth)
 		}
@@ -439,5 +446,24 @@ func (w *world) show() {
 			}
 		}
 		w.log("%s", line)
+	}
+}
+
+// play runs lines of a scenario.
+func play(t *testing.T, w *world, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if err := w.do(line); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	w.sound(t)
+}
+
+// sound fails the test if an invariant was broken.
+func (w *world) sound(t *testing.T) {
+	t.Helper()
+	if w.failure != nil {
+		t.Fatal(w.failure)
 	}
 }

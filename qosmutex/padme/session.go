@@ -13,33 +13,32 @@ type session struct {
 	number uint64        // 0: none
 	until  protocol.Time // valid below this
 	asked  uint32        // how many sessions were asked for
-	alone  bool          // the root that answered last decides alone
 	slow   bool          // the last answer took longer than answerTime
 	late   bool          // a provisional grant came too late
 }
 
 // memberSession is a session as the root sees it.
 type memberSession struct {
-	node     protocol.Node
-	number   uint64
-	priority int64
-	parent   string        // of whichever incarnation
-	sent     protocol.Time // when the heartbeat that counts was sent, on the member's clock
-	heard    protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
-	deadline protocol.Time // lapses then: a grace after that heartbeat came
-	asked    uint32        // how many sessions it asked for
-	goodbye  bool
-	rooted   bool           // keeps its place in the tree
-	slow     bool           // messages to it take long: its grants are not provisional
-	beats    uint8          // heartbeats that came, as far as they were counted
-	after    protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
+	node      protocol.Node
+	number    uint64
+	priority  int64
+	parent    string        // of whichever incarnation
+	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
+	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
+	deadline  protocol.Time // expires then: a grace after that heartbeat came
+	asked     uint32        // how many sessions it asked for
+	goodbye   bool
+	candidate bool           // can be the root
+	beaten    bool           // a heartbeat of it was answered
+	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
+	slow      bool           // messages to it take long: its grants are not provisional
 }
 
 // roll is what a root knows of the sessions of all members.
 type roll struct {
 	sessions    []*memberSession // by node
 	lastSession uint64
-	nextLapse   protocol.Time // no session lapses before
+	nextExpiry  protocol.Time // no session expires before
 }
 
 const (
@@ -62,20 +61,20 @@ func (m *Machine) setTTL(ttl protocol.Duration) {
 
 // beat tells the root that we live, or asks it for a session.
 func (m *Machine) beat() {
-	to := m.root
-	if m.role == protocol.Root || m.role == protocol.Founding {
-		to = m.self // for the lease
+	if m.candidate { // who does not hear itself must not become the root, nor stay it
+		m.emit(protocol.KindBeat, m.self).Sent = m.now
 	}
-	if to.IsZero() {
+	to := m.root
+	if to.IsZero() || m.role == protocol.Root {
 		return
 	}
 	msg := m.emit(protocol.KindBeat, to)
-	msg.Session, msg.Sent, msg.Number, msg.Priority = m.session.number, m.now, uint64(m.session.asked), m.priority
+	msg.Session, msg.Sent, msg.Attempt, msg.Priority = m.session.number, m.now, uint64(m.session.asked), m.priority
 	if m.parent != nil {
 		msg.Peer = m.parent.peer
 	}
-	if m.under != "" {
-		msg.Flags |= protocol.FlagRooted
+	if m.candidate {
+		msg.Flags |= protocol.FlagCandidate
 	}
 	if m.session.slow || m.session.late {
 		msg.Flags |= protocol.FlagSlow
@@ -85,7 +84,9 @@ func (m *Machine) beat() {
 	}
 }
 
-// onBeat answers a heartbeat. Only the root answers; a lapse is final.
+// onBeat answers a heartbeat. Only the root answers; what has expired is over. The
+// session that it answers outlives the newest renewal of the root's lease by no more
+// than a TTL, so that a later root knows when it is over.
 func (m *Machine) onBeat(msg *protocol.Message) error {
 	if !m.acting() {
 		return m.stale(msg, "not the root")
@@ -94,52 +95,78 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	switch {
 	case s == nil && msg.Session != 0 && m.inheriting():
 		if msg.Epoch != m.epoch || len(m.sessions) >= maxSessions {
-			return m.stale(msg, "of before the election")
+			return m.stale(msg, "of before this term")
 		}
-		if slices.ContainsFunc(msg.Tokens, func(ts protocol.TokenState) bool { return ts.Fence > maxFence }) {
-			return m.invalid(msg, "holds with fences that cannot be")
+		if slices.ContainsFunc(msg.Tokens, m.isForged) {
+			return m.invalid(msg, "holds with fences that no root can have handed out")
 		}
 		s = m.adoptSession(msg)
-	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && uint32(msg.Number) < s.asked:
+		m.shown(msg.From)
+	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && uint32(msg.Attempt) < s.asked:
 		return m.stale(msg, "an old question")
-	case msg.Session == 0 && (s == nil || s.asked != uint32(msg.Number) || msg.Sent-s.sent >= m.timing.TTL):
+	case msg.Session == 0 && (s == nil || s.asked != uint32(msg.Attempt) || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
-			m.lapsed(s)
+			m.expired(s)
 		}
 		if s = m.newSession(msg); s == nil {
 			return m.invalid(msg, "too many sessions")
 		}
+		m.shown(msg.From)
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
 		no := m.emit(protocol.KindBeatAck, msg.From)
-		no.Flags, no.Session, no.Sent, no.Number = protocol.FlagLapsed, msg.Session, msg.Sent, msg.Number
+		no.Flags, no.Session, no.Sent, no.Attempt = protocol.FlagExpired, msg.Session, msg.Sent, msg.Attempt
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	if msg.Session != 0 || s.beats == 0 { // else it does not hear our answers: who never has a session cannot keep it
+	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
 		again := m.silent(s) || s.parent != msg.Peer.ID
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace
 		if again {
 			defer m.heardAgain()
 		}
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, uint32(msg.Number)
-	s.rooted, s.slow = msg.Flags&protocol.FlagRooted != 0, msg.Flags&protocol.FlagSlow != 0
+	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, uint32(msg.Attempt)
+	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
 	m.confirm(msg)
-	s.beats = min(s.beats, math.MaxUint8-1) + 1
-	m.nextLapse = min(m.nextLapse, s.deadline)
+	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
-	yes.Session, yes.Sent, yes.Number, yes.TTL = s.number, s.sent, msg.Number, m.timing.TTL
+	yes.Session, yes.Sent, yes.Attempt, yes.TTL = s.number, s.sent, msg.Attempt, m.timing.TTL
+	yes.Valid, yes.Renewal = m.validFor(), m.authority.renewal
 	if msg.Session == 0 {
 		yes.Grant = m.newestGrant()
 	}
-	if m.alone() {
-		yes.Flags |= protocol.FlagAlone
-		if !s.rooted { // it may found the topic after us, and begins above that
-			top := m.topFence()
-			yes.Fences = protocol.Fences{Next: top, End: top}
-		}
+	if s.candidate {
+		yes.Rank = m.rankOf(s)
 	}
 	return nil
+}
+
+// isForged reports whether a hold of an earlier term has a fence that no root of then can
+// have handed out. One of this term may be reported before its session is: its grant
+// went to a child that had not heard of the term yet.
+func (m *Machine) isForged(ts protocol.TokenState) bool {
+	return m.old(ts.Grant) && ts.Fence >= m.fences
+}
+
+// rankOf counts the candidates that come before s.
+func (m *Machine) rankOf(s *memberSession) uint32 {
+	n := uint32(0)
+	for _, o := range m.sessions {
+		if o.candidate && !o.goodbye && rank(o.priority, o.node, s.priority, s.node) < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// validFor is for how long a session may be valid that we answer now: what is left of
+// a TTL since our last renewal, also if our clock is slow.
+func (m *Machine) validFor() protocol.Duration {
+	if m.authority.renewed == protocol.Never {
+		return m.timing.TTL
+	}
+	age := protocol.Duration(float64(m.now-m.authority.renewed)*(1+m.timing.Drift)/(1-m.timing.Drift)) + 1
+	return m.timing.TTL - min(age, m.timing.TTL)
 }
 
 func (m *Machine) newSession(msg *protocol.Message) *memberSession {
@@ -147,17 +174,18 @@ func (m *Machine) newSession(msg *protocol.Message) *memberSession {
 		return nil
 	}
 	m.lastSession++
-	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard at once
+	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard will be now
 	m.addSession(s)
 	return s
 }
 
-// newestGrant names the last grant that we gave, or the root before us in this view.
+// newestGrant names the last grant that we gave in this term.
 func (m *Machine) newestGrant() protocol.Grant {
 	return protocol.Grant{Epoch: m.epoch, Number: m.grants}
 }
 
 func (m *Machine) addSession(s *memberSession) {
+	m.out.Begun = append(m.out.Begun, s.node)
 	i, _ := slices.BinarySearchFunc(m.sessions, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	m.sessions = slices.Insert(m.sessions, i, s)
 }
@@ -180,16 +208,16 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	s := &m.session
 	switch {
-	case m.role == protocol.Root || msg.From != m.root || msg.Number != uint64(s.asked) || msg.Sent > m.now || msg.TTL <= 0:
+	case m.role == protocol.Root || msg.From != m.root || msg.Attempt != uint64(s.asked) || msg.Sent > m.now || msg.TTL <= 0 || msg.Valid > msg.TTL:
 		return m.stale(msg, "not an answer to our heartbeat")
-	case msg.Flags&protocol.FlagLapsed != 0:
+	case msg.Flags&protocol.FlagExpired != 0:
 		if msg.Session == s.number && s.number != 0 {
 			m.lapse()
 		}
 		return nil
 	case s.number != 0 && s.number != msg.Session || msg.Session == 0:
 		return m.stale(msg, "another session")
-	case msg.Sent+msg.TTL <= m.now:
+	case msg.Sent+msg.Valid <= m.now:
 		return m.stale(msg, "too late")
 	case s.number == 0 && msg.Grant.Epoch != msg.Epoch:
 		return m.stale(msg, "not the beginning of a session")
@@ -198,15 +226,14 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		m.bind(msg.Grant)
 	}
 	m.setTTL(msg.TTL)
-	m.forgetHandover()
-	s.number, s.alone = msg.Session, msg.Flags&protocol.FlagAlone != 0
-	if s.alone && msg.Fences.End > 0 {
-		m.raiseFloors(msg.Fences.End-1, 0)
+	if s.number == 0 {
+		m.out.Changed = true
 	}
-	if msg.Epoch.View() == m.epoch.View() { // else this root answered in an earlier view
+	s.number, m.out.Renewal, m.out.Rank = msg.Session, msg.Renewal, int(msg.Rank)
+	if msg.Epoch == m.epoch { // else this root answered in an earlier term
 		m.reported = true
 	}
-	s.until = max(s.until, msg.Sent+msg.TTL)
+	s.until = max(s.until, msg.Sent+msg.Valid)
 	s.slow = m.now-msg.Sent > m.answerTime()
 	m.confirmed(msg.Sent)
 	m.progressJoin()
@@ -216,8 +243,9 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 // lapse ends our session: every hold is lost and every token dropped. The
 // machine joins anew, under a new session.
 func (m *Machine) lapse() {
-	m.count().lapses++
-	m.session = session{asked: m.session.asked + 1, alone: m.session.alone}
+	m.count().expiries++
+	m.out.Changed = true
+	m.session = session{asked: m.session.asked + 1}
 	losses := len(m.out.Losses)
 	for _, r := range m.resources {
 		t := &r.tok
@@ -230,7 +258,7 @@ func (m *Machine) lapse() {
 		}
 	}
 	if len(m.out.Losses) > losses {
-		m.counters.lapsesIn = min(m.counters.lapsesIn, math.MaxUint16-1) + 1
+		m.counters.expiriesIn = min(m.counters.expiriesIn, math.MaxUint16-1) + 1
 	}
 	m.parent = nil
 	if m.join != nil {
@@ -240,19 +268,7 @@ func (m *Machine) lapse() {
 		m.finish()
 		return
 	}
-	handed := m.handed
-	orphaned := handed != nil && !m.votes()
-	m.forgetHandover()
-	if orphaned { // nobody told us of a root after us: begin anew, above what a successor may have done
-		// It cannot have made an entry each microsecond; a founder counts as many (FenceFloor).
-		m.fences = m.topFence() + uint64((m.now-m.lease.sent)/protocol.Microsecond)
-		m.listen()
-		if !m.goOn {
-			m.join.founding.doubt, m.join.since = handed.peer, m.now
-		}
-		return
-	}
-	m.joinAnew()
+	m.joinAgain()
 	m.beat()
 }
 
@@ -273,37 +289,36 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 		return m.stale(msg, "no such session")
 	}
 	s.goodbye = true
-	if m.reign() != nil && msg.Flags&protocol.FlagRefused == 0 {
-		m.pledgeOf(s.node).gone = true
-	}
 	s.deadline = min(s.deadline, m.now+m.heartbeat())
-	m.nextLapse = min(m.nextLapse, s.deadline)
+	m.nextExpiry = min(m.nextExpiry, s.deadline)
+	m.out.Ended = append(m.out.Ended, s.node)
 	m.ended(s)
 	return nil
 }
 
 // expireSessions ends, at the root, the sessions that were silent for too long.
 func (m *Machine) expireSessions() {
-	if m.now < m.nextLapse {
+	if m.now < m.nextExpiry {
 		return
 	}
-	m.nextLapse = protocol.Never
+	m.nextExpiry = protocol.Never
 	for _, s := range slices.Clone(m.sessions) {
 		if m.now >= s.deadline {
-			m.lapsed(s)
+			m.expired(s)
 		} else {
-			m.nextLapse = min(m.nextLapse, s.deadline)
+			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
 }
 
-// lapsed ends a member's session for good and recovers the tokens that it may
+// expired ends a member's session for good and recovers the tokens that it may
 // have had.
-func (m *Machine) lapsed(s *memberSession) {
+func (m *Machine) expired(s *memberSession) {
 	if !s.goodbye {
-		m.count().lapses++
+		m.count().expiries++
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
+	m.out.Ended = append(m.out.Ended, s.node)
 	m.ended(s)
 	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {

@@ -6,24 +6,39 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// propose asks for other models. The root decides, numbers the change and sends
-// it down the tree. What is wanted already does not go up again: in a cycle of
-// parents it would go round until that breaks.
+// propose asks for other models. The root has the record of the topic changed, and
+// then sends the change down the tree. What is wanted already does not go up again: in
+// a cycle of parents it would go round until that breaks.
 func (m *Machine) propose(models protocol.Models) {
-	if m.role != protocol.Root {
+	switch {
+	case m.role != protocol.Root:
 		if m.wanted == nil || *m.wanted != models {
 			m.wanted = &models // until any newer settings arrive
 			m.sendWanted()
 		}
-		return
+	case models == m.settings.Models:
+	case m.isFixedRoot:
+		s := m.settings
+		s.Version++
+		s.Models = models
+		m.adoptSettings(&s)
+	default:
+		m.out.Proposed = &models
 	}
-	if models == m.settings.Models {
-		return
+}
+
+// configure puts the settings of the record in force, at the root.
+func (m *Machine) configure(s *protocol.Settings) error {
+	if m.role != protocol.Root || m.isFixedRoot {
+		return m.badInput("not a root under a lease")
 	}
-	s := m.settings
-	s.Version++
-	s.Models = models
 	m.adoptSettings(s)
+	for _, name := range m.settings.Resources {
+		m.resource(name)
+	}
+	m.refuseUndeclared()
+	m.serveAll()
+	return nil
 }
 
 func (m *Machine) sendWanted() {
@@ -35,20 +50,8 @@ func (m *Machine) sendWanted() {
 	m.commit(m.parent, msg)
 }
 
-// renewSettings numbers the settings anew at the beginning of a view, above those of
-// every view before: whoever has others goes over to ours.
-func (m *Machine) renewSettings() {
-	wanted := m.wanted
-	s := m.settings
-	s.Version = max(s.Version+1, m.epoch.View()<<16)
-	m.adoptSettings(s)
-	if wanted != nil {
-		m.propose(*wanted)
-	}
-}
-
 // adoptSettings puts newer settings in force here and passes them on.
-func (m *Machine) adoptSettings(s protocol.Settings) {
+func (m *Machine) adoptSettings(s *protocol.Settings) {
 	if s.Version <= m.settings.Version {
 		return
 	}
@@ -61,6 +64,7 @@ func (m *Machine) adoptSettings(s protocol.Settings) {
 		m.settings.Resources = old.Resources // messages under way share it
 	}
 	m.wanted = nil
+	m.out.Changed = true
 	if old.Models.Priority != s.Models.Priority {
 		m.reorder(m.any)
 		for _, r := range m.resources {

@@ -43,19 +43,26 @@ func (t *token) usable() bool {
 	return t.phase == home || t.phase == using || t.phase == kept && t.bound.Compare(t.grant) < 0 && !t.returned && t.fences.Next < t.fences.End
 }
 
-// Reign returns role and epoch without the cost of Status.
-func (m *Machine) Reign() (protocol.Role, protocol.Epoch) { return m.role, m.epoch }
+// Term returns role and epoch without the cost of Status.
+func (m *Machine) Term() (protocol.Role, protocol.Epoch) { return m.role, m.epoch }
 
-// Acts reports whether the machine is the root and was ever confirmed as such. Its
-// lease may be over: see ValidUntil.
-func (m *Machine) Acts() bool { return m.acting() }
+// Self returns the name of the participant.
+func (m *Machine) Self() protocol.Node { return m.self }
 
-// Elections returns how often this machine was elected the root.
-func (m *Machine) Elections() uint64 {
-	if m.ballot == nil {
+// WakeAt is when to Step with a Tick even if nothing else happens, as Output says.
+func (m *Machine) WakeAt() protocol.Time { return m.wakeAt() }
+
+// Settled reports whether the machine is the root and knows all sessions: it waits for no
+// member of a term before.
+func (m *Machine) Settled() bool { return m.role == protocol.Root && m.authority.inherit == 0 }
+
+// ActsUntil is the instant below which the machine is the root and may grant, unless
+// its lease is extended; 0: it may not.
+func (m *Machine) ActsUntil() protocol.Time {
+	if !m.acting() {
 		return 0
 	}
-	return m.ballot.tally.views
+	return m.authority.until
 }
 
 // Parent returns whom the machine is attached to: nobody at a root, or while it

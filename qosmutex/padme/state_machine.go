@@ -11,7 +11,7 @@ func (s *scribe) machine(m *Machine) {
 	if s.flags(m.role == protocol.Departed); m.role == protocol.Departed {
 		return
 	}
-	s.flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.founder != nil, m.roll != nil, m.join != nil, m.ballot != nil)
+	s.flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.roll != nil, m.join != nil, m.early != nil)
 	s.uint(uint64(m.role), uint64(m.depth), m.linkGen)
 	s.int(m.priority)
 	s.int(int64(m.timing.TTL))
@@ -19,16 +19,9 @@ func (s *scribe) machine(m *Machine) {
 	s.named(SortClock, m.servedClock)
 	s.named(SortGrant, m.grants)
 	s.named(SortFence, m.fences)
-	s.named(SortFence, m.floorAt(s.now))
 	s.epoch(m.epoch)
-	if s.flags(m.disclaimed != nil); m.disclaimed != nil {
-		s.epoch(*m.disclaimed)
-	}
 	s.node(m.root)
 	s.nodes(m.ancestors)
-	if m.founder != nil {
-		s.uint(m.founder.EpochFloor)
-	}
 	if m.wanted != nil {
 		s.models(*m.wanted)
 	}
@@ -39,9 +32,13 @@ func (s *scribe) machine(m *Machine) {
 	s.times(m)
 	s.join(m)
 	s.roll(m)
-	s.ballot(m)
+	s.authority(m)
+	if h := m.early; h != nil {
+		s.node(h.from)
+		s.epoch(h.epoch)
+		s.handover(h.tokens, h.sessions)
+	}
 	s.link(m, m.parent)
-	s.link(m, m.handed)
 	s.uint(uint64(len(m.children)))
 	for _, l := range m.children {
 		s.link(m, l)
@@ -56,7 +53,7 @@ func (s *scribe) machine(m *Machine) {
 
 func (s *scribe) times(m *Machine) {
 	s.left(m.beacon.next)
-	s.named(SortBeacon, m.beacon.number)
+	s.names.note(SortBeacon, m.epoch.Number, m.beacon.number)
 	s.uint(uint64(m.beacon.members))
 	if m.role == protocol.Member {
 		s.age(m.beacon.fresh, m.beaconTimeout()-m.beacon.fresh)
@@ -69,12 +66,9 @@ func (s *scribe) times(m *Machine) {
 	}
 	s.left(m.confirmAt)
 	s.uint(m.session.number, uint64(m.session.asked))
-	s.flags(m.session.alone, m.session.slow, m.session.late)
+	s.flags(m.session.slow, m.session.late)
 	if m.session.number != 0 {
 		s.left(m.session.until)
-	}
-	if m.role == protocol.Root || m.role == protocol.Founding || m.handed != nil {
-		s.age(m.lease.sent, 2*m.timing.TTL) // a former root waits as long for its successor
 	}
 }
 
@@ -92,22 +86,37 @@ func (s *scribe) join(m *Machine) {
 	s.node(j.best.from)
 	s.int(j.best.priority)
 	s.node(j.target)
-	if m.role == protocol.Founding {
-		s.left(j.founding.at)
-		s.flags(j.founding.heard != 0)
-		s.node(j.founding.doubt)
-		s.grant(j.founding.known)
-		s.uint(j.founding.above)
-		s.int(int64(j.founding.least))
-	}
-	if m.founder != nil {
-		s.age(j.since, 2*m.grace)
-	}
 	if s.flags(j.lost != nil); j.lost != nil { // only to repeat what it kept
 		s.node(j.lost.peer)
 		s.uint(j.lost.gen)
 		s.kept(m.self, j.lost)
 	}
+}
+
+func (s *scribe) authority(m *Machine) {
+	if m.role != protocol.Root {
+		return
+	}
+	a := &m.authority
+	s.flags(a.yielding, m.isFixedRoot)
+	s.left(a.until)
+	if a.renewed != protocol.Never {
+		s.age(a.renewed, m.timing.TTL)
+	}
+	s.renewal(a.renewal)
+	s.named(SortFence, a.ceiling)
+	if s.flags(m.inheriting()); m.inheriting() {
+		s.left(a.inherit)
+		s.node(a.before)
+		if s.nodes(a.awaited); len(a.awaited) > 0 {
+			s.left(a.callAt)
+		}
+	}
+}
+
+func (s *scribe) renewal(r protocol.Renewal) {
+	s.named(SortVersion, r.Counter)
+	s.named(SortNonce, r.Nonce)
 }
 
 func (s *scribe) roll(m *Machine) {
@@ -124,11 +133,10 @@ func (s *scribe) roll(m *Machine) {
 		s.left(o.deadline)
 		s.age(o.sent, m.timing.TTL)    // an answer as old as that is too late
 		s.age(o.heard, m.timing.TTL/2) // who was not heard for that long is silent
-		s.flags(o.goodbye, o.rooted, o.slow)
-		s.uint(min(uint64(o.beats), uint64(m.timing.MoveAfter/m.heartbeat())+1)) // then it may vote
+		s.flags(o.goodbye, o.candidate, o.beaten, o.slow)
 		first = min(first, o.deadline)
 	}
-	s.flags(m.nextLapse <= first) // that bound only saves work
+	s.flags(m.nextExpiry <= first) // that bound only saves work
 }
 
 // link writes one end of a link; nil as 0.
@@ -201,7 +209,7 @@ func (s *scribe) requests(m *Machine) {
 			s.linkName(l)
 		}
 		s.uint(uint64(e.hops), uint64(e.state), e.ref)
-		s.flags(e.sent, e.try, e.named, e.again, e.fixed, e.deadline != protocol.Never)
+		s.flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
 		s.names.note(SortArrival, tie(m.self), e.came)
 		s.uint(uint64(e.patience), uint64(e.rank))
 		if e.deadline != protocol.Never {
@@ -298,7 +306,7 @@ func (s *scribe) message(msg *protocol.Message) {
 	s.int(msg.Priority)
 	s.text(msg.Resource)
 	s.fences(msg.Fences)
-	s.granted(msg)
+	s.grant(msg.Grant)
 	s.number(msg)
 	s.int(int64(msg.TTL))
 	s.int(int64(msg.Within))
@@ -311,44 +319,30 @@ func (s *scribe) message(msg *protocol.Message) {
 	s.settings(&msg.Settings)
 	s.nodes(msg.Path)
 	s.entries(msg.Entries)
-	s.handover(msg)
-}
-
-// granted writes the grant that a message is about, or the electorate.
-func (s *scribe) granted(msg *protocol.Message) {
-	switch msg.Kind {
-	case protocol.KindRefuse, protocol.KindCanvass, protocol.KindHandover:
-		s.epoch(msg.Grant.Epoch)
-		s.uint(msg.Grant.Number)
-	default:
-		s.grant(msg.Grant)
-	}
+	s.handover(msg.Tokens, msg.Sessions)
 }
 
 // number writes what Number, Sent and Waiting mean in each kind.
 func (s *scribe) number(msg *protocol.Message) {
 	switch msg.Kind {
 	case protocol.KindBeacon, protocol.KindAccept:
-		s.named(SortBeacon, msg.Number)
+		s.names.note(SortBeacon, msg.Epoch.Number, msg.Number)
 		s.uint(uint64(msg.Waiting))
 	case protocol.KindBeat:
-		s.uint(msg.Number)
+		s.uint(msg.Attempt)
 		s.age(msg.Sent, protocol.Never)
 	case protocol.KindBeatAck:
-		s.uint(msg.Number)
+		s.uint(msg.Attempt, uint64(msg.Rank))
+		s.renewal(msg.Renewal)
+		s.int(int64(msg.Valid))
 		s.age(msg.Sent, msg.TTL) // then it is too late
-	case protocol.KindLead, protocol.KindPledge, protocol.KindCanvass, protocol.KindVote:
-		s.uint(msg.Number)
-		s.age(msg.Sent, protocol.Never)
-	case protocol.KindHandover:
-		s.named(SortGrant, msg.Number)
 	}
 }
 
-func (s *scribe) handover(msg *protocol.Message) {
-	s.uint(uint64(len(msg.Tokens)), uint64(len(msg.Sessions)))
-	for i := range msg.Tokens {
-		t := &msg.Tokens[i]
+func (s *scribe) handover(tokens []protocol.TokenState, sessions []protocol.SessionState) {
+	s.uint(uint64(len(tokens)), uint64(len(sessions)))
+	for i := range tokens {
+		t := &tokens[i]
 		s.text(t.Resource)
 		s.flags(t.Out)
 		s.grant(t.Grant)
@@ -358,8 +352,8 @@ func (s *scribe) handover(msg *protocol.Message) {
 			s.nodes(t.Path)
 		}
 	}
-	for i := range msg.Sessions {
-		o := &msg.Sessions[i]
+	for i := range sessions {
+		o := &sessions[i]
 		s.node(o.Node)
 		s.uint(o.Number)
 		s.int(o.Priority)

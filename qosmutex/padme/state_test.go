@@ -20,7 +20,7 @@ import (
 // until AppendState writes it, or it stands here.
 var leftOut = map[string]string{
 	"Machine.under": "never changes", "Machine.maxWaiting": "never changes", "Machine.fanout": "never changes",
-	"Machine.maxVoters": "never changes", "Machine.goOn": "never changes", "Machine.trust": "never changes",
+	"Machine.candidate": "never changes", "Machine.trust": "never changes",
 	"Timing.JoinWait": "never changes", "Timing.MoveAfter": "never changes", "Timing.Drift": "never changes",
 	"Timing.Heartbeat": "never changes", "Timing.Hop": "never changes",
 
@@ -41,7 +41,6 @@ const memory = "memory, kept for reuse or lent"
 var wholes = map[reflect.Type]string{
 	reflect.TypeFor[protocol.Config](): "never changes but for the floors, which are written",
 	reflect.TypeFor[counters]():        "statistics",
-	reflect.TypeFor[tally]():           "statistics",
 	reflect.TypeFor[holder]():          "only reported",
 }
 

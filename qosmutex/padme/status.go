@@ -15,18 +15,8 @@ func (m *Machine) Status() protocol.Status {
 	}
 	s.Settings = m.settings
 	s.Settings.Resources = slices.Clone(m.settings.Resources)
-	switch {
-	case m.ballot != nil && len(m.ballot.of.voters) > 0:
-		s.Voters = slices.Clone(m.ballot.of.voters)
-		s.Named = protocol.Grant{Epoch: m.ballot.of.epoch, Number: m.ballot.of.version}
-	case m.role == protocol.Root:
-		s.Voters = []protocol.Node{m.self}
-	}
 	if m.parent != nil {
 		s.Parent = m.parent.peer
-	}
-	if m.role == protocol.Founding {
-		s.Heir = m.join.founding.doubt
 	}
 	for _, l := range m.children {
 		s.Children = append(s.Children, l.peer)
@@ -47,11 +37,12 @@ func (m *Machine) members() int {
 }
 
 // ValidUntil is the instant below which the machine's holds are valid, without
-// the cost of Status: the end of the session, or of the root's lease.
+// the cost of Status: the end of the session, or of the one that the root will have
+// when its lease ends.
 func (m *Machine) ValidUntil() protocol.Time {
 	switch {
 	case m.role == protocol.Root:
-		return m.termEnd()
+		return m.heldUntil()
 	case m.role == protocol.Departed || m.session.number == 0:
 		return 0
 	}
@@ -62,8 +53,8 @@ func (m *Machine) ValidUntil() protocol.Time {
 // root, and its lease is valid. 0: it may not. One that left while it was the root
 // may until its lease ends, for nobody else is the root before.
 func (m *Machine) RulesUntil() protocol.Time {
-	if m.acting() || m.leftAsRoot() && (m.reign() == nil || m.reign().started) {
-		return m.termEnd()
+	if m.role == protocol.Root || m.leftAsRoot() {
+		return m.authority.until
 	}
 	return 0
 }

@@ -12,8 +12,8 @@ import (
 func (m *Machine) expire() {
 	m.missed()
 	if m.role == protocol.Root {
-		if m.now >= m.termEnd() {
-			m.loseLease()
+		if m.now >= m.authority.until {
+			m.stepDown()
 			return
 		}
 		m.expireSessions()
@@ -39,7 +39,10 @@ func (m *Machine) timers() {
 		m.orphan()
 	}
 	m.joinTimers()
-	m.viewTimers()
+	if m.inheriting() && m.now >= m.authority.inherit {
+		m.inherited()
+	}
+	m.call()
 	m.askForConfirmation()
 	if m.now < m.beacon.next {
 		return
@@ -52,16 +55,13 @@ func (m *Machine) timers() {
 			m.remind(l)
 		}
 	}
-	if m.handed != nil {
-		m.repeat(m.handed)
-	}
 	m.retrySyncs()
 	m.beat()
 	if m.role == protocol.Root {
 		m.beacon.number++
 		m.beacon.members = uint32(len(m.sessions) + 1)
 		m.sendBeacons()
-		m.adjustVoters()
+		m.needFences()
 		if m.inheriting() { // who holds must hear of us in time
 			m.offer(protocol.Node{})
 		}
@@ -77,14 +77,6 @@ func (m *Machine) timers() {
 
 func (m *Machine) joinTimers() {
 	j := m.join
-	if m.role == protocol.Founding && m.mayFound() {
-		m.found()
-		return
-	}
-	if m.abandoned() {
-		m.refound()
-		return
-	}
 	if j == nil || m.now < j.until {
 		return
 	}
@@ -95,6 +87,9 @@ func (m *Machine) joinTimers() {
 	if j.moving { // no better place answered
 		m.join = nil
 		return
+	}
+	if !j.target.IsZero() { // it is gone, but others have answered
+		j.rounds = 0
 	}
 	m.startJoin()
 }
@@ -114,7 +109,13 @@ func (m *Machine) wakeAt() protocol.Time {
 	at := m.beacon.next
 	switch {
 	case m.role == protocol.Root:
-		at = min(at, m.nextLapse, m.termEnd())
+		at = min(at, m.nextExpiry, m.authority.until)
+		if m.inheriting() {
+			at = min(at, m.authority.inherit)
+			if len(m.authority.awaited) > 0 {
+				at = min(at, m.authority.callAt)
+			}
+		}
 	case m.session.number != 0:
 		at = min(at, m.session.until)
 	}
@@ -123,14 +124,11 @@ func (m *Machine) wakeAt() protocol.Time {
 	}
 	if j := m.join; j != nil {
 		at = min(at, j.until)
-		if m.role == protocol.Founding && j.founding.at > m.now {
-			at = min(at, j.founding.at)
-		}
 	}
 	if m.departing {
 		at = min(at, m.departBy)
 	}
-	at = min(at, m.viewWake(), after(m.nextMiss, 1), m.nextDue, m.confirmAt)
+	at = min(at, after(m.nextMiss, 1), m.nextDue, m.confirmAt)
 	return max(at, m.now+1)
 }
 
@@ -174,10 +172,12 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		m.orphan() // a cycle of parents
 		return nil
 	}
+	if newer > 0 {
+		m.turn(msg.Epoch, msg.Root)
+	}
 	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
 	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
-		m.turn(msg.Epoch, msg.Root)
 		m.beat()
 	}
 	m.sendBeacons()
@@ -200,7 +200,7 @@ func (m *Machine) reconnect() {
 		m.offer(protocol.Node{}) // there may be another root by now
 	}
 	if m.join != nil {
-		m.joinAnew()
+		m.joinAgain()
 	}
 }
 
@@ -220,7 +220,7 @@ func (m *Machine) considerMove() {
 	}
 	if m.now-m.outranks >= m.timing.MoveAfter {
 		m.outranks = m.now
-		m.joinAnew()
+		m.joinAgain()
 	}
 }
 
@@ -252,27 +252,26 @@ func (m *Machine) depart() {
 		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.q.resource, Fence: m.find(e.q.resource).tok.fence})
 		_ = m.leave(e.ref)
 	}
-	if m.role == protocol.Root && !m.resign() {
+	if m.role == protocol.Root {
+		m.resign()
 		return
 	}
 	if m.parent != nil {
 		m.sayFarewell()
-	} else if m.handed == nil && (m.role != protocol.Joining || m.join == nil || m.join.target.IsZero()) {
-		m.finish() // else once our successor, or our new parent, has taken us
+	} else if m.role != protocol.Joining || m.join == nil || m.join.target.IsZero() {
+		m.finish() // else once our new parent has taken us
 	}
 }
 
-// resign lets a departing root go: it hands over to its best child. While there
-// are members but none of them is a child, it waits for one until departBy. It
-// reports true once it is a member.
-func (m *Machine) resign() bool {
-	if m.handOver(m.bestChild()) {
-		return true
-	}
+// resign lets a departing root go: once its best child is the root, it leaves as a
+// member. While there are members but none of them can be the root, it waits for one
+// until departBy.
+func (m *Machine) resign() {
 	if len(m.sessions) == 0 {
 		m.finish()
+		return
 	}
-	return false
+	m.wishSuccessor(m.bestChild())
 }
 
 // sayFarewell sends our children away and asks our parent to let us go. Both
@@ -287,12 +286,9 @@ func (m *Machine) sayFarewell() {
 
 // finish ends the machine.
 func (m *Machine) finish() {
-	if m.session.number != 0 {
+	if m.session.number != 0 && !m.root.IsZero() {
 		bye := m.emit(protocol.KindGoodbye, m.root)
 		bye.Session = m.session.number
-		if m.ballot != nil && m.ballot.root != m.root { // then its vote must not count for this root
-			bye.Flags |= protocol.FlagRefused
-		}
 	}
 	for _, r := range m.resources {
 		if e := r.tok.inside; e != nil {
@@ -301,6 +297,7 @@ func (m *Machine) finish() {
 		r.tok.phase, r.tok.down = away, nil
 	}
 	m.role, m.join = protocol.Departed, nil
+	m.out.Changed = true
 }
 
 // depthBelow is our depth below a parent that says how deep it is.

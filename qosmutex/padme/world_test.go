@@ -17,10 +17,8 @@ type world struct {
 	now        protocol.Time
 	timing     protocol.Timing
 	fanout     int
-	voters     int    // MaxVoters of everybody
-	goOn       bool   // of everybody
-	founders   string // who may found the topic, besides the first
-	trust      bool   // of everybody
+	trust      bool // of everybody
+	record     record
 	maxWaiting int
 	settings   protocol.Settings
 	nodes      map[string]*node
@@ -72,12 +70,12 @@ func newWorld() *world {
 	}
 }
 
-func (w *world) add(name string, priority int64, parent string, found bool) *node {
+func (w *world) add(name string, priority int64, parent string, first bool) *node {
 	w.nextInc++
 	m, err := New(protocol.Config{
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
-		Settings: w.settings, Found: found || strings.Contains(w.founders, name), AtOnce: found, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
-		MaxVoters: w.voters, GoOn: w.goOn, TrustSuspect: w.trust,
+		Settings: w.settings, Candidate: true, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
+		TrustSuspect: w.trust,
 	})
 	if err != nil {
 		panic(err)
@@ -93,6 +91,9 @@ func (w *world) add(name string, priority int64, parent string, found bool) *nod
 		w.order = append(w.order, name)
 	}
 	w.step(n, &protocol.Input{Kind: protocol.Tick})
+	if first {
+		w.create(n)
+	}
 	return n
 }
 
@@ -148,6 +149,7 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	if w.stepped != nil {
 		w.stepped(n)
 	}
+	w.followRecord(n)
 	return err
 }
 
@@ -233,6 +235,9 @@ func (w *world) advance(d protocol.Duration, deliver bool) {
 			w.settle()
 		}
 		next := end
+		if at := w.takeoverAt(); at > w.now { // else nobody can take over yet
+			next = min(next, at)
+		}
 		for _, name := range w.order {
 			if n := w.nodes[name]; !n.crashed && !n.paused {
 				next = min(next, w.due(n))
@@ -244,6 +249,7 @@ func (w *world) advance(d protocol.Duration, deliver bool) {
 				w.step(n, &protocol.Input{Kind: protocol.Tick})
 			}
 		}
+		w.takeOver()
 		if w.now >= end {
 			if deliver {
 				w.settle()

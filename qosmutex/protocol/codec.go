@@ -5,7 +5,7 @@ import "errors"
 // Version is the first element of every encoded message. It changes only when
 // the layout below changes in a way that old decoders would misread; a field
 // appended at the end of a kind leaves it as it is.
-const Version = 1
+const Version = 2
 
 // Limits of an encoded message. A message that exceeds one is refused by the
 // Decoder, so participant and resource names must be checked where they enter.
@@ -52,6 +52,10 @@ const (
 	fieldWithin
 	fieldHold
 	fieldWishes
+	fieldAttempt
+	fieldValid
+	fieldRenewal
+	fieldRank
 	fieldUntil
 	fieldEnd
 )
@@ -62,13 +66,14 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
 		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "until",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
 		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
-		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1, fieldUntil: 1,
+		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
+		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1,
 	}
 )
 
@@ -95,23 +100,19 @@ const knownFlags = flagEnd - 1
 //	Settings  settings
 //	Named     -
 //	Detach    peer
-//	Handover  number settings ttl grant fences path tokens sessions
 //	Sync      id resource grant
 //	Report    id resource grant verdict peer entries priority
-//	Join      priority peer grant
+//	Join      priority peer
 //	Offer     root priority hops peer peerP path
 //	Attach    priority session
 //	Accept    root hops ttl number waiting settings path
-//	Refuse    reason grant
+//	Refuse    reason
 //	Beacon    root priority hops number waiting path
 //	Resend    -
-//	Beat      session sent number priority peer tokens
-//	BeatAck   session sent number ttl fences grant
+//	Beat      session sent attempt priority peer tokens
+//	BeatAck   session sent attempt ttl valid renewal rank grant
 //	Goodbye   session
-//	Lead      sent ttl number fences path
-//	Pledge    sent number fences
-//	Canvass   sent grant
-//	Vote      sent number fences grant path
+//	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
 //	Failed    id resource
@@ -120,7 +121,8 @@ const knownFlags = flagEnd - 1
 //	Receipt   -
 //
 // root and peer take two elements (ID, incarnation), id three (ID, incarnation,
-// clock), grant three (epoch number, epoch tie, number), fences two (next, end)
+// clock), grant three (epoch number, epoch tie, number), fences and renewal two (next, end;
+// counter, nonce)
 // and models four (priority, request, reply, release: 0 or 1 in the order of the
 // papers). The others take one; those that are arrays themselves are
 //
@@ -145,23 +147,19 @@ var carried = [kindEnd][]field{
 	KindSettings: {fieldSettings},
 	KindNamed:    {},
 	KindDetach:   {fieldPeer},
-	KindHandover: {fieldNumber, fieldSettings, fieldTTL, fieldGrant, fieldFences, fieldPath, fieldTokens, fieldSessions},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
 	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer, fieldEntries, fieldPriority},
-	KindJoin:     {fieldPriority, fieldPeer, fieldGrant},
+	KindJoin:     {fieldPriority, fieldPeer},
 	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},
-	KindRefuse:   {fieldReason, fieldGrant},
+	KindRefuse:   {fieldReason},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
-	KindBeat:     {fieldSession, fieldSent, fieldNumber, fieldPriority, fieldPeer, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldNumber, fieldTTL, fieldFences, fieldGrant},
+	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldPeer, fieldTokens},
+	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant},
 	KindGoodbye:  {fieldSession},
-	KindLead:     {fieldSent, fieldTTL, fieldNumber, fieldFences, fieldPath},
-	KindPledge:   {fieldSent, fieldNumber, fieldFences},
-	KindCanvass:  {fieldSent, fieldGrant},
-	KindVote:     {fieldSent, fieldNumber, fieldFences, fieldGrant, fieldPath},
+	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},
 	KindFailed:   {fieldID, fieldResource},

@@ -144,6 +144,14 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Hold = Duration(r.int64(what))
 	case fieldWishes:
 		d.wishes(what, m)
+	case fieldAttempt:
+		m.Attempt = r.uint64(what)
+	case fieldValid:
+		m.Valid = Duration(r.int64(what))
+	case fieldRenewal:
+		m.Renewal = Renewal{Counter: r.uint64(what), Nonce: r.uint64(what)}
+	case fieldRank:
+		m.Rank = uint32(r.uint(what, math.MaxUint32))
 	case fieldUntil:
 		m.Until = Time(r.int64(what))
 	}

@@ -82,6 +82,14 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendInt(dst, int64(m.Hold))
 	case fieldWishes:
 		return appendWishes(dst, m.Wishes)
+	case fieldAttempt:
+		return appendUint(dst, m.Attempt)
+	case fieldValid:
+		return appendInt(dst, int64(m.Valid))
+	case fieldRenewal:
+		return appendUint(appendUint(dst, m.Renewal.Counter), m.Renewal.Nonce)
+	case fieldRank:
+		return appendUint(dst, uint64(m.Rank))
 	case fieldUntil:
 		return appendInt(dst, int64(m.Until))
 	}

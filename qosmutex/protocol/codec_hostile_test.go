@@ -45,7 +45,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		return with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 200, 300, entries)
 	}
 	handover := func(tokens, sessions any) []any {
-		return with(KindHandover, 0, Version, 1, []any{1, 0, 0, 0, 0, false, []any{}}, 5, 0, 0, 0, 0, 0, []any{}, tokens, sessions)
+		return with(KindHandover, 0, Version, tokens, sessions)
 	}
 	many := func(n int, v any) []any {
 		all := make([]any, n)
@@ -65,7 +65,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"not an array", "message: type 0x07 is not an array", 7},
 		{"a map", "message: type 0x81 is not an array", map[string]int{"a": 1}},
 		{"short header", "message: has 12 elements, the header alone needs 13", header(KindNamed)[:12]},
-		{"version 2", "version: 2 is not 1", with(KindNamed, 0, 2)},
+		{"version 1", "version: 1 is not 2", with(KindNamed, 0, 1)},
 		{"version text", "version: type 0xa1 is not an integer", with(KindNamed, 0, "1")},
 		{"kind 0", "kind: 0 is unknown", with(KindNamed, 1, 0)},
 		{"kind beyond", fmt.Sprintf("kind: %d is unknown", kindEnd), with(KindNamed, 1, int(kindEnd))},
@@ -88,7 +88,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
 		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
-		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0)},
+		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0, 0, 0)},
 		{"settings model", "settings: 4 is above 3", settings(1, 4)},
 		{"wish short", "wishes: has 2 elements, needs 6", with(KindToken, 0, Version, "D", 1, 9, 2, "crane", 0, 0, 0, 0, 0, 0, []any{}, []any{[]any{"D", 1}})},
 		{"settings open", "settings: type 0x01 is not a boolean", settings(5, 1)},
@@ -142,7 +142,7 @@ func claims() map[string][]byte {
 	named := append([]byte{codeFixArray | 14}, start(KindNamed, 0)[1:]...)
 	return map[string][]byte{
 		"message":           huge(nil, codeArray32),
-		"from":              append(bytes.Clone([]byte{codeArray16, 0, 13, 1, 8, 0}), codeStr32, 0xff, 0xff, 0xff, 0xff),
+		"from":              append(bytes.Clone([]byte{codeArray16, 0, 13, Version, 8, 0}), codeStr32, 0xff, 0xff, 0xff, 0xff),
 		"entries":           huge(release, codeArray32),
 		"tokens":            huge(bytes.Clone(handover), codeArray32),
 		"sessions":          huge(append(bytes.Clone(handover), codeFixArray), codeArray32),

@@ -280,7 +280,7 @@ func TestOtherImplementationsReadAndWriteIt(t *testing.T) {
 func TestTheLayoutStays(t *testing.T) {
 	m := reply()
 	want := "dc001a" + // array of 26
-		"010200" + // version 1, Reply, no flags
+		"020200" + // version 2, Reply, no flags
 		"a14101" + "a14202" + // from A run 1, to B run 2
 		"0304" + "050607" + "08" + // epoch 3.4, link 5, seq 6, ack 7, clock 8
 		"a14402" + "09" + // request of D run 2, clock 9

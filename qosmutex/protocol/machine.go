@@ -28,7 +28,12 @@ const (
 	Reconnect                   // the transport lost its connection and has it again
 	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for anybody
 	Suspect                     // the transport believes that Node has ended
-	Floors                      // FenceFloor and EpochFloor are known anew; for who founds a topic again
+	Appointed                   // the record of the topic names this participant the root, as Lease says
+	Extended                    // the lease of this root was renewed, as Lease says
+	Yield                       // a record that names Node the next root is about to be written: grant and answer nothing
+	Succeeded                   // that record, of Lease.Term, is written: Node is the root
+	Dismissed                   // this participant is not the root any more, or may not be
+	Configure                   // the record of the topic has these settings, as Lease says
 )
 
 // Input is one thing that happened to a machine.
@@ -43,10 +48,23 @@ type Input struct {
 	Models   Models   // SetModels
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
-	Node     Node     // Suspect
+	Node     Node     // Suspect, Yield, Succeeded
+	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure (Settings only); the machine copies what it needs
+}
 
-	FenceFloor, EpochFloor uint64   // Floors: as those of Config, at this instant
-	Listen                 Duration // Floors: as that of Config
+// Lease is what entitles a participant to be the root of a topic, as the topic's
+// record says. Instants are on the participant's own clock.
+type Lease struct {
+	Term    uint64
+	Until   Time     // the root stops then, unless the lease is extended before
+	Renewed Time     // when the renewal that Until rests on was first sent: no session outlives it by more than a TTL
+	Renewal Renewal  // that one
+	Members []Node   // Appointed, if Known: everybody who can have had a session of the root before
+	Known   bool     // Appointed: Members are known
+	Heard   Time     // Appointed: when the last renewal of the root before was first heard of; Never: there was no root before
+	Fences  Fences   // those that the root may hand out
+	TTL     Duration // of the topic
+	Settings
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one
@@ -68,6 +86,31 @@ type Output struct {
 	Denials []Denial
 	// WakeAt is when to Step with a Tick even if nothing else happens.
 	WakeAt Time
+
+	// What the machine tells of itself, beyond the lock.
+
+	// Changed: role, term, root, parent, session or settings may differ from before.
+	Changed bool
+	// Renewal is the renewal of the root's lease that this participant has heard of
+	// just now, and Rank how many candidates come before it; zero: it has heard of none.
+	Renewal Renewal
+	Rank    int
+	// Summoned: the former root says that the record names this participant the root.
+	Summoned bool
+	// Echo is when the heartbeat was sent that this candidate sent to itself, and that
+	// has come back over the transport just now; 0: none has.
+	Echo Time
+	// Fence is above the fences that the root may hand out, and it needs those below it;
+	// 0: those that it has will do.
+	Fence uint64
+	// Proposed are models that the topic should have, at the root: see Configure. nil: none.
+	Proposed *Models
+	// Begun are members whose sessions begin with this step, and Ended those whose
+	// sessions are over, at the root. Who remembers them must do so before it sends any
+	// of Messages.
+	Begun, Ended []Node
+	// Successor is whom the root wishes to be the next root; zero: nobody. See Yield.
+	Successor Node
 }
 
 // Reset empties the output and keeps its memory.
@@ -78,6 +121,8 @@ func (o *Output) Reset() {
 	o.Confirmed = o.Confirmed[:0]
 	o.Denials = o.Denials[:0]
 	o.WakeAt = Never
+	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
+	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 }
 
 // Granted tells that the request Ref is inside Resource.
@@ -114,14 +159,13 @@ type Role uint8
 // Roles.
 const (
 	Joining  Role = iota // looks for a parent
-	Founding             // listens whether the topic has a root already
 	Member               // has a parent
 	Root                 // is the root
 	Departed             // has left; the machine does nothing any more
 )
 
 func (r Role) String() string {
-	names := [...]string{"joining", "founding", "member", "root", "departed"}
+	names := [...]string{"joining", "member", "root", "departed"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -134,14 +178,11 @@ type Status struct {
 	Root     Node
 	Epoch    Epoch
 	Parent   Node
-	Heir     Node // of a Founding participant: to whom it handed the root over, and without whose sign, or end, it founds nothing
 	Children []Node
 	Depth    int
 	Members  int // participants of the topic, as far as is known; 0: unknown
 	Priority int64
 	Settings Settings
-	Voters   []Node   // of the view, as far as this participant knows them
-	Named    Grant    // by which epoch the voters were named, and as its how-manieth set; of two sets the newer one counts
 	TTL      Duration // in force for the topic
 	// Session is 0 while the participant has none. Its holds are valid while the
 	// participant's clock is below ValidUntil.
@@ -187,14 +228,14 @@ type Counters struct {
 	Stale       uint64 // dropped: wrong incarnation, link, session, epoch or grant
 	Resent      uint64 // messages repeated on a link
 	Invalid     uint64 // dropped: no correct participant sends this
-	Lapses      uint64 // at the root: sessions that lapsed; else own lapses
-	LapsesIn    uint64 // own lapses while inside
+	Expiries    uint64 // sessions that expired: of members at the root, else own ones; and own leases
+	ExpiriesIn  uint64 // own ones that ended a hold
 	Syncs       uint64 // recoveries started
 	Regenerated uint64 // tokens made anew by the root
 	Returned    uint64 // grants passed back unused
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent
-	Views       uint64 // elections that this participant won
+	Terms       uint64 // how often this participant was appointed the root
 	Adopted     uint64 // at a new root: holds that went on under it
 }
 
@@ -203,38 +244,25 @@ type Config struct {
 	Self     Node
 	Priority int64 // the participant's; smaller is more important
 	Timing   Timing
-	// Settings are proposed when this participant founds the topic; otherwise
+	// Settings are those of the topic where this participant is the Root; elsewhere
 	// those in force win. Version is ignored.
 	Settings Settings
-	Found    bool   // found the topic if nobody has
-	Parent   string // static tree: attach to this participant only; empty: adaptive
-	Fanout   int    // children that this participant takes; 0: 8
-	// FenceFloor: when this participant founds the topic, at first or anew, every fence
-	// is above it. It rises by one for each microsecond that passes until then. Also who
-	// never founds a topic needs it: the root may be handed to it, and it be alone then.
-	// A runtime whose machine is Founding again has it know better, by Floors.
+	// Root: the participant is the root from its first Step on and for as long as it
+	// runs, in term 1, with fences above FenceFloor. For static trees in tests and
+	// simulations, where nobody else can be.
+	Root bool
+	// Candidate: the participant can become the root, by Appointed.
+	Candidate bool
+	Parent    string // static tree: attach to this participant only; empty: adaptive
+	Fanout    int    // children that this participant takes; 0: 8
+	// FenceFloor: every fence that a Root hands out is above it.
 	FenceFloor uint64
-	// EpochFloor: when this participant founds the topic, its epoch is above it.
+	// EpochFloor: the epoch of a static algorithm is above it.
 	EpochFloor uint64
-	// MaxVoters bounds how many participants vote for the next root while this one
-	// is the root; below 3 there is no vote, and the topic ends with its root. Even
-	// numbers are passed through only: two voters survive no more crashes than one.
-	MaxVoters int
-	// GoOn founds the topic anew if its root is gone and a majority of its voters
-	// does not answer. Where they are cut off and not dead, two roots may grant the
-	// same resource, the newer one with higher fences.
-	GoOn bool
 	// TrustSuspect ends the session of a participant as soon as it is suspected,
 	// and not only after its TTL. Where the suspicion is false, two may believe that
 	// they hold the same resource; fences rise all the same.
 	TrustSuspect bool
-	// Listen is how long this participant listens at least before it founds the topic,
-	// also where a grace would do: as long as the members of a view that it may not hear
-	// at first need to come back.
-	Listen Duration
-	// AtOnce founds without listening first. Only for trees that are known to be
-	// new: tests and simulations.
-	AtOnce bool
 	// MaxWaiting bounds the requests queued here; 0: 65536.
 	MaxWaiting int
 	// Members are all participants, in an order that all agree on. Algorithms that

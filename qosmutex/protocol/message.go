@@ -21,7 +21,6 @@ const (
 	KindSettings // parent → child: models and resources in force
 	KindNamed    // child → parent: every live request has been named since Attach
 	KindDetach   // child → parent: I leave you. parent → child: attach to Peer instead
-	KindHandover // root → child: you are the root now
 
 	// Recovery of a token (PADME §3.3).
 	KindSync   // asker → anyone: what became of this grant?
@@ -41,11 +40,8 @@ const (
 	KindBeatAck // root → participant: echo of that clock
 	KindGoodbye // participant → root: my session ends now
 
-	// Views: who is the root, and by whose votes.
-	KindLead    // root → voter: I still am the root, by these voters
-	KindPledge  // voter → root: for a while I vote for nobody else
-	KindCanvass // candidate → voter: I would be the root of this epoch
-	KindVote    // voter → candidate
+	// A planned change of the root.
+	KindHandover // former root → its successor: the sessions and tokens of the term before
 
 	// The other algorithms, between participants that know each other beforehand.
 	// Request, Reply, Release, Withdraw and Deny are theirs, too.
@@ -60,9 +56,8 @@ const (
 )
 
 var kindNames = [kindEnd]string{
-	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach", "Handover",
-	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye",
-	"Lead", "Pledge", "Canvass", "Vote",
+	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach",
+	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye", "Handover",
 	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt",
 }
 
@@ -89,21 +84,17 @@ type Flags uint16
 
 // Flags of a message, each with the kinds it belongs to.
 const (
-	FlagTry      Flags = 1 << iota // Request: never queue it, grant or refuse
-	FlagReturned                   // Release: the target did not enter; its request is not there
-	FlagRepeated                   // Release: sent before on a link that is lost; a receipt, not the token
-	FlagFounding                   // Join: the sender means to found the topic
-	FlagFree                       // Offer: a child slot is free
-	FlagRoot                       // Offer: the sender is the root
-	FlagDisplace                   // Attach: take the slot of your least important child
-	FlagLapsed                     // BeatAck: that session is over; ask for a new one
-	FlagWanted                     // Token: the sender wants it back, as Priority, Hops and Number say
-	FlagRooted                     // Beat: the sender keeps its place in the tree, so it cannot become the root
-	FlagProbe                      // Canvass, Vote: only asking; no vote is given. Refuse: no objection to the founding
-	FlagRefused                    // Vote: no; Number is the highest epoch that the voter knows. Goodbye: our vote is another's. Refuse: to a founder that handed over to us
-	FlagParting                    // Attach: the sender is about to leave for good
-	FlagAlone                      // BeatAck: no other voter confirms the root
-	FlagSlow                       // Beat: messages to the sender take long; do not grant to it provisionally
+	FlagTry       Flags = 1 << iota // Request: never queue it, grant or refuse
+	FlagReturned                    // Release: the target did not enter; its request is not there
+	FlagRepeated                    // Release: sent before on a link that is lost; a receipt, not the token
+	FlagFree                        // Offer: a child slot is free
+	FlagRoot                        // Offer: the sender is the root
+	FlagDisplace                    // Attach: take the slot of your least important child
+	FlagExpired                     // BeatAck: that session is over; ask for a new one
+	FlagWanted                      // Token: the sender wants it back, as Priority, Hops and Number say
+	FlagCandidate                   // Beat: the sender can become the root
+	FlagParting                     // Attach: the sender is about to leave for good
+	FlagSlow                        // Beat: messages to the sender take long; do not grant to it provisionally
 	flagEnd
 )
 
@@ -181,6 +172,9 @@ type SessionState struct {
 	Parent   Node
 }
 
+// Renewal names one write of the record of a topic by its root: see package register.
+type Renewal struct{ Counter, Nonce uint64 }
+
 // Settings is what holds for a whole lock topic. The root owns it; Version rises
 // with each change.
 type Settings struct {
@@ -204,23 +198,19 @@ type Settings struct {
 //	Settings  Settings
 //	Named     -
 //	Detach    Peer
-//	Handover  Number Settings TTL Grant (the name of the voters) Fences Path (the voters) Tokens Sessions
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Peer (ID only: the parent wanted, or nobody) Grant (of a founder: the name of its voters)
+//	Join      Priority Peer (ID only: the parent wanted, or nobody)
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
-//	Refuse    Reason Grant (of who objects to a founding, or with FlagProbe does not: the name of the newest voters it knows; with FlagRefused: the epoch that the sender was to take over and will not)
+//	Refuse    Reason
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
-//	Beat      Session Sent Number Priority Peer Tokens (to a new root: those held; else: those whose hold is not confirmed)
-//	BeatAck   Session Sent Number TTL Fences Grant (to who asked for a session: the newest before it)
+//	Beat      Session Sent Attempt Priority Peer Tokens (to a new root: those held; else: those whose hold is not confirmed)
+//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it)
 //	Goodbye   Session
-//	Lead      Sent TTL Number Fences Path (the voters)
-//	Pledge    Sent Number Fences
-//	Canvass   Sent Grant (the name of its voters)
-//	Vote      Sent Number Fences Grant Path
+//	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
 //	Failed    ID Resource
@@ -252,9 +242,13 @@ type Message struct {
 	Grant   Grant
 	Fences  Fences
 	Session uint64   // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
-	Sent    Time     // Beat, Lead, Canvass: the sender's clock; BeatAck, Pledge, Vote: its echo
-	Number  uint64   // Beacon, Accept: the root's count of beacons; Beat: the how-manieth session asked for, BeatAck: its echo; Handover: grants made so far; Lead: version of the voters, Pledge: its echo; Vote: an epoch's number
-	TTL     Time     // session time-to-live in force
+	Sent    Time     // Beat: the sender's clock; BeatAck: its echo
+	Attempt uint64   // Beat: how often the sender has asked for a session; BeatAck: its echo
+	Number  uint64   // Beacon, Accept: the root's count of beacons; Token: as the algorithm says
+	TTL     Duration // session time-to-live in force
+	Valid   Duration // BeatAck: how long the session lasts from Sent on, by the receiver's clock
+	Renewal Renewal  // BeatAck: the newest one of the root's lease that is known to be written
+	Rank    uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced
 	Within  Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until   Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold    Duration // Request: how long the application will stay; 0: it did not say
@@ -263,8 +257,8 @@ type Message struct {
 	Reason  Reason   // why not
 	Verdict Verdict  // Report
 
-	Settings Settings // Accept, Settings, Propose (Models only), Handover
-	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Lead: the voters; Vote: the newer ones that Grant numbers; Reply: as the algorithm says
+	Settings Settings // Accept, Settings, Propose (Models only)
+	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
 	Entries  []Entry  // Release, Report: made on the grant
 	Tokens   []TokenState
 	Sessions []SessionState

@@ -44,26 +44,15 @@ func (n Node) Compare(o Node) int {
 
 func (n Node) String() string { return n.ID }
 
-// Epoch names the reign of one root over a lock topic. Tie is derived from the
-// root, so that two roots which took the same Number never share an epoch.
+// Epoch names the term of one root over a lock topic. Tie is derived from the
+// root, so that two roots never share an epoch, not even those of two registers.
 //
-// Reigns that were handed over in an orderly way form a view: they have the upper
-// bits of Number in common, and what was granted in one holds in the next. Each
-// founding and each election begins a view, in which nothing that was granted
-// before and is still on its way is good any more.
+// With a term begins a new account: nothing that was granted in one before and is
+// still on its way is good any more. A hold goes on.
 type Epoch struct {
-	Number uint64
+	Number uint64 // the term
 	Tie    uint64
 }
-
-// turnBits of an epoch's Number count the hand-overs of a view.
-const turnBits = 15
-
-// View numbers the founding or election that the reign goes back to.
-func (e Epoch) View() uint64 { return e.Number >> turnBits }
-
-// NextView is the Number of the first epoch of the view after that of number.
-func NextView(number uint64) uint64 { return (number>>turnBits + 1) << turnBits }
 
 // Compare orders epochs by Number, then by Tie.
 func (e Epoch) Compare(o Epoch) int {

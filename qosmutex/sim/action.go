@@ -151,7 +151,8 @@ func (s *Sim) Crash(id string) {
 	}
 	s.note(&Record{Event: Crashed, Node: id})
 	n := &s.nodes[i]
-	n.machine, n.cut = nil, false
+	n.machine, n.candidate, n.cut, n.away = nil, nil, false, false
+	s.checkRoots(i)
 	delete(s.stalls, i)
 	n.conn++
 	n.tickSlot++
@@ -168,12 +169,15 @@ func (s *Sim) Crash(id string) {
 }
 
 // Restart starts a participant that has crashed as a new incarnation, with its
-// workload, the priority that it had and the fence and epoch floors of the real
-// runtime.
+// workload and the priority that it had.
 func (s *Sim) Restart(id string) {
 	i, ok := s.place(id)
 	if !ok || s.nodes[i].machine != nil {
 		s.fail(fmt.Errorf("%w: %q cannot restart: it is not a participant that has crashed", ErrScenario, id))
+		return
+	}
+	if s.nodes[i].Root && !s.algorithm.Static {
+		s.failf("%q cannot restart: it is the Root for good; make it a Candidate", id)
 		return
 	}
 	s.note(&Record{Event: Restarted, Node: id})
@@ -277,13 +281,6 @@ func (s *Sim) Stall(id string, until protocol.Time) {
 		s.note(&Record{Event: Stalled, Node: id, Note: "until " + seconds(until)})
 		s.stalls[i] = until
 	}
-}
-
-// Forget makes the broker lose what it retains: the fences and epochs that a
-// participant is started or founds the topic with are above the wall clock only.
-func (s *Sim) Forget() {
-	s.note(&Record{Event: Forgot, Node: "broker"})
-	s.maxEpoch, s.maxFence = 0, 0
 }
 
 func (s *Sim) reconnected(i int32) {

@@ -41,7 +41,7 @@ const serverRun = 1 // the server's incarnation: it never restarts
 func centralServer(fault string) protocol.Algorithm {
 	return protocol.Algorithm{Name: "central", Source: "lecture", New: func(c protocol.Config) (protocol.Machine, error) {
 		m := &central{self: c.Self, priority: c.Priority, server: protocol.Node{ID: c.Parent, Incarnation: serverRun}, fault: fault}
-		if c.Found {
+		if c.Root {
 			m.server, m.topic = c.Self, map[string]*served{}
 		}
 		return m, nil

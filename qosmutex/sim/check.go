@@ -77,7 +77,6 @@ func (s *Sim) enter(r *resource, slot int32) {
 		}
 	}
 	r.fence = max(r.fence, c.fence)
-	s.maxFence = max(s.maxFence, c.fence)
 	if s.scenario.AllowOverlap && slices.ContainsFunc(r.holds, s.valid) {
 		s.result.Overlaps++
 	}

@@ -191,18 +191,3 @@ func TestWhoWaitsIsListed(t *testing.T) {
 		t.Errorf("got %v", w)
 	}
 }
-
-func TestMachinesAreToldOfVoters(t *testing.T) {
-	var got []int
-	algorithm := centralServer("")
-	plain := algorithm.New
-	algorithm.New = func(c protocol.Config) (protocol.Machine, error) {
-		got = append(got, c.MaxVoters)
-		return plain(c)
-	}
-	sc := star(1)
-	sc.MaxVoters = 5
-	if _, err := New(algorithm, sc); err != nil || len(got) != 2 || got[0] != 5 || got[1] != 5 {
-		t.Errorf("got %v, %v", got, err)
-	}
-}

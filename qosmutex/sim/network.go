@@ -18,10 +18,6 @@ type arrival struct {
 
 // send puts a message on its way to its receiver, or to everybody else.
 func (s *Sim) send(from int32, m *protocol.Message) {
-	s.maxEpoch = max(s.maxEpoch, m.Epoch.Number)
-	if m.Kind == protocol.KindJoin && m.Flags&protocol.FlagFounding != 0 {
-		s.schedule(event{at: s.now, kind: eventFloors, node: from})
-	}
 	if s.measuring() {
 		s.result.sent(m.Kind)
 	}

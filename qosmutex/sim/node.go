@@ -13,6 +13,7 @@ type node struct {
 	*Participant
 	workload    *Workload
 	machine     protocol.Machine // nil: not running
+	candidate   Candidate        // that machine, if it can be the root
 	incarnation uint64
 	priority    int64 // as last set; a restarted participant keeps it
 
@@ -27,6 +28,8 @@ type node struct {
 	begun  bool   // has had its first tick
 	cut    bool
 	paused bool // what comes waits in Sim.deferred
+	away   bool // does not reach the register
+	acts   bool // is in Sim.roots
 }
 
 // maxIdle ticks at one instant are too many: the machine does not move on.
@@ -39,30 +42,27 @@ func (s *Sim) start(i int32) error {
 	cfg := protocol.Config{
 		Self:     n.self(),
 		Priority: n.priority, Timing: s.scenario.Timing, Settings: s.scenario.Settings,
-		Found: n.Found || n.Founder, Parent: n.Parent, Fanout: s.scenario.Fanout, AtOnce: n.Found,
-		MaxVoters: s.scenario.MaxVoters,
-		Members:   s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
+		Root: n.Root, Parent: n.Parent, Fanout: s.scenario.Fanout,
+		Members: s.members, Parents: s.parents, Seed: mix(s.scenario.Seed, uint64(i)<<32|n.incarnation),
 	}
-	if n.incarnation > 1 || s.now > 0 { // the tree is not new; the floors are those of the real runtime
-		cfg.AtOnce = false
-		cfg.FenceFloor = s.fenceFloor()
-		cfg.EpochFloor = s.maxEpoch
+	if s.now > 0 { // algorithms without a register start again above the wall clock
+		cfg.FenceFloor, cfg.EpochFloor = uint64(s.now/protocol.Microsecond), n.incarnation
 	}
 	if s.scenario.Configure != nil {
 		s.scenario.Configure(&cfg)
 	}
-	m, err := s.algorithm.New(cfg)
+	var err error
+	if n.Candidate {
+		n.candidate, err = s.candidateOf(n, cfg)
+		n.machine = n.candidate
+	} else {
+		n.machine, err = s.algorithm.New(cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("sim: %s of %s: %w", s.algorithm.Name, n.ID, err)
 	}
-	n.machine, n.begun = m, false
+	n.begun = false
 	return nil
-}
-
-// fenceFloor is what the real runtime has of the wall clock and of the states that
-// the broker remembers.
-func (s *Sim) fenceFloor() uint64 {
-	return max(uint64(s.now/protocol.Microsecond), s.maxFence)
 }
 
 func (n *node) self() protocol.Node { return protocol.Node{ID: n.ID, Incarnation: n.incarnation} }
@@ -117,6 +117,38 @@ func (s *Sim) feed(i int32) {
 	if err != nil {
 		s.rejected(i, err)
 	}
+	s.follow(i)
+}
+
+// follow carries out what a machine's output says, and lets a candidate say to itself
+// what it has to say, and ask the register.
+func (s *Sim) follow(i int32) {
+	s.carryOut(i)
+	n := &s.nodes[i]
+	if n.candidate == nil {
+		s.wake(i, n.instant(s.out.WakeAt, s.now))
+		return
+	}
+	for steps := 0; s.out.WakeAt <= n.local(s.now) && s.err == nil; steps++ {
+		if steps > maxIdle {
+			s.violate("%s %v", n.ID, errStuck)
+			return
+		}
+		s.in = protocol.Input{Kind: protocol.Tick}
+		s.cause = protocol.KindNone
+		if err := n.machine.Step(n.local(s.now), &s.in, &s.out); err != nil {
+			s.rejected(i, err)
+		}
+		s.carryOut(i)
+	}
+	s.wake(i, n.instant(s.out.WakeAt, s.now))
+	s.checkRoots(i)
+	s.consult(i)
+}
+
+// carryOut tells applications and network what an output says.
+func (s *Sim) carryOut(i int32) {
+	n := &s.nodes[i]
 	for j := range s.out.Losses {
 		s.lost(i, &s.out.Losses[j])
 	}
@@ -132,7 +164,6 @@ func (s *Sim) feed(i int32) {
 	for j := range s.out.Denials {
 		s.denied(i, &s.out.Denials[j])
 	}
-	s.wake(i, n.instant(s.out.WakeAt, s.now))
 	if !s.scenario.Fast {
 		s.checkInvariants(n)
 	}

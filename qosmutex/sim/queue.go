@@ -6,15 +6,17 @@ import "padme/qosmutex/protocol"
 type eventKind uint8
 
 const (
-	eventAction    eventKind = iota // call actions[slot]
-	eventLeave                      // the application of calls[slot] is done
-	eventGiveUp                     // the deadline of calls[slot] has passed
-	eventRequest                    // the workload of node asks again
-	eventArrival                    // node makes the request of arrival slot
-	eventDeliver                    // packets[slot] reaches node
-	eventReconnect                  // node has its network back
-	eventTick                       // the machine of node asked to be woken
-	eventFloors                     // node means to found the topic, and looks at what is remembered
+	eventAction       eventKind = iota // call actions[slot]
+	eventLeave                         // the application of calls[slot] is done
+	eventGiveUp                        // the deadline of calls[slot] has passed
+	eventRequest                       // the workload of node asks again
+	eventArrival                       // node makes the request of arrival slot
+	eventDeliver                       // packets[slot] reaches node
+	eventReconnect                     // node has its network back
+	eventTick                          // the machine of node asked to be woken
+	eventTake                          // the register takes the request asked[slot] of node
+	eventAnswer                        // its answer to asked[slot] reaches node
+	eventGiveUpAsking                  // node waits no longer for that answer
 )
 
 // event is one thing to come: small and without pointers, so that a queue of

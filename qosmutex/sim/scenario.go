@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
 
@@ -17,8 +18,11 @@ type Scenario struct {
 	Timing       protocol.Timing
 	Settings     protocol.Settings
 	Fanout       int // of every participant; 0: the machine's default
-	MaxVoters    int // of every participant, as protocol.Config.MaxVoters
 	Network      Network
+	// NewCandidate makes the machines of Candidates: candidate.New. Register is how they
+	// reach the record of the topic.
+	NewCandidate func(protocol.Config, lease.Config) (Candidate, error)
+	Register     Register
 	Order        Order
 	Workload     Workload
 	Arrivals     []Arrival // beside the workload; see ReadTrace
@@ -51,10 +55,15 @@ type Participant struct {
 	ID       string
 	Priority int64 // smaller is more important
 	Parent   string
-	Found    bool          // founds the topic, at once
-	Founder  bool          // founds the topic when it has heard of no root for long enough
-	Absent   bool          // does not run until Restart or Replace starts it
-	Joins    protocol.Time // when it is started
+	// Root makes it the root from the beginning for as long as it runs, and for good: it
+	// cannot restart. Where it may end, make it a Candidate.
+	Root      bool
+	Candidate bool   // can be the root, if the record of the topic names it
+	Creates   bool   // a Candidate that creates the topic if it has no record
+	Place     string // of a Candidate, as lease.Config has it
+
+	Absent bool          // does not run until Restart or Replace starts it
+	Joins  protocol.Time // when it is started
 	// Its clock shows ClockOffset at instant 0 and gains ClockDrift parts per
 	// million.
 	ClockOffset protocol.Duration
@@ -109,6 +118,9 @@ func (s *Scenario) validate() error {
 	if err := s.Network.validate(len(s.Participants)); err != nil {
 		return err
 	}
+	if err := s.Register.validate(); err != nil {
+		return err
+	}
 	if err := s.Workload.validate("the scenario"); err != nil {
 		return err
 	}
@@ -122,7 +134,12 @@ func (s *Scenario) validate() error {
 		if p.Joins < 0 || p.ClockDrift < -maxDrift || p.ClockDrift > maxDrift {
 			return fmt.Errorf("%w: %s: Joins must not be negative, ClockDrift within ±%d", ErrScenario, p.ID, maxDrift)
 		}
-		if p.Workload == nil {
+		switch {
+		case p.Root && p.Candidate || p.Creates && !p.Candidate:
+			return fmt.Errorf("%w: %s: the Root is no Candidate, and only a Candidate Creates", ErrScenario, p.ID)
+		case p.Candidate && s.NewCandidate == nil:
+			return fmt.Errorf("%w: %s is a Candidate, but NewCandidate is not set", ErrScenario, p.ID)
+		case p.Workload == nil:
 			continue
 		}
 		if err := p.Workload.validate(p.ID); err != nil {

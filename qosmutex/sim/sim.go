@@ -32,9 +32,7 @@ type Sim struct {
 	freeCalls []int32
 	done      map[uint64]func() // Request.Done, by Ref
 	lastRef   uint64
-	maxEpoch  uint64
-	maxFence  uint64 // of an entry
-	asked     int    // requests that workloads made at askedAt
+	asked     int // requests that workloads made at askedAt
 	askedAt   protocol.Time
 
 	packets     []packet
@@ -47,6 +45,8 @@ type Sim struct {
 	order       map[pair]arrival
 	orderLimit  int
 	severed     []severed
+	registry    registry
+	roots       []int32 // nodes that act as the root, as far as their lease goes
 	wire        []byte
 	decoder     protocol.Decoder
 
@@ -186,8 +186,12 @@ func (s *Sim) next() {
 		f()
 		return
 	}
-	if e.kind == eventArrival {
+	switch e.kind {
+	case eventArrival:
 		s.planArrival(int(e.slot) + 1)
+	case eventTake: // which needs nobody but the register
+		s.take(e.node, e.slot)
+		return
 	}
 	if s.nodes[e.node].paused {
 		s.hold(e)
@@ -212,9 +216,10 @@ func (s *Sim) handle(e event) {
 		s.reconnected(e.node)
 	case eventTick:
 		s.tick(e.node, e.slot)
-	case eventFloors:
-		s.in = protocol.Input{Kind: protocol.Floors, FenceFloor: s.fenceFloor(), EpochFloor: s.maxEpoch}
-		s.feed(e.node)
+	case eventAnswer:
+		s.answer(e.node, e.slot, true)
+	case eventGiveUpAsking:
+		s.answer(e.node, e.slot, false)
 	}
 }
 

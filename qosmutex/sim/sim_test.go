@@ -18,7 +18,7 @@ const second = protocol.Second
 
 // star is a server S with clients that ask all the time.
 func star(clients int) Scenario {
-	all := []Participant{{ID: "S", Found: true, Workload: new(Workload)}}
+	all := []Participant{{ID: "S", Root: true, Workload: new(Workload)}}
 	for i := range clients {
 		all = append(all, Participant{ID: string(rune('A' + i)), Priority: int64(i % 3), Parent: "S"})
 	}
@@ -254,14 +254,14 @@ func TestTree(t *testing.T) {
 	if got := b.String(); got != "A()0 B(A)1 C(A)1 D(B)2 E(B)2 F(C)2 G(C)2 " {
 		t.Errorf("got %s", got)
 	}
-	if all := Tree(30, 3, true); all[29].ID != "n30" || all[29].Parent != "" || all[29].Priority != 3 || !all[0].Found || all[1].Found {
+	if all := Tree(30, 3, true); all[29].ID != "n30" || all[29].Parent != "" || all[29].Priority != 3 || !all[0].Root || all[1].Root {
 		t.Errorf("got %+v", all[29])
 	}
 }
 
 func ExampleSim() {
 	scenario := Scenario{
-		Participants: []Participant{{ID: "S", Found: true}, {ID: "A", Parent: "S"}},
+		Participants: []Participant{{ID: "S", Root: true}, {ID: "A", Parent: "S"}},
 		Timing:       protocol.LAN(),
 		Network:      Network{Latency: Constant(protocol.Second / 2)},
 		Start:        protocol.Second,

@@ -38,7 +38,12 @@ const (
 	Suspected                  // the transport of Node believes that Peer has ended; Note names its incarnation
 	Drifted                    // the clock of Node runs at another speed; Note says at which
 	Stalled                    // Node keeps its connection, but nothing gets through; Note says until when
-	Forgot                     // the broker lost what it retains
+	Recorded                   // the register has a record that says something new; Note says what
+	Forgot                     // the register has forgotten renewals
+	Closed                     // the register answers nobody
+	Opened                     // and answers again
+	Away                       // Node does not reach the register
+	Back                       // and reaches it again
 	eventEnd
 )
 
@@ -46,7 +51,7 @@ var eventWords = [eventEnd]string{
 	"", "", "lost", "duplicated", "rejects", "requests", "enters", "leaves", "withdraws", "is denied", "loses",
 	"has priority", "asks for", "crashes", "restarts", "pauses", "resumes", "is cut off", "reconnects", "departs",
 	"is split", "is severed", "is whole", "suspects", "drifts",
-	"stalls", "forgets",
+	"stalls", "has", "forgets", "is closed", "is open", "does not reach the register", "reaches the register",
 }
 
 // Record is one thing that happened. Which fields are set follows from Event,

@@ -7,7 +7,7 @@ import (
 
 // Tree returns the participants of a complete tree of n, in breadth-first order
 // and named A, B, C … (above 26, n1, n2 …). The priority of each is its depth, so
-// that the root is the most important; the root founds the topic. When adaptive
+// that the root is the most important, and the Root. When adaptive
 // is set nobody is given a parent, and the tree forms itself.
 func Tree(n, fanout int, adaptive bool) []Participant {
 	all := make([]Participant, n)
@@ -15,7 +15,7 @@ func Tree(n, fanout int, adaptive bool) []Participant {
 		p := &all[i]
 		p.ID = treeName(i, n)
 		if i == 0 {
-			p.Found = true
+			p.Root = true
 			continue
 		}
 		parent := &all[(i-1)/fanout]

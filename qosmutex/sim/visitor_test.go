@@ -95,13 +95,13 @@ func TestAStalledConnectionDelivers(t *testing.T) {
 			s.Request("A", Request{Resource: "crane", Hold: second})
 			s.Request("A", Request{Resource: "lift", Hold: second})
 		})
-		s.At(40*second, func() { s.Stall("A", 60*second); s.Forget() })
+		s.At(40*second, func() { s.Stall("A", 60*second) })
 		s.At(50*second, func() { s.Reconnect("A"); s.Request("A", Request{Resource: "tug", Hold: second}) })
 	})
 	all := strings.Join(got, "\n")
 	for _, want := range []string{
 		"5.000s A stalls: until 20.000s\n", "20.000s S←A Request ⟨A,p0,c1⟩ crane\n20.000s S→A Reply ⟨A,c1⟩ crane fence 1\n20.000s S←A Request ⟨A,p0,c2⟩ lift\n",
-		"40.000s broker forgets\n", "51.000s S←A Request ⟨A,p0,c3⟩ tug\n",
+		"51.000s S←A Request ⟨A,p0,c3⟩ tug\n",
 	} {
 		if err != nil || !strings.Contains(all, want) {
 			t.Errorf("%v: %q is missing in\n%s", err, want, all)

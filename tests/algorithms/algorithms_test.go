@@ -128,7 +128,7 @@ func openOne(ctx context.Context, url string, i int, a protocol.Algorithm, at pu
 	if a.Static {
 		options = append(options, qosmutex.WithMembers(members...))
 	} else if i == 0 {
-		options = append(options, qosmutex.Found())
+		options = append(options, qosmutex.Create())
 	}
 	if w.p, err = pubsub.Join(ctx, url, members[i], at); err == nil {
 		w.topic, err = qosmutex.Open(ctx, w.p, "yard", options...)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"padme/qosmutex/candidate"
+	"padme/qosmutex/lease"
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
@@ -37,6 +39,9 @@ func drawAnything(algorithm protocol.Algorithm, seed uint64) *anything {
 		Order:    sim.Order(pick(3)), Fast: pick(2) == 0,
 		Start: 10 * protocol.Second, Duration: 12 * protocol.Second,
 	}
+	if algorithm.Name == padme.Algorithm.Name {
+		keepRecord(sc)
+	}
 	a.drawNetwork()
 	a.drawWorkload()
 	if pick(3) > 0 {
@@ -54,6 +59,18 @@ func drawAnything(algorithm protocol.Algorithm, seed uint64) *anything {
 		}
 	}
 	return a
+}
+
+// keepRecord gives the topic a record in a register, so that its root can end and come
+// back, and any other one be the root meanwhile.
+func keepRecord(sc *sim.Scenario) {
+	sc.NewCandidate = func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
+		return candidate.New(candidate.Config{Protocol: p, Lease: l})
+	}
+	for i := range sc.Participants {
+		p := &sc.Participants[i]
+		p.Root, p.Candidate, p.Creates = false, true, p.Root
+	}
 }
 
 func (a *anything) models() protocol.Models {

@@ -299,6 +299,7 @@ func newWorld(t *testing.T, machine gate, change func(*sim.Scenario)) *world {
 		g.machine.validUntil = protocol.Never
 	}
 	sc := sim.Scenario{Participants: sim.Tree(4, 2, true), Timing: protocol.LAN(), Duration: 60 * second}
+	sc.Participants[0].Root = false // who could not restart
 	sc.Participants[2].ClockOffset, sc.Participants[3].ClockOffset = -10*second, -10*second
 	change(&sc)
 	s, err := sim.New(protocol.Algorithm{Name: "gate", New: func(c protocol.Config) (protocol.Machine, error) {

@@ -75,7 +75,7 @@ func newWorkload(t *testing.T, url func(member int) string) *workload {
 		closing(t, id, p.Close)
 		opts := []qosmutex.Option{qosmutex.WithTiming(qosmutex.LAN()), qosmutex.WithNodePriority(int64(i))}
 		if i == 0 {
-			opts = append(opts, qosmutex.Found(), qosmutex.WithResources("crane"))
+			opts = append(opts, qosmutex.Create(), qosmutex.WithResources("crane"))
 		}
 		topic, err := qosmutex.Open(ctx, p, "yard", opts...)
 		if err != nil {

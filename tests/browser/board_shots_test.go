@@ -57,7 +57,7 @@ func yard(t *testing.T, url string) []*member {
 	for i, name := range names {
 		opts := []qosmutex.Option{qosmutex.WithNodePriority(int64(i)), qosmutex.WithFanout(3)}
 		if i == 0 {
-			opts = append(opts, qosmutex.Found(), qosmutex.WithResources("north", "south", "east"))
+			opts = append(opts, qosmutex.Create(), qosmutex.WithResources("north", "south", "east"))
 		}
 		cranes = append(cranes, join(t, url, name, "crane", opts...))
 	}
@@ -65,7 +65,7 @@ func yard(t *testing.T, url string) []*member {
 		for i, m := range members {
 			opts := []qosmutex.Option{qosmutex.WithNodePriority(int64(i))}
 			if i == 0 {
-				opts = append(opts, qosmutex.Found(), qosmutex.WithResources(resources...))
+				opts = append(opts, qosmutex.Create(), qosmutex.WithResources(resources...))
 			}
 			m.also(topic, opts...)
 		}

@@ -212,7 +212,7 @@ func startSite(t *testing.T, args ...string) *site {
 	s := &site{addr: address.Free(t)}
 	s.broker = startEmbedded(t, s.addr, "")
 	s.url = s.broker.URL()
-	s.root = join(t, s.url, "tower", "crane", qosmutex.Found(), qosmutex.WithResources("north", "south"), qosmutex.WithNodePriority(0))
+	s.root = join(t, s.url, "tower", "crane", qosmutex.Create(), qosmutex.WithResources("north", "south"), qosmutex.WithNodePriority(0))
 	s.first = join(t, s.url, "lift-1", "crane", qosmutex.WithNodePriority(1))
 	s.second = join(t, s.url, "lift-2", "crane", qosmutex.WithNodePriority(2))
 	s.board = startUI(t, s.url, args...)
@@ -390,7 +390,7 @@ func TestDirectWebSocket(t *testing.T) {
 	t.Parallel()
 	ws := address.Free(t)
 	b := startEmbedded(t, "127.0.0.1:0", ws)
-	m := join(t, b.URL(), "tower", "crane", qosmutex.Found(), qosmutex.WithResources("north"))
+	m := join(t, b.URL(), "tower", "crane", qosmutex.Create(), qosmutex.WithResources("north"))
 	m.lock("north", 7)
 	p := startBrowser(t).open(startUI(t, "ws://"+ws), desktop)
 	p.await("%s?.dataset.holder === 'tower'", row("crane", "north"))
@@ -418,7 +418,7 @@ func TestBrokerWithUsers(t *testing.T) {
 	}
 	t.Cleanup(func() { stop(b.Close) })
 	as := func(name string) []pubsub.Option { return []pubsub.Option{pubsub.WithCredentials(name, name)} }
-	tower := joinAs(t, b.URL(), "tower", "crane", as("tower"), qosmutex.Found(), qosmutex.WithResources("north"), qosmutex.WithNodePriority(0))
+	tower := joinAs(t, b.URL(), "tower", "crane", as("tower"), qosmutex.Create(), qosmutex.WithResources("north"), qosmutex.WithNodePriority(0))
 	joinAs(t, b.URL(), "lift", "crane", as("lift"))
 	tower.lock("north", 7)
 	p := startBrowser(t).open(startUI(t, b.URL(), "--user", "panel"), desktop)
@@ -450,7 +450,7 @@ func TestHostileNames(t *testing.T) {
 	since := time.Now()
 	c.publish([]string{"presence", evil}, map[string]any{"alive": true, "incarnation": "1", "epoch": "1", "since": since})
 	c.publish([]string{"lock", evil, "member", evil}, qosmutex.Member{Topic: evil, Participant: evil, Incarnation: 1, Role: "root", Epoch: crowdEpoch})
-	c.publish([]string{"lock", evil, "view"}, qosmutex.View{Topic: evil, Epoch: crowdEpoch, Root: evil, Voters: []string{evil}, Models: evil, Members: 1})
+	c.publish([]string{"lock", evil, "view"}, qosmutex.View{Topic: evil, Epoch: crowdEpoch, Root: evil, Models: evil, Members: 1})
 	c.publish([]string{"lock", evil, evil, "state"}, qosmutex.State{Topic: evil, Resource: evil, Holder: evil, Fence: evil, Epoch: crowdEpoch, Root: evil, Waiting: 1, Queue: []qosmutex.Waiter{{Participant: evil}}})
 	c.publish([]string{"lock", "crane", "north", "state"}, []int{1})
 	p := startBrowser(t).open(startUI(t, b.URL()), desktop)
@@ -499,7 +499,7 @@ func TestMosquitto(t *testing.T) {
 		})
 	}
 	url := "mqtt://" + addr
-	tower := join(t, url, "tower", "crane", qosmutex.Found(), qosmutex.WithResources("146.520", "south"), qosmutex.WithNodePriority(0))
+	tower := join(t, url, "tower", "crane", qosmutex.Create(), qosmutex.WithResources("146.520", "south"), qosmutex.WithNodePriority(0))
 	lift := join(t, url, "lift", "crane", qosmutex.WithNodePriority(1))
 	lift.lock("146.520", 7)
 	chromium := startBrowser(t)

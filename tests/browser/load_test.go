@@ -89,7 +89,7 @@ func (c *crowd) people() {
 		}
 	}
 	for t := range manyTopics {
-		v := qosmutex.View{Topic: fmt.Sprintf("yard-%d", t), Epoch: crowdEpoch, Root: "robot-000", Voters: []string{"robot-000", "robot-001", "robot-002"}, TTL: 3, Models: "level-forward-forward-forward", Members: manyPeople}
+		v := qosmutex.View{Topic: fmt.Sprintf("yard-%d", t), Epoch: crowdEpoch, Root: "robot-000", TTL: 3, Models: "level-forward-forward-forward", Members: manyPeople}
 		c.publish([]string{"lock", v.Topic, "view"}, v)
 	}
 }

@@ -20,11 +20,13 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/brokers"
 )
 
 var (
 	duration = flag.Duration("churn.duration", 20*time.Second, "how long to run")
 	kill     = flag.Bool("churn.kill", false, "kill -9 a process every five seconds")
+	voters   = flag.Bool("churn.voters", false, "three that serve as voters on mosquitto, instead of pubsub-node broker")
 	seed     = flag.Uint64("churn.seed", 1, "of what is killed")
 )
 
@@ -204,7 +206,11 @@ func TestNothingFreezes(t *testing.T) {
 		last: map[string]time.Time{}, longest: map[string]time.Duration{}, at: map[string]time.Duration{}, entries: map[string]int{},
 	}}
 	defer s.stop()
-	url := s.startServers()
+	start := s.startServers
+	if *voters {
+		start = s.startVoters
+	}
+	url := start()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +290,24 @@ func (s *site) startServers() string {
 	for i := range 2 {
 		s.keep(fmt.Sprint("serve ", i), 100*time.Millisecond, func() *exec.Cmd {
 			return exec.Command(s.bin, "serve", "--broker", url, "--id", fmt.Sprint("serve-", i), topic)
+		})
+	}
+	return url
+}
+
+// startVoters starts mosquitto and three that serve, which are the voters, and returns
+// the URL of mosquitto. Nobody kills that: it has nothing to do with who is the root.
+func (s *site) startVoters() string {
+	b, err := brokers.Start(context.Background(), brokers.Mosquitto, s.t.TempDir())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(b.Stop)
+	url := b.URL()
+	for i := range 3 {
+		id := fmt.Sprint("serve-", i)
+		s.keep(id, 100*time.Millisecond, func() *exec.Cmd {
+			return exec.Command(s.bin, "serve", "--broker", url, "--id", id, "--voters", "serve-0,serve-1,serve-2", "--data", filepath.Join(s.dir, id), topic)
 		})
 	}
 	return url

@@ -21,7 +21,7 @@ type node struct {
 	topic *qosmutex.Topic
 }
 
-// join makes this process a member of the lock that the gateway has founded.
+// join makes this process a member of the lock that the gateway has created.
 func (s *site) join(id string) *node {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

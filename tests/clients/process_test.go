@@ -148,7 +148,7 @@ func onSites(t *testing.T, f func(s *site)) {
 }
 
 func (s *site) embedded() {
-	start(s.T, "broker", s.dir, nil, bin, "broker", "--listen", s.addr, "--timing", "lan")
+	start(s.T, "broker", s.dir, nil, bin, "broker", "--listen", s.addr, "--timing", "lan", "--memory")
 }
 
 func (s *site) mosquitto() {

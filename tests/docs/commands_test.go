@@ -44,7 +44,8 @@ func (d *desk) follow(all []step) {
 	}
 }
 
-// environment has the folder for `go install`, and a python3 that has paho.
+// environment has the folder for `go install`, a python3 that has paho, and a folder
+// for the registers of brokers, which would else be in this user's own.
 func environment(t *testing.T) []string {
 	t.Helper()
 	bin := t.TempDir()
@@ -56,7 +57,7 @@ func environment(t *testing.T) []string {
 			break
 		}
 	}
-	return []string{"GOBIN=" + bin, "PATH=" + bin + ":" + os.Getenv("PATH")}
+	return []string{"GOBIN=" + bin, "PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_STATE_HOME=" + t.TempDir()}
 }
 
 // need skips the test where something is not installed. Continuous integration must have it.

@@ -13,15 +13,26 @@ import (
 	"testing"
 
 	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex"
+	"padme/qosmutex/register/local"
 )
 
 // brokerJob is what a broker process is to do.
-type brokerJob struct{ Address, Data string }
+type brokerJob struct {
+	Address, Data string
+	Register      string // the file; "": it has nothing to do with locks
+	Models        string
+	LAN           bool // timing; else Local
+}
 
 // serve runs a broker until its standard input ends or it is killed.
 func serve(j brokerJob) error {
 	ctx := context.Background()
 	b, err := broker.Start(ctx, broker.Config{TCP: j.Address, DataDir: j.Data})
+	if err == nil && j.Register != "" {
+		err = j.beRoot(ctx, b)
+	}
 	if err != nil {
 		return err
 	}
@@ -30,8 +41,26 @@ func serve(j brokerJob) error {
 	return b.Close(ctx)
 }
 
-// brokerKind is which broker, and whether it has a memory.
-type brokerKind struct{ mosquitto, durable bool }
+// beRoot has the broker's process be the root, by a register of its own.
+func (j *brokerJob) beRoot(ctx context.Context, b *broker.Broker) error {
+	r, err := local.Open(j.Register)
+	if err != nil {
+		return err
+	}
+	p, err := pubsub.Join(ctx, b.URL(), "node", pubsub.WithDialer(b.Dial), pubsub.WithTakeover())
+	if err != nil {
+		return err
+	}
+	opts, err := options(j.Models, j.LAN)
+	if err == nil {
+		_, err = qosmutex.Open(ctx, p, topicName, append(opts, qosmutex.Create(), qosmutex.WithRegister(r), qosmutex.WithNodePriority(-1))...)
+	}
+	return err
+}
+
+// brokerKind is which broker, whether it has a memory, and whether its process is the
+// root.
+type brokerKind struct{ mosquitto, durable, root bool }
 
 func (c *cluster) startBroker() {
 	c.t.Helper()
@@ -39,12 +68,16 @@ func (c *cluster) startBroker() {
 	if c.kind.durable {
 		data = filepath.Join(c.dir, "broker")
 	}
+	register := ""
+	if c.kind.root {
+		register = filepath.Join(c.dir, "register")
+	}
 	namespace := ""
 	if c.network != nil {
 		namespace = c.network.namespace(0)
 	}
 	if !c.kind.mosquitto {
-		c.broker = startSelf(c.t, namespace, brokerEnv, brokerJob{c.address, data})
+		c.broker = startSelf(c.t, namespace, brokerEnv, brokerJob{c.address, data, register, c.models, c.lan})
 		if !c.broker.out.Scan() {
 			c.broker.kill()
 			c.t.Fatalf("the broker did not start: %s", &c.broker.stderr)

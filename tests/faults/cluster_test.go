@@ -15,9 +15,10 @@ import (
 
 const (
 	// bound is the time in which everybody is served again, on each resource, once
-	// a fault is over, and in which all but the victim are served while it lasts. An
-	// election takes half a TTL and then a grace of 1 s; the back-off of a connection
-	// reaches 5 s, and an MQTT client that hears nothing notices after 10 to 13 s.
+	// a fault is over, and in which all but the victim are served while it lasts. The
+	// next root is there after half a TTL and grants after a grace of 1 s; the back-off
+	// of a connection reaches 5 s, and an MQTT client that hears nothing notices after
+	// 10 to 13 s.
 	bound = 20 * time.Second
 	// polling is how often a process's history is looked at.
 	polling = 2 * time.Millisecond
@@ -58,6 +59,9 @@ type participant struct {
 	priority int64
 }
 
+// voters keep who is the root. The first of them creates the topic.
+var voters = []string{"root", "a", "b"}
+
 // five: the root has two children, and these have the others.
 var five = []participant{{"root", 0}, {"a", 10}, {"b", 20}, {"c", 30}, {"d", 40}}
 
@@ -73,9 +77,12 @@ func newCluster(t *testing.T, c *cluster, who []participant) *cluster {
 	c.startBroker()
 	for i, p := range who {
 		m := &member{job: job{
-			Broker: "mqtt://" + c.address, ID: p.id, Dir: c.dir, Found: i == 0, Priority: p.priority,
+			Broker: "mqtt://" + c.address, ID: p.id, Dir: c.dir, Create: i == 0, Voters: voters, Priority: p.priority,
 			Models: c.models, LAN: c.lan, Reckless: c.reckless, Idle: i == 0 && c.idleRoot,
 		}}
+		if c.kind.root {
+			m.Create, m.Voters = false, nil
+		}
 		if c.network == nil {
 			m.proxy = newProxy(t, c.address)
 			m.Broker = "mqtt://" + m.proxy.address()

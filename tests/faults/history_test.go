@@ -10,18 +10,18 @@ import (
 
 // What a worker writes down, each with the time at which it was so.
 const (
-	called  = "call"    // about to ask for a resource
-	got     = "got"     // inside, after Lock returned
-	stays   = "stays"   // inside, until told to go on
-	valid   = "valid"   // the clock was read before a Check that passed
-	ended   = "end"     // after an Unlock that found the hold valid
-	lost    = "lost"    // after a Check or an Unlock that did not
-	wrote   = "wrote"   // the counter without a guard was written
-	guarded = "guarded" // the guarded counter was written
-	refused = "refused" // the guard refused the fence
-	parent  = "parent"  // fence is the number of children
-	rooted  = "root"    // resource names the voters, see voterName; "-": it is not the root
-	joined  = "join"    // its incarnation in the topic is not below fence
+	called   = "call"    // about to ask for a resource
+	got      = "got"     // inside, after Lock returned
+	stays    = "stays"   // inside, until told to go on
+	valid    = "valid"   // the clock was read before a Check that passed
+	ended    = "end"     // after an Unlock that found the hold valid
+	lost     = "lost"    // after a Check or an Unlock that did not
+	wrote    = "wrote"   // the counter without a guard was written
+	guarded  = "guarded" // the guarded counter was written
+	refused  = "refused" // the guard refused the fence
+	parent   = "parent"  // fence is the number of children
+	rooted   = "root"    // it has become the root
+	unrooted = "unroot"  // it is no longer the root
 )
 
 // event is a line of a history.

@@ -6,9 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -46,6 +43,8 @@ func faults() []fault {
 		{name: "kill-inner", inject: func(c *cluster) injection { return c.killed(c.inner()) }},
 		{name: "kill-root", inject: killRoot},
 		{name: "kill-root-for-good", inject: func(c *cluster) injection { return c.killed(c.root()) }},
+		{name: "kill-voters", inject: killVoters},
+		{name: "broker-and-root", broker: brokerKind{root: true}, inject: killBrokerAndRoot},
 		{name: "stop-holder", overwrites: true, inject: func(c *cluster) injection { return c.stopped(c.holder()) }},
 		{name: "stop-waiter", inject: func(c *cluster) injection { return c.stopped(c.waiter()) }},
 		{name: "stop-root", inject: func(c *cluster) injection { return c.stopped(c.root()) }},
@@ -66,25 +65,19 @@ func faults() []fault {
 
 // Victims.
 
-// root returns who is the root, once it has named everybody a voter: only then has
-// it a successor whoever else is away. Of several that take themselves for it, as
-// one does that was stopped, the latest is meant.
+// root returns who is the root. Of several that take themselves for it, as one does that
+// was stopped, the latest is meant.
 func (c *cluster) root() (m *member) {
 	c.t.Helper()
-	c.await("a root has named everybody a voter", bound, func() bool {
+	c.await("there is a root", bound, func() bool {
 		var latest event
 		for _, n := range c.members {
 			c.read(n)
-			if e := n.last(rooted); len(e.resource) > 1 && e.at > latest.at {
+			if e := n.last(rooted, unrooted); e.what == rooted && e.at > latest.at {
 				m, latest = n, e
 			}
 		}
-		return !slices.ContainsFunc(c.members, func(n *member) bool {
-			_, name, _ := strings.Cut(latest.resource, "-"+n.ID+".")
-			number, _, _ := strings.Cut(name, "-")
-			incarnation, err := strconv.ParseUint(number, 10, 64) // none: it has no vote
-			return err != nil || incarnation < n.last(joined).fence
-		})
+		return m != nil
 	})
 	return m
 }
@@ -92,8 +85,10 @@ func (c *cluster) root() (m *member) {
 func (c *cluster) anyone() *member {
 	c.t.Helper()
 	c.root()
-	return c.members[rand.IntN(len(c.members))]
+	return c.anyOf(c.members)
 }
+
+func (c *cluster) anyOf(members []*member) *member { return members[rand.IntN(len(members))] }
 
 // someone is anyone who locks, but the root, and but these.
 func (c *cluster) someone(but ...*member) *member {
@@ -212,11 +207,43 @@ func (c *cluster) killed(m *member) injection {
 	return injection{over: now(), others: others}
 }
 
-// killRoot starts the root again at once: it comes back while the others elect.
+// killRoot starts the root again at once: it comes back while its lease runs out.
 func killRoot(c *cluster) injection {
 	m := c.root()
 	c.kill(m)
 	c.start(m)
+	return injection{over: now()}
+}
+
+// killVoters starts all voters again at once: the register was gone.
+func killVoters(c *cluster) injection {
+	c.t.Helper()
+	c.root()
+	for _, m := range c.members[:len(voters)] {
+		c.kill(m)
+	}
+	for _, m := range c.members[:len(voters)] {
+		c.start(m)
+	}
+	return injection{over: now()}
+}
+
+// killBrokerAndRoot starts the process of the broker and the root again at once. Who
+// holds a resource goes on: the root that it hears of then lets it hold for longer than
+// the session that it had.
+func killBrokerAndRoot(c *cluster) injection {
+	c.t.Helper()
+	m, timing := c.anyOf(c.members), timing(c.lan)
+	c.stay(m)
+	time.Sleep(time.Duration(timing.Heartbeat) * 3 / 2) // by then the hold is confirmed
+	c.broker.kill()
+	c.startBroker()
+	time.Sleep(time.Duration(timing.TTL) * 4 / 3)
+	m.order(c.t, "go")
+	c.await(m.ID+" goes on", bound, func() bool {
+		c.read(m)
+		return m.last(stays, wrote, ended, lost).what == ended
+	})
 	return injection{over: now()}
 }
 
@@ -264,7 +291,7 @@ func (c *cluster) accessible() bool {
 
 func killBroker(c *cluster) injection {
 	c.broker.kill()
-	time.Sleep(rand.N(2 * ttl)) // some are back before any session lapses
+	time.Sleep(rand.N(2 * ttl)) // some are back before any session expires
 	c.startBroker()
 	return injection{over: now()}
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +19,9 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/fence"
 	"padme/qosmutex/protocol"
+	records "padme/qosmutex/register"
+	"padme/qosmutex/register/inboxes"
+	"padme/qosmutex/register/quorum"
 )
 
 const (
@@ -34,8 +39,9 @@ type job struct {
 	Broker, ID string
 	Dir        string // of the files that all share
 	History    string
-	Found      bool
-	Idle       bool // a member that never locks
+	Create     bool     // the topic, if there is none
+	Voters     []string // of the register; who is one keeps a file in Dir. None: it has no register
+	Idle       bool     // a member that never locks
 	Priority   int64
 	Models     string
 	LAN        bool // timing; else Local
@@ -44,11 +50,19 @@ type job struct {
 	Reckless bool
 }
 
-func (j *job) timing() qosmutex.Timing {
-	if j.LAN {
+func timing(lan bool) qosmutex.Timing {
+	if lan {
 		return qosmutex.LAN()
 	}
 	return qosmutex.Local()
+}
+
+// options are those of every participant.
+func options(models string, lan bool) ([]qosmutex.Option, error) {
+	m, err := qosmutex.ParseModels(models)
+	return []qosmutex.Option{
+		qosmutex.WithTiming(timing(lan)), qosmutex.WithFanout(2), qosmutex.WithModels(m), qosmutex.WithResources(resources...),
+	}, err
 }
 
 // worker locks the resources in turn and counts in files which they protect.
@@ -97,8 +111,8 @@ func (w *worker) obey() {
 		case "show":
 			if topic := w.topic.Load(); topic != nil {
 				s := topic.Status()
-				fmt.Fprintf(os.Stderr, "%v of %v under %v in %v, session %d, children %v, voters %v, resources %+v\n",
-					s.Role, s.Root, s.Parent, s.Epoch, s.Session, s.Children, s.Voters, s.Resources)
+				fmt.Fprintf(os.Stderr, "%v of %v under %v in %v, session %d, children %v, resources %+v\n",
+					s.Role, s.Root, s.Parent, s.Epoch, s.Session, s.Children, s.Resources)
 			}
 		}
 	}
@@ -116,16 +130,21 @@ func (w *worker) participate() error {
 		return err
 	}
 	defer p.Close(joining)
-	models, err := qosmutex.ParseModels(w.Models)
+	opts, err := options(w.Models, w.LAN)
 	if err != nil {
 		return err
 	}
-	opts := []qosmutex.Option{
-		qosmutex.WithTiming(w.timing()), qosmutex.WithNodePriority(w.Priority), qosmutex.WithFanout(2),
-		qosmutex.WithModels(models), qosmutex.WithResources(resources...),
+	opts = append(opts, qosmutex.WithNodePriority(w.Priority))
+	if w.Create {
+		opts = append(opts, qosmutex.Create())
 	}
-	if w.Found {
-		opts = append(opts, qosmutex.Found())
+	if len(w.Voters) > 0 {
+		r, err := w.register(p)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		opts = append(opts, qosmutex.WithRegister(r))
 	}
 	topic, err := qosmutex.Open(ctx, p, topicName, opts...)
 	if err != nil {
@@ -133,7 +152,6 @@ func (w *worker) participate() error {
 	}
 	defer topic.Close(joining)
 	w.topic.Store(topic)
-	w.history.add(now(), joined, "-", p.Incarnation())
 	go w.reportTree(ctx, topic)
 	if w.Idle {
 		<-topic.Done()
@@ -147,27 +165,35 @@ func (w *worker) participate() error {
 	}
 }
 
-// voterName names an incarnation in a list of voters.
-func voterName(id string, incarnation uint64) string { return fmt.Sprintf("%s.%d-", id, incarnation) }
+// voting is a voter of the register of all members, or one of its clients.
+type voting interface {
+	records.Register
+	Close() error
+}
+
+func (w *worker) register(p *pubsub.Participant) (voting, error) {
+	if !slices.Contains(w.Voters, w.ID) {
+		return inboxes.NewClient(p, w.Voters, quorum.LAN())
+	}
+	timing := timing(w.LAN)
+	return inboxes.Start(p, quorum.Options{
+		Voters: w.Voters, File: filepath.Join(w.Dir, w.ID+".votes"), Quiet: time.Duration(timing.Grace()) / 2,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+}
 
 // reportTree tells who is an inner node of the tree, and who its root.
 func (w *worker) reportTree(ctx context.Context, topic *qosmutex.Topic) {
-	children, voters := -1, ""
+	children, root := -1, false
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		s := topic.Status()
 		if n := len(s.Children); n != children {
 			children = n
 			w.history.add(now(), parent, "-", uint64(n))
 		}
-		names := "-"
-		if s.Role == protocol.Root {
-			for _, v := range s.Voters {
-				names += voterName(v.ID, v.Incarnation)
-			}
-		}
-		if names != voters {
-			voters = names
-			w.history.add(now(), rooted, names, 0)
+		if is := s.Role == protocol.Root; is != root {
+			root = is
+			w.history.add(now(), map[bool]string{true: rooted, false: unrooted}[is], "-", 0)
 		}
 		select {
 		case <-ctx.Done():

@@ -130,7 +130,7 @@ func forgedSender(t *testing.T, n *node, h *honest, spy *raw) {
 }
 
 func forgedState(t *testing.T, n *node, _ *honest, spy *raw) {
-	lie := `{"topic":"crane","resource":"hook","holder":"mallory","fence":"1","epoch":"1.x","root":"mallory","voters":["mallory"]}`
+	lie := `{"topic":"crane","resource":"hook","holder":"mallory","fence":"1","epoch":"1.x","root":"mallory"}`
 	esp := n.as(t, "esp")
 	n.grows(t, 3, refused, `"publish"`, func() {
 		for _, topic := range []string{"hook/state", "events", "view"} {

@@ -31,7 +31,7 @@ func TestPADMETableOverMQTT(t *testing.T) {
 }
 
 func tableOverMQTT(t *testing.T, m protocol.Models, latency protocol.Duration) {
-	time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))) // nobody founds in the past
+	time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))) // nobody creates a topic in the past
 	s := sim.PaperScenario(m, latency)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -95,7 +95,7 @@ func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenari
 			qosmutex.WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }),
 		}
 		if i == 0 {
-			opts = append(opts, qosmutex.Found(), qosmutex.WithResources(sim.PaperResource), qosmutex.WithModels(s.Settings.Models))
+			opts = append(opts, qosmutex.Create(), qosmutex.WithResources(sim.PaperResource), qosmutex.WithModels(s.Settings.Models))
 		} else {
 			opts = append(opts, qosmutex.WithParent(p.Parent))
 		}

@@ -122,8 +122,8 @@ func simulate(w naiveWorld) ([]naiveEntry, *sim.Result, error) {
 	number := map[string]int{}
 	for i, p := range w.places {
 		number[name(i)] = i
-		who := sim.Participant{ID: name(i), Priority: int64(p.priority), Found: p.parent < 0, Workload: &sim.Workload{}}
-		if !who.Found {
+		who := sim.Participant{ID: name(i), Priority: int64(p.priority), Root: p.parent < 0, Workload: &sim.Workload{}}
+		if !who.Root {
 			who.Parent = name(p.parent)
 		}
 		if p.asks {

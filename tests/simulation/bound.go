@@ -35,7 +35,8 @@ func (o *options) levels() protocol.Duration {
 func (o *options) bound(waiting int) protocol.Duration {
 	t := &o.preset.timing
 	n := o.levels()
-	recovery := 3*t.Grace() + 2*n*t.Heartbeat + 12*n*o.slowed(t.JoinWait) + t.MoveAfter
+	grace := protocol.Timing{TTL: o.ttl(), Drift: t.Drift}.Grace()
+	recovery := 3*grace + 2*n*t.Heartbeat + 12*n*o.slowed(t.JoinWait) + t.MoveAfter
 	if o.world.name == "network" { // what is on its way may be late, and hold up what is behind it
 		recovery += 2 * o.latest()
 	}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
@@ -44,12 +43,15 @@ func calmly(r *run) error {
 // for closeWait. A root that was handed the topic counts all sessions anew; one that was
 // elected does so once the lease of its predecessor, which was killed, has ended.
 func (r *run) gapBound() protocol.Duration {
-	t := &r.preset.timing
+	t := r.preset.timing
+	if ttl := r.sim.Record().Record.TTL; ttl > 0 { // of whoever created the topic
+		t.TTL = ttl
+	}
 	bound := 2 * t.Heartbeat
 	if r.kills {
 		bound += t.Grace() + closeWait
 	}
-	if r.kills && r.handovers {
+	if r.kills && (r.handovers || r.rootKills) {
 		bound += t.Grace() + 2*t.Heartbeat
 	}
 	if r.rootKills {
@@ -86,7 +88,7 @@ func (r *run) killing(over *bool) {
 		if *over {
 			return
 		}
-		which := []who{notRoot, dispensable, mortal}
+		which := []who{notRoot}
 		if r.rootKills && r.rng.IntN(3) == 0 {
 			which[0] = root
 		}
@@ -99,22 +101,6 @@ func (r *run) killing(over *bool) {
 		r.sim.At(r.sim.Now()+r.between(2, 4)*r.preset.timing.Grace(), kill)
 	}
 	r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.TTL), kill)
-}
-
-// dispensable is whose death leaves a majority of the voters, if it is one: without, the
-// root itself has to stop.
-func dispensable(r *run, m *member, _ *protocol.Status) bool {
-	newest := r.newestVoters()
-	if len(newest) == 0 || with["visiting-voters"] || !slices.Contains(newest, r.sim.Node(m.id)) {
-		return true
-	}
-	living := 0
-	for _, v := range newest {
-		if v.ID != m.id && slices.ContainsFunc(r.members, func(o *member) bool { return o.up && !o.busy && r.sim.Node(o.id) == v }) {
-			living++
-		}
-	}
-	return living > len(newest)/2
 }
 
 // gaps is the longest, as a share of its bound, in seeds of one world.

@@ -48,9 +48,9 @@ var faults = []fault{
 	{name: "crash of an inner participant", means: "one with children, not the root, ends and comes back", lasts: either, apply: crash(inner)},
 	{name: "crash of a holder", means: "one that is inside ends and comes back", lasts: either, apply: crash(holder, notRoot)},
 	{name: "crash of an inner holder", means: "one with children that is inside ends and comes back", lasts: either, apply: crash(inner, holder)},
-	{name: "crash of the root", means: "the root ends; without voters the founder with it, who founds the topic again once everybody has noticed", lasts: noticed, apply: crashRoot},
+	{name: "crash of the root", means: "the root ends and comes back once everybody has noticed", lasts: noticed, apply: crash(root)},
 	{name: "crash of several", means: "two or more, not the root, end at one instant and come back one by one", lasts: either, apply: crashSeveral},
-	{name: "crash of everybody", means: "all end at one instant and come back one by one, the founder too", lasts: either, apply: crashAll},
+	{name: "crash of everybody", means: "all end at one instant and come back one by one", lasts: either, apply: crashAll},
 	{name: "restart at once", means: "one ends and is back, as a new incarnation, at the same instant", lasts: once, apply: restartAtOnce},
 	{name: "crash for good", means: "one ends and never comes back", lasts: once, apply: crashForGood},
 	{name: "last will", means: "one ends, the transport of all others says so at once, and it comes back later", lasts: either, apply: lastWill},
@@ -86,6 +86,14 @@ var faults = []fault{
 	{name: "latency spike", means: "every message takes up to 20 times as long", lasts: brief, apply: latencySpike},
 	{name: "slow link", means: "between two participants a message takes an eighth of a session", lasts: lasting, apply: slowLink},
 
+	// The register.
+	{name: "restart of the register", means: "it forgets renewals, and makes no write until their lease is over", lasts: once, apply: restartRegister},
+	{name: "register gone", means: "it answers nobody, for longer than a lease or for less", lasts: either, apply: closeRegister},
+	{name: "register out of reach", means: "one does not reach it", lasts: either, apply: away()},
+	{name: "register out of reach of the root", means: "the root does not reach it", lasts: either, apply: away(root)},
+	{name: "register beyond the cut", means: "the root reaches neither the register nor anybody", lasts: either, apply: cutAndAway(root)},
+	{name: "loss at the register", means: "requests and answers are lost, and writes are made long after they were given up", lasts: lasting, apply: tireRegister},
+
 	// Clocks, people, programs.
 	{name: "clock drift", means: "the clock of one runs at another speed, within the bound", lasts: once, apply: clockDrift},
 	{name: "priority storm", means: "priorities change often, so that participants move and the root is handed over", lasts: lasting, apply: priorityStorm},
@@ -103,8 +111,8 @@ var faults = []fault{
 	{name: "stalled connection of a holder", means: "the same, of one that is inside", lasts: lasting, world: "network", apply: stall(holder, notRoot)},
 	{name: "stalled connection of the root", means: "the same, of the root", lasts: lasting, world: "network", apply: stall(root)},
 	{name: "one-way cut", means: "one hears nobody, and is heard, or the other way round", lasts: lasting, world: "network", apply: cutOneWay},
-	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: longPartition},
-	{name: "broker that forgets", means: "the broker dies and comes back without what it retained", lasts: either, world: "network", apply: brokerForgets},
+	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: partition},
+	{name: "register gone for long", means: "it answers nobody for up to eight sessions", lasts: long, world: "network", apply: closeRegister},
 	{name: "models during a change of root", means: "the root ends, and several change the models while another comes", lasts: noticed, world: "settings", apply: modelsAtAChange},
 	{name: "trusted will of the root", means: "the root ends, and all others are told so and believe it", lasts: noticed, world: "settings", apply: trustedWillOfTheRoot},
 	{name: "rush", means: "everybody asks for one resource several times, some within a deadline", lasts: once, world: "settings", apply: rush},

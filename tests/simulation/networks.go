@@ -91,12 +91,9 @@ func brokerDies(r *run) (func(), bool) {
 	}, true
 }
 
-// divide lets a partition happen if it may. Without voters a hand-over that a
-// partition interrupts leaves two roots, each in the belief that it is the one. Of several
-// founders those beyond the partition would found the topic beside a root that decides
-// alone: no broker divides its clients, and what each hears of itself says nothing then.
+// divide lets a partition happen if there is none.
 func (r *run) divide(do func(names []string)) (func(), bool) {
-	if r.net.split || r.founders > 0 && !with["would-be-roots"] || r.founding() || r.handovers && r.maxVoters == 0 {
+	if r.net.split {
 		return nil, false
 	}
 	var names []string
@@ -130,7 +127,7 @@ func nonTransitive(r *run) (func(), bool) {
 }
 
 func loss(r *run) (func(), bool) {
-	if r.net.loss > 0 || r.founding() {
+	if r.net.loss > 0 {
 		return nil, false
 	}
 	r.net.loss = float64(1+r.rng.IntN(5)) / 100

@@ -8,33 +8,31 @@ import (
 	"slices"
 	"strings"
 
+	"padme/qosmutex/candidate"
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
 
-// voters are the values of MaxVoters that seeds with an adaptive tree draw from.
-// With 0 a topic ends with its root and is founded again. Machines that elect a root
-// are tried with 3, 5 and 7 here; the faults on the root then leave the founder alone.
-var voters = []int{0, 3, 5, 7}
-
 // options are what a seed decides before anything happens.
 type options struct {
-	seed      uint64
-	size      int  // participants
-	adaptive  bool // else a static tree
-	fanout    int
-	maxVoters int
-	founders  int  // members that may found the topic, besides the first
-	handovers bool // priorities may outrank the root's, and the root may depart
-	models    protocol.Models
-	resources []string
-	any       bool // requests for Any beside those for one resource
-	preset    preset
-	latency   sim.Distribution
-	hold      sim.Distribution
-	think     sim.Distribution
-	late      int  // members that join after the others
-	full      bool // encoded messages, invariants of each machine
+	seed       uint64
+	size       int  // participants
+	adaptive   bool // else a static tree
+	fanout     int
+	candidates int  // members that can be the root, besides the first
+	creators   bool // each of them may create the topic
+	places     bool // candidates come back at the place that the record names
+	handovers  bool // priorities may outrank the root's, and the root may depart
+	models     protocol.Models
+	resources  []string
+	any        bool // requests for Any beside those for one resource
+	preset     preset
+	latency    sim.Distribution
+	hold       sim.Distribution
+	think      sim.Distribution
+	late       int  // members that join after the others
+	full       bool // encoded messages, invariants of each machine
 
 	// What other worlds than that of the faults draw.
 	world      *world
@@ -75,10 +73,6 @@ func presets() []preset {
 // checked in all of them.
 const fullShare = 16
 
-// foundersShare is one seed with an adaptive tree in how many where several may found
-// the topic.
-const foundersShare = 4
-
 // draw decides everything. w is the world, nil for that of the seed.
 func draw(seed uint64, w *world) options {
 	if w == nil {
@@ -105,12 +99,11 @@ func drawFaults(seed uint64) options {
 	}
 	if o.adaptive {
 		o.handovers = r.IntN(2) == 0
-		o.maxVoters = voters[r.IntN(len(voters))]
+		o.candidates = r.IntN(o.size)
 		o.late = r.IntN(2)
-		if f := rand.New(rand.NewPCG(seed, 3)); f.IntN(foundersShare) == 0 { // of its own, so that other seeds stay what they are
-			o.founders = 1 + f.IntN(o.size-1)
-		}
+		o.creators = o.candidates > 0 && r.IntN(2) == 0
 	}
+	o.places = r.IntN(4) == 0
 	p := &o.preset
 	o.latency = sim.Uniform(p.latency, 10*p.latency)
 	if r.IntN(4) == 0 {
@@ -138,10 +131,7 @@ func (o *options) String() string {
 	default:
 		words = append(words, "adaptive tree")
 	}
-	if o.founders > 0 {
-		words = append(words, fmt.Sprintf("%d more founders", o.founders))
-	}
-	words = append(words, fmt.Sprintf("fan-out %d", o.fanout), fmt.Sprintf("%d voters", o.maxVoters), o.models.String(),
+	words = append(words, fmt.Sprintf("fan-out %d", o.fanout), fmt.Sprintf("%d candidates", 1+o.candidates), o.models.String(),
 		strings.Join(o.demanded(), " "), o.preset.name)
 	for word, on := range o.traits() {
 		if on {
@@ -165,7 +155,9 @@ func (o *options) traits() iter.Seq2[string, bool] {
 			yield("trusted wills", o.trust) &&
 			yield("deadlines", o.deadlines) &&
 			yield("Any", o.any) &&
-			yield("several would-be roots", o.founders > 0)
+			yield("several candidates", o.candidates > 0) &&
+			yield("several creators", o.creators) &&
+			yield("candidates with a place", o.places)
 	}
 }
 
@@ -187,10 +179,10 @@ const (
 	most  = 7
 )
 
-// priority draws that of a member. The founder, who comes first, stays above
-// everybody else unless there are to be hand-overs.
-func (o *options) priority(r *rand.Rand, founder bool) int64 {
-	if founder && !o.handovers {
+// priority draws that of a member. The first stays above everybody else unless there
+// are to be hand-overs.
+func (o *options) priority(r *rand.Rand, first bool) int64 {
+	if first && !o.handovers {
 		return least - 1
 	}
 	return least + r.Int64N(most-least+1)
@@ -205,15 +197,19 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 	s := sim.Scenario{
 		Seed: o.seed, Participants: sim.Tree(o.size, o.fanout, o.adaptive), Timing: *t,
 		Settings: protocol.Settings{Models: o.models, Resources: o.resources, Open: o.open},
-		Fanout:   o.fanout, MaxVoters: o.maxVoters, Order: sim.Shuffled, Fast: !o.full,
+		Fanout:   o.fanout, Order: sim.Shuffled, Fast: !o.full,
 		Network:  sim.Network{Latency: o.latency},
+		Register: sim.Register{Latency: o.latency}, NewCandidate: newCandidate,
 		Workload: o.workload(), Configure: o.configure,
 		Start: o.settled(), Duration: forever,
 	}
 	for i := range s.Participants {
 		p := &s.Participants[i]
 		p.Priority = o.priority(r, i == 0)
-		p.Founder = 0 < i && i <= o.founders
+		p.Root, p.Candidate, p.Creates = false, i <= o.candidates, i == 0 || o.creators && i <= o.candidates
+		if o.places && p.Candidate {
+			p.Place = p.ID
+		}
 		p.ClockOffset = protocol.Time(r.IntN(1000)) * protocol.Second
 		p.ClockDrift = o.drift(r)
 		if i >= o.size-o.late {
@@ -231,6 +227,10 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 		})
 	}
 	return s
+}
+
+func newCandidate(p protocol.Config, l lease.Config) (sim.Candidate, error) {
+	return candidate.New(candidate.Config{Protocol: p, Lease: l})
 }
 
 func (o *options) workload() sim.Workload {
@@ -272,13 +272,9 @@ func (o *options) configure(c *protocol.Config) {
 	some := func(of protocol.Duration, percent ...int) protocol.Duration {
 		return of * protocol.Duration(percent[r.IntN(len(percent))]) / 100
 	}
-	if !c.Found || with["founder-ttl"] {
-		t.TTL = some(t.TTL, 50, 100, 100, 200)
-	}
+	t.TTL = some(t.TTL, 50, 100, 100, 200)
 	t.Heartbeat = min(some(t.Heartbeat, 30, 60, 100), t.TTL/4)
-	if wait := some(t.JoinWait, 50, 100, slowest); o.maxVoters == 0 || with["mixed-voters"] {
-		t.JoinWait = wait
-	}
+	t.JoinWait = some(t.JoinWait, 50, 100, slowest)
 	t.MoveAfter = some(t.MoveAfter, 25, 100, 400)
 	t.Hop = some(t.Hop, 50, 100, 200)
 	if o.adaptive { // in a static tree everybody has a place
@@ -289,6 +285,14 @@ func (o *options) configure(c *protocol.Config) {
 // slowest is, in percent of the usual, how slow a member can be whose configuration
 // is another one.
 const slowest = 300
+
+// ttl is the longest that the topic may have.
+func (o *options) ttl() protocol.Duration {
+	if o.mixed {
+		return 2 * o.preset.timing.TTL
+	}
+	return o.preset.timing.TTL
+}
 
 // slowed is a span as the slowest member has it.
 func (o *options) slowed(d protocol.Duration) protocol.Duration {

@@ -65,28 +65,10 @@ func cutOneWay(r *run) (func(), bool) {
 	})
 }
 
-// longPartition lasts long enough for a member that was opened with Found to replace a
-// root that decides alone, for whom it takes one that it does not hear.
-func longPartition(r *run) (func(), bool) {
-	if r.maxVoters > 0 && len(r.newestVoters()) < 3 && !with["would-be-roots"] {
-		return nil, false
-	}
-	return partition(r)
-}
-
-// brokerForgets is its restart without a memory.
-func brokerForgets(r *run) (func(), bool) {
-	heal, ok := brokerDies(r)
-	if ok {
-		r.sim.Forget()
-	}
-	return heal, ok
-}
-
 // modelsAtAChange changes the models again and again, from several members, while
 // another root comes.
 func modelsAtAChange(r *run) (func(), bool) {
-	heal, ok := crashRoot(r)
+	heal, ok := crash(root)(r)
 	if !ok {
 		return nil, false
 	}
@@ -98,16 +80,14 @@ func modelsAtAChange(r *run) (func(), bool) {
 
 // trustedWillOfTheRoot tells everybody who trusts it that the root has ended.
 func trustedWillOfTheRoot(r *run) (func(), bool) {
-	m := r.pick(root, mortal)
+	m := r.pick(root)
 	if m == nil || !r.trust {
 		return nil, false
 	}
 	was := r.sim.Node(m.id)
-	heal, ok := crashRoot(r)
-	if ok {
-		r.suspect(was, r.free())
-	}
-	return heal, ok
+	heal := r.fell(m)
+	r.suspect(was, r.free())
+	return heal, true
 }
 
 // rush lets everybody ask for one resource at once, more than its queues hold and

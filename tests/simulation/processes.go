@@ -10,7 +10,7 @@ type apply = func(r *run) (heal func(), ok bool)
 // crash ends one of these, and starts it again.
 func crash(which ...who) apply {
 	return func(r *run) (func(), bool) {
-		m := r.pick(append(which, mortal)...)
+		m := r.pick(which...)
 		if m == nil {
 			return nil, false
 		}
@@ -36,24 +36,6 @@ func (r *run) fell(all ...*member) func() {
 	}
 }
 
-func crashRoot(r *run) (func(), bool) {
-	m := r.pick(root, mortal)
-	if m == nil {
-		return nil, false
-	}
-	victims := []*member{m}
-	if r.maxVoters == 0 && !m.founder {
-		f := r.founder()
-		if r.divided() || !f.up || f.busy {
-			return nil, false
-		}
-		victims = append(victims, f)
-	}
-	return r.fell(victims...), true
-}
-
-func (r *run) founder() *member { return r.members[0] }
-
 func crashSeveral(r *run) (func(), bool) {
 	victims := r.free()
 	if len(victims) < 3 {
@@ -61,7 +43,7 @@ func crashSeveral(r *run) (func(), bool) {
 	}
 	victims = victims[:2+r.rng.IntN(len(victims)-2)]
 	for _, m := range victims {
-		if s := r.sim.Status(m.id); !mortal(r, m, &s) || !notRoot(r, m, &s) {
+		if s := r.sim.Status(m.id); !notRoot(r, m, &s) {
 			return nil, false
 		}
 	}
@@ -70,7 +52,7 @@ func crashSeveral(r *run) (func(), bool) {
 
 // crashAll ends everybody, also those with a fault of their own.
 func crashAll(r *run) (func(), bool) {
-	if r.divided() || !r.everybodyHasJoined() {
+	if !r.everybodyHasJoined() {
 		return nil, false
 	}
 	all := r.up()
@@ -78,7 +60,7 @@ func crashAll(r *run) (func(), bool) {
 }
 
 func restartAtOnce(r *run) (func(), bool) {
-	m := r.pick(notRoot, resident, mortal)
+	m := r.pick(notRoot, resident)
 	if m == nil {
 		return nil, false
 	}
@@ -89,8 +71,8 @@ func restartAtOnce(r *run) (func(), bool) {
 // crashForGood leaves at least three, and in a static tree all, whose children have
 // no other place.
 func crashForGood(r *run) (func(), bool) {
-	m := r.pick(notRoot, resident, mortal)
-	if m == nil || m.founder || !r.adaptive || len(r.residents(r.free())) < 4 {
+	m := r.pick(notRoot, resident, dispensable)
+	if m == nil || !r.adaptive || len(r.residents(r.free())) < 4 {
 		return nil, false
 	}
 	r.crash(m)
@@ -99,7 +81,7 @@ func crashForGood(r *run) (func(), bool) {
 }
 
 func lastWill(r *run) (func(), bool) {
-	m := r.pick(notRoot, mortal)
+	m := r.pick(notRoot)
 	if m == nil {
 		return nil, false
 	}
@@ -110,7 +92,7 @@ func lastWill(r *run) (func(), bool) {
 }
 
 func lateLastWill(r *run) (func(), bool) {
-	m := r.pick(notRoot, resident, mortal)
+	m := r.pick(notRoot, resident)
 	if m == nil {
 		return nil, false
 	}
@@ -213,18 +195,15 @@ func clockDrift(r *run) (func(), bool) {
 // depart lets one of these leave, and comes back with a new incarnation.
 func depart(which ...who) apply {
 	return func(r *run) (func(), bool) {
-		m := r.pick(append(which, resident, mortal)...)
+		m := r.pick(append(which, resident)...)
 		if m == nil || !r.adaptive && len(r.sim.Status(m.id).Children) > 0 {
 			return nil, false
 		}
-		rooted := func() bool { return r.sim.Status(m.id).Role == protocol.Root }
-		r.departed = r.departed || rooted()
 		r.sim.Depart(m.id)
 		m.up, m.busy = false, true
 		life := m.life
 		return func() {
 			if m.life == life {
-				r.departed = r.departed || rooted() // it was handed the root on its way out
 				r.crash(m)
 				r.restart(m)
 			}
@@ -241,7 +220,7 @@ func priorityStorm(r *run) (func(), bool) {
 			return
 		}
 		if m := r.pick(); m != nil {
-			r.sim.SetPriority(m.id, r.priority(r.rng, m.founder))
+			r.sim.SetPriority(m.id, r.priority(r.rng, m.first))
 		}
 		r.sim.At(r.sim.Now()+r.between(1, r.preset.timing.MoveAfter), gust)
 	}

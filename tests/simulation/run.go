@@ -25,8 +25,7 @@ type outcome struct {
 	time     protocol.Duration // simulated
 	events   uint64            // of the simulator
 	rounds   int
-	rescues  map[cause]int // restarts by whoever looks after the topic
-	share    float64       // of the bound that the slowest heal took
+	share    float64 // of the bound that the slowest heal took
 	slowest  protocol.Duration
 	entries  int
 
@@ -45,15 +44,14 @@ type outcome struct {
 // must be served.
 type run struct {
 	options
-	rng      *rand.Rand
-	sim      *sim.Sim
-	members  []*member
-	net      network
-	healing  []*active
-	kinds    []*fault // that its world has
-	doors    int      // rises when visitors begin to come, and when they stop
-	departed bool     // a root was asked to depart in this round, or to take over while it departed
-	outcome  outcome
+	rng     *rand.Rand
+	sim     *sim.Sim
+	members []*member
+	net     network
+	healing []*active
+	kinds   []*fault // that its world has
+	doors   int      // rises when visitors begin to come, and when they stop
+	outcome outcome
 }
 
 // active is a fault that has not been healed.
@@ -70,7 +68,7 @@ func simulate(seed uint64, w *world, trace func(*sim.Record)) (*outcome, error) 
 
 func newRun(o options, trace func(*sim.Record)) *run {
 	r := &run{options: o, rng: rand.New(rand.NewPCG(o.seed, 2))}
-	r.outcome.faults, r.outcome.rescues = map[string]int{}, map[cause]int{}
+	r.outcome.faults = map[string]int{}
 	r.outcome.world = o.world.name
 	for trait, on := range o.traits() {
 		if on {
@@ -82,7 +80,7 @@ func newRun(o options, trace func(*sim.Record)) *run {
 	sc.Trace = trace
 	for i := range sc.Participants {
 		p := &sc.Participants[i]
-		r.members = append(r.members, &member{id: p.ID, founder: p.Found || p.Founder, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
+		r.members = append(r.members, &member{id: p.ID, able: p.Candidate, first: i == 0, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
 	}
 	s, err := sim.New(padme.Algorithm, sc)
 	if err != nil {
@@ -162,84 +160,11 @@ func (r *run) round() error {
 		}
 	}
 	r.outcome.rounds++
-	rescue := r.succeed
-	if r.maxVoters > 0 {
-		rescue = r.elect
-	}
-	if err := rescue(); err != nil {
-		return err
-	}
 	return r.demandService()
-}
-
-// elect starts everybody again if there is no root and cannot be one: nothing else
-// helps when a majority of the voters has ended.
-func (r *run) elect() error {
-	if r.electable() {
-		return nil
-	}
-	patience := 2 * noticed.draw(r)
-	if r.founders > 0 { // one of them is about to take the place of a root that decided alone
-		patience += 2 * r.preset.timing.Grace()
-	}
-	for deadline := r.sim.Now() + patience; !r.electable(); {
-		if r.sim.Now() >= deadline {
-			r.outcome.rescues[r.whyNotElectable()]++
-			r.fell(r.up()...)()
-			break
-		}
-		if err := r.until(r.sim.Now() + r.preset.timing.Heartbeat); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// succeed does what whoever looks after a topic without voters does when it has no
-// root. The founder is started again if the topic has ended with a root that departed:
-// who was to take over did not hear of it, or has ended; with it a former root, if that
-// waits for a sign of an heir that has ended for good.
-func (r *run) succeed() error {
-	departed := r.departed
-	r.departed = false
-	if r.reigned() {
-		return nil
-	}
-	for deadline := r.sim.Now() + 2*noticed.draw(r); !r.reigned(); {
-		bereft := r.bereft()
-		switch {
-		case bereft != nil:
-			r.relieve(bereft)
-			return nil
-		case departed && r.sim.Now() >= deadline:
-			r.outcome.rescues[rootDeparted]++
-			r.fell(r.founder())()
-			return nil
-		case r.founding() || r.sim.Now() >= deadline:
-			return nil
-		}
-		if err := r.until(r.sim.Now() + r.preset.timing.Heartbeat); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// relieve starts a former root and the founder again.
-func (r *run) relieve(m *member) {
-	r.outcome.rescues[heirEnded]++
-	if m == r.founder() {
-		r.fell(m)()
-		return
-	}
-	r.fell(m, r.founder())()
 }
 
 // inject lets one fault happen that can happen now.
 func (r *run) inject() {
-	if r.maxVoters > 0 && r.founding() { // see disturbed
-		return
-	}
 	for range 20 { // most can
 		f := r.kinds[r.rng.IntN(len(r.kinds))]
 		if f.moving && !r.handovers {
@@ -285,16 +210,6 @@ func (r *run) demandService() error {
 		}
 		if err := r.until(r.sim.Now() + r.preset.timing.TTL/16); err != nil {
 			return err
-		}
-		if m := r.bereft(); m != nil { // of the last who ended, before it was missed
-			r.relieve(m)
-			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
-		}
-		if r.visitors > 0 && r.maxVoters > 0 && !r.electable() { // a visitor that voted has left
-			if err := r.elect(); err != nil {
-				return err
-			}
-			healed, bound = r.sim.Now(), r.bound(len(r.sim.Waiting()))
 		}
 	}
 	took := r.sim.Now() - healed
@@ -385,13 +300,13 @@ func (o *outcome) add(c *protocol.Counters) {
 	sum := &o.counters
 	sum.Losses += c.Losses
 	sum.Resent += c.Resent
-	sum.Lapses += c.Lapses
-	sum.LapsesIn += c.LapsesIn
+	sum.Expiries += c.Expiries
+	sum.ExpiriesIn += c.ExpiriesIn
 	sum.Syncs += c.Syncs
 	sum.Regenerated += c.Regenerated
 	sum.Returned += c.Returned
 	sum.OffPath += c.OffPath
 	sum.Moves += c.Moves
-	sum.Views += c.Views
+	sum.Terms += c.Terms
 	sum.Adopted += c.Adopted
 }

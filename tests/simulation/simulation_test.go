@@ -5,11 +5,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,23 +22,10 @@ var (
 	hours = flag.Float64("hours", 0, "run seeds for as many hours instead")
 	trace = flag.String("record", "", "write everything that happens in the first seed to this file, and run no other")
 	named = flag.String("world", "", "run all seeds in this world; else each draws its own")
-	known = flag.String("with", "", "draw also these, which the present design does not survive, or all: "+strings.Join(slices.Sorted(maps.Keys(notYet)), ", "))
 )
 
 // chosen is the world of all seeds; nil if each draws its own.
 func chosen(t *testing.T) *world {
-	for name := range strings.SplitSeq(*known, ",") {
-		switch {
-		case name == "all":
-			for name := range notYet {
-				with[name] = true
-			}
-		case notYet[name] != "":
-			with[name] = true
-		case name != "":
-			t.Fatalf("-with %s: no such thing; there are %v", name, slices.Sorted(maps.Keys(notYet)))
-		}
-	}
 	w := worldNamed(*named)
 	if w == nil && *named != "" {
 		t.Fatalf("-world %s: no such world", *named)
@@ -104,9 +89,6 @@ func reproduction(seed uint64, w *world, err error) string {
 	flags := ""
 	if w != nil {
 		flags = " -world " + w.name
-	}
-	if *known != "" {
-		flags += " -with " + *known
 	}
 	return fmt.Sprintf("go test ./tests/simulation -first %d -seeds 1%s # %s\n%s", seed, flags, what, history)
 }

@@ -26,7 +26,7 @@ type sum struct {
 
 func newSum() *sum {
 	return &sum{
-		total:  outcome{faults: map[string]int{}, rescues: map[cause]int{}},
+		total:  outcome{faults: map[string]int{}},
 		worlds: map[string]int{}, traits: map[string]int{}, gaps: map[string]gaps{},
 	}
 }
@@ -40,9 +40,6 @@ func (s *sum) add(o *outcome) {
 	s.total.events += o.events
 	for name, n := range o.faults {
 		s.total.faults[name] += n
-	}
-	for why, n := range o.rescues {
-		s.total.rescues[why] += n
 	}
 	s.total.add(&o.counters)
 	s.worlds[o.world]++
@@ -86,10 +83,6 @@ func (s *sum) String() string {
 	for _, c := range s.counters() {
 		fmt.Fprintf(&b, "%s %d, ", c.name, c.n)
 	}
-	b.WriteString("\nrestarts by whoever looks after the topic:")
-	for _, why := range causes {
-		fmt.Fprintf(&b, "\n%6d because %s", s.total.rescues[why], why)
-	}
 	return b.String()
 }
 
@@ -102,16 +95,16 @@ type counter struct {
 func (s *sum) counters() []counter {
 	c := &s.total.counters
 	all := []counter{
-		{name: "lapses", n: c.Lapses},
+		{name: "sessions expired", n: c.Expiries},
 		{name: "holds lost", n: c.Losses},
-		{name: "lapses inside", n: c.LapsesIn},
+		{name: "sessions expired inside", n: c.ExpiriesIn},
 		{name: "messages repeated", n: c.Resent},
 		{name: "recoveries", n: c.Syncs},
 		{name: "regenerations", n: c.Regenerated},
 		{name: "grants returned", n: c.Returned},
 		{name: "off-path Releases", n: c.OffPath},
 		{name: "re-attachments", n: c.Moves},
-		{name: "view changes", n: c.Views},
+		{name: "terms", n: c.Terms},
 		{name: "holds adopted", n: c.Adopted},
 		{"visits", uint64(s.total.visits), "ordinary"},
 		{"visitors not let go in time", uint64(s.total.slowGoodbyes), "crowd"},
@@ -157,11 +150,6 @@ func (s *sum) check(t tester, only *world) {
 	for i := range worlds {
 		if s.worlds[worlds[i].name] == 0 && only == nil {
 			t.Errorf("%d seeds and none in the world %s", s.seeds, worlds[i].name)
-		}
-	}
-	for why, n := range s.total.rescues {
-		if onlyExplained && n > 0 && why != majorityGone {
-			t.Errorf("somebody had to restart participants %d times because %s", n, why)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 // member is a participant as the faults see it.
 type member struct {
 	id      string
-	founder bool
+	able    bool // to be the root
+	first   bool
 	visitor bool // a place for those who come, lock once and go
 	joins   protocol.Time
 	up      bool // runs, and was not asked to depart
@@ -32,22 +33,17 @@ func inner(_ *run, _ *member, s *protocol.Status) bool {
 	return s.Role == protocol.Member && len(s.Children) > 0
 }
 
+func able(_ *run, m *member, _ *protocol.Status) bool { return m.able }
+
 func holder(_ *run, _ *member, s *protocol.Status) bool {
 	return slices.ContainsFunc(s.Resources, func(r protocol.ResourceStatus) bool { return r.Inside })
 }
 
 func resident(_ *run, m *member, _ *protocol.Status) bool { return !m.visitor }
 
-// mortal is a member that may be ended and started again now. Without voters one who
-// is handing the root over, or has lost its lease, is the only one who can be the
-// root: nobody is mortal then but with the founder.
-func mortal(r *run, m *member, _ *protocol.Status) bool {
-	return (!m.founder || !r.divided() && !r.disturbed()) && (r.maxVoters > 0 || r.reigned())
-}
-
-// reigned reports whether there is a root.
-func (r *run) reigned() bool {
-	return slices.ContainsFunc(r.members, func(m *member) bool { return r.sim.Status(m.id).Role == protocol.Root })
+// dispensable is whoever leaves somebody who can be the root.
+func dispensable(r *run, m *member, _ *protocol.Status) bool {
+	return !m.able || slices.ContainsFunc(r.members, func(o *member) bool { return o.able && o != m && !o.forGood })
 }
 
 // pick draws a member that runs, has no fault of its own and is all of these; nil
@@ -86,26 +82,6 @@ func (r *run) residents(all []*member) []*member {
 	return slices.DeleteFunc(all, func(m *member) bool { return m.visitor })
 }
 
-// divided reports whether messages may be lost although both ends hear their own
-// heartbeats. A founder that starts then, or has just started, would take silence
-// for an empty topic: what its lease tells it is that it is connected, not to whom.
-func (r *run) divided() bool { return r.net.split || r.net.loss > 0 }
-
-// disturbed reports whether somebody has a fault of its own where there are voters.
-// Who founds the topic while a majority of them is suspended or cut off, and for longer
-// than it listens, founds it beside them; docs/guarantees.md says so.
-func (r *run) disturbed() bool {
-	return r.maxVoters > 0 && slices.ContainsFunc(r.members, func(m *member) bool { return m.busy })
-}
-
-// founding reports whether somebody is about to find out whether the topic has a
-// root, or will be when it starts again: no time to divide the network.
-func (r *run) founding() bool {
-	return slices.ContainsFunc(r.members, func(m *member) bool {
-		return m.founder && !m.up || m.up && r.sim.Status(m.id).Role == protocol.Founding
-	})
-}
-
 // everybodyHasJoined reports whether nobody is still to come for the first time.
 func (r *run) everybodyHasJoined() bool {
 	return !slices.ContainsFunc(r.members, func(m *member) bool { return m.joins > r.sim.Now() })
@@ -120,45 +96,6 @@ func (r *run) up() []*member {
 		}
 	}
 	return all
-}
-
-// electable reports whether a root can stay or come without help: a majority lives of
-// the newest voters that anybody knows of, or somebody founds the topic where there are
-// none. A root whose voters have ended is one no longer than its lease, and nobody can
-// take the place of one that decides alone, or was to.
-func (r *run) electable() bool {
-	var newest protocol.Status
-	for _, m := range r.up() {
-		s := r.sim.Status(m.id)
-		if s.Role == protocol.Root && s.Named == (protocol.Grant{}) {
-			return true // without voters
-		}
-		if len(s.Voters) > 0 && s.Named.Compare(newest.Named) > 0 {
-			newest = s
-		}
-	}
-	if len(newest.Voters) == 1 {
-		return r.reigned() || r.founding()
-	}
-	living := 0
-	for _, v := range newest.Voters {
-		if slices.ContainsFunc(r.up(), func(m *member) bool { return r.sim.Node(m.id) == v }) {
-			living++
-		}
-	}
-	return living > len(newest.Voters)/2 || len(newest.Voters) == 0 && r.founding()
-}
-
-// bereft returns a former root that waits for a sign of an heir that has ended; nil
-// if there is none.
-func (r *run) bereft() *member {
-	for _, m := range r.up() {
-		heir := r.sim.Status(m.id).Heir
-		if !heir.IsZero() && !slices.ContainsFunc(r.up(), func(o *member) bool { return o.id == heir.ID }) {
-			return m
-		}
-	}
-	return nil
 }
 
 // gone reports whether a member has ended.
@@ -214,6 +151,8 @@ type network struct {
 	latency         sim.Latency // nil: as the seed has it
 	split           bool        // one partition at a time
 	down            bool        // the broker
+	closed          bool        // the register
+	tired           bool        // it loses requests and answers
 }
 
 // applyNetwork puts the present network in force.

@@ -47,7 +47,7 @@ func dyingWaiters(t *testing.T, seed uint64, fanout int, models protocol.Models)
 	random := rand.New(rand.NewPCG(seed, 1))
 	sc := sim.Scenario{
 		Seed: seed, Timing: protocol.LAN(), Settings: protocol.Settings{Models: models, Resources: []string{"x"}}, Fanout: fanout,
-		Participants: []sim.Participant{{ID: "root", Found: true, Workload: &sim.Workload{}}},
+		Participants: []sim.Participant{{ID: "root", Root: true, Workload: &sim.Workload{}}},
 		Network:      sim.Network{Latency: sim.Uniform(protocol.Millisecond, 3*protocol.Millisecond)},
 		Order:        sim.Shuffled,
 		Workload:     sim.Workload{Resources: []string{"x"}, Hold: sim.Constant(50 * protocol.Millisecond)},

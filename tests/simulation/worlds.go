@@ -23,9 +23,9 @@ type world struct {
 var worlds = []world{
 	{name: "faults", share: 6, means: "3 to 9 members and all kinds of faults but those of other worlds"},
 	{name: "ordinary", share: 2, means: "3 to 16 members and up to 24 visitors at a time, who come, lock once and go, up to ten a second; nothing breaks", change: ordinarily, play: calmly},
-	{name: "kills", share: 2, means: "the same, and members, visitors and, where it has voters, the root are killed one after another", change: killing, play: calmly},
+	{name: "kills", share: 2, means: "the same, and members, visitors and, where others can take its place, the root are killed one after another", change: killing, play: calmly},
 	{name: "crowd", share: 1, means: "up to 40 members and visitors, with all faults of the first world", change: crowded},
-	{name: "network", share: 2, means: "messages later than a session, connections that stall, cuts in one direction, long partitions, a broker that forgets", change: badNetwork},
+	{name: "network", share: 2, means: "messages later than a session, connections that stall, cuts in one direction, long partitions, a register that is gone for long", change: badNetwork},
 	{name: "settings", share: 3, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues or trusted wills", change: oddSettings},
 }
 
@@ -67,23 +67,10 @@ func worldNamed(name string) *world {
 	return &worlds[i]
 }
 
-// notYet is what the present design does not survive, by a name for -with; none of it
-// is in parts that stay. Seeds do not draw it unless asked to.
-var notYet = map[string]string{
-	"would-be-roots":  "the network is divided although several may found the topic, or for long although the root decides alone: those beyond found it beside that root",
-	"rapid-deaths":    "in the world `kills` one visitor in four is killed while it waits: each that is next blocks the lock until its session ends",
-	"mixed-voters":    "voters are configured with another JoinWait than others: each votes for the other, again and again, and nobody is elected",
-	"visiting-voters": "a voter is killed although others, visitors among them, have just left, so that no majority remains",
-	"founder-ttl":     "a member that founds the topic is configured with another time-to-live: it listens too short a time for a living root",
-}
-
-// with is what of notYet seeds draw.
-var with = map[string]bool{}
-
 // busy makes a topic whose members come and go, with a tree that adapts to it.
 func busy(o *options, r *rand.Rand, members, places int) {
 	o.size, o.fanout = members, 2+r.IntN(7)
-	o.adaptive, o.maxVoters, o.founders, o.late = true, voters[r.IntN(len(voters))], 0, 0
+	o.adaptive, o.candidates, o.creators, o.late = true, r.IntN(min(members, 7)), false, 0
 	o.visitors = places
 	o.arrivals = protocol.Duration(100+r.IntN(900)) * protocol.Millisecond
 	o.spread = r.IntN(2) == 0
@@ -101,8 +88,8 @@ func ordinarily(o *options, r *rand.Rand) {
 func killing(o *options, r *rand.Rand) {
 	ordinarily(o, r)
 	o.kills = true
-	o.rootKills = r.IntN(2) == 0 && o.maxVoters >= 3
-	o.deaths = with["rapid-deaths"] && !o.rootKills && !o.handovers
+	o.rootKills = r.IntN(2) == 0 && o.candidates >= 2
+	o.deaths = r.IntN(2) == 0 && !o.rootKills && !o.handovers
 }
 
 func crowded(o *options, r *rand.Rand) {
@@ -113,15 +100,10 @@ func crowded(o *options, r *rand.Rand) {
 func badNetwork(o *options, r *rand.Rand) {
 	o.fanout = 2 + r.IntN(7)
 	o.rest = 200 * protocol.Second
-	o.founders = 0
 	if r.IntN(2) == 0 {
-		o.maxVoters = max(o.maxVoters, 3)
-		o.adaptive = true
+		o.adaptive, o.candidates, o.creators = true, 1+r.IntN(o.size-1), r.IntN(2) == 0
 	}
 	o.mixed = r.IntN(4) == 0
-	if founders := 1 + r.IntN(o.size-1); with["would-be-roots"] && o.adaptive {
-		o.founders = founders
-	}
 	if places := 1 + r.IntN(6); r.IntN(3) == 0 && o.adaptive {
 		o.visitors, o.arrivals = places, protocol.Duration(100+r.IntN(2000))*protocol.Millisecond
 	}

@@ -18,7 +18,7 @@ import (
 
 const (
 	// alone and beside are how long hand-overs are measured without and with a
-	// stalled watcher; beside is longer than the TTL, so that sessions would lapse.
+	// stalled watcher; beside is longer than the TTL, so that sessions would expire.
 	alone  = 2 * time.Second
 	beside = 4 * time.Second
 	// brokerPatience is how long the broker bears a client that takes nothing:
@@ -58,7 +58,7 @@ func newLockers(t *testing.T) *lockers {
 		lock := []qosmutex.Option{qosmutex.WithTiming(qosmutex.LAN())}
 		if id == "root" {
 			opts = append(opts, pubsub.WithDialer(b.Dial))
-			lock = append(lock, qosmutex.Found(), qosmutex.WithOpenResources(), qosmutex.WithNodePriority(-1))
+			lock = append(lock, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithNodePriority(-1))
 		}
 		p, err := pubsub.Join(ctx, b.URL(), id, opts...)
 		if err != nil {
@@ -116,12 +116,12 @@ func (l *lockers) handOvers(t *testing.T, d time.Duration) []time.Duration {
 	return gaps
 }
 
-// unharmed fails the test if a session lapsed or a hold was lost.
+// unharmed fails the test if a session expired or a hold was lost.
 func (l *lockers) unharmed(t *testing.T) {
 	t.Helper()
 	for _, topic := range l.topics {
-		if c := topic.Status().Counters; c.Lapses != 0 || c.Losses != 0 {
-			t.Errorf("%d sessions lapsed and %d holds were lost", c.Lapses, c.Losses)
+		if c := topic.Status().Counters; c.Expiries != 0 || c.Losses != 0 {
+			t.Errorf("%d sessions expired and %d holds were lost", c.Expiries, c.Losses)
 		}
 	}
 }

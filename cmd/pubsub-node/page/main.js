@@ -85,7 +85,7 @@ function drawTree() {
   if ($("topic").value !== topic) $("topic").value = topic;
   const view = locks.views.get(topic);
   const members = treeOf(locks, topic);
-  setText($("tree-facts"), view ? `root ${view.root} · ${count(view.voters.length, "voter")} of ${count(view.members, "member")} · ${view.models} · epoch ${view.epoch}` : "No lock has a tree yet.");
+  setText($("tree-facts"), view ? `root ${view.root} · ${count(members.filter((m) => m.candidate && m.alive).length, "candidate")} of ${count(view.members, "member")} · ${view.models} · epoch ${view.epoch}` : "No lock has a tree yet.");
   $("tree-facts").dataset.root = view?.root ?? "";
   tree.show(members, notesOf(topic));
 }

@@ -1,5 +1,5 @@
 // Command crane moves a crane that it shares with others: the program of
-// docs/tutorial.md. It needs a broker that founds locks, such as `pubsub-node broker`.
+// docs/tutorial.md. It needs a broker that creates locks, such as `pubsub-node broker`.
 package main
 
 import (

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -19,6 +20,8 @@ const Kind = "local register"
 // Register is a register of one process.
 type Register struct {
 	journal *journal.Journal // nil: memory alone
+	place   string           // see Place
+	members members          // under mu
 	domain  register.Domain
 	writing chan struct{} // holds one token: whoever has it may write
 
@@ -39,7 +42,8 @@ func Memory() *Register {
 }
 
 // Open returns the register that is kept in the file at path, or makes an empty one
-// in a directory that exists. Only one process can have it open.
+// in a directory that exists. Only one process can have it open. Values are as they
+// were written and synced last; each key has a new version.
 func Open(path string) (*Register, error) {
 	r := Memory()
 	r.domain = register.Domain{}
@@ -47,15 +51,32 @@ func Open(path string) (*Register, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	r.journal, r.compactAt = j, minCompact
+	r.journal, r.compactAt, r.place = j, minCompact, placeOf(path)
 	if r.domain == (register.Domain{}) {
 		r.domain = register.NewDomain()
-		if err := j.Append(r.domain[:]); err != nil {
-			_ = j.Close()
-			return nil, fmt.Errorf("register: %w", err)
-		}
+		err = j.Append(r.domain[:])
+	} else {
+		err = r.renumber()
+	}
+	if err == nil && r.place != "" {
+		r.members, err = openMembers(path+".members", r.place)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, fmt.Errorf("register: %w", err)
 	}
 	return r, nil
+}
+
+// renumber gives each key a version that it never had: renewals since the one in the
+// file may have been forgotten, and whoever heard of them must not take what is left for
+// the newest.
+func (r *Register) renumber() error {
+	for key, e := range r.entries {
+		e.Version = e.Version.Next(r.domain, register.NewNonce())
+		r.entries[key] = e
+	}
+	return r.compact()
 }
 
 // replay takes a record: first the domain, then entries.
@@ -88,6 +109,11 @@ func appendEntry(dst []byte, key string, e register.Entry) []byte {
 
 // Volatile reports whether the register keeps nothing.
 func (r *Register) Volatile() bool { return r.journal == nil }
+
+// Place names this machine, since when it runs, and the file, of which only one process
+// at a time has the register open: whoever was at the same place before has ended. It is
+// empty where that is not known.
+func (r *Register) Place() string { return r.place }
 
 // Domain returns the domain of all versions.
 func (r *Register) Domain() register.Domain { return r.domain }
@@ -243,5 +269,12 @@ func (r *Register) Close() error {
 	if r.journal == nil {
 		return nil
 	}
-	return r.journal.Close()
+	err := r.journal.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.members.file; f != nil {
+		err = errors.Join(err, f.Close())
+		r.members = members{}
+	}
+	return err
 }

@@ -256,7 +256,7 @@ export function readView(topic, payload) {
   if (!v || v.topic !== topic || !parseEpoch(v.epoch)) return null;
   const names = (l) => list(l).filter((s) => typeof s === "string");
   return {
-    topic, epoch: v.epoch, root: text(v.root), voters: names(v.voters), ttl: number(v.ttl), models: text(v.models),
+    topic, epoch: v.epoch, root: text(v.root), ttl: number(v.ttl), models: text(v.models),
     resources: names(v.resources), open: v.open === true, members: number(v.members),
   };
 }
@@ -267,7 +267,7 @@ export function readMember(topic, participant, payload) {
   if (!v || v.topic !== topic || v.participant !== participant) return null;
   return {
     topic, participant, incarnation: text(v.incarnation), role: text(v.role), parent: text(v.parent), root: text(v.root),
-    priority: number(v.priority), voter: v.voter === true, epoch: text(v.epoch),
+    priority: number(v.priority), candidate: v.candidate === true, epoch: text(v.epoch),
   };
 }
 

@@ -1,9 +1,9 @@
 // Who is whose child in the spanning tree of a lock topic, and where to draw it.
 
 /**
- * treeOf returns the members of a topic as a list of {id, parent, role, voter,
- * priority, alive}. Who is dead is in it only while somebody still counts on it: the
- * view, or a child.
+ * treeOf returns the members of a topic as a list of {id, parent, role, candidate,
+ * priority, alive}. A dead member is listed only while the view names it as the root, or
+ * it has a child.
  */
 export function treeOf(locks, topic) {
   const members = locks.members.get(topic) ?? new Map();
@@ -15,16 +15,16 @@ export function treeOf(locks, topic) {
     const root = view ? view.root === m.participant : m.role === "root";
     list.set(m.participant, {
       id: m.participant, parent: root ? "" : m.parent, role: root ? "root" : m.role === "root" ? "member" : m.role,
-      voter: view ? view.voters.includes(m.participant) : m.voter, priority: m.priority, alive: true,
+      candidate: m.candidate, priority: m.priority, alive: true,
     });
   }
   const needed = new Set([...list.values()].map((m) => m.parent).filter(Boolean));
-  if (view) for (const id of [view.root, ...view.voters]) needed.add(id);
+  if (view) needed.add(view.root);
   for (const id of needed) {
     if (!id || list.has(id)) continue;
     const presence = locks.participants.get(id);
     list.set(id, {
-      id, parent: "", role: view?.root === id ? "root" : "member", voter: view?.voters.includes(id) ?? false,
+      id, parent: "", role: view?.root === id ? "root" : "member", candidate: members.get(id)?.candidate ?? false,
       priority: members.get(id)?.priority ?? 0, alive: presence?.alive === true,
     });
   }

@@ -126,10 +126,10 @@ export class TreeView {
   /** legend explains the signs. */
   legend() {
     const sign = (kind) => svg("svg", { viewBox: "-8 -8 16 16", class: "sign", "aria-hidden": "true" }, svg("path", { d: SHAPES[kind], class: "message " + kind }));
-    const voter = svg("svg", { viewBox: "-8 -8 16 16", class: "tree sign", "aria-hidden": "true" }, svg("circle", { r: 4, class: "dot" }));
+    const candidate = svg("svg", { viewBox: "-8 -8 16 16", class: "tree sign", "aria-hidden": "true" }, svg("circle", { r: 4, class: "dot" }));
     const holder = svg("svg", { viewBox: "-8 -8 16 16", class: "tree sign", "aria-hidden": "true" },
       svg("g", { class: "held" }, svg("rect", { x: -7, y: -5, width: 14, height: 10, rx: 5, class: "body" })));
-    return h("p", { class: "legend" }, h("span", {}, voter, "voter"), h("span", {}, holder, "holds a lock"),
+    return h("p", { class: "legend" }, h("span", {}, candidate, "can become the root"), h("span", {}, holder, "holds a lock"),
       h("span", {}, sign("request"), "Request"), h("span", {}, sign("reply"), "Reply (the token)"), h("span", {}, sign("release"), "Release"));
   }
 }
@@ -156,7 +156,7 @@ class Node {
   }
 
   #pill() {
-    const name = short(this.member.id), dot = this.member.voter ? 12 : 0, root = this.member.role === "root";
+    const name = short(this.member.id), dot = this.member.candidate ? 12 : 0, root = this.member.role === "root";
     const width = name.length * CHARACTER + 22 + dot;
     const left = this.kind === "down" ? -width / 2 : -12;
     if (root) this.element.append(svg("rect", { x: left - 4, y: -18, width: width + 8, height: 36, rx: 18, class: "ring" }));
@@ -175,8 +175,8 @@ class Node {
     const said = `${note?.text ?? ""}\n${note?.held ?? ""}`;
     if (said === this.said) return;
     this.said = said;
-    setAttribute(this.element, "class", ["node", m.role, m.voter && "voter", note?.held && "held", !m.alive && "gone"].filter(Boolean).join(" "));
-    const words = [m.alive ? m.role : "gone", m.voter && m.role !== "root" && "voter", note?.text].filter(Boolean);
+    setAttribute(this.element, "class", ["node", m.role, m.candidate && "candidate", note?.held && "held", !m.alive && "gone"].filter(Boolean).join(" "));
+    const words = [m.alive ? m.role : "gone", m.candidate && m.role !== "root" && "candidate", note?.text].filter(Boolean);
     const text = `${m.id}: ${words.join(", ")}, priority ${m.priority}`;
     setText(this.title, text);
     setAttribute(this.element, "aria-label", text);

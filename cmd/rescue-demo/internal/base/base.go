@@ -1,5 +1,5 @@
 // Package base is the base station of a run under chaos: the participant that
-// founds the lock topic of the frequencies and is its first root, and does nothing
+// creates the lock topic of the frequencies and is its first root, and does nothing
 // else, so that its death costs nothing but the root.
 package base
 
@@ -19,9 +19,9 @@ type Config struct {
 
 const leaving = 2 * time.Second // bounds the goodbye
 
-// Run founds the lock topic, or joins it where another one is the root, and stays
-// until ctx ends. It waits for a broker that is not there. An error says that the
-// topic ended before.
+// Run creates the lock topic, or joins it where another one is the root, and stays until
+// ctx ends. It waits for a broker that is not there. An error says that the topic ended
+// before.
 func Run(ctx context.Context, cfg Config) error {
 	if err := run(ctx, cfg); ctx.Err() == nil {
 		return err
@@ -35,8 +35,14 @@ func run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer within(ctx, p.Close)
+	r, err := cfg.Scenario.Register(p)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
 	t, err := qosmutex.Open(ctx, p, scenario.LockTopic,
-		qosmutex.Found(),
+		qosmutex.Create(),
+		qosmutex.WithRegister(r),
 		qosmutex.WithResources(cfg.Scenario.FrequencyNames()...),
 		qosmutex.WithModels(cfg.Scenario.Models),
 		qosmutex.WithTiming(scenario.Timing()),

@@ -1,5 +1,5 @@
 // Package centre is the rescue centre: it runs the broker unless there is one,
-// founds the lock topic of the frequencies, receives the frames, and decides
+// creates the lock topic of the frequencies, keeps who is its root, receives the frames, and decides
 // between importance and fairness. It never locks a frequency itself.
 package centre
 
@@ -19,6 +19,7 @@ import (
 type Centre struct {
 	cfg     scenario.Config
 	station *station // nil: another broker is used
+	archive *archive // nil: others keep who is the root
 
 	mu      sync.Mutex
 	session *session
@@ -37,8 +38,8 @@ type Frames struct {
 	Refused uint64
 }
 
-// Start brings up a centre and founds the lock topic. Under chaos the broker and
-// the root are others, which must be there. ctx bounds the starting.
+// Start brings up a centre and creates the lock topic. Under chaos the broker, the
+// voters and the root are others, which must be there. ctx bounds the starting.
 func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 	c := &Centre{cfg: cfg, changed: make(chan struct{})}
 	if err := c.start(ctx); err != nil {
@@ -53,6 +54,11 @@ func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 func (c *Centre) start(ctx context.Context) (err error) {
 	if c.cfg.Broker == "" {
 		if c.station, err = startStation(ctx, c.cfg); err != nil {
+			return err
+		}
+	}
+	if !c.cfg.Chaos {
+		if c.archive, err = openArchive(c.cfg, c.URL()); err != nil {
 			return err
 		}
 	}
@@ -90,8 +96,8 @@ func (c *Centre) present(ctx context.Context) (*session, error) {
 }
 
 // Kill ends the centre's part in the lock and its receiving without a goodbye, as
-// the failure of its computer does. The broker stays. Nothing happens when it is
-// dead.
+// the failure of its computer does. The broker and the archive stay. Nothing happens
+// when it is dead.
 func (c *Centre) Kill() {
 	c.mu.Lock()
 	s := c.session
@@ -113,8 +119,7 @@ func (c *Centre) Dead() bool {
 	return c.session == nil
 }
 
-// Return brings a killed centre back, as a member below every robot. It founds the
-// lock topic again if nobody is its root.
+// Return brings a killed centre back, as a member below every robot.
 func (c *Centre) Return(ctx context.Context) error {
 	s, err := c.join(ctx, true, false)
 	if err == nil {
@@ -214,6 +219,9 @@ func (c *Centre) Close(ctx context.Context) error {
 	var errs []error
 	if s != nil {
 		errs = append(errs, s.close(ctx))
+	}
+	if c.archive != nil {
+		errs = append(errs, c.archive.close())
 	}
 	if c.station != nil {
 		errs = append(errs, c.station.stop(ctx))

@@ -16,10 +16,10 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/inboxes"
 )
 
-// asMember keeps the centre below every robot where it is not the root: it must
-// not be one, as it cannot be killed.
+// asMember keeps the centre below every robot where it is not the root.
 const asMember = 1_000_000
 
 // session is the centre's part in the run from when it joined until it leaves or
@@ -27,15 +27,16 @@ const asMember = 1_000_000
 type session struct {
 	link   *radio.Link
 	p      *pubsub.Participant
+	voters *inboxes.Client
 	topic  *qosmutex.Topic
 	frames *pubsub.Reader[camera.Frame]
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
-// join makes a session. A patient one waits for the broker and the root; a founder
-// must be the root.
-func (c *Centre) join(ctx context.Context, patient, founder bool) (_ *session, err error) {
+// join makes a session. A patient one waits for the broker and the root; the creator of
+// the lock topic must be its root.
+func (c *Centre) join(ctx context.Context, patient, creator bool) (_ *session, err error) {
 	s := &session{cancel: func() {}}
 	s.link = radio.New(c.dial)
 	defer func() {
@@ -48,7 +49,7 @@ func (c *Centre) join(ctx context.Context, patient, founder bool) (_ *session, e
 	if s.p, err = scenario.Join(ctx, patient, c.URL(), scenario.Centre, pubsub.WithDialer(s.link.Dial)); err != nil {
 		return nil, err
 	}
-	if err := c.open(ctx, s, founder); err != nil {
+	if err := c.open(ctx, s, creator); err != nil {
 		return nil, err
 	}
 	if s.frames, err = camera.NewReader(ctx, s.p); err != nil {
@@ -68,30 +69,36 @@ func (c *Centre) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", strings.TrimPrefix(c.cfg.Broker, "mqtt://"))
 }
 
-// open founds the lock topic, or becomes a member of the one that another founds.
-func (c *Centre) open(ctx context.Context, s *session, founder bool) (err error) {
+// open creates the lock topic, or becomes a member of the one that there is.
+func (c *Centre) open(ctx context.Context, s *session, creator bool) (err error) {
 	options := []qosmutex.Option{
 		qosmutex.WithResources(c.cfg.FrequencyNames()...),
 		qosmutex.WithTiming(scenario.Timing()),
 	}
-	switch {
-	case founder:
-		options = append(options, qosmutex.Found(), qosmutex.WithModels(c.cfg.Models), qosmutex.WithNodePriority(scenario.RootPriority))
-	case c.cfg.Chaos:
-		options = append(options, qosmutex.WithModels(c.cfg.Models), qosmutex.WithNodePriority(asMember))
-	default: // it comes back
-		options = append(options, qosmutex.Found(), qosmutex.WithNodePriority(asMember))
+	if !c.cfg.Chaos { // else it must not be the root, as it cannot be killed
+		if s.voters, err = c.cfg.Register(s.p); err != nil {
+			return err
+		}
+		options = append(options, qosmutex.Create(), qosmutex.WithRegister(s.voters))
 	}
+	if creator || c.cfg.Chaos { // else it comes back, and takes the models that are in force
+		options = append(options, qosmutex.WithModels(c.cfg.Models))
+	}
+	priority := int64(asMember)
+	if creator {
+		priority = scenario.RootPriority
+	}
+	options = append(options, qosmutex.WithNodePriority(priority))
 	for {
 		s.topic, err = qosmutex.Open(ctx, s.p, scenario.LockTopic, options...)
-		if founder || !errors.Is(err, qosmutex.ErrNoRoot) {
+		if creator || !errors.Is(err, qosmutex.ErrNoRoot) {
 			break // else the others still listen for another root
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if role := s.topic.Status().Role; founder && role != protocol.Root {
+	if role := s.topic.Status().Role; creator && role != protocol.Root {
 		return fmt.Errorf("the centre is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
 	}
 	return nil
@@ -125,6 +132,9 @@ func (s *session) close(ctx context.Context) error {
 	s.wg.Wait()
 	if s.topic != nil {
 		errs = append(errs, s.topic.Close(ctx))
+	}
+	if s.voters != nil {
+		errs = append(errs, s.voters.Close())
 	}
 	if s.p != nil {
 		errs = append(errs, s.p.Close(ctx))

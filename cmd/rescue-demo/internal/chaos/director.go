@@ -27,11 +27,10 @@ type Cast struct {
 	// Root names the participant that is the root now, as far as was published;
 	// empty: nobody.
 	Root func() string
-	// Founder founds the lock topic, and is the root at first. Killed, it stays away:
-	// the others elect.
-	Founder Actor
-	// Apart is Config.Apart, which holds also where a root had to be looked for.
-	Apart time.Duration
+	// Base is the root at first. Killed, it stays away: another one takes over.
+	Base Actor
+	// Voters keep who is the root.
+	Voters []Actor
 	// Holders names the participants that hold a frequency, as far as was published.
 	Holders func() []string
 }
@@ -47,6 +46,7 @@ type Act struct {
 func (a Act) String() string {
 	did := map[Kind][2]string{
 		KillRobot: {"killed", "started again"}, StopRobot: {"stopped", "continued"}, KillRoot: {"killed, the root", "started again"},
+		KillVoter:  {"killed", "started again with its file"},
 		KillBroker: {"killed", "started again with its data"}, WipeBroker: {"killed", "started again without its data"},
 	}[a.Kind]
 	if a.Over {
@@ -62,7 +62,6 @@ type Director struct {
 
 	mu   sync.Mutex
 	busy map[string]bool // targets that are away
-	died time.Time       // when a participant was killed last
 	acts []Act
 	errs []error
 }
@@ -106,7 +105,7 @@ func (d *Director) inflict(ctx context.Context, f Fault) {
 		return
 	}
 	d.did(f.Kind, target, false, target.Kill())
-	if target == d.cast.Founder || !sleep(ctx, f.Lasts) {
+	if target == d.cast.Base || !sleep(ctx, f.Lasts) {
 		return // it stays away
 	}
 	var err error
@@ -120,8 +119,7 @@ func (d *Director) inflict(ctx context.Context, f Fault) {
 	d.free(target)
 }
 
-// choose reserves whom a fault hits; nil: nobody who is not away already, or the
-// voters cannot do without anybody yet.
+// choose reserves whom a fault hits; nil: nobody who is not away already.
 func (d *Director) choose(f Fault) Actor {
 	root, holders := d.cast.Root(), d.cast.Holders() // which may block
 	d.mu.Lock()
@@ -131,7 +129,9 @@ func (d *Director) choose(f Fault) Actor {
 	case KillBroker, WipeBroker:
 		candidates = []Actor{d.cast.Broker}
 	case KillRoot:
-		candidates = slices.DeleteFunc(append(slices.Clone(d.cast.Robots), d.cast.Founder), func(a Actor) bool { return a.Name() != root })
+		candidates = slices.DeleteFunc(append(slices.Clone(d.cast.Robots), d.cast.Base), func(a Actor) bool { return a.Name() != root })
+	case KillVoter:
+		candidates = slices.Clone(d.cast.Voters)
 	default:
 		candidates = slices.Clone(d.cast.Robots)
 	}
@@ -142,12 +142,8 @@ func (d *Director) choose(f Fault) Actor {
 			candidates = holding
 		}
 	}
-	votes := f.Kind == KillRobot || f.Kind == KillRoot
-	if len(candidates) == 0 || votes && time.Since(d.died) < d.cast.Apart {
+	if len(candidates) == 0 {
 		return nil
-	}
-	if votes {
-		d.died = time.Now()
 	}
 	a := candidates[f.Pick%uint64(len(candidates))]
 	d.busy[a.Name()] = true
@@ -213,8 +209,8 @@ func Calm(acts []Act) time.Duration {
 
 // Tell sums up the counts for people.
 func Tell(n map[Kind]int) string {
-	return fmt.Sprintf("robots killed %d, stopped %d; roots killed %d; brokers killed %d, wiped %d",
-		n[KillRobot], n[StopRobot], n[KillRoot], n[KillBroker], n[WipeBroker])
+	return fmt.Sprintf("killed: robots %d, roots %d, voters %d, brokers %d, wiped %d; robots stopped %d",
+		n[KillRobot], n[KillRoot], n[KillVoter], n[KillBroker], n[WipeBroker], n[StopRobot])
 }
 
 // sleep reports false when ctx ended first.

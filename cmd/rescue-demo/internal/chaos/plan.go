@@ -17,12 +17,13 @@ const (
 	KillRobot  Kind = "killRobot"  // a robot dies, and another process takes its name later
 	StopRobot  Kind = "stopRobot"  // a robot sleeps for longer than its session lasts
 	KillRoot   Kind = "killRoot"   // whoever is the root dies
+	KillVoter  Kind = "killVoter"  // one of those that keep who is the root dies and comes back with its file
 	KillBroker Kind = "killBroker" // the broker dies and comes back with its data
 	WipeBroker Kind = "wipeBroker" // the broker dies and comes back without its data
 )
 
 // Kinds lists all kinds, in the order in which people are told of them.
-func Kinds() []Kind { return []Kind{KillRobot, StopRobot, KillRoot, KillBroker, WipeBroker} }
+func Kinds() []Kind { return []Kind{KillRobot, StopRobot, KillRoot, KillVoter, KillBroker, WipeBroker} }
 
 // Fault is one planned fault.
 type Fault struct {
@@ -38,70 +39,41 @@ type Config struct {
 	Seed       uint64
 	Begin, End time.Duration // every fault is over by End
 	TTL        time.Duration // of sessions
-	// Apart is how far from each other participants are killed: a session and the
-	// time in which the root then names another voter.
-	Apart time.Duration
-	// Reconnect bounds how long after a broker is back everybody has a connection.
-	Reconnect time.Duration
 }
 
 const (
 	robotEvery = 1500 * time.Millisecond // mean time between faults of robots
-	rootEvery  = 15 * time.Second        // and between deaths of the root, beyond the first
+	greatEvery = 8 * time.Second         // and between deaths of roots and voters, beyond the first
 )
 
-// Plan returns the faults that follow from cfg, in order of time. Every kind
-// is among them. The broker and the root fail one after the other, so that the
-// effects of each show; robots fail at any time, also while the others are away.
-//
-// A vote dies with its process. So that a majority of the voters lives at any time
-// they are killed one by one, each when the one before is no voter any more; and as
-// nobody can be replaced without a broker, no robot is killed from shortly before a
-// broker dies until everybody is back. Who is stopped keeps its vote.
-// The first slot has no great fault, so that there is room for the death of a robot
-// where a slot is longer than Apart.
+// Plan returns the faults that follow from cfg, in order of time. Every kind is among
+// them. Brokers, roots and voters fail one after the other, so that the effects of each
+// show and there is always a majority of voters; robots fail at any time, also while the
+// others are away.
 func Plan(cfg Config) []Fault {
 	random := rand.New(rand.NewPCG(cfg.Seed, 0))
 	span := cfg.End - cfg.Begin
-	great := []Kind{KillBroker, WipeBroker, KillRoot}
-	for range int(span / rootEvery) {
-		great = append(great, KillRoot)
+	great := []Kind{KillBroker, WipeBroker, KillRoot, KillVoter}
+	for i := range int(span / greatEvery) {
+		great = append(great, []Kind{KillRoot, KillVoter}[i%2])
 	}
 	random.Shuffle(len(great), func(i, j int) { great[i], great[j] = great[j], great[i] })
 	var plan []Fault
-	slot := span / time.Duration(1+len(great))
+	slot := span / time.Duration(len(great))
 	for i, kind := range great {
-		at := cfg.Begin + time.Duration(1+i)*slot + between(random, 0, slot/4)
+		at := cfg.Begin + time.Duration(i)*slot + between(random, 0, slot/4)
 		plan = append(plan, Fault{Kind: kind, At: at, Lasts: between(random, slot/20, slot/4), Pick: random.Uint64()})
 	}
 	for i := range max(2, int(span/robotEvery)) {
 		f := Fault{Kind: KillRobot, Lasts: between(random, cfg.TTL/2, 2*cfg.TTL), Holder: random.IntN(2) == 0, Pick: random.Uint64()}
 		f.At = between(random, cfg.Begin, cfg.End-cfg.TTL*5/2)
-		if i == 0 {
-			f.At = between(random, cfg.Begin, cfg.Begin+slot-cfg.Apart)
-		}
-		if i%2 == 1 || !spared(cfg, plan, f.At) {
+		if i%2 == 1 {
 			f.Kind, f.Lasts = StopRobot, between(random, cfg.TTL*3/2, cfg.TTL*5/2)
 		}
 		plan = append(plan, f)
 	}
 	slices.SortFunc(plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return plan
-}
-
-// spared reports whether the voters can do without a robot that is killed then.
-func spared(cfg Config, plan []Fault, at time.Duration) bool {
-	return !slices.ContainsFunc(plan, func(f Fault) bool {
-		after := cfg.Apart
-		switch f.Kind {
-		case StopRobot:
-			return false
-		case KillBroker, WipeBroker:
-			after = f.Lasts + cfg.Reconnect
-		case KillRobot, KillRoot:
-		}
-		return f.At-cfg.Apart < at && at < f.At+after
-	})
 }
 
 func between(random *rand.Rand, least, most time.Duration) time.Duration {

@@ -35,7 +35,7 @@ type Observer struct {
 }
 
 // Start begins to observe the run at the broker. It returns when the states of
-// the frequencies are known; the lock topic must have been founded.
+// the frequencies are known; the lock topic must have been created.
 func Start(ctx context.Context, url string, frequencies []string) (*Observer, error) {
 	p, err := scenario.Join(ctx, false, url, scenario.Observer)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"padme/cmd/rescue-demo/internal/world"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/register/inboxes"
 )
 
 const (
@@ -64,6 +65,7 @@ type robot struct {
 	p      *pubsub.Participant
 	topic  *qosmutex.Topic
 	frames *pubsub.Writer[camera.Frame]
+	voters *inboxes.Client // by which it can become the root
 
 	place  atomic.Pointer[area.Point]
 	report Report // Entries, Losses and Frames belong to transmit
@@ -161,10 +163,14 @@ func (r *robot) patient() bool { return r.Patient || r.Scenario.Chaos }
 // centre may be too busy to answer in time, so no answer is not taken for a no.
 // Under chaos there may be no root for a while.
 func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
+	var err error
+	if r.voters, err = r.Scenario.Register(r.p); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	for {
 		topic, err := qosmutex.Open(ctx, r.p, scenario.LockTopic,
-			qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(seen)))
+			qosmutex.WithRegister(r.voters), qosmutex.WithTiming(scenario.Timing()), qosmutex.WithNodePriority(scenario.Priority(seen)))
 		if !errors.Is(err, qosmutex.ErrNoRoot) || ctx.Err() != nil || !r.patient() && time.Since(began) > opening {
 			return topic, err
 		}
@@ -217,6 +223,9 @@ func (r *robot) leave(ctx context.Context) error {
 	if r.topic != nil {
 		err = errors.Join(err, r.topic.Close(ctx))
 		r.report.Messages = scenario.Messages(r.topic.Status().Counters)
+	}
+	if r.voters != nil {
+		err = errors.Join(err, r.voters.Close())
 	}
 	closed := r.p.Close(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // A run under chaos has three parts: everybody gets going, faults happen, and in
 // the calm at its end everybody who lives must be served.
 const (
-	WarmUp    = 3 * time.Second // the lock topic is founded and robots have joined
-	minFaults = 8 * time.Second // room for one fault of every kind, the voters' deaths apart
+	WarmUp    = 3 * time.Second // the lock topic is created and robots have joined
+	minFaults = 8 * time.Second // room for one fault of every kind
 )
 
 // ChaosModels are those of a run under chaos before the switch. With Use, under fair,
@@ -27,10 +27,6 @@ const (
 	// breaks any more: to connect, and to be rid of the sessions and roots of before.
 	comeback = BackOff + 2*time.Second
 )
-
-// Apart is how far from each other participants are killed under chaos: a session
-// ends, and the root, perhaps one that was elected meanwhile, names another voter.
-func Apart() time.Duration { return 2 * time.Duration(Timing().TTL) }
 
 // share is how many robots there are for each frequency.
 func (c *Config) share() float64 {

@@ -20,7 +20,7 @@ const (
 	LockTopic = "frequencies"
 	Centre    = "centre"
 	Observer  = "observer"
-	Base      = "base"      // founds and roots the lock topic where that can be killed
+	Base      = "base"      // creates and roots the lock topic where that can be killed
 	Telemetry = "telemetry" // publishes what the page shows and takes its commands
 )
 

@@ -95,7 +95,7 @@ func TestTextTellsOfChaos(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"chaos, seed 7", "   2.0 s  robot-1 killed, the root", "started again without its data", "robots killed 1, stopped 1; roots killed 1; brokers killed 1, wiped 1",
+		"chaos, seed 7", "   2.0 s  robot-1 killed, the root", "started again without its data", "killed: robots 1, roots 1, voters 1, brokers 1, wiped 1; robots stopped 1",
 		"robot-1         3              20.50 s               10.25 s\n", "NOT SERVED", "contact 2.0 s", "dead", "overlaps: 0 ",
 	} {
 		if !strings.Contains(b.String(), want) {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"padme/qosmutex/register/local"
+)
+
+// registerFile is what the register of a lock node is called in its directory.
+const registerFile = "locks.register"
+
+// openRegister opens the register in which the lock node of a broker keeps who is the
+// root of each lock, so that a restart costs no hold. dir is --data; if that is empty,
+// a directory of this user's state, named after the address. A broker on a port that is
+// free by chance has none: nobody finds it again after a restart.
+func openRegister(dir, listen string, memory bool) (r *local.Register, where string, err error) {
+	_, port, _ := net.SplitHostPort(listen)
+	if memory || dir == "" && port == "0" {
+		return local.Memory(), "memory", nil
+	}
+	if dir == "" {
+		if dir, err = stateDir(listen); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", fmt.Errorf("the directory of the locks: %w: give another one with --data, or --memory", err)
+	}
+	path := filepath.Join(dir, registerFile)
+	if r, err = local.Open(path); err != nil {
+		return nil, "", fmt.Errorf("%w: is another broker running with it? Give another --data directory, or --memory", err)
+	}
+	return r, path, nil
+}
+
+// stateDir is where programs of this user keep what outlives them.
+func stateDir(listen string) (string, error) {
+	base := os.Getenv("STATE_DIRECTORY") // of a systemd service
+	if base == "" {
+		base = os.Getenv("XDG_STATE_HOME")
+	}
+	if home, err := os.UserHomeDir(); base == "" && err == nil {
+		base = filepath.Join(home, ".local", "state")
+	}
+	if base == "" {
+		return "", errors.New("no home directory to keep the locks in: give a directory with --data, or --memory")
+	}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`:/\[]*`, r) {
+			return '_'
+		}
+		return r
+	}, listen)
+	return filepath.Join(base, "padme", name), nil
+}

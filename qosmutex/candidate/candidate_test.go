@@ -1,0 +1,142 @@
+package candidate
+
+import (
+	"testing"
+
+	"padme/qosmutex/lease"
+	"padme/qosmutex/protocol"
+)
+
+// driver is a candidate alone with a register that answers at once.
+type driver struct {
+	*Machine
+	t     *testing.T
+	now   protocol.Time
+	out   protocol.Output
+	entry lease.Entry
+	inbox []protocol.Message // to itself
+	in    []protocol.Granted
+}
+
+const wall = 1_780_272_000 * 1_000_000
+
+func start(t *testing.T, cfg Config) *driver {
+	t.Helper()
+	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: 1}
+	cfg.Protocol.Timing = protocol.LAN()
+	cfg.Protocol.Settings = protocol.Settings{Resources: []string{"x"}}
+	cfg.Lease.Create, cfg.Lease.Wall, cfg.Lease.Seed = true, wall, 1
+	m, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{Machine: m, t: t, now: 1000 * protocol.Second}
+	d.entry.Version.Domain = [16]byte{1}
+	d.step(protocol.Input{Kind: protocol.Tick})
+	d.until(d.now + protocol.Second) // until it has heard itself
+	return d
+}
+
+// step feeds an input and does what the contract demands.
+func (d *driver) step(in protocol.Input) {
+	d.t.Helper()
+	if err := d.Step(d.now, &in, &d.out); err != nil {
+		d.t.Fatalf("input of kind %d: %v", in.Kind, err)
+	}
+	d.follow()
+}
+
+func (d *driver) follow() {
+	d.t.Helper()
+	d.in = append(d.in, d.out.Grants...)
+	for i := range d.out.Messages {
+		if msg := d.out.Messages[i]; msg.To == d.Self() {
+			d.inbox = append(d.inbox, msg)
+		}
+	}
+	if err := d.CheckInvariants(); err != nil {
+		d.t.Fatal(err)
+	}
+	switch r := d.Request(); {
+	case d.out.WakeAt <= d.now:
+		if r.Kind != lease.NoRequest {
+			d.t.Fatal("it asks before it has said to itself what it has to say")
+		}
+		d.step(protocol.Input{Kind: protocol.Tick})
+	case r.Kind != lease.NoRequest:
+		d.Answer(d.now, d.serve(&r), &d.out)
+		d.follow()
+	case len(d.inbox) > 0:
+		msg := d.inbox[0]
+		d.inbox = d.inbox[1:]
+		d.step(protocol.Input{Kind: protocol.Receive, Message: &msg})
+	}
+}
+
+func (d *driver) serve(r *lease.Request) *lease.Input {
+	if r.Kind == lease.ReadRecord {
+		return &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Entry: d.entry}
+	}
+	if r.Write.Old != d.entry.Version {
+		return &lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Conflict, Entry: d.entry}
+	}
+	d.entry.Record = r.Write.Record
+	d.entry.Version.Counter, d.entry.Version.Nonce = r.Write.Old.Counter+1, r.Write.Nonce
+	return &lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Entry: lease.Entry{Version: d.entry.Version}}
+}
+
+// until lets time pass in heartbeats.
+func (d *driver) until(t protocol.Time) {
+	d.t.Helper()
+	for d.now < t {
+		d.now = min(t, max(d.now+1, d.out.WakeAt))
+		d.step(protocol.Input{Kind: protocol.Tick})
+	}
+}
+
+// TestForgetfulRegister: a topic that a register in memory does not have may have been
+// there before it restarted. Whoever creates it grants nothing for a grace.
+func TestForgetfulRegister(t *testing.T) {
+	for _, volatile := range []bool{false, true} {
+		d := start(t, Config{Volatile: volatile})
+		begun := d.now - protocol.Second
+		if role, _ := d.Term(); role != protocol.Root || d.Record().Record.Root != d.Self() {
+			t.Fatalf("it is %v, and the record names %v", role, d.Record().Record.Root)
+		}
+		d.step(protocol.Input{Kind: protocol.Acquire, Ref: 1, Resource: "x"})
+		grace := protocol.LAN().Grace()
+		d.until(begun + grace - 1)
+		if early := len(d.in) > 0; early == volatile {
+			t.Errorf("volatile %v: granted within the grace: %v", volatile, early)
+		}
+		d.until(begun + 2*grace)
+		if len(d.in) != 1 {
+			t.Errorf("volatile %v: %d grants after the grace", volatile, len(d.in))
+		}
+	}
+}
+
+// TestDepart: a candidate has departed once the record names it no more.
+func TestDepart(t *testing.T) {
+	d := start(t, Config{})
+	d.until(d.now + protocol.Second)
+	d.step(protocol.Input{Kind: protocol.Depart})
+	d.until(d.now + 2*protocol.LAN().Grace())
+	if r := d.entry.Record; d.Status().Role != protocol.Departed || !r.Root.IsZero() || r.Term != 2 {
+		t.Errorf("it is %v, and the record names %v in term %d", d.Status().Role, r.Root, r.Term)
+	}
+}
+
+// TestClone: a clone does what its original does, and neither touches the other.
+func TestClone(t *testing.T) {
+	d := start(t, Config{})
+	c := &driver{Machine: d.Clone(), t: t, now: d.now, out: protocol.Output{WakeAt: d.out.WakeAt}, entry: d.entry}
+	d.until(d.now + 3*protocol.Second)
+	if c.Record().Version.Counter >= d.Record().Version.Counter || d.Record().Version.Counter < 5 {
+		t.Errorf("the clone knows version %v, its original %v", c.Record().Version, d.Record().Version)
+	}
+	c.until(d.now)
+	if c.Record().Version.Counter != d.Record().Version.Counter || c.ActsUntil() != d.ActsUntil() {
+		t.Errorf("the clone knows version %v and acts until %d, its original %v and %d", c.Record().Version, c.ActsUntil(), d.Record().Version, d.ActsUntil())
+	}
+}

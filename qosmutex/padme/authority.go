@@ -1,0 +1,306 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// authority is what entitles this participant to act as the root: the record of the
+// topic names it, under a lease that it has been told of (docs/lock-protocol.md,
+// "Who is the root"). Who writes that record, and when, is not this machine's business.
+type authority struct {
+	until    protocol.Time    // then we stop, unless the lease is extended before
+	renewed  protocol.Time    // no session may outlive this by more than a TTL
+	renewal  protocol.Renewal // that until rests on
+	ceiling  uint64           // we hand out no fence at or above this
+	inherit  protocol.Time    // until then a token that nobody reports may be anywhere; 0: all are known
+	yielding bool             // a record with another root is about to be written: we grant and answer nothing
+	awaited  []protocol.Node  // inherit: who may hold by the word of the root before, and has not shown itself
+	callAt   protocol.Time    // awaited: when to offer ourselves to them again
+	before   protocol.Node    // the root that we followed before, whose Handover counts
+}
+
+// lasting is the authority of a root that nobody else can succeed (Config.Root).
+func (m *Machine) lasting() authority {
+	return authority{until: protocol.Never, renewed: protocol.Never, ceiling: maxFence}
+}
+
+// acting reports whether we may grant, answer heartbeats and change settings.
+func (m *Machine) acting() bool { return m.role == protocol.Root && !m.authority.yielding }
+
+// heldUntil is until when our holds are valid if the lease is not extended any more.
+func (m *Machine) heldUntil() protocol.Time { return after(m.authority.renewed, m.timing.TTL) }
+
+// mayGive reports whether a grant of r may be given now.
+func (m *Machine) mayGive(r *resource) bool {
+	if !m.acting() {
+		return false
+	}
+	if r.tok.next+2*maxDepth > m.authority.ceiling {
+		m.out.Fence = max(m.out.Fence, r.tok.next+fencesAhead)
+		return false
+	}
+	return true
+}
+
+// needFences asks for fences before they run out.
+func (m *Machine) needFences() {
+	top := m.fences
+	for _, r := range m.resources {
+		top = max(top, r.tok.next)
+	}
+	if top+fencesAhead/2 > m.authority.ceiling {
+		m.out.Fence = max(m.out.Fence, top+fencesAhead)
+	}
+}
+
+// begin is the first Step: a root is appointed, everybody else looks for one.
+func (m *Machine) begin() {
+	m.beacon.next = m.now + m.heartbeat()
+	if !m.isFixedRoot {
+		m.startJoin()
+		m.beat() // a candidate that has not heard itself yet can do nothing
+		return
+	}
+	m.authority = m.lasting()
+	m.settings.Version = 1
+	m.becomeRoot(protocol.Epoch{Number: 1, Tie: tie(m.self)})
+	m.serveAll()
+	m.offer(protocol.Node{})
+}
+
+// appointed makes us the root of a new term. We know nothing of the tokens, unless
+// there was no root before or the former one tells us (see onHandover): members report
+// what they hold with their next heartbeats, and such a hold goes on at once. All other
+// tokens may be with somebody until the sessions of the last term are over, for no
+// session outlives the last renewal of its root's lease by more than a TTL.
+func (m *Machine) appointed(in *protocol.Lease) error {
+	e := protocol.Epoch{Number: in.Term, Tie: tie(m.self)}
+	switch {
+	case m.isFixedRoot || in.TTL <= 0 || in.Fences.Next >= maxFence:
+		return m.badInput("not a lease that we can have")
+	case in.Term <= m.epoch.Number || m.now >= in.Until:
+		return m.badInput("a term or lease that is over")
+	}
+	if m.role == protocol.Root {
+		m.stepDown()
+	}
+	m.count().terms++
+	if m.parent != nil {
+		m.emitOn(m.parent, protocol.KindDetach)
+	}
+	before := m.root
+	m.setTTL(in.TTL)
+	m.roll = nil
+	m.fences = max(m.fences, in.Fences.Next)
+	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
+	m.becomeRoot(e)
+	m.forgetGrants()
+	if in.Heard != protocol.Never && m.now < in.Heard+m.grace {
+		m.authority.inherit = in.Heard + m.grace
+		m.authority.before = before
+		m.await(in)
+		for _, r := range m.resources {
+			if r.tok.phase != using {
+				m.mislay(r)
+			}
+		}
+	}
+	wanted := m.wanted
+	m.adoptSettings(&in.Settings)
+	for _, name := range m.settings.Resources {
+		m.resource(name)
+	}
+	m.refuseUndeclared()
+	if wanted != nil {
+		m.propose(*wanted)
+	}
+	m.takeEarly()
+	m.serveAll()
+	m.beacon.number++
+	m.beacon.members = uint32(len(m.sessions) + 1)
+	m.sendBeacons()
+	m.offer(protocol.Node{}) // whoever lost the old root need not ask
+	if m.departing {
+		m.resign()
+	}
+	return nil
+}
+
+// await ends the time in which tokens may be anywhere as soon as all who can have one
+// have shown themselves, if they are known.
+func (m *Machine) await(in *protocol.Lease) {
+	if !in.Known {
+		return
+	}
+	m.authority.awaited = slices.DeleteFunc(slices.Clone(in.Members), func(n protocol.Node) bool { return n == m.self })
+	if len(m.authority.awaited) == 0 {
+		m.authority.inherit = m.now
+	}
+	m.authority.callAt = m.now + m.timing.JoinWait
+}
+
+// call offers us to the members that are awaited. All others wait for them, and they may
+// have been without a connection so far, so it is done more often than heartbeats are sent.
+func (m *Machine) call() {
+	a := &m.authority
+	if m.inheriting() && len(a.awaited) > 0 && m.now >= a.callAt {
+		a.callAt = m.now + m.timing.JoinWait
+		m.offer(protocol.Node{})
+	}
+}
+
+// shown notes that a member of the term before has shown itself: it has named what it
+// holds, or has nothing, and goes by our term.
+func (m *Machine) shown(n protocol.Node) {
+	a := &m.authority
+	if a.inherit == 0 || len(a.awaited) == 0 {
+		return
+	}
+	if a.awaited = without(a.awaited, n); len(a.awaited) == 0 {
+		a.inherit = m.now
+	}
+}
+
+// becomeRoot begins a term. Tokens that nobody has are at home.
+func (m *Machine) becomeRoot(e protocol.Epoch) {
+	m.role, m.epoch, m.root, m.parent = protocol.Root, e, m.self, nil
+	m.depth, m.ancestors = 0, m.ancestors[:0]
+	m.join, m.session = nil, session{asked: m.session.asked}
+	m.reported, m.grants = false, 0
+	m.roll = &roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
+	m.outranks = 0
+	m.out.Changed = true
+	m.beacon.number = 0
+	m.beat()
+	for _, name := range m.settings.Resources {
+		m.resource(name)
+	}
+	for _, r := range m.resources {
+		if r.tok.phase != using {
+			r.tok.phase, r.tok.down, r.tok.recovery, r.tok.due = home, nil, nil, 0
+		}
+		if r.tok.unconfirmed() { // the root that granted it can end it no more
+			m.confirmHold(&r.tok)
+		}
+		r.tok.next = max(r.tok.next, m.fences)
+		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted anew
+	}
+}
+
+// extended goes on with the lease, also after a yield of which nothing came.
+func (m *Machine) extended(in *protocol.Lease) error {
+	if m.role != protocol.Root || in.Term != m.epoch.Number || m.isFixedRoot {
+		return m.badInput("not the lease of this term")
+	}
+	a := &m.authority
+	a.until, a.renewed, a.renewal = max(a.until, in.Until), max(a.renewed, in.Renewed), in.Renewal
+	a.ceiling = max(a.ceiling, in.Fences.End)
+	if a.yielding {
+		a.yielding = false
+		m.out.Changed = true
+	}
+	m.serveAll() // it may have waited for fences
+	return nil
+}
+
+// serveAll serves what had to wait.
+func (m *Machine) serveAll() {
+	if !m.acting() {
+		return
+	}
+	for _, e := range m.liveEntries() {
+		if e.try && e.state == waiting {
+			m.serveTry(e)
+		}
+	}
+	for _, r := range m.resources {
+		m.serve(r)
+	}
+}
+
+// refuseUndeclared refuses requests that were made before the settings were known.
+func (m *Machine) refuseUndeclared() {
+	for _, e := range m.liveEntries() {
+		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
+			m.refuse(e, reason)
+		}
+	}
+}
+
+// dismissed ends a term before its lease does.
+func (m *Machine) dismissed() error {
+	if m.role == protocol.Root {
+		m.stepDown()
+	}
+	return nil
+}
+
+// stepDown ends the term of a root whose lease is over, or that is dismissed. It is a
+// member without a parent then, and its own holds go on as those of other members do:
+// until TTL after its last renewal, if no later root takes them over before.
+func (m *Machine) stepDown() {
+	m.count().expiries++
+	if m.departing {
+		m.finish()
+		return
+	}
+	m.becomeMember(protocol.Node{}, m.epoch)
+	if m.now >= m.session.until {
+		m.lapse()
+	}
+}
+
+// adoptEpoch goes over to a newer term, if it is one. What was granted in the one
+// before and has not come yet is not accepted any more, so every request whose grant
+// is under way waits again.
+func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
+	if e.Compare(m.epoch) <= 0 {
+		return
+	}
+	orphaned := m.parent != nil && m.parent.peer == m.root
+	m.turn(e, root)
+	if orphaned { // the old root has most likely ended
+		m.orphan()
+	}
+	if m.session.number != 0 {
+		m.beat()
+	}
+}
+
+// turn goes over to a newer term, with our parent if we have one.
+func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
+	m.epoch, m.root = e, root
+	m.out.Changed = true
+	m.reported = false
+	m.beacon.number = 0 // the new root numbers its beacons anew
+	m.forgetGrants()
+	if m.parent != nil {
+		m.nameAgain()
+	}
+}
+
+// forgetGrants lets all requests wait again whose grant is of an earlier term. A
+// hold goes on.
+func (m *Machine) forgetGrants() {
+	for _, r := range m.resources {
+		if r.tok.phase != using {
+			r.tok.bind(r.tok.grant)
+		}
+	}
+	for _, e := range m.liveEntries() {
+		if e.state == served {
+			m.wait(e)
+		}
+	}
+}
+
+// old reports whether a grant is of an earlier term.
+func (m *Machine) old(g protocol.Grant) bool { return g.Epoch.Number < m.epoch.Number }
+
+// farAhead reports whether a term is further ahead than any root can have come:
+// believed, it would leave no room for terms to come.
+func (m *Machine) farAhead(term uint64) bool {
+	return term > m.epoch.Number && term-m.epoch.Number > maxTermJump
+}

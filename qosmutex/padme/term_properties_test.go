@@ -1,0 +1,117 @@
+package padme
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"padme/qosmutex/protocol"
+)
+
+// Changes of the root: whoever crashes, is cut off, paused or suspected, exclusion holds;
+// and as long as anybody lives, everybody is served in the end.
+
+var termMoves = append(weighted("crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5,
+	"suspect", 2, "lapse", 3, "long", 6, "request", 10, "settle", 20, "leave", 4, "lose", 3, "repeat", 2, "later", 3,
+	"silence", 3, "hear", 3), treeMoves...)
+
+// growCandidates draws a tree that arranges itself, in which everybody can be the root.
+func (p *player) growCandidates() {
+	p.kind = wild
+	names := ""
+	p.joined = rapid.IntRange(3, 8).Draw(p.t, "nodes")
+	for i := range p.joined {
+		names += " " + letter(i)
+	}
+	p.line("grow%s models=%v fanout=%d resources=%s", names, allModels()[rapid.IntRange(0, 31).Draw(p.t, "models")], rapid.IntRange(2, 3).Draw(p.t, "fanout"),
+		[]string{"x", "x,y"}[rapid.IntRange(0, 1).Draw(p.t, "resources")])
+	for _, name := range p.order {
+		if d := rapid.IntRange(-2, 2).Draw(p.t, "drift"); d != 0 {
+			p.line("drift %s %g", name, float64(d)*p.timing.Drift/2.02)
+		}
+	}
+	p.line("advance 8s")
+	p.line("manual")
+}
+
+func (p *player) playTerm(m move) {
+	root := p.root()
+	switch what, ofRoot := strings.CutSuffix(m.what, " root"); {
+	case ofRoot && root != nil && !root.offline:
+		p.line("%s %s", what, root.name)
+	case ofRoot:
+	case m.what == "lose" || m.what == "repeat" || m.what == "later":
+		if len(p.pending) > 0 {
+			k := p.pending[m.b%len(p.pending)]
+			p.line("%s %s %s", m.what, k[0], k[1])
+		}
+	case m.what == "silence":
+		if from, to := p.order[m.a%len(p.order)], p.order[m.b%len(p.order)]; from != to {
+			p.line("hold %s %s", from, to)
+		}
+	case m.what == "hear":
+		p.resumeAll()
+	case m.what != "suspect":
+		p.play(m)
+	default:
+		if n := p.pick(m.a, func(n *node) bool { return !n.paused }); n != nil {
+			p.line("suspect %s %s", n.name, p.order[m.b%len(p.order)])
+		}
+	}
+}
+
+func changeTerms(t *rapid.T) {
+	p := newPlayer(t, wild)
+	p.growCandidates()
+	one := rapid.Custom(func(t *rapid.T) move {
+		return move{
+			rapid.SampledFrom(termMoves).Draw(t, "what"),
+			rapid.IntRange(0, 11).Draw(t, "a"), rapid.IntRange(0, 47).Draw(t, "b"),
+		}
+	})
+	for _, m := range rapid.SliceOfN(one, 40, 120).Draw(t, "moves") {
+		p.playTerm(m)
+	}
+	p.resumeAll()
+	for _, name := range p.order {
+		if p.nodes[name].paused {
+			p.line("unpause %s", name)
+		}
+		if p.nodes[name].offline {
+			p.line("heal %s", name)
+		}
+	}
+	p.line("advance 30s")
+	if !slices.ContainsFunc(p.order, func(name string) bool { n := p.nodes[name]; return !n.crashed && !n.machine.departing }) {
+		return
+	}
+	if p.root() == nil {
+		p.t.Fatalf("somebody lives and nobody is the root\n%s", strings.Join(p.script, "\n"))
+	}
+	p.line("serve %ds", 40)
+	p.line("advance 30s")
+	p.line("rest")
+	p.line("check")
+}
+
+func TestPropertiesOfTerms(t *testing.T) { rapid.Check(t, changeTerms) }
+
+// TestTrustIsWeaker: who trusts a suspicion that is false gets two holders until the
+// first one hears of it, though never with one fence.
+func TestTrustIsWeaker(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"grow A B C trust=true", "advance 8s", "request C", "request B", "suspect A C"} {
+		if err := w.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.failure == nil || w.failure.Error() != "C and B both hold x (fence 1 and 2)" {
+		t.Errorf("got %v", w.failure)
+	}
+	w.advance(2*protocol.Second, true)
+	if len(w.nodes["C"].inside) != 0 || len(w.nodes["B"].inside) != 1 {
+		t.Error("the first holder does not hear that it lost its hold")
+	}
+}

@@ -1,0 +1,244 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"padme/qosmutex/candidate"
+	"padme/qosmutex/lease"
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/register"
+)
+
+// recordKeeper asks the register what the machine of a candidate wants to know or
+// write, so that nothing that takes time is done under the topic's mutex.
+type recordKeeper struct {
+	candidate *candidate.Machine // nil: this participant cannot be the root
+	requests  chan lease.Request // one at a time
+	register  register.Register
+	placed    placed // the register, if it is one; else nil
+	settled   bool   // placed knows all members
+	key       string
+	patience  time.Duration // for an answer
+	failure   error         // why the register did not answer last; nil if it did
+	absent    bool          // the register has no record of the topic
+}
+
+// recordKey names the record of a lock topic in a register that may serve several
+// domains of several brokers.
+func recordKey(root, topic string) string { return root + "/lock/" + topic }
+
+// placed is a register of which only one process at a time can have the file open, so
+// that a root whose record names the same place has ended.
+type placed interface {
+	Place() string
+	// Members and NoteMember keep the members of a topic across a restart of the process.
+	Members(key string) (all []string, ok bool)
+	Inhabited() (keys []string)
+	NoteMember(key, member string, gone bool) error
+}
+
+// newCandidate makes the machine of a participant that can be the root.
+func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
+	wall := uint64(time.Now().UnixMicro())
+	l := lease.Config{
+		Lease: t.timing.TTL / 2, Create: t.create, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
+		Declared: t.givenModels || t.givenResources, DeclaredBy: t.self.ID,
+	}
+	c := candidate.Config{Protocol: cfg, Lease: l, Volatile: t.register.Volatile()}
+	key := recordKey(t.p.Root(), t.name)
+	p, _ := t.register.(placed)
+	if p != nil {
+		c.Lease.Place = p.Place()
+		c.Members, c.Known = membersOf(p, key)
+	}
+	m, err := candidate.New(c)
+	if err != nil {
+		return nil, err
+	}
+	t.record = recordKeeper{
+		candidate: m, requests: make(chan lease.Request, 1), register: t.register, placed: p,
+		key: key, patience: time.Duration(l.Lease) / 8,
+	}
+	t.aside.Go(t.keepRecord)
+	return m, nil
+}
+
+// membersOf reads who may hold by the word of a former root at the same place.
+func membersOf(p placed, key string) (nodes []protocol.Node, known bool) {
+	all, known := p.Members(key)
+	for _, s := range all {
+		id, incarnation, _ := cutLast(s, "/")
+		n, err := strconv.ParseUint(incarnation, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		nodes = append(nodes, protocol.Node{ID: id, Incarnation: n})
+	}
+	return nodes, known
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// noteMembers keeps the members for a root that is started again at this place. It
+// comes before anything is sent. The caller holds mu.
+func (t *Topic) noteMembers() {
+	p := t.record.placed
+	if p == nil {
+		return
+	}
+	note := func(n protocol.Node, gone bool) {
+		name := ""
+		if !n.IsZero() {
+			name = n.ID + "/" + strconv.FormatUint(n.Incarnation, 10)
+		}
+		if err := p.NoteMember(t.record.key, name, gone); err != nil {
+			t.log.Warn("after a restart nobody will enter for the time-to-live", "error", err)
+		}
+	}
+	for _, n := range t.out.Ended {
+		note(n, true)
+	}
+	for _, n := range t.out.Begun {
+		note(n, false)
+	}
+	if !t.record.settled && t.record.candidate.Settled() {
+		t.record.settled = true
+		note(protocol.Node{}, false)
+	}
+}
+
+// askRegister hands over what the machine wants of the register. The caller holds mu.
+func (t *Topic) askRegister() {
+	c := t.record.candidate
+	if c == nil {
+		return
+	}
+	if r := c.Request(); r.Kind != lease.NoRequest {
+		t.record.requests <- r // there is room: the machine waits for an answer before it asks again
+	}
+	if n := c.News(); n != (candidate.News{}) {
+		t.note(n)
+	}
+}
+
+// note tells what the record says that concerns people. The caller holds mu.
+func (t *Topic) note(n candidate.News) {
+	if n.Err != nil {
+		t.log.Error("the register gave an answer that it must not give: see \"pubsub-node doctor\"", "error", n.Err)
+		t.record.failure = n.Err
+	}
+	if d := n.Disagreement; d != nil {
+		t.log.Warn("the topic has other settings than this participant declares: the ones in force stay",
+			"in force", d.InForce.Models, "declared by", d.InForceBy, "wanted", d.Declared.Models)
+	}
+	if n.Absent && !t.record.absent {
+		t.record.absent = true
+		t.tellChanged()
+	}
+}
+
+// keepRecord answers the machine's requests until the topic ends.
+func (t *Topic) keepRecord() {
+	for {
+		select {
+		case r := <-t.record.requests:
+			in, err := t.record.consult(t.ctx, &r)
+			t.answered(&in, err)
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+// answered hands an answer of the register to the machine.
+func (t *Topic) answered(in *lease.Input, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	if (err == nil) != (t.record.failure == nil) {
+		t.tellChanged()
+		if err != nil {
+			t.log.Warn("the register does not answer: nothing is granted once the lease is over", "error", err)
+		} else {
+			t.log.Info("the register answers again")
+		}
+	}
+	t.record.failure = err
+	now := t.clock()
+	t.record.candidate.Answer(now, in, &t.out)
+	t.carryOut(&protocol.Input{Kind: protocol.Tick}, now)
+	t.settle()
+}
+
+// consult asks the register. The error says why it did not answer.
+func (k *recordKeeper) consult(ctx context.Context, r *lease.Request) (lease.Input, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
+	if r.Kind == lease.ReadRecord {
+		in := lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}
+		e, err := k.register.Get(ctx, k.key)
+		if err == nil {
+			in.Entry, err = entryOf(e)
+		}
+		if err == nil {
+			in.Outcome = lease.Done
+		}
+		return in, err
+	}
+	return k.write(ctx, r)
+}
+
+func (k *recordKeeper) write(ctx context.Context, r *lease.Request) (lease.Input, error) {
+	in := lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Failed}
+	w := &r.Write
+	value := protocol.AppendRecord(nil, &w.Record)
+	result := k.register.CompareAndSet(ctx, register.Write{
+		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce, Renewal: w.Renewal,
+	})[0]
+	var conflict *register.Conflict
+	switch err := result.Err; {
+	case err == nil:
+		in.Outcome, in.Entry = lease.Done, lease.Entry{Version: versionOf(result.Version), Record: w.Record}
+	case errors.As(err, &conflict) && !conflict.Unknown:
+		e, err := entryOf(conflict.Current)
+		if err != nil {
+			return in, err
+		}
+		in.Outcome, in.Entry = lease.Conflict, e
+	case errors.Is(err, register.ErrUnknown):
+		in.Outcome = lease.Unknown
+		return in, err
+	default:
+		return in, err
+	}
+	return in, nil
+}
+
+// entryOf reads what a register has.
+func entryOf(e register.Entry) (lease.Entry, error) {
+	entry := lease.Entry{Version: versionOf(e.Version)}
+	if e.Version.Counter == 0 {
+		return entry, nil
+	}
+	var err error
+	if entry.Record, err = protocol.DecodeRecord(e.Value); err != nil {
+		return entry, fmt.Errorf("qosmutex: the register has no record of this version of the program: %w", err)
+	}
+	return entry, nil
+}
+
+func versionOf(v register.Version) lease.Version {
+	return lease.Version{Domain: v.Domain, Counter: v.Counter, Nonce: v.Nonce}
+}

@@ -1,0 +1,140 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// reopen ends a register as a process does that is killed, and opens it again.
+func reopen(t *testing.T, r *Register, path string) *Register {
+	t.Helper()
+	if err := r.journal.Close(); err != nil { // gives the lock on the file back, and no more
+		t.Fatal(err)
+	}
+	again, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Close() })
+	return again
+}
+
+func (r *Register) sortedMembers(t *testing.T, key string) []string {
+	t.Helper()
+	all, ok := r.Members(key)
+	if !ok {
+		t.Fatalf("the members of %s are not known", key)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func note(t *testing.T, r *Register, key, member string, gone bool) {
+	t.Helper()
+	if err := r.NoteMember(key, member, gone); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Members are known after the process was killed, once somebody said that they are all.
+func TestMembersOutliveTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "a", false)
+	note(t, r, "crane", "b", false)
+	if _, ok := r.Members("crane"); ok {
+		t.Error("members count before anybody said that they are all")
+	}
+	r = reopen(t, r, path)
+	if _, ok := r.Members("crane"); ok {
+		t.Error("after a restart members count that may not be all")
+	}
+	note(t, r, "crane", "", false)
+	note(t, r, "crane", "a", true)
+	note(t, r, "crane", "c", false)
+	r = reopen(t, r, path)
+	if all := r.sortedMembers(t, "crane"); !slices.Equal(all, []string{"b", "c"}) {
+		t.Errorf("members %v, want b and c", all)
+	}
+	if _, ok := r.Members("lift"); ok {
+		t.Error("members of a key that nobody named")
+	}
+}
+
+// What was noted before the machine was started again says nothing: there may be
+// members on other machines that were not noted since.
+func TestMembersDoNotOutliveTheMachine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "", false)
+	text, err := os.ReadFile(path + ".members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".members", append([]byte(`{"boot":"before"}`+"\n"), text...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = reopen(t, r, path)
+	if _, ok := r.Members("crane"); ok {
+		t.Error("members of before the machine was started again count")
+	}
+}
+
+// A line that was not written to its end had no effect.
+func TestTornMemberLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "a", false)
+	note(t, r, "crane", "", false)
+	f, err := os.OpenFile(path+".members", os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"key":"crane","mem`); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	r = reopen(t, r, path)
+	if all := r.sortedMembers(t, "crane"); !slices.Equal(all, []string{"a"}) {
+		t.Errorf("members %v, want a", all)
+	}
+}
+
+// Members that come and go do not let the file grow.
+func TestMembersFileStaysSmall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "stays", false)
+	note(t, r, "crane", "", false)
+	for i := range 30_000 {
+		member := "member-" + strconv.Itoa(i)
+		note(t, r, "crane", member, false)
+		note(t, r, "crane", member, true)
+	}
+	st, err := os.Stat(path + ".members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := st.Size(); n > maxMembersFile+1000 {
+		t.Errorf("%d bytes", n)
+	}
+	r = reopen(t, r, path)
+	if all := r.sortedMembers(t, "crane"); !slices.Equal(all, []string{"stays"}) {
+		t.Errorf("members %v, want the one that stays", all)
+	}
+}
