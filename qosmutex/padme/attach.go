@@ -146,7 +146,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {
-		m.count().moves++
+		m.counters.Moves++
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()

@@ -86,7 +86,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if m.role == protocol.Root {
 		m.stepDown()
 	}
-	m.count().terms++
+	m.counters.Terms++
 	if m.parent != nil {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
@@ -241,7 +241,7 @@ func (m *Machine) dismissed() error {
 // member without a parent then, and its own holds go on as those of other members do:
 // until TTL after its last renewal, if no later root takes them over before.
 func (m *Machine) stepDown() {
-	m.count().expiries++
+	m.counters.Expiries++
 	if m.departing {
 		m.finish()
 		return

@@ -1,9 +1,6 @@
 package padme
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // Clone returns a machine that behaves as m does from here on and shares nothing
 // with it that either may change. It costs about as much as a few Steps: simulators
@@ -13,7 +10,6 @@ func (m *Machine) Clone() *Machine {
 	c.out, c.free, c.spare = nil, nil, 0
 	c.ancestors = slices.Clone(m.ancestors)
 	c.authority.awaited = slices.Clone(m.authority.awaited)
-	c.counters = m.counters.clone()
 	if m.roll != nil {
 		c.roll = m.roll.clone()
 	}
@@ -142,14 +138,4 @@ func (r *roll) clone() *roll {
 		c.sessions[i] = &twin
 	}
 	return &c
-}
-
-func (c *counters) clone() counters {
-	twin := *c
-	twin.wraps = maps.Clone(c.wraps)
-	if c.rare != nil {
-		r := *c.rare
-		twin.rare = &r
-	}
-	return twin
 }

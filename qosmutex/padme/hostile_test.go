@@ -181,12 +181,12 @@ func TestHostileMessages(t *testing.T) {
 			if l := c.to.linkOf(&msg); msg.Seq == next && l != nil {
 				msg.Seq = l.received + 1
 			}
-			before, dropped := dump(c.to), c.to.count().stale+c.to.count().invalid
+			before, dropped := dump(c.to), c.to.counters.Stale+c.to.counters.Invalid
 			err := c.to.Step(c.to.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out)
 			if repeated := c.name == "reply repeated"; err == nil && !repeated || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
-			if c.to.count().stale+c.to.count().invalid != dropped+1 {
+			if c.to.counters.Stale+c.to.counters.Invalid != dropped+1 {
 				t.Errorf("not counted")
 			}
 			if after := dump(c.to); after != before {
@@ -282,11 +282,11 @@ func TestHostileLeases(t *testing.T) {
 func refused(t *testing.T, m *Machine, msg *protocol.Message, want error) {
 	t.Helper()
 	var out protocol.Output
-	before, dropped := dump(m), m.count().stale+m.count().invalid
+	before, dropped := dump(m), m.counters.Stale+m.counters.Invalid
 	if err := m.Step(m.now, &protocol.Input{Kind: protocol.Receive, Message: msg}, &out); !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
 	}
-	if m.count().stale+m.count().invalid != dropped+1 {
+	if m.counters.Stale+m.counters.Invalid != dropped+1 {
 		t.Error("not counted")
 	}
 	if after := dump(m); after != before {
@@ -392,8 +392,8 @@ func TestReplyForAnotherSession(t *testing.T) {
 	if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
 		t.Fatal(err)
 	}
-	if len(n.out.Grants) > 0 || b.count().returned != 1 {
-		t.Errorf("entered %v, returned %d", n.out.Grants, b.count().returned)
+	if len(n.out.Grants) > 0 || b.counters.Returned != 1 {
+		t.Errorf("entered %v, returned %d", n.out.Grants, b.counters.Returned)
 	}
 	last := n.out.Messages[len(n.out.Messages)-1]
 	if !slices.ContainsFunc(n.out.Messages, func(m protocol.Message) bool {

@@ -52,7 +52,7 @@ func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
 	*msg = protocol.Message{} // in place: it is half a kilobyte
 	msg.Kind, msg.From, msg.To = kind, m.self, to
 	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.servedClock)
-	m.countSent(kind)
+	m.counters.Sent[kind]++
 	return msg
 }
 
@@ -164,8 +164,8 @@ func (m *Machine) repeat(l *link) {
 	for _, msg := range l.unacknowledged() {
 		m.restore(l, &msg)
 		m.out.Messages = append(m.out.Messages, msg)
-		m.countSent(msg.Kind)
-		m.count().resent++
+		m.counters.Sent[msg.Kind]++
+		m.counters.Resent++
 	}
 }
 
@@ -191,9 +191,9 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 		l.asked = false
 		return true
 	case msg.Seq <= l.received:
-		m.count().stale++ // a repetition
+		m.counters.Stale++ // a repetition
 	default:
-		m.count().stale++
+		m.counters.Stale++
 		m.askRepeat(l)
 	}
 	return false

@@ -103,7 +103,7 @@ type Machine struct {
 	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
 	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
 
-	counters counters
+	counters protocol.Counters
 }
 
 // New makes a machine. It does nothing until its first Step.
@@ -368,7 +368,7 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 }
 
 func (m *Machine) stale(msg *protocol.Message, why string) error {
-	m.count().stale++
+	m.counters.Stale++
 	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
 }
 
@@ -377,7 +377,7 @@ func (m *Machine) badInput(why string) error {
 }
 
 func (m *Machine) invalid(msg *protocol.Message, why string) error {
-	m.count().invalid++
+	m.counters.Invalid++
 	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
 }
 

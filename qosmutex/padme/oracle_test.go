@@ -63,7 +63,7 @@ func (w *world) check(n *node) {
 	if err := n.machine.CheckInvariants(); err != nil {
 		w.fail("%s: %v", n.name, err)
 	}
-	if c := n.machine.count().invalid; c != n.invalid {
+	if c := n.machine.counters.Invalid; c != n.invalid {
 		w.fail("%s dropped %d messages as invalid", n.name, c-n.invalid)
 	}
 	w.checkHolds()

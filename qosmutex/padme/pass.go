@@ -13,7 +13,7 @@ func (m *Machine) passDown(r *resource) {
 	t := &r.tok
 	e := m.requests.get(t.target)
 	if e == nil || e.from == nil {
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 		return
 	}
@@ -71,11 +71,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		if !m.sendAgain(msg.ID) {
 			return m.stale(msg, "an old grant")
 		}
-		m.count().stale++
+		m.counters.Stale++
 		return nil
 	}
 	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
-		m.count().stale++
+		m.counters.Stale++
 		m.sendAgain(msg.ID)
 		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
 			m.passStale(&protocol.Message{
@@ -92,11 +92,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 	case e.from == nil && m.tooLate(t):
 		m.session.late = true
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 	case e.from == nil:
 		m.overtake(r, e)
@@ -143,7 +143,7 @@ func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
 		m.nextDue = min(m.nextDue, t.until)
 		m.askSoon(t)
 	}
-	m.counters.entries++
+	m.counters.Entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
 		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until,
 	})
@@ -206,7 +206,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = append(t.entries[:0], msg.Entries...)
 	if !onPath {
-		m.count().offPath++
+		m.counters.OffPath++
 		t.bind(t.grant)
 		m.passUp(r, returned)
 		return nil
@@ -256,7 +256,7 @@ func (m *Machine) wait(e *entry) {
 // passStale hands an outdated or repeated Release on towards the root, which
 // alone knows what it is worth. Our own record of the token stays as it is.
 func (m *Machine) passStale(msg *protocol.Message) {
-	m.count().offPath++
+	m.counters.OffPath++
 	if m.parent == nil {
 		return
 	}

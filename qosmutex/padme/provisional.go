@@ -180,7 +180,7 @@ func (m *Machine) expireHolds() {
 		case !t.unconfirmed():
 		case m.now >= t.until:
 			e := t.inside
-			m.count().losses++
+			m.counters.Losses++
 			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: t.fence})
 			_ = m.leave(e.ref)
 		default:

@@ -32,7 +32,7 @@ func (m *Machine) recover(r *resource) {
 	if t.phase != below || t.recovery != nil {
 		return
 	}
-	m.count().syncs++
+	m.counters.Syncs++
 	t.recovery = &recovery{}
 	switch {
 	case t.sole:
@@ -216,7 +216,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 // it still lives.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
-	m.count().regenerated++
+	m.counters.Regenerated++
 	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)

@@ -39,9 +39,9 @@ const memory = "memory, kept for reuse or lent"
 
 // wholes are the types of which no field belongs to the state.
 var wholes = map[reflect.Type]string{
-	reflect.TypeFor[protocol.Config](): "never changes but for the floors, which are written",
-	reflect.TypeFor[counters]():        "statistics",
-	reflect.TypeFor[holder]():          "only reported",
+	reflect.TypeFor[protocol.Config]():   "never changes but for the floors, which are written",
+	reflect.TypeFor[protocol.Counters](): "statistics",
+	reflect.TypeFor[holder]():            "only reported",
 }
 
 // TestStateNamesEveryField changes each field of the machines in the scenarios, after

@@ -10,7 +10,7 @@ import (
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
 		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
-		TTL: m.timing.TTL, Counters: m.counted(),
+		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
