@@ -75,7 +75,7 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 // it does not name again is dropped by sweep.
 func (m *Machine) replaceChild(old, fresh *link) {
 	m.children[slices.Index(m.children, old)] = fresh
-	for e := range m.requests.all() {
+	for _, e := range m.requests {
 		if e.from == old {
 			e.from, e.named = fresh, false
 		} else {
@@ -211,7 +211,7 @@ func (m *Machine) closed(l *link) {
 // dropChild forgets a child and the requests that came from it.
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if m.takeBack(e, l) {
 			m.drop(e, true)
 		}

@@ -210,7 +210,7 @@ func (m *Machine) serveAll() {
 	if !m.acting() {
 		return
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.try && e.state == waiting {
 			m.serveTry(e)
 		}
@@ -222,7 +222,7 @@ func (m *Machine) serveAll() {
 
 // refuseUndeclared refuses requests that were made before the settings were known.
 func (m *Machine) refuseUndeclared() {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
 			m.refuse(e, reason)
 		}
@@ -289,7 +289,7 @@ func (m *Machine) forgetGrants() {
 			r.tok.bind(r.tok.grant)
 		}
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == served {
 			m.wait(e)
 		}

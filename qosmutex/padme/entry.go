@@ -37,12 +37,38 @@ type entry struct {
 	ref      uint64            // own
 	deadline protocol.Time     // latest instant to enter; Never: none
 	hold     protocol.Duration // how long it will stay; 0: unknown
-	next     *entry            // in the list of free ones
 }
 
 // alsoBut is also without l.
 func (e *entry) alsoBut(l *link) []*link {
 	return slices.DeleteFunc(e.also, func(o *link) bool { return o == l })
+}
+
+// requests are the live requests of a participant, in the order of their names.
+type requests []*entry
+
+func (l requests) search(id protocol.RequestID) (int, bool) {
+	return slices.BinarySearchFunc(l, id, func(e *entry, id protocol.RequestID) int { return e.id.Compare(id) })
+}
+
+// get returns nil if there is no such request.
+func (l requests) get(id protocol.RequestID) *entry {
+	if i, ok := l.search(id); ok {
+		return l[i]
+	}
+	return nil
+}
+
+// add files a request whose name is not there yet.
+func (l *requests) add(e *entry) {
+	i, _ := l.search(e.id)
+	*l = slices.Insert(*l, i, e)
+}
+
+func (l *requests) remove(e *entry) {
+	if i, ok := l.search(e.id); ok {
+		*l = slices.Delete(*l, i, i+1)
+	}
 }
 
 // queue holds the waiting requests for one resource id, or those for Any, in

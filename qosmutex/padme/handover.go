@@ -95,7 +95,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 	if l := m.child(root); l != nil {
 		m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-		for _, e := range m.liveEntries() {
+		for _, e := range slices.Clone(m.requests) {
 			if m.takeBack(e, l) {
 				m.remove(e) // it is in the successor's own queue
 			}

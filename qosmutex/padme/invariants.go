@@ -26,7 +26,7 @@ func (m *Machine) CheckInvariants() error {
 	if m.any != nil {
 		queued += len(m.any.waiting)
 	}
-	for e := range m.requests.all() {
+	for _, e := range m.requests {
 		id := e.id
 		if m.requests.get(id) != e {
 			return fmt.Errorf("request %v is not found by its name", id)

@@ -48,7 +48,6 @@ type Machine struct {
 	under       string // static tree: the only parent that will do; else empty
 	maxWaiting  int32
 	fanout      int16
-	spare       uint8 // requests in free
 	trust       bool  // who is suspected has ended
 	candidate   bool  // we can be appointed the root
 	isFixedRoot bool  // we are the root for ever (Config.Root)
@@ -87,9 +86,9 @@ type Machine struct {
 	settings  protocol.Settings
 	resources []*resource // by name
 	any       *queue      // nil until somebody asks for any
-	requests  register
+	requests  requests
 	own       []*entry       // waiting and inside, in order of arrival
-	free      *entry         // a list of a few, for reuse
+	spare     []*entry       // a few, for reuse
 	grants    uint64         // at the root: number of the last grant
 	fences    uint64         // at the root: floor for resources not seen yet
 	bound     protocol.Grant // of a token not seen yet

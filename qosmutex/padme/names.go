@@ -3,8 +3,6 @@ package padme
 import (
 	"encoding/binary"
 	"slices"
-
-	"padme/qosmutex/protocol"
 )
 
 // Sort says which numbers of a world are of one sort: they are compared with each
@@ -39,10 +37,8 @@ type Names struct {
 	// makes different worlds look the same.
 	Slack [sortEnd]uint64
 
-	noted   []noted
-	of      [sortEnd][]numbers
-	decoder protocol.Decoder // of what links keep
-	kept    protocol.Message
+	noted []noted
+	of    [sortEnd][]numbers
 }
 
 // noted is one number that was left out.

@@ -109,7 +109,7 @@ func (m *Machine) expireGrants() {
 
 // heardAgain serves requests that were quiet. Only the root does this.
 func (m *Machine) heardAgain() {
-	if m.requests.len() == 0 {
+	if len(m.requests) == 0 {
 		return
 	}
 	for _, r := range m.resources {

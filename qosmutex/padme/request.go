@@ -1,7 +1,6 @@
 package padme
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -46,7 +45,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case m.requests.len() >= int(m.maxWaiting):
+	case len(m.requests) >= int(m.maxWaiting):
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -126,14 +125,14 @@ func (m *Machine) sendRequest(e *entry) {
 // the heads under Replace (PADME §3.3), then Named, so that the parent can drop
 // what was not named.
 func (m *Machine) nameAll() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		m.unsend(e)
 	}
 	m.nameQueue(m.any)
 	for _, r := range m.resources {
 		m.nameQueue(&r.q)
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.try && e.state == waiting {
 			m.sendRequest(e)
 		}
@@ -145,7 +144,7 @@ func (m *Machine) nameAll() {
 // that ended it may have been served there, and what it does not know as the model says.
 // Nothing is forgotten on either side: what the parent knows it must be told when it ends.
 func (m *Machine) nameAgain() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == waiting && (e.sent || e.try) {
 			m.sendRequest(e)
 		}
@@ -177,18 +176,6 @@ func (m *Machine) nameQueue(q *queue) {
 	}
 }
 
-// liveEntries lists every request known here, in order of name.
-func (m *Machine) liveEntries() []*entry {
-	all := slices.AppendSeq(make([]*entry, 0, m.requests.len()), m.requests.all())
-	slices.SortFunc(all, func(a, b *entry) int {
-		if c := a.id.Node.Compare(b.id.Node); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.id.Clock, b.id.Clock)
-	})
-	return all
-}
-
 func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	if msg.ID.IsZero() || msg.Resource == "" || msg.Hops == 0 || msg.Hops > maxDepth {
 		return m.invalid(msg, "not a request that a child may send")
@@ -200,7 +187,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || m.requests.len() >= int(m.maxWaiting) {
+	if m.role == protocol.Root || len(m.requests) >= int(m.maxWaiting) {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
 			m.deny(l, msg.ID, msg.Resource, reason)
 			return nil
@@ -373,9 +360,8 @@ func (m *Machine) remove(e *entry) {
 // recycle keeps the memory of an entry that nothing refers to any more.
 func (m *Machine) recycle(e *entry) {
 	*e = entry{}
-	if m.spare < maxSpare {
-		e.next, m.free = m.free, e
-		m.spare++
+	if len(m.spare) < maxSpare {
+		m.spare = append(m.spare, e)
 	}
 }
 
@@ -409,12 +395,12 @@ func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 }
 
 func (m *Machine) newEntry() *entry {
-	e := m.free
-	if e == nil {
+	last := len(m.spare) - 1
+	if last < 0 {
 		return &entry{}
 	}
-	m.free, e.next = e.next, nil
-	m.spare--
+	e := m.spare[last]
+	m.spare = m.spare[:last]
 	return e
 }
 
@@ -429,7 +415,7 @@ func (m *Machine) ownByRef(ref uint64) *entry {
 
 // sweep drops the requests of a child that it did not name after its Attach.
 func (m *Machine) sweep(l *link) {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.from == l && !e.named && m.takeBack(e, l) {
 			m.drop(e, true)
 		}

@@ -95,7 +95,7 @@ func (m *Machine) CheckAtRest() error {
 	if m.role != protocol.Root && m.role != protocol.Member {
 		return fmt.Errorf("%v is still %v", m.self, m.role)
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		return fmt.Errorf("request %v,c%d is left at %v", e.id.Node, e.id.Clock, m.self)
 	}
 	for _, r := range m.resources {

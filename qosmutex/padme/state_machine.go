@@ -1,10 +1,6 @@
 package padme
 
-import (
-	"encoding/binary"
-
-	"padme/qosmutex/protocol"
-)
+import "padme/qosmutex/protocol"
 
 func (s *scribe) machine(m *Machine) {
 	s.node(m.self)
@@ -168,14 +164,9 @@ func (s *scribe) link(m *Machine, l *link) {
 // last one sent, so how many there are says what is acknowledged.
 func (s *scribe) kept(self protocol.Node, l *link) {
 	s.uint(uint64(l.unacked))
-	for rest := l.kept[l.start:]; len(rest) > 0; {
-		n := lengthWidth + int(binary.LittleEndian.Uint32(rest))
-		msg := &s.names.kept
-		if s.names.decoder.Decode(rest[lengthWidth:n], msg) == nil {
-			msg.From, msg.To = self, l.peer
-			s.message(msg)
-		}
-		rest = rest[n:]
+	for _, msg := range l.unacknowledged() {
+		msg.Epoch, msg.Ack, msg.Clock = protocol.Epoch{}, 0, 0 // see repeat
+		s.message(&msg)
 	}
 	s.names.note(SortLink, direction(self, l.peer, l.gen), l.sent-uint64(l.unacked))
 }
@@ -196,7 +187,7 @@ func (s *scribe) linkName(l *link) {
 
 // requests writes all that live. Their queues follow from them.
 func (s *scribe) requests(m *Machine) {
-	all := m.liveEntries()
+	all := m.requests
 	s.uint(uint64(len(all)))
 	next := protocol.Never
 	for _, e := range all {

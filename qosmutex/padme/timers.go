@@ -154,7 +154,6 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	l.heard = m.now
 	l.ack(msg.Ack)
-	l.rest()
 	if msg.Seq > l.received {
 		m.askRepeat(l)
 	}
@@ -163,7 +162,6 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	m.mergeClock(msg)
-	m.rest()
 	newer := msg.Epoch.Compare(m.epoch)
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil

@@ -73,6 +73,11 @@ type RequestID struct {
 	Clock uint64
 }
 
+// Compare orders requests by their origin, then by its clock.
+func (r RequestID) Compare(o RequestID) int {
+	return cmp.Or(r.Node.Compare(o.Node), cmp.Compare(r.Clock, o.Clock))
+}
+
 // IsZero reports whether r names no request.
 func (r RequestID) IsZero() bool { return r.Node.IsZero() }
 
