@@ -68,7 +68,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	if m.role != protocol.Root || !m.authority.yielding || term <= m.epoch.Number || n.IsZero() || n == m.self {
 		return m.badInput("not a root that has yielded to another")
 	}
-	next := protocol.Epoch{Number: term, Tie: tie(n)}
+	next := protocol.Epoch{Number: term, Tie: n.Tie()}
 	msg := m.emit(protocol.KindHandover, n)
 	msg.Epoch, msg.Root = next, n
 	for _, r := range m.resources {
@@ -133,7 +133,7 @@ func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 // and then says that the record names us.
 func (m *Machine) onHandover(msg *protocol.Message) error {
 	switch {
-	case msg.Epoch.Tie != tie(m.self):
+	case msg.Epoch.Tie != m.self.Tie():
 		return m.invalid(msg, "not a term of ours")
 	case m.role != protocol.Root && msg.Epoch.Number > m.epoch.Number && msg.From == m.root:
 		m.early = newHandover(msg)

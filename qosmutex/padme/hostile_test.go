@@ -136,7 +136,7 @@ func TestHostileMessages(t *testing.T) {
 			m.Epoch.Number++
 			m.Epoch.Tie = 7
 		}, ErrInvalid},
-		{"handover of this term", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.Epoch.Tie = tie(b.self) }, ErrStale},
+		{"handover of this term", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.Epoch.Tie = b.self.Tie() }, ErrStale},
 		{"request of nobody", b, request, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
 		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrStale},
 		{"request for nothing", b, request, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
@@ -214,7 +214,7 @@ func TestHostileTerms(t *testing.T) {
 	}
 	handover := protocol.Message{
 		Kind: protocol.KindHandover, From: c.root, To: c.self,
-		Epoch: protocol.Epoch{Number: c.epoch.Number + 1, Tie: tie(c.self)},
+		Epoch: protocol.Epoch{Number: c.epoch.Number + 1, Tie: c.self.Tie()},
 	}
 	for _, hostile := range []struct {
 		name   string
