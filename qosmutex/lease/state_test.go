@@ -25,7 +25,8 @@ var unnamed = map[string]string{
 	"declaration": "a pointer: see below",
 }
 
-// busy is a machine in which every part is in use. No correct machine is like it.
+// busy is a machine in which every part is in use. No correct machine is like it. Of
+// nonces only matters which are equal, so each is one less than another.
 func busy() *Machine {
 	rec := protocol.Record{
 		Term: 3, Root: protocol.Node{ID: "A", Incarnation: 1}, Lease: 1000 * protocol.Millisecond, TTL: 2000 * protocol.Millisecond, Ceiling: 1000,
@@ -37,9 +38,9 @@ func busy() *Machine {
 	}
 	ago := m.now - 100*protocol.Millisecond
 	m.since, m.lastGet, m.echo, m.echoed, m.deadAt = ago, ago, ago, true, ago
-	m.heard = heard{true, Version{Counter: 6, Nonce: 60}, ago}
+	m.heard = heard{true, Version{Counter: 6, Nonce: 49}, ago}
 	m.asked = asked{WriteRecord, 7, ago}
-	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 70}, on: true, first: ago, heard: ago, fence: 900}
+	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 48}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
 	m.acting = acting{true, m.now + protocol.Second, ago}
 	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true

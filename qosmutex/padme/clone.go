@@ -34,33 +34,33 @@ func (m *Machine) Clone() *Machine {
 }
 
 // entryLike copies a request for a clone that has its links and queues.
-func (c *Machine) entryLike(e *entry) *entry {
+func (m *Machine) entryLike(e *entry) *entry {
 	e = copied(e)
-	e.q, e.from, e.also = c.queueOf(e.q.resource), c.childLike(e.from), each(e.also, c.childLike)
+	e.q, e.from, e.also = m.queueOf(e.q.resource), m.childLike(e.from), each(e.also, m.childLike)
 	return e
 }
 
 // twin is the clone's copy of a live request.
-func (c *Machine) twin(e *entry) *entry {
+func (m *Machine) twin(e *entry) *entry {
 	if e == nil {
 		return nil
 	}
-	return c.requests.get(e.id)
+	return m.requests.get(e.id)
 }
 
 // childLike is the clone's copy of a link to a child.
-func (c *Machine) childLike(l *link) *link {
+func (m *Machine) childLike(l *link) *link {
 	if l == nil {
 		return nil
 	}
-	return c.child(l.peer)
+	return m.child(l.peer)
 }
 
 // adopt makes a copied queue one of the clone's.
-func (c *Machine) adopt(q *queue) {
-	q.waiting, q.below = each(q.waiting, c.twin), slices.Clone(q.below)
+func (m *Machine) adopt(q *queue) {
+	q.waiting, q.below = each(q.waiting, m.twin), slices.Clone(q.below)
 	for i := range q.below {
-		q.below[i].from = c.childLike(q.below[i].from)
+		q.below[i].from = m.childLike(q.below[i].from)
 	}
 }
 
@@ -72,10 +72,10 @@ func (l *link) clone() *link {
 	return c
 }
 
-func (r *recovery) clone() *recovery {
-	c := copied(r)
+func (rec *recovery) clone() *recovery {
+	c := copied(rec)
 	if c != nil {
-		c.pending, c.answered, c.holder = slices.Clone(r.pending), slices.Clone(r.answered), copied(r.holder)
+		c.pending, c.answered, c.holder = slices.Clone(rec.pending), slices.Clone(rec.answered), copied(rec.holder)
 	}
 	return c
 }
