@@ -82,11 +82,8 @@ func (m *Machine) replaceChild(old, fresh *link) {
 			e.also = e.alsoBut(old)
 		}
 	}
-	if m.any != nil {
-		m.any.child(old).from = fresh
-	}
-	for _, r := range m.resources {
-		r.q.child(old).from = fresh
+	for q := range m.eachQueue {
+		q.child(old).from = fresh
 	}
 	m.tokensBelow(old)
 }
@@ -168,10 +165,8 @@ func (m *Machine) resumeUpward(old *link) {
 			if was.Kind != protocol.KindRelease {
 				continue
 			}
-			msg := m.emitOn(m.parent, protocol.KindRelease)
-			msg.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
-			msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = was.ID, was.Resource, was.Grant, was.Fences, was.Entries
-			m.commit(m.parent, msg)
+			was.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
+			m.sendRelease(&was)
 		}
 	}
 	for _, r := range m.resources {
@@ -216,9 +211,8 @@ func (m *Machine) dropChild(l *link) {
 			m.drop(e, true)
 		}
 	}
-	m.any.forget(l)
-	for _, r := range m.resources {
-		r.q.forget(l)
+	for q := range m.eachQueue {
+		q.forget(l)
 	}
 	m.tokensBelow(l)
 }

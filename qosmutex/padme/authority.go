@@ -92,7 +92,6 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	}
 	before := m.root
 	m.setTTL(in.TTL)
-	m.roll = nil
 	m.fences = max(m.fences, in.Fences.Next)
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.becomeRoot(e)
@@ -169,7 +168,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	m.depth, m.ancestors = 0, m.ancestors[:0]
 	m.join, m.session = nil, session{asked: m.session.asked}
 	m.reported, m.grants = false, 0
-	m.roll = &roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
+	m.roll = roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0
 	m.out.Changed = true
 	m.beacon.number = 0

@@ -10,20 +10,17 @@ func (m *Machine) Clone() *Machine {
 	c.out, c.spare = nil, nil
 	c.ancestors = slices.Clone(m.ancestors)
 	c.authority.awaited = slices.Clone(m.authority.awaited)
-	c.roll = m.roll.clone()
+	c.sessions = each(m.sessions, copied)
 	c.parent, c.children = m.parent.clone(), each(m.children, (*link).clone)
 	if m.join != nil {
 		j := *m.join
 		j.lost = j.lost.clone()
 		c.join = &j
 	}
-	c.any = copied(m.any)
 	c.resources = each(m.resources, copied)
 	c.requests = each(m.requests, c.entryLike)
 	c.own = each(m.own, c.twin)
-	if c.any != nil {
-		c.adopt(c.any)
-	}
+	c.adopt(&c.any)
 	for _, r := range c.resources {
 		c.adopt(&r.q)
 		t := &r.tok // passed stays: whom a token was passed to is never changed in place
@@ -75,15 +72,7 @@ func (l *link) clone() *link {
 func (rec *recovery) clone() *recovery {
 	c := copied(rec)
 	if c != nil {
-		c.pending, c.answered, c.holder = slices.Clone(rec.pending), slices.Clone(rec.answered), copied(rec.holder)
-	}
-	return c
-}
-
-func (r *roll) clone() *roll {
-	c := copied(r)
-	if c != nil {
-		c.sessions = each(r.sessions, copied)
+		c.pending, c.answered = slices.Clone(rec.pending), slices.Clone(rec.answered)
 	}
 	return c
 }

@@ -72,7 +72,7 @@ func (l *requests) remove(e *entry) {
 }
 
 // queue holds the waiting requests for one resource id, or those for Any, in
-// the order in which they are to be served. nil is an empty queue.
+// the order in which they are to be served.
 type queue struct {
 	resource string
 	waiting  []*entry
@@ -114,7 +114,7 @@ func compare(model protocol.Priority, a, b *entry) int {
 }
 
 func (q *queue) head() *entry {
-	if q == nil || len(q.waiting) == 0 {
+	if len(q.waiting) == 0 {
 		return nil
 	}
 	return q.waiting[0]
@@ -124,9 +124,6 @@ func (q *queue) head() *entry {
 // child that has attached anew only what it has named again, for it may hear nothing of
 // what we send.
 func (m *Machine) ready(q *queue) *entry {
-	if q == nil {
-		return nil
-	}
 	for _, e := range q.waiting {
 		if e.from == nil || e.named && !m.quiet(e) {
 			return e
@@ -191,9 +188,6 @@ func hidden(msg *protocol.Message) int32 { return int32(min(msg.Waiting, math.Ma
 
 // sort finds the levels and the order of model.
 func (q *queue) sort(model protocol.Priority) {
-	if q == nil {
-		return
-	}
 	if model == protocol.Aging {
 		var few [32]int64
 		s := scale(few[:0]).with(q)
@@ -208,26 +202,13 @@ func (q *queue) sort(model protocol.Priority) {
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
 }
 
-func (q *queue) len() int {
-	if q == nil {
-		return 0
-	}
-	return len(q.waiting)
-}
-
 // forget drops what child l reported.
 func (q *queue) forget(l *link) {
-	if q == nil {
-		return
-	}
 	q.below = slices.DeleteFunc(q.below, func(b belowCount) bool { return b.from == l })
 }
 
 // total is how many requests are known to wait here and below.
 func (q *queue) total() int {
-	if q == nil {
-		return 0
-	}
 	return len(q.waiting) + q.hiddenBelow()
 }
 

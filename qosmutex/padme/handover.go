@@ -100,9 +100,10 @@ func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 				m.remove(e) // it is in the successor's own queue
 			}
 		}
-		m.any.forget(l)
+		for q := range m.eachQueue {
+			q.forget(l)
+		}
 		for _, r := range m.resources {
-			r.q.forget(l)
 			if t := &r.tok; t.phase == below && t.down == l {
 				t.phase, t.down = away, nil
 			}
@@ -120,7 +121,7 @@ func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 		m.fences = max(m.fences, t.next)
 	}
 	m.session = session{number: m.lastSession + 1, until: m.heldUntil(), asked: m.session.asked}
-	m.role, m.roll, m.authority = protocol.Joining, nil, authority{}
+	m.role, m.roll, m.authority = protocol.Joining, roll{}, authority{}
 	m.outranks = 0
 	m.root, m.reported, m.out.Changed = root, false, true
 	if e != m.epoch {

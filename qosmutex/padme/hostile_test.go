@@ -24,12 +24,11 @@ func dump(m *Machine) string {
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
 			l.session, l.sent, l.unacked, l.leaving)
 	}
-	for i := 0; m.roll != nil && i < len(m.sessions); i++ {
-		x := m.sessions[i]
+	for _, x := range m.sessions {
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
 	s += fmt.Sprintf("\nauthority %+v early %+v", m.authority, m.early)
-	s += "\nany" + dumpQueue(m.any)
+	s += "\nany" + dumpQueue(&m.any)
 	for _, r := range m.resources {
 		t := r.tok
 		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d replied %v entries %v recovery %v",
@@ -42,8 +41,7 @@ func dump(m *Machine) string {
 }
 
 func dumpQueue(q *queue) (s string) {
-	for i := 0; q != nil && i < len(q.waiting); i++ {
-		e := q.waiting[i]
+	for _, e := range q.waiting {
 		s += fmt.Sprintf(" %v", e.id)
 	}
 	return fmt.Sprintf("%s total %d", s, q.total())

@@ -79,13 +79,13 @@ type Machine struct {
 
 	session   session   // at a member
 	authority authority // at the root
-	*roll               // of the members, at the root; else nil
+	roll                // of the members, at the root
 	early     *handover // a Handover that came before we are appointed; nil: none
 
 	// Requests and tokens.
 	settings  protocol.Settings
 	resources []*resource // by name
-	any       *queue      // nil until somebody asks for any
+	any       queue       // of requests for any
 	requests  requests
 	own       []*entry       // waiting and inside, in order of arrival
 	spare     []*entry       // a few, for reuse
@@ -132,7 +132,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	m := &Machine{
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		settings: protocol.Settings{Models: cfg.Settings.Models}, any: queue{resource: protocol.Any}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 		nextDue: protocol.Never, confirmAt: protocol.Never,
 		trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 	}
@@ -419,8 +419,22 @@ func (m *Machine) queueOf(resource string) *queue {
 	if resource != protocol.Any {
 		return &m.resource(resource).q
 	}
-	if m.any == nil {
-		m.any = &queue{resource: protocol.Any}
+	return &m.any
+}
+
+// eachQueue yields the queue for any and those of the resources.
+func (m *Machine) eachQueue(yield func(*queue) bool) {
+	if !yield(&m.any) {
+		return
 	}
-	return m.any
+	for _, r := range m.resources {
+		if !yield(&r.q) {
+			return
+		}
+	}
+}
+
+// deny tells the application that its request ref will not be served.
+func (m *Machine) deny(ref uint64, resource string, reason protocol.Reason) {
+	m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: ref, Resource: resource, Reason: reason})
 }

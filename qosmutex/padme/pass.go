@@ -46,17 +46,23 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		return
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(m.any, nil)
-	msg := m.emitOn(m.parent, protocol.KindRelease)
-	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.q.resource, t.grant, t.fences, t.entries
+	m.propagate(&m.any, nil)
+	rel := protocol.Message{ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences, Entries: t.entries}
 	if returned {
-		msg.Flags |= protocol.FlagReturned
+		rel.Flags = protocol.FlagReturned
 	}
-	m.commit(m.parent, msg)
+	m.sendRelease(&rel)
 	t.phase, t.down, t.passed, t.up = away, nil, &m.parent.peer, true
 	if returned {
 		m.sendAgain(t.target)
 	}
+}
+
+// sendRelease sends what a Release says to our parent.
+func (m *Machine) sendRelease(rel *protocol.Message) {
+	msg := m.emitOn(m.parent, protocol.KindRelease)
+	msg.Flags, msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = rel.Flags, rel.ID, rel.Resource, rel.Grant, rel.Fences, rel.Entries
+	m.commit(m.parent, msg)
 }
 
 // onReply takes the token from the parent.
@@ -120,7 +126,7 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 	var best *entry
 	o := m.orderOf(r)
 	for _, e := range m.own {
-		if e.state != waiting || e.try || e.q != &r.q && (e.q != m.any || !m.declared(r.q.resource)) {
+		if e.state != waiting || e.try || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
 			continue
 		}
 		if best == nil || o.before(e, best) {
@@ -194,7 +200,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		return m.takeHome(l, r, msg)
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(m.any, nil)
+	m.propagate(&m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		return nil
@@ -260,10 +266,9 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	if m.parent == nil {
 		return
 	}
-	up := m.emitOn(m.parent, protocol.KindRelease)
-	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
-	up.Fences, up.Entries = msg.Fences, slices.Clone(msg.Entries)
-	m.commit(m.parent, up)
+	m.sendRelease(msg)
+	last := &m.out.Messages[len(m.out.Messages)-1]
+	last.Entries = slices.Clone(last.Entries)
 	if msg.Flags&protocol.FlagReturned != 0 {
 		m.sendAgain(msg.ID)
 	}

@@ -115,7 +115,7 @@ func (m *Machine) heardAgain() {
 	for _, r := range m.resources {
 		m.serve(r)
 	}
-	m.serveQueue(m.any)
+	m.serveQueue(&m.any)
 }
 
 // tooLate reports whether a provisional grant came too late to be confirmed if we enter

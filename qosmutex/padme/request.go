@@ -13,7 +13,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return fmt.Errorf("%w: %d", ErrRef, in.Ref)
 	}
 	if reason := m.refusal(in.Resource); reason != protocol.ReasonNone {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
 	m.clock++
@@ -29,7 +29,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	if m.role == protocol.Root || m.role == protocol.Member {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+			m.deny(in.Ref, in.Resource, reason)
 			return nil
 		}
 	}
@@ -128,10 +128,7 @@ func (m *Machine) nameAll() {
 	for _, e := range m.requests {
 		m.unsend(e)
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
+	m.nameQueues()
 	for _, e := range m.requests {
 		if e.try && e.state == waiting {
 			m.sendRequest(e)
@@ -149,10 +146,7 @@ func (m *Machine) nameAgain() {
 			m.sendRequest(e)
 		}
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
+	m.nameQueues()
 }
 
 // unsend marks a request as one that our parent does not know.
@@ -163,16 +157,12 @@ func (m *Machine) unsend(e *entry) {
 	e.sent = false
 }
 
-func (m *Machine) nameQueue(q *queue) {
-	if q == nil {
-		return
-	}
-	if !m.climbs() {
-		m.propagate(q, nil)
-		return
-	}
-	for _, e := range q.waiting {
-		m.propagate(q, e)
+// nameQueues sends up what waits and our parent does not know, as the model says.
+func (m *Machine) nameQueues() {
+	for q := range m.eachQueue {
+		for _, e := range q.waiting {
+			m.propagate(q, e)
+		}
 	}
 }
 
@@ -189,7 +179,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	}
 	if m.role == protocol.Root || len(m.requests) >= int(m.maxWaiting) {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
@@ -200,7 +190,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	if m.role == protocol.Root {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
@@ -365,8 +355,8 @@ func (m *Machine) recycle(e *entry) {
 	}
 }
 
-// deny refuses a request on its way up; the refusal follows its path down.
-func (m *Machine) deny(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
+// refuseBelow refuses a request on its way up; the refusal follows its path down.
+func (m *Machine) refuseBelow(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
 	msg := m.emitOn(l, protocol.KindDeny)
 	msg.ID, msg.Resource, msg.Reason = id, resource, reason
 	m.commit(l, msg)
@@ -384,12 +374,12 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
-		m.deny(e.from, e.id, e.q.resource, reason)
+		m.refuseBelow(e.from, e.id, e.q.resource, reason)
 		for _, l := range e.also {
-			m.deny(l, e.id, e.q.resource, reason)
+			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
 	} else {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})
+		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
 }

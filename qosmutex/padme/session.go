@@ -192,9 +192,6 @@ func (m *Machine) addSession(s *memberSession) {
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
-	if m.roll == nil {
-		return nil
-	}
 	i, ok := slices.BinarySearchFunc(m.sessions, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	if !ok {
 		return nil

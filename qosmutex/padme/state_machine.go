@@ -10,7 +10,7 @@ func (m *Machine) write(w *canonical.Writer) {
 	if w.Is(m.role == protocol.Departed) {
 		return
 	}
-	w.Flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.roll != nil, m.join != nil, m.early != nil)
+	w.Flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.join != nil, m.early != nil)
 	w.Uint(uint64(m.role), uint64(m.depth), m.linkGen)
 	w.Int(m.priority)
 	w.Int(int64(m.timing.TTL))
@@ -114,7 +114,7 @@ func (m *Machine) writeAuthority(w *canonical.Writer) {
 }
 
 func (m *Machine) writeRoll(w *canonical.Writer) {
-	if m.roll == nil {
+	if m.role != protocol.Root {
 		return
 	}
 	w.Uint(m.lastSession, uint64(len(m.sessions)))

@@ -29,7 +29,7 @@ var leftOut = map[string]string{
 	"queue.waiting": "in the order of the model",
 	"entry.level":   "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "only reported", "recovery.holder": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
+	"Entry.Fence": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
 
 	"Machine.spare": memory, "link.start": memory, "Machine.out": memory,
 }

@@ -90,7 +90,7 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 		s.Fence = t.next
 	}
 	var any []*entry
-	if m.any != nil && m.declared(r.q.resource) {
+	if m.declared(r.q.resource) {
 		any = m.any.waiting
 		s.Waiting += m.any.total()
 	}

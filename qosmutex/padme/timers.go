@@ -241,7 +241,7 @@ func (m *Machine) depart() {
 	m.departing, m.departBy = true, m.now+m.grace
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonClosed})
+			m.deny(e.ref, e.q.resource, protocol.ReasonClosed)
 			m.drop(e, true)
 		}
 	}
