@@ -6,27 +6,6 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// slots is how many more children we take.
-func (m *Machine) slots() int {
-	n := int(m.fanout)
-	for _, l := range m.children {
-		if !l.leaving {
-			n--
-		}
-	}
-	return n
-}
-
-func (m *Machine) leastChild() *link {
-	var least *link
-	for _, l := range m.children {
-		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
-			least = l
-		}
-	}
-	return least
-}
-
 // onAttach takes a child, if need be in the place of the least important one.
 func (m *Machine) onAttach(msg *protocol.Message) error {
 	l := m.child(msg.From)
@@ -91,7 +70,7 @@ func (m *Machine) replaceChild(old, fresh *link) {
 // remind tells a child again that it is to leave, and this time that any other
 // place will do: the one it was sent to may be gone, or have been below it.
 func (m *Machine) remind(l *link) {
-	if len(m.children) <= int(m.fanout) {
+	if len(m.children) <= m.fanout {
 		l.leaving = false // there is room again
 		return
 	}
@@ -106,7 +85,7 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, uint32(m.depth), m.timing.TTL, m.lineage()
+	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
 	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
 }
 

@@ -24,7 +24,7 @@ func dump(m *Machine) string {
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
 			l.session, l.sent, l.unacked, l.leaving)
 	}
-	for _, x := range m.sessions {
+	for _, x := range m.members {
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
 	s += fmt.Sprintf("\nauthority %+v early %+v", m.authority, m.early)

@@ -3,6 +3,7 @@ package padme
 import (
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -26,6 +27,23 @@ type join struct {
 	target protocol.Node // Attach was sent to it
 	gen    uint64
 	lost   *link // the parent given up, until its Releases are repeated
+}
+
+// maxRounds is after how many rounds of Join the wait grows no longer.
+const maxRounds = 4
+
+func (j *join) write(w *canonical.Writer, self protocol.Node) {
+	w.Flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	w.Left(j.until)
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	w.Node(j.best.from)
+	w.Int(j.best.priority)
+	w.Node(j.target)
+	if w.Is(j.lost != nil) { // only to repeat what it kept
+		w.Node(j.lost.peer)
+		w.Uint(j.lost.gen)
+		j.lost.writeKept(w, self)
+	}
 }
 
 // joinAgain begins a new search.
@@ -71,7 +89,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 // root announces itself.
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
-	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, uint32(m.depth), m.lineage()
+	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, m.depth, m.lineage()
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
 	}
@@ -144,7 +162,7 @@ func (m *Machine) progressJoin() {
 	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
 		return
 	}
-	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= uint32(m.depth)) {
+	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
 		m.join = nil // no better place than ours
 		return
 	}

@@ -95,7 +95,7 @@ func (m *Machine) askAll(r *resource) {
 	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
-	for _, s := range m.sessions {
+	for _, s := range m.members {
 		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)

@@ -45,7 +45,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case len(m.requests) >= int(m.maxWaiting):
+	case len(m.requests) >= m.maxWaiting:
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -111,7 +111,7 @@ func (m *Machine) sendRequest(e *entry) {
 	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
-	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, uint32(e.hops)+1
+	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
 	msg.Within, msg.Hold = m.within(e), e.hold
 	if e.try {
 		msg.Flags |= protocol.FlagTry
@@ -177,14 +177,14 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || len(m.requests) >= int(m.maxWaiting) {
+	if m.role == protocol.Root || len(m.requests) >= m.maxWaiting {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
 			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
 	e := m.newEntry()
-	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, uint8(msg.Hops), l, true
+	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
 	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
 	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
 	if m.role == protocol.Root {
@@ -205,7 +205,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.hops = uint8(msg.Hops)
+	e.hops = msg.Hops
 	if e.from != l {
 		if e.also = e.alsoBut(l); e.named { // else the other has attached anew, and may not name it again
 			e.also = append(e.also, e.from)
@@ -347,14 +347,6 @@ func (m *Machine) remove(e *entry) {
 	m.recycle(e)
 }
 
-// recycle keeps the memory of an entry that nothing refers to any more.
-func (m *Machine) recycle(e *entry) {
-	*e = entry{}
-	if len(m.spare) < maxSpare {
-		m.spare = append(m.spare, e)
-	}
-}
-
 // refuseBelow refuses a request on its way up; the refusal follows its path down.
 func (m *Machine) refuseBelow(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
 	msg := m.emitOn(l, protocol.KindDeny)
@@ -382,25 +374,6 @@ func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
-}
-
-func (m *Machine) newEntry() *entry {
-	last := len(m.spare) - 1
-	if last < 0 {
-		return &entry{}
-	}
-	e := m.spare[last]
-	m.spare = m.spare[:last]
-	return e
-}
-
-func (m *Machine) ownByRef(ref uint64) *entry {
-	for _, e := range m.own {
-		if e.ref == ref {
-			return e
-		}
-	}
-	return nil
 }
 
 // sweep drops the requests of a child that it did not name after its Attach.
