@@ -11,8 +11,8 @@ import (
 // A page names scenarios of the lock machine, or of the lease, by the files that they
 // are in: "scenario `fig5_sync`", "lease scenarios `fences`, `takeover`".
 var (
-	scenarios    = regexp.MustCompile("(lease )?scenarios? ((?:`[a-z0-9_*…]+`(?:, | and |,? or )?)+)")
-	scenarioDirs = map[string]string{"": "qosmutex/padme/testdata", "lease ": "qosmutex/lease/testdata"}
+	scenarios    = regexp.MustCompile("(lease)?(?:^| )scenarios? ((?:`[a-z0-9_*…]+`(?:, | and |,? or )?)+)")
+	scenarioDirs = map[string]string{"": "qosmutex/padme/testdata", "lease": "qosmutex/lease/testdata"}
 )
 
 // missingScenarios returns the files that a text names and that are not there.
