@@ -88,9 +88,6 @@ func (m *Machine) joinTimers() {
 		m.join = nil
 		return
 	}
-	if !j.target.IsZero() { // it is gone, but others have answered
-		j.rounds = 0
-	}
 	m.startJoin()
 }
 
