@@ -24,7 +24,7 @@ type board struct {
 	dirty     []*notice
 	all       bool // everything is dirty
 	news      []pubsub.RawMessage
-	cleared   []string // resources that are not known, but had a state of somebody else
+	cleared   []string // resources that are not known, but had a state of another participant
 	view      View
 	viewDirty bool
 	viewSent  echoes

@@ -190,7 +190,7 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	t.arm(now, t.out.WakeAt)
 }
 
-// brief is what a machine may offer beside the contract, to spare a Status where
+// brief is what a machine may offer in addition to the contract, to spare a Status where
 // the runtime asks often.
 type brief interface {
 	ValidUntil() protocol.Time
@@ -260,7 +260,7 @@ func (t *Topic) tick() {
 	_ = t.step(protocol.Input{Kind: protocol.Tick})
 }
 
-// reconnected tells the machine that letters may have been lost.
+// reconnected tells the machine that messages may have been lost.
 func (t *Topic) reconnected(up bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

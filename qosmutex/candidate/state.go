@@ -47,9 +47,9 @@ func (m *Machine) AppendState(dst []byte, now protocol.Time, names *padme.Names)
 	b := m.Machine.AppendState(dst, now, names)
 	b = m.lease.AppendState(b, now, namer(names))
 	b = AppendEntryState(b, &m.known, names)
-	b = append(b, byte(m.rank), byte(len(m.members)), byte(len(m.heir.ID)))
-	b = append(b, m.heir.ID...)
-	b = binary.AppendUvarint(b, m.heir.Incarnation)
+	b = append(b, byte(m.rank), byte(len(m.members)), byte(len(m.successor.ID)))
+	b = append(b, m.successor.ID...)
+	b = binary.AppendUvarint(b, m.successor.Incarnation)
 	for _, f := range []bool{m.started, m.leaving, m.membersKnown} {
 		if f {
 			b = append(b, 1)

@@ -111,7 +111,7 @@ func (w *world) obey(i int) {
 	}
 }
 
-// succeed changes the root from i to the participant that it wishes for.
+// succeed changes the root from i to the participant that it proposes.
 func (w *world) succeed(i, next int) {
 	if !w.able(next) || w.nodes[next].is(crashed) {
 		return

@@ -37,7 +37,7 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	if m.departed {
 		return s.b
 	}
-	s.flags(m.began, m.read, m.look, m.leaving, m.heard.on, m.pending.on, m.reign.on, m.wish != nil, m.echoed)
+	s.flags(m.began, m.read, m.look, m.leaving, m.heard.on, m.pending.on, m.acting.on, m.declaration != nil, m.echoed)
 	far := m.cfg.wait(m.lease()) + (maxRank+1)*(m.lease()/8)
 	s.entry(&m.known)
 	s.age(m.since, far)
@@ -52,19 +52,19 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	}
 	s.left(m.again)
 	s.age(m.lastGet, m.lease()/2)
-	if m.reign.on {
-		s.left(m.reign.until)
-		s.age(m.reign.renewed, m.lease())
+	if m.acting.on {
+		s.left(m.acting.until)
+		s.age(m.acting.renewed, m.lease())
 	}
 	s.name(SortTerm, m.spent)
 	if m.echoed {
 		s.age(m.echo, m.lease())
 	}
-	if m.wish != nil {
-		s.settings(&m.wish.Settings, m.wish.By)
+	if m.declaration != nil {
+		s.settings(&m.declaration.Settings, m.declaration.By)
 	}
 	s.name(SortFence, m.fence)
-	s.node(m.heir)
+	s.node(m.successor)
 	if m.leaving {
 		s.left(m.leaveBy)
 	}
@@ -154,7 +154,7 @@ func (s *scribe) pending(p *pending, lease, far protocol.Duration, spent uint64)
 	s.record(&p.Record)
 	s.name(SortNonce, p.Nonce)
 	s.age(p.first, lease)
-	if p.Record.Term > spent { // else it appoints nobody
+	if p.Record.Term > spent { // else it appoints no root
 		s.age(p.heard, far)
 		s.name(SortFence, p.fence)
 	}

@@ -13,15 +13,15 @@ import (
 
 // unnamed are the fields of a machine that are not in its state, and why.
 var unnamed = map[string]string{
-	"now":       "instants are relative to it",
-	"start":     "only a topic without a record has a use for it",
-	"asks":      "a number of requests",
-	"nonces":    "a number of nonces",
-	"asked.ref": "a number of requests",
-	"asked.at":  "only compared with heard.at, and how they compare is",
-	"departed":  "nothing else matters then",
-	"highest":   "only a topic without a record has a use for it",
-	"wish":      "a pointer: see below",
+	"now":         "instants are relative to it",
+	"start":       "only a topic without a record has a use for it",
+	"asks":        "a number of requests",
+	"nonces":      "a number of nonces",
+	"asked.ref":   "a number of requests",
+	"asked.at":    "only compared with heard.at, and how they compare is",
+	"departed":    "nothing else matters then",
+	"highest":     "only a topic without a record has a use for it",
+	"declaration": "a pointer: see below",
 }
 
 // busy is a machine in which every part is in use. No correct machine is like it.
@@ -40,9 +40,9 @@ func busy() *Machine {
 	m.asked = asked{WriteRecord, 7, ago}
 	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 70}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
-	m.reign = reign{true, m.now + protocol.Second, ago}
-	m.spent, m.fence, m.heir, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
-	m.wish = &Declaration{By: "bob"}
+	m.acting = acting{true, m.now + protocol.Second, ago}
+	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
+	m.declaration = &Declaration{By: "bob"}
 	return m
 }
 
@@ -92,9 +92,9 @@ func TestStateNamesEveryField(t *testing.T) {
 	}
 	visit("", func(m *Machine) reflect.Value { return reflect.ValueOf(m).Elem() })
 	for what, change := range map[string]func(*Machine){
-		"that something is wished": func(m *Machine) { m.wish = nil },
-		"wish.By":                  func(m *Machine) { m.wish = &Declaration{By: "eve"} },
-		"wish.Settings":            func(m *Machine) { m.wish = &Declaration{By: "bob", Settings: protocol.Settings{Open: true}} },
+		"that settings are declared": func(m *Machine) { m.declaration = nil },
+		"declaration.By":             func(m *Machine) { m.declaration = &Declaration{By: "eve"} },
+		"declaration.Settings":       func(m *Machine) { m.declaration = &Declaration{By: "bob", Settings: protocol.Settings{Open: true}} },
 	} {
 		m := busy()
 		if change(m); bytes.Equal(form(m), want) {
