@@ -29,8 +29,8 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 			return nil
 		}
 		least.leaving, least.leaveBy = true, m.now+2*m.heartbeat()
-		move := m.emitOn(least, protocol.KindDetach)
-		move.Peer = msg.From
+		move := m.emitOn(least, protocol.KindMove)
+		move.MoveTo = msg.From
 		m.commit(least, move)
 	}
 	fresh := &link{
@@ -75,7 +75,7 @@ func (m *Machine) remind(l *link) {
 		return
 	}
 	l.leaveBy = m.now + m.grace
-	m.commit(l, m.emitOn(l, protocol.KindDetach))
+	m.commit(l, m.emitOn(l, protocol.KindMove))
 }
 
 func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
@@ -85,8 +85,8 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
-	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
+	msg.Root, msg.Depth, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
+	msg.Number, msg.Members, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
 }
 
 // onAccept makes the candidate our parent and names every live request to it.
@@ -117,8 +117,8 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.root = protocol.Member, msg.Root
 	m.out.Changed = true
-	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
+	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {

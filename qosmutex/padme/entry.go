@@ -252,7 +252,7 @@ func (q *queue) child(l *link) *belowCount {
 }
 
 // hidden is how many requests a child says that it keeps to itself.
-func hidden(msg *protocol.Message) int { return int(min(msg.Waiting, math.MaxInt32)) }
+func hidden(msg *protocol.Message) int { return int(min(msg.Hidden, math.MaxInt32)) }
 
 // sort finds the levels and the order of model.
 func (q *queue) sort(model protocol.Priority) {

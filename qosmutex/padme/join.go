@@ -68,7 +68,7 @@ func (m *Machine) startJoin() {
 	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
-	msg.Peer.ID = m.under
+	msg.Parent.ID = m.under
 }
 
 // onJoin offers ourselves to a newcomer if we rank above it.
@@ -77,8 +77,8 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	switch {
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
-	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
-	case msg.Peer.ID == "" && !above && m.role != protocol.Root:
+	case msg.Parent.ID != "" && msg.Parent.ID != m.self.ID && m.role != protocol.Root:
+	case msg.Parent.ID == "" && !above && m.role != protocol.Root:
 	default:
 		m.offer(msg.From)
 	}
@@ -89,14 +89,14 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 // root announces itself.
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
-	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, m.depth, m.lineage()
+	msg.Root, msg.Priority, msg.Depth, msg.Path = m.root, m.priority, m.depth, m.lineage()
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
 	}
 	if least := m.leastChild(); m.slots() > 0 {
 		msg.Flags |= protocol.FlagFree
 	} else if least != nil {
-		msg.Peer, msg.PeerP = least.peer, least.priority
+		msg.Least, msg.LeastP = least.peer, least.priority
 	}
 }
 
@@ -117,10 +117,10 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 		m.beat()
 	}
 	o := offer{
-		from: msg.From, priority: msg.Priority, depth: msg.Hops,
+		from: msg.From, priority: msg.Priority, depth: msg.Depth,
 		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
 	}
-	o.displace = !o.free && !msg.Peer.IsZero() && rank(m.priority, m.self, msg.PeerP, msg.Peer) < 0
+	o.displace = !o.free && !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0
 	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}

@@ -290,8 +290,8 @@ func (m *Machine) fromParent(msg *protocol.Message) error {
 	case protocol.KindSettings:
 		m.adoptSettings(&msg.Settings)
 		return nil
-	case protocol.KindDetach:
-		m.redirected(msg.Peer)
+	case protocol.KindMove:
+		m.redirected(msg.MoveTo)
 		return nil
 	}
 	return m.invalid(msg, "not from a parent")

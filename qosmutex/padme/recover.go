@@ -177,7 +177,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	if t.grant == msg.Grant && t.phase == kept {
 		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
 	} else if t.grant == msg.Grant && t.passed != nil {
-		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
+		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
 	t.bind(msg.Grant)
 	return nil
@@ -203,7 +203,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	case rec.all:
 		m.concludeIfDone(r)
 	case msg.Verdict == protocol.VerdictPassed:
-		m.follow(r, msg.Peer)
+		m.follow(r, msg.PassedTo)
 	default:
 		m.regenerate(r) // it was on the link to this one, which refuses it from now on
 	}

@@ -116,7 +116,7 @@ func (m *Machine) sendRequest(e *entry) {
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	} else {
-		msg.Waiting = uint32(e.q.hidden())
+		msg.Hidden = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }

@@ -154,7 +154,7 @@ func (m *Machine) beat() {
 	msg := m.emit(protocol.KindBeat, to)
 	msg.Session, msg.Sent, msg.Attempt, msg.Priority = m.session.number, m.now, m.session.asked, m.priority
 	if m.parent != nil {
-		msg.Peer = m.parent.peer
+		msg.Parent = m.parent.peer
 	}
 	if m.candidate {
 		msg.Flags |= protocol.FlagCandidate
@@ -202,13 +202,13 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return nil
 	}
 	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
-		again := m.silent(s) || s.parent != msg.Peer.ID
+		again := m.silent(s) || s.parent != msg.Parent.ID
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace
 		if again {
 			defer m.heardAgain()
 		}
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, msg.Attempt
+	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
 	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)

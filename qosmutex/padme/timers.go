@@ -113,8 +113,8 @@ func (m *Machine) sendBeacons() {
 
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
-	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, m.depth, l.sent
-	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
+	msg.Root, msg.Priority, msg.Depth, msg.Seq = m.root, m.priority, m.depth, l.sent
+	msg.Number, msg.Members, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
 }
 
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
@@ -141,8 +141,8 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	if newer > 0 {
 		m.turn(msg.Epoch, msg.Root)
 	}
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
-	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
 		m.beat()
 	}
@@ -244,7 +244,7 @@ func (m *Machine) resign() {
 // come after all that we sent before on the same links.
 func (m *Machine) sayFarewell() {
 	for _, l := range m.children {
-		m.commit(l, m.emitOn(l, protocol.KindDetach))
+		m.commit(l, m.emitOn(l, protocol.KindMove))
 	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
 }
