@@ -90,6 +90,9 @@ func (c *core) deny(ref uint64, resource string, reason protocol.Reason) {
 	c.out.Denials = append(c.out.Denials, protocol.Denial{Ref: ref, Resource: resource, Reason: reason})
 }
 
+// touch tells that the status of a resource may have changed; Any: of all.
+func (c *core) touch(resource string) { c.out.Touched = append(c.out.Touched, resource) }
+
 // climbs reports whether every request goes up to the root.
 func (c *core) climbs() bool {
 	return c.settings.Models.Request == protocol.RequestForward || c.settings.Models.Priority == protocol.Deadline

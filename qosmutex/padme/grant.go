@@ -115,6 +115,10 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	default:
 		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
 	}
+	m.touch(r.q.resource)
+	for _, e := range msg.Entries {
+		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
+	}
 	return nil
 }
 

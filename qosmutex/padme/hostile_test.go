@@ -86,7 +86,7 @@ func TestHostileMessages(t *testing.T) {
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
 	ack := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
-		Sent: b.now, Number: uint64(b.session.asked), TTL: 3 * protocol.Second,
+		Sent: b.now, Number: b.session.asked, TTL: 3 * protocol.Second,
 	}
 
 	cases := []struct {

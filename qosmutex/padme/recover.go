@@ -108,6 +108,7 @@ func (m *Machine) askAll(r *resource) {
 // said goodbye: it has no token any more. One that it had passed on is with another
 // member, which is asked.
 func (m *Machine) ended(s *memberSession) {
+	m.touch(protocol.Any)
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		if rec == nil || !slices.Contains(rec.pending, s.node) {
@@ -137,6 +138,7 @@ func without(list []protocol.Node, n protocol.Node) []protocol.Node {
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+	m.touch(r.q.resource)
 }
 
 // bind makes sure that we enter on no grant up to g, nor pass one down.
@@ -193,6 +195,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 		return m.stale(msg, "not asked for")
 	}
 	r.tok.answered(msg)
+	m.touch(r.q.resource)
 	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
 		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
@@ -216,6 +219,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.counters.Regenerated++
+	m.touch(r.q.resource)
 	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)

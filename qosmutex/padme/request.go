@@ -62,6 +62,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 
 // route queues a new request, or a try, and lets it climb or be served.
 func (m *Machine) route(e *entry) {
+	m.touch(e.q.resource)
 	if e.try {
 		if m.role == protocol.Root {
 			m.serveTry(e)
@@ -218,6 +219,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	m.reroute(e, l)
 	q := e.q
+	m.touch(q.resource)
 	q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
 	m.serveQueue(q) // it may not have been ready
@@ -336,6 +338,7 @@ func (m *Machine) drop(e *entry, tell bool) {
 
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
+	m.touch(e.q.resource)
 	if e.state == waiting && !e.try {
 		e.q.remove(m.settings.Models.Priority, e)
 	}

@@ -269,6 +269,7 @@ func (m *Machine) newestGrant() protocol.Grant {
 
 func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
+	m.touch(protocol.Any)
 	i, _ := slices.BinarySearchFunc(m.members, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	m.members = slices.Insert(m.members, i, s)
 }

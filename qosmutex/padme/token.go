@@ -1,10 +1,11 @@
 package padme
 
 import (
-	"padme/qosmutex/canonical"
-	"padme/qosmutex/protocol"
 	"slices"
 	"strings"
+
+	"padme/qosmutex/canonical"
+	"padme/qosmutex/protocol"
 )
 
 // tokens are all locks of the topic.
