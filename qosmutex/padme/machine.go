@@ -195,31 +195,18 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
 	}
-	switch msg.Kind {
-	case protocol.KindJoin:
-		return m.onJoin(msg)
-	case protocol.KindOffer:
-		return m.onOffer(msg)
-	case protocol.KindAttach:
-		return m.onAttach(msg)
-	case protocol.KindAccept:
-		return m.onAccept(msg)
-	case protocol.KindRefuse:
-		return m.onRefuse(msg)
-	case protocol.KindBeat:
-		return m.onBeat(msg)
-	case protocol.KindBeatAck:
-		return m.onBeatAck(msg)
-	case protocol.KindGoodbye:
-		return m.onGoodbye(msg)
-	case protocol.KindSync:
-		return m.onSync(msg)
-	case protocol.KindReport:
-		return m.onReport(msg)
-	case protocol.KindHandover:
-		return m.onHandover(msg)
+	if handle := datagrams[msg.Kind]; handle != nil {
+		return handle(m, msg)
 	}
 	return m.receiveOnLink(msg)
+}
+
+// datagrams handle the messages that are not numbered.
+var datagrams = map[protocol.Kind]func(*Machine, *protocol.Message) error{
+	protocol.KindJoin: (*Machine).onJoin, protocol.KindOffer: (*Machine).onOffer,
+	protocol.KindAttach: (*Machine).onAttach, protocol.KindAccept: (*Machine).onAccept, protocol.KindRefuse: (*Machine).onRefuse,
+	protocol.KindBeat: (*Machine).onBeat, protocol.KindBeatAck: (*Machine).onBeatAck, protocol.KindGoodbye: (*Machine).onGoodbye,
+	protocol.KindSync: (*Machine).onSync, protocol.KindReport: (*Machine).onReport, protocol.KindHandover: (*Machine).onHandover,
 }
 
 // mergeClock advances the Lamport clock as the papers' second rule says (§3.2): to
