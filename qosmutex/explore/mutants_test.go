@@ -23,7 +23,7 @@ var mutants = []mutant{
 	},
 	{
 		"the root takes a session for lapsed while its holder may still use it",
-		"session.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace/2\n",
+		"sessions.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace/2\n",
 		"parents=-,A models=fair-replace-use-use requests=1 tick=-1 pause=1", "I3: ",
 	},
 	{

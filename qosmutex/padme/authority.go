@@ -3,6 +3,7 @@ package padme
 import (
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -291,6 +292,23 @@ func (m *Machine) forgetGrants() {
 	for _, e := range m.requests {
 		if e.state == served {
 			m.wait(e)
+		}
+	}
+}
+
+func (a *authority) write(w *canonical.Writer, c *core) {
+	w.Flags(a.yielding)
+	w.Left(a.until)
+	if a.renewed != protocol.Never {
+		w.Age(a.renewed, c.timing.TTL)
+	}
+	w.Renewal(a.renewal)
+	w.Named(canonical.SortFence, a.ceiling)
+	if w.Is(a.inherit != 0) {
+		w.Left(a.inherit)
+		w.Node(a.before)
+		if w.Nodes(a.awaited); len(a.awaited) > 0 {
+			w.Left(a.callAt)
 		}
 	}
 }

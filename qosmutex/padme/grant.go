@@ -2,6 +2,7 @@ package padme
 
 import (
 	"iter"
+
 	"padme/qosmutex/protocol"
 )
 
