@@ -109,7 +109,7 @@ type Output struct {
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.
 	Begun, Ended []Node
-	// Successor is whom the root wishes to be the next root; zero: nobody. See Yield.
+	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 }
 
@@ -231,7 +231,7 @@ type Counters struct {
 	Expiries    uint64 // sessions that expired: of members at the root, else own ones; and own leases
 	ExpiriesIn  uint64 // own ones that ended a hold
 	Syncs       uint64 // recoveries started
-	Regenerated uint64 // tokens made anew by the root
+	Regenerated uint64 // tokens that the root regenerated
 	Returned    uint64 // grants passed back unused
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent

@@ -187,7 +187,7 @@ type Settings struct {
 // Message is one message between two participants, or from one to all (To is
 // zero). It is one flat struct so that it can be reused without allocating.
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
-// and beside them, by kind:
+// and in addition, by kind:
 //
 //	Request   ID Priority Resource Hops Waiting Within Hold
 //	Reply     ID Priority Resource Grant Fences Session Path Until

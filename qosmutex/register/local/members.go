@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// members is a file beside the register, for what must outlive the process but not the
+// members is a file next to the register, for what must outlive the process but not the
 // machine: it is written and never synced, and counts only as long as the machine has
 // not been started again.
 type members struct {
@@ -35,7 +35,7 @@ type memberLine struct {
 	Settled bool   `json:"settled,omitempty"`
 }
 
-// maxMembersFile is the size at which the file is written anew with what still counts.
+// maxMembersFile is the size at which the file is rewritten with what still counts.
 const maxMembersFile = 1 << 20
 
 func openMembers(path, boot string) (members, error) {
