@@ -154,8 +154,13 @@ type handover struct {
 	sessions []protocol.SessionState
 }
 
+// newHandover copies what a message says: its memory is the caller's.
 func newHandover(msg *protocol.Message) *handover {
-	return &handover{msg.From, msg.Epoch, slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)}
+	h := &handover{msg.From, msg.Epoch, slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)}
+	for i := range h.tokens {
+		h.tokens[i].Path = slices.Clone(h.tokens[i].Path)
+	}
+	return h
 }
 
 // takeEarly takes over what came before we were appointed.

@@ -276,7 +276,6 @@ func (m *Machine) resign() {
 func (m *Machine) sayFarewell() {
 	for _, l := range m.children {
 		m.commit(l, m.emitOn(l, protocol.KindDetach))
-		l.leaving, l.leaveBy = true, m.departBy // the root may come to us yet, and cannot go on to a child that left
 	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
 }
