@@ -200,7 +200,7 @@ type Settings struct {
 //	Detach    Peer
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Peer (ID only: the parent wanted, or nobody)
+//	Join      Priority Peer (ID only: the parent wanted; zero: any)
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
