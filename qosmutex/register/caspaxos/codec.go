@@ -157,18 +157,19 @@ func readStrings(r *pack.Reader, what string, limit int) []string {
 func appendState(dst []byte, s *State) []byte {
 	dst = pack.AppendUint(pack.AppendUint(dst, s.Stamp.Counter), s.Stamp.Nonce)
 	dst = pack.AppendUint(pack.AppendUint(dst, s.Firm.Counter), s.Firm.Nonce)
-	return pack.AppendBytes(dst, s.Value)
+	return pack.AppendBytes(pack.AppendUint(dst, uint64(s.Lease)), s.Value)
 }
 
 func readState(r *pack.Reader) State {
 	return State{
 		Stamp: Stamp{r.Uint("counter", math.MaxUint64), r.Uint("nonce", math.MaxUint64)},
 		Firm:  Stamp{r.Uint("firm counter", math.MaxUint64), r.Uint("firm nonce", math.MaxUint64)},
+		Lease: Time(r.Uint("lease", math.MaxInt64)),
 		Value: r.Bytes("value", register.MaxValue),
 	}
 }
 
-const slotWidth = 9
+const slotWidth = 10
 
 func appendSlot(dst []byte, s *Slot) []byte {
 	dst = pack.AppendString(pack.AppendArray(dst, slotWidth), s.Key)
@@ -237,7 +238,7 @@ func appendWrites(dst []byte, list []register.Write) []byte {
 		dst = pack.AppendBytes(dst, w.Old.Domain[:])
 		dst = pack.AppendUint(pack.AppendUint(dst, w.Old.Counter), w.Old.Nonce)
 		dst = pack.AppendBytes(pack.AppendUint(dst, w.Nonce), w.Value)
-		dst = pack.AppendBool(dst, w.Renewal)
+		dst = pack.AppendUint(dst, uint64(w.Renewal))
 	}
 	return dst
 }
@@ -250,7 +251,7 @@ func readWrites(r *pack.Reader) []register.Write {
 		readDomain(r, &w.Old.Domain)
 		w.Old.Counter, w.Old.Nonce = r.Uint("counter", math.MaxUint64), r.Uint("nonce", math.MaxUint64)
 		w.Nonce, w.Value = r.Uint("nonce", math.MaxUint64), r.Bytes("value", register.MaxValue)
-		w.Renewal = r.Bool("renewal")
+		readDuration(r, "renewal", &w.Renewal)
 		if r.Err() != nil {
 			return nil
 		}
@@ -259,7 +260,9 @@ func readWrites(r *pack.Reader) []register.Write {
 	return list
 }
 
-const outcomeWidth = 7
+func readDuration[D ~int64](r *pack.Reader, what string, d *D) { *d = D(r.Uint(what, math.MaxInt64)) }
+
+const outcomeWidth = 8
 
 func appendOutcomes(dst []byte, list []Outcome) []byte {
 	dst = pack.AppendArray(dst, len(list))

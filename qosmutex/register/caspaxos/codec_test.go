@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,7 +47,7 @@ func full(k Kind) *Message {
 	case KindRequest:
 		m.Seq, m.Within, m.Keys = 8, 1e9, []string{"lift"}
 		m.Writes = []register.Write{{
-			Key: "crane", Old: register.Version{Domain: register.Domain{5}, Counter: 3, Nonce: 4}, Value: []byte("x"), Nonce: 9, Renewal: true,
+			Key: "crane", Old: register.Version{Domain: register.Domain{5}, Counter: 3, Nonce: 4}, Value: []byte("x"), Nonce: 9, Renewal: time.Millisecond,
 		}}
 	case KindReply:
 		m.Seq, m.Large, m.Failed, m.Unknown, m.Missing = 8, true, true, true, []string{"b"}

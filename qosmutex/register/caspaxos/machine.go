@@ -22,7 +22,8 @@ type Options struct {
 
 	Resend  Time // a message without an answer is repeated after this long
 	Backoff Time // a proposer that lost a race waits for at least half of this
-	Quiet   Time // after a restart: the longest permitted lease, stretched by the drift of clocks
+	Lease   Time // renewals of leases up to this are not synced
+	Quiet   Time // after a restart: Lease, stretched by the drift of clocks
 	Probe   Time // between signs of life to the other voters; 0: none
 }
 
@@ -45,6 +46,7 @@ type Machine struct {
 	// floor is what it was at the start.
 	ceiling, floor uint64
 	quiet          Time // nothing is answered before
+	owed           Time // on disk: for how long nothing is answered after a restart
 
 	ops      []*op
 	lastSeq  uint64
@@ -146,8 +148,9 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	}
 	m.base, m.floor, m.seen = m.serial, m.ceiling, m.ceiling
 	if len(m.slots) > 0 {
-		m.quiet = now + opts.Quiet
+		m.quiet = now + m.owed
 	}
+	m.owe()
 	if m.config == nil {
 		m.enroll()
 	}
@@ -232,6 +235,7 @@ func (m *Machine) tick() {
 	}
 	if m.opts.Probe > 0 && m.now >= m.probeAt && m.config != nil {
 		m.probeAt = m.now + m.opts.Probe
+		m.owe()
 		for _, v := range m.config.Voters {
 			m.send(v.ID, &Message{Kind: KindHello})
 		}

@@ -106,7 +106,7 @@ func (v *Voter) machineOptions() caspaxos.Options {
 		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),
 		Boot: v.disk.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
 		Resend: caspaxos.Time(t.Resend), Backoff: caspaxos.Time(t.Backoff), Probe: caspaxos.Time(t.Probe),
-		Quiet: caspaxos.Time(v.opts.Quiet),
+		Lease: caspaxos.Time(v.opts.Lease), Quiet: caspaxos.Time(v.opts.quiet()),
 	}
 }
 
