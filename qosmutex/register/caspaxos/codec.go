@@ -15,6 +15,7 @@ var widths = [kindEnd]int{
 	KindEnroll: 9, KindCurrent: 9, KindReject: 11, KindHello: 8, KindPrepare: 12, KindPromise: 12,
 	KindAccept: 12, KindAccepted: 11, KindRefused: 14, KindRead: 10, KindValues: 10, KindFetch: 10,
 	KindPage: 13, KindRequest: 12, KindReply: 14,
+	KindInquire: 9, KindReport: 10, KindReplace: 12, KindReplaced: 12,
 }
 
 // AppendMessage appends the encoded form of a message, an array of msgpack. From and
@@ -57,6 +58,16 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Large)
 		dst = pack.AppendBool(pack.AppendBool(dst, m.Failed), m.Unknown)
 		return appendOutcomes(appendStrings(dst, m.Missing), m.Outcomes)
+	case KindInquire:
+		return pack.AppendUint(dst, m.Seq)
+	case KindReport:
+		return pack.AppendString(pack.AppendUint(dst, m.Seq), m.Text)
+	case KindReplace:
+		dst = pack.AppendUint(pack.AppendUint(dst, m.Seq), uint64(m.Within))
+		return pack.AppendString(pack.AppendString(dst, m.Old), m.New)
+	case KindReplaced:
+		dst = pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Failed)
+		return pack.AppendString(appendStrings(dst, m.Missing), m.Text)
 	}
 	return dst
 }
@@ -117,6 +128,16 @@ func decodeFields(r *pack.Reader, m *Message) {
 		m.Seq, m.Large = r.Uint("seq", math.MaxUint64), r.Bool("large")
 		m.Failed, m.Unknown = r.Bool("failed"), r.Bool("unknown")
 		m.Missing, m.Outcomes = readStrings(r, "missing", MaxVoters), readOutcomes(r)
+	case KindInquire:
+		m.Seq = r.Uint("seq", math.MaxUint64)
+	case KindReport:
+		m.Seq, m.Text = r.Uint("seq", math.MaxUint64), r.String("text", MaxText)
+	case KindReplace:
+		m.Seq, m.Within = r.Uint("seq", math.MaxUint64), Time(r.Uint("within", math.MaxInt64))
+		m.Old, m.New = r.String("old", register.MaxKey), r.String("new", register.MaxKey)
+	case KindReplaced:
+		m.Seq, m.Failed = r.Uint("seq", math.MaxUint64), r.Bool("failed")
+		m.Missing, m.Text = readStrings(r, "missing", MaxVoters), r.String("text", MaxText)
 	}
 }
 

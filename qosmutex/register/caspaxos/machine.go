@@ -57,6 +57,7 @@ type Machine struct {
 	probeAt  Time
 	refusal  Reason
 	refuser  Message // who refuses
+	refused  Time    // when it did last
 	foreign  string  // a voter of another domain that sends messages
 }
 
@@ -144,7 +145,12 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 		m.persist(m.selfRecord())
 	}
 	if !m.started(voters) {
-		return nil, m.otherVoters(voters)
+		if m.newest() != nil {
+			return nil, m.otherVoters(voters)
+		}
+		// It has never voted. Whoever enrolled it with the other list knows another instance.
+		m.instance, m.listed = opts.Instance, voters
+		out.Persist, out.Whole = m.Records(), true
 	}
 	m.base, m.floor, m.seen = m.serial, m.ceiling, m.ceiling
 	if len(m.slots) > 0 {
@@ -180,12 +186,8 @@ func (m *Machine) started(voters []string) bool {
 }
 
 func (m *Machine) otherVoters(voters []string) error {
-	known := m.listed
-	if m.config != nil {
-		known = m.config.IDs()
-	}
 	return fmt.Errorf("%w: the file of %q was enrolled with the voters %v, not %v: start it with those, or remove the file and replace the voter",
-		register.ErrInvalid, m.opts.Self, known, voters)
+		register.ErrInvalid, m.opts.Self, m.newest().IDs(), voters)
 }
 
 // Step handles one input. An error that wraps ErrDropped says why nothing was done.
@@ -198,7 +200,7 @@ func (m *Machine) Step(now Time, in *Input, out *Output) error {
 	case Ask:
 		m.begin(&op{id: opID{seq: in.Seq}, keys: in.Keys, writes: in.Writes, until: in.Until})
 	case Replace:
-		m.replace(in)
+		m.replace(opID{seq: in.Seq}, in.Old, in.New, in.Until)
 	case Cancel:
 		if o := m.find(func(o *op) bool { return o.id == opID{seq: in.Seq} }); o != nil {
 			m.giveUp(o)
@@ -219,6 +221,7 @@ func (m *Machine) tick() {
 		return
 	}
 	if m.config == nil && m.next == nil && m.now >= m.enrollAt {
+		m.forgive()
 		m.enroll()
 	}
 	if m.install != nil && m.now >= m.install.again {
@@ -313,6 +316,8 @@ func (m *Machine) receive(msg *Message) error {
 		return m.page(msg)
 	case KindRequest:
 		return m.request(msg)
+	case KindReplace:
+		return m.requestReplace(msg)
 	}
 	if m.config == nil {
 		return dropped("%v of %s, but this voter is in no configuration yet", msg.Kind, msg.From)

@@ -340,6 +340,10 @@ func (m *Machine) giveUp(o *op) {
 	m.remove(o)
 	missing := m.missing(o)
 	unknown := o.writes != nil && (o.tried || o.phase == accepting)
+	if o.id.client != "" && o.keys[0] == configKey {
+		m.send(o.id.client, &Message{Kind: KindReplaced, Seq: o.id.seq, Failed: true, Missing: missing})
+		return
+	}
 	if o.id.client != "" {
 		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: unknown, Missing: missing})
 		return
