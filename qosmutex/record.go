@@ -204,9 +204,13 @@ func (k *recordKeeper) write(ctx context.Context, r *lease.Request) (lease.Input
 	in := lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Failed}
 	w := &r.Write
 	value := protocol.AppendRecord(nil, &w.Record)
-	result := k.register.CompareAndSet(ctx, register.Write{
-		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce, Renewal: w.Renewal,
-	})[0]
+	wanted := register.Write{
+		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce,
+	}
+	if w.Renewal {
+		wanted.Renewal = time.Duration(w.Record.Lease)
+	}
+	result := k.register.CompareAndSet(ctx, wanted)[0]
 	var conflict *register.Conflict
 	switch err := result.Err; {
 	case err == nil:

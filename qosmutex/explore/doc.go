@@ -25,7 +25,7 @@
 //
 //   - Instants are relative to now, and as far away as matters; numbers that count up
 //     (clocks, fences, grants, beacons, message numbers) are ranks, with distances up to
-//     what can still be counted; see [padme.Names]. A machine only compares the former
+//     what can still be counted; see [canonical.Names]. A machine only compares the former
 //     with now and the latter with each other, so what has the same form does the same.
 //     TestSameNameSameFuture tries that on thousands of states, and padme's
 //     TestStateNamesEveryField that no field is missing from the form.

@@ -38,7 +38,7 @@ var mutants = []mutant{
 	},
 	{
 		"a message that came before is taken again",
-		"link.go", "m.count().stale++ // a repetition", "return true",
+		"link.go", "m.counters.Stale++ // a repetition", "return true",
 		"parents=-,A,B models=fair-replace-forward-use requests=2 duplicate=1", "I1: ",
 	},
 	{

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
@@ -19,7 +20,7 @@ type modelSearch struct {
 	seen        map[uint64]struct{}
 	visits      []modelVisit
 	transitions int
-	names       names
+	names       canonical.Names
 	form        []byte
 	lively      map[uint64]int // by state: how many fair ticks until one acts for good
 	slowest     int

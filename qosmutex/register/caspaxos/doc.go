@@ -20,13 +20,15 @@
 // # What is on disk
 //
 //   - An accepted state, before it is acknowledged, unless it is a mere renewal of one
-//     that is on disk, and that a majority has on disk under one ballot.
+//     that is on disk, and that a majority has on disk under one ballot. A renewal that
+//     its writer relies on for longer than [Options.Lease] is written, too.
 //   - A ceiling on the rounds that were promised or used, raised in blocks. A voter that
 //     restarts promises nothing up to the ceiling, so that a promise needs no sync.
 //   - Its name and instance, and the configuration.
+//   - How long it must be silent after a restart.
 //
-// A voter that restarts may have forgotten renewals. So it answers nothing for
-// [Options.Quiet], which is the longest permitted lease, stretched by the drift of
+// A voter that restarts may have forgotten renewals. So it answers nothing for the
+// [Options.Quiet] of the run before, which is the Lease, stretched by the drift of
 // clocks: then what it forgot has expired. What its callers must know: a renewal that
 // was acknowledged and forgotten leaves the version before it.
 //

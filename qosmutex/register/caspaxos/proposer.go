@@ -259,8 +259,9 @@ func (m *Machine) compare(o *op, it *item, w *register.Write) {
 		it.write = true
 		it.next = State{Value: w.Value, Stamp: Stamp{current.Counter + 1, w.Nonce}}
 		it.next.Firm = it.next.Stamp
-		if w.Renewal && current.Counter > 0 && (it.best.State.renewed() || m.chosen(it)) {
+		if w.Renewal > 0 && current.Counter > 0 && (it.best.State.renewed() || m.chosen(it)) {
 			it.next.Firm = it.best.State.Firm // which a majority has on disk
+			it.next.Lease = Time(w.Renewal)
 		}
 		it.outcome.State = State{Stamp: it.next.Stamp}
 	default:
@@ -339,6 +340,10 @@ func (m *Machine) giveUp(o *op) {
 	m.remove(o)
 	missing := m.missing(o)
 	unknown := o.writes != nil && (o.tried || o.phase == accepting)
+	if o.id.client != "" && o.keys[0] == configKey {
+		m.send(o.id.client, &Message{Kind: KindReplaced, Seq: o.id.seq, Failed: true, Missing: missing})
+		return
+	}
 	if o.id.client != "" {
 		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: unknown, Missing: missing})
 		return

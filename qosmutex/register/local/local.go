@@ -241,7 +241,7 @@ func (b *batch) write(w *register.Write) register.Result {
 	}
 	e := register.Entry{Value: slices.Clone(w.Value), Version: from.Version.Next(b.r.domain, nonce)}
 	b.changed[w.Key] = e
-	if w.Renewal && known {
+	if w.Renewal > 0 && known {
 		return register.Result{Version: e.Version}
 	}
 	if b.synced == nil {
