@@ -357,7 +357,7 @@ func (t *Topic) reclaim() {
 }
 
 // readBoard answers a state or view that we did not write: one of a former root,
-// or of nobody. One of a later epoch is a successor's, of whom we shall hear.
+// or a forged one. One of a later epoch is a successor's, of which we shall hear.
 func (t *Topic) readBoard(m pubsub.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,7 +30,7 @@ const leastPatience = 2 * time.Second
 // context bounds that only. A participant can be a member of many topics, and
 // once of each.
 //
-// Errors wrap ErrNoRoot when nobody answers, ErrConflict when the topic runs with
+// Errors wrap ErrNoRoot when no root answers, ErrConflict when the topic runs with
 // other models, resources or TTL than those given, ErrInvalidName and
 // ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), and ErrClosed
 // when the participant ends.

@@ -105,7 +105,7 @@ func (m *Machine) appointed(a *lease.Appointed) {
 	heard := a.Heard
 	switch {
 	case a.NewTopic && m.volatile:
-		heard = m.since // whoever held by the word of a register that was forgotten stops TTL later
+		heard = m.since // holds of the time before the register was forgotten end a TTL later
 	case a.NewTopic:
 		heard = protocol.Never
 	}

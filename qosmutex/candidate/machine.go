@@ -22,7 +22,7 @@ type Machine struct {
 	known        lease.Entry   // of the record, as the register said last
 	successor    protocol.Node // whom the record is about to name, since we yielded; zero: none
 	rank         int
-	trust        bool // whoever is suspected has ended
+	trust        bool // a suspected participant has ended
 	volatile     bool
 	members      []protocol.Node // of Config, until the first appointment
 	membersKnown bool

@@ -188,7 +188,7 @@ type Settings struct {
 // Message is one message between two participants, or from one to all (To is
 // zero). It is one flat struct so that it can be reused without allocating.
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
-// and beside them, by kind:
+// and in addition, by kind:
 //
 //	Request   ID Priority Resource Hops Hidden Within Hold
 //	Reply     ID Priority Resource Grant Fences Session Path Until
@@ -202,7 +202,7 @@ type Settings struct {
 //	Move      MoveTo
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Parent (ID only: the only one that will do, or nobody)
+//	Join      Priority Parent (ID only: the only one that will do, zero: any)
 //	Offer     Root Priority Depth Least LeastP Path
 //	Attach    Priority Session
 //	Accept    Root Depth TTL Number Members Settings Path

@@ -25,13 +25,13 @@ const Never Time = 1<<63 - 1
 
 // Node names one run of one participant. A restarted process is a new
 // incarnation of the same ID and inherits nothing that its predecessor promised
-// or held. The zero Node names nobody.
+// or held. The zero Node names no participant.
 type Node struct {
 	ID          string
 	Incarnation uint64
 }
 
-// IsZero reports whether n names nobody.
+// IsZero reports whether n names no participant.
 func (n Node) IsZero() bool { return n.ID == "" }
 
 // Compare orders nodes by ID, then by incarnation.
