@@ -103,7 +103,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 		m.await(in)
 		for _, r := range m.resources {
 			if r.tok.phase != using {
-				m.mislay(r)
+				m.awaitReport(r)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (m *Machine) stepDown() {
 	}
 	m.becomeMember(protocol.Node{}, m.epoch)
 	if m.now >= m.session.until {
-		m.lapse()
+		m.expireOwn()
 	}
 }
 

@@ -113,7 +113,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
-	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.mislaid:
+	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.unreported:
 		return m.stale(msg, "an old grant")
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)

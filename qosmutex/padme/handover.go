@@ -190,7 +190,7 @@ func (m *Machine) takeOver(h *handover) {
 		})
 		m.nextExpiry = min(m.nextExpiry, m.now+m.grace)
 	}
-	for i := range h.tokens { // while a token that we have not heard of counts as mislaid
+	for i := range h.tokens { // while a token that we have not heard of counts as unreported
 		if name := h.tokens[i].Resource; m.known(name) {
 			m.resource(name)
 		}
@@ -208,7 +208,7 @@ func (m *Machine) takeOver(h *handover) {
 // former root, is asked what became of it; everybody, if that is not known.
 func (m *Machine) takeToken(r *resource, ts *protocol.TokenState) {
 	t := &r.tok
-	if t.recovery == nil || !t.recovery.mislaid {
+	if t.recovery == nil || !t.recovery.unreported {
 		return // its holder has reported it
 	}
 	t.recovery = nil

@@ -111,7 +111,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 		m.began = true
 		m.begin()
 	}
-	m.expire() // before the input: what has lapsed must not be used
+	m.expire() // before the input: what has expired must not be used
 	err := m.handle(in)
 	m.timers()
 	out.WakeAt = m.wakeAt()
@@ -187,7 +187,7 @@ func (m *Machine) resource(name string) *resource {
 	switch {
 	case m.role != protocol.Root:
 	case m.inheriting():
-		m.mislay(r)
+		m.awaitReport(r)
 	default:
 		r.tok.phase = home
 	}

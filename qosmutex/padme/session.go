@@ -56,7 +56,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "not an answer to our heartbeat")
 	case msg.Flags&protocol.FlagExpired != 0:
 		if msg.Session == s.number && s.number != 0 {
-			m.lapse()
+			m.expireOwn()
 		}
 		return nil
 	case s.number != 0 && s.number != msg.Session || msg.Session == 0:
@@ -84,9 +84,9 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	return nil
 }
 
-// lapse ends our session: every hold is lost and every token dropped. The
+// expireOwn ends our session: every hold is lost and every token dropped. The
 // machine joins anew, under a new session.
-func (m *Machine) lapse() {
+func (m *Machine) expireOwn() {
 	m.counters.Expiries++
 	m.out.Changed = true
 	m.session = session{asked: m.session.asked + 1}

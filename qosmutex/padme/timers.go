@@ -6,8 +6,8 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// expire applies what has lapsed by now. It runs before each input, so that
-// nothing lapsed is ever used.
+// expire ends what is over by now. It runs before each input, so that nothing expired
+// is ever used.
 func (m *Machine) expire() {
 	m.missed()
 	if m.role == protocol.Root {
@@ -20,7 +20,7 @@ func (m *Machine) expire() {
 		return
 	}
 	if m.session.number != 0 && m.now >= m.session.until {
-		m.lapse()
+		m.expireOwn()
 	}
 	m.expireHolds()
 }

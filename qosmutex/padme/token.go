@@ -171,7 +171,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if w.Flags(rec != nil); rec == nil {
 		return
 	}
-	w.Flags(rec.all, rec.mislaid)
+	w.Flags(rec.all, rec.unreported)
 	if !rec.all {
 		w.Left(rec.until)
 	}
