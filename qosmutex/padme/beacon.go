@@ -29,6 +29,9 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	l.heard = m.now
 	l.ack(msg.Ack)
+	if l.unacked == 0 { // who sends all the time makes room once in so many messages
+		l.kept = nil
+	}
 	if msg.Seq > l.received {
 		m.askRepeat(l)
 	}
