@@ -92,13 +92,13 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
 	before := m.root
-	m.setTTL(in.TTL)
+	m.timing.TTL = in.TTL
 	m.fences = max(m.fences, in.Fences.Next)
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.becomeRoot(e)
 	m.forgetGrants()
-	if in.Heard != protocol.Never && m.now < in.Heard+m.grace {
-		m.authority.inherit = in.Heard + m.grace
+	if in.Heard != protocol.Never && m.now < in.Heard+m.grace() {
+		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
 		m.await(in)
 		for _, r := range m.resources {

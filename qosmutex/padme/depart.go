@@ -13,7 +13,7 @@ func (m *Machine) depart() {
 		m.finish()
 		return
 	}
-	m.departing, m.departBy = true, m.now+m.grace
+	m.departing, m.departBy = true, m.now+m.grace()
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
 			m.deny(e.ref, e.q.resource, protocol.ReasonClosed)

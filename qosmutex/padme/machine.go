@@ -77,7 +77,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	}
 	m := &Machine{
 		core: core{
-			self: cfg.Self, timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
+			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
 		tree: tree{under: cfg.Parent, fanout: cfg.Fanout},

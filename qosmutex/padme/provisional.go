@@ -72,7 +72,7 @@ func (m *Machine) makeProvisional(r *resource) {
 		return
 	}
 	if until := s.sent + m.provisionalSpan(); until > 0 {
-		t.until, t.due = until, s.heard+m.grace/2+1
+		t.until, t.due = until, s.heard+m.grace()/2+1
 		m.nextDue = min(m.nextDue, t.due)
 	}
 }

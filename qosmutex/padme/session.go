@@ -69,7 +69,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	if s.number == 0 {
 		m.bind(msg.Grant)
 	}
-	m.setTTL(msg.TTL)
+	m.timing.TTL = msg.TTL
 	if s.number == 0 {
 		m.out.Changed = true
 	}

@@ -151,7 +151,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	}
 	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
 		again := m.silent(s) || s.parent != msg.Parent.ID
-		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace
+		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
 			defer m.heardAgain()
 		}
