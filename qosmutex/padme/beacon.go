@@ -83,21 +83,23 @@ func (m *Machine) reconnect() {
 // considerMove looks for a place nearer the root when we have outranked our
 // parent for long enough, or when the tree is deeper here than it need be.
 func (m *Machine) considerMove() {
-	if m.under != "" || m.role != protocol.Member || m.join != nil || m.departing || m.depth < 2 {
-		m.outranks = 0
-		return
-	}
-	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && m.depth <= m.deepEnough() {
-		m.outranks = 0
-		return
-	}
-	if m.outranks == 0 {
-		m.outranks = m.now
-	}
-	if m.now-m.outranks >= m.timing.MoveAfter {
+	settled := m.under == "" && m.role == protocol.Member && m.join == nil && !m.departing && m.depth >= 2
+	if m.outrankedFor(settled && (rank(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
 		m.outranks = m.now
 		m.joinAgain()
 	}
+}
+
+// outrankedFor notes whether there would be a better place, and reports whether that has
+// been so for long enough.
+func (m *Machine) outrankedFor(better bool) bool {
+	switch {
+	case !better:
+		m.outranks = 0
+	case m.outranks == 0:
+		m.outranks = m.now
+	}
+	return better && m.now-m.outranks >= m.timing.MoveAfter
 }
 
 // deepEnough is the depth that a tree of this size needs, and two more.

@@ -15,14 +15,7 @@ import (
 // long enough.
 func (m *Machine) considerHandover() {
 	best := m.bestChild()
-	if best == nil || m.isFixedRoot || rank(best.priority, best.peer, m.priority, m.self) > 0 {
-		m.outranks = 0
-		return
-	}
-	if m.outranks == 0 {
-		m.outranks = m.now
-	}
-	if m.now-m.outranks >= m.timing.MoveAfter {
+	if m.outrankedFor(best != nil && !m.isFixedRoot && rank(best.priority, best.peer, m.priority, m.self) <= 0) {
 		m.wishSuccessor(best)
 	}
 }

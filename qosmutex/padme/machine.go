@@ -34,7 +34,6 @@ const (
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxTermJump       = 1 << 60 // a term that jumps further, too: two of them would leave none above
 	maxFence          = 1 << 62 // so that none wraps
-	maxTTL            = 1 << 60 // some 36 years, so that no sum of instants wraps
 	maxDepth          = 64
 	fencesAhead       = 1 << 16 // more than are handed out between two heartbeats
 	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one

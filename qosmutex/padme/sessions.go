@@ -93,6 +93,10 @@ type roll struct {
 	nextExpiry  protocol.Time // no session expires before
 }
 
+func (r *roll) search(n protocol.Node) (int, bool) {
+	return slices.BinarySearchFunc(r.members, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+}
+
 func (r *roll) write(w *canonical.Writer, c *core) {
 	w.Uint(r.lastSession, uint64(len(r.members)))
 	first := protocol.Never
@@ -218,13 +222,13 @@ func (m *Machine) newestGrant() protocol.Grant {
 func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
 	m.touch(protocol.Any)
-	i, _ := slices.BinarySearchFunc(m.members, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	i, _ := m.roll.search(s.node)
 	m.members = slices.Insert(m.members, i, s)
 }
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
-	i, ok := slices.BinarySearchFunc(m.members, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	i, ok := m.roll.search(n)
 	if !ok {
 		return nil
 	}

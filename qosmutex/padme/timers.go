@@ -16,13 +16,13 @@ func (m *Machine) expire() {
 			return
 		}
 		m.expireSessions()
-		m.expireGrants()
+		m.expireProvisional()
 		return
 	}
 	if m.session.number != 0 && m.now >= m.session.until {
 		m.expireOwn()
 	}
-	m.expireHolds()
+	m.expireProvisional()
 }
 
 // timers does what is due by now.
