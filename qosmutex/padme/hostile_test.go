@@ -86,7 +86,7 @@ func TestHostileMessages(t *testing.T) {
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
 	ack := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
-		Sent: b.now, Number: uint64(b.session.asked), TTL: 3 * protocol.Second,
+		Sent: b.now, Attempt: uint64(b.session.asked), TTL: 3 * protocol.Second, Valid: 3 * protocol.Second,
 	}
 
 	cases := []struct {
@@ -156,7 +156,7 @@ func TestHostileMessages(t *testing.T) {
 		{"answer without a TTL", b, ack, func(m *protocol.Message) { m.TTL = 0 }, ErrStale},
 		{"answer about another session", b, ack, func(m *protocol.Message) { m.Session++ }, ErrStale},
 		{"answer that came too late", b, ack, func(m *protocol.Message) { m.Sent = b.now - 4*protocol.Second }, ErrStale},
-		{"answer to another question", b, ack, func(m *protocol.Message) { m.Number++ }, ErrStale},
+		{"answer to another question", b, ack, func(m *protocol.Message) { m.Attempt++ }, ErrStale},
 		{"goodbye of another session", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.Session++ }, ErrStale},
 		{"goodbye of a stranger", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.From = stranger }, ErrStale},
 		{"attachment without a session", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Link: 1}, nil, ErrInvalid},

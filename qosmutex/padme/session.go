@@ -81,6 +81,15 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
+		m.callForRoot()
+	}
+}
+
+// callForRoot has somebody become the root when we hold something and two heartbeats in
+// turn were not answered: whoever serves topics on demand may know of this one no more.
+func (m *Machine) callForRoot() {
+	if m.join == nil && m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() && len(m.holds(true)) > 0 {
+		m.emitJoin()
 	}
 }
 
