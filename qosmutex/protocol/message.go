@@ -202,7 +202,7 @@ type Settings struct {
 //	Move      MoveTo
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Parent (ID only: the only one that will do, zero: any)
+//	Join      Priority Parent (ID only: the parent wanted; zero: any)
 //	Offer     Root Priority Depth Least LeastP Path
 //	Attach    Priority Session
 //	Accept    Root Depth TTL Number Members Settings Path
