@@ -440,7 +440,7 @@ func TestStartRefuses(t *testing.T) {
 		`voter "a" is named twice`:     func(o *quorum.Options) { o.Voters = []string{"a", "b", "a"} },
 		`"a" is not among the voters`:  func(o *quorum.Options) { o.Voters = []string{"b"} },
 		"was enrolled with the voters": func(o *quorum.Options) { o.Voters = abc },
-		`it belongs to voter "a"`:      func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
+		`it is of "a", not of "b"`:     func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
 		"Lease is -1ns":                func(o *quorum.Options) { o.Lease = -1 },
 		"Drift is 1":                   func(o *quorum.Options) { o.Drift = 1 },
 		"Timing.Probe is 0s":           func(o *quorum.Options) { o.Timing.Resend, o.Timing.Backoff = 1, 1 },
