@@ -104,7 +104,7 @@ func (t *Topic) noteMembers() {
 			name = n.ID + "/" + strconv.FormatUint(n.Incarnation, 10)
 		}
 		if err := p.NoteMember(t.record.key, name, gone); err != nil {
-			t.log.Warn("after a restart nobody will enter for the time-to-live", "error", err)
+			t.log.Warn("members cannot be noted: after a restart nothing is granted for the time-to-live", "error", err)
 		}
 	}
 	for _, n := range t.out.Ended {

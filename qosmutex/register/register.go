@@ -33,8 +33,8 @@ type Register interface {
 	CompareAndSet(ctx context.Context, writes ...Write) []Result
 
 	// Volatile reports whether the register forgets everything when its process ends.
-	// Whoever keeps leases in such a register must grant nothing after a start until
-	// everything that may have been granted before has expired.
+	// A user that keeps leases in such a register must grant nothing after a start
+	// until everything that may have been granted before has expired.
 	Volatile() bool
 }
 

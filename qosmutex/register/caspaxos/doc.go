@@ -10,7 +10,7 @@
 // under rising ballots. A voter that proposes asks all for a promise not to accept
 // anything under a lower [Ballot], and for what they have accepted. Once a majority has
 // promised, the highest accepted state is the current one. The proposer replaces it, or
-// writes it anew if the compare-and-set fails, and is done when a majority has
+// writes it again if the compare-and-set fails, and is done when a majority has
 // accepted. One message carries many keys. Only voters propose, also on behalf of
 // others.
 //
@@ -44,5 +44,5 @@
 // majority of sealed voters has accepted, or one voter that is ahead of it, keeps the
 // highest state of each key, and only then answers. Two may have copied different
 // states of a key, of which neither was chosen, so what was copied is not chosen
-// before it is written anew.
+// before it is written again.
 package caspaxos

@@ -17,11 +17,11 @@ func (m *Machine) enroll() {
 	for _, id := range m.listed {
 		m.send(id, &Message{Kind: KindEnroll, Voters: m.listed})
 	}
-	m.found()
+	m.configureFirst()
 }
 
-// found makes the first configuration once every listed voter has enrolled.
-func (m *Machine) found() {
+// configureFirst makes the first configuration once every listed voter has enrolled.
+func (m *Machine) configureFirst() {
 	if m.listed[0] != m.opts.Self || m.config != nil || m.next != nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (m *Machine) enrollment(msg *Message) error {
 		}
 		m.enrolled[msg.From] = instance
 		m.peers[msg.From] = &peer{run: msg.Run, heard: m.now}
-		m.found()
+		m.configureFirst()
 		return nil
 	}
 	if known.has(msg.From, instance) {

@@ -43,7 +43,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Reason says why somebody cannot be a voter.
+// Reason says why a participant cannot be a voter.
 type Reason uint8
 
 // Reasons.

@@ -79,7 +79,7 @@ func (m *Machine) find(is func(*op) bool) *op {
 // voting reports whether this voter may propose.
 func (m *Machine) voting() bool { return m.config != nil && m.next == nil }
 
-// attempt begins anew, with a read or under a ballot of its own.
+// attempt begins again, with a read or under a ballot of its own.
 func (m *Machine) attempt(o *op) {
 	o.tried = o.tried || o.phase == accepting
 	o.phase, o.heard, o.items = waiting, 0, make([]item, len(o.keys))
@@ -217,7 +217,7 @@ func (m *Machine) chosen(it *item) bool {
 	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
 }
 
-// read answers if a majority agrees on every key, else it has the state written anew.
+// read answers if a majority agrees on every key, else it has the state written again.
 func (m *Machine) read(o *op) {
 	for i := range o.items {
 		if !m.chosen(&o.items[i]) {

@@ -61,8 +61,8 @@ func (m *Machine) replace(id opID, old, by string, until Time) {
 	})
 }
 
-// fingerprint is a nonce that is the same for the same configuration only: whoever
-// proposes what was decided has succeeded.
+// fingerprint is a nonce that is the same for the same configuration only: a
+// voter that proposes what was decided has succeeded.
 func fingerprint(value []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(value)
