@@ -57,8 +57,9 @@ over; clients whose lock was held by the dead one lose it, and ask again.
 At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
 One that serves alone keeps it in memory. Three or five keep it together as voters:
 give each the same --voters, a --id that is among them, and a --data directory of its
-own. As long as a majority of them runs, locks go on; a voter that loses its file
-does not vote any more.
+own. They begin once all of them run. Then locks go on as long as a majority runs; a
+voter that loses its file does not vote any more. "pubsub-node voters" shows them,
+replaces one that is gone, and begins anew if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
 INT or TERM ends it: clients are told that their locks are lost, and the locks are
