@@ -24,7 +24,7 @@ type board struct {
 	dirty     []*notice
 	all       bool // everything is dirty
 	news      []pubsub.RawMessage
-	cleared   []string // resources that are not known, but had a state of somebody else
+	cleared   []string // resources that are not known, but had a state of another participant
 	view      View
 	viewDirty bool
 	viewSent  echoes
@@ -362,7 +362,7 @@ func (t *Topic) reclaim() {
 }
 
 // readBoard answers a state or view that we did not write: one of a former root,
-// or of nobody. One of a later epoch is a successor's, of whom we shall hear.
+// or a forged one. One of a later epoch is a successor's, of which we shall hear.
 func (t *Topic) readBoard(m pubsub.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,7 +22,15 @@ type driver struct {
 
 const wall = 1_780_272_000 * 1_000_000
 
+// start makes a candidate and lets a second pass.
 func start(t *testing.T, cfg Config) *driver {
+	t.Helper()
+	d := firstStep(t, cfg)
+	d.until(d.now + protocol.Second)
+	return d
+}
+
+func firstStep(t *testing.T, cfg Config) *driver {
 	t.Helper()
 	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: 1}
 	cfg.Protocol.Timing = protocol.LAN()
@@ -35,7 +43,6 @@ func start(t *testing.T, cfg Config) *driver {
 	d := &driver{Machine: m, t: t, now: 1000 * protocol.Second}
 	d.entry.Version.Domain = [16]byte{1}
 	d.step(protocol.Input{Kind: protocol.Tick})
-	d.until(d.now + protocol.Second) // until it has heard itself
 	return d
 }
 
@@ -102,6 +109,15 @@ func (d *driver) until(t protocol.Time) {
 	for d.now < t {
 		d.now = min(t, max(d.now+1, d.out.WakeAt))
 		d.step(protocol.Input{Kind: protocol.Tick})
+	}
+}
+
+// TestTopicIsCreatedAtOnce: a candidate must hear itself over the broker before it writes,
+// so it sends itself a heartbeat in its first step.
+func TestTopicIsCreatedAtOnce(t *testing.T) {
+	d := firstStep(t, Config{})
+	if role, _ := d.Term(); role != protocol.Root {
+		t.Errorf("it is %v after everything that its first step led to was done", role)
 	}
 }
 

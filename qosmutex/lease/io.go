@@ -26,7 +26,7 @@ const (
 	// nothing, so a root that reaches the register but not the members gives way.
 	Echo
 
-	Propose       // at the root: somebody asks for the settings of Declaration
+	Propose       // at the root: a participant asks for the settings of Declaration
 	RaiseCeiling  // at the root: it needs fences up to Fence; see Extended
 	NameSuccessor // at the root: it stops, and Node becomes the root
 	Resign        // the participant gives up being a candidate, for good
@@ -64,7 +64,7 @@ type Input struct {
 	Rank        int // 0: the most important
 }
 
-// Declaration is somebody's choice of a topic's settings.
+// Declaration is a participant's choice of a topic's settings.
 type Declaration struct {
 	Settings protocol.Settings // Version is ignored
 	By       string

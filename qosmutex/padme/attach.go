@@ -75,18 +75,15 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 // it does not name again is dropped by sweep.
 func (m *Machine) replaceChild(old, fresh *link) {
 	m.children[slices.Index(m.children, old)] = fresh
-	for e := range m.requests.all() {
+	for _, e := range m.requests {
 		if e.from == old {
 			e.from, e.named = fresh, false
 		} else {
 			e.also = e.alsoBut(old)
 		}
 	}
-	if m.any != nil {
-		m.any.child(old).from = fresh
-	}
-	for _, r := range m.resources {
-		r.q.child(old).from = fresh
+	for q := range m.eachQueue {
+		q.child(old).from = fresh
 	}
 	m.tokensBelow(old)
 }
@@ -146,7 +143,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {
-		m.count().moves++
+		m.counters.Moves++
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()
@@ -168,10 +165,8 @@ func (m *Machine) resumeUpward(old *link) {
 			if was.Kind != protocol.KindRelease {
 				continue
 			}
-			msg := m.emitOn(m.parent, protocol.KindRelease)
-			msg.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
-			msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = was.ID, was.Resource, was.Grant, was.Fences, was.Entries
-			m.commit(m.parent, msg)
+			was.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
+			m.sendRelease(&was)
 		}
 	}
 	for _, r := range m.resources {
@@ -211,14 +206,13 @@ func (m *Machine) closed(l *link) {
 // dropChild forgets a child and the requests that came from it.
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if m.takeBack(e, l) {
 			m.drop(e, true)
 		}
 	}
-	m.any.forget(l)
-	for _, r := range m.resources {
-		r.q.forget(l)
+	for q := range m.eachQueue {
+		q.forget(l)
 	}
 	m.tokensBelow(l)
 }

@@ -65,7 +65,7 @@ func (m *Machine) begin() {
 	}
 	m.authority = m.lasting()
 	m.settings.Version = 1
-	m.becomeRoot(protocol.Epoch{Number: 1, Tie: tie(m.self)})
+	m.becomeRoot(protocol.Epoch{Number: 1, Tie: m.self.Tie()})
 	m.serveAll()
 	m.offer(protocol.Node{})
 }
@@ -76,7 +76,7 @@ func (m *Machine) begin() {
 // tokens may be with somebody until the sessions of the last term are over, for no
 // session outlives the last renewal of its root's lease by more than a TTL.
 func (m *Machine) appointed(in *protocol.Lease) error {
-	e := protocol.Epoch{Number: in.Term, Tie: tie(m.self)}
+	e := protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}
 	switch {
 	case m.isFixedRoot || in.TTL <= 0 || in.Fences.Next >= maxFence:
 		return m.badInput("not a lease that we can have")
@@ -86,13 +86,12 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if m.role == protocol.Root {
 		m.stepDown()
 	}
-	m.count().terms++
+	m.counters.Terms++
 	if m.parent != nil {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
 	before := m.root
 	m.setTTL(in.TTL)
-	m.roll = nil
 	m.fences = max(m.fences, in.Fences.Next)
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.becomeRoot(e)
@@ -169,7 +168,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	m.depth, m.ancestors = 0, m.ancestors[:0]
 	m.join, m.session = nil, session{asked: m.session.asked}
 	m.reported, m.grants = false, 0
-	m.roll = &roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
+	m.roll = roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0
 	m.out.Changed = true
 	m.beacon.number = 0
@@ -210,7 +209,7 @@ func (m *Machine) serveAll() {
 	if !m.acting() {
 		return
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.try && e.state == waiting {
 			m.serveTry(e)
 		}
@@ -222,7 +221,7 @@ func (m *Machine) serveAll() {
 
 // refuseUndeclared refuses requests that were made before the settings were known.
 func (m *Machine) refuseUndeclared() {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
 			m.refuse(e, reason)
 		}
@@ -241,7 +240,7 @@ func (m *Machine) dismissed() error {
 // member without a parent then, and its own holds go on as those of other members do:
 // until TTL after its last renewal, if no later root takes them over before.
 func (m *Machine) stepDown() {
-	m.count().expiries++
+	m.counters.Expiries++
 	if m.departing {
 		m.finish()
 		return
@@ -289,7 +288,7 @@ func (m *Machine) forgetGrants() {
 			r.tok.bind(r.tok.grant)
 		}
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == served {
 			m.wait(e)
 		}

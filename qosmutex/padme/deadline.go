@@ -82,7 +82,7 @@ func (m *Machine) admission(e *entry) protocol.Reason {
 	switch {
 	case m.settings.Models.Priority != protocol.Deadline || e.deadline == protocol.Never || e.try:
 		return protocol.ReasonNone
-	case e.q == m.any:
+	case e.q == &m.any:
 		return protocol.ReasonUnsupported // it would have to be in the plan of every resource
 	case m.role == protocol.Root && m.attainable(m.find(e.q.resource), e):
 		return protocol.ReasonNone
@@ -153,7 +153,7 @@ func (m *Machine) missed() {
 		switch {
 		case e.state != waiting:
 		case e.deadline < m.now:
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonMissed})
+			m.deny(e.ref, e.q.resource, protocol.ReasonMissed)
 			m.drop(e, true)
 		default:
 			m.nextMiss = min(m.nextMiss, e.deadline)

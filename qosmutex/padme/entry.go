@@ -37,7 +37,6 @@ type entry struct {
 	ref      uint64            // own
 	deadline protocol.Time     // latest instant to enter; Never: none
 	hold     protocol.Duration // how long it will stay; 0: unknown
-	next     *entry            // in the list of free ones
 }
 
 // alsoBut is also without l.
@@ -45,8 +44,35 @@ func (e *entry) alsoBut(l *link) []*link {
 	return slices.DeleteFunc(e.also, func(o *link) bool { return o == l })
 }
 
+// requests are the live requests of a participant, in the order of their names.
+type requests []*entry
+
+func (l requests) search(id protocol.RequestID) (int, bool) {
+	return slices.BinarySearchFunc(l, id, func(e *entry, id protocol.RequestID) int { return e.id.Compare(id) })
+}
+
+// get returns nil if there is no such request.
+func (l requests) get(id protocol.RequestID) *entry {
+	if i, ok := l.search(id); ok {
+		return l[i]
+	}
+	return nil
+}
+
+// add files a request whose name is not there yet.
+func (l *requests) add(e *entry) {
+	i, _ := l.search(e.id)
+	*l = slices.Insert(*l, i, e)
+}
+
+func (l *requests) remove(e *entry) {
+	if i, ok := l.search(e.id); ok {
+		*l = slices.Delete(*l, i, i+1)
+	}
+}
+
 // queue holds the waiting requests for one resource id, or those for Any, in
-// the order in which they are to be served. nil is an empty queue.
+// the order in which they are to be served.
 type queue struct {
 	resource string
 	waiting  []*entry
@@ -88,7 +114,7 @@ func compare(model protocol.Priority, a, b *entry) int {
 }
 
 func (q *queue) head() *entry {
-	if q == nil || len(q.waiting) == 0 {
+	if len(q.waiting) == 0 {
 		return nil
 	}
 	return q.waiting[0]
@@ -98,9 +124,6 @@ func (q *queue) head() *entry {
 // child that has attached anew only what it has named again, for it may hear nothing of
 // what we send.
 func (m *Machine) ready(q *queue) *entry {
-	if q == nil {
-		return nil
-	}
 	for _, e := range q.waiting {
 		if e.from == nil || e.named && !m.quiet(e) {
 			return e
@@ -165,9 +188,6 @@ func hidden(msg *protocol.Message) int32 { return int32(min(msg.Waiting, math.Ma
 
 // sort finds the levels and the order of model.
 func (q *queue) sort(model protocol.Priority) {
-	if q == nil {
-		return
-	}
 	if model == protocol.Aging {
 		var few [32]int64
 		s := scale(few[:0]).with(q)
@@ -182,26 +202,13 @@ func (q *queue) sort(model protocol.Priority) {
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
 }
 
-func (q *queue) len() int {
-	if q == nil {
-		return 0
-	}
-	return len(q.waiting)
-}
-
 // forget drops what child l reported.
 func (q *queue) forget(l *link) {
-	if q == nil {
-		return
-	}
 	q.below = slices.DeleteFunc(q.below, func(b belowCount) bool { return b.from == l })
 }
 
 // total is how many requests are known to wait here and below.
 func (q *queue) total() int {
-	if q == nil {
-		return 0
-	}
 	return len(q.waiting) + q.hiddenBelow()
 }
 

@@ -8,9 +8,6 @@ import (
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	if q == nil {
-		return
-	}
 	if q.resource != protocol.Any {
 		m.serve(m.resource(q.resource))
 		return
@@ -24,7 +21,7 @@ func (m *Machine) serveQueue(q *queue) {
 func (m *Machine) serve(r *resource) {
 	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
-		m.dropOverdue(m.any)
+		m.dropOverdue(&m.any)
 		e := m.first(r)
 		if e == nil {
 			return
@@ -44,7 +41,7 @@ func (m *Machine) serve(r *resource) {
 // first is the most important request that r would satisfy.
 func (m *Machine) first(r *resource) *entry {
 	e := m.ready(&r.q)
-	if a := m.ready(m.any); a != nil && m.declared(r.q.resource) &&
+	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) &&
 		(e == nil || m.orderOf(r).before(a, e)) {
 		e = a
 	}
@@ -115,7 +112,7 @@ func (m *Machine) give(r *resource, e *entry) {
 // out.
 func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	t := &r.tok
-	defer m.serveQueue(m.any) // settle may have put a request back
+	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
 	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.mislaid:

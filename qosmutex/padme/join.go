@@ -48,6 +48,10 @@ func (m *Machine) startJoin() {
 		m.role = protocol.Joining
 	}
 	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
+	m.emitJoin()
+}
+
+func (m *Machine) emitJoin() {
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
 	msg.Peer.ID = m.under

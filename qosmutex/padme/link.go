@@ -52,7 +52,7 @@ func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
 	*msg = protocol.Message{} // in place: it is half a kilobyte
 	msg.Kind, msg.From, msg.To = kind, m.self, to
 	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.servedClock)
-	m.countSent(kind)
+	m.counters.Sent[kind]++
 	return msg
 }
 
@@ -71,32 +71,16 @@ func (m *Machine) commit(l *link, msg *protocol.Message) {
 	l.keep(msg)
 }
 
-// keep notes msg down, but for what restore knows.
+// keep notes msg down.
 func (l *link) keep(msg *protocol.Message) {
-	from, to, epoch, ack, clock := msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock
-	msg.From, msg.To, msg.Ack, msg.Clock = protocol.Node{ID: "-"}, protocol.Node{}, 0, 0
-	msg.Epoch = protocol.Epoch{}
 	var room [roomForOne]byte
 	b := protocol.AppendMessage(room[:lengthWidth], msg)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-lengthWidth))
-	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = from, to, epoch, ack, clock
 	if len(l.kept)+len(b) > cap(l.kept) {
-		l.makeRoom(len(b))
+		l.kept, l.start = l.kept[:copy(l.kept, l.kept[l.start:])], 0
 	}
 	l.kept = append(l.kept, b...)
 	l.unacked++
-}
-
-// makeRoom makes room for n more bytes: by what is acknowledged already, or by no
-// more than is needed, for most links never keep more than two messages.
-func (l *link) makeRoom(n int) {
-	rest := l.kept[l.start:]
-	if need := len(rest) + n; need > cap(l.kept) || 2*int(l.start) < len(l.kept) {
-		l.kept = append(make([]byte, 0, max(need, len(rest)*3/2)), rest...)
-	} else {
-		l.kept = l.kept[:copy(l.kept, rest)]
-	}
-	l.start = 0
 }
 
 // ack forgets what the peer has received.
@@ -118,33 +102,8 @@ func (l *link) ack(upTo uint64) {
 	}
 }
 
-// rest gives back the memory of a link on which nothing is under way. It is called
-// by the beacon: who sends all the time makes room once in so many messages.
-func (l *link) rest() {
-	if l.unacked == 0 {
-		l.kept = nil
-	}
-}
-
-// rest gives back what a participant keeps only in order not to ask for memory all
-// the time.
-func (m *Machine) rest() {
-	m.free, m.spare = nil, 0
-	if m.requests.len() == 0 {
-		m.requests, m.own = register{}, nil
-	}
-	for _, r := range m.resources {
-		if len(r.tok.entries) == 0 {
-			r.tok.entries = nil
-		}
-		if len(r.q.waiting) == 0 {
-			r.q.waiting = nil
-		}
-	}
-}
-
-// unacknowledged lists what the peer may not have received, oldest first, to be
-// completed by restore.
+// unacknowledged lists what the peer may not have received, oldest first, as it was
+// sent.
 func (l *link) unacknowledged() []protocol.Message {
 	var decoder protocol.Decoder
 	list := make([]protocol.Message, 0, l.unacked)
@@ -159,25 +118,20 @@ func (l *link) unacknowledged() []protocol.Message {
 	return list
 }
 
-// repeat sends again everything that was not acknowledged.
+// repeat sends again everything that was not acknowledged, with what the sender knows
+// now, and not when it sent it first.
 func (m *Machine) repeat(l *link) {
 	for _, msg := range l.unacknowledged() {
-		m.restore(l, &msg)
-		m.out.Messages = append(m.out.Messages, msg)
-		m.countSent(msg.Kind)
-		m.count().resent++
-	}
-}
-
-// restore completes a message that was kept, as if it were sent now: the epoch and
-// the clock say what the sender knows, not what the message is about.
-func (m *Machine) restore(l *link, msg *protocol.Message) {
-	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = m.self, l.peer, m.epoch, l.received, max(m.clock, m.servedClock)
-	if msg.Within > 0 { // time has passed
-		msg.Within = 1 // withdrawn since: the Withdraw follows
-		if e := m.requests.get(msg.ID); e != nil {
-			msg.Within = m.within(e)
+		msg.Epoch, msg.Ack, msg.Clock = m.epoch, l.received, max(m.clock, m.servedClock)
+		if msg.Within > 0 { // time has passed
+			msg.Within = 1 // withdrawn since: the Withdraw follows
+			if e := m.requests.get(msg.ID); e != nil {
+				msg.Within = m.within(e)
+			}
 		}
+		m.out.Messages = append(m.out.Messages, msg)
+		m.counters.Sent[msg.Kind]++
+		m.counters.Resent++
 	}
 }
 
@@ -191,9 +145,9 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 		l.asked = false
 		return true
 	case msg.Seq <= l.received:
-		m.count().stale++ // a repetition
+		m.counters.Stale++ // a repetition
 	default:
-		m.count().stale++
+		m.counters.Stale++
 		m.askRepeat(l)
 	}
 	return false

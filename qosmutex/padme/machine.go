@@ -48,7 +48,6 @@ type Machine struct {
 	under       string // static tree: the only parent that will do; else empty
 	maxWaiting  int32
 	fanout      int16
-	spare       uint8 // requests in free
 	trust       bool  // who is suspected has ended
 	candidate   bool  // we can be appointed the root
 	isFixedRoot bool  // we are the root for ever (Config.Root)
@@ -80,16 +79,16 @@ type Machine struct {
 
 	session   session   // at a member
 	authority authority // at the root
-	*roll               // of the members, at the root; else nil
+	roll                // of the members, at the root
 	early     *handover // a Handover that came before we are appointed; nil: none
 
 	// Requests and tokens.
 	settings  protocol.Settings
 	resources []*resource // by name
-	any       *queue      // nil until somebody asks for any
-	requests  register
+	any       queue       // of requests for any
+	requests  requests
 	own       []*entry       // waiting and inside, in order of arrival
-	free      *entry         // a list of a few, for reuse
+	spare     []*entry       // a few, for reuse
 	grants    uint64         // at the root: number of the last grant
 	fences    uint64         // at the root: floor for resources not seen yet
 	bound     protocol.Grant // of a token not seen yet
@@ -103,7 +102,7 @@ type Machine struct {
 	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
 	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
 
-	counters counters
+	counters protocol.Counters
 }
 
 // New makes a machine. It does nothing until its first Step.
@@ -133,7 +132,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	m := &Machine{
 		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
 		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
+		settings: protocol.Settings{Models: cfg.Settings.Models}, any: queue{resource: protocol.Any}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
 		nextDue: protocol.Never, confirmAt: protocol.Never,
 		trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 	}
@@ -368,7 +367,7 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 }
 
 func (m *Machine) stale(msg *protocol.Message, why string) error {
-	m.count().stale++
+	m.counters.Stale++
 	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
 }
 
@@ -377,7 +376,7 @@ func (m *Machine) badInput(why string) error {
 }
 
 func (m *Machine) invalid(msg *protocol.Message, why string) error {
-	m.count().invalid++
+	m.counters.Invalid++
 	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
 }
 
@@ -420,8 +419,22 @@ func (m *Machine) queueOf(resource string) *queue {
 	if resource != protocol.Any {
 		return &m.resource(resource).q
 	}
-	if m.any == nil {
-		m.any = &queue{resource: protocol.Any}
+	return &m.any
+}
+
+// eachQueue yields the queue for any and those of the resources.
+func (m *Machine) eachQueue(yield func(*queue) bool) {
+	if !yield(&m.any) {
+		return
 	}
-	return m.any
+	for _, r := range m.resources {
+		if !yield(&r.q) {
+			return
+		}
+	}
+}
+
+// deny tells the application that its request ref will not be served.
+func (m *Machine) deny(ref uint64, resource string, reason protocol.Reason) {
+	m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: ref, Resource: resource, Reason: reason})
 }

@@ -109,13 +109,13 @@ func (m *Machine) expireGrants() {
 
 // heardAgain serves requests that were quiet. Only the root does this.
 func (m *Machine) heardAgain() {
-	if m.requests.len() == 0 {
+	if len(m.requests) == 0 {
 		return
 	}
 	for _, r := range m.resources {
 		m.serve(r)
 	}
-	m.serveQueue(m.any)
+	m.serveQueue(&m.any)
 }
 
 // tooLate reports whether a provisional grant came too late to be confirmed if we enter
@@ -180,7 +180,7 @@ func (m *Machine) expireHolds() {
 		case !t.unconfirmed():
 		case m.now >= t.until:
 			e := t.inside
-			m.count().losses++
+			m.counters.Losses++
 			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: t.fence})
 			_ = m.leave(e.ref)
 		default:

@@ -22,7 +22,6 @@ type recovery struct {
 	pending  []protocol.Node // asked, and have not answered or are holding, in order
 	answered []protocol.Node // never enter on the grant
 	until    protocol.Time   // unless all: when to ask everybody
-	holder   *holder         // who answered last that it is inside; nil: nobody has. For Status only
 	mislaid  bool            // nobody is asked: see inherit
 }
 
@@ -32,7 +31,7 @@ func (m *Machine) recover(r *resource) {
 	if t.phase != below || t.recovery != nil {
 		return
 	}
-	m.count().syncs++
+	m.counters.Syncs++
 	t.recovery = &recovery{}
 	switch {
 	case t.sole:
@@ -193,7 +192,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	if rec == nil || !slices.Contains(rec.pending, msg.From) {
 		return m.stale(msg, "not asked for")
 	}
-	rec.found(msg, r.tok.next)
+	r.tok.answered(msg)
 	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
 		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
@@ -216,11 +215,11 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 // it still lives.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
-	m.count().regenerated++
+	m.counters.Regenerated++
 	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
-	m.serveQueue(m.any) // the request may have been for any
+	m.serveQueue(&m.any) // the request may have been for any
 }
 
 // ungrant lets a request that was granted wait again, now that its token came home
@@ -262,10 +261,7 @@ func (m *Machine) sendReceipt(r *resource) {
 		return // resumeUpward will
 	}
 	t := &r.tok
-	msg := m.emitOn(m.parent, protocol.KindRelease)
-	msg.Flags |= protocol.FlagRepeated
-	msg.ID, msg.Resource, msg.Grant, msg.Fences = t.target, r.q.resource, t.grant, t.fences
-	m.commit(m.parent, msg)
+	m.sendRelease(&protocol.Message{Flags: protocol.FlagRepeated, ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences})
 	t.phase = away
 }
 

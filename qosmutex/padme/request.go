@@ -1,7 +1,6 @@
 package padme
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,7 +13,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return fmt.Errorf("%w: %d", ErrRef, in.Ref)
 	}
 	if reason := m.refusal(in.Resource); reason != protocol.ReasonNone {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
 	m.clock++
@@ -30,7 +29,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	if m.role == protocol.Root || m.role == protocol.Member {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+			m.deny(in.Ref, in.Resource, reason)
 			return nil
 		}
 	}
@@ -46,7 +45,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case m.requests.len() >= int(m.maxWaiting):
+	case len(m.requests) >= int(m.maxWaiting):
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -126,14 +125,11 @@ func (m *Machine) sendRequest(e *entry) {
 // the heads under Replace (PADME §3.3), then Named, so that the parent can drop
 // what was not named.
 func (m *Machine) nameAll() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		m.unsend(e)
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
-	for _, e := range m.liveEntries() {
+	m.nameQueues()
+	for _, e := range m.requests {
 		if e.try && e.state == waiting {
 			m.sendRequest(e)
 		}
@@ -145,15 +141,12 @@ func (m *Machine) nameAll() {
 // that ended it may have been served there, and what it does not know as the model says.
 // Nothing is forgotten on either side: what the parent knows it must be told when it ends.
 func (m *Machine) nameAgain() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == waiting && (e.sent || e.try) {
 			m.sendRequest(e)
 		}
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
+	m.nameQueues()
 }
 
 // unsend marks a request as one that our parent does not know.
@@ -164,29 +157,13 @@ func (m *Machine) unsend(e *entry) {
 	e.sent = false
 }
 
-func (m *Machine) nameQueue(q *queue) {
-	if q == nil {
-		return
-	}
-	if !m.climbs() {
-		m.propagate(q, nil)
-		return
-	}
-	for _, e := range q.waiting {
-		m.propagate(q, e)
-	}
-}
-
-// liveEntries lists every request known here, in order of name.
-func (m *Machine) liveEntries() []*entry {
-	all := slices.AppendSeq(make([]*entry, 0, m.requests.len()), m.requests.all())
-	slices.SortFunc(all, func(a, b *entry) int {
-		if c := a.id.Node.Compare(b.id.Node); c != 0 {
-			return c
+// nameQueues sends up what waits and our parent does not know, as the model says.
+func (m *Machine) nameQueues() {
+	for q := range m.eachQueue {
+		for _, e := range q.waiting {
+			m.propagate(q, e)
 		}
-		return cmp.Compare(a.id.Clock, b.id.Clock)
-	})
-	return all
+	}
 }
 
 func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
@@ -200,9 +177,9 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || m.requests.len() >= int(m.maxWaiting) {
+	if m.role == protocol.Root || len(m.requests) >= int(m.maxWaiting) {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
@@ -213,7 +190,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	if m.role == protocol.Root {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
@@ -373,14 +350,13 @@ func (m *Machine) remove(e *entry) {
 // recycle keeps the memory of an entry that nothing refers to any more.
 func (m *Machine) recycle(e *entry) {
 	*e = entry{}
-	if m.spare < maxSpare {
-		e.next, m.free = m.free, e
-		m.spare++
+	if len(m.spare) < maxSpare {
+		m.spare = append(m.spare, e)
 	}
 }
 
-// deny refuses a request on its way up; the refusal follows its path down.
-func (m *Machine) deny(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
+// refuseBelow refuses a request on its way up; the refusal follows its path down.
+func (m *Machine) refuseBelow(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
 	msg := m.emitOn(l, protocol.KindDeny)
 	msg.ID, msg.Resource, msg.Reason = id, resource, reason
 	m.commit(l, msg)
@@ -398,23 +374,23 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
-		m.deny(e.from, e.id, e.q.resource, reason)
+		m.refuseBelow(e.from, e.id, e.q.resource, reason)
 		for _, l := range e.also {
-			m.deny(l, e.id, e.q.resource, reason)
+			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
 	} else {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})
+		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
 }
 
 func (m *Machine) newEntry() *entry {
-	e := m.free
-	if e == nil {
+	last := len(m.spare) - 1
+	if last < 0 {
 		return &entry{}
 	}
-	m.free, e.next = e.next, nil
-	m.spare--
+	e := m.spare[last]
+	m.spare = m.spare[:last]
 	return e
 }
 
@@ -429,7 +405,7 @@ func (m *Machine) ownByRef(ref uint64) *entry {
 
 // sweep drops the requests of a child that it did not name after its Attach.
 func (m *Machine) sweep(l *link) {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.from == l && !e.named && m.takeBack(e, l) {
 			m.drop(e, true)
 		}

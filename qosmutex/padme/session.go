@@ -81,6 +81,15 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
+		m.callForRoot()
+	}
+}
+
+// callForRoot has somebody become the root when we hold something and two heartbeats in
+// turn were not answered: whoever serves topics on demand may know of this one no more.
+func (m *Machine) callForRoot() {
+	if m.join == nil && m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() && len(m.holds(true)) > 0 {
+		m.emitJoin()
 	}
 }
 
@@ -192,9 +201,6 @@ func (m *Machine) addSession(s *memberSession) {
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
-	if m.roll == nil {
-		return nil
-	}
 	i, ok := slices.BinarySearchFunc(m.sessions, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	if !ok {
 		return nil
@@ -243,7 +249,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 // lapse ends our session: every hold is lost and every token dropped. The
 // machine joins anew, under a new session.
 func (m *Machine) lapse() {
-	m.count().expiries++
+	m.counters.Expiries++
 	m.out.Changed = true
 	m.session = session{asked: m.session.asked + 1}
 	losses := len(m.out.Losses)
@@ -258,7 +264,7 @@ func (m *Machine) lapse() {
 		}
 	}
 	if len(m.out.Losses) > losses {
-		m.counters.expiriesIn = min(m.counters.expiriesIn, math.MaxUint16-1) + 1
+		m.counters.ExpiriesIn++
 	}
 	m.parent = nil
 	if m.join != nil {
@@ -274,7 +280,7 @@ func (m *Machine) lapse() {
 
 // lose ends a hold that is no longer valid.
 func (m *Machine) lose(r *resource, e *entry) {
-	m.count().losses++
+	m.counters.Losses++
 	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
 	r.tok.inside, r.tok.toTarget = nil, false
 	m.remove(e)
@@ -315,7 +321,7 @@ func (m *Machine) expireSessions() {
 // have had.
 func (m *Machine) expired(s *memberSession) {
 	if !s.goodbye {
-		m.count().expiries++
+		m.counters.Expiries++
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)

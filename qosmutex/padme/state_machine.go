@@ -1,362 +1,275 @@
 package padme
 
 import (
-	"encoding/binary"
-
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
-func (s *scribe) machine(m *Machine) {
-	s.node(m.self)
-	if s.flags(m.role == protocol.Departed); m.role == protocol.Departed {
+func (m *Machine) write(w *canonical.Writer) {
+	w.Node(m.self)
+	if w.Is(m.role == protocol.Departed) {
 		return
 	}
-	s.flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.roll != nil, m.join != nil, m.early != nil)
-	s.uint(uint64(m.role), uint64(m.depth), m.linkGen)
-	s.int(m.priority)
-	s.int(int64(m.timing.TTL))
-	s.named(SortClock, m.clock)
-	s.named(SortClock, m.servedClock)
-	s.named(SortGrant, m.grants)
-	s.named(SortFence, m.fences)
-	s.epoch(m.epoch)
-	s.node(m.root)
-	s.nodes(m.ancestors)
+	w.Flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.join != nil, m.early != nil)
+	w.Uint(uint64(m.role), uint64(m.depth), m.linkGen)
+	w.Int(m.priority)
+	w.Int(int64(m.timing.TTL))
+	w.Named(canonical.SortClock, m.clock)
+	w.Named(canonical.SortClock, m.servedClock)
+	w.Named(canonical.SortGrant, m.grants)
+	w.Named(canonical.SortFence, m.fences)
+	w.Epoch(m.epoch)
+	w.Node(m.root)
+	w.Nodes(m.ancestors)
 	if m.wanted != nil {
-		s.models(*m.wanted)
+		w.Models(*m.wanted)
 	}
-	s.settings(&m.settings)
+	w.Settings(&m.settings)
 	if m.settings.Version == 0 || m.settings.Open || len(m.resources) < len(m.settings.Resources) { // else each token has it
-		s.grant(m.bound)
+		w.Grant(m.bound)
 	}
-	s.times(m)
-	s.join(m)
-	s.roll(m)
-	s.authority(m)
+	m.writeTimes(w)
+	m.writeJoin(w)
+	m.writeRoll(w)
+	m.writeAuthority(w)
 	if h := m.early; h != nil {
-		s.node(h.from)
-		s.epoch(h.epoch)
-		s.handover(h.tokens, h.sessions)
+		w.Node(h.from)
+		w.Epoch(h.epoch)
+		w.Handover(h.tokens, h.sessions)
 	}
-	s.link(m, m.parent)
-	s.uint(uint64(len(m.children)))
+	m.writeLink(w, m.parent)
+	w.Uint(uint64(len(m.children)))
 	for _, l := range m.children {
-		s.link(m, l)
+		m.writeLink(w, l)
 	}
-	s.requests(m)
-	s.uint(uint64(len(m.resources)))
+	m.writeRequests(w)
+	w.Uint(uint64(len(m.resources)))
 	for _, r := range m.resources {
-		s.text(r.q.resource)
-		s.token(m, &r.tok)
+		w.Text(r.q.resource)
+		m.writeToken(w, &r.tok)
 	}
 }
 
-func (s *scribe) times(m *Machine) {
-	s.left(m.beacon.next)
-	s.names.note(SortBeacon, m.epoch.Number, m.beacon.number)
-	s.uint(uint64(m.beacon.members))
+func (m *Machine) writeTimes(w *canonical.Writer) {
+	w.Left(m.beacon.next)
+	w.Names.NoteIn(canonical.SortBeacon, m.epoch.Number, m.beacon.number)
+	w.Uint(uint64(m.beacon.members))
 	if m.role == protocol.Member {
-		s.age(m.beacon.fresh, m.beaconTimeout()-m.beacon.fresh)
+		w.Age(m.beacon.fresh, m.beaconTimeout()-m.beacon.fresh)
 	}
-	if s.flags(m.outranks != 0); m.outranks != 0 {
-		s.age(m.outranks, m.timing.MoveAfter)
+	if w.Is(m.outranks != 0) {
+		w.Age(m.outranks, m.timing.MoveAfter)
 	}
 	if m.departing {
-		s.left(m.departBy)
+		w.Left(m.departBy)
 	}
-	s.left(m.confirmAt)
-	s.uint(m.session.number, uint64(m.session.asked))
-	s.flags(m.session.slow, m.session.late)
+	w.Left(m.confirmAt)
+	w.Uint(m.session.number, uint64(m.session.asked))
+	w.Flags(m.session.slow, m.session.late)
 	if m.session.number != 0 {
-		s.left(m.session.until)
+		w.Left(m.session.until)
 	}
 }
 
 // maxRounds is after how many rounds of Join the wait grows no longer.
 const maxRounds = 4
 
-func (s *scribe) join(m *Machine) {
+func (m *Machine) writeJoin(w *canonical.Writer) {
 	j := m.join
 	if j == nil {
 		return
 	}
-	s.flags(j.moving, j.best.root, j.best.free, j.best.displace)
-	s.left(j.until)
-	s.uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
-	s.node(j.best.from)
-	s.int(j.best.priority)
-	s.node(j.target)
-	if s.flags(j.lost != nil); j.lost != nil { // only to repeat what it kept
-		s.node(j.lost.peer)
-		s.uint(j.lost.gen)
-		s.kept(m.self, j.lost)
+	w.Flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	w.Left(j.until)
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	w.Node(j.best.from)
+	w.Int(j.best.priority)
+	w.Node(j.target)
+	if w.Is(j.lost != nil) { // only to repeat what it kept
+		w.Node(j.lost.peer)
+		w.Uint(j.lost.gen)
+		j.lost.writeKept(w, m.self)
 	}
 }
 
-func (s *scribe) authority(m *Machine) {
+func (m *Machine) writeAuthority(w *canonical.Writer) {
 	if m.role != protocol.Root {
 		return
 	}
 	a := &m.authority
-	s.flags(a.yielding, m.isFixedRoot)
-	s.left(a.until)
+	w.Flags(a.yielding, m.isFixedRoot)
+	w.Left(a.until)
 	if a.renewed != protocol.Never {
-		s.age(a.renewed, m.timing.TTL)
+		w.Age(a.renewed, m.timing.TTL)
 	}
-	s.renewal(a.renewal)
-	s.named(SortFence, a.ceiling)
-	if s.flags(m.inheriting()); m.inheriting() {
-		s.left(a.inherit)
-		s.node(a.before)
-		if s.nodes(a.awaited); len(a.awaited) > 0 {
-			s.left(a.callAt)
+	w.Renewal(a.renewal)
+	w.Named(canonical.SortFence, a.ceiling)
+	if w.Is(m.inheriting()) {
+		w.Left(a.inherit)
+		w.Node(a.before)
+		if w.Nodes(a.awaited); len(a.awaited) > 0 {
+			w.Left(a.callAt)
 		}
 	}
 }
 
-func (s *scribe) renewal(r protocol.Renewal) {
-	s.named(SortVersion, r.Counter)
-	s.named(SortNonce, r.Nonce)
-}
-
-func (s *scribe) roll(m *Machine) {
-	if m.roll == nil {
+func (m *Machine) writeRoll(w *canonical.Writer) {
+	if m.role != protocol.Root {
 		return
 	}
-	s.uint(m.lastSession, uint64(len(m.sessions)))
+	w.Uint(m.lastSession, uint64(len(m.sessions)))
 	first := protocol.Never
 	for _, o := range m.sessions {
-		s.node(o.node)
-		s.uint(o.number, uint64(o.asked))
-		s.int(o.priority)
-		s.text(o.parent)
-		s.left(o.deadline)
-		s.age(o.sent, m.timing.TTL)    // an answer as old as that is too late
-		s.age(o.heard, m.timing.TTL/2) // who was not heard for that long is silent
-		s.flags(o.goodbye, o.candidate, o.beaten, o.slow)
+		w.Node(o.node)
+		w.Uint(o.number, uint64(o.asked))
+		w.Int(o.priority)
+		w.Text(o.parent)
+		w.Left(o.deadline)
+		w.Age(o.sent, m.timing.TTL)    // an answer as old as that is too late
+		w.Age(o.heard, m.timing.TTL/2) // who was not heard for that long is silent
+		w.Flags(o.goodbye, o.candidate, o.beaten, o.slow)
 		first = min(first, o.deadline)
 	}
-	s.flags(m.nextExpiry <= first) // that bound only saves work
+	w.Flags(m.nextExpiry <= first) // that bound only saves work
 }
 
 // link writes one end of a link; nil as 0.
-func (s *scribe) link(m *Machine, l *link) {
-	s.flags(l != nil)
+func (m *Machine) writeLink(w *canonical.Writer, l *link) {
+	w.Flags(l != nil)
 	if l == nil {
 		return
 	}
-	s.node(l.peer)
-	s.uint(l.gen, l.session)
-	s.int(l.priority)
+	w.Node(l.peer)
+	w.Uint(l.gen, l.session)
+	w.Int(l.priority)
 	if l != m.parent { // that one's silence is noticed by the beacon
-		s.age(l.heard, max(m.grace, 2*m.heartbeat()+1))
+		w.Age(l.heard, max(m.grace, 2*m.heartbeat()+1))
 	}
-	out, in := direction(m.self, l.peer, l.gen), direction(l.peer, m.self, l.gen)
-	s.names.note(SortLink, out, l.sent)
-	s.names.note(SortLink, in, l.received)
-	s.flags(l.asked, l.leaving, l.parting)
+	w.OnLink(m.self, l.peer, l.gen, l.sent)
+	w.OnLink(l.peer, m.self, l.gen, l.received)
+	w.Flags(l.asked, l.leaving, l.parting)
 	if l.asked {
-		s.age(l.askedAt, m.timing.Heartbeat)
+		w.Age(l.askedAt, m.timing.Heartbeat)
 	}
 	if l.leaving {
-		s.left(l.leaveBy)
+		w.Left(l.leaveBy)
 	}
-	s.kept(m.self, l)
+	l.writeKept(w, m.self)
 }
 
 // kept writes what a link may have to repeat. The messages are numbered up to the
 // last one sent, so how many there are says what is acknowledged.
-func (s *scribe) kept(self protocol.Node, l *link) {
-	s.uint(uint64(l.unacked))
-	for rest := l.kept[l.start:]; len(rest) > 0; {
-		n := lengthWidth + int(binary.LittleEndian.Uint32(rest))
-		msg := &s.names.kept
-		if s.names.decoder.Decode(rest[lengthWidth:n], msg) == nil {
-			msg.From, msg.To = self, l.peer
-			s.message(msg)
-		}
-		rest = rest[n:]
+func (l *link) writeKept(w *canonical.Writer, self protocol.Node) {
+	w.Uint(uint64(l.unacked))
+	for _, msg := range l.unacknowledged() {
+		msg.Epoch, msg.Ack, msg.Clock = protocol.Epoch{}, 0, 0 // see repeat
+		w.Message(&msg)
 	}
-	s.names.note(SortLink, direction(self, l.peer, l.gen), l.sent-uint64(l.unacked))
+	w.OnLink(self, l.peer, l.gen, l.sent-uint64(l.unacked))
 }
 
-// direction names one direction of one link.
-func direction(from, to protocol.Node, gen uint64) uint64 {
-	return (tie(from)*31+tie(to))*31 + gen
-}
-
-func (s *scribe) linkName(l *link) {
+func (l *link) writeName(w *canonical.Writer) {
 	if l == nil {
-		s.uint(0)
+		w.Uint(0)
 		return
 	}
-	s.node(l.peer)
-	s.uint(l.gen)
+	w.Node(l.peer)
+	w.Uint(l.gen)
 }
 
 // requests writes all that live. Their queues follow from them.
-func (s *scribe) requests(m *Machine) {
-	all := m.liveEntries()
-	s.uint(uint64(len(all)))
+func (m *Machine) writeRequests(w *canonical.Writer) {
+	all := m.requests
+	w.Uint(uint64(len(all)))
 	next := protocol.Never
 	for _, e := range all {
-		s.id(e.id)
-		s.int(e.priority)
-		s.text(e.q.resource)
-		s.linkName(e.from)
-		s.uint(uint64(len(e.also)))
+		w.ID(e.id)
+		w.Int(e.priority)
+		w.Text(e.q.resource)
+		e.from.writeName(w)
+		w.Uint(uint64(len(e.also)))
 		for _, l := range e.also {
-			s.linkName(l)
+			l.writeName(w)
 		}
-		s.uint(uint64(e.hops), uint64(e.state), e.ref)
-		s.flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
-		s.names.note(SortArrival, tie(m.self), e.came)
-		s.uint(uint64(e.patience), uint64(e.rank))
+		w.Uint(uint64(e.hops), uint64(e.state), e.ref)
+		w.Flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
+		w.Names.NoteIn(canonical.SortArrival, m.self.Tie(), e.came)
+		w.Uint(uint64(e.patience), uint64(e.rank))
 		if e.deadline != protocol.Never {
-			s.int(int64(max(e.deadline-s.now, -1))) // it has not passed at the instant itself
+			w.Int(int64(max(e.deadline-w.Now, -1))) // it has not passed at the instant itself
 		}
-		s.int(int64(e.hold))
+		w.Int(int64(e.hold))
 		if e.from == nil && e.state == waiting {
 			next = min(next, e.deadline)
 		}
 	}
-	s.flags(m.nextMiss <= next) // that bound only saves work
+	w.Flags(m.nextMiss <= next) // that bound only saves work
 }
 
-func (s *scribe) token(m *Machine, t *token) {
-	s.uint(uint64(t.phase))
-	s.provisional(m, t)
-	s.flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
-	s.grant(t.grant)
+func (m *Machine) writeToken(w *canonical.Writer, t *token) {
+	w.Uint(uint64(t.phase))
+	m.writeProvisional(w, t)
+	w.Flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
+	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
-		s.grant(protocol.Grant{}) // what is older than grant is refused anyhow
+		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow
 	} else {
-		s.grant(bound)
+		w.Grant(bound)
 	}
-	s.named(SortFence, t.next)
-	s.named(SortClock, t.replied.clock)
-	s.named(SortFence, t.replied.fence)
+	w.Named(canonical.SortFence, t.next)
+	w.Named(canonical.SortClock, t.replied.clock)
+	w.Named(canonical.SortFence, t.replied.fence)
 	if t.passed != nil {
-		s.node(*t.passed)
+		w.Node(*t.passed)
 	}
 	if t.phase != home {
-		s.id(t.target)
+		w.ID(t.target)
 	}
 	switch t.phase {
 	case using:
-		s.named(SortFence, t.fence)
-		s.id(t.inside.id)
-		s.int(t.prio) // for the Reply that is still to go on; else it is only reported
+		w.Named(canonical.SortFence, t.fence)
+		w.ID(t.inside.id)
+		w.Int(t.prio) // for the Reply that is still to go on; else it is only reported
 		fallthrough
 	case kept, below:
-		s.fences(t.fences)
-		s.entries(t.entries)
+		w.Fences(t.fences)
+		w.Entries(t.entries)
 	}
 	if t.phase == below {
-		s.linkName(t.down)
+		t.down.writeName(w)
 		if m.role == protocol.Root {
 			for _, o := range m.sessions {
-				s.flags(o.after.Compare(t.grant) < 0)
+				w.Flags(o.after.Compare(t.grant) < 0)
 			}
 		}
 	}
 	if m.role == protocol.Root && t.phase != home {
-		s.left(t.back)
+		w.Left(t.back)
 	}
 	rec := t.recovery
-	if s.flags(rec != nil); rec == nil {
+	if w.Flags(rec != nil); rec == nil {
 		return
 	}
-	s.flags(rec.all, rec.mislaid)
+	w.Flags(rec.all, rec.mislaid)
 	if !rec.all {
-		s.left(rec.until)
+		w.Left(rec.until)
 	}
-	s.nodes(rec.pending)
-	s.nodes(rec.answered)
+	w.Nodes(rec.pending)
+	w.Nodes(rec.answered)
 }
 
 // provisional writes when a provisional grant ends.
-func (s *scribe) provisional(m *Machine, t *token) {
+func (m *Machine) writeProvisional(w *canonical.Writer, t *token) {
 	switch {
 	case t.phase == below && m.role == protocol.Root:
-		if s.flags(t.due != 0, t.sole); t.due != 0 {
-			s.left(t.due)
+		if w.Flags(t.due != 0, t.sole); t.due != 0 {
+			w.Left(t.due)
 		}
 	case t.unconfirmed():
-		s.flags(true)
-		s.left(t.until)
-		s.age(t.entered, m.provisionalSpan())
+		w.Flags(true)
+		w.Left(t.until)
+		w.Age(t.entered, m.provisionalSpan())
 	default:
-		s.flags(false)
-	}
-}
-
-func (s *scribe) message(msg *protocol.Message) {
-	s.uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
-	s.node(msg.From)
-	s.node(msg.To)
-	s.epoch(msg.Epoch)
-	s.node(msg.Root)
-	if s.flags(msg.Seq != 0); msg.Seq != 0 {
-		s.names.note(SortLink, direction(msg.From, msg.To, msg.Link), msg.Seq)
-	}
-	s.names.note(SortLink, direction(msg.To, msg.From, msg.Link), msg.Ack)
-	s.id(msg.ID)
-	s.named(SortClock, msg.Clock)
-	s.int(msg.Priority)
-	s.text(msg.Resource)
-	s.fences(msg.Fences)
-	s.grant(msg.Grant)
-	s.number(msg)
-	s.int(int64(msg.TTL))
-	s.int(int64(msg.Within))
-	s.int(int64(msg.Hold))
-	if s.flags(msg.Until != 0); msg.Until != 0 {
-		s.left(msg.Until)
-	}
-	s.node(msg.Peer)
-	s.int(msg.PeerP)
-	s.settings(&msg.Settings)
-	s.nodes(msg.Path)
-	s.entries(msg.Entries)
-	s.handover(msg.Tokens, msg.Sessions)
-}
-
-// number writes what Number, Sent and Waiting mean in each kind.
-func (s *scribe) number(msg *protocol.Message) {
-	switch msg.Kind {
-	case protocol.KindBeacon, protocol.KindAccept:
-		s.names.note(SortBeacon, msg.Epoch.Number, msg.Number)
-		s.uint(uint64(msg.Waiting))
-	case protocol.KindBeat:
-		s.uint(msg.Attempt)
-		s.age(msg.Sent, protocol.Never)
-	case protocol.KindBeatAck:
-		s.uint(msg.Attempt, uint64(msg.Rank))
-		s.renewal(msg.Renewal)
-		s.int(int64(msg.Valid))
-		s.age(msg.Sent, msg.TTL) // then it is too late
-	}
-}
-
-func (s *scribe) handover(tokens []protocol.TokenState, sessions []protocol.SessionState) {
-	s.uint(uint64(len(tokens)), uint64(len(sessions)))
-	for i := range tokens {
-		t := &tokens[i]
-		s.text(t.Resource)
-		s.flags(t.Out)
-		s.grant(t.Grant)
-		s.named(SortFence, t.Fence)
-		if t.Out { // else for whom it was is not read
-			s.id(t.Target)
-			s.nodes(t.Path)
-		}
-	}
-	for i := range sessions {
-		o := &sessions[i]
-		s.node(o.Node)
-		s.uint(o.Number)
-		s.int(o.Priority)
-		s.node(o.Parent)
+		w.Flags(false)
 	}
 }

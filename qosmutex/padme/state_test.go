@@ -26,12 +26,12 @@ var leftOut = map[string]string{
 
 	"Machine.now": "instants are relative to it",
 	"Machine.any": "its requests are written", "Machine.own": "in the order of their Ref",
-	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
-	"entry.level": "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
+	"queue.waiting": "in the order of the model",
+	"entry.level":   "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "only reported", "recovery.holder": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
+	"Entry.Fence": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
 
-	"Machine.free": memory, "Machine.spare": memory, "entry.next": memory, "link.start": memory, "Machine.out": memory,
+	"Machine.spare": memory, "link.start": memory, "Machine.out": memory,
 }
 
 // memory is what a clone need not have.
@@ -39,9 +39,9 @@ const memory = "memory, kept for reuse or lent"
 
 // wholes are the types of which no field belongs to the state.
 var wholes = map[reflect.Type]string{
-	reflect.TypeFor[protocol.Config](): "never changes but for the floors, which are written",
-	reflect.TypeFor[counters]():        "statistics",
-	reflect.TypeFor[holder]():          "only reported",
+	reflect.TypeFor[protocol.Config]():   "never changes but for the floors, which are written",
+	reflect.TypeFor[protocol.Counters](): "statistics",
+	reflect.TypeFor[holder]():            "only reported",
 }
 
 // TestStateNamesEveryField changes each field of the machines in the scenarios, after

@@ -10,7 +10,7 @@ import (
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
 		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
-		TTL: m.timing.TTL, Counters: m.counted(),
+		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
@@ -90,7 +90,7 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 		s.Fence = t.next
 	}
 	var any []*entry
-	if m.any != nil && m.declared(r.q.resource) {
+	if m.declared(r.q.resource) {
 		any = m.any.waiting
 		s.Waiting += m.any.total()
 	}

@@ -151,7 +151,6 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	l.heard = m.now
 	l.ack(msg.Ack)
-	l.rest()
 	if msg.Seq > l.received {
 		m.askRepeat(l)
 	}
@@ -160,7 +159,6 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	m.mergeClock(msg)
-	m.rest()
 	newer := msg.Epoch.Compare(m.epoch)
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil
@@ -240,7 +238,7 @@ func (m *Machine) depart() {
 	m.departing, m.departBy = true, m.now+m.grace
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonClosed})
+			m.deny(e.ref, e.q.resource, protocol.ReasonClosed)
 			m.drop(e, true)
 		}
 	}

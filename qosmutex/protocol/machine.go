@@ -26,7 +26,7 @@ const (
 	Prioritise                  // the participant's priority becomes Priority
 	SetModels                   // the application asks for Models, for the whole topic
 	Reconnect                   // the transport lost its connection and has it again
-	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for anybody
+	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for others
 	Suspect                     // the transport believes that Node has ended
 	Appointed                   // the record of the topic names this participant the root, as Lease says
 	Extended                    // the lease of this root was renewed, as Lease says
@@ -109,7 +109,7 @@ type Output struct {
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.
 	Begun, Ended []Node
-	// Successor is whom the root wishes to be the next root; zero: nobody. See Yield.
+	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 }
 
@@ -202,8 +202,8 @@ type ResourceStatus struct {
 	TargetP  int64     // that request's priority
 	Fences   Fences    // at the root: every entry on the present grant that Holder does not tell of has one of these; zero: unknown
 	Inside   bool      // this participant is inside now
-	// Holder is the entry of whom this participant knows to be inside: itself, or, at
-	// the root, who said so when it was asked. Zero: it knows of nobody, which is the
+	// Holder is the entry of the holder, if this participant knows it: itself, or, at
+	// the root, a member that said so when it was asked. Zero: unknown, which is the
 	// usual case at the root while a grant is out.
 	Holder  Entry
 	HolderP int64    // the priority of the holder's request
@@ -231,7 +231,7 @@ type Counters struct {
 	Expiries    uint64 // sessions that expired: of members at the root, else own ones; and own leases
 	ExpiriesIn  uint64 // own ones that ended a hold
 	Syncs       uint64 // recoveries started
-	Regenerated uint64 // tokens made anew by the root
+	Regenerated uint64 // tokens that the root regenerated
 	Returned    uint64 // grants passed back unused
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent
@@ -249,7 +249,7 @@ type Config struct {
 	Settings Settings
 	// Root: the participant is the root from its first Step on and for as long as it
 	// runs, in term 1, with fences above FenceFloor. For static trees in tests and
-	// simulations, where nobody else can be.
+	// simulations, where no other participant can be.
 	Root bool
 	// Candidate: the participant can become the root, by Appointed.
 	Candidate bool

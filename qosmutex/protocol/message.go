@@ -187,7 +187,7 @@ type Settings struct {
 // Message is one message between two participants, or from one to all (To is
 // zero). It is one flat struct so that it can be reused without allocating.
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
-// and beside them, by kind:
+// and in addition, by kind:
 //
 //	Request   ID Priority Resource Hops Waiting Within Hold
 //	Reply     ID Priority Resource Grant Fences Session Path Until
@@ -200,7 +200,7 @@ type Settings struct {
 //	Detach    Peer
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Peer (ID only: the parent wanted, or nobody)
+//	Join      Priority Peer (ID only: the parent wanted; zero: any)
 //	Offer     Root Priority Hops Peer PeerP Path
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
