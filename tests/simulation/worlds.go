@@ -124,6 +124,7 @@ func oddSettings(o *options, r *rand.Rand) {
 	case 3:
 		o.trust = true
 	}
+	defer func() { o.volatile = o.candidates == 0 && r.IntN(3) == 0 }()
 	o.deadlines = o.models.Priority == protocol.Deadline || r.IntN(4) == 0
 	if places := 1 + r.IntN(6); r.IntN(3) == 0 && o.adaptive {
 		o.visitors, o.arrivals = places, protocol.Duration(100+r.IntN(2000))*protocol.Millisecond
