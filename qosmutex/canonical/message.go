@@ -33,8 +33,6 @@ func (w *Writer) Message(msg *protocol.Message) {
 	if w.Is(msg.Until != 0) {
 		w.Left(msg.Until)
 	}
-	w.Node(msg.Peer)
-	w.Int(msg.PeerP)
 	w.Settings(&msg.Settings)
 	w.Nodes(msg.Path)
 	w.Entries(msg.Entries)
@@ -46,9 +44,20 @@ func (w *Writer) byKind(msg *protocol.Message) {
 	switch msg.Kind {
 	case protocol.KindBeacon, protocol.KindAccept:
 		w.Names.NoteIn(SortBeacon, msg.Epoch.Number, msg.Number)
-		w.Uint(uint64(msg.Waiting))
+		w.Uint(uint64(msg.Depth), uint64(msg.Members))
+	case protocol.KindOffer:
+		w.Uint(uint64(msg.Depth))
+		w.Node(msg.Least)
+		w.Int(msg.LeastP)
+	case protocol.KindMove:
+		w.Node(msg.MoveTo)
+	case protocol.KindReport:
+		w.Node(msg.PassedTo)
+	case protocol.KindJoin:
+		w.Node(msg.Parent)
 	case protocol.KindBeat:
 		w.Uint(msg.Attempt)
+		w.Node(msg.Parent)
 		w.Age(msg.Sent, protocol.Never)
 	case protocol.KindBeatAck:
 		w.Uint(msg.Attempt, uint64(msg.Rank))

@@ -118,7 +118,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	m.takeEarly()
 	m.serveAll()
 	m.beacon.number++
-	m.beacon.members = uint32(len(m.sessions) + 1)
+	m.beacon.members = uint32(len(m.members) + 1)
 	m.sendBeacons()
 	m.offer(protocol.Node{}) // whoever lost the old root need not ask
 	if m.departing {
@@ -293,13 +293,4 @@ func (m *Machine) forgetGrants() {
 			m.wait(e)
 		}
 	}
-}
-
-// old reports whether a grant is of an earlier term.
-func (m *Machine) old(g protocol.Grant) bool { return g.Epoch.Number < m.epoch.Number }
-
-// farAhead reports whether a term is further ahead than any root can have come:
-// believed, it would leave no room for terms to come.
-func (m *Machine) farAhead(term uint64) bool {
-	return term > m.epoch.Number && term-m.epoch.Number > maxTermJump
 }

@@ -8,15 +8,7 @@ import "slices"
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.spare = nil, nil
-	c.ancestors = slices.Clone(m.ancestors)
-	c.authority.awaited = slices.Clone(m.authority.awaited)
-	c.sessions = each(m.sessions, copied)
-	c.parent, c.children = m.parent.clone(), each(m.children, (*link).clone)
-	if m.join != nil {
-		j := *m.join
-		j.lost = j.lost.clone()
-		c.join = &j
-	}
+	c.tree, c.sessions = m.tree.clone(), m.sessions.clone()
 	c.resources = each(m.resources, copied)
 	c.requests = each(m.requests, c.entryLike)
 	c.own = each(m.own, c.twin)
@@ -59,14 +51,6 @@ func (m *Machine) adopt(q *queue) {
 	for i := range q.below {
 		q.below[i].from = m.childLike(q.below[i].from)
 	}
-}
-
-func (l *link) clone() *link {
-	c := copied(l)
-	if c != nil {
-		c.kept = slices.Clone(l.kept)
-	}
-	return c
 }
 
 func (rec *recovery) clone() *recovery {

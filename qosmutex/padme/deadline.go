@@ -26,14 +26,6 @@ import (
 // requests climb to the root, also under Replace, and no token is used on its way:
 // somebody's stay in between is in nobody's plan.
 
-// after is d after t, Never if that is too far.
-func after(t protocol.Time, d protocol.Duration) protocol.Time {
-	if t == protocol.Never || d > protocol.Never-max(t, 0) {
-		return protocol.Never
-	}
-	return t + d
-}
-
 // setDeadline takes the deadline of a request: within from now, less than a hop
 // ago when its message was sent. 0 is none.
 func (m *Machine) setDeadline(e *entry, within, hop, hold protocol.Duration) {
@@ -50,16 +42,6 @@ func (m *Machine) within(e *entry) protocol.Duration {
 		return 0
 	}
 	return max(e.deadline-m.now, 1)
-}
-
-// climbs reports whether every request goes up to the root.
-func (m *Machine) climbs() bool {
-	return m.settings.Models.Request == protocol.RequestForward || m.settings.Models.Priority == protocol.Deadline
-}
-
-// uses reports whether a passing token may be used under the given model.
-func (m *Machine) uses(model protocol.PassModel) bool {
-	return model == protocol.Use && m.settings.Models.Priority != protocol.Deadline
 }
 
 // transit is how long the token takes between the root and the origin of e.

@@ -1,8 +1,6 @@
 package padme
 
 import (
-	"slices"
-
 	"padme/qosmutex/protocol"
 )
 
@@ -52,11 +50,6 @@ func (m *Machine) first(r *resource) *entry {
 // topic has it.
 func (m *Machine) known(resource string) bool {
 	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
-}
-
-func (m *Machine) declared(resource string) bool {
-	_, ok := slices.BinarySearch(m.settings.Resources, resource)
-	return ok
 }
 
 // serveTry grants a TryLock request if its token rests here, or refuses it.
@@ -121,6 +114,10 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		m.recover(r)
 	default:
 		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+	}
+	m.touch(r.q.resource)
+	for _, e := range msg.Entries {
+		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 		}
 		msg.Tokens = append(msg.Tokens, ts)
 	}
-	for _, s := range m.sessions {
+	for _, s := range m.members {
 		if s.node != n && !s.goodbye {
 			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
 		}
@@ -179,7 +179,7 @@ func (m *Machine) takeEarly() {
 func (m *Machine) takeOver(h *handover) {
 	for i := range h.sessions {
 		s := &h.sessions[i]
-		if s.Node == m.self || m.sessionOf(s.Node) != nil || len(m.sessions) >= maxSessions {
+		if s.Node == m.self || m.sessionOf(s.Node) != nil || len(m.members) >= maxSessions {
 			continue
 		}
 		m.lastSession = max(m.lastSession, s.Number)

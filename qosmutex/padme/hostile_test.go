@@ -24,7 +24,7 @@ func dump(m *Machine) string {
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
 			l.session, l.sent, l.unacked, l.leaving)
 	}
-	for _, x := range m.sessions {
+	for _, x := range m.members {
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
 	s += fmt.Sprintf("\nauthority %+v early %+v", m.authority, m.early)
@@ -86,7 +86,7 @@ func TestHostileMessages(t *testing.T) {
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
 	ack := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
-		Sent: b.now, Attempt: uint64(b.session.asked), TTL: 3 * protocol.Second, Valid: 3 * protocol.Second,
+		Sent: b.now, Attempt: b.session.asked, TTL: 3 * protocol.Second, Valid: 3 * protocol.Second,
 	}
 
 	cases := []struct {

@@ -62,7 +62,7 @@ func (m *Machine) isOut(e *entry) bool {
 }
 
 func (m *Machine) checkQueue(q *queue) error {
-	unsent := int32(0)
+	unsent := 0
 	for _, e := range q.waiting {
 		if !e.sent {
 			unsent++

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -42,19 +43,6 @@ const (
 	roomForOne  = 256 // nearly every message takes less
 	keptAtRest  = 512 // bytes that a link may hold on to when nothing is kept
 )
-
-// emit appends an empty message to the output. The pointer is good until the
-// next emit.
-func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
-	n := len(m.out.Messages)
-	m.out.Messages = slices.Grow(m.out.Messages, 1)[:n+1]
-	msg := &m.out.Messages[n]
-	*msg = protocol.Message{} // in place: it is half a kilobyte
-	msg.Kind, msg.From, msg.To = kind, m.self, to
-	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.servedClock)
-	m.counters.Sent[kind]++
-	return msg
-}
 
 // emitOn appends a message that travels on l; commit numbers it once its fields
 // are set.
@@ -163,22 +151,46 @@ func (m *Machine) askRepeat(l *link) {
 	m.emitOn(l, protocol.KindResend)
 }
 
-// linkOf finds the link that a message belongs to.
-func (m *Machine) linkOf(msg *protocol.Message) *link {
-	if p := m.parent; p != nil && msg.From == p.peer && msg.Link == p.gen {
-		return p
+func (l *link) clone() *link {
+	c := copied(l)
+	if c != nil {
+		c.kept = slices.Clone(l.kept)
 	}
-	if l := m.child(msg.From); l != nil && l.gen == msg.Link {
-		return l
-	}
-	return nil
+	return c
 }
 
-// child returns the link to a child, or nil.
-func (m *Machine) child(n protocol.Node) *link {
-	i, ok := slices.BinarySearchFunc(m.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
-	if !ok {
-		return nil
+func (l *link) write(w *canonical.Writer, c *core) {
+	w.Node(l.peer)
+	w.Uint(l.gen, l.session)
+	w.Int(l.priority)
+	w.OnLink(c.self, l.peer, l.gen, l.sent)
+	w.OnLink(l.peer, c.self, l.gen, l.received)
+	w.Flags(l.asked, l.leaving, l.parting)
+	if l.asked {
+		w.Age(l.askedAt, c.timing.Heartbeat)
 	}
-	return m.children[i]
+	if l.leaving {
+		w.Left(l.leaveBy)
+	}
+	l.writeKept(w, c.self)
+}
+
+// kept writes what a link may have to repeat. The messages are numbered up to the
+// last one sent, so how many there are says what is acknowledged.
+func (l *link) writeKept(w *canonical.Writer, self protocol.Node) {
+	w.Uint(uint64(l.unacked))
+	for _, msg := range l.unacknowledged() {
+		msg.Epoch, msg.Ack, msg.Clock = protocol.Epoch{}, 0, 0 // see repeat
+		w.Message(&msg)
+	}
+	w.OnLink(self, l.peer, l.gen, l.sent-uint64(l.unacked))
+}
+
+func (l *link) writeName(w *canonical.Writer) {
+	if l == nil {
+		w.Uint(0)
+		return
+	}
+	w.Node(l.peer)
+	w.Uint(l.gen)
 }

@@ -16,7 +16,7 @@ import (
 func TestLinkKeepsWhatIsNotAcknowledged(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		out := protocol.Output{}
-		m := &Machine{self: protocol.Node{ID: "B", Incarnation: 3}, out: &out, clock: 70, epoch: protocol.Epoch{Number: 2, Tie: 1 << 60}}
+		m := &Machine{core: core{self: protocol.Node{ID: "B", Incarnation: 3}, out: &out, clock: 70, epoch: protocol.Epoch{Number: 2, Tie: 1 << 60}}}
 		l := &link{peer: protocol.Node{ID: "A", Incarnation: 1}, gen: 4, received: 9}
 		var sent []protocol.Message
 		acked := 0

@@ -27,6 +27,7 @@ func (m *Machine) passDown(r *resource) {
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
 	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
 	m.commit(l, msg)
+	m.touch(r.q.resource)
 	t.phase, t.down, t.passed, t.up = below, l, &l.peer, false
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
@@ -253,6 +254,7 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 
 // wait puts a served request back into its queue.
 func (m *Machine) wait(e *entry) {
+	m.touch(e.q.resource)
 	e.state = waiting
 	if !e.try {
 		e.q.insert(m.settings.Models.Priority, e)

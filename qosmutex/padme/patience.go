@@ -28,12 +28,6 @@ import (
 // with, and it rises to level q once 2^(10−q) − 2^(10−rank) have overtaken it. While no
 // more than r higher priorities wait, that makes at most 2^10 − 2^(10−r).
 
-// patient reports whether the model in force counts who overtakes whom.
-func (m *Machine) patient() bool {
-	p := m.settings.Models.Priority
-	return p == protocol.Fair || p == protocol.Aging
-}
-
 // arrive prepares e for waiting in its queue with others.
 func (m *Machine) arrive(e *entry, others int) {
 	if !m.patient() {

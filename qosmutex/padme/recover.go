@@ -95,7 +95,7 @@ func (m *Machine) askAll(r *resource) {
 	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
-	for _, s := range m.sessions {
+	for _, s := range m.members {
 		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
@@ -108,6 +108,7 @@ func (m *Machine) askAll(r *resource) {
 // said goodbye: it has no token any more. One that it had passed on is with another
 // member, which is asked.
 func (m *Machine) ended(s *memberSession) {
+	m.touch(protocol.Any)
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		if rec == nil || !slices.Contains(rec.pending, s.node) {
@@ -137,6 +138,7 @@ func without(list []protocol.Node, n protocol.Node) []protocol.Node {
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+	m.touch(r.q.resource)
 }
 
 // bind makes sure that we enter on no grant up to g, nor pass one down.
@@ -177,7 +179,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	if t.grant == msg.Grant && t.phase == kept {
 		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
 	} else if t.grant == msg.Grant && t.passed != nil {
-		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
+		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
 	t.bind(msg.Grant)
 	return nil
@@ -193,6 +195,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 		return m.stale(msg, "not asked for")
 	}
 	r.tok.answered(msg)
+	m.touch(r.q.resource)
 	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
 		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
@@ -203,7 +206,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	case rec.all:
 		m.concludeIfDone(r)
 	case msg.Verdict == protocol.VerdictPassed:
-		m.follow(r, msg.Peer)
+		m.follow(r, msg.PassedTo)
 	default:
 		m.regenerate(r) // it was on the link to this one, which refuses it from now on
 	}
@@ -216,6 +219,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.counters.Regenerated++
+	m.touch(r.q.resource)
 	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)

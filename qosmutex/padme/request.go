@@ -45,7 +45,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case len(m.requests) >= int(m.maxWaiting):
+	case len(m.requests) >= m.maxWaiting:
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -62,6 +62,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 
 // route queues a new request, or a try, and lets it climb or be served.
 func (m *Machine) route(e *entry) {
+	m.touch(e.q.resource)
 	if e.try {
 		if m.role == protocol.Root {
 			m.serveTry(e)
@@ -111,12 +112,12 @@ func (m *Machine) sendRequest(e *entry) {
 	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
-	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, uint32(e.hops)+1
+	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
 	msg.Within, msg.Hold = m.within(e), e.hold
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	} else {
-		msg.Waiting = uint32(e.q.hidden())
+		msg.Hidden = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -177,14 +178,14 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || len(m.requests) >= int(m.maxWaiting) {
+	if m.role == protocol.Root || len(m.requests) >= m.maxWaiting {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
 			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
 	e := m.newEntry()
-	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, uint8(msg.Hops), l, true
+	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
 	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
 	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
 	if m.role == protocol.Root {
@@ -205,7 +206,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.hops = uint8(msg.Hops)
+	e.hops = msg.Hops
 	if e.from != l {
 		if e.also = e.alsoBut(l); e.named { // else the other has attached anew, and may not name it again
 			e.also = append(e.also, e.from)
@@ -218,6 +219,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	m.reroute(e, l)
 	q := e.q
+	m.touch(q.resource)
 	q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
 	m.serveQueue(q) // it may not have been ready
@@ -336,6 +338,7 @@ func (m *Machine) drop(e *entry, tell bool) {
 
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
+	m.touch(e.q.resource)
 	if e.state == waiting && !e.try {
 		e.q.remove(m.settings.Models.Priority, e)
 	}
@@ -345,14 +348,6 @@ func (m *Machine) remove(e *entry) {
 		m.own = slices.DeleteFunc(m.own, func(o *entry) bool { return o == e })
 	}
 	m.recycle(e)
-}
-
-// recycle keeps the memory of an entry that nothing refers to any more.
-func (m *Machine) recycle(e *entry) {
-	*e = entry{}
-	if len(m.spare) < maxSpare {
-		m.spare = append(m.spare, e)
-	}
 }
 
 // refuseBelow refuses a request on its way up; the refusal follows its path down.
@@ -382,25 +377,6 @@ func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
-}
-
-func (m *Machine) newEntry() *entry {
-	last := len(m.spare) - 1
-	if last < 0 {
-		return &entry{}
-	}
-	e := m.spare[last]
-	m.spare = m.spare[:last]
-	return e
-}
-
-func (m *Machine) ownByRef(ref uint64) *entry {
-	for _, e := range m.own {
-		if e.ref == ref {
-			return e
-		}
-	}
-	return nil
 }
 
 // sweep drops the requests of a child that it did not name after its Attach.

@@ -25,6 +25,18 @@ func (m *Machine) AppendState(dst []byte, now protocol.Time, names *canonical.Na
 	return w.B
 }
 
+func (m *Machine) write(w *canonical.Writer) {
+	w.Node(m.self)
+	if w.Is(m.role == protocol.Departed) {
+		return
+	}
+	m.core.write(w)
+	m.tree.write(w, &m.core)
+	m.sessions.write(w, &m.core)
+	m.queues.write(w, m.self)
+	m.tokens.write(w, m)
+}
+
 // HasToken reports whether the token of resource is here and may be used: it rests,
 // our application is inside, or it is kept until there is a parent and has a fence left.
 func (m *Machine) HasToken(resource string) bool {

@@ -9,7 +9,7 @@ import (
 // Status implements [protocol.Machine].
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
-		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
+		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.size(), Priority: m.priority,
 		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
@@ -27,11 +27,11 @@ func (m *Machine) Status() protocol.Status {
 	return s
 }
 
-// members is the size of the tree: exact at the root, elsewhere as it was at its
+// size is that of the tree: exact at the root, elsewhere as it was at its
 // last beacon.
-func (m *Machine) members() int {
+func (m *Machine) size() int {
 	if m.role == protocol.Root {
-		return len(m.sessions) + 1
+		return len(m.members) + 1
 	}
 	return int(m.beacon.members)
 }

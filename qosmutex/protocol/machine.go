@@ -91,6 +91,11 @@ type Output struct {
 
 	// Changed: role, term, root, parent, session or settings may differ from before.
 	Changed bool
+	// Touched are resources whose status may differ from before, the same one perhaps
+	// twice; Any: of all. Algorithms that are Static don't tell.
+	Touched []string
+	// Left are entries of others that are over, as the root hears.
+	Left []Left
 	// Renewal is the renewal of the root's lease that this participant has heard of
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
@@ -121,6 +126,7 @@ func (o *Output) Reset() {
 	o.Confirmed = o.Confirmed[:0]
 	o.Denials = o.Denials[:0]
 	o.WakeAt = Never
+	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 }
@@ -144,6 +150,12 @@ type Loss struct {
 	ID       RequestID
 	Resource string
 	Fence    uint64
+}
+
+// Left tells that whoever made an entry has left the critical section.
+type Left struct {
+	Entry
+	Resource string
 }
 
 // Denial tells that the request Ref will not be served.
