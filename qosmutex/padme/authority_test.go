@@ -177,7 +177,7 @@ func TestConfirmation(t *testing.T) {
 	}
 	names := func(m *Machine, grant protocol.Grant) {
 		do(t, a, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
-			Kind: protocol.KindBeat, From: m.self, To: a.self, Epoch: a.epoch, Session: m.session.number, Attempt: uint64(m.session.asked), Sent: m.now,
+			Kind: protocol.KindBeat, From: m.self, To: a.self, Epoch: a.epoch, Session: m.session.number, Attempt: m.session.asked, Sent: m.now,
 			Tokens: []protocol.TokenState{{Resource: "x", Out: true, Grant: grant, Target: tok.target, Fence: 1}},
 		}})
 	}
