@@ -192,3 +192,18 @@ func TestConfirmation(t *testing.T) {
 		t.Error("it is not confirmed")
 	}
 }
+
+// TestSearchWhileInheriting: that all whom the root knows have answered ends no search
+// while there may be others.
+func TestSearchWhileInheriting(t *testing.T) {
+	_, b := inherits(t)
+	r := b.find("x")
+	r.tok.recovery = &recovery{all: true}
+	b.out = new(protocol.Output)
+	if b.concludeIfDone(r); r.tok.phase != below {
+		t.Fatal("the token is regenerated although a member that is not known yet may have it")
+	}
+	if b.inherited(); r.tok.phase != home {
+		t.Error("the token is not regenerated although all are known")
+	}
+}

@@ -51,9 +51,6 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	m.counters.Adopted++
 	t.recovery = nil
 	t.grant, t.target, t.passed = ts.Grant, ts.Target, &holder
-	if ts.Fence >= t.next {
-		t.next = ts.Fence + 1
-	}
 	m.markServed(ts.Target)
 	m.recover(r) // its Release may have come before, and was not believed
 }

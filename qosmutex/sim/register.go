@@ -59,6 +59,7 @@ type asked struct {
 	events   int8 // to come for this slot
 	answered bool
 	lost     bool // nobody hears the answer
+	void     bool // the register has ended since
 }
 
 // Wall is what the wall clock shows at the beginning of a simulation, in microseconds
@@ -148,7 +149,7 @@ func (s *Sim) take(i, slot int32) {
 func (s *Sim) serve(a *asked) (lease.Outcome, lease.Entry) {
 	g := &s.registry
 	g.entry.Version.Domain = domain
-	if g.closed || a.kind == lease.WriteRecord && s.now < g.shut {
+	if g.closed || a.void || a.kind == lease.WriteRecord && s.now < g.shut {
 		return lease.Unknown, lease.Entry{}
 	}
 	w := &a.write
@@ -272,6 +273,17 @@ func (s *Sim) RestartRegister() {
 	g := &s.registry
 	g.entry = g.synced
 	g.shut = s.now + protocol.Duration(float64(g.entry.Record.Lease)/(1-s.scenario.Timing.Drift)) + 1
+}
+
+// WipeRegister makes the register forget everything, and whatever it was asked, as one
+// does that is kept in the memory of a process that ends.
+func (s *Sim) WipeRegister() {
+	s.note(&Record{Event: Forgot, Node: "register", Note: "everything"})
+	g := &s.registry
+	g.entry, g.synced = lease.Entry{}, lease.Entry{}
+	for i := range g.asked {
+		g.asked[i].void = true
+	}
 }
 
 // CloseRegister makes the register answer nobody until OpenRegister.
