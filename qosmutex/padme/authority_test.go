@@ -142,8 +142,8 @@ func TestHandedOverSessionLastsAGrace(t *testing.T) {
 			}
 			b.now = max(b.now, out.WakeAt) // so that the next Step is then
 		}
-		if after := b.now - from; b.sessionOf(c) != nil || after < b.grace || !others && after > b.grace {
-			t.Errorf("it ends %d ms later, want %d", after/protocol.Millisecond, b.grace/protocol.Millisecond)
+		if after := b.now - from; b.sessionOf(c) != nil || after < b.grace() || !others && after > b.grace() {
+			t.Errorf("it ends %d ms later, want %d", after/protocol.Millisecond, b.grace()/protocol.Millisecond)
 		}
 	}
 }
