@@ -170,25 +170,19 @@ func (m *Machine) progressJoin() {
 		m.join = nil // no better place than ours
 		return
 	}
-	m.attach(j.best.from, j.best.displace)
+	m.attach(j.best.from)
 }
 
-func (m *Machine) attach(to protocol.Node, displace bool) {
+func (m *Machine) attach(to protocol.Node) {
 	for _, l := range m.children { // who was our child may be our parent now: no number twice between us
 		m.linkGen = max(m.linkGen, l.gen)
 	}
 	m.linkGen++
-	if m.join == nil {
-		m.join = &join{}
-	}
 	j := m.join
 	j.target, j.gen = to, m.linkGen
 	j.until = m.now + 4*m.timing.JoinWait
 	msg := m.emit(protocol.KindAttach, to)
 	msg.Link, msg.Priority, msg.Session = j.gen, m.priority, m.session.number
-	if displace {
-		msg.Flags |= protocol.FlagDisplace
-	}
 	if m.departing {
 		msg.Flags |= protocol.FlagParting
 	}
@@ -209,6 +203,6 @@ func (m *Machine) redirected(to protocol.Node) {
 		m.orphan()
 	case m.under == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
 		m.startJoin()
-		m.attach(to, false)
+		m.attach(to)
 	}
 }

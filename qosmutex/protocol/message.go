@@ -90,7 +90,6 @@ const (
 	FlagRepeated                    // Release: not the token, but word that it may be lost
 	FlagFree                        // Offer: a child slot is free
 	FlagRoot                        // Offer: the sender is the root
-	FlagDisplace                    // Attach: take the slot of your least important child
 	FlagExpired                     // BeatAck: that session is over; ask for a new one
 	FlagWanted                      // Token: the sender wants it back, as Priority, Hops and Number say
 	FlagCandidate                   // Beat: the sender can become the root
