@@ -57,8 +57,8 @@ func (m *Machine) AppendState(dst []byte, now protocol.Time, names *padme.Names)
 			b = append(b, 0)
 		}
 	}
-	if m.volatile {
-		b = binary.AppendVarint(b, int64(min(now-m.since, protocol.MaxTTL)))
+	if m.announce != 0 {
+		b = binary.AppendVarint(b, int64(max(0, m.announceAt-now)))
 	}
 	return b
 }

@@ -18,6 +18,8 @@ type Machine struct {
 	known Entry
 	since protocol.Time // when its version was first learnt
 	heard heard
+	born  protocol.Time // the register is older than that
+	other other
 
 	// Requests.
 	asked   asked
@@ -33,6 +35,7 @@ type Machine struct {
 	spent    uint64 // the newest term in which it was the root
 	echo     protocol.Time
 	echoed   bool
+	hearing  protocol.Time // since when it has heard itself without a gap
 	wish     *Declaration
 	fence    uint64        // the root needs fences up to it; 0: those it has
 	heir     protocol.Node // who is to be the root, since this one stopped for it
@@ -41,7 +44,6 @@ type Machine struct {
 	departed bool
 	dead     protocol.Node // has ended
 	deadAt   protocol.Time
-	highest  uint64 // fence that members know of
 }
 
 // heard is a version that a beacon named, and the register was not asked about since.
@@ -49,6 +51,13 @@ type heard struct {
 	on      bool
 	version Version
 	at      protocol.Time
+}
+
+// other is a claim of a root that may be of another register.
+type other struct {
+	claim protocol.Claim
+	until protocol.Time // it counts below; 0: there was none
+	told  bool          // in an Output
 }
 
 // asked is the request that is not answered yet.
@@ -91,13 +100,15 @@ type Status struct {
 	Entry    Entry
 	Hears    bool // it hears itself over the broker
 	Departed bool
+	// Elsewhere: a root of another register keeps this one from being the root.
+	Elsewhere bool
 }
 
 // Status describes the machine as it is now.
 func (m *Machine) Status() Status {
 	return Status{
 		Acting: m.reign.on, Until: m.reign.until, Known: m.read, Entry: m.known,
-		Hears: m.hears(), Departed: m.departed,
+		Hears: m.hears(), Departed: m.departed, Elsewhere: m.elsewhere(),
 	}
 }
 
@@ -120,6 +131,7 @@ func (m *Machine) Step(now protocol.Time, in *Input, out *Output) error {
 		m.dismiss(out)
 	}
 	err := m.take(in, out)
+	m.giveWay(out)
 	m.depart(out)
 	m.ask(in.Kind == Renew, out)
 	out.WakeAt = m.wake()
@@ -138,6 +150,9 @@ func (m *Machine) take(in *Input, out *Output) error {
 		if in.Sent > m.now || m.echoed && in.Sent < m.echo {
 			return fmt.Errorf("%w: an echo of %d at %d is not new", ErrInvalid, in.Sent, m.now)
 		}
+		if !m.hears() {
+			m.hearing = in.Sent
+		}
 		m.echo, m.echoed = in.Sent, true
 	case SetRank:
 		if in.Rank < 0 {
@@ -149,8 +164,8 @@ func (m *Machine) take(in *Input, out *Output) error {
 			return fmt.Errorf("%w: who has ended is nobody or ourselves", ErrInvalid)
 		}
 		m.dead, m.deadAt = in.Node, m.now
-	case ReportFence:
-		m.highest = max(m.highest, in.Fence)
+	case Claimed:
+		return m.claimed(&in.Claim)
 	case Resign:
 		if !m.leaving {
 			m.leaving, m.leaveBy = true, m.now+m.lease()

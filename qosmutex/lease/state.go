@@ -37,6 +37,7 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	if m.departed {
 		return s.b
 	}
+	s.flags(m.other.until != 0)
 	s.flags(m.began, m.read, m.look, m.leaving, m.heard.on, m.pending.on, m.reign.on, m.wish != nil, m.echoed)
 	far := m.cfg.wait(m.lease()) + (maxRank+1)*(m.lease()/8)
 	s.entry(&m.known)
@@ -72,7 +73,16 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 		s.age(m.deadAt, far)
 	}
 	if !m.exists() && m.began {
-		s.name(SortFence, m.first(now))
+		s.name(SortFence, m.wall())
+		s.age(m.born, m.cfg.grace(m.cfg.TTL))
+		s.age(m.hearing, m.cfg.Listen)
+	}
+	if m.other.until != 0 {
+		s.left(m.other.until)
+		s.name(SortTerm, m.other.claim.Term)
+		s.b = binary.AppendUvarint(s.b, m.other.claim.Register)
+		s.int(int64(m.other.claim.TTL))
+		s.flags(m.other.told, m.other.claim.Root)
 	}
 	return s.b
 }

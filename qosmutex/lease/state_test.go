@@ -20,7 +20,8 @@ var unnamed = map[string]string{
 	"asked.ref": "a number of requests",
 	"asked.at":  "only compared with heard.at, and how they compare is",
 	"departed":  "nothing else matters then",
-	"highest":   "only a topic without a record has a use for it",
+	"born":      "only a topic without a record has a use for it",
+	"hearing":   "only a topic without a record has a use for it",
 	"wish":      "a pointer: see below",
 }
 
@@ -43,6 +44,7 @@ func busy() *Machine {
 	m.reign = reign{true, m.now + protocol.Second, ago}
 	m.spent, m.fence, m.heir, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
 	m.wish = &Declaration{By: "bob"}
+	m.other = other{protocol.Claim{Register: 2, Term: 2, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
 	return m
 }
 
@@ -147,7 +149,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 	feed(0, Input{Kind: Echo})
 	v := Version{Domain: [16]byte{1}}
-	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}})
+	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}, Age: oldest})
 	w := out.Request.Write
 	feed(2, Input{Kind: WriteDone, Ref: out.Request.Ref, Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}})
 	if out.Appointed == nil {
@@ -168,6 +170,10 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{Kind: NameSuccessor},
 		{Kind: NameSuccessor, Node: root},
 		{Kind: Heard, Version: Version{Domain: [16]byte{2}, Counter: 9}},
+		{Kind: Claimed},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: 9}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: 9, TTL: protocol.MaxTTL + 1}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: earliest + 2*hour, TTL: protocol.Second}},
 		{Kind: RaiseCeiling, Fence: 1 << 63},
 		{Kind: RaiseCeiling, Fence: w.Record.Ceiling + maxRaise + 1},
 		{Kind: Propose, Declaration: Declaration{Settings: protocol.Settings{Resources: []string{"\xff"}}}},

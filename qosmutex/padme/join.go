@@ -72,8 +72,12 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
 	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, uint32(m.depth), m.lineage()
+	msg.Register = m.domain
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
+	}
+	if m.inheriting() {
+		msg.Flags |= protocol.FlagInherits
 	}
 	if least := m.leastChild(); m.slots() > 0 {
 		msg.Flags |= protocol.FlagFree
@@ -83,6 +87,13 @@ func (m *Machine) offer(to protocol.Node) {
 }
 
 func (m *Machine) onOffer(msg *protocol.Message) error {
+	m.claimed(msg, msg.Flags&protocol.FlagRoot != 0)
+	switch {
+	case m.role == protocol.Root:
+		return m.onOtherRoot(msg)
+	case m.session.number != 0 && msg.Register != m.domain && msg.Flags&protocol.FlagInherits == 0:
+		return m.stale(msg, "of another register, while our session lasts")
+	}
 	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number {
 		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
 	}

@@ -70,6 +70,7 @@ type Machine struct {
 	// The tree.
 	epoch     protocol.Epoch
 	root      protocol.Node
+	domain    uint64          // the short form of that of the register which names the root that we are, or that gave our session
 	ancestors []protocol.Node // root first, parent last
 	parent    *link
 	children  []*link // by node
@@ -204,6 +205,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.yield()
 	case protocol.Dismissed:
 		return m.dismissed()
+	case protocol.Announce:
+		m.announce()
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}

@@ -131,7 +131,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Attempt, yes.TTL = s.number, s.sent, msg.Attempt, m.timing.TTL
-	yes.Valid, yes.Renewal = m.validFor(), m.authority.renewal
+	yes.Valid, yes.Renewal, yes.Register = m.validFor(), m.authority.renewal, m.domain
 	if msg.Session == 0 {
 		yes.Grant = m.newestGrant()
 	}
@@ -229,7 +229,8 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	if s.number == 0 {
 		m.out.Changed = true
 	}
-	s.number, m.out.Renewal, m.out.Rank = msg.Session, msg.Renewal, int(msg.Rank)
+	s.number, m.domain, m.out.Renewal, m.out.Rank = msg.Session, msg.Register, msg.Renewal, int(msg.Rank)
+	m.claimed(msg, true)
 	if msg.Epoch == m.epoch { // else this root answered in an earlier term
 		m.reported = true
 	}

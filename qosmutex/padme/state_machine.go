@@ -65,7 +65,7 @@ func (s *scribe) times(m *Machine) {
 		s.left(m.departBy)
 	}
 	s.left(m.confirmAt)
-	s.uint(m.session.number, uint64(m.session.asked))
+	s.uint(m.session.number, m.domain, uint64(m.session.asked))
 	s.flags(m.session.slow, m.session.late)
 	if m.session.number != 0 {
 		s.left(m.session.until)
@@ -292,7 +292,7 @@ func (s *scribe) provisional(m *Machine, t *token) {
 }
 
 func (s *scribe) message(msg *protocol.Message) {
-	s.uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
+	s.uint(uint64(msg.Kind), uint64(msg.Flags), msg.Register, msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
 	s.node(msg.From)
 	s.node(msg.To)
 	s.epoch(msg.Epoch)

@@ -57,6 +57,7 @@ const (
 	fieldRenewal
 	fieldRank
 	fieldUntil
+	fieldRegister
 	fieldEnd
 )
 
@@ -66,14 +67,14 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
 		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
 		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
-		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1,
+		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
 	}
 )
 
@@ -103,14 +104,14 @@ const knownFlags = flagEnd - 1
 //	Sync      id resource grant
 //	Report    id resource grant verdict peer entries priority
 //	Join      priority peer
-//	Offer     root priority hops peer peerP path
+//	Offer     root priority hops peer peerP path register
 //	Attach    priority session
 //	Accept    root hops ttl number waiting settings path
 //	Refuse    reason
 //	Beacon    root priority hops number waiting path
 //	Resend    -
 //	Beat      session sent attempt priority peer tokens
-//	BeatAck   session sent attempt ttl valid renewal rank grant
+//	BeatAck   session sent attempt ttl valid renewal rank grant register
 //	Goodbye   session
 //	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
@@ -150,14 +151,14 @@ var carried = [kindEnd][]field{
 	KindSync:     {fieldID, fieldResource, fieldGrant},
 	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer, fieldEntries, fieldPriority},
 	KindJoin:     {fieldPriority, fieldPeer},
-	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath},
+	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath, fieldRegister},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},
 	KindRefuse:   {fieldReason},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldPeer, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant},
+	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
 	KindGoodbye:  {fieldSession},
 	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},

@@ -34,6 +34,7 @@ const (
 	Succeeded                   // that record, of Lease.Term, is written: Node is the root
 	Dismissed                   // this participant is not the root any more, or may not be
 	Configure                   // the record of the topic has these settings, as Lease says
+	Announce                    // a root is to tell everybody that it is there
 )
 
 // Input is one thing that happened to a machine.
@@ -55,15 +56,16 @@ type Input struct {
 // Lease is what entitles a participant to be the root of a topic, as the topic's
 // record says. Instants are on the participant's own clock.
 type Lease struct {
-	Term    uint64
-	Until   Time     // the root stops then, unless the lease is extended before
-	Renewed Time     // when the renewal that Until rests on was first sent: no session outlives it by more than a TTL
-	Renewal Renewal  // that one
-	Members []Node   // Appointed, if Known: everybody who can have had a session of the root before
-	Known   bool     // Appointed: Members are known
-	Heard   Time     // Appointed: when the last renewal of the root before was first heard of; Never: there was no root before
-	Fences  Fences   // those that the root may hand out
-	TTL     Duration // of the topic
+	Term     uint64
+	Until    Time     // the root stops then, unless the lease is extended before
+	Renewed  Time     // when the renewal that Until rests on was first sent: no session outlives it by more than a TTL
+	Renewal  Renewal  // that one
+	Register uint64   // Appointed: the short form of the domain of the register with the record
+	Members  []Node   // Appointed, if Known: everybody who can have had a session of the root before
+	Known    bool     // Appointed: Members are known
+	Heard    Time     // Appointed: when the last renewal of the root before was first heard of, or the register was new
+	Fences   Fences   // those that the root may hand out
+	TTL      Duration // of the topic
 	Settings
 }
 
@@ -95,6 +97,8 @@ type Output struct {
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
 	Rank    int
+	// Claim is what a message has just told of the root; zero: none has.
+	Claim Claim
 	// Summoned: the former root says that the record names this participant the root.
 	Summoned bool
 	// Echo is when the heartbeat was sent that this candidate sent to itself, and that
@@ -123,6 +127,21 @@ func (o *Output) Reset() {
 	o.WakeAt = Never
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
+	o.Claim = Claim{}
+}
+
+// Claim is what somebody says of the root of the topic. It is no authority.
+type Claim struct {
+	Register uint64   // the short form of the domain of its register; 0: this is no Claim
+	Term     uint64   // of that root
+	TTL      Duration // of the topic there, as far as is known
+	Root     bool     // the root itself says so
+}
+
+// Above reports whether the root of c goes on where it meets that of d, of another
+// register: the later term, whose fences are above.
+func (c Claim) Above(d Claim) bool {
+	return c.Term > d.Term || c.Term == d.Term && c.Register > d.Register
 }
 
 // Granted tells that the request Ref is inside Resource.

@@ -95,6 +95,7 @@ const (
 	FlagCandidate                   // Beat: the sender can become the root
 	FlagParting                     // Attach: the sender is about to leave for good
 	FlagSlow                        // Beat: messages to the sender take long; do not grant to it provisionally
+	FlagInherits                    // Offer: the sender is the root, and takes over sessions and holds of the term before
 	flagEnd
 )
 
@@ -201,14 +202,14 @@ type Settings struct {
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
 //	Join      Priority Peer (ID only: the parent wanted, or nobody)
-//	Offer     Root Priority Hops Peer PeerP Path
+//	Offer     Root Priority Hops Peer PeerP Path Register
 //	Attach    Priority Session
 //	Accept    Root Hops TTL Number Waiting Settings Path
 //	Refuse    Reason
 //	Beacon    Root Priority Hops Number Waiting Path
 //	Resend    -
 //	Beat      Session Sent Attempt Priority Peer Tokens (to a new root: those held; else: those whose hold is not confirmed)
-//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it)
+//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
 //	Goodbye   Session
 //	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
@@ -239,23 +240,24 @@ type Message struct {
 	Hops     uint32 // Request: links travelled; Offer, Beacon, Accept: depth of the sender
 	Waiting  uint32 // Request: how many more the sender keeps to itself; Accept, Beacon: members of the topic
 
-	Grant   Grant
-	Fences  Fences
-	Session uint64   // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
-	Sent    Time     // Beat: the sender's clock; BeatAck: its echo
-	Attempt uint64   // Beat: how often the sender has asked for a session; BeatAck: its echo
-	Number  uint64   // Beacon, Accept: the root's count of beacons; Token: as the algorithm says
-	TTL     Duration // session time-to-live in force
-	Valid   Duration // BeatAck: how long the session lasts from Sent on, by the receiver's clock
-	Renewal Renewal  // BeatAck: the newest one of the root's lease that is known to be written
-	Rank    uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced
-	Within  Duration // Request: from when it is sent until it must be inside; 0: no deadline
-	Until   Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
-	Hold    Duration // Request: how long the application will stay; 0: it did not say
-	Peer    Node     // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
-	PeerP   int64    // Offer: priority of Peer
-	Reason  Reason   // why not
-	Verdict Verdict  // Report
+	Grant    Grant
+	Fences   Fences
+	Session  uint64   // Reply, BeatAck: the receiver's; Attach, Beat, Goodbye: the sender's; 0 in a Beat asks for one
+	Sent     Time     // Beat: the sender's clock; BeatAck: its echo
+	Attempt  uint64   // Beat: how often the sender has asked for a session; BeatAck: its echo
+	Number   uint64   // Beacon, Accept: the root's count of beacons; Token: as the algorithm says
+	TTL      Duration // session time-to-live in force
+	Valid    Duration // BeatAck: how long the session lasts from Sent on, by the receiver's clock
+	Renewal  Renewal  // BeatAck: the newest one of the root's lease that is known to be written
+	Rank     uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced
+	Register uint64   // Offer, BeatAck: the short form of the domain of the register that names Root; 0: none does
+	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
+	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
+	Hold     Duration // Request: how long the application will stay; 0: it did not say
+	Peer     Node     // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
+	PeerP    int64    // Offer: priority of Peer
+	Reason   Reason   // why not
+	Verdict  Verdict  // Report
 
 	Settings Settings // Accept, Settings, Propose (Models only)
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says

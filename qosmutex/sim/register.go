@@ -137,6 +137,7 @@ func (s *Sim) patience(n *node) protocol.Duration {
 func (s *Sim) take(i, slot int32) {
 	a := &s.registry.asked[slot]
 	outcome, entry := s.serve(a)
+	a.answer.Age = protocol.MaxTTL
 	if outcome != lease.Unknown && !a.lost {
 		a.answer.Outcome, a.answer.Entry = outcome, entry
 		s.expect(i, slot, eventAnswer, s.scenario.Register.Latency.draw(s.random))

@@ -1,0 +1,83 @@
+package lease
+
+import (
+	"fmt"
+
+	"padme/qosmutex/protocol"
+)
+
+// A topic whose participants were given different registers has a root in each of them.
+// No register can prevent that, so candidates listen: whoever hears of a root of another
+// register makes no first record beside it, and of two roots that hear each other the
+// one with the earlier term stops. What is heard is no authority: it never makes
+// anybody the root, and it keeps somebody from being it for a grace at a time.
+
+// claimed takes what somebody says of a root.
+func (m *Machine) claimed(c *protocol.Claim) error {
+	switch {
+	case c.Register == 0 || c.TTL <= 0 || c.TTL > protocol.MaxTTL:
+		return fmt.Errorf("%w: a claim of nothing", ErrInvalid)
+	case m.read && c.Register == m.known.Version.Register():
+		return nil
+	case m.tooLate(c.Term):
+		return fmt.Errorf("%w: a root of another register with term %d, which is more than an hour ahead", ErrInvalid, c.Term)
+	}
+	o := &m.other
+	if o.counts(m.now) && o.claim.Register != c.Register && o.claim.Above(*c) {
+		return nil // the one above it decides
+	}
+	root := c.Root || o.counts(m.now) && o.claim.Root && o.claim.Register == c.Register
+	told := o.told && o.counts(m.now)
+	*o = other{claim: *c, until: m.now + m.cfg.grace(max(c.TTL, m.ttl())), told: told}
+	o.claim.Root = root
+	return nil
+}
+
+// tooLate reports whether a term is above all that begin in the next hour: terms begin
+// at the wall clock, in microseconds.
+func (m *Machine) tooLate(term uint64) bool {
+	return term > max(m.wall(), m.known.Record.Term)+hour
+}
+
+func (o *other) counts(now protocol.Time) bool { return now < o.until }
+
+// elsewhere reports whether a root of another register keeps this participant from being
+// the root.
+func (m *Machine) elsewhere() bool {
+	o := &m.other
+	if !m.read || !o.counts(m.now) || o.claim.Register == m.known.Version.Register() {
+		return false
+	}
+	return !m.exists() || o.claim.Above(protocol.Claim{Register: m.known.Version.Register(), Term: m.known.Record.Term})
+}
+
+// giveWay stops a root that has heard of another one above it.
+func (m *Machine) giveWay(out *Output) {
+	if !m.elsewhere() || m.reign.on && !m.other.claim.Root {
+		return
+	}
+	if !m.other.told {
+		m.other.told = true
+		out.Elsewhere = &Elsewhere{Claim: m.other.claim, Stopped: m.reign.on}
+	}
+	m.dismiss(out)
+}
+
+// ttl is the topic's, as far as is known.
+func (m *Machine) ttl() protocol.Duration {
+	if m.exists() {
+		return m.known.Record.TTL
+	}
+	return m.cfg.TTL
+}
+
+// above has a record begin above what a root of another register may have handed out.
+func (m *Machine) above(r *protocol.Record) {
+	if m.other.until != 0 && m.other.claim.Term >= r.Term {
+		r.Term = m.other.claim.Term + 1
+		r.Ceiling = max(r.Ceiling, m.wall()+block)
+	}
+}
+
+// wall is the wall clock in microseconds.
+func (m *Machine) wall() uint64 { return m.cfg.Wall + uint64((m.now-m.start)/protocol.Microsecond) }
