@@ -29,6 +29,7 @@ type Machine struct {
 	announce     protocol.Duration // of Config
 	announceAt   protocol.Time     // at the root
 	leaving      bool
+	barred       bool // as the PADME machine was told
 	news         News
 }
 
@@ -88,7 +89,7 @@ func (m *Machine) Record() lease.Entry { return m.known }
 
 // Elsewhere reports whether a root of another register keeps this participant from being
 // the root.
-func (m *Machine) Elsewhere() bool { return m.lease.Status().Elsewhere }
+func (m *Machine) Elsewhere() bool { return m.lease.Elsewhere() }
 
 // News returns what there is to tell since the last call.
 func (m *Machine) News() News {
@@ -146,6 +147,14 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 func (m *Machine) wake(now protocol.Time, out *protocol.Output) {
 	if now >= m.wakeAt {
 		m.tell(now, &lease.Input{Kind: lease.Tick})
+	}
+	if e := m.lease.Elsewhere(); e != m.barred {
+		m.barred = e
+		if e {
+			m.say(protocol.Input{Kind: protocol.Bar})
+		} else {
+			m.say(protocol.Input{Kind: protocol.Unbar})
+		}
 	}
 	out.WakeAt = min(m.Machine.WakeAt(), m.wakeAt, m.announcement(now))
 	if len(m.told) > 0 {

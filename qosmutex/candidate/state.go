@@ -50,7 +50,7 @@ func (m *Machine) AppendState(dst []byte, now protocol.Time, names *padme.Names)
 	b = append(b, byte(m.rank), byte(len(m.members)), byte(len(m.heir.ID)))
 	b = append(b, m.heir.ID...)
 	b = binary.AppendUvarint(b, m.heir.Incarnation)
-	for _, f := range []bool{m.started, m.leaving, m.membersKnown} {
+	for _, f := range []bool{m.started, m.leaving, m.membersKnown, m.barred} {
 		if f {
 			b = append(b, 1)
 		} else {

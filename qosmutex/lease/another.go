@@ -19,11 +19,11 @@ func (m *Machine) claimed(c *protocol.Claim) error {
 		return fmt.Errorf("%w: a claim of nothing", ErrInvalid)
 	case m.read && c.Register == m.known.Version.Register():
 		return nil
-	case m.tooLate(c.Term):
-		return fmt.Errorf("%w: a root of another register with term %d, which is more than an hour ahead", ErrInvalid, c.Term)
+	case m.tooLate(c.Epoch.Number):
+		return fmt.Errorf("%w: a root of another register with term %d, which is more than an hour ahead", ErrInvalid, c.Epoch.Number)
 	}
 	o := &m.other
-	if o.counts(m.now) && o.claim.Register != c.Register && o.claim.Above(*c) {
+	if o.counts(m.now) && o.claim.Register != c.Register && o.claim.Epoch.Compare(c.Epoch) > 0 {
 		return nil // the one above it decides
 	}
 	root := c.Root || o.counts(m.now) && o.claim.Root && o.claim.Register == c.Register
@@ -41,19 +41,19 @@ func (m *Machine) tooLate(term uint64) bool {
 
 func (o *other) counts(now protocol.Time) bool { return now < o.until }
 
-// elsewhere reports whether a root of another register keeps this participant from being
+// Elsewhere reports whether a root of another register keeps this participant from being
 // the root.
-func (m *Machine) elsewhere() bool {
+func (m *Machine) Elsewhere() bool {
 	o := &m.other
 	if !m.read || !o.counts(m.now) || o.claim.Register == m.known.Version.Register() {
 		return false
 	}
-	return !m.exists() || o.claim.Above(protocol.Claim{Register: m.known.Version.Register(), Term: m.known.Record.Term})
+	return !m.exists() || o.claim.Epoch.Compare(protocol.EpochOf(m.known.Record.Term, m.known.Record.Root)) > 0
 }
 
 // giveWay stops a root that has heard of another one above it.
 func (m *Machine) giveWay(out *Output) {
-	if !m.elsewhere() || m.reign.on && !m.other.claim.Root {
+	if !m.Elsewhere() || m.reign.on && !m.other.claim.Root {
 		return
 	}
 	if !m.other.told {
@@ -73,8 +73,8 @@ func (m *Machine) ttl() protocol.Duration {
 
 // above has a record begin above what a root of another register may have handed out.
 func (m *Machine) above(r *protocol.Record) {
-	if m.other.until != 0 && m.other.claim.Term >= r.Term {
-		r.Term = m.other.claim.Term + 1
+	if m.other.until != 0 && m.other.claim.Epoch.Number >= r.Term {
+		r.Term = m.other.claim.Epoch.Number + 1
 		r.Ceiling = max(r.Ceiling, m.wall()+block)
 	}
 }

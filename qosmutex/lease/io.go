@@ -29,7 +29,7 @@ const (
 	// Claimed: somebody says that a root of this topic is named by a register, this one or
 	// another. A claim of a root of another register counts for a grace of that topic's
 	// TTL. Meanwhile this candidate makes no record of the topic, and where the claim is
-	// above the record ([protocol.Claim.Above]) it is not the root, nor becomes it.
+	// of a later epoch than the record it is not the root, nor becomes it.
 	Claimed
 
 	Propose       // at the root: somebody asks for the settings of Declaration

@@ -108,7 +108,7 @@ type Status struct {
 func (m *Machine) Status() Status {
 	return Status{
 		Acting: m.reign.on, Until: m.reign.until, Known: m.read, Entry: m.known,
-		Hears: m.hears(), Departed: m.departed, Elsewhere: m.elsewhere(),
+		Hears: m.hears(), Departed: m.departed, Elsewhere: m.Elsewhere(),
 	}
 }
 

@@ -70,7 +70,7 @@ func (m *Machine) renewal() plan {
 func (m *Machine) reclaim() plan {
 	p := plan{at: m.now, write: true, record: m.known.Record}
 	switch {
-	case !m.leaving && m.elsewhere():
+	case !m.leaving && m.Elsewhere():
 		return plan{at: m.other.until}
 	case m.leaving, !m.heir.IsZero():
 		p.record.Term++
@@ -94,7 +94,7 @@ func (m *Machine) creation() plan {
 	if !m.hears() {
 		return nothing
 	}
-	if m.elsewhere() {
+	if m.Elsewhere() {
 		return plan{at: m.other.until}
 	}
 	p := plan{at: max(m.now, m.hearing+m.cfg.Listen), write: true, record: m.cfg.record(m.wall())}
@@ -110,7 +110,7 @@ func (m *Machine) succession() plan {
 	if !m.hears() {
 		return nothing
 	}
-	if m.elsewhere() {
+	if m.Elsewhere() {
 		return plan{at: m.other.until}
 	}
 	lease, newest := m.lease(), m.since

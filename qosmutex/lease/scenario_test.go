@@ -206,7 +206,7 @@ func (c *candidate) numbered(f []string) error {
 
 // claim has c hear of a root of another register.
 func (c *candidate) claim(term uint64, how []string) error {
-	claim := protocol.Claim{Register: 2, Term: term, TTL: topicConfig.TTL, Root: true}
+	claim := protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: term}, TTL: topicConfig.TTL, Root: true}
 	for _, h := range how {
 		key, value, _ := strings.Cut(h, "=")
 		var err error

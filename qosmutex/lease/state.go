@@ -79,8 +79,8 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	}
 	if m.other.until != 0 {
 		s.left(m.other.until)
-		s.name(SortTerm, m.other.claim.Term)
-		s.b = binary.AppendUvarint(s.b, m.other.claim.Register)
+		s.name(SortTerm, m.other.claim.Epoch.Number)
+		s.b = binary.AppendUvarint(binary.AppendUvarint(s.b, m.other.claim.Register), m.other.claim.Epoch.Tie)
 		s.int(int64(m.other.claim.TTL))
 		s.flags(m.other.told, m.other.claim.Root)
 	}

@@ -44,7 +44,7 @@ func busy() *Machine {
 	m.reign = reign{true, m.now + protocol.Second, ago}
 	m.spent, m.fence, m.heir, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
 	m.wish = &Declaration{By: "bob"}
-	m.other = other{protocol.Claim{Register: 2, Term: 2, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
+	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
 	return m
 }
 
@@ -171,9 +171,9 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{Kind: NameSuccessor, Node: root},
 		{Kind: Heard, Version: Version{Domain: [16]byte{2}, Counter: 9}},
 		{Kind: Claimed},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: 9}},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: 9, TTL: protocol.MaxTTL + 1}},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Term: earliest + 2*hour, TTL: protocol.Second}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}, TTL: protocol.MaxTTL + 1}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: earliest + 2*hour}, TTL: protocol.Second}},
 		{Kind: RaiseCeiling, Fence: 1 << 63},
 		{Kind: RaiseCeiling, Fence: w.Record.Ceiling + maxRaise + 1},
 		{Kind: Propose, Declaration: Declaration{Settings: protocol.Settings{Resources: []string{"\xff"}}}},

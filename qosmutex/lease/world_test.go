@@ -230,7 +230,7 @@ func (c *candidate) handle(out *lease.Output) {
 		if e.Stopped {
 			s = "stops"
 		}
-		w.say("%v %s beside a root of another register, in term %d", c.self, s, e.Claim.Term)
+		w.say("%v %s beside a root of another register, in term %d", c.self, s, e.Claim.Epoch.Number)
 	}
 	if out.Absent {
 		w.say("%v finds no record, and may not create one", c.self)

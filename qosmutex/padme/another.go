@@ -16,7 +16,7 @@ import "padme/qosmutex/protocol"
 // claimed reports what a message says of the root.
 func (m *Machine) claimed(msg *protocol.Message, root bool) {
 	if msg.Register != 0 {
-		m.out.Claim = protocol.Claim{Register: msg.Register, Term: msg.Epoch.Number, TTL: m.timing.TTL, Root: root}
+		m.out.Claim = protocol.Claim{Register: msg.Register, Epoch: msg.Epoch, TTL: m.timing.TTL, Root: root}
 	}
 }
 
@@ -24,15 +24,10 @@ func (m *Machine) claimed(msg *protocol.Message, root bool) {
 // heard of us.
 func (m *Machine) onOtherRoot(msg *protocol.Message) error {
 	c := m.out.Claim
-	if c.Root && c.Register != m.domain && m.acting() && !m.isFixedRoot && m.claim().Above(c) {
+	if c.Root && c.Register != m.domain && m.acting() && !m.isFixedRoot && c.Epoch.Compare(m.epoch) < 0 {
 		m.offer(msg.From)
 	}
 	return nil
-}
-
-// claim is what we say of ourselves as the root.
-func (m *Machine) claim() protocol.Claim {
-	return protocol.Claim{Register: m.domain, Term: m.epoch.Number, TTL: m.timing.TTL, Root: true}
 }
 
 // announce tells everybody that we are the root, so that a root of another register

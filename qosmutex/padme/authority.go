@@ -65,7 +65,7 @@ func (m *Machine) begin() {
 	}
 	m.authority = m.lasting()
 	m.settings.Version = 1
-	m.becomeRoot(protocol.Epoch{Number: 1, Tie: tie(m.self)})
+	m.becomeRoot(protocol.EpochOf(1, m.self))
 	m.serveAll()
 	m.offer(protocol.Node{})
 }
@@ -76,7 +76,7 @@ func (m *Machine) begin() {
 // tokens may be with somebody until the sessions of the last term are over, for no
 // session outlives the last renewal of its root's lease by more than a TTL.
 func (m *Machine) appointed(in *protocol.Lease) error {
-	e := protocol.Epoch{Number: in.Term, Tie: tie(m.self)}
+	e := protocol.EpochOf(in.Term, m.self)
 	switch {
 	case m.isFixedRoot || in.TTL <= 0 || in.Fences.Next >= maxFence:
 		return m.badInput("not a lease that we can have")

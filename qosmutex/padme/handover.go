@@ -68,7 +68,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	if m.role != protocol.Root || !m.authority.yielding || term <= m.epoch.Number || n.IsZero() || n == m.self {
 		return m.badInput("not a root that has yielded to another")
 	}
-	next := protocol.Epoch{Number: term, Tie: tie(n)}
+	next := protocol.EpochOf(term, n)
 	msg := m.emit(protocol.KindHandover, n)
 	msg.Epoch, msg.Root = next, n
 	for _, r := range m.resources {

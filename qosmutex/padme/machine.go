@@ -51,6 +51,7 @@ type Machine struct {
 	spare       uint8 // requests in free
 	trust       bool  // who is suspected has ended
 	candidate   bool  // we can be appointed the root
+	barred      bool  // but not now
 	isFixedRoot bool  // we are the root for ever (Config.Root)
 	idle        bool  // no own request was made or ended since the last beacon
 	reported    bool  // the root of this term knows our session, and what we hold
@@ -207,6 +208,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.dismissed()
 	case protocol.Announce:
 		m.announce()
+	case protocol.Bar, protocol.Unbar:
+		m.barred = in.Kind == protocol.Bar
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}

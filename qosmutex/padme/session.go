@@ -73,7 +73,7 @@ func (m *Machine) beat() {
 	if m.parent != nil {
 		msg.Peer = m.parent.peer
 	}
-	if m.candidate {
+	if m.candidate && !m.barred {
 		msg.Flags |= protocol.FlagCandidate
 	}
 	if m.session.slow || m.session.late {

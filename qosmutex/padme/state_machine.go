@@ -11,6 +11,7 @@ func (s *scribe) machine(m *Machine) {
 	if s.flags(m.role == protocol.Departed); m.role == protocol.Departed {
 		return
 	}
+	s.flags(m.barred)
 	s.flags(m.began, m.departing, m.idle, m.reported, m.wanted != nil, m.roll != nil, m.join != nil, m.early != nil)
 	s.uint(uint64(m.role), uint64(m.depth), m.linkGen)
 	s.int(m.priority)

@@ -23,17 +23,7 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 	return n.Compare(o)
 }
 
-// tie makes epochs of different roots differ (FNV-1a over the root's name).
-func tie(n protocol.Node) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(n.ID) {
-		h = (h ^ uint64(n.ID[i])) * 1099511628211
-	}
-	for i := range 8 {
-		h = (h ^ n.Incarnation>>(8*i)&0xff) * 1099511628211
-	}
-	return h
-}
+func tie(n protocol.Node) uint64 { return protocol.EpochOf(0, n).Tie }
 
 // lineage is our ancestors and ourselves, root first.
 func (m *Machine) lineage() []protocol.Node {

@@ -35,6 +35,8 @@ const (
 	Dismissed                   // this participant is not the root any more, or may not be
 	Configure                   // the record of the topic has these settings, as Lease says
 	Announce                    // a root is to tell everybody that it is there
+	Bar                         // the participant cannot be the root now, though it is a candidate
+	Unbar                       // it can again
 )
 
 // Input is one thing that happened to a machine.
@@ -130,18 +132,13 @@ func (o *Output) Reset() {
 	o.Claim = Claim{}
 }
 
-// Claim is what somebody says of the root of the topic. It is no authority.
+// Claim is what somebody says of the root of the topic. It is no authority. Where roots of
+// different registers meet, the one with the later epoch goes on, whose fences are above.
 type Claim struct {
 	Register uint64   // the short form of the domain of its register; 0: this is no Claim
-	Term     uint64   // of that root
+	Epoch    Epoch    // of that root
 	TTL      Duration // of the topic there, as far as is known
 	Root     bool     // the root itself says so
-}
-
-// Above reports whether the root of c goes on where it meets that of d, of another
-// register: the later term, whose fences are above.
-func (c Claim) Above(d Claim) bool {
-	return c.Term > d.Term || c.Term == d.Term && c.Register > d.Register
 }
 
 // Granted tells that the request Ref is inside Resource.

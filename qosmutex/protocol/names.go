@@ -54,6 +54,18 @@ type Epoch struct {
 	Tie    uint64
 }
 
+// EpochOf returns the epoch of a root in a term.
+func EpochOf(term uint64, root Node) Epoch {
+	h := uint64(14695981039346656037) // FNV-1a over the root's name
+	for i := range len(root.ID) {
+		h = (h ^ uint64(root.ID[i])) * 1099511628211
+	}
+	for i := range 8 {
+		h = (h ^ root.Incarnation>>(8*i)&0xff) * 1099511628211
+	}
+	return Epoch{Number: term, Tie: h}
+}
+
 // Compare orders epochs by Number, then by Tie.
 func (e Epoch) Compare(o Epoch) int {
 	if c := cmp.Compare(e.Number, o.Number); c != 0 {
