@@ -71,13 +71,28 @@ func (m *Machine) ttl() protocol.Duration {
 	return m.cfg.TTL
 }
 
-// above has a record begin above what a root of another register may have handed out.
+// above has a new term begin above what a root of another register can have had, heard of
+// or not: at the wall clock, as all terms and their fences do where FirstTerm is one. A
+// retry is the same write.
 func (m *Machine) above(r *protocol.Record) {
-	if m.other.until != 0 && m.other.claim.Epoch.Number >= r.Term {
+	if w := &m.pending; w.on && w.Old == m.known.Version && w.Record.Root == r.Root && w.Record.Term >= r.Term {
+		r.Term, r.Ceiling = w.Record.Term, max(r.Ceiling, w.Record.Ceiling)
+		return
+	}
+	heard := m.other.until != 0 && m.other.claim.Epoch.Number >= r.Term
+	if heard {
 		r.Term = m.other.claim.Epoch.Number + 1
+	}
+	if m.cfg.FirstTerm != 0 {
+		r.Term = max(r.Term, m.cfg.FirstTerm+m.passed())
+	}
+	if heard || m.cfg.FirstTerm != 0 {
 		r.Ceiling = max(r.Ceiling, m.wall()+block)
 	}
 }
 
 // wall is the wall clock in microseconds.
-func (m *Machine) wall() uint64 { return m.cfg.Wall + uint64((m.now-m.start)/protocol.Microsecond) }
+func (m *Machine) wall() uint64 { return m.cfg.Wall + m.passed() }
+
+// passed is how many microseconds have passed since the first Step.
+func (m *Machine) passed() uint64 { return uint64((m.now - m.start) / protocol.Microsecond) }

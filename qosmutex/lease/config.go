@@ -35,8 +35,9 @@ type Config struct {
 	Declared   bool   // the settings were chosen, and are not a default
 	DeclaredBy string // by whom
 
-	// FirstTerm is the term of the first record of a topic; 0: 1. Members remember the
-	// terms of another register: the first of the next must be above them.
+	// FirstTerm is the wall clock, too, or 0. Where it is set, terms and fences begin at
+	// the wall clock or above the term before: members remember those of another
+	// register, and follow nobody below them. Else the first term is 1.
 	FirstTerm uint64
 
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences

@@ -99,9 +99,6 @@ func (m *Machine) creation() plan {
 	}
 	p := plan{at: max(m.now, m.hearing+m.cfg.Listen), write: true, record: m.cfg.record(m.wall())}
 	m.above(&p.record)
-	if m.pending.on && m.pending.Old == m.known.Version { // the clock goes on, but a retry is the same write
-		p.record.Ceiling = m.pending.Record.Ceiling
-	}
 	return p
 }
 
@@ -185,10 +182,13 @@ func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: m.known.Record.Ceiling}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	if !m.exists() {
-		w.fence, w.heard = p.record.Ceiling-block, m.born
+		w.heard = m.born
+	}
+	if p.record.Term > m.known.Record.Term {
+		w.fence = p.record.Ceiling - block
 	}
 	if m.other.until != 0 {
-		w.fence, w.heard = p.record.Ceiling-block, m.now
+		w.heard = m.now
 	}
 	return w
 }

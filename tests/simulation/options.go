@@ -47,6 +47,8 @@ type options struct {
 	rootKills  bool              // as kills, the root as well
 	kills      bool              // members are killed one at a time
 	deaths     bool              // visitors are killed, up to three a second
+	registers  int               // the candidates were given so many by mistake; 0: one
+	unheard    bool              // their roots may not hear of each other: overlaps are counted
 	rest       protocol.Duration // how long it lasts after the tree has formed; 0: until leastTime
 }
 
@@ -201,12 +203,15 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 		Network:  sim.Network{Latency: o.latency},
 		Register: sim.Register{Latency: o.latency}, NewCandidate: newCandidate,
 		Workload: o.workload(), Configure: o.configure,
-		Start: o.settled(), Duration: forever,
+		Start: o.settled(), Duration: forever, Registers: o.registers, AllowOverlap: o.unheard,
 	}
 	for i := range s.Participants {
 		p := &s.Participants[i]
 		p.Priority = o.priority(r, i == 0)
 		p.Root, p.Candidate, p.Creates = false, i <= o.candidates, i == 0 || o.creators && i <= o.candidates
+		if o.registers > 1 && p.Candidate {
+			p.Register = i % o.registers
+		}
 		if o.places && p.Candidate {
 			p.Place = p.ID
 		}
@@ -230,7 +235,7 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 }
 
 func newCandidate(p protocol.Config, l lease.Config) (sim.Candidate, error) {
-	return candidate.New(candidate.Config{Protocol: p, Lease: l})
+	return candidate.New(candidate.Config{Protocol: p, Lease: l, Announce: p.Timing.TTL})
 }
 
 func (o *options) workload() sim.Workload {
