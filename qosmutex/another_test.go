@@ -134,3 +134,51 @@ func TestRegistersThatMeet(t *testing.T) {
 		}
 	})
 }
+
+// Serve has heard for a TTL what is said to all: it creates a new topic at once, if
+// nobody else roots it.
+func TestServeNeedNotListenAgain(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx, cancel := context.WithCancel(context.Background())
+		p, q, r := join("node"), join("client"), join("stranger")
+		defer p.Close(context.Background())
+		defer q.Close(context.Background())
+		defer r.Close(context.Background())
+		var serving sync.WaitGroup
+		defer serving.Wait()
+		defer cancel()
+		other, err := Open(ctx, r, "taken", Create(), WithRegister(local.Memory()), WithOpenResources(), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close(context.Background())
+		opts := []Option{clock, WithNodePriority(-1 << 62), WithRegister(local.Memory())}
+		serving.Go(func() {
+			if err := Serve(ctx, p, opts...); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		first := func(name string) (root string, took time.Duration) {
+			began := time.Now()
+			topic, err := Open(ctx, q, name, clock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := topic.Lock(ctx, "crane")
+			if err != nil {
+				t.Fatal(err)
+			}
+			took = time.Since(began)
+			_ = h.Unlock(ctx)
+			defer topic.Close(ctx)
+			return topic.Status().Root.ID, took
+		}
+		if root, took := first("new"); root != "node" || took >= time.Duration(LAN().JoinWait) {
+			t.Errorf("the first use of a lock takes %v, and %q is its root", took, root)
+		}
+		if root, _ := first("taken"); root != "stranger" {
+			t.Errorf("%q is the root of a lock that another one has created", root)
+		}
+	})
+}

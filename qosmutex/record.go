@@ -49,6 +49,9 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 		Lease: t.timing.TTL / 2, Create: t.create, Listen: t.timing.JoinWait, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
 		Declared: t.givenModels || t.givenResources, DeclaredBy: t.self.ID,
 	}
+	if t.listened {
+		l.Listen = 0
+	}
 	c := candidate.Config{Protocol: cfg, Lease: l, Announce: t.timing.TTL}
 	key := recordKey(t.p.Root(), t.name)
 	p, _ := t.register.(placed)
