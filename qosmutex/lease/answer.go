@@ -82,8 +82,11 @@ func (m *Machine) succeed(v Version, a asked, out *Output) error {
 		heard := w.heard
 		// If voters forgot a later renewal than the one that we heard of, they made no
 		// write for a lease, stretched by the drift, after it was sent.
-		if w.Old.Counter != 0 {
+		switch {
+		case w.Old.Counter != 0:
 			heard = max(heard, m.now-w.Record.Lease)
+		case m.cfg.Listen > 0: // who creates at the same moment hears of us before we let somebody in, and we of it
+			heard = max(heard, m.now+m.cfg.Listen-m.cfg.grace(w.Record.TTL))
 		}
 		out.Appointed = &Appointed{
 			Entry: m.known, Until: until, Renewed: w.first,

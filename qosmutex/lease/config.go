@@ -28,7 +28,7 @@ type Config struct {
 	// Settings. A record that exists keeps its own.
 	Create bool
 	// Listen is for how long a candidate that hears itself listens for a root of another
-	// register before it makes that record.
+	// register before it makes that record, and again before it lets somebody in.
 	Listen     protocol.Duration
 	Lease, TTL protocol.Duration
 	Settings   protocol.Settings
