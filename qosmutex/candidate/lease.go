@@ -13,6 +13,9 @@ func (m *Machine) listen(now protocol.Time, out *protocol.Output) {
 	if out.Claim.Register != 0 {
 		m.tell(now, &lease.Input{Kind: lease.Claimed, Claim: out.Claim})
 	}
+	if out.Remembered != 0 {
+		m.tell(now, &lease.Input{Kind: lease.Remembered, Term: out.Remembered})
+	}
 	if r := out.Renewal; r.Counter != 0 && m.known.Version.Counter != 0 && out.Claim.Register == m.known.Version.Register() {
 		v := lease.Version{Domain: m.known.Version.Domain, Counter: r.Counter, Nonce: r.Nonce}
 		_, epoch := m.Term()

@@ -39,6 +39,19 @@ func (m *Machine) tooLate(term uint64) bool {
 	return term > max(m.wall(), m.known.Record.Term)+hour
 }
 
+// remember begins another term if somebody follows nobody in this one.
+func (m *Machine) remember(term uint64, out *Output) error {
+	switch {
+	case m.tooLate(term):
+		return fmt.Errorf("%w: a root had term %d, which is more than an hour ahead", ErrInvalid, term)
+	case m.cfg.FirstTerm == 0 || !m.reign.on || term < m.known.Record.Term || m.now < m.reign.began+2*m.cfg.grace(m.ttl()):
+		return nil
+	}
+	m.later = term
+	m.dismiss(out) // the record names us: see reclaim
+	return nil
+}
+
 func (o *other) counts(now protocol.Time) bool { return now < o.until }
 
 // Elsewhere reports whether a root of another register keeps this participant from being
@@ -79,9 +92,13 @@ func (m *Machine) above(r *protocol.Record) {
 		r.Term, r.Ceiling = w.Record.Term, max(r.Ceiling, w.Record.Ceiling)
 		return
 	}
-	heard := m.other.until != 0 && m.other.claim.Epoch.Number >= r.Term
+	known := m.later
+	if m.other.until != 0 {
+		known = max(known, m.other.claim.Epoch.Number)
+	}
+	heard := known >= r.Term
 	if heard {
-		r.Term = m.other.claim.Epoch.Number + 1
+		r.Term = known + 1
 	}
 	if m.cfg.FirstTerm != 0 {
 		r.Term = max(r.Term, m.cfg.FirstTerm+m.passed())

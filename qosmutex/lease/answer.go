@@ -78,7 +78,7 @@ func (m *Machine) succeed(v Version, a asked, out *Output) error {
 		m.reign.until, m.reign.renewed = until, w.first
 		out.Extended = &Extended{Version: v, Until: until, Renewed: w.first, Ceiling: w.Record.Ceiling}
 	case m.now < until && w.Record.Term > m.spent && m.heir.IsZero() && !m.leaving && !m.Elsewhere():
-		m.reign, m.spent, m.other = reign{true, until, w.first}, w.Record.Term, other{}
+		m.reign, m.spent, m.other = reign{true, until, w.first, m.now}, w.Record.Term, other{}
 		heard := w.heard
 		// If voters forgot a later renewal than the one that we heard of, they made no
 		// write for a lease, stretched by the drift, after it was sent.

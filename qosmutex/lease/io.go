@@ -32,6 +32,11 @@ const (
 	// of a later epoch than the record it is not the root, nor becomes it.
 	Claimed
 
+	// Remembered: somebody who looks for a root knows Term, later than this root's, of a
+	// root of another register that is gone, and follows nobody below it. The root
+	// begins another term, at most once in two graces.
+	Remembered
+
 	Propose       // at the root: somebody asks for the settings of Declaration
 	RaiseCeiling  // at the root: it needs fences up to Fence; see Extended
 	NameSuccessor // at the root: it stops, and Node becomes the root

@@ -20,6 +20,7 @@ type Machine struct {
 	heard heard
 	born  protocol.Time // the register is older than that
 	other other
+	later uint64 // term that somebody remembers
 
 	// Requests.
 	asked   asked
@@ -82,6 +83,7 @@ type reign struct {
 	on      bool
 	until   protocol.Time
 	renewed protocol.Time
+	began   protocol.Time
 }
 
 // New returns a machine that has read nothing yet.
@@ -166,6 +168,8 @@ func (m *Machine) take(in *Input, out *Output) error {
 		m.dead, m.deadAt = in.Node, m.now
 	case Claimed:
 		return m.claimed(&in.Claim)
+	case Remembered:
+		return m.remember(in.Term, out)
 	case Resign:
 		if !m.leaving {
 			m.leaving, m.leaveBy = true, m.now+m.lease()

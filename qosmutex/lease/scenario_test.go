@@ -64,6 +64,7 @@ func (s *steady) beacon(_, _ *candidate) (protocol.Duration, bool) { return ms, 
 //	propose A fair by=bob [change]            died B A (B is told that A has ended)
 //	beacon B 9 [2]  B hears a beacon of version 9 [and term 2]
 //	claim A 9 [member] [ttl=2s] [register=2]   A hears that a root of another register, in term 9, is there, or a member of it
+//	remember A 9      a member that looks for a root knows term 9
 //	register age=0s   the register is that old whenever it is read from now on
 //	renew A         another topic of A is renewed
 //	show            the register, and who acts
@@ -190,6 +191,8 @@ func (c *candidate) numbered(f []string) error {
 		c.feed(&lease.Input{Kind: lease.SetRank, Rank: int(n)})
 	case "raise":
 		c.feed(&lease.Input{Kind: lease.RaiseCeiling, Fence: wall + n})
+	case "remember":
+		c.feed(&lease.Input{Kind: lease.Remembered, Term: n})
 	case "claim": // claim C TERM [member] [register=N] [ttl=D]
 		return c.claim(n, f[3:])
 	case "beacon":

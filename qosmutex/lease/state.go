@@ -56,8 +56,12 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, name Namer) []byte {
 	if m.reign.on {
 		s.left(m.reign.until)
 		s.age(m.reign.renewed, m.lease())
+		if m.cfg.FirstTerm != 0 {
+			s.age(m.reign.began, 2*m.cfg.grace(m.ttl()))
+		}
 	}
 	s.name(SortTerm, m.spent)
+	s.name(SortTerm, m.later)
 	if m.echoed {
 		s.age(m.echo, m.lease())
 	}

@@ -32,7 +32,7 @@ func busy() *Machine {
 		Settings: protocol.Settings{Version: 1, Resources: []string{"x"}},
 	}
 	m := &Machine{
-		cfg: Config{Self: rec.Root, Drift: 0.1}, now: 10 * protocol.Second, began: true, read: true,
+		cfg: Config{Self: rec.Root, Drift: 0.1, FirstTerm: 1}, now: 10 * protocol.Second, began: true, read: true,
 		known: Entry{Version{Counter: 5, Nonce: 50}, rec},
 	}
 	ago := m.now - 100*protocol.Millisecond
@@ -41,7 +41,7 @@ func busy() *Machine {
 	m.asked = asked{WriteRecord, 7, ago}
 	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 70}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
-	m.reign = reign{true, m.now + protocol.Second, ago}
+	m.reign = reign{true, m.now + protocol.Second, ago, ago}
 	m.spent, m.fence, m.heir, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
 	m.wish = &Declaration{By: "bob"}
 	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
@@ -171,6 +171,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{Kind: NameSuccessor, Node: root},
 		{Kind: Heard, Version: Version{Domain: [16]byte{2}, Counter: 9}},
 		{Kind: Claimed},
+		{Kind: Remembered, Term: earliest + 2*hour},
 		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}}},
 		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}, TTL: protocol.MaxTTL + 1}},
 		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: earliest + 2*hour}, TTL: protocol.Second}},

@@ -55,6 +55,9 @@ func (m *Machine) startJoin() {
 
 // onJoin offers ourselves to a newcomer if we rank above it.
 func (m *Machine) onJoin(msg *protocol.Message) error {
+	if m.role == protocol.Root && msg.Epoch.Compare(m.epoch) > 0 {
+		m.out.Remembered = msg.Epoch.Number
+	}
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):

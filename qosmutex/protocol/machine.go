@@ -99,6 +99,9 @@ type Output struct {
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
 	Rank    int
+	// Remembered, at a root: somebody who looks for a root knows a later term than ours,
+	// and will not follow us in this one; 0: nobody does.
+	Remembered uint64
 	// Claim is what a message has just told of the root; zero: none has.
 	Claim Claim
 	// Summoned: the former root says that the record names this participant the root.
@@ -129,7 +132,7 @@ func (o *Output) Reset() {
 	o.WakeAt = Never
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
-	o.Claim = Claim{}
+	o.Remembered, o.Claim = 0, Claim{}
 }
 
 // Claim is what somebody says of the root of the topic. It is no authority. Where roots of
