@@ -5,7 +5,7 @@ GOTOOL := go tool -modfile=tools/go.mod
 
 check: lint test ## what must hold before a commit
 
-lint: ## format, vet, linters and the arrows between rooms
+lint: ## format, vet, linters and the arrows between packages
 	$(GOTOOL) golangci-lint run ./...
 
 test: ## every test, as in README

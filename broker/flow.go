@@ -223,30 +223,30 @@ func (h *flow) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) 
 // that wait, or not any more; twice is better than never.
 func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
 	for deadline := time.Now().Add(h.limits.WriteTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
-		heir, ok := h.server.Clients.Get(former.ID)
-		if !ok || heir == former || heir.IsTakenOver() {
+		successor, ok := h.server.Clients.Get(former.ID)
+		if !ok || successor == former || successor.IsTakenOver() {
 			continue // it is being made
 		}
-		if !outlives(heir) {
+		if !outlives(successor) {
 			return // it has begun a new session
 		}
-		id, err := heir.NextPacketID()
+		id, err := successor.NextPacketID()
 		if err != nil {
 			break
 		}
 		pk.PacketID = uint16(id)
-		if heir.State.Inflight.Set(pk) {
+		if successor.State.Inflight.Set(pk) {
 			atomic.AddInt64(&h.server.Info.Inflight, 1)
 		}
-		if heir.IsTakenOver() {
+		if successor.IsTakenOver() {
 			continue
 		}
 		if h.persist != nil {
-			h.persist.OnQosPublish(heir, pk, 0, 0)
+			h.persist.OnQosPublish(successor, pk, 0, 0)
 		}
-		if c := connOf(heir); c != nil {
+		if c := connOf(successor); c != nil {
 			c.pending.Add(1)
-			_ = heir.WritePacket(pk) // it waits in the session if that fails
+			_ = successor.WritePacket(pk) // it waits in the session if that fails
 		}
 		return
 	}

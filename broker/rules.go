@@ -32,7 +32,7 @@ func Rules() []Rule {
 		{"ep/+/+", nobody, everyone, ""},
 		{"data/+/+/+/P/+", nodes, everyone, "samples"},
 		{"data/+/+/+/+/+", nobody, everyone, ""},
-		{"node/+/P", nodes, nobody, "letters to others"},
+		{"node/+/P", nodes, nobody, "messages to others"},
 		{"node/P/+", nobody, everyone, "the own inbox"},
 		{"lock/+/join/P", nodes, everyone, "who looks for a parent"},
 		{"lock/+/join/+", nobody, everyone, ""},

@@ -41,7 +41,7 @@ type deadline struct {
 	due time.Time
 }
 
-// met begins the period of an instance anew.
+// met begins the period of an instance again.
 func (d *deadlines) met(key string, now time.Time) {
 	if d.period == 0 {
 		return

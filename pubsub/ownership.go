@@ -34,7 +34,7 @@ func (i *instance) own(w *remoteWriter) {
 	delete(i.late, w)
 }
 
-// elect finds the owner anew: the strongest of those that write the instance and
+// elect finds the owner again: the strongest of those that write the instance and
 // have done so since its deadline was missed; none if there is none, then it is
 // the next one that writes.
 func (i *instance) elect() {

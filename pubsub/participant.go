@@ -262,7 +262,7 @@ func (p *Participant) receive(topic string, payload []byte, retained bool) {
 	}
 }
 
-// mainFailed ends the participant on errors which no retry mends.
+// mainFailed ends the participant on errors that no retry fixes.
 func (p *Participant) mainFailed(err error) {
 	p.log.Info("reconnecting failed", "error", err)
 	if final(err) {
@@ -270,7 +270,7 @@ func (p *Participant) mainFailed(err error) {
 	}
 }
 
-// final reports whether no other attempt mends err.
+// final reports whether no other attempt fixes err.
 func final(err error) bool { return errors.Is(err, ErrRefused) || errors.Is(err, ErrDuplicateID) }
 
 func (p *Participant) mainChanged(up, again bool) {
@@ -367,7 +367,7 @@ func (p *Participant) Notify(f func(up bool)) (stop func()) {
 }
 
 // Done is closed when the participant has ended for good: by Close, or because
-// of an error which no reconnection mends (see Err).
+// of an error that no reconnection fixes (see Err).
 func (p *Participant) Done() <-chan struct{} { return p.done }
 
 // Err returns nil while the participant lives, then why it ended: ErrClosed

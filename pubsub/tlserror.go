@@ -66,7 +66,7 @@ func alertRemedy(err error) string {
 }
 
 // tlsKind is ErrRefused for what the broker said of our certificate, which no
-// further attempt mends, and ErrUnreachable otherwise.
+// further attempt fixes, and ErrUnreachable otherwise.
 func tlsKind(err error) error {
 	if alertRemedy(err) != "" {
 		return ErrRefused

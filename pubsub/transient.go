@@ -48,7 +48,7 @@ func (s *sender) distribute(key string, payload []byte, e *envelope) error {
 	return s.retain(key, payload)
 }
 
-// retain fails if no partition has it; if only some lack it, that is mended later.
+// retain fails if no partition has it; if only some lack it, that is repaired later.
 func (s *sender) retain(key string, payload []byte) (err error) {
 	delete(s.retention.dirty, key)
 	sent := false

@@ -36,14 +36,15 @@ func AlgorithmNamed(name string) (protocol.Algorithm, error) {
 // static algorithm needs WithMembers as well; it repeats what the network loses, but
 // knows no models and neither Any nor, mostly, TryLock.
 //
-// It survives nobody's crash, nor anybody's Close that others still need. A member
+// It tolerates no crash, and no Close of a member that others depend on. A member
 // that is started again is refused by those who knew it, which is logged as a warning
-// and counted as dropped, reason "peer". Until then it excludes nobody: a first member
-// that starts again has the token, or an empty queue, while somebody may be inside.
+// and counted as dropped, reason "peer". Until then there is no mutual exclusion: a first
+// member that starts again has the token, or an empty queue, while another member may
+// hold the lock.
 // So end all members before any is started again.
 //
 // State topics are published by the first member from the events of the others:
-// without WithEvents, or while it is not there, nobody knows who is inside.
+// without WithEvents, or while it is not there, the holder is unknown.
 func WithAlgorithm(a protocol.Algorithm) Option {
 	return func(o *options) error {
 		o.algorithm = a

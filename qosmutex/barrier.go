@@ -8,7 +8,7 @@ import (
 // barrierSize tells a barrier from a message to ourselves, which is longer.
 const barrierSize = 8
 
-// barriers are letters to ourselves that are on their way.
+// barriers are messages to ourselves that are on their way.
 type barriers struct {
 	last    uint64
 	waiting []barrier // in order of number
@@ -20,7 +20,7 @@ type barrier struct {
 }
 
 // barrier returns when everything that the broker had for us before the call
-// has been handled: a letter to ourselves comes back behind it.
+// has been handled: a message to ourselves comes back behind it.
 func (t *Topic) barrier(ctx context.Context) error {
 	b, err := t.sendBarrier()
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *Topic) sendBarrier() (barrier, error) {
 	return b, nil
 }
 
-// passBarrier handles a letter from ourselves. Letters keep their order, so it
+// passBarrier handles a message from ourselves. Messages keep their order, so it
 // answers for all that were sent before it, those lost included.
 func (t *Topic) passBarrier(payload []byte) {
 	number := binary.BigEndian.Uint64(payload)

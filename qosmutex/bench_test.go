@@ -39,7 +39,7 @@ func BenchmarkUncontended(b *testing.B) {
 // BenchmarkHandOver has two children of the root hand a resource to and fro, and
 // measures from one's Unlock to the other's entry: a release to the root and a
 // reply from it. The request of the next one has reached the root before, so that
-// nothing else is on the way. Each hand-over is followed by two raw letters from
+// nothing else is on the way. Each hand-over is followed by two raw messages from
 // participant to participant on the same broker, one at QoS 1 and one at QoS 0, as
 // lock messages go: two of the latter are the least that a hand-over can take.
 func BenchmarkHandOver(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkHandOver(b *testing.B) {
 	}
 }
 
-// arrivals tells when letters of the benchmark come to a participant.
+// arrivals tells when messages of the benchmark come to a participant.
 func arrivals(b *testing.B, p *pubsub.Participant) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	stop, err := p.Inbox("bench", func(pubsub.Letter) { at <- time.Now() })

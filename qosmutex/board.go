@@ -24,7 +24,7 @@ type board struct {
 	dirty     []*notice
 	all       bool // everything is dirty
 	news      []pubsub.RawMessage
-	cleared   []string // resources that are not known, but had a state of somebody else
+	cleared   []string // resources that are not known, but had a state of another participant
 	view      View
 	viewDirty bool
 	viewSent  echoes
@@ -82,11 +82,6 @@ func (t *Topic) notice(in *protocol.Input, err error) {
 	if t.board.term == nil {
 		return
 	}
-	for i := range t.out.Messages { // a grant, and a token that is looked for: for many a message none changes but these
-		if m := &t.out.Messages[i]; !t.algorithm.Static && (m.Kind == protocol.KindReply || m.Kind == protocol.KindSync) {
-			t.touch(m.Resource)
-		}
-	}
 	for i := range t.out.Grants {
 		g := &t.out.Grants[i]
 		t.noticeOf(g.Resource).enter(entered{t.self.ID, g.Priority, g.Fence, time.Now()})
@@ -95,38 +90,38 @@ func (t *Topic) notice(in *protocol.Input, err error) {
 	for i := range t.out.Denials {
 		t.touch(t.out.Denials[i].Resource)
 	}
+	for _, r := range t.out.Touched {
+		if r == Any || t.checkDeclared(r) == nil {
+			t.touch(r)
+		}
+	}
+	for i := range t.out.Left {
+		l := &t.out.Left[i]
+		if n := t.noticeOf(l.Resource); t.handedOut(l.Resource, l.Fence) && t.believes(n, l.Fence) {
+			n.leave(entered{who: l.ID.Node.ID, fence: l.Fence, at: time.Now()})
+		}
+	}
 	switch {
-	case err != nil: // what the machine refused may name anything
-	case in.Kind == protocol.Receive:
-		t.noticeMessage(in.Message)
-	case in.Kind == protocol.Acquire, in.Kind == protocol.Withdraw, in.Kind == protocol.Leave:
-		t.touch(in.Resource)
-	case in.Kind == protocol.Tick && !t.algorithm.Static: // there nothing is recovered, and ticks are frequent
-		t.board.all, t.board.viewDirty = true, true // recoveries, expired sessions
-		t.flushSoon(flushAfter)
+	case t.algorithm.Static:
+		t.noticeStatic(in, err)
+	case in.Kind == protocol.Tick:
+		t.touch(Any) // recoveries, expired sessions
 	}
 }
 
-func (t *Topic) noticeMessage(m *protocol.Message) {
-	switch m.Kind {
-	case protocol.KindRequest, protocol.KindWithdraw, protocol.KindRelease:
-		if t.checkDeclared(m.Resource) != nil {
-			return // a machine may overlook what comes twice without a look at it
-		}
+// noticeStatic guesses what a step changed, for a static algorithm does not tell.
+func (t *Topic) noticeStatic(in *protocol.Input, err error) {
+	resource := in.Resource
+	switch {
+	case err != nil: // what the machine refused may name anything
+		return
+	case in.Kind == protocol.Receive:
+		resource = in.Message.Resource
+	case in.Kind != protocol.Acquire && in.Kind != protocol.Withdraw && in.Kind != protocol.Leave:
+		return
 	}
-	switch m.Kind {
-	case protocol.KindRelease:
-		for _, e := range m.Entries {
-			if n := t.noticeOf(m.Resource); t.handedOut(m.Resource, e.Fence) && t.believes(n, e.Fence) {
-				n.leave(entered{who: e.ID.Node.ID, fence: e.Fence, at: time.Now()})
-			}
-		}
-		t.touch(m.Resource)
-	case protocol.KindRequest, protocol.KindWithdraw:
-		t.touch(m.Resource)
-	case protocol.KindNamed, protocol.KindReport, protocol.KindGoodbye, protocol.KindAttach:
-		t.board.all, t.board.viewDirty = true, true
-		t.flushSoon(flushAfter)
+	if t.checkDeclared(resource) == nil {
+		t.touch(resource)
 	}
 }
 
@@ -362,7 +357,7 @@ func (t *Topic) reclaim() {
 }
 
 // readBoard answers a state or view that we did not write: one of a former root,
-// or of nobody. One of a later epoch is a successor's, of whom we shall hear.
+// or a forged one. One of a later epoch is a successor's, of which we shall hear.
 func (t *Topic) readBoard(m pubsub.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,6 +24,7 @@ type world struct {
 	b      *broker.Broker
 	clock  Option
 	shared register.Register // of all who open the topic
+	killed sync.WaitGroup    // members whose end takes time
 }
 
 // inVirtualTime runs f with a broker in a bubble of virtual time.
@@ -38,7 +39,9 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		defer b.Close(context.Background())
-		f(t, &world{t, b, WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }), local.Memory()})
+		w := &world{t: t, b: b, clock: WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }), shared: local.Memory()}
+		defer w.killed.Wait()
+		f(t, w)
 	})
 }
 
@@ -71,21 +74,23 @@ func (w *world) tryOpen(id string, opts ...Option) (*member, error) {
 		_ = p.Close(context.Background())
 		return nil, err
 	}
-	return &member{topic, p, c}, nil
+	return &member{topic, p, c, &w.killed}, nil
 }
 
 // member is one that a test can kill.
 type member struct {
 	*Topic
-	p     *pubsub.Participant
-	cable *cable
+	p      *pubsub.Participant
+	cable  *cable
+	killed *sync.WaitGroup
 }
 
-// kill ends it as kill -9 does: nothing more of it gets out.
+// kill ends it as kill -9 does: nothing more of it gets out. To close a participant that
+// has no connection may take a while, in which time would pass for the others.
 func (m *member) kill() {
 	m.cable.cut()
 	m.end(ErrClosed)
-	m.close()
+	m.killed.Go(m.close)
 }
 
 // close ends it in good order.

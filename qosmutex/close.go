@@ -54,7 +54,7 @@ func (t *Topic) depart() {
 }
 
 // departAtOnce gives up waiting for an orderly leave. The machine says goodbye all the
-// same, so that nobody waits until the session of this participant has expired.
+// same, so that no one waits until the session of this participant has expired.
 func (t *Topic) departAtOnce() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,8 +89,8 @@ func (t *Topic) await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// end ends the topic for good: what is still held is lost, nobody waits any
-// more, and no handler or timer runs once it returns. Only the publisher is left,
+// end ends the topic for good: what is still held is lost, waiting requests
+// end, and no handler or timer runs once it returns. Only the publisher is left,
 // to publish what is to be told.
 func (t *Topic) end(err error) {
 	t.mu.Lock()

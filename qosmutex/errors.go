@@ -11,7 +11,7 @@ import (
 // Errors to test for with errors.Is. What is returned wraps one of them in a
 // sentence that names the thing and the remedy.
 var (
-	// ErrNoRoot says that nobody answers for the lock topic.
+	// ErrNoRoot says that the lock topic has no root that answers.
 	ErrNoRoot = errors.New("qosmutex: no root")
 	// ErrBusy says that TryLock found the resource taken.
 	ErrBusy = errors.New("qosmutex: busy")

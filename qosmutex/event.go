@@ -78,7 +78,7 @@ func formatFence(fence uint64) string { return strconv.FormatUint(fence, 10) }
 // microseconds of the wall clock at the start; 2^53 is the year 2255.
 const maxFence = 1 << 53
 
-// parseFence reads a fence that somebody published; 0 means none, or nonsense.
+// parseFence reads a fence that was published; 0 means none, or nonsense.
 func parseFence(s string) uint64 {
 	fence, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || fence >= maxFence {

@@ -236,7 +236,7 @@ func TestForeignMessagesAreCountedAndChangeNothing(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "every foreign letter is counted", func() bool {
+	eventually(t, "every foreign message is counted", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		for why, n := range want {
@@ -278,7 +278,7 @@ func TestRootThatClosesHandsOver(t *testing.T) {
 	h := lock(t, members[0], "crane")
 	closeTopic(t, root)
 	if err := h.Check(); err != nil {
-		t.Errorf("the hold did not survive the orderly hand-over: %v", err)
+		t.Errorf("the hold did not survive the planned change of root: %v", err)
 	}
 	unlock(t, h)
 	next := lock(t, members[1], "crane")

@@ -55,7 +55,7 @@ func (h *Hold) Topic() string {
 func (h *Hold) Resource() string { return h.resource }
 
 // Fence returns a number that is higher than that of every earlier entry to this
-// resource, whoever made it. Hand it to the protected resource, and have that
+// resource, by any participant. Hand it to the protected resource, and have that
 // refuse a fence below the highest it has seen.
 func (h *Hold) Fence() uint64 { return h.fence }
 

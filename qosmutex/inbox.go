@@ -10,9 +10,9 @@ import (
 	"padme/qosmutex/static"
 )
 
-// letter handles what came to the inbox. It runs on the goroutine that reads
+// inbox handles what came to the participant's inbox. It runs on the goroutine that reads
 // from the network: a hop to another one would cost more than the step.
-func (t *Topic) letter(l pubsub.Letter) {
+func (t *Topic) inbox(l pubsub.Letter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {

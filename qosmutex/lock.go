@@ -158,7 +158,7 @@ func (t *Topic) giveUp(h *Hold) bool {
 	return true
 }
 
-// granted lets a request in. One that nobody waits for any more is left at once.
+// granted lets a request in. One whose caller has gone is left at once.
 func (t *Topic) granted(g *protocol.Granted) {
 	h := t.calls[g.Ref]
 	if h == nil {

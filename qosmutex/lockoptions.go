@@ -25,10 +25,10 @@ func WithPriority(priority int64) LockOption {
 
 // WithDeadline says until when the request must be inside. Under the Deadline
 // priority model, and by the algorithms named edf, it is either promised that or
-// refused with ErrDeadlineUnattainable as soon as who decides has heard of it; a
-// promise needs WithHold from everybody, since what nobody knows the length of
-// cannot be planned around. Under other models and algorithms nothing is promised. In any case a request that still waits at its
-// deadline ends with ErrDeadlineMissed.
+// refused with ErrDeadlineUnattainable as soon as the participant that decides has
+// heard of it; a promise needs WithHold from all, since a hold of unknown length cannot
+// be planned around. Under other models and algorithms nothing is promised. In any case
+// a request that still waits at its deadline ends with ErrDeadlineMissed.
 func WithDeadline(deadline time.Time) LockOption {
 	return func(r *request) { r.deadline = deadline }
 }

@@ -66,7 +66,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		waiting:  histogram("qosmutex_waiting_seconds", "From request to entry."),
 		holding:  histogram("qosmutex_holding_seconds", "From entry to release."),
-		handover: histogram("qosmutex_handover_seconds", "From a release to the next entry of somebody who waited, by the events which the root saw."),
+		handover: histogram("qosmutex_handover_seconds", "From a release to the next entry by a waiting request, by the events that the root saw."),
 	}
 }
 

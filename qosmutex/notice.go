@@ -51,7 +51,7 @@ func (n *notice) believes(r *protocol.ResourceStatus, fence uint64) bool {
 	return fence >= n.first || out && fence >= r.Fences.Next || r.Holder.Fence != 0 && fence >= r.Holder.Fence
 }
 
-// enter notes that somebody has entered. What is known of this or a later entry stays.
+// enter notes an entry. What is known of this or a later entry stays.
 func (n *notice) enter(e entered) (news bool) {
 	if e.fence <= n.latest.fence {
 		return false

@@ -30,7 +30,7 @@ const leastPatience = 2 * time.Second
 // context bounds that only. A participant can be a member of many topics, and
 // once of each.
 //
-// Errors wrap ErrNoRoot when nobody answers, ErrConflict when the topic runs with
+// Errors wrap ErrNoRoot when no root answers, ErrConflict when the topic runs with
 // other models, resources or TTL than those given, ErrInvalidName and
 // ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), and ErrClosed
 // when the participant ends.
@@ -74,7 +74,7 @@ func (t *Topic) join(ctx context.Context) error {
 
 // listen subscribes to what the machine must hear.
 func (t *Topic) listen(ctx context.Context) error {
-	stop, err := t.p.Inbox(t.channel, t.letter)
+	stop, err := t.p.Inbox(t.channel, t.inbox)
 	if errors.Is(err, pubsub.ErrInUse) {
 		return fmt.Errorf("%w: participant %q has lock topic %q open already: use that one", ErrInvalidConfig, t.self.ID, t.name)
 	}
@@ -115,7 +115,7 @@ func (t *Topic) start() error {
 }
 
 // newMachine makes the topic's machine. Fences of other algorithms than PADME start at the
-// wall clock, as nobody remembers those of before.
+// wall clock, as no participant remembers the earlier ones.
 func (t *Topic) newMachine(cfg protocol.Config) (protocol.Machine, error) {
 	if t.algorithm.Name == padme.Algorithm.Name {
 		if t.register != nil {
@@ -131,7 +131,7 @@ func (t *Topic) newMachine(cfg protocol.Config) (protocol.Machine, error) {
 	return t.options.machine(cfg)
 }
 
-// awaitPlace returns when the participant has a place, or nobody has answered
+// awaitPlace returns when the participant has a place, or no participant has answered
 // for a while.
 func (t *Topic) awaitPlace(ctx context.Context) error {
 	patience := max(joinAttempts*time.Duration(t.timing.JoinWait), leastPatience)

@@ -172,7 +172,7 @@ func TestManyTopicsAndAny(t *testing.T) {
 	}
 }
 
-func TestServeFoundsOnDemand(t *testing.T) {
+func TestServeCreatesOnDemand(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	ctx, cancel := context.WithCancel(testContext(t))

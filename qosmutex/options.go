@@ -60,9 +60,9 @@ type Option func(*options) error
 // Create creates the lock topic if the register has none of that name, and makes this
 // participant a candidate: it can become the topic's root. Without WithRegister the
 // register is one in the memory of this process, for this topic alone: that suits tests,
-// and topics that end with the process that created them. Nobody else can be the root
+// and topics that end with the process that created them. No other participant can be the root
 // then, and nothing is granted for a TTL after the creation, for there may have been a
-// topic of that name before which nobody remembers. Two participants that create the
+// topic of that name before, which no participant remembers. Two participants that create the
 // same topic without a common register are two roots, and both grant: let one create
 // it, or give both the same register.
 func Create() Option {
@@ -101,7 +101,7 @@ func WithResources(ids ...string) Option {
 	}
 }
 
-// WithOpenResources accepts any resource id, beside those declared.
+// WithOpenResources accepts any resource id in addition to those declared.
 func WithOpenResources() Option {
 	return func(o *options) error {
 		o.givenResources, o.open = true, true
@@ -225,7 +225,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// reserved names a level beside which resources have their states.
+// reserved names a level of the topic names of states, which no resource may be named after.
 var reserved = []string{Any, "join", "client", "member"}
 
 func checkResource(id string) error {

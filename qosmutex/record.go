@@ -105,7 +105,7 @@ func (t *Topic) noteMembers() {
 			name = n.ID + "/" + strconv.FormatUint(n.Incarnation, 10)
 		}
 		if err := p.NoteMember(t.record.key, name, gone); err != nil {
-			t.log.Warn("after a restart nobody will enter for the time-to-live", "error", err)
+			t.log.Warn("members cannot be noted: after a restart nothing is granted for the time-to-live", "error", err)
 		}
 	}
 	for _, n := range t.out.Ended {
@@ -216,9 +216,13 @@ func (k *recordKeeper) write(ctx context.Context, r *lease.Request) (lease.Input
 	in := lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Failed}
 	w := &r.Write
 	value := protocol.AppendRecord(nil, &w.Record)
-	result := k.register.CompareAndSet(ctx, register.Write{
-		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce, Renewal: w.Renewal,
-	})[0]
+	wanted := register.Write{
+		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce,
+	}
+	if w.Renewal {
+		wanted.Renewal = time.Duration(w.Record.Lease)
+	}
+	result := k.register.CompareAndSet(ctx, wanted)[0]
 	var conflict *register.Conflict
 	switch err := result.Err; {
 	case err == nil:

@@ -15,9 +15,9 @@ const maxQueue = 16
 // What Status of a State says.
 const (
 	StatusHeld    = "held"    // Holder has entered, and has not said that it left
-	StatusGranted = "granted" // a grant is out, and nobody is known to be inside
+	StatusGranted = "granted" // a grant is out, and no holder is known
 	StatusFree    = "free"    // the token rests at the root
-	StatusUnknown = "unknown" // the token is being recovered: somebody may be inside
+	StatusUnknown = "unknown" // the token is being recovered: there may be a holder
 )
 
 // State is what the root of a topic knows of one resource: retained JSON on

@@ -91,9 +91,9 @@ func TestStaticAlgorithmsHaveNoModels(t *testing.T) {
 	}
 }
 
-// A member that is started anew can take no part, and the logs of both sides say
-// so, once. When all are started anew, everything works.
-func TestAStaticMemberThatIsStartedAnewIsReported(t *testing.T) {
+// A member that is started again can take no part, and the logs of both sides say
+// so, once. When all are started again, everything works.
+func TestAStaticMemberThatIsStartedAgainIsReported(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	logs := make([]journal, 3)
@@ -116,7 +116,7 @@ func TestAStaticMemberThatIsStartedAnewIsReported(t *testing.T) {
 			j = &again
 		}
 		topics[i] = openStatic(t, ps[i], central, members, j.option())
-		if i == 1 { // asks the server, which was started anew as well: fine
+		if i == 1 { // asks the server, which was started again as well: fine
 			unlock(t, lock(t, topics[1], "crane"))
 		}
 		if i == 0 { // c knows the server of before
@@ -142,7 +142,7 @@ func TestAStaticMemberThatIsStartedAnewIsReported(t *testing.T) {
 
 // A server that does not know a client's former run says so, and the client's new
 // run waits.
-func TestAStaticClientThatIsStartedAnewIsReported(t *testing.T) {
+func TestAStaticClientThatIsStartedAgainIsReported(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	var j journal

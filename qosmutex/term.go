@@ -19,7 +19,7 @@ type term struct {
 func (r *term) lasts() bool { return r != nil && int64(r.clock()) < r.until.Load() }
 
 // rule follows the term of this participant after a step. It comes before the messages
-// of the step: whoever reads those may be the next to speak. The caller holds mu.
+// of the step: a participant that reads those may be the next root. The caller holds mu.
 func (t *Topic) rule(now protocol.Time) {
 	b := &t.board
 	until := t.rulesUntil()

@@ -35,10 +35,10 @@ type Topic struct {
 	lastRef uint64
 	calls   map[uint64]*Hold // waiting and inside, by Ref
 	inside  map[uint64]*Hold // of calls, those that the machine counts as inside
-	orphans []uint64         // granted, but nobody waits any more
+	orphans []uint64         // granted, but the caller has gone
 	// validUntil is when the session of this participant ends by its clock.
 	validUntil protocol.Time
-	heard      bool // somebody answered a join
+	heard      bool // a join was answered
 	status     protocol.Status
 	changed    chan struct{} // closed and replaced when status may have changed
 	closing    bool
@@ -190,7 +190,7 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	t.arm(now, t.out.WakeAt)
 }
 
-// brief is what a machine may offer beside the contract, to spare a Status where
+// brief is what a machine may offer in addition to the contract, to spare a Status where
 // the runtime asks often.
 type brief interface {
 	ValidUntil() protocol.Time
@@ -210,7 +210,7 @@ func (t *Topic) worthALook(in *protocol.Input) bool {
 	return t.brief == nil || t.out.Changed || len(t.out.Losses) > 0 || t.closing || in.Kind == protocol.Tick
 }
 
-// look takes over what the machine says of itself and tells whoever waits for a
+// look takes over what the machine says of itself and tells those that wait for a
 // change.
 func (t *Topic) look() {
 	was := t.status
@@ -230,7 +230,7 @@ func (t *Topic) look() {
 	}
 }
 
-// tellChanged wakes whoever waits for a change. The caller holds mu.
+// tellChanged wakes those that wait for a change. The caller holds mu.
 func (t *Topic) tellChanged() {
 	close(t.changed)
 	t.changed = make(chan struct{})
@@ -260,7 +260,7 @@ func (t *Topic) tick() {
 	_ = t.step(protocol.Input{Kind: protocol.Tick})
 }
 
-// reconnected tells the machine that letters may have been lost.
+// reconnected tells the machine that messages may have been lost.
 func (t *Topic) reconnected(up bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

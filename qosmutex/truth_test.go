@@ -35,7 +35,7 @@ func leave(t *testing.T, h *Hold) {
 	}
 }
 
-func founder(w *world, opts ...Option) *member {
+func creator(w *world, opts ...Option) *member {
 	return w.open("root", append([]Option{Create(), WithResources("crane"), WithNodePriority(0)}, opts...)...)
 }
 
@@ -45,7 +45,7 @@ func TestGrantUnderWayIsNoHolder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w)
+		root := creator(w)
 		defer root.close()
 		a, b := w.open("a"), w.open("b")
 		defer b.close()
@@ -85,7 +85,7 @@ func TestStateOfATokenThatIsRecovered(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w, WithModels(models(t, "level-forward-use-use"))) // a relay may have used the token
+		root := creator(w, WithModels(models(t, "level-forward-use-use"))) // a relay may have used the token
 		defer root.close()
 		// A participant between the root and the holder is gone, so others are asked.
 		middle := w.open("middle", WithParent("root"))
@@ -112,23 +112,23 @@ func TestStateOfATokenThatIsRecovered(t *testing.T) {
 	})
 }
 
-// The root is handed over while somebody is inside: the new root names who and with
+// The root changes as planned while a member holds the lock: the new root names who and with
 // which fence, or does not know yet; never another fence.
 func TestStateAfterAPlannedChangeOfRoot(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w, WithNodePriority(5))
+		root := creator(w, WithNodePriority(5))
 		defer root.close()
 		a := w.open("a")
 		defer a.close()
 		leave(t, enter(t, root))
 		h := enter(t, a)
 		pass(time.Second)
-		heir := w.open("heir", WithNodePriority(1))
-		defer heir.close()
+		successor := w.open("successor", WithNodePriority(1))
+		defer successor.close()
 		pass(10 * time.Second)
-		if s := o.last("crane"); s.Root != "heir" || s.Holder != "a" || s.fence() != h.Fence() || s.Status != "held" {
+		if s := o.last("crane"); s.Root != "successor" || s.Holder != "a" || s.fence() != h.Fence() || s.Status != "held" {
 			t.Errorf("a is inside with fence %d: %+v", h.Fence(), s)
 		}
 		for _, s := range o.of("crane") {
@@ -153,7 +153,7 @@ func TestFormerRootPublishesNothingLate(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w)
+		root := creator(w)
 		defer root.close()
 		var others []*member
 		for i, id := range []string{"a", "b", "c"} {
@@ -190,7 +190,7 @@ func TestStateOfAResourceThatANewRootDoesNotKnow(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w, WithOpenResources())
+		root := creator(w, WithOpenResources())
 		var others []*member
 		for i, id := range []string{"a", "b", "c"} {
 			m := w.open(id, WithNodePriority(int64(i+1)))
@@ -219,7 +219,7 @@ func TestEventsThatComeAgainChangeNoState(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w)
+		root := creator(w)
 		defer root.close()
 		a, b := w.open("a"), w.open("b")
 		defer a.close()
@@ -256,7 +256,7 @@ func TestNewRootIsToldOfAnEarlierEntry(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		o := w.witness()
 		defer o.close()
-		root := founder(w, WithNodePriority(5))
+		root := creator(w, WithNodePriority(5))
 		defer root.close()
 		a, b := w.open("a"), w.open("b")
 		defer a.close()
@@ -267,12 +267,12 @@ func TestNewRootIsToldOfAnEarlierEntry(t *testing.T) {
 		pass(time.Second)
 		leave(t, late)
 		pass(time.Second)
-		heir := w.open("heir", WithNodePriority(1))
-		defer heir.close()
+		successor := w.open("successor", WithNodePriority(1))
+		defer successor.close()
 		pass(10 * time.Second)
 		o.tell(t, EventReleased, "a", early.Fence())
 		o.tell(t, EventGranted, "a", early.Fence())
-		if s := o.last("crane"); s.Root != "heir" || s.Status != "free" {
+		if s := o.last("crane"); s.Root != "successor" || s.Status != "free" {
 			t.Errorf("nobody is inside: %+v", s)
 		}
 		if falls := o.falls("crane"); len(falls) > 0 {

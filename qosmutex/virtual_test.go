@@ -136,7 +136,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 	})
 }
 
-func TestFoundingRefusesAClockThatWasNotSet(t *testing.T) {
+func TestCreateRefusesAClockThatWasNotSet(t *testing.T) {
 	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) { // the year is 2000
 		ctx := context.Background()

@@ -129,7 +129,7 @@ type latestTerm struct {
 }
 
 // credible reports whether a state is of the latest epoch. One that has been silent
-// while an earlier one goes on for so long was no root's: anybody can invent one.
+// while an earlier one goes on for so long was no root's: any member can forge one.
 func (r terms) credible(topic string, epoch protocol.Epoch, now time.Time) bool {
 	was := r[topic]
 	if epoch.Compare(was.epoch) < 0 && now.Sub(was.heard) < termsEnd {

@@ -38,8 +38,8 @@ func newBroker(s *session) *cobra.Command {
 		Use:   "broker",
 		Short: "Run an MQTT broker that also roots locks",
 		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node creates every
-lock that somebody asks for and roots it next to the broker, which halves the
-way of each hand-over. It keeps a file of who is the root, so that restarting the
+lock that a client asks for and roots it next to the broker, which halves the
+way of each handoff. It keeps a file of who is the root, so that restarting the
 broker costs no hold: in --data, or else in $XDG_STATE_HOME/padme/ADDRESS (by
 default below ~/.local/state).
 
@@ -69,7 +69,7 @@ INT or TERM ends it in good order.`,
 	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
 	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
 	fs.BoolVar(&f.noLocks, "no-locks", false, "do not create locks: only the broker")
-	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: after a restart nobody enters for the time of --timing (default with port 0 and no --data)")
+	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: after a restart nothing is granted for the time of --timing (default with port 0 and no --data)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it serves")
 	cmd.AddCommand(newPasswd())
 	return cmd

@@ -107,6 +107,34 @@ func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
 	}
 }
 
+// TestLoneHoldWithMemoryAlone: a broker that forgot its locks is started again, and nobody
+// asks for the lock but the one that holds it, which goes on.
+func TestLoneHoldWithMemoryAlone(t *testing.T) {
+	t.Parallel()
+	dir, addr := t.TempDir(), address.Free(t)
+	b := startBrokerProcess(t, dir, addr, "--memory")
+	hold, err := member(t, "mqtt://"+addr, "one").Lock(t.Context(), "hold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Duration(qosmutex.LAN().Heartbeat) * 3 / 2) // by then the hold is confirmed
+	if err := b.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.exit(t)
+	startBrokerProcess(t, dir, addr, "--memory")
+	before := hold.Remaining()
+	eventually(t, "the session is renewed, or over", func() bool {
+		is := hold.Remaining()
+		renewed := is <= 0 || is > before
+		before = is
+		return renewed
+	})
+	if err := hold.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // member opens the lock topic crane until the end of the test.
 func member(t *testing.T, url, id string) *qosmutex.Topic {
 	t.Helper()

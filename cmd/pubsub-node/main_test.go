@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,12 +23,25 @@ type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
 	hearSignals()
+	defer ownState()()
 	code := m.M.Run()
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
+}
+
+// ownState gives brokers without --data a directory that does not outlive the tests.
+func ownState() (remove func()) {
+	dir, err := os.MkdirTemp("", "pubsub-node")
+	if err == nil {
+		err = errors.Join(os.Unsetenv("STATE_DIRECTORY"), os.Setenv("XDG_STATE_HOME", dir))
+	}
+	if err != nil {
+		panic(err)
+	}
+	return func() { _ = os.RemoveAll(dir) }
 }
 
 // hearSignals undoes what nohup and a shell's background jobs ignore, since processes

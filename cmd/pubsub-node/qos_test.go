@@ -30,7 +30,7 @@ func TestQoSCheckNamesWhatDoesNotMatch(t *testing.T) {
 	read("apart", pubsub.QoS{Partition: []string{"north"}})
 	check(t, url, 0, `^TOPIC .*\napart +plant/w[0-9]+ +plant/r[0-9]+ +PARTITION +default +north\n$`)
 	check(t, url, 0, `^TOPIC [^\n]*\n$`, "good")
-	check(t, url, 1, `nobody writes or reads topic "nothing"`, "nothing")
+	check(t, url, 1, `topic "nothing" has no writer or reader`, "nothing")
 
 	write("slow", pubsub.QoS{})
 	read("slow", pubsub.QoS{Deadline: time.Second})

@@ -136,10 +136,9 @@ func (f *serveFlags) startVoter(p *pubsub.Participant, timing qosmutex.Timing, l
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
-	lease := time.Duration(timing.TTL) / 2
 	voter, err := inboxes.Start(p, quorum.Options{
 		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
-		Quiet: time.Duration(float64(lease)*(1+timing.Drift)/(1-timing.Drift)) + 1,
+		Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("voter %s: %w", p.ID(), err)

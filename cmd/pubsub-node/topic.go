@@ -37,7 +37,7 @@ func newTopicList(s *session) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List the topics that somebody writes or reads",
+		Short: "List the topics that have a writer or reader",
 		Long: `ls prints each topic of the domain with its type and how many writers and readers
 it has. More than one type means that not all of them understand each other.
 
@@ -187,7 +187,7 @@ func newTopicInfo(s *session) *cobra.Command {
 		Long: `info prints each writer and reader of TOPIC with the policies that it announced:
 offered by writers, requested by readers. "qos check" tells which do not match.
 
-Exit codes: 1 nobody writes or reads TOPIC, and those of "pubsub-node lock --help".`,
+Exit codes: 1 TOPIC has no writer or reader, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node topic info weather
   pubsub-node topic info weather --json | jq .qos`,
 		Args: argCount(1, 1, "TOPIC"),
@@ -211,7 +211,7 @@ Exit codes: 1 nobody writes or reads TOPIC, and those of "pubsub-node lock --hel
 
 func someEndpoint(endpoints []pubsub.Announcement, topic string) error {
 	if len(endpoints) == 0 {
-		return fmt.Errorf("nobody writes or reads topic %q: see the others with \"pubsub-node topic ls\"", topic)
+		return fmt.Errorf("topic %q has no writer or reader: see the others with \"pubsub-node topic ls\"", topic)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func newTopicType(s *session) *cobra.Command {
 		Long: `type prints the name of the type of TOPIC's samples in the words of who writes or
 reads them, one line for each.
 
-Exit codes: 1 nobody writes or reads TOPIC, and those of "pubsub-node lock --help".`,
+Exit codes: 1 TOPIC has no writer or reader, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node topic type weather`,
 		Args:    argCount(1, 1, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {

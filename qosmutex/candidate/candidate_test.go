@@ -21,7 +21,15 @@ type driver struct {
 
 const wall = 1_780_272_000 * 1_000_000
 
+// start makes a candidate and lets a second pass.
 func start(t *testing.T, cfg Config, fresh bool) *driver {
+	t.Helper()
+	d := firstStep(t, cfg, fresh)
+	d.until(d.now + protocol.Second)
+	return d
+}
+
+func firstStep(t *testing.T, cfg Config, fresh bool) *driver {
 	t.Helper()
 	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: 1}
 	cfg.Protocol.Timing = protocol.LAN()
@@ -38,7 +46,6 @@ func start(t *testing.T, cfg Config, fresh bool) *driver {
 		d.born = d.now
 	}
 	d.step(protocol.Input{Kind: protocol.Tick})
-	d.until(d.now + protocol.Second) // until it has heard itself
 	return d
 }
 
@@ -96,6 +103,15 @@ func (d *driver) until(t protocol.Time) {
 	for d.now < t {
 		d.now = min(t, max(d.now+1, d.out.WakeAt))
 		d.step(protocol.Input{Kind: protocol.Tick})
+	}
+}
+
+// TestTopicIsCreatedAtOnce: a candidate must hear itself over the broker before it writes,
+// so it sends itself a heartbeat in its first step.
+func TestTopicIsCreatedAtOnce(t *testing.T) {
+	d := firstStep(t, Config{}, false)
+	if role, _ := d.Term(); role != protocol.Root {
+		t.Errorf("it is %v after everything that its first step led to was done", role)
 	}
 }
 

@@ -36,7 +36,7 @@ func (m *Machine) listen(now protocol.Time, out *protocol.Output) {
 		s.Models = *out.Proposed
 		m.tell(now, &lease.Input{Kind: lease.Propose, Declaration: lease.Declaration{Settings: s, By: m.self().ID, Change: true}})
 	}
-	if !out.Successor.IsZero() && m.heir.IsZero() {
+	if !out.Successor.IsZero() && m.successor.IsZero() {
 		m.say(protocol.Input{Kind: protocol.Yield, Node: out.Successor})
 	}
 	if role, _ := m.Term(); role == protocol.Departed && !m.leaving {
@@ -50,8 +50,8 @@ func (m *Machine) say(in protocol.Input) { m.told = append(m.told, in) }
 
 // carriedOut goes on after the PADME machine took an input of ours.
 func (m *Machine) carriedOut(now protocol.Time, in *protocol.Input, err error) {
-	if in.Kind == protocol.Yield && err == nil && m.heir.IsZero() {
-		m.heir = in.Node
+	if in.Kind == protocol.Yield && err == nil && m.successor.IsZero() {
+		m.successor = in.Node
 		m.tell(now, &lease.Input{Kind: lease.NameSuccessor, Node: in.Node})
 	}
 }
@@ -64,7 +64,7 @@ func (m *Machine) tell(now protocol.Time, in *lease.Input) {
 	}
 	o := &m.out
 	m.wakeAt = o.WakeAt
-	if o.Dismissed && m.heir.IsZero() {
+	if o.Dismissed && m.successor.IsZero() {
 		m.say(protocol.Input{Kind: protocol.Dismissed})
 	}
 	if o.Request.Kind != lease.NoRequest {
@@ -94,23 +94,23 @@ func (m *Machine) tell(now protocol.Time, in *lease.Input) {
 // changed takes a record that says something new.
 func (m *Machine) changed(e *lease.Entry) {
 	m.known = *e
-	switch heir := m.heir; {
-	case heir.IsZero():
+	switch successor := m.successor; {
+	case successor.IsZero():
 		if e.Record.Root == m.self() {
 			m.say(protocol.Input{Kind: protocol.Configure, Lease: &protocol.Lease{Settings: e.Record.Settings}})
 		}
-	case e.Record.Root == heir:
-		m.heir = protocol.Node{}
-		m.say(protocol.Input{Kind: protocol.Succeeded, Lease: &protocol.Lease{Term: e.Record.Term}, Node: heir})
+	case e.Record.Root == successor:
+		m.successor = protocol.Node{}
+		m.say(protocol.Input{Kind: protocol.Succeeded, Lease: &protocol.Lease{Term: e.Record.Term}, Node: successor})
 	case e.Record.Root != m.self():
-		m.heir = protocol.Node{}
+		m.successor = protocol.Node{}
 		m.say(protocol.Input{Kind: protocol.Dismissed})
 	}
 }
 
 func (m *Machine) appointed(a *lease.Appointed) {
 	m.known = a.Entry
-	m.heir = protocol.Node{}
+	m.successor = protocol.Node{}
 	m.say(protocol.Input{Kind: protocol.Appointed, Lease: &protocol.Lease{
 		Term: a.Record.Term, Until: a.Until, Renewed: a.Renewed, Renewal: renewal(a.Version), Register: a.Version.Register(), Heard: a.Heard,
 		Fences: protocol.Fences{Next: a.First, End: a.Record.Ceiling}, TTL: a.Record.TTL, Settings: a.Record.Settings,

@@ -20,9 +20,9 @@ type Machine struct {
 	told         []protocol.Input
 	wakeAt       protocol.Time // of the lease
 	known        lease.Entry   // of the record, as the register said last
-	heir         protocol.Node // whom the record is about to name, since we yielded; zero: nobody
+	successor    protocol.Node // whom the record is about to name, since we yielded; zero: none
 	rank         int
-	trust        bool            // whoever is suspected has ended
+	trust        bool            // a suspected participant has ended
 	members      []protocol.Node // of Config, until the first appointment
 	membersKnown bool
 	started      bool

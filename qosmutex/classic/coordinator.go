@@ -55,7 +55,7 @@ func (c *coordinator) request(t turn) (favoured turn, err error) {
 	if c.vote.isZero() {
 		c.vote = t
 		if c.mean > 0 {
-			c.resetAt = c.env.Now() + lapse(c.env, c.mean)
+			c.resetAt = c.env.Now() + interval(c.env, c.mean)
 		}
 	}
 	return c.vote, nil

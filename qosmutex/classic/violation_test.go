@@ -127,7 +127,7 @@ func TestForgetfulCoordinatorsBreakExclusion(t *testing.T) {
 	}
 }
 
-// Half of the lapses of an exponential are below mean·ln 2, whatever came before.
+// Half of the intervals of an exponential are below mean·ln 2, whatever came before.
 func TestLapsesAreExponential(t *testing.T) {
 	var env *static.Env
 	m, err := static.New(protocol.Config{
@@ -145,7 +145,7 @@ func TestLapsesAreExponential(t *testing.T) {
 	var sum protocol.Duration
 	short := 0
 	for range draws {
-		d := lapse(env, protocol.Second)
+		d := interval(env, protocol.Second)
 		if sum += d; d < 693*protocol.Millisecond {
 			short++
 		}

@@ -272,9 +272,9 @@ func (c *voting) answer(from int, m *protocol.Message) error {
 // unit draws a number above 0, up to 1.
 func unit(env *static.Env) float64 { return float64(env.Random()>>11+1) / (1 << 53) }
 
-// lapse draws when something happens that happens once in mean on average, whatever
+// interval draws when something happens that happens once in mean on average, whatever
 // happened before.
-func lapse(env *static.Env, mean protocol.Duration) protocol.Duration {
+func interval(env *static.Env, mean protocol.Duration) protocol.Duration {
 	d := -math.Log(unit(env)) * float64(mean)
 	return 1 + protocol.Duration(min(d, 1<<61))
 }

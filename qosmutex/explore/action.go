@@ -17,7 +17,7 @@ const (
 	Withdraw              // an application no longer waits
 	Tick                  // a heartbeat passes, and whoever is due wakes
 	Crash                 // a participant dies; what was sent to it is lost
-	Restart               // a participant that died begins anew
+	Restart               // a participant that died starts again
 	Cut                   // a connection is lost; so is what is sent to it, and by it, until
 	Heal                  // it is there again
 	Pause                 // a participant stops; what is sent to it waits, until

@@ -275,7 +275,7 @@ func describe(m *protocol.Message) string {
 			s += " repeated"
 		}
 	case protocol.KindReport:
-		s += ": " + [...]string{"?", "never had it", "holding it", "passed it to " + m.Peer.ID}[m.Verdict&3]
+		s += ": " + [...]string{"?", "never had it", "holding it", "passed it to " + m.PassedTo.ID}[m.Verdict&3]
 	}
 	return s
 }

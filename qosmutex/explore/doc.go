@@ -25,7 +25,7 @@
 //
 //   - Instants are relative to now, and as far away as matters; numbers that count up
 //     (clocks, fences, grants, beacons, message numbers) are ranks, with distances up to
-//     what can still be counted; see [padme.Names]. A machine only compares the former
+//     what can still be counted; see [canonical.Names]. A machine only compares the former
 //     with now and the latter with each other, so what has the same form does the same.
 //     TestSameNameSameFuture tries that on thousands of states, and padme's
 //     TestStateNamesEveryField that no field is missing from the form.
@@ -34,7 +34,7 @@
 //     n²/2⁶⁵: one in 400,000 for the nine million above; another run would visit it.
 //   - A state in which less may still go wrong than in one that is known, and all else
 //     is the same, is known: whatever can happen in it can happen there, and is checked
-//     there as strictly. So a duplicate that was dropped, or a loss that was mended, is
+//     there as strictly. So a duplicate that was dropped, or a loss that was repaired, is
 //     the end of that run. TestSameNameSameFuture tries this, too.
 //   - Messages between two participants are in order, as they are on one MQTT
 //     connection, and without [Config.Upkeep] the upkeep of the tree arrives at once.
@@ -104,7 +104,7 @@
 //
 // The error is a [*Violation]; its [Trace] prints as one action to a line. Put it into
 // testdata, below a line that says what was wrong: TestTraces replays it with every
-// message, and holds the mend. To explore one world,
+// message, and holds the fix. To explore one world,
 //
 //	go test ./qosmutex/explore -run TestExplore -v -row 'parents=-,A,B models=fair-replace-use-use requests=1 tick=-1 crash=1'
 package explore

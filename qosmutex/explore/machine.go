@@ -2,6 +2,7 @@ package explore
 
 import (
 	"padme/qosmutex/candidate"
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
@@ -10,7 +11,7 @@ import (
 // machine is what a participant runs: a [padme.Machine], or a [candidate.Machine].
 type machine interface {
 	protocol.Machine
-	AppendState(dst []byte, now protocol.Time, names *padme.Names) []byte
+	AppendState(dst []byte, now protocol.Time, names *canonical.Names) []byte
 	CheckInvariants() error
 	CheckAtRest() error
 	Parent() protocol.Node

@@ -22,7 +22,7 @@ var mutants = []mutant{
 		"parents=-,A,B models=fair-replace-use-use requests=2", "I2: ",
 	},
 	{
-		"the root takes a session for lapsed while its holder may still use it",
+		"the root takes a session for expired while its holder may still use it",
 		"session.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace/2\n",
 		"parents=-,A models=fair-replace-use-use requests=1 tick=-1 pause=1", "I3: ",
 	},
@@ -38,16 +38,16 @@ var mutants = []mutant{
 	},
 	{
 		"a message that came before is taken again",
-		"link.go", "m.count().stale++ // a repetition", "return true",
+		"link.go", "m.counters.Stale++ // a repetition", "return true",
 		"parents=-,A,B models=fair-replace-forward-use requests=2 duplicate=1", "I1: ",
 	},
 	{
-		"a token is made anew although somebody answers that he holds it",
+		"a token is regenerated although a member answers that it holds it",
 		"recover.go", "if msg.Verdict == protocol.VerdictHolding {", "if false {",
 		"parents=-,A,B models=fair-replace-use-use requests=1 tick=-1 crash=1", "I3: ",
 	},
 	{
-		"a token is made anew while an answer is missing",
+		"a token is regenerated while an answer is missing",
 		"recover.go", "rec.all && len(rec.pending) == 0", "rec.all",
 		"parents=-,A,B models=fair-replace-use-use requests=1 tick=-1 crash=1", "I3: ",
 	},

@@ -3,7 +3,7 @@ package explore
 import (
 	"encoding/binary"
 
-	"padme/qosmutex/padme"
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -25,7 +25,7 @@ const (
 	fenceBlock = 1 << 16
 )
 
-func (r *record) appendState(b []byte, now protocol.Time, names *padme.Names) []byte {
+func (r *record) appendState(b []byte, now protocol.Time, names *canonical.Names) []byte {
 	if r.term == 0 {
 		return b
 	}
@@ -35,7 +35,7 @@ func (r *record) appendState(b []byte, now protocol.Time, names *padme.Names) []
 	}
 	b = binary.AppendUvarint(b, r.term)
 	b = binary.AppendVarint(b, int64(min(now-r.renewed, 2*timeToLive)))
-	names.Note(padme.SortFence, r.ceiling)
+	names.Note(canonical.SortFence, r.ceiling)
 	return b
 }
 
@@ -111,7 +111,7 @@ func (w *world) obey(i int) {
 	}
 }
 
-// succeed changes the root from i to the participant that it wishes for.
+// succeed changes the root from i to the participant that it proposes.
 func (w *world) succeed(i, next int) {
 	if !w.able(next) || w.nodes[next].is(crashed) {
 		return

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"padme/qosmutex/candidate"
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
-	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 )
 
@@ -17,23 +17,19 @@ type register struct {
 	ghosts        []lease.Write // given up by who sent them, and not made yet
 }
 
-func (r *register) appendState(b []byte, now protocol.Time, names *padme.Names) []byte {
+func (r *register) appendState(b []byte, now protocol.Time, names *canonical.Names) []byte {
 	if r.entry.Version.Counter == 0 {
 		return b
 	}
-	b = r.entryState(b, &r.entry, names)
-	b = r.entryState(b, &r.synced, names)
+	b = r.entry.AppendState(b, names)
+	b = r.synced.AppendState(b, names)
 	b = binary.AppendVarint(b, int64(max(0, r.shut-now)))
 	for i := range r.ghosts {
 		g := &r.ghosts[i]
-		b = r.entryState(b, &lease.Entry{Version: g.Old, Record: g.Record}, names)
-		names.Note(padme.SortNonce, g.Nonce)
+		b = (&lease.Entry{Version: g.Old, Record: g.Record}).AppendState(b, names)
+		names.Note(canonical.SortNonce, g.Nonce)
 	}
 	return append(b, byte(len(r.ghosts)))
-}
-
-func (r *register) entryState(b []byte, e *lease.Entry, names *padme.Names) []byte {
-	return candidate.AppendEntryState(b, e, names)
 }
 
 // serve does what is asked.

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"padme/qosmutex/padme"
+	"padme/qosmutex/canonical"
 )
 
 // visited holds the states that were visited. Of each it keeps 64 bits, and of what
@@ -121,15 +121,15 @@ func (v *visited) add(key uint64, w *world) bool {
 // states, one in nine hundred for two hundred million.
 type hasher struct {
 	seed  maphash.Seed
-	names padme.Names
+	names canonical.Names
 	b     []byte
 }
 
 func newHasher(seed maphash.Seed) *hasher {
 	h := &hasher{seed: seed}
 	h.names.Slack = [...]uint64{
-		padme.SortClock: 0, padme.SortFence: 16, padme.SortGrant: 1, padme.SortBeacon: 1, padme.SortLink: 32,
-		padme.SortArrival: 1, padme.SortVersion: 2, padme.SortNonce: 0,
+		canonical.SortClock: 0, canonical.SortFence: 16, canonical.SortGrant: 1, canonical.SortBeacon: 1, canonical.SortLink: 32,
+		canonical.SortArrival: 1, canonical.SortVersion: 2, canonical.SortTerm: 1 << 62, canonical.SortNonce: 0,
 	}
 	return h
 }
@@ -142,14 +142,14 @@ func (h *hasher) key(w *world) uint64 {
 			left += w.cfg.Requests - int(w.nodes[i].asked)
 		}
 	}
-	h.names.Slack[padme.SortClock] = uint64(left) // no clock is advanced more often
+	h.names.Slack[canonical.SortClock] = uint64(left) // no clock is advanced more often
 	h.names.Reset()
 	h.write(w)
 	return maphash.Bytes(h.seed, h.b)
 }
 
 func (h *hasher) write(w *world) {
-	h.names.Note(padme.SortFence, w.fence)
+	h.names.Note(canonical.SortFence, w.fence)
 	b := h.b[:0]
 	for k, left := range w.budget {
 		if !Kind(k).isFault() {
@@ -162,7 +162,7 @@ func (h *hasher) write(w *world) {
 		if w.healed {
 			asked = 0
 		} else {
-			h.names.Note(padme.SortClock, n.gone.Clock)
+			h.names.Note(canonical.SortClock, n.gone.Clock)
 		}
 		b = append(b, byte(n.flags), byte(n.flags>>8), n.runs, asked, byte(n.state), byte(n.owed))
 		if !n.is(crashed) {
@@ -173,7 +173,7 @@ func (h *hasher) write(w *world) {
 		b = append(b, byte(len(ch)))
 		for _, f := range ch {
 			b = append(b, byte(min((w.now-f.sent)/tick, 1<<7)))
-			b = padme.AppendMessageState(b, w.now, &h.names, f.msg)
+			b = canonical.AppendMessage(b, w.now, &h.names, f.msg)
 		}
 	}
 	b = w.record.appendState(b, w.now, &h.names)

@@ -57,7 +57,7 @@ func (f *file) lock() error {
 	return nil
 }
 
-// read returns what has been seen. It reads anew each time, as another process
+// read returns what has been seen. It reads again each time, as another process
 // may have written.
 func (f *file) read() (map[string]uint64, error) {
 	text, err := os.ReadFile(f.path)

@@ -46,7 +46,7 @@ type gateway struct {
 // already, and creates those that have no root, with any resource.
 //
 // It blocks until ctx or p ends. After ctx it tells its clients that their holds are
-// lost, keeps them until nobody can believe in them any more (at most the TTL), and
+// lost, keeps them until no client can believe in them any more (at most the TTL), and
 // returns nil; after p an error that wraps qosmutex.ErrClosed.
 func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
 	o, err := optionsOf(opts)
@@ -164,12 +164,12 @@ func (g *gateway) send(topic, client string, a Answer) {
 	g.count.answers.WithLabelValues(string(a.Outcome)).Inc()
 }
 
-// open opens a lock topic, and creates it if nobody else does: one whose root is
+// open opens a lock topic, and creates it if it has no root: one whose root is
 // next to the broker outlives this gateway.
 func (g *gateway) open(ctx context.Context, name string) (*qosmutex.Topic, error) {
 	own := append(slices.Clone(g.lock),
 		qosmutex.WithNodePriority(nodePriority))
-	if g.shared { // who is the root is kept outside: create it if nobody has
+	if g.shared { // who is the root is kept outside: create it if there is none
 		return qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
 	}
 	t, err := qosmutex.Open(ctx, g.p, name, own...)

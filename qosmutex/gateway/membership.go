@@ -71,7 +71,7 @@ func (m *membership) watch(ctx context.Context, t *qosmutex.Topic) {
 			case role == protocol.Root, role == protocol.Member:
 				placed = now
 			case now.Sub(placed) > ttl:
-				m.g.log.Info("lock topic without a root: opening it anew", "lock", m.name)
+				m.g.log.Info("lock topic without a root: opening it again", "lock", m.name)
 				return
 			}
 		}
@@ -118,7 +118,7 @@ func (m *membership) lock(ctx context.Context, resource string, try bool, opts .
 		if err == nil || ctx.Err() != nil || t.Err() == nil && !closing(err) {
 			return hold, err
 		}
-		pause(ctx, againAfter/10) // the topic is about to be opened anew
+		pause(ctx, againAfter/10) // the topic is about to be opened again
 	}
 }
 

@@ -68,7 +68,7 @@ func WithLockOptions(opts ...qosmutex.Option) Option {
 
 // WithRegister makes this gateway a candidate for the root of every topic that it opens,
 // as are all that have the same register. Without it a gateway creates a topic only if
-// nobody answers, and is its root for as long as it lives.
+// no root answers, and is its root for as long as it lives.
 func WithRegister(r register.Register) Option {
 	return func(o *options) error {
 		o.shared = true

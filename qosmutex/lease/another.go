@@ -44,7 +44,7 @@ func (m *Machine) remember(term uint64, out *Output) error {
 	switch {
 	case m.tooLate(term):
 		return fmt.Errorf("%w: a root had term %d, which is more than an hour ahead", ErrInvalid, term)
-	case m.cfg.FirstTerm == 0 || !m.reign.on || term < m.known.Record.Term || m.now < m.reign.began+2*m.cfg.grace(m.ttl()):
+	case m.cfg.FirstTerm == 0 || !m.acting.on || term < m.known.Record.Term || m.now < m.acting.began+2*m.cfg.grace(m.ttl()):
 		return nil
 	}
 	m.later = term
@@ -66,12 +66,12 @@ func (m *Machine) Elsewhere() bool {
 
 // giveWay stops a root that has heard of another one above it.
 func (m *Machine) giveWay(out *Output) {
-	if !m.Elsewhere() || m.reign.on && !m.other.claim.Root {
+	if !m.Elsewhere() || m.acting.on && !m.other.claim.Root {
 		return
 	}
 	if !m.other.told {
 		m.other.told = true
-		out.Elsewhere = &Elsewhere{Claim: m.other.claim, Stopped: m.reign.on}
+		out.Elsewhere = &Elsewhere{Claim: m.other.claim, Stopped: m.acting.on}
 	}
 	m.dismiss(out)
 }

@@ -74,11 +74,11 @@ func (m *Machine) succeed(v Version, a asked, out *Output) error {
 	}
 	until := w.first + m.cfg.term(w.Record.Lease)
 	switch {
-	case m.reign.on:
-		m.reign.until, m.reign.renewed = until, w.first
+	case m.acting.on:
+		m.acting.until, m.acting.renewed = until, w.first
 		out.Extended = &Extended{Version: v, Until: until, Renewed: w.first, Ceiling: w.Record.Ceiling}
-	case m.now < until && w.Record.Term > m.spent && m.heir.IsZero() && !m.leaving && !m.Elsewhere():
-		m.reign, m.spent, m.other = reign{true, until, w.first, m.now}, w.Record.Term, other{}
+	case m.now < until && w.Record.Term > m.spent && m.successor.IsZero() && !m.leaving && !m.Elsewhere():
+		m.acting, m.spent, m.other = acting{true, until, w.first, m.now}, w.Record.Term, other{}
 		heard := w.heard
 		// If voters forgot a later renewal than the one that we heard of, they made no
 		// write for a lease, stretched by the drift, after it was sent.
@@ -122,19 +122,19 @@ func (m *Machine) learn(e Entry, a asked, out *Output) error {
 	if m.other.claim.Register == e.Version.Register() {
 		m.other = other{} // it was heard before we knew which register ours is
 	}
-	if m.reign.on && (!m.mine() || e.Record.Term != m.spent) {
+	if m.acting.on && (!m.mine() || e.Record.Term != m.spent) {
 		m.dismiss(out)
 	}
 	if !m.mine() {
-		m.heir = protocol.Node{}
+		m.successor = protocol.Node{}
 	}
 	out.Absent = !m.exists() && !m.cfg.Create
 	if !m.exists() || opened && sameMeaning(&old, &e.Record) {
 		return nil
 	}
 	out.Changed = &e
-	if m.wish != nil && e.Record.Declared && sameSettings(&m.wish.Settings, &e.Record.Settings) {
-		m.wish = nil
+	if m.declaration != nil && e.Record.Declared && sameSettings(&m.declaration.Settings, &e.Record.Settings) {
+		m.declaration = nil
 	}
 	if !opened && m.cfg.Declared && e.Record.Declared && !sameSettings(&m.cfg.Settings, &e.Record.Settings) {
 		out.Disagreement = disagreement(&e.Record, &m.cfg.Settings, m.cfg.DeclaredBy)

@@ -96,7 +96,7 @@ func (c *Config) record(first uint64) protocol.Record {
 // is for a lease.
 func (c *Config) grace(ttl protocol.Duration) protocol.Duration { return c.wait(ttl) }
 
-// wait is how long somebody else must have known a version before it may replace it:
+// wait is how long another candidate must have known a version before it may replace it:
 // after that long on our clock, if it is fast by ρ, the root's is past its lease, also
 // if it is slow by ρ.
 func (c *Config) wait(lease protocol.Duration) protocol.Duration {

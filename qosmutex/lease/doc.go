@@ -1,7 +1,7 @@
 // Package lease decides who is the root of one lock topic, for one participant that
 // may become it: a candidate. The topic's [protocol.Record] is kept in a register, a
-// linearizable compare-and-set by key; who grants is who the record names, for as
-// long as its lease runs.
+// linearizable compare-and-set by key; the participant that the record names
+// is the root for as long as its lease runs.
 //
 // A [Machine] is a deterministic function of what happened, like every machine of
 // package protocol: no goroutine, clock, network or random source. It sees the
@@ -26,15 +26,15 @@
 //     finds that the record still names it, writes the next term.
 //   - Every write that begins a term raises the fence ceiling by a block, and the
 //     root's first fence is the ceiling before it.
-//   - Nobody writes who does not hear itself over the broker: see [Echo].
+//   - A candidate that does not hear itself over the broker writes nothing: see [Echo].
 //
 // # Why at most one acts
 //
 // Let s be the instant at which a root first sent the newest write that it knows to
 // be made, and v the version of that write. It acts for less than Lease·(1−ρ) on its
-// own clock, which is at most Lease of real time after s. Whoever takes over waits
-// Lease·(1+ρ)/(1−ρ) on its own clock, at least Lease/(1−ρ) of real time, after it
-// learnt the version that it replaces. That version is v or a later one, and it
+// own clock, which is at most Lease of real time after s. A candidate that takes
+// over waits Lease·(1+ρ)/(1−ρ) on its own clock, at least Lease/(1−ρ) of real time,
+// after it learnt the version that it replaces. That version is v or a later one, and it
 // learnt it after s. The two margins overlap by about ρ·Lease, which is for the step
 // from reading a clock to acting on it.
 //
@@ -44,9 +44,9 @@
 // are the only writes that need not be synced, if afterwards either
 //
 //   - it makes no write until Lease/(1−ρ) of true time after the forgotten one was
-//     sent, as voters that restart do: so nobody takes over too early, and the new
+//     sent, as voters that restart do: so no candidate takes over too early, and the new
 //     root counts its grace from no earlier than a lease before it was appointed; or
 //   - the key has a version that it never had before, as it must after the restart of a
-//     register that is one process: so candidates wait from anew, but for the one at the
-//     same place.
+//     register that is one process: so candidates wait again from there, except the one at
+//     the same place.
 package lease

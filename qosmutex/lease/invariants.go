@@ -6,13 +6,13 @@ import "fmt"
 func (m *Machine) CheckInvariants() error {
 	r := &m.known.Record
 	switch {
-	case m.reign.on && (!m.mine() || r.Term != m.spent):
+	case m.acting.on && (!m.mine() || r.Term != m.spent):
 		return fmt.Errorf("it acts in term %d, and knows a record of term %d that names %v", m.spent, r.Term, r.Root)
-	case m.reign.on && m.reign.until > m.reign.renewed+r.Lease:
+	case m.acting.on && m.acting.until > m.acting.renewed+r.Lease:
 		return fmt.Errorf("it acts for longer than a lease after it renewed")
-	case m.reign.on && m.reign.renewed > m.now:
+	case m.acting.on && m.acting.renewed > m.now:
 		return fmt.Errorf("it renewed in the future")
-	case m.reign.on && (m.leaving || !m.heir.IsZero()):
+	case m.acting.on && (m.leaving || !m.successor.IsZero()):
 		return fmt.Errorf("it acts, and has given up the root")
 	case m.mine() && r.Term < m.spent:
 		return fmt.Errorf("the record names it in term %d, and it was the root in term %d", r.Term, m.spent)

@@ -37,7 +37,7 @@ const (
 	// begins another term, at most once in two graces.
 	Remembered
 
-	Propose       // at the root: somebody asks for the settings of Declaration
+	Propose       // at the root: a participant asks for the settings of Declaration
 	RaiseCeiling  // at the root: it needs fences up to Fence; see Extended
 	NameSuccessor // at the root: it stops, and Node becomes the root
 	Resign        // the participant gives up being a candidate, for good
@@ -78,7 +78,7 @@ type Input struct {
 	Age protocol.Duration
 }
 
-// Declaration is somebody's choice of a topic's settings.
+// Declaration is a participant's choice of a topic's settings.
 type Declaration struct {
 	Settings protocol.Settings // Version is ignored
 	By       string

@@ -32,19 +32,19 @@ type Machine struct {
 	nonces  uint64
 
 	// This participant.
-	reign    reign
-	spent    uint64 // the newest term in which it was the root
-	echo     protocol.Time
-	echoed   bool
-	hearing  protocol.Time // since when it has heard itself without a gap
-	wish     *Declaration
-	fence    uint64        // the root needs fences up to it; 0: those it has
-	heir     protocol.Node // who is to be the root, since this one stopped for it
-	leaving  bool
-	leaveBy  protocol.Time
-	departed bool
-	dead     protocol.Node // has ended
-	deadAt   protocol.Time
+	acting      acting
+	spent       uint64 // the newest term in which it was the root
+	echo        protocol.Time
+	echoed      bool
+	hearing     protocol.Time // since when it has heard itself without a gap
+	declaration *Declaration
+	fence       uint64        // the root needs fences up to it; 0: those it has
+	successor   protocol.Node // who is to be the root, since this one stopped for it
+	leaving     bool
+	leaveBy     protocol.Time
+	departed    bool
+	dead        protocol.Node // has ended
+	deadAt      protocol.Time
 }
 
 // heard is a version that a beacon named, and the register was not asked about since.
@@ -78,8 +78,8 @@ type pending struct {
 	fence   uint64        // the ceiling of what it replaces
 }
 
-// reign is the time in which this participant is the root.
-type reign struct {
+// acting is the time in which this participant is the root.
+type acting struct {
 	on      bool
 	until   protocol.Time
 	renewed protocol.Time
@@ -109,7 +109,7 @@ type Status struct {
 // Status describes the machine as it is now.
 func (m *Machine) Status() Status {
 	return Status{
-		Acting: m.reign.on, Until: m.reign.until, Known: m.read, Entry: m.known,
+		Acting: m.acting.on, Until: m.acting.until, Known: m.read, Entry: m.known,
 		Hears: m.hears(), Departed: m.departed, Elsewhere: m.Elsewhere(),
 	}
 }
@@ -129,7 +129,7 @@ func (m *Machine) Step(now protocol.Time, in *Input, out *Output) error {
 	if m.departed {
 		return nil
 	}
-	if m.reign.on && now >= m.reign.until { // before anything else: nothing brings back a lease that ran out
+	if m.acting.on && now >= m.acting.until { // before anything else: nothing brings back a lease that ran out
 		m.dismiss(out)
 	}
 	err := m.take(in, out)
@@ -163,7 +163,7 @@ func (m *Machine) take(in *Input, out *Output) error {
 		m.cfg.Rank = in.Rank
 	case Died:
 		if in.Node.IsZero() || in.Node == m.cfg.Self {
-			return fmt.Errorf("%w: who has ended is nobody or ourselves", ErrInvalid)
+			return fmt.Errorf("%w: Died names no other participant", ErrInvalid)
 		}
 		m.dead, m.deadAt = in.Node, m.now
 	case Claimed:
@@ -176,7 +176,7 @@ func (m *Machine) take(in *Input, out *Output) error {
 			m.dismiss(out)
 		}
 	case Propose, RaiseCeiling, NameSuccessor:
-		if !m.reign.on {
+		if !m.acting.on {
 			return ErrNotRoot
 		}
 		return m.command(in, out)
@@ -198,9 +198,9 @@ func (m *Machine) command(in *Input, out *Output) error {
 		m.fence = max(m.fence, in.Fence)
 	case NameSuccessor:
 		if in.Node.IsZero() || in.Node == m.cfg.Self {
-			return fmt.Errorf("%w: the successor is nobody or ourselves", ErrInvalid)
+			return fmt.Errorf("%w: the successor is not another participant", ErrInvalid)
 		}
-		m.heir = in.Node
+		m.successor = in.Node
 		m.dismiss(out)
 	}
 	return nil
@@ -208,8 +208,8 @@ func (m *Machine) command(in *Input, out *Output) error {
 
 // dismiss ends the time as the root. Nothing but the next term begins another.
 func (m *Machine) dismiss(out *Output) {
-	if m.reign.on {
-		m.reign, m.wish, m.fence = reign{}, nil, 0
+	if m.acting.on {
+		m.acting, m.declaration, m.fence = acting{}, nil, 0
 		out.Dismissed = true
 	}
 }

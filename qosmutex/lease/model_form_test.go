@@ -3,77 +3,41 @@ package lease_test
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
 )
 
-// names ranks the numbers of a state: they are only compared with their like.
-type names struct {
-	all     [4][]uint64
-	ranking bool
-}
-
-func (t *names) name(s lease.Sort, v uint64) uint64 {
-	if v == 0 {
-		return 0
-	}
-	i, found := slices.BinarySearch(t.all[s], v)
-	if !found && !t.ranking {
-		t.all[s] = slices.Insert(t.all[s], i, v)
-	}
-	return uint64(i + 1)
-}
-
-// first names nonces, which have no order, in the order in which they are met.
-func (t *names) first(s lease.Sort, v uint64) uint64 {
-	if s != lease.SortNonce {
-		return t.name(s, v)
-	}
-	if v == 0 {
-		return 0
-	}
-	i := slices.Index(t.all[s], v)
-	if i < 0 {
-		t.all[s] = append(t.all[s], v)
-		i = len(t.all[s]) - 1
-	}
-	return uint64(i + 1)
-}
-
 // form appends the canonical form of the world: what has the same form does the same.
-func (w *model) form(b []byte, t *names) []byte {
-	for i := range t.all {
-		t.all[i] = t.all[i][:0]
+func (w *model) form(b []byte, names *canonical.Names) []byte {
+	for s := range names.Slack {
+		names.Slack[s] = 1 // numbers are only compared with their like
 	}
-	t.ranking = false
-	b = w.write(b[:0], t)
-	t.ranking, t.all[lease.SortNonce] = true, t.all[lease.SortNonce][:0]
-	return w.write(b[:0], t)
+	names.Reset()
+	return names.AppendNames(w.write(b[:0], names))
 }
 
-func (w *model) write(b []byte, t *names) []byte {
-	name := lease.Namer(t.first)
-	b = lease.AppendRecordState(b, &w.reg.entry, name)
+func (w *model) write(b []byte, names *canonical.Names) []byte {
+	b = w.reg.entry.AppendState(b, names)
 	if w.budget[modelForget] > 0 || w.cfg.local {
-		b = lease.AppendRecordState(b, &w.reg.synced, name)
+		b = w.reg.synced.AppendState(b, names)
 	}
 	b = append(b, byte(w.shut), byte(w.watch.renewed))
-	b = binary.AppendUvarint(b, name(lease.SortTerm, w.watch.term))
-	b = binary.AppendUvarint(b, name(lease.SortFence, w.watch.reach))
+	names.Note(canonical.SortTerm, w.watch.term)
+	names.Note(canonical.SortFence, w.watch.reach)
 	for k := modelFaults; k < modelKinds; k++ {
 		b = append(b, byte(w.budget[k]))
 	}
 	for i := range w.cfg.rates {
-		b = w.nodes[i].write(b, name)
+		b = w.nodes[i].write(b, names)
 	}
 	for i := range w.ghosts {
-		b = appendWrite(b, &w.ghosts[i].Write, name)
+		b = appendWrite(b, &w.ghosts[i].Write, names)
 	}
 	return b
 }
 
-func (n *modelNode) write(b []byte, name lease.Namer) []byte {
+func (n *modelNode) write(b []byte, names *canonical.Names) []byte {
 	flags := byte(0)
 	for i, f := range []bool{n.m != nil, n.paused, n.cut, n.gone, n.act, n.op.served} {
 		if f {
@@ -82,28 +46,29 @@ func (n *modelNode) write(b []byte, name lease.Namer) []byte {
 	}
 	b = append(b, flags, byte(n.self.Incarnation), byte(n.op.kind), byte(n.op.age), byte(n.op.said))
 	v := lease.Entry{Version: n.version}
-	b = lease.AppendRecordState(b, &v, name)
-	b = binary.AppendUvarint(b, name(lease.SortTerm, n.term))
+	b = v.AppendState(b, names)
+	names.Note(canonical.SortTerm, n.term)
 	if n.m == nil {
 		return b
 	}
-	b = n.m.AppendState(b, n.clock, name)
+	b = n.m.AppendState(b, n.clock, names)
 	if n.act {
 		b = binary.AppendVarint(b, int64(n.until-n.clock))
 	}
 	if n.op.kind == lease.WriteRecord {
-		b = appendWrite(b, &n.op.write, name)
+		b = appendWrite(b, &n.op.write, names)
 	}
 	if n.op.served {
-		b = lease.AppendRecordState(b, &n.op.entry, name)
+		b = n.op.entry.AppendState(b, names)
 	}
 	return b
 }
 
-func appendWrite(b []byte, w *lease.Write, name lease.Namer) []byte {
+func appendWrite(b []byte, w *lease.Write, names *canonical.Names) []byte {
 	v := lease.Entry{Version: w.Old, Record: w.Record}
-	b = lease.AppendRecordState(b, &v, name)
-	return binary.AppendUvarint(b, name(lease.SortNonce, w.Nonce))
+	b = v.AppendState(b, names)
+	names.Note(canonical.SortNonce, w.Nonce)
+	return b
 }
 
 // tell writes a step of a trace.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
@@ -19,9 +20,9 @@ type modelSearch struct {
 	seen        map[uint64]struct{}
 	visits      []modelVisit
 	transitions int
-	names       names
+	names       canonical.Names
 	form        []byte
-	lively      map[uint64]int // by state: how many fair ticks until somebody acts for good
+	lively      map[uint64]int // by state: how many fair ticks until one acts for good
 	slowest     int
 	taken       [modelKinds]int
 }
@@ -92,13 +93,13 @@ func (s *modelSearch) violation(cfg *modelConfig, err error, last modelVisit) er
 }
 
 const (
-	// modelBound is within how many ticks somebody acts once nothing goes wrong any more:
+	// modelBound is within how many ticks a candidate acts once nothing goes wrong any more:
 	// two waits of a slow clock (of 6 ticks each) for what took effect late, and the queue.
 	modelBound = 20
 	modelStays = 6 // for as many ticks it then acts without a gap, at least
 )
 
-// alive checks that somebody acts soon if from now on nothing goes wrong.
+// alive checks that a candidate acts soon if from now on nothing goes wrong.
 func (s *modelSearch) alive(w *model) error {
 	c := w.clone()
 	c.fair()
@@ -112,7 +113,7 @@ func (s *modelSearch) alive(w *model) error {
 		}
 		path = append(path, k)
 		if left > modelBound+modelStays {
-			return fmt.Errorf("nobody acts after %d ticks in which nothing goes wrong", left)
+			return fmt.Errorf("no candidate acts after %d ticks in which nothing goes wrong", left)
 		}
 		if c.round(); c.watch.failure != nil {
 			return fmt.Errorf("when nothing goes wrong any more: %w", c.watch.failure)
@@ -190,7 +191,7 @@ func (w *model) acted() bool {
 }
 
 func (s *modelSearch) String() string {
-	t := fmt.Sprintf("%d states, %d transitions, at most %d ticks until somebody acts;", len(s.visits), s.transitions, s.slowest)
+	t := fmt.Sprintf("%d states, %d transitions, at most %d ticks until one acts;", len(s.visits), s.transitions, s.slowest)
 	for k, n := range s.taken {
 		if n > 0 {
 			t += fmt.Sprintf(" %s %d", modelNames[k], n)

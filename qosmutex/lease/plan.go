@@ -17,7 +17,7 @@ func (m *Machine) next() plan {
 	switch {
 	case !m.read:
 		p = plan{at: m.now}
-	case m.reign.on:
+	case m.acting.on:
 		p = m.renewal()
 	case m.mine():
 		p = m.reclaim()
@@ -47,9 +47,9 @@ func (m *Machine) repeats(p *plan) bool {
 // renewal is what the root writes.
 func (m *Machine) renewal() plan {
 	lease := m.lease()
-	p := plan{at: m.reign.renewed + lease/4, write: true, record: m.known.Record}
-	if m.wish != nil {
-		declare(&p.record, &m.wish.Settings, m.wish.By)
+	p := plan{at: m.acting.renewed + lease/4, write: true, record: m.known.Record}
+	if m.declaration != nil {
+		declare(&p.record, &m.declaration.Settings, m.declaration.By)
 		p.at = m.now
 	}
 	if m.fence > p.record.Ceiling {
@@ -59,22 +59,22 @@ func (m *Machine) renewal() plan {
 	if !m.hears() {
 		p.at = protocol.Never
 	}
-	if look := m.lastGet + lease/8; (m.look || m.heard.on) && p.at > max(look, m.now) { // somebody else is said to have written
+	if look := m.lastGet + lease/8; (m.look || m.heard.on) && p.at > max(look, m.now) { // another candidate is said to have written
 		return plan{at: look}
 	}
 	return p
 }
 
 // reclaim is what a participant writes that is not the root, although the record names
-// it: nobody else is, so it need not wait.
+// it: no other is, so it need not wait.
 func (m *Machine) reclaim() plan {
 	p := plan{at: m.now, write: true, record: m.known.Record}
 	switch {
 	case !m.leaving && m.Elsewhere():
 		return plan{at: m.other.until}
-	case m.leaving, !m.heir.IsZero():
+	case m.leaving, !m.successor.IsZero():
 		p.record.Term++
-		p.record.Root, p.record.Place = m.heir, ""
+		p.record.Root, p.record.Place = m.successor, ""
 		if m.leaving {
 			p.record.Root = protocol.Node{}
 		}
@@ -102,7 +102,7 @@ func (m *Machine) creation() plan {
 	return p
 }
 
-// succession is what a candidate does beside a root, or after it.
+// succession is what a candidate does while another one is the root, and after it.
 func (m *Machine) succession() plan {
 	if !m.hears() {
 		return nothing
@@ -157,7 +157,7 @@ func (m *Machine) ask(early bool, out *Output) {
 		return
 	}
 	p := m.next()
-	early = early && m.reign.on && p.write && p.at != protocol.Never && m.now >= max(m.again, m.reign.renewed+m.lease()/8)
+	early = early && m.acting.on && p.write && p.at != protocol.Never && m.now >= max(m.again, m.acting.renewed+m.lease()/8)
 	if p.at > m.now && !early {
 		return
 	}
@@ -215,8 +215,8 @@ func (m *Machine) wake() protocol.Time {
 	if m.asked.kind == NoRequest {
 		at = m.next().at
 	}
-	if m.reign.on {
-		at = min(at, m.reign.until)
+	if m.acting.on {
+		at = min(at, m.acting.until)
 	}
 	if m.leaving {
 		at = min(at, m.leaveBy)

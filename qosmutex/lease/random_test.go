@@ -92,7 +92,7 @@ func (c *chance) rate() float64 {
 	}
 }
 
-// fault does something to somebody.
+// fault does something to a candidate.
 func (c *chance) fault() {
 	w := c.w
 	n := w.all[c.Intn(len(w.all))]
@@ -151,7 +151,7 @@ func (c *chance) fault() {
 	}
 }
 
-// heal ends every fault, and has somebody run.
+// heal ends every fault, and has a candidate run.
 func (c *chance) heal() {
 	c.quiet = true
 	for _, n := range c.w.all {
@@ -197,7 +197,7 @@ func randomRun(seed int64) (w *world, terms uint64, err error) {
 }
 
 // TestRandom lets everything go wrong at once, in worlds drawn from seeds, and then
-// demands that somebody acts. One seed again, with its story:
+// demands that a candidate acts. One seed again, with its story:
 //
 //	go test ./qosmutex/lease -run TestRandom -lease.seed 17 -lease.seeds 1 -v
 func TestRandom(t *testing.T) {

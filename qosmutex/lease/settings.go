@@ -7,7 +7,7 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// propose takes somebody's choice of settings. Declared ones replace defaults; two
+// propose takes a participant's choice of settings. Declared ones replace defaults; two
 // different declarations disagree, unless the later one is meant as a change.
 func (m *Machine) propose(d Declaration, out *Output) error {
 	rec := m.known.Record
@@ -16,8 +16,8 @@ func (m *Machine) propose(d Declaration, out *Output) error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	inForce, declared, by := &m.known.Record.Settings, m.known.Record.Declared, m.known.Record.DeclaredBy
-	if m.wish != nil {
-		inForce, declared, by = &m.wish.Settings, true, m.wish.By
+	if m.declaration != nil {
+		inForce, declared, by = &m.declaration.Settings, true, m.declaration.By
 	}
 	switch same := sameSettings(inForce, &d.Settings); {
 	case same && declared:
@@ -25,7 +25,7 @@ func (m *Machine) propose(d Declaration, out *Output) error {
 		out.Disagreement = &Disagreement{InForce: *inForce, InForceBy: by, Declared: d.Settings, DeclaredBy: d.By}
 	default:
 		d.Settings.Resources = slices.Clone(d.Settings.Resources)
-		m.wish = &d
+		m.declaration = &d
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func disagreement(r *protocol.Record, declared *protocol.Settings, by string) *D
 	return &Disagreement{InForce: r.Settings, InForceBy: r.DeclaredBy, Declared: *declared, DeclaredBy: by}
 }
 
-// declare puts somebody's settings into a record.
+// declare puts a declaration into a record.
 func declare(r *protocol.Record, s *protocol.Settings, by string) {
 	if !sameSettings(&r.Settings, s) {
 		version := r.Settings.Version + 1
@@ -48,7 +48,7 @@ func sameSettings(a, b *protocol.Settings) bool {
 	return a.Models == b.Models && a.Open == b.Open && slices.Equal(a.Resources, b.Resources)
 }
 
-// sameMeaning reports whether nobody but the root need know that b replaced a.
+// sameMeaning reports whether only the root needs to know that b replaced a.
 func sameMeaning(a, b *protocol.Record) bool {
 	return a.Term == b.Term && a.Root == b.Root && a.Declared == b.Declared && a.DeclaredBy == b.DeclaredBy &&
 		a.Settings.Version == b.Settings.Version && sameSettings(&a.Settings, &b.Settings)

@@ -8,24 +8,26 @@ import (
 	"testing"
 	"unsafe"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
 // unnamed are the fields of a machine that are not in its state, and why.
 var unnamed = map[string]string{
-	"now":       "instants are relative to it",
-	"start":     "only a topic without a record has a use for it",
-	"asks":      "a number of requests",
-	"nonces":    "a number of nonces",
-	"asked.ref": "a number of requests",
-	"asked.at":  "only compared with heard.at, and how they compare is",
-	"departed":  "nothing else matters then",
-	"born":      "only a topic without a record has a use for it",
-	"hearing":   "only a topic without a record has a use for it",
-	"wish":      "a pointer: see below",
+	"now":         "instants are relative to it",
+	"start":       "only a topic without a record has a use for it",
+	"asks":        "a number of requests",
+	"nonces":      "a number of nonces",
+	"asked.ref":   "a number of requests",
+	"asked.at":    "only compared with heard.at, and how they compare is",
+	"departed":    "nothing else matters then",
+	"born":        "only a topic without a record has a use for it",
+	"hearing":     "only a topic without a record has a use for it",
+	"declaration": "a pointer: see below",
 }
 
-// busy is a machine in which every part is in use. No correct machine is like it.
+// busy is a machine in which every part is in use. No correct machine is like it. Of
+// nonces only matters which are equal, so each is one less than another.
 func busy() *Machine {
 	rec := protocol.Record{
 		Term: 3, Root: protocol.Node{ID: "A", Incarnation: 1}, Lease: 1000 * protocol.Millisecond, TTL: 2000 * protocol.Millisecond, Ceiling: 1000,
@@ -37,21 +39,30 @@ func busy() *Machine {
 	}
 	ago := m.now - 100*protocol.Millisecond
 	m.since, m.lastGet, m.echo, m.echoed, m.deadAt = ago, ago, ago, true, ago
-	m.heard = heard{true, Version{Counter: 6, Nonce: 60}, ago}
+	m.heard = heard{true, Version{Counter: 6, Nonce: 49}, ago}
 	m.asked = asked{WriteRecord, 7, ago}
-	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 70}, on: true, first: ago, heard: ago, fence: 900}
+	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 48}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
-	m.reign = reign{true, m.now + protocol.Second, ago, ago}
-	m.spent, m.fence, m.heir, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
-	m.wish = &Declaration{By: "bob"}
+	m.acting = acting{true, m.now + protocol.Second, ago, ago}
+	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
+	m.declaration = &Declaration{By: "bob"}
 	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
 	return m
 }
 
+// stateOf is a state with every number as it is.
+func stateOf(m *Machine, now protocol.Time) []byte {
+	n := &canonical.Names{}
+	for s := range n.Slack {
+		n.Slack[s] = 1 << 62
+	}
+	n.Reset()
+	return n.AppendNames(m.AppendState(nil, now, n))
+}
+
 // TestStateNamesEveryField changes one field after the other, and sees it in the form.
 func TestStateNamesEveryField(t *testing.T) {
-	same := func(_ Sort, v uint64) uint64 { return v }
-	form := func(m *Machine) []byte { return m.AppendState(nil, m.now, same) }
+	form := func(m *Machine) []byte { return stateOf(m, m.now) }
 	want := form(busy())
 	var visit func(path string, at func(*Machine) reflect.Value)
 	seen := 0
@@ -94,9 +105,9 @@ func TestStateNamesEveryField(t *testing.T) {
 	}
 	visit("", func(m *Machine) reflect.Value { return reflect.ValueOf(m).Elem() })
 	for what, change := range map[string]func(*Machine){
-		"that something is wished": func(m *Machine) { m.wish = nil },
-		"wish.By":                  func(m *Machine) { m.wish = &Declaration{By: "eve"} },
-		"wish.Settings":            func(m *Machine) { m.wish = &Declaration{By: "bob", Settings: protocol.Settings{Open: true}} },
+		"that settings are declared": func(m *Machine) { m.declaration = nil },
+		"declaration.By":             func(m *Machine) { m.declaration = &Declaration{By: "eve"} },
+		"declaration.Settings":       func(m *Machine) { m.declaration = &Declaration{By: "bob", Settings: protocol.Settings{Open: true}} },
 	} {
 		m := busy()
 		if change(m); bytes.Equal(form(m), want) {
@@ -110,11 +121,10 @@ func TestStateNamesEveryField(t *testing.T) {
 
 // TestCloneSharesNothing steps a clone, and sees that the original stays.
 func TestCloneSharesNothing(t *testing.T) {
-	same := func(_ Sort, v uint64) uint64 { return v }
 	m := busy()
-	want := m.AppendState(nil, m.now, same)
+	want := stateOf(m, m.now)
 	c := m.Clone()
-	if got := c.AppendState(nil, c.now, same); !bytes.Equal(got, want) {
+	if got := stateOf(c, c.now); !bytes.Equal(got, want) {
 		t.Error("a clone is not like the original")
 	}
 	var out Output
@@ -126,7 +136,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	} {
 		_ = c.Step(c.now+10, &in, &out)
 	}
-	if got := m.AppendState(nil, m.now, same); !bytes.Equal(got, want) {
+	if got := stateOf(m, m.now); !bytes.Equal(got, want) {
 		t.Error("a step of the clone changed the original")
 	}
 }
@@ -134,7 +144,6 @@ func TestCloneSharesNothing(t *testing.T) {
 // TestNonsenseIsRefused: whoever is told nonsense says so and goes on as if nothing had
 // been said.
 func TestNonsenseIsRefused(t *testing.T) {
-	same := func(_ Sort, v uint64) uint64 { return v }
 	root := protocol.Node{ID: "A", Incarnation: 1}
 	m, err := New(Config{Self: root, Create: true, Wall: earliest, Lease: 100 * protocol.Millisecond, TTL: protocol.Second, Seed: 1})
 	if err != nil {
@@ -157,7 +166,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 	feed(50, Input{Kind: Tick}) // a renewal is under way
 	ref := out.Request.Ref
-	want := m.AppendState(nil, 50, same)
+	want := stateOf(m, 50)
 	for _, in := range []Input{
 		{Kind: 99},
 		{Kind: ReadDone, Ref: ref},
@@ -186,7 +195,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		if out.Dismissed || out.Request.Kind != NoRequest || out.Disagreement != nil {
 			t.Errorf("%+v has a consequence", in)
 		}
-		if got := m.AppendState(nil, 50, same); !bytes.Equal(got, want) {
+		if got := stateOf(m, 50); !bytes.Equal(got, want) {
 			t.Errorf("%+v changed the state", in)
 		}
 	}

@@ -391,7 +391,7 @@ func order(s *protocol.Settings) string {
 
 func name(n protocol.Node) string {
 	if n.IsZero() {
-		return "nobody"
+		return "none"
 	}
 	if n.Incarnation > 1 {
 		return fmt.Sprintf("%s#%d", n.ID, n.Incarnation)

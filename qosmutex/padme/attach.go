@@ -6,27 +6,6 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// slots is how many more children we take.
-func (m *Machine) slots() int {
-	n := int(m.fanout)
-	for _, l := range m.children {
-		if !l.leaving {
-			n--
-		}
-	}
-	return n
-}
-
-func (m *Machine) leastChild() *link {
-	var least *link
-	for _, l := range m.children {
-		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
-			least = l
-		}
-	}
-	return least
-}
-
 // onAttach takes a child, if need be in the place of the least important one.
 func (m *Machine) onAttach(msg *protocol.Message) error {
 	l := m.child(msg.From)
@@ -50,8 +29,8 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 			return nil
 		}
 		least.leaving, least.leaveBy = true, m.now+2*m.heartbeat()
-		move := m.emitOn(least, protocol.KindDetach)
-		move.Peer = msg.From
+		move := m.emitOn(least, protocol.KindMove)
+		move.MoveTo = msg.From
 		m.commit(least, move)
 	}
 	fresh := &link{
@@ -75,18 +54,15 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 // it does not name again is dropped by sweep.
 func (m *Machine) replaceChild(old, fresh *link) {
 	m.children[slices.Index(m.children, old)] = fresh
-	for e := range m.requests.all() {
+	for _, e := range m.requests {
 		if e.from == old {
 			e.from, e.named = fresh, false
 		} else {
 			e.also = e.alsoBut(old)
 		}
 	}
-	if m.any != nil {
-		m.any.child(old).from = fresh
-	}
-	for _, r := range m.resources {
-		r.q.child(old).from = fresh
+	for q := range m.eachQueue {
+		q.child(old).from = fresh
 	}
 	m.tokensBelow(old)
 }
@@ -94,12 +70,12 @@ func (m *Machine) replaceChild(old, fresh *link) {
 // remind tells a child again that it is to leave, and this time that any other
 // place will do: the one it was sent to may be gone, or have been below it.
 func (m *Machine) remind(l *link) {
-	if len(m.children) <= int(m.fanout) {
+	if len(m.children) <= m.fanout {
 		l.leaving = false // there is room again
 		return
 	}
 	l.leaveBy = m.now + m.grace
-	m.commit(l, m.emitOn(l, protocol.KindDetach))
+	m.commit(l, m.emitOn(l, protocol.KindMove))
 }
 
 func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
@@ -109,8 +85,8 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Hops, msg.TTL, msg.Path = m.root, uint32(m.depth), m.timing.TTL, m.lineage()
-	msg.Number, msg.Waiting, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
+	msg.Root, msg.Depth, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
+	msg.Number, msg.Members, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
 }
 
 // onAccept makes the candidate our parent and names every live request to it.
@@ -141,12 +117,12 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.root = protocol.Member, msg.Root
 	m.out.Changed = true
-	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
+	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {
-		m.count().moves++
+		m.counters.Moves++
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()
@@ -168,10 +144,8 @@ func (m *Machine) resumeUpward(old *link) {
 			if was.Kind != protocol.KindRelease {
 				continue
 			}
-			msg := m.emitOn(m.parent, protocol.KindRelease)
-			msg.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
-			msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = was.ID, was.Resource, was.Grant, was.Fences, was.Entries
-			m.commit(m.parent, msg)
+			was.Flags = was.Flags&^protocol.FlagReturned | protocol.FlagRepeated
+			m.sendRelease(&was)
 		}
 	}
 	for _, r := range m.resources {
@@ -211,14 +185,13 @@ func (m *Machine) closed(l *link) {
 // dropChild forgets a child and the requests that came from it.
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if m.takeBack(e, l) {
 			m.drop(e, true)
 		}
 	}
-	m.any.forget(l)
-	for _, r := range m.resources {
-		r.q.forget(l)
+	for q := range m.eachQueue {
+		q.forget(l)
 	}
 	m.tokensBelow(l)
 }

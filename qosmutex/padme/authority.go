@@ -65,7 +65,7 @@ func (m *Machine) begin() {
 	}
 	m.authority = m.lasting()
 	m.settings.Version = 1
-	m.becomeRoot(protocol.EpochOf(1, m.self))
+	m.becomeRoot(protocol.Epoch{Number: 1, Tie: m.self.Tie()})
 	m.serveAll()
 	m.offer(protocol.Node{})
 }
@@ -76,7 +76,7 @@ func (m *Machine) begin() {
 // tokens may be with somebody until the sessions of the last term are over, for no
 // session outlives the last renewal of its root's lease by more than a TTL.
 func (m *Machine) appointed(in *protocol.Lease) error {
-	e := protocol.EpochOf(in.Term, m.self)
+	e := protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}
 	switch {
 	case m.isFixedRoot || in.TTL <= 0 || in.Fences.Next >= maxFence:
 		return m.badInput("not a lease that we can have")
@@ -86,13 +86,12 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if m.role == protocol.Root {
 		m.stepDown()
 	}
-	m.count().terms++
+	m.counters.Terms++
 	if m.parent != nil {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
 	before := m.root
 	m.setTTL(in.TTL)
-	m.roll = nil
 	m.fences = max(m.fences, in.Fences.Next)
 	m.domain = in.Register
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
@@ -120,7 +119,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	m.takeEarly()
 	m.serveAll()
 	m.beacon.number++
-	m.beacon.members = uint32(len(m.sessions) + 1)
+	m.beacon.members = uint32(len(m.members) + 1)
 	m.sendBeacons()
 	m.offer(protocol.Node{}) // whoever lost the old root need not ask
 	if m.departing {
@@ -170,7 +169,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	m.depth, m.ancestors = 0, m.ancestors[:0]
 	m.join, m.session = nil, session{asked: m.session.asked}
 	m.reported, m.grants = false, 0
-	m.roll = &roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
+	m.roll = roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0
 	m.out.Changed = true
 	m.beacon.number = 0
@@ -211,7 +210,7 @@ func (m *Machine) serveAll() {
 	if !m.acting() {
 		return
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.try && e.state == waiting {
 			m.serveTry(e)
 		}
@@ -223,7 +222,7 @@ func (m *Machine) serveAll() {
 
 // refuseUndeclared refuses requests that were made before the settings were known.
 func (m *Machine) refuseUndeclared() {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
 			m.refuse(e, reason)
 		}
@@ -242,7 +241,7 @@ func (m *Machine) dismissed() error {
 // member without a parent then, and its own holds go on as those of other members do:
 // until TTL after its last renewal, if no later root takes them over before.
 func (m *Machine) stepDown() {
-	m.count().expiries++
+	m.counters.Expiries++
 	if m.departing {
 		m.finish()
 		return
@@ -290,18 +289,9 @@ func (m *Machine) forgetGrants() {
 			r.tok.bind(r.tok.grant)
 		}
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == served {
 			m.wait(e)
 		}
 	}
-}
-
-// old reports whether a grant is of an earlier term.
-func (m *Machine) old(g protocol.Grant) bool { return g.Epoch.Number < m.epoch.Number }
-
-// farAhead reports whether a term is further ahead than any root can have come:
-// believed, it would leave no room for terms to come.
-func (m *Machine) farAhead(term uint64) bool {
-	return term > m.epoch.Number && term-m.epoch.Number > maxTermJump
 }

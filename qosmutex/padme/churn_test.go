@@ -144,7 +144,7 @@ func TestSearchEndsWhateverComesAndGoes(t *testing.T) {
 				t.Fatalf("%v\n%s", c.failure, strings.Join(c.script, "\n"))
 			}
 		}
-		searches += c.root.machine.count().syncs
+		searches += c.root.machine.counters.Syncs
 		longest = max(longest, c.longest)
 	})
 	t.Logf("%d searches, the longest %v ms", searches, longest/protocol.Millisecond)

@@ -10,12 +10,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
 // plainNames writes every number as it is.
-func plainNames() *Names {
-	n := &Names{}
+func plainNames() *canonical.Names {
+	n := &canonical.Names{}
 	for s := range n.Slack {
 		n.Slack[s] = 1 << 62
 	}

@@ -26,14 +26,6 @@ import (
 // requests climb to the root, also under Replace, and no token is used on its way:
 // somebody's stay in between is in nobody's plan.
 
-// after is d after t, Never if that is too far.
-func after(t protocol.Time, d protocol.Duration) protocol.Time {
-	if t == protocol.Never || d > protocol.Never-max(t, 0) {
-		return protocol.Never
-	}
-	return t + d
-}
-
 // setDeadline takes the deadline of a request: within from now, less than a hop
 // ago when its message was sent. 0 is none.
 func (m *Machine) setDeadline(e *entry, within, hop, hold protocol.Duration) {
@@ -50,16 +42,6 @@ func (m *Machine) within(e *entry) protocol.Duration {
 		return 0
 	}
 	return max(e.deadline-m.now, 1)
-}
-
-// climbs reports whether every request goes up to the root.
-func (m *Machine) climbs() bool {
-	return m.settings.Models.Request == protocol.RequestForward || m.settings.Models.Priority == protocol.Deadline
-}
-
-// uses reports whether a passing token may be used under the given model.
-func (m *Machine) uses(model protocol.PassModel) bool {
-	return model == protocol.Use && m.settings.Models.Priority != protocol.Deadline
 }
 
 // transit is how long the token takes between the root and the origin of e.
@@ -82,7 +64,7 @@ func (m *Machine) admission(e *entry) protocol.Reason {
 	switch {
 	case m.settings.Models.Priority != protocol.Deadline || e.deadline == protocol.Never || e.try:
 		return protocol.ReasonNone
-	case e.q == m.any:
+	case e.q == &m.any:
 		return protocol.ReasonUnsupported // it would have to be in the plan of every resource
 	case m.role == protocol.Root && m.attainable(m.find(e.q.resource), e):
 		return protocol.ReasonNone
@@ -153,7 +135,7 @@ func (m *Machine) missed() {
 		switch {
 		case e.state != waiting:
 		case e.deadline < m.now:
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonMissed})
+			m.deny(e.ref, e.q.resource, protocol.ReasonMissed)
 			m.drop(e, true)
 		default:
 			m.nextMiss = min(m.nextMiss, e.deadline)

@@ -138,7 +138,7 @@ func (w *timed) step(i int, in *protocol.Input) {
 		msg := &w.out.Messages[j]
 		to, ok := w.index[msg.To.ID]
 		if msg.To.IsZero() { // a Join: only the parent would answer
-			to, ok = w.index[msg.Peer.ID]
+			to, ok = w.index[msg.Parent.ID]
 		}
 		if ok {
 			w.plan(event{at: w.now + w.latency, kind: eventDeliver, node: to, wire: protocol.AppendMessage(nil, msg)})

@@ -15,7 +15,8 @@
 //	                         numbers, acknowledges and repeats its messages) and
 //	                         clocks that drift by less than a bound
 //	a crash                  of a member is repaired after the session's
-//	                         time-to-live, of the root by a majority of voters
+//	                         time-to-live, of the root by the next one that the
+//	                         record of the topic names
 //
 // The machine knows no MQTT, no clock and no goroutine: see [protocol.Machine].
 package padme

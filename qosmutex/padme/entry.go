@@ -5,8 +5,76 @@ import (
 	"math"
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
+
+// queues are the requests that a participant knows, and in what order they wait.
+type queues struct {
+	maxWaiting int
+	any        queue // of requests for any; those for one resource are with its token
+	requests   requests
+	own        []*entry      // waiting and inside, in order of arrival
+	spare      []*entry      // a few, for reuse
+	arrivals   uint64        // numbers them under Fair and Aging
+	nextMiss   protocol.Time // no deadline of an own request is before
+}
+
+// requests writes all that live. Their queues follow from theq.
+func (q *queues) write(w *canonical.Writer, self protocol.Node) {
+	all := q.requests
+	w.Uint(uint64(len(all)))
+	next := protocol.Never
+	for _, e := range all {
+		w.ID(e.id)
+		w.Int(e.priority)
+		w.Text(e.q.resource)
+		e.from.writeName(w)
+		w.Uint(uint64(len(e.also)))
+		for _, l := range e.also {
+			l.writeName(w)
+		}
+		w.Uint(uint64(e.hops), uint64(e.state), e.ref)
+		w.Flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
+		w.Names.NoteIn(canonical.SortArrival, self.Tie(), e.came)
+		w.Uint(uint64(e.patience), uint64(e.rank))
+		if e.deadline != protocol.Never {
+			w.Int(int64(max(e.deadline-w.Now, -1))) // it has not passed at the instant itself
+		}
+		w.Int(int64(e.hold))
+		if e.from == nil && e.state == waiting {
+			next = min(next, e.deadline)
+		}
+	}
+	w.Flags(q.nextMiss <= next) // that bound only saves work
+}
+
+func (q *queues) newEntry() *entry {
+	last := len(q.spare) - 1
+	if last < 0 {
+		return &entry{}
+	}
+	e := q.spare[last]
+	q.spare = q.spare[:last]
+	return e
+}
+
+func (q *queues) ownByRef(ref uint64) *entry {
+	for _, e := range q.own {
+		if e.ref == ref {
+			return e
+		}
+	}
+	return nil
+}
+
+// recycle keeps the memory of an entry that nothing refers to any more.
+func (q *queues) recycle(e *entry) {
+	*e = entry{}
+	if len(q.spare) < maxSpare {
+		q.spare = append(q.spare, e)
+	}
+}
 
 // entryState says how far a request has come at this participant.
 type entryState uint8
@@ -24,7 +92,7 @@ type entry struct {
 	q        *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
 	from     *link   // the child that it came from; nil: our own
 	also     []*link // children that it came from before, the last one last, and that have not taken it back
-	hops     uint8   // links between the origin and here
+	hops     uint32  // links between the origin and here
 	state    entryState
 	sent     bool              // our parent knows it
 	try      bool              // never queued
@@ -37,7 +105,6 @@ type entry struct {
 	ref      uint64            // own
 	deadline protocol.Time     // latest instant to enter; Never: none
 	hold     protocol.Duration // how long it will stay; 0: unknown
-	next     *entry            // in the list of free ones
 }
 
 // alsoBut is also without l.
@@ -45,12 +112,39 @@ func (e *entry) alsoBut(l *link) []*link {
 	return slices.DeleteFunc(e.also, func(o *link) bool { return o == l })
 }
 
+// requests are the live requests of a participant, in the order of their names.
+type requests []*entry
+
+func (l requests) search(id protocol.RequestID) (int, bool) {
+	return slices.BinarySearchFunc(l, id, func(e *entry, id protocol.RequestID) int { return e.id.Compare(id) })
+}
+
+// get returns nil if there is no such request.
+func (l requests) get(id protocol.RequestID) *entry {
+	if i, ok := l.search(id); ok {
+		return l[i]
+	}
+	return nil
+}
+
+// add files a request whose name is not there yet.
+func (l *requests) add(e *entry) {
+	i, _ := l.search(e.id)
+	*l = slices.Insert(*l, i, e)
+}
+
+func (l *requests) remove(e *entry) {
+	if i, ok := l.search(e.id); ok {
+		*l = slices.Delete(*l, i, i+1)
+	}
+}
+
 // queue holds the waiting requests for one resource id, or those for Any, in
-// the order in which they are to be served. nil is an empty queue.
+// the order in which they are to be served.
 type queue struct {
 	resource string
 	waiting  []*entry
-	unsent   int32 // of waiting, those that our parent does not know
+	unsent   int // of waiting, those that our parent does not know
 	below    []belowCount
 }
 
@@ -59,7 +153,7 @@ type queue struct {
 // passes on only the head). Without a known one there is no hidden one.
 type belowCount struct {
 	from          *link
-	known, hidden int32
+	known, hidden int
 }
 
 // compare orders two requests of a queue (PADME §3.2): Level by priority, clock,
@@ -88,7 +182,7 @@ func compare(model protocol.Priority, a, b *entry) int {
 }
 
 func (q *queue) head() *entry {
-	if q == nil || len(q.waiting) == 0 {
+	if len(q.waiting) == 0 {
 		return nil
 	}
 	return q.waiting[0]
@@ -98,9 +192,6 @@ func (q *queue) head() *entry {
 // child that has attached anew only what it has named again, for it may hear nothing of
 // what we send.
 func (m *Machine) ready(q *queue) *entry {
-	if q == nil {
-		return nil
-	}
 	for _, e := range q.waiting {
 		if e.from == nil || e.named && !m.quiet(e) {
 			return e
@@ -137,7 +228,7 @@ func (q *queue) remove(model protocol.Priority, e *entry) {
 	}
 }
 
-func (q *queue) count(e *entry, by int32) {
+func (q *queue) count(e *entry, by int) {
 	if !e.sent {
 		q.unsent += by
 	}
@@ -161,13 +252,10 @@ func (q *queue) child(l *link) *belowCount {
 }
 
 // hidden is how many requests a child says that it keeps to itself.
-func hidden(msg *protocol.Message) int32 { return int32(min(msg.Waiting, math.MaxInt32)) }
+func hidden(msg *protocol.Message) int { return int(min(msg.Hidden, math.MaxInt32)) }
 
 // sort finds the levels and the order of model.
 func (q *queue) sort(model protocol.Priority) {
-	if q == nil {
-		return
-	}
 	if model == protocol.Aging {
 		var few [32]int64
 		s := scale(few[:0]).with(q)
@@ -182,36 +270,23 @@ func (q *queue) sort(model protocol.Priority) {
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
 }
 
-func (q *queue) len() int {
-	if q == nil {
-		return 0
-	}
-	return len(q.waiting)
-}
-
 // forget drops what child l reported.
 func (q *queue) forget(l *link) {
-	if q == nil {
-		return
-	}
 	q.below = slices.DeleteFunc(q.below, func(b belowCount) bool { return b.from == l })
 }
 
 // total is how many requests are known to wait here and below.
 func (q *queue) total() int {
-	if q == nil {
-		return 0
-	}
 	return len(q.waiting) + q.hiddenBelow()
 }
 
 // hidden is how many of them our parent does not know.
-func (q *queue) hidden() int { return int(q.unsent) + q.hiddenBelow() }
+func (q *queue) hidden() int { return q.unsent + q.hiddenBelow() }
 
 func (q *queue) hiddenBelow() int {
 	n := 0
 	for _, b := range q.below {
-		n += int(b.hidden)
+		n += b.hidden
 	}
 	return n
 }

@@ -1,16 +1,11 @@
 package padme
 
 import (
-	"slices"
-
 	"padme/qosmutex/protocol"
 )
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	if q == nil {
-		return
-	}
 	if q.resource != protocol.Any {
 		m.serve(m.resource(q.resource))
 		return
@@ -24,7 +19,7 @@ func (m *Machine) serveQueue(q *queue) {
 func (m *Machine) serve(r *resource) {
 	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
-		m.dropOverdue(m.any)
+		m.dropOverdue(&m.any)
 		e := m.first(r)
 		if e == nil {
 			return
@@ -44,7 +39,7 @@ func (m *Machine) serve(r *resource) {
 // first is the most important request that r would satisfy.
 func (m *Machine) first(r *resource) *entry {
 	e := m.ready(&r.q)
-	if a := m.ready(m.any); a != nil && m.declared(r.q.resource) &&
+	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) &&
 		(e == nil || m.orderOf(r).before(a, e)) {
 		e = a
 	}
@@ -55,11 +50,6 @@ func (m *Machine) first(r *resource) *entry {
 // topic has it.
 func (m *Machine) known(resource string) bool {
 	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
-}
-
-func (m *Machine) declared(resource string) bool {
-	_, ok := slices.BinarySearch(m.settings.Resources, resource)
-	return ok
 }
 
 // serveTry grants a TryLock request if its token rests here, or refuses it.
@@ -115,7 +105,7 @@ func (m *Machine) give(r *resource, e *entry) {
 // out.
 func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	t := &r.tok
-	defer m.serveQueue(m.any) // settle may have put a request back
+	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
 	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.mislaid:
@@ -124,6 +114,10 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		m.recover(r)
 	default:
 		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+	}
+	m.touch(r.q.resource)
+	for _, e := range msg.Entries {
+		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
 	}
 	return nil
 }

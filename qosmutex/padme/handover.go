@@ -68,7 +68,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	if m.role != protocol.Root || !m.authority.yielding || term <= m.epoch.Number || n.IsZero() || n == m.self {
 		return m.badInput("not a root that has yielded to another")
 	}
-	next := protocol.EpochOf(term, n)
+	next := protocol.Epoch{Number: term, Tie: n.Tie()}
 	msg := m.emit(protocol.KindHandover, n)
 	msg.Epoch, msg.Root = next, n
 	for _, r := range m.resources {
@@ -79,7 +79,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 		}
 		msg.Tokens = append(msg.Tokens, ts)
 	}
-	for _, s := range m.sessions {
+	for _, s := range m.members {
 		if s.node != n && !s.goodbye {
 			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
 		}
@@ -95,14 +95,15 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 	if l := m.child(root); l != nil {
 		m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })
-		for _, e := range m.liveEntries() {
+		for _, e := range slices.Clone(m.requests) {
 			if m.takeBack(e, l) {
 				m.remove(e) // it is in the successor's own queue
 			}
 		}
-		m.any.forget(l)
+		for q := range m.eachQueue {
+			q.forget(l)
+		}
 		for _, r := range m.resources {
-			r.q.forget(l)
 			if t := &r.tok; t.phase == below && t.down == l {
 				t.phase, t.down = away, nil
 			}
@@ -120,7 +121,7 @@ func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 		m.fences = max(m.fences, t.next)
 	}
 	m.session = session{number: m.lastSession + 1, until: m.heldUntil(), asked: m.session.asked}
-	m.role, m.roll, m.authority = protocol.Joining, nil, authority{}
+	m.role, m.roll, m.authority = protocol.Joining, roll{}, authority{}
 	m.outranks = 0
 	m.root, m.reported, m.out.Changed = root, false, true
 	if e != m.epoch {
@@ -133,7 +134,7 @@ func (m *Machine) becomeMember(root protocol.Node, e protocol.Epoch) {
 // and then says that the record names us.
 func (m *Machine) onHandover(msg *protocol.Message) error {
 	switch {
-	case msg.Epoch.Tie != tie(m.self):
+	case msg.Epoch.Tie != m.self.Tie():
 		return m.invalid(msg, "not a term of ours")
 	case m.role != protocol.Root && msg.Epoch.Number > m.epoch.Number && msg.From == m.root:
 		m.early = newHandover(msg)
@@ -154,8 +155,13 @@ type handover struct {
 	sessions []protocol.SessionState
 }
 
+// newHandover copies what a message says: its memory is the caller's.
 func newHandover(msg *protocol.Message) *handover {
-	return &handover{msg.From, msg.Epoch, slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)}
+	h := &handover{msg.From, msg.Epoch, slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)}
+	for i := range h.tokens {
+		h.tokens[i].Path = slices.Clone(h.tokens[i].Path)
+	}
+	return h
 }
 
 // takeEarly takes over what came before we were appointed.
@@ -173,7 +179,7 @@ func (m *Machine) takeEarly() {
 func (m *Machine) takeOver(h *handover) {
 	for i := range h.sessions {
 		s := &h.sessions[i]
-		if s.Node == m.self || m.sessionOf(s.Node) != nil || len(m.sessions) >= maxSessions {
+		if s.Node == m.self || m.sessionOf(s.Node) != nil || len(m.members) >= maxSessions {
 			continue
 		}
 		m.lastSession = max(m.lastSession, s.Number)

@@ -17,16 +17,16 @@ func (m *Machine) nameHolder(answer *protocol.Message, r *resource) {
 	}
 }
 
-// found takes what an answer says of who is inside. A fence that was never handed
-// out is not believed.
-func (rec *recovery) found(msg *protocol.Message, next uint64) {
+// answered takes what an answer to a Sync says of who is inside. A fence that was never
+// handed out is not believed.
+func (t *token) answered(msg *protocol.Message) {
 	switch {
 	case msg.Verdict != protocol.VerdictHolding:
-		if rec.holder != nil && rec.holder.entry.ID.Node == msg.From {
-			rec.holder = nil
+		if t.holder != nil && t.holder.entry.ID.Node == msg.From {
+			t.holder = nil
 		}
-	case len(msg.Entries) == 1 && msg.Entries[0].ID.Node == msg.From && msg.Entries[0].Fence < next:
-		rec.holder = &holder{msg.Entries[0], msg.Priority}
+	case len(msg.Entries) == 1 && msg.Entries[0].ID.Node == msg.From && msg.Entries[0].Fence < t.next:
+		t.holder = &holder{msg.Entries[0], msg.Priority}
 	}
 }
 
@@ -44,10 +44,8 @@ func (m *Machine) holderOf(r *resource) *holder {
 	switch {
 	case t.phase == using:
 		return &holder{protocol.Entry{ID: t.inside.id, Fence: t.fence}, t.inside.priority}
-	case t.phase == below && t.holder != nil && t.holder.entry.ID == t.target && m.sessionOf(t.target.Node) != nil:
+	case t.phase == below && t.holder != nil && m.sessionOf(t.holder.entry.ID.Node) != nil:
 		return t.holder
-	case t.phase == below && t.recovery != nil && t.recovery.holder != nil && m.sessionOf(t.recovery.holder.entry.ID.Node) != nil:
-		return t.recovery.holder
 	}
 	return nil
 }
@@ -71,4 +69,4 @@ func (m *Machine) grantFences(r *resource) protocol.Fences {
 func (m *Machine) leftAsRoot() bool { return m.role == protocol.Departed && m.root == m.self }
 
 // deserted reports whether we left as the root and nobody else was there.
-func (m *Machine) deserted() bool { return m.leftAsRoot() && (m.roll == nil || len(m.sessions) == 0) }
+func (m *Machine) deserted() bool { return m.leftAsRoot() && len(m.members) == 0 }

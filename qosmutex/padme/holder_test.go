@@ -13,7 +13,7 @@ func TestHolderThatAnswers(t *testing.T) {
 	entry := func(n protocol.Node, fence uint64) []protocol.Entry {
 		return []protocol.Entry{{ID: protocol.RequestID{Node: n, Clock: 1}, Fence: fence}}
 	}
-	rec := &recovery{}
+	tok := &token{next: 9}
 	for i, step := range []struct {
 		from    protocol.Node
 		verdict protocol.Verdict
@@ -28,10 +28,10 @@ func TestHolderThatAnswers(t *testing.T) {
 		{c, protocol.VerdictNever, nil, 8},
 		{b, protocol.VerdictPassed, nil, 0},
 	} {
-		rec.found(&protocol.Message{From: step.from, Verdict: step.verdict, Entries: step.entries}, 9)
+		tok.answered(&protocol.Message{From: step.from, Verdict: step.verdict, Entries: step.entries})
 		got := uint64(0)
-		if rec.holder != nil {
-			got = rec.holder.entry.Fence
+		if tok.holder != nil {
+			got = tok.holder.entry.Fence
 		}
 		if got != step.want {
 			t.Errorf("after answer %d the fence of the holder is %d, want %d", i, got, step.want)

@@ -24,26 +24,24 @@ func dump(m *Machine) string {
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
 			l.session, l.sent, l.unacked, l.leaving)
 	}
-	for i := 0; m.roll != nil && i < len(m.sessions); i++ {
-		x := m.sessions[i]
+	for _, x := range m.members {
 		s += fmt.Sprintf("\nsession %+v", *x)
 	}
 	s += fmt.Sprintf("\nauthority %+v early %+v", m.authority, m.early)
-	s += "\nany" + dumpQueue(m.any)
+	s += "\nany" + dumpQueue(&m.any)
 	for _, r := range m.resources {
 		t := r.tok
 		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d replied %v entries %v recovery %v",
 			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.q.resource, e.hops, e.state, e.sent, e.try, e.ref)
 	}
 	return s
 }
 
 func dumpQueue(q *queue) (s string) {
-	for i := 0; q != nil && i < len(q.waiting); i++ {
-		e := q.waiting[i]
+	for _, e := range q.waiting {
 		s += fmt.Sprintf(" %v", e.id)
 	}
 	return fmt.Sprintf("%s total %d", s, q.total())
@@ -88,7 +86,7 @@ func TestHostileMessages(t *testing.T) {
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
 	ack := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
-		Sent: b.now, Number: uint64(b.session.asked), TTL: 3 * protocol.Second,
+		Sent: b.now, Attempt: b.session.asked, TTL: 3 * protocol.Second, Valid: 3 * protocol.Second,
 	}
 
 	cases := []struct {
@@ -136,7 +134,7 @@ func TestHostileMessages(t *testing.T) {
 			m.Epoch.Number++
 			m.Epoch.Tie = 7
 		}, ErrInvalid},
-		{"handover of this term", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.Epoch.Tie = tie(b.self) }, ErrStale},
+		{"handover of this term", b, fromA, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.Epoch.Tie = b.self.Tie() }, ErrStale},
 		{"request of nobody", b, request, func(m *protocol.Message) { m.ID = protocol.RequestID{} }, ErrInvalid},
 		{"request in our name", b, request, func(m *protocol.Message) { m.ID.Node, m.ID.Clock = b.self, 1 }, ErrStale},
 		{"request for nothing", b, request, func(m *protocol.Message) { m.Resource = "" }, ErrInvalid},
@@ -158,7 +156,7 @@ func TestHostileMessages(t *testing.T) {
 		{"answer without a TTL", b, ack, func(m *protocol.Message) { m.TTL = 0 }, ErrStale},
 		{"answer about another session", b, ack, func(m *protocol.Message) { m.Session++ }, ErrStale},
 		{"answer that came too late", b, ack, func(m *protocol.Message) { m.Sent = b.now - 4*protocol.Second }, ErrStale},
-		{"answer to another question", b, ack, func(m *protocol.Message) { m.Number++ }, ErrStale},
+		{"answer to another question", b, ack, func(m *protocol.Message) { m.Attempt++ }, ErrStale},
 		{"goodbye of another session", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.Session++ }, ErrStale},
 		{"goodbye of a stranger", a, beat, func(m *protocol.Message) { m.Kind = protocol.KindGoodbye; m.From = stranger }, ErrStale},
 		{"attachment without a session", a, protocol.Message{Kind: protocol.KindAttach, From: stranger, To: a.self, Link: 1}, nil, ErrInvalid},
@@ -181,12 +179,12 @@ func TestHostileMessages(t *testing.T) {
 			if l := c.to.linkOf(&msg); msg.Seq == next && l != nil {
 				msg.Seq = l.received + 1
 			}
-			before, dropped := dump(c.to), c.to.count().stale+c.to.count().invalid
+			before, dropped := dump(c.to), c.to.counters.Stale+c.to.counters.Invalid
 			err := c.to.Step(c.to.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out)
 			if repeated := c.name == "reply repeated"; err == nil && !repeated || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
-			if c.to.count().stale+c.to.count().invalid != dropped+1 {
+			if c.to.counters.Stale+c.to.counters.Invalid != dropped+1 {
 				t.Errorf("not counted")
 			}
 			if after := dump(c.to); after != before {
@@ -214,7 +212,7 @@ func TestHostileTerms(t *testing.T) {
 	}
 	handover := protocol.Message{
 		Kind: protocol.KindHandover, From: c.root, To: c.self,
-		Epoch: protocol.Epoch{Number: c.epoch.Number + 1, Tie: tie(c.self)},
+		Epoch: protocol.Epoch{Number: c.epoch.Number + 1, Tie: c.self.Tie()},
 	}
 	for _, hostile := range []struct {
 		name   string
@@ -282,11 +280,11 @@ func TestHostileLeases(t *testing.T) {
 func refused(t *testing.T, m *Machine, msg *protocol.Message, want error) {
 	t.Helper()
 	var out protocol.Output
-	before, dropped := dump(m), m.count().stale+m.count().invalid
+	before, dropped := dump(m), m.counters.Stale+m.counters.Invalid
 	if err := m.Step(m.now, &protocol.Input{Kind: protocol.Receive, Message: msg}, &out); !errors.Is(err, want) {
 		t.Errorf("error %v, want %v", err, want)
 	}
-	if m.count().stale+m.count().invalid != dropped+1 {
+	if m.counters.Stale+m.counters.Invalid != dropped+1 {
 		t.Error("not counted")
 	}
 	if after := dump(m); after != before {
@@ -392,8 +390,8 @@ func TestReplyForAnotherSession(t *testing.T) {
 	if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
 		t.Fatal(err)
 	}
-	if len(n.out.Grants) > 0 || b.count().returned != 1 {
-		t.Errorf("entered %v, returned %d", n.out.Grants, b.count().returned)
+	if len(n.out.Grants) > 0 || b.counters.Returned != 1 {
+		t.Errorf("entered %v, returned %d", n.out.Grants, b.counters.Returned)
 	}
 	last := n.out.Messages[len(n.out.Messages)-1]
 	if !slices.ContainsFunc(n.out.Messages, func(m protocol.Message) bool {

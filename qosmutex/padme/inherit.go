@@ -48,7 +48,7 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	if t.recovery == nil || !t.recovery.mislaid {
 		return
 	}
-	m.count().adopted++
+	m.counters.Adopted++
 	t.recovery = nil
 	t.grant, t.target, t.passed = ts.Grant, ts.Target, &holder
 	if ts.Fence >= t.next {

@@ -11,22 +11,18 @@ import (
 // participant alone. It is for simulations and tests, after every Step.
 func (m *Machine) CheckInvariants() error {
 	queued := 0
-	for _, r := range m.resources {
-		if err := m.checkQueue(&r.q); err != nil {
+	for q := range m.eachQueue {
+		if err := m.checkQueue(q); err != nil {
 			return err
 		}
-		queued += len(r.q.waiting)
+		queued += len(q.waiting)
+	}
+	for _, r := range m.resources {
 		if err := m.checkToken(r); err != nil {
 			return err
 		}
 	}
-	if err := m.checkQueue(m.any); err != nil {
-		return err
-	}
-	if m.any != nil {
-		queued += len(m.any.waiting)
-	}
-	for e := range m.requests.all() {
+	for _, e := range m.requests {
 		id := e.id
 		if m.requests.get(id) != e {
 			return fmt.Errorf("request %v is not found by its name", id)
@@ -66,10 +62,7 @@ func (m *Machine) isOut(e *entry) bool {
 }
 
 func (m *Machine) checkQueue(q *queue) error {
-	if q == nil {
-		return nil
-	}
-	unsent := int32(0)
+	unsent := 0
 	for _, e := range q.waiting {
 		if !e.sent {
 			unsent++

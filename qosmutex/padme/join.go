@@ -3,6 +3,7 @@ package padme
 import (
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -28,6 +29,23 @@ type join struct {
 	lost   *link // the parent given up, until its Releases are repeated
 }
 
+// maxRounds is after how many rounds of Join the wait grows no longer.
+const maxRounds = 4
+
+func (j *join) write(w *canonical.Writer, self protocol.Node) {
+	w.Flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	w.Left(j.until)
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	w.Node(j.best.from)
+	w.Int(j.best.priority)
+	w.Node(j.target)
+	if w.Is(j.lost != nil) { // only to repeat what it kept
+		w.Node(j.lost.peer)
+		w.Uint(j.lost.gen)
+		j.lost.writeKept(w, self)
+	}
+}
+
 // joinAgain begins a new search.
 func (m *Machine) joinAgain() {
 	if m.join != nil {
@@ -48,9 +66,13 @@ func (m *Machine) startJoin() {
 		m.role = protocol.Joining
 	}
 	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
+	m.emitJoin()
+}
+
+func (m *Machine) emitJoin() {
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
-	msg.Peer.ID = m.under
+	msg.Parent.ID = m.under
 }
 
 // onJoin offers ourselves to a newcomer if we rank above it.
@@ -62,8 +84,8 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	switch {
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
-	case msg.Peer.ID != "" && msg.Peer.ID != m.self.ID && m.role != protocol.Root:
-	case msg.Peer.ID == "" && !above && m.role != protocol.Root:
+	case msg.Parent.ID != "" && msg.Parent.ID != m.self.ID && m.role != protocol.Root:
+	case msg.Parent.ID == "" && !above && m.role != protocol.Root:
 	default:
 		m.offer(msg.From)
 	}
@@ -74,7 +96,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 // root announces itself.
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
-	msg.Root, msg.Priority, msg.Hops, msg.Path = m.root, m.priority, uint32(m.depth), m.lineage()
+	msg.Root, msg.Priority, msg.Depth, msg.Path = m.root, m.priority, m.depth, m.lineage()
 	msg.Register = m.domain
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
@@ -85,7 +107,7 @@ func (m *Machine) offer(to protocol.Node) {
 	if least := m.leastChild(); m.slots() > 0 {
 		msg.Flags |= protocol.FlagFree
 	} else if least != nil {
-		msg.Peer, msg.PeerP = least.peer, least.priority
+		msg.Least, msg.LeastP = least.peer, least.priority
 	}
 }
 
@@ -113,10 +135,10 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 		m.beat()
 	}
 	o := offer{
-		from: msg.From, priority: msg.Priority, depth: msg.Hops,
+		from: msg.From, priority: msg.Priority, depth: msg.Depth,
 		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
 	}
-	o.displace = !o.free && !msg.Peer.IsZero() && rank(m.priority, m.self, msg.PeerP, msg.Peer) < 0
+	o.displace = !o.free && !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0
 	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}
@@ -158,7 +180,7 @@ func (m *Machine) progressJoin() {
 	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
 		return
 	}
-	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= uint32(m.depth)) {
+	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
 		m.join = nil // no better place than ours
 		return
 	}

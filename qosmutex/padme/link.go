@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -43,19 +44,6 @@ const (
 	keptAtRest  = 512 // bytes that a link may hold on to when nothing is kept
 )
 
-// emit appends an empty message to the output. The pointer is good until the
-// next emit.
-func (m *Machine) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {
-	n := len(m.out.Messages)
-	m.out.Messages = slices.Grow(m.out.Messages, 1)[:n+1]
-	msg := &m.out.Messages[n]
-	*msg = protocol.Message{} // in place: it is half a kilobyte
-	msg.Kind, msg.From, msg.To = kind, m.self, to
-	msg.Epoch, msg.Clock = m.epoch, max(m.clock, m.servedClock)
-	m.countSent(kind)
-	return msg
-}
-
 // emitOn appends a message that travels on l; commit numbers it once its fields
 // are set.
 func (m *Machine) emitOn(l *link, kind protocol.Kind) *protocol.Message {
@@ -71,32 +59,16 @@ func (m *Machine) commit(l *link, msg *protocol.Message) {
 	l.keep(msg)
 }
 
-// keep notes msg down, but for what restore knows.
+// keep notes msg down.
 func (l *link) keep(msg *protocol.Message) {
-	from, to, epoch, ack, clock := msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock
-	msg.From, msg.To, msg.Ack, msg.Clock = protocol.Node{ID: "-"}, protocol.Node{}, 0, 0
-	msg.Epoch = protocol.Epoch{}
 	var room [roomForOne]byte
 	b := protocol.AppendMessage(room[:lengthWidth], msg)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-lengthWidth))
-	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = from, to, epoch, ack, clock
 	if len(l.kept)+len(b) > cap(l.kept) {
-		l.makeRoom(len(b))
+		l.kept, l.start = l.kept[:copy(l.kept, l.kept[l.start:])], 0
 	}
 	l.kept = append(l.kept, b...)
 	l.unacked++
-}
-
-// makeRoom makes room for n more bytes: by what is acknowledged already, or by no
-// more than is needed, for most links never keep more than two messages.
-func (l *link) makeRoom(n int) {
-	rest := l.kept[l.start:]
-	if need := len(rest) + n; need > cap(l.kept) || 2*int(l.start) < len(l.kept) {
-		l.kept = append(make([]byte, 0, max(need, len(rest)*3/2)), rest...)
-	} else {
-		l.kept = l.kept[:copy(l.kept, rest)]
-	}
-	l.start = 0
 }
 
 // ack forgets what the peer has received.
@@ -118,33 +90,8 @@ func (l *link) ack(upTo uint64) {
 	}
 }
 
-// rest gives back the memory of a link on which nothing is under way. It is called
-// by the beacon: who sends all the time makes room once in so many messages.
-func (l *link) rest() {
-	if l.unacked == 0 {
-		l.kept = nil
-	}
-}
-
-// rest gives back what a participant keeps only in order not to ask for memory all
-// the time.
-func (m *Machine) rest() {
-	m.free, m.spare = nil, 0
-	if m.requests.len() == 0 {
-		m.requests, m.own = register{}, nil
-	}
-	for _, r := range m.resources {
-		if len(r.tok.entries) == 0 {
-			r.tok.entries = nil
-		}
-		if len(r.q.waiting) == 0 {
-			r.q.waiting = nil
-		}
-	}
-}
-
-// unacknowledged lists what the peer may not have received, oldest first, to be
-// completed by restore.
+// unacknowledged lists what the peer may not have received, oldest first, as it was
+// sent.
 func (l *link) unacknowledged() []protocol.Message {
 	var decoder protocol.Decoder
 	list := make([]protocol.Message, 0, l.unacked)
@@ -159,25 +106,20 @@ func (l *link) unacknowledged() []protocol.Message {
 	return list
 }
 
-// repeat sends again everything that was not acknowledged.
+// repeat sends again everything that was not acknowledged, with what the sender knows
+// now, and not when it sent it first.
 func (m *Machine) repeat(l *link) {
 	for _, msg := range l.unacknowledged() {
-		m.restore(l, &msg)
-		m.out.Messages = append(m.out.Messages, msg)
-		m.countSent(msg.Kind)
-		m.count().resent++
-	}
-}
-
-// restore completes a message that was kept, as if it were sent now: the epoch and
-// the clock say what the sender knows, not what the message is about.
-func (m *Machine) restore(l *link, msg *protocol.Message) {
-	msg.From, msg.To, msg.Epoch, msg.Ack, msg.Clock = m.self, l.peer, m.epoch, l.received, max(m.clock, m.servedClock)
-	if msg.Within > 0 { // time has passed
-		msg.Within = 1 // withdrawn since: the Withdraw follows
-		if e := m.requests.get(msg.ID); e != nil {
-			msg.Within = m.within(e)
+		msg.Epoch, msg.Ack, msg.Clock = m.epoch, l.received, max(m.clock, m.servedClock)
+		if msg.Within > 0 { // time has passed
+			msg.Within = 1 // withdrawn since: the Withdraw follows
+			if e := m.requests.get(msg.ID); e != nil {
+				msg.Within = m.within(e)
+			}
 		}
+		m.out.Messages = append(m.out.Messages, msg)
+		m.counters.Sent[msg.Kind]++
+		m.counters.Resent++
 	}
 }
 
@@ -191,9 +133,9 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 		l.asked = false
 		return true
 	case msg.Seq <= l.received:
-		m.count().stale++ // a repetition
+		m.counters.Stale++ // a repetition
 	default:
-		m.count().stale++
+		m.counters.Stale++
 		m.askRepeat(l)
 	}
 	return false
@@ -209,22 +151,46 @@ func (m *Machine) askRepeat(l *link) {
 	m.emitOn(l, protocol.KindResend)
 }
 
-// linkOf finds the link that a message belongs to.
-func (m *Machine) linkOf(msg *protocol.Message) *link {
-	if p := m.parent; p != nil && msg.From == p.peer && msg.Link == p.gen {
-		return p
+func (l *link) clone() *link {
+	c := copied(l)
+	if c != nil {
+		c.kept = slices.Clone(l.kept)
 	}
-	if l := m.child(msg.From); l != nil && l.gen == msg.Link {
-		return l
-	}
-	return nil
+	return c
 }
 
-// child returns the link to a child, or nil.
-func (m *Machine) child(n protocol.Node) *link {
-	i, ok := slices.BinarySearchFunc(m.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
-	if !ok {
-		return nil
+func (l *link) write(w *canonical.Writer, c *core) {
+	w.Node(l.peer)
+	w.Uint(l.gen, l.session)
+	w.Int(l.priority)
+	w.OnLink(c.self, l.peer, l.gen, l.sent)
+	w.OnLink(l.peer, c.self, l.gen, l.received)
+	w.Flags(l.asked, l.leaving, l.parting)
+	if l.asked {
+		w.Age(l.askedAt, c.timing.Heartbeat)
 	}
-	return m.children[i]
+	if l.leaving {
+		w.Left(l.leaveBy)
+	}
+	l.writeKept(w, c.self)
+}
+
+// kept writes what a link may have to repeat. The messages are numbered up to the
+// last one sent, so how many there are says what is acknowledged.
+func (l *link) writeKept(w *canonical.Writer, self protocol.Node) {
+	w.Uint(uint64(l.unacked))
+	for _, msg := range l.unacknowledged() {
+		msg.Epoch, msg.Ack, msg.Clock = protocol.Epoch{}, 0, 0 // see repeat
+		w.Message(&msg)
+	}
+	w.OnLink(self, l.peer, l.gen, l.sent-uint64(l.unacked))
+}
+
+func (l *link) writeName(w *canonical.Writer) {
+	if l == nil {
+		w.Uint(0)
+		return
+	}
+	w.Node(l.peer)
+	w.Uint(l.gen)
 }

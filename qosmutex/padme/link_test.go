@@ -16,7 +16,7 @@ import (
 func TestLinkKeepsWhatIsNotAcknowledged(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		out := protocol.Output{}
-		m := &Machine{self: protocol.Node{ID: "B", Incarnation: 3}, out: &out, clock: 70, epoch: protocol.Epoch{Number: 2, Tie: 1 << 60}}
+		m := &Machine{core: core{self: protocol.Node{ID: "B", Incarnation: 3}, out: &out, clock: 70, epoch: protocol.Epoch{Number: 2, Tie: 1 << 60}}}
 		l := &link{peer: protocol.Node{ID: "A", Incarnation: 1}, gen: 4, received: 9}
 		var sent []protocol.Message
 		acked := 0
@@ -60,34 +60,4 @@ func TestRepeatedMessagesAreCounted(t *testing.T) {
 	if c := w.nodes["B"].machine.Status().Counters; c.Sent[protocol.KindRequest] != 2 || c.Resent == 0 {
 		t.Errorf("%d Requests sent, %d messages repeated; want the Request twice", c.Sent[protocol.KindRequest], c.Resent)
 	}
-}
-
-// TestRegister compares it with a map, across the size at which it becomes one.
-func TestRegister(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		var g register
-		want := map[protocol.RequestID]*entry{}
-		for range rapid.IntRange(0, 100).Draw(r, "steps") {
-			id := protocol.RequestID{Node: protocol.Node{ID: rapid.SampledFrom([]string{"A", "B"}).Draw(r, "node")}, Clock: rapid.Uint64Range(1, 12).Draw(r, "clock")}
-			if e := want[id]; e != nil && rapid.Bool().Draw(r, "remove") {
-				g.remove(e)
-				delete(want, id)
-			} else if e == nil {
-				want[id] = &entry{id: id}
-				g.add(want[id])
-			}
-			if g.get(id) != want[id] || g.len() != len(want) {
-				r.Fatalf("%v: got %v of %d, want %v of %d", id, g.get(id), g.len(), want[id], len(want))
-			}
-			n := 0
-			for e := range g.all() {
-				if n++; want[e.id] != e {
-					r.Fatalf("lists %v", e.id)
-				}
-			}
-			if n != len(want) {
-				r.Fatalf("lists %d of %d", n, len(want))
-			}
-		}
-	})
 }

@@ -3,9 +3,7 @@ package padme
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 
 	"padme/qosmutex/protocol"
 )
@@ -42,70 +40,15 @@ const (
 	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one
 )
 
-// Machine is one participant of PADME. Make one with New.
+// Machine is one participant of PADME. Make one with New. Its parts each know when they
+// next have something to do, copy themselves and write their state; what takes several
+// of them is a method of the Machine.
 type Machine struct {
-	self        protocol.Node
-	under       string // static tree: the only parent that will do; else empty
-	maxWaiting  int32
-	fanout      int16
-	spare       uint8 // requests in free
-	trust       bool  // who is suspected has ended
-	candidate   bool  // we can be appointed the root
-	barred      bool  // but not now
-	isFixedRoot bool  // we are the root for ever (Config.Root)
-	idle        bool  // no own request was made or ended since the last beacon
-	reported    bool  // the root of this term knows our session, and what we hold
-	depth       uint8 // links to the root; more than 255 count as that
-	role        protocol.Role
-	began       bool
-	departing   bool
-	timing      protocol.Timing   // TTL is the topic's once a session is there
-	grace       protocol.Duration // timing.Grace(), by which every Step looks for silence
-	now         protocol.Time
-	out         *protocol.Output
-
-	priority    int64
-	clock       uint64 // Lamport clock: the C of the next request is above it
-	servedClock uint64 // C of the latest request that the root served in its turn, as far as beacons told
-
-	// The tree.
-	epoch     protocol.Epoch
-	root      protocol.Node
-	domain    uint64          // the short form of that of the register which names the root that we are, or that gave our session
-	ancestors []protocol.Node // root first, parent last
-	parent    *link
-	children  []*link // by node
-	linkGen   uint64
-	join      *join // nil: we look for nobody
-	beacon    beacon
-	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
-
-	session   session   // at a member
-	authority authority // at the root
-	*roll               // of the members, at the root; else nil
-	early     *handover // a Handover that came before we are appointed; nil: none
-
-	// Requests and tokens.
-	settings  protocol.Settings
-	resources []*resource // by name
-	any       *queue      // nil until somebody asks for any
-	requests  register
-	own       []*entry       // waiting and inside, in order of arrival
-	free      *entry         // a list of a few, for reuse
-	grants    uint64         // at the root: number of the last grant
-	fences    uint64         // at the root: floor for resources not seen yet
-	bound     protocol.Grant // of a token not seen yet
-
-	arrivals uint64           // numbers them under Fair and Aging
-	nextMiss protocol.Time    // no deadline of an own request is before
-	wanted   *protocol.Models // asked for here and not in force yet
-	departBy protocol.Time    // departing: give up waiting for confirmation
-
-	// Provisional grants.
-	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
-	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
-
-	counters counters
+	core
+	tree
+	sessions
+	tokens
+	queues
 }
 
 // New makes a machine. It does nothing until its first Step.
@@ -133,11 +76,17 @@ func New(cfg protocol.Config) (*Machine, error) {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
 	}
 	m := &Machine{
-		self: cfg.Self, under: cfg.Parent, fanout: int16(min(cfg.Fanout, math.MaxInt16)), maxWaiting: int32(min(cfg.MaxWaiting, math.MaxInt32)),
-		timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
-		settings: protocol.Settings{Models: cfg.Settings.Models}, fences: cfg.FenceFloor + 1, nextMiss: protocol.Never,
-		nextDue: protocol.Never, confirmAt: protocol.Never,
-		trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
+		core: core{
+			self: cfg.Self, timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
+			settings: protocol.Settings{Models: cfg.Settings.Models},
+		},
+		tree: tree{under: cfg.Parent, fanout: cfg.Fanout},
+		sessions: sessions{
+			trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
+			confirmAt: protocol.Never,
+		},
+		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never},
+		queues: queues{maxWaiting: cfg.MaxWaiting, any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
 	}
 	if cfg.Root {
 		m.settings = cfg.Settings
@@ -345,8 +294,8 @@ func (m *Machine) fromParent(msg *protocol.Message) error {
 	case protocol.KindSettings:
 		m.adoptSettings(&msg.Settings)
 		return nil
-	case protocol.KindDetach:
-		m.redirected(msg.Peer)
+	case protocol.KindMove:
+		m.redirected(msg.MoveTo)
 		return nil
 	}
 	return m.invalid(msg, "not from a parent")
@@ -373,35 +322,6 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 	return m.invalid(msg, "not from a child")
 }
 
-func (m *Machine) stale(msg *protocol.Message, why string) error {
-	m.count().stale++
-	return fmt.Errorf("%w: %v from %v: %s", ErrStale, msg.Kind, msg.From, why)
-}
-
-func (m *Machine) badInput(why string) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, why)
-}
-
-func (m *Machine) invalid(msg *protocol.Message, why string) error {
-	m.count().invalid++
-	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
-}
-
-// find returns the record of a resource, or nil.
-func (m *Machine) find(name string) *resource {
-	if i, ok := m.search(name); ok {
-		return m.resources[i]
-	}
-	return nil
-}
-
-func (m *Machine) search(name string) (int, bool) {
-	if len(m.resources) == 1 && m.resources[0].q.resource == name { // as most topics have it
-		return 0, true
-	}
-	return slices.BinarySearchFunc(m.resources, name, func(r *resource, n string) int { return strings.Compare(r.q.resource, n) })
-}
-
 // resource returns the record of a resource, made when it is first needed.
 func (m *Machine) resource(name string) *resource {
 	i, ok := m.search(name)
@@ -426,8 +346,17 @@ func (m *Machine) queueOf(resource string) *queue {
 	if resource != protocol.Any {
 		return &m.resource(resource).q
 	}
-	if m.any == nil {
-		m.any = &queue{resource: protocol.Any}
+	return &m.any
+}
+
+// eachQueue yields the queue for any and those of the resources.
+func (m *Machine) eachQueue(yield func(*queue) bool) {
+	if !yield(&m.any) {
+		return
 	}
-	return m.any
+	for _, r := range m.resources {
+		if !yield(&r.q) {
+			return
+		}
+	}
 }

@@ -69,7 +69,7 @@ func (c *crowd) step(i int, in *protocol.Input) {
 		msg := &c.out.Messages[j]
 		to, ok := c.index[msg.To.ID]
 		if msg.To.IsZero() { // a Join: only the parent would answer
-			to, ok = c.index[msg.Peer.ID]
+			to, ok = c.index[msg.Parent.ID]
 		}
 		if !ok {
 			continue
@@ -142,7 +142,7 @@ func heapInUse() uint64 {
 // TestMemory checks what a participant of a large tree takes, with both ends of its
 // link and what the root keeps for it, when everybody has waited and entered.
 func TestMemory(t *testing.T) {
-	const n, limit = 5000, 2400 // bytes; 2340, with the names and what the test itself keeps
+	const n, limit = 5000, 3000 // bytes; some 2900, with the names and what the test itself keeps
 	for _, name := range []string{"fair-replace-use-use", "level-forward-forward-forward"} {
 		models, err := protocol.ParseModels(name)
 		if err != nil {

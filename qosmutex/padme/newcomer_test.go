@@ -54,3 +54,20 @@ func TestNewcomerTakesItsTurn(t *testing.T) {
 	}
 	w.sound(t)
 }
+
+// TestNewcomerToALargeClock: the first clock that a newcomer hears may be any, where a
+// member refuses one that jumps by more than 2³².
+func TestNewcomerToALargeClock(t *testing.T) {
+	w := newWorld()
+	w.quiet = true
+	play(t, w, "tree A(B) models=fair-forward-forward-forward fanout=4")
+	for _, name := range []string{"A", "B"} {
+		m := w.nodes[name].machine
+		m.clock, m.servedClock = maxClockJump+9, maxClockJump+9
+	}
+	play(t, w, "join D p9 under=A")
+	if entered := w.round(t, "D") + w.round(t, "D"); entered != "D" {
+		t.Errorf("entered: %q, want D", entered)
+	}
+	w.sound(t)
+}

@@ -63,7 +63,7 @@ func (w *world) check(n *node) {
 	if err := n.machine.CheckInvariants(); err != nil {
 		w.fail("%s: %v", n.name, err)
 	}
-	if c := n.machine.count().invalid; c != n.invalid {
+	if c := n.machine.counters.Invalid; c != n.invalid {
 		w.fail("%s dropped %d messages as invalid", n.name, c-n.invalid)
 	}
 	w.checkHolds()
@@ -118,7 +118,7 @@ func (w *world) checkQueued() {
 				w.checkClimb(n, e)
 			}
 		}
-		for _, e := range n.machine.liveEntries() {
+		for _, e := range n.machine.requests {
 			if e.state == waiting && e.from != nil {
 				w.checkLives(n, e)
 			}
@@ -224,7 +224,7 @@ func (w *world) checkAtRest() {
 		if len(m.children) > w.fanout {
 			w.fail("%s has %d children and room for %d", name, len(m.children), w.fanout)
 		}
-		for e := range m.requests.all() {
+		for _, e := range m.requests {
 			id := e.id
 			w.fail("request %s,c%d is left at %s", id.Node.ID, id.Clock, name)
 		}

@@ -58,7 +58,7 @@ func (v *watcher) look(m *Machine) {
 		}
 	}
 	s.steps++
-	live := m.liveEntries()
+	live := slices.Clone(m.requests)
 	for _, e := range live {
 		if r := s.requests[e.id]; r != nil && e.sent && r.sent == 0 {
 			r.sent = s.steps

@@ -13,7 +13,7 @@ func (m *Machine) passDown(r *resource) {
 	t := &r.tok
 	e := m.requests.get(t.target)
 	if e == nil || e.from == nil {
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 		return
 	}
@@ -27,6 +27,7 @@ func (m *Machine) passDown(r *resource) {
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
 	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
 	m.commit(l, msg)
+	m.touch(r.q.resource)
 	t.phase, t.down, t.passed, t.up = below, l, &l.peer, false
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
@@ -46,17 +47,23 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		return
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(m.any, nil)
-	msg := m.emitOn(m.parent, protocol.KindRelease)
-	msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = t.target, r.q.resource, t.grant, t.fences, t.entries
+	m.propagate(&m.any, nil)
+	rel := protocol.Message{ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences, Entries: t.entries}
 	if returned {
-		msg.Flags |= protocol.FlagReturned
+		rel.Flags = protocol.FlagReturned
 	}
-	m.commit(m.parent, msg)
+	m.sendRelease(&rel)
 	t.phase, t.down, t.passed, t.up = away, nil, &m.parent.peer, true
 	if returned {
 		m.sendAgain(t.target)
 	}
+}
+
+// sendRelease sends what a Release says to our parent.
+func (m *Machine) sendRelease(rel *protocol.Message) {
+	msg := m.emitOn(m.parent, protocol.KindRelease)
+	msg.Flags, msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = rel.Flags, rel.ID, rel.Resource, rel.Grant, rel.Fences, rel.Entries
+	m.commit(m.parent, msg)
 }
 
 // onReply takes the token from the parent.
@@ -71,11 +78,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		if !m.sendAgain(msg.ID) {
 			return m.stale(msg, "an old grant")
 		}
-		m.count().stale++
+		m.counters.Stale++
 		return nil
 	}
 	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
-		m.count().stale++
+		m.counters.Stale++
 		m.sendAgain(msg.ID)
 		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
 			m.passStale(&protocol.Message{
@@ -92,11 +99,11 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 	case e.from == nil && m.tooLate(t):
 		m.session.late = true
-		m.count().returned++
+		m.counters.Returned++
 		m.passUp(r, true)
 	case e.from == nil:
 		m.overtake(r, e)
@@ -120,7 +127,7 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 	var best *entry
 	o := m.orderOf(r)
 	for _, e := range m.own {
-		if e.state != waiting || e.try || e.q != &r.q && (e.q != m.any || !m.declared(r.q.resource)) {
+		if e.state != waiting || e.try || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
 			continue
 		}
 		if best == nil || o.before(e, best) {
@@ -143,7 +150,7 @@ func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
 		m.nextDue = min(m.nextDue, t.until)
 		m.askSoon(t)
 	}
-	m.counters.entries++
+	m.counters.Entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
 		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until,
 	})
@@ -194,7 +201,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		return m.takeHome(l, r, msg)
 	}
 	m.propagate(&r.q, nil)
-	m.propagate(m.any, nil)
+	m.propagate(&m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		return nil
@@ -206,7 +213,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = append(t.entries[:0], msg.Entries...)
 	if !onPath {
-		m.count().offPath++
+		m.counters.OffPath++
 		t.bind(t.grant)
 		m.passUp(r, returned)
 		return nil
@@ -247,6 +254,7 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 
 // wait puts a served request back into its queue.
 func (m *Machine) wait(e *entry) {
+	m.touch(e.q.resource)
 	e.state = waiting
 	if !e.try {
 		e.q.insert(m.settings.Models.Priority, e)
@@ -256,14 +264,13 @@ func (m *Machine) wait(e *entry) {
 // passStale hands an outdated or repeated Release on towards the root, which
 // alone knows what it is worth. Our own record of the token stays as it is.
 func (m *Machine) passStale(msg *protocol.Message) {
-	m.count().offPath++
+	m.counters.OffPath++
 	if m.parent == nil {
 		return
 	}
-	up := m.emitOn(m.parent, protocol.KindRelease)
-	up.Flags, up.ID, up.Resource, up.Grant = msg.Flags, msg.ID, msg.Resource, msg.Grant
-	up.Fences, up.Entries = msg.Fences, slices.Clone(msg.Entries)
-	m.commit(m.parent, up)
+	m.sendRelease(msg)
+	last := &m.out.Messages[len(m.out.Messages)-1]
+	last.Entries = slices.Clone(last.Entries)
 	if msg.Flags&protocol.FlagReturned != 0 {
 		m.sendAgain(msg.ID)
 	}

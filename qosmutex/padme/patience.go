@@ -28,12 +28,6 @@ import (
 // with, and it rises to level q once 2^(10−q) − 2^(10−rank) have overtaken it. While no
 // more than r higher priorities wait, that makes at most 2^10 − 2^(10−r).
 
-// patient reports whether the model in force counts who overtakes whom.
-func (m *Machine) patient() bool {
-	p := m.settings.Models.Priority
-	return p == protocol.Fair || p == protocol.Aging
-}
-
 // arrive prepares e for waiting in its queue with others.
 func (m *Machine) arrive(e *entry, others int) {
 	if !m.patient() {
@@ -49,16 +43,16 @@ func (m *Machine) arrive(e *entry, others int) {
 
 // rivals is how many wait for what a request in q waits for.
 func (m *Machine) rivals(q *queue) int {
-	n := q.len()
+	n := len(q.waiting)
 	switch {
-	case q == m.any:
+	case q == &m.any:
 		for _, name := range m.settings.Resources {
 			if r := m.find(name); r != nil {
-				n += r.q.len()
+				n += len(r.q.waiting)
 			}
 		}
 	case m.declared(q.resource):
-		n += m.any.len()
+		n += len(m.any.waiting)
 	}
 	return n
 }
@@ -69,8 +63,8 @@ func (m *Machine) overtake(r *resource, e *entry) {
 		return
 	}
 	m.countIn(&r.q, e)
-	if m.any != nil && m.declared(r.q.resource) {
-		m.countIn(m.any, e)
+	if m.declared(r.q.resource) {
+		m.countIn(&m.any, e)
 	}
 }
 
@@ -97,10 +91,8 @@ type scale []int64
 
 // with adds what waits in q.
 func (s scale) with(q *queue) scale {
-	if q != nil {
-		for _, e := range q.waiting {
-			s = append(s, e.priority)
-		}
+	for _, e := range q.waiting {
+		s = append(s, e.priority)
 	}
 	slices.Sort(s)
 	return slices.Compact(s)
@@ -137,8 +129,8 @@ type order struct {
 
 func (m *Machine) orderOf(r *resource) order {
 	o := order{model: m.settings.Models.Priority}
-	if o.model == protocol.Aging && m.any.len() > 0 {
-		o.scale = o.scale.with(&r.q).with(m.any)
+	if o.model == protocol.Aging && len(m.any.waiting) > 0 {
+		o.scale = o.scale.with(&r.q).with(&m.any)
 	}
 	return o
 }

@@ -480,7 +480,7 @@ func run(kinds []string, k kind) func(t *rapid.T) {
 // checkCalm checks that nothing was taken for a fault where there was none.
 func (p *player) checkCalm() {
 	for _, n := range p.nodes {
-		if c := n.machine.count().losses; c > 0 && !n.machine.departing {
+		if c := n.machine.counters.Losses; c > 0 && !n.machine.departing {
 			p.t.Fatalf("%s lost %d holds without any fault\n%s", n.name, c, strings.Join(p.script, "\n"))
 		}
 	}

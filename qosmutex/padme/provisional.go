@@ -49,14 +49,14 @@ func (m *Machine) quiet(e *entry) bool {
 // sessionNamed finds the live session of the newest run of a member, or nil.
 func (m *Machine) sessionNamed(id string) *memberSession {
 	next := protocol.Node{ID: id, Incarnation: math.MaxUint64}
-	i, _ := slices.BinarySearchFunc(m.sessions, next, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
-	if i < len(m.sessions) && m.sessions[i].node == next {
-		return m.sessions[i]
+	i, _ := slices.BinarySearchFunc(m.members, next, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	if i < len(m.members) && m.members[i].node == next {
+		return m.members[i]
 	}
-	if i == 0 || m.sessions[i-1].node.ID != id {
+	if i == 0 || m.members[i-1].node.ID != id {
 		return nil
 	}
-	return m.sessions[i-1]
+	return m.members[i-1]
 }
 
 func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.timing.TTL/8 }
@@ -109,13 +109,13 @@ func (m *Machine) expireGrants() {
 
 // heardAgain serves requests that were quiet. Only the root does this.
 func (m *Machine) heardAgain() {
-	if m.requests.len() == 0 {
+	if len(m.requests) == 0 {
 		return
 	}
 	for _, r := range m.resources {
 		m.serve(r)
 	}
-	m.serveQueue(m.any)
+	m.serveQueue(&m.any)
 }
 
 // tooLate reports whether a provisional grant came too late to be confirmed if we enter
@@ -180,7 +180,7 @@ func (m *Machine) expireHolds() {
 		case !t.unconfirmed():
 		case m.now >= t.until:
 			e := t.inside
-			m.count().losses++
+			m.counters.Losses++
 			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: t.fence})
 			_ = m.leave(e.ref)
 		default:

@@ -22,7 +22,6 @@ type recovery struct {
 	pending  []protocol.Node // asked, and have not answered or are holding, in order
 	answered []protocol.Node // never enter on the grant
 	until    protocol.Time   // unless all: when to ask everybody
-	holder   *holder         // who answered last that it is inside; nil: nobody has. For Status only
 	mislaid  bool            // nobody is asked: see inherit
 }
 
@@ -32,7 +31,7 @@ func (m *Machine) recover(r *resource) {
 	if t.phase != below || t.recovery != nil {
 		return
 	}
-	m.count().syncs++
+	m.counters.Syncs++
 	t.recovery = &recovery{}
 	switch {
 	case t.sole:
@@ -96,7 +95,7 @@ func (m *Machine) askAll(r *resource) {
 	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
-	for _, s := range m.sessions {
+	for _, s := range m.members {
 		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
@@ -109,6 +108,7 @@ func (m *Machine) askAll(r *resource) {
 // said goodbye: it has no token any more. One that it had passed on is with another
 // member, which is asked.
 func (m *Machine) ended(s *memberSession) {
+	m.touch(protocol.Any)
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		if rec == nil || !slices.Contains(rec.pending, s.node) {
@@ -138,6 +138,7 @@ func without(list []protocol.Node, n protocol.Node) []protocol.Node {
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
 	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+	m.touch(r.q.resource)
 }
 
 // bind makes sure that we enter on no grant up to g, nor pass one down.
@@ -178,7 +179,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	if t.grant == msg.Grant && t.phase == kept {
 		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
 	} else if t.grant == msg.Grant && t.passed != nil {
-		answer.Verdict, answer.Peer = protocol.VerdictPassed, *t.passed
+		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
 	t.bind(msg.Grant)
 	return nil
@@ -193,7 +194,8 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	if rec == nil || !slices.Contains(rec.pending, msg.From) {
 		return m.stale(msg, "not asked for")
 	}
-	rec.found(msg, r.tok.next)
+	r.tok.answered(msg)
+	m.touch(r.q.resource)
 	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
 		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
@@ -204,7 +206,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	case rec.all:
 		m.concludeIfDone(r)
 	case msg.Verdict == protocol.VerdictPassed:
-		m.follow(r, msg.Peer)
+		m.follow(r, msg.PassedTo)
 	default:
 		m.regenerate(r) // it was on the link to this one, which refuses it from now on
 	}
@@ -216,11 +218,12 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 // it still lives.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
-	m.count().regenerated++
+	m.counters.Regenerated++
+	m.touch(r.q.resource)
 	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
-	m.serveQueue(m.any) // the request may have been for any
+	m.serveQueue(&m.any) // the request may have been for any
 }
 
 // ungrant lets a request that was granted wait again, now that its token came home
@@ -262,10 +265,7 @@ func (m *Machine) sendReceipt(r *resource) {
 		return // resumeUpward will
 	}
 	t := &r.tok
-	msg := m.emitOn(m.parent, protocol.KindRelease)
-	msg.Flags |= protocol.FlagRepeated
-	msg.ID, msg.Resource, msg.Grant, msg.Fences = t.target, r.q.resource, t.grant, t.fences
-	m.commit(m.parent, msg)
+	m.sendRelease(&protocol.Message{Flags: protocol.FlagRepeated, ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences})
 	t.phase = away
 }
 

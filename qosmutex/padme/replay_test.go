@@ -79,7 +79,7 @@ func TestRepeatedBeaconIsNoSignOfLife(t *testing.T) {
 	n := w.nodes["D"]
 	d := n.machine
 	beacon := protocol.Message{
-		Kind: protocol.KindBeacon, From: d.parent.peer, To: d.self, Epoch: d.epoch, Root: d.root, Hops: uint32(d.depth) - 1,
+		Kind: protocol.KindBeacon, From: d.parent.peer, To: d.self, Epoch: d.epoch, Root: d.root, Depth: d.depth - 1,
 		Link: d.parent.gen, Seq: d.parent.received, Number: d.beacon.number, Path: d.ancestors,
 	}
 	w.held[[2]string{"B", "D"}] = true

@@ -1,7 +1,6 @@
 package padme
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,7 +13,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return fmt.Errorf("%w: %d", ErrRef, in.Ref)
 	}
 	if reason := m.refusal(in.Resource); reason != protocol.ReasonNone {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
 	m.clock++
@@ -30,7 +29,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	if m.role == protocol.Root || m.role == protocol.Member {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: reason})
+			m.deny(in.Ref, in.Resource, reason)
 			return nil
 		}
 	}
@@ -46,7 +45,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
 	case m.departing:
 		return protocol.ReasonClosed
-	case m.requests.len() >= int(m.maxWaiting):
+	case len(m.requests) >= m.maxWaiting:
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
@@ -63,6 +62,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 
 // route queues a new request, or a try, and lets it climb or be served.
 func (m *Machine) route(e *entry) {
+	m.touch(e.q.resource)
 	if e.try {
 		if m.role == protocol.Root {
 			m.serveTry(e)
@@ -112,12 +112,12 @@ func (m *Machine) sendRequest(e *entry) {
 	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
-	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, uint32(e.hops)+1
+	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
 	msg.Within, msg.Hold = m.within(e), e.hold
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	} else {
-		msg.Waiting = uint32(e.q.hidden())
+		msg.Hidden = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -126,14 +126,11 @@ func (m *Machine) sendRequest(e *entry) {
 // the heads under Replace (PADME §3.3), then Named, so that the parent can drop
 // what was not named.
 func (m *Machine) nameAll() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		m.unsend(e)
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
-	for _, e := range m.liveEntries() {
+	m.nameQueues()
+	for _, e := range m.requests {
 		if e.try && e.state == waiting {
 			m.sendRequest(e)
 		}
@@ -145,15 +142,12 @@ func (m *Machine) nameAll() {
 // that ended it may have been served there, and what it does not know as the model says.
 // Nothing is forgotten on either side: what the parent knows it must be told when it ends.
 func (m *Machine) nameAgain() {
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		if e.state == waiting && (e.sent || e.try) {
 			m.sendRequest(e)
 		}
 	}
-	m.nameQueue(m.any)
-	for _, r := range m.resources {
-		m.nameQueue(&r.q)
-	}
+	m.nameQueues()
 }
 
 // unsend marks a request as one that our parent does not know.
@@ -164,29 +158,13 @@ func (m *Machine) unsend(e *entry) {
 	e.sent = false
 }
 
-func (m *Machine) nameQueue(q *queue) {
-	if q == nil {
-		return
-	}
-	if !m.climbs() {
-		m.propagate(q, nil)
-		return
-	}
-	for _, e := range q.waiting {
-		m.propagate(q, e)
-	}
-}
-
-// liveEntries lists every request known here, in order of name.
-func (m *Machine) liveEntries() []*entry {
-	all := slices.AppendSeq(make([]*entry, 0, m.requests.len()), m.requests.all())
-	slices.SortFunc(all, func(a, b *entry) int {
-		if c := a.id.Node.Compare(b.id.Node); c != 0 {
-			return c
+// nameQueues sends up what waits and our parent does not know, as the model says.
+func (m *Machine) nameQueues() {
+	for q := range m.eachQueue {
+		for _, e := range q.waiting {
+			m.propagate(q, e)
 		}
-		return cmp.Compare(a.id.Clock, b.id.Clock)
-	})
-	return all
+	}
 }
 
 func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
@@ -200,20 +178,20 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		m.renamed(l, e, msg)
 		return nil
 	}
-	if m.role == protocol.Root || m.requests.len() >= int(m.maxWaiting) {
+	if m.role == protocol.Root || len(m.requests) >= m.maxWaiting {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
 	e := m.newEntry()
-	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, uint8(msg.Hops), l, true
+	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
 	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
 	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
 	if m.role == protocol.Root {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
 			m.recycle(e)
-			m.deny(l, msg.ID, msg.Resource, reason)
+			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}
 	}
@@ -228,7 +206,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.hops = uint8(msg.Hops)
+	e.hops = msg.Hops
 	if e.from != l {
 		if e.also = e.alsoBut(l); e.named { // else the other has attached anew, and may not name it again
 			e.also = append(e.also, e.from)
@@ -241,6 +219,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	m.reroute(e, l)
 	q := e.q
+	m.touch(q.resource)
 	q.child(l).hidden = hidden(msg)
 	m.reprioritise(e, msg.Priority)
 	m.serveQueue(q) // it may not have been ready
@@ -359,6 +338,7 @@ func (m *Machine) drop(e *entry, tell bool) {
 
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
+	m.touch(e.q.resource)
 	if e.state == waiting && !e.try {
 		e.q.remove(m.settings.Models.Priority, e)
 	}
@@ -370,17 +350,8 @@ func (m *Machine) remove(e *entry) {
 	m.recycle(e)
 }
 
-// recycle keeps the memory of an entry that nothing refers to any more.
-func (m *Machine) recycle(e *entry) {
-	*e = entry{}
-	if m.spare < maxSpare {
-		e.next, m.free = m.free, e
-		m.spare++
-	}
-}
-
-// deny refuses a request on its way up; the refusal follows its path down.
-func (m *Machine) deny(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
+// refuseBelow refuses a request on its way up; the refusal follows its path down.
+func (m *Machine) refuseBelow(l *link, id protocol.RequestID, resource string, reason protocol.Reason) {
 	msg := m.emitOn(l, protocol.KindDeny)
 	msg.ID, msg.Resource, msg.Reason = id, resource, reason
 	m.commit(l, msg)
@@ -398,38 +369,19 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from != nil {
-		m.deny(e.from, e.id, e.q.resource, reason)
+		m.refuseBelow(e.from, e.id, e.q.resource, reason)
 		for _, l := range e.also {
-			m.deny(l, e.id, e.q.resource, reason)
+			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
 	} else {
-		m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: reason})
+		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
 }
 
-func (m *Machine) newEntry() *entry {
-	e := m.free
-	if e == nil {
-		return &entry{}
-	}
-	m.free, e.next = e.next, nil
-	m.spare--
-	return e
-}
-
-func (m *Machine) ownByRef(ref uint64) *entry {
-	for _, e := range m.own {
-		if e.ref == ref {
-			return e
-		}
-	}
-	return nil
-}
-
 // sweep drops the requests of a child that it did not name after its Attach.
 func (m *Machine) sweep(l *link) {
-	for _, e := range m.liveEntries() {
+	for _, e := range slices.Clone(m.requests) {
 		if e.from == l && !e.named && m.takeBack(e, l) {
 			m.drop(e, true)
 		}

@@ -4,15 +4,112 @@ import (
 	"math"
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
+
+// sessions is who may hold: our own session as a member, and at the root those that it
+// gave and what entitles it to give any.
+type sessions struct {
+	trust       bool      // who is suspected has ended
+	candidate   bool      // we can be appointed the root
+	barred      bool      // but not now
+	isFixedRoot bool      // we are the root for ever (Config.Root)
+	reported    bool      // the root of this term knows our session, and what we hold
+	session     session   // at a member
+	authority   authority // at the root
+	roll                  // of the members, at the root
+	early       *handover // a Handover that came before we are appointed; nil: none
+
+	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
+}
+
+func (s *sessions) clone() sessions {
+	c := *s
+	c.members, c.authority.awaited = each(s.members, copied), slices.Clone(s.authority.awaited)
+	return c
+}
+
+// wakeAt is when a session or lease ends, or something is to be asked.
+func (s *sessions) wakeAt(c *core) protocol.Time {
+	at := s.confirmAt
+	if c.role != protocol.Root {
+		if s.session.number != 0 {
+			at = min(at, s.session.until)
+		}
+		return at
+	}
+	a := &s.authority
+	at = min(at, s.nextExpiry, a.until)
+	if a.inherit != 0 {
+		at = min(at, a.inherit)
+		if len(a.awaited) > 0 {
+			at = min(at, a.callAt)
+		}
+	}
+	return at
+}
+
+func (s *sessions) write(w *canonical.Writer, c *core) {
+	w.Flags(s.reported, s.early != nil, s.barred)
+	w.Left(s.confirmAt)
+	w.Uint(s.session.number, s.session.asked)
+	w.Flags(s.session.slow, s.session.late)
+	if s.session.number != 0 {
+		w.Left(s.session.until)
+	}
+	if h := s.early; h != nil {
+		w.Node(h.from)
+		w.Epoch(h.epoch)
+		w.Handover(h.tokens, h.sessions)
+	}
+	if c.role == protocol.Root {
+		s.authority.write(w, c)
+		w.Is(s.isFixedRoot)
+		s.roll.write(w, c)
+	}
+}
+
+func (a *authority) write(w *canonical.Writer, c *core) {
+	w.Flags(a.yielding)
+	w.Left(a.until)
+	if a.renewed != protocol.Never {
+		w.Age(a.renewed, c.timing.TTL)
+	}
+	w.Renewal(a.renewal)
+	w.Named(canonical.SortFence, a.ceiling)
+	if w.Is(a.inherit != 0) {
+		w.Left(a.inherit)
+		w.Node(a.before)
+		if w.Nodes(a.awaited); len(a.awaited) > 0 {
+			w.Left(a.callAt)
+		}
+	}
+}
+
+func (r *roll) write(w *canonical.Writer, c *core) {
+	w.Uint(r.lastSession, uint64(len(r.members)))
+	first := protocol.Never
+	for _, o := range r.members {
+		w.Node(o.node)
+		w.Uint(o.number, o.asked)
+		w.Int(o.priority)
+		w.Text(o.parent)
+		w.Left(o.deadline)
+		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
+		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
+		w.Flags(o.goodbye, o.candidate, o.beaten, o.slow)
+		first = min(first, o.deadline)
+	}
+	w.Flags(r.nextExpiry <= first) // that bound only saves work
+}
 
 // session is what entitles a member to hold: the root answered a heartbeat that
 // was sent less than TTL ago on our own clock.
 type session struct {
 	number uint64        // 0: none
 	until  protocol.Time // valid below this
-	asked  uint32        // how many sessions were asked for
+	asked  uint64        // how many sessions were asked for
 	slow   bool          // the last answer took longer than answerTime
 	late   bool          // a provisional grant came too late
 }
@@ -26,7 +123,7 @@ type memberSession struct {
 	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
 	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
 	deadline  protocol.Time // expires then: a grace after that heartbeat came
-	asked     uint32        // how many sessions it asked for
+	asked     uint64        // how many sessions it asked for
 	goodbye   bool
 	candidate bool           // can be the root
 	beaten    bool           // a heartbeat of it was answered
@@ -36,28 +133,15 @@ type memberSession struct {
 
 // roll is what a root knows of the sessions of all members.
 type roll struct {
-	sessions    []*memberSession // by node
+	members     []*memberSession // by node
 	lastSession uint64
 	nextExpiry  protocol.Time // no session expires before
 }
 
 const (
 	maxSessions = 1 << 16
-	askedUnsaid = math.MaxUint32 // of a session that was handed over
+	askedUnsaid = math.MaxUint64 // of a session that was handed over
 )
-
-// heartbeat is the configured interval, or less if the topic's TTL is short.
-func (m *Machine) heartbeat() protocol.Duration {
-	return min(m.timing.Heartbeat, m.timing.TTL/4)
-}
-
-// setTTL takes over the TTL of the topic.
-func (m *Machine) setTTL(ttl protocol.Duration) {
-	if ttl != m.timing.TTL {
-		m.timing.TTL = ttl
-		m.grace = m.timing.Grace()
-	}
-}
 
 // beat tells the root that we live, or asks it for a session.
 func (m *Machine) beat() {
@@ -69,9 +153,9 @@ func (m *Machine) beat() {
 		return
 	}
 	msg := m.emit(protocol.KindBeat, to)
-	msg.Session, msg.Sent, msg.Attempt, msg.Priority = m.session.number, m.now, uint64(m.session.asked), m.priority
+	msg.Session, msg.Sent, msg.Attempt, msg.Priority = m.session.number, m.now, m.session.asked, m.priority
 	if m.parent != nil {
-		msg.Peer = m.parent.peer
+		msg.Parent = m.parent.peer
 	}
 	if m.candidate && !m.barred {
 		msg.Flags |= protocol.FlagCandidate
@@ -81,6 +165,15 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
+		m.callForRoot()
+	}
+}
+
+// callForRoot has somebody become the root when we hold something and two heartbeats in
+// turn were not answered: whoever serves topics on demand may know of this one no more.
+func (m *Machine) callForRoot() {
+	if m.join == nil && m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() && len(m.holds(true)) > 0 {
+		m.emitJoin()
 	}
 }
 
@@ -94,7 +187,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	s := m.sessionOf(msg.From)
 	switch {
 	case s == nil && msg.Session != 0 && m.inheriting():
-		if msg.Epoch != m.epoch || len(m.sessions) >= maxSessions {
+		if msg.Epoch != m.epoch || len(m.members) >= maxSessions {
 			return m.stale(msg, "of before this term")
 		}
 		if slices.ContainsFunc(msg.Tokens, m.isForged) {
@@ -102,9 +195,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		}
 		s = m.adoptSession(msg)
 		m.shown(msg.From)
-	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && uint32(msg.Attempt) < s.asked:
+	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && msg.Attempt < s.asked:
 		return m.stale(msg, "an old question")
-	case msg.Session == 0 && (s == nil || s.asked != uint32(msg.Attempt) || msg.Sent-s.sent >= m.timing.TTL):
+	case msg.Session == 0 && (s == nil || s.asked != msg.Attempt || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.expired(s)
 		}
@@ -119,13 +212,13 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return nil
 	}
 	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
-		again := m.silent(s) || s.parent != msg.Peer.ID
+		again := m.silent(s) || s.parent != msg.Parent.ID
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace
 		if again {
 			defer m.heardAgain()
 		}
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Peer.ID, uint32(msg.Attempt)
+	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
 	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
@@ -151,7 +244,7 @@ func (m *Machine) isForged(ts protocol.TokenState) bool {
 // rankOf counts the candidates that come before s.
 func (m *Machine) rankOf(s *memberSession) uint32 {
 	n := uint32(0)
-	for _, o := range m.sessions {
+	for _, o := range m.members {
 		if o.candidate && !o.goodbye && rank(o.priority, o.node, s.priority, s.node) < 0 {
 			n++
 		}
@@ -170,7 +263,7 @@ func (m *Machine) validFor() protocol.Duration {
 }
 
 func (m *Machine) newSession(msg *protocol.Message) *memberSession {
-	if len(m.sessions) >= maxSessions {
+	if len(m.members) >= maxSessions {
 		return nil
 	}
 	m.lastSession++
@@ -186,20 +279,18 @@ func (m *Machine) newestGrant() protocol.Grant {
 
 func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
-	i, _ := slices.BinarySearchFunc(m.sessions, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
-	m.sessions = slices.Insert(m.sessions, i, s)
+	m.touch(protocol.Any)
+	i, _ := slices.BinarySearchFunc(m.members, s.node, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	m.members = slices.Insert(m.members, i, s)
 }
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
-	if m.roll == nil {
-		return nil
-	}
-	i, ok := slices.BinarySearchFunc(m.sessions, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	i, ok := slices.BinarySearchFunc(m.members, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 	if !ok {
 		return nil
 	}
-	return m.sessions[i]
+	return m.members[i]
 }
 
 // onBeatAck extends our session from the instant at which we sent the heartbeat. A new
@@ -208,7 +299,7 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	s := &m.session
 	switch {
-	case m.role == protocol.Root || msg.From != m.root || msg.Attempt != uint64(s.asked) || msg.Sent > m.now || msg.TTL <= 0 || msg.Valid > msg.TTL:
+	case m.role == protocol.Root || msg.From != m.root || msg.Attempt != s.asked || msg.Sent > m.now || msg.TTL <= 0 || msg.Valid > msg.TTL:
 		return m.stale(msg, "not an answer to our heartbeat")
 	case msg.Flags&protocol.FlagExpired != 0:
 		if msg.Session == s.number && s.number != 0 {
@@ -244,7 +335,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 // lapse ends our session: every hold is lost and every token dropped. The
 // machine joins anew, under a new session.
 func (m *Machine) lapse() {
-	m.count().expiries++
+	m.counters.Expiries++
 	m.out.Changed = true
 	m.session = session{asked: m.session.asked + 1}
 	losses := len(m.out.Losses)
@@ -259,7 +350,7 @@ func (m *Machine) lapse() {
 		}
 	}
 	if len(m.out.Losses) > losses {
-		m.counters.expiriesIn = min(m.counters.expiriesIn, math.MaxUint16-1) + 1
+		m.counters.ExpiriesIn++
 	}
 	m.parent = nil
 	if m.join != nil {
@@ -275,7 +366,7 @@ func (m *Machine) lapse() {
 
 // lose ends a hold that is no longer valid.
 func (m *Machine) lose(r *resource, e *entry) {
-	m.count().losses++
+	m.counters.Losses++
 	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
 	r.tok.inside, r.tok.toTarget = nil, false
 	m.remove(e)
@@ -303,7 +394,7 @@ func (m *Machine) expireSessions() {
 		return
 	}
 	m.nextExpiry = protocol.Never
-	for _, s := range slices.Clone(m.sessions) {
+	for _, s := range slices.Clone(m.members) {
 		if m.now >= s.deadline {
 			m.expired(s)
 		} else {
@@ -316,12 +407,12 @@ func (m *Machine) expireSessions() {
 // have had.
 func (m *Machine) expired(s *memberSession) {
 	if !s.goodbye {
-		m.count().expiries++
+		m.counters.Expiries++
 	}
-	m.sessions = slices.DeleteFunc(m.sessions, func(o *memberSession) bool { return o == s })
+	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
 	m.ended(s)
-	inner := slices.ContainsFunc(m.sessions, func(o *memberSession) bool { return o.parent == s.node.ID })
+	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
 			m.recover(r)

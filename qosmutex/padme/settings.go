@@ -66,9 +66,8 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 	m.wanted = nil
 	m.out.Changed = true
 	if old.Models.Priority != s.Models.Priority {
-		m.reorder(m.any)
-		for _, r := range m.resources {
-			m.reorder(&r.q)
+		for q := range m.eachQueue {
+			m.reorder(q)
 		}
 	}
 	for _, l := range m.children {
@@ -77,19 +76,13 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 		m.commit(l, msg)
 	}
 	if m.parent != nil { // the new order, or Forward, may bring others up
-		m.nameQueue(m.any)
-		for _, r := range m.resources {
-			m.nameQueue(&r.q)
-		}
+		m.nameQueues()
 	}
 }
 
 // reorder puts a queue into the order of a new Priority model. What waits arrives
 // anew, in the order of Fair.
 func (m *Machine) reorder(q *queue) {
-	if q == nil {
-		return
-	}
 	for _, e := range q.waiting {
 		e.level = 1
 	}

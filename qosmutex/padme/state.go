@@ -1,9 +1,9 @@
 package padme
 
 import (
-	"encoding/binary"
 	"fmt"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -14,22 +14,27 @@ import (
 // are only reported), memory kept for reuse, and what the algorithm never reads
 // again. Instants are written relative to now, and no further away than matters.
 // Numbers that count up are left to names, which must be appended after all states
-// of a world; see [Names].
+// of a world; see [canonical.Names].
 //
 // now must not be before the machine's last Step. names must have as Slack of
-// SortLink more than a link ever has under way, and of SortFence more than one
+// canonical.SortLink more than a link ever has under way, and of SortFence more than one
 // grant may use.
-func (m *Machine) AppendState(dst []byte, now protocol.Time, names *Names) []byte {
-	s := scribe{b: dst, now: now, names: names}
-	s.machine(m)
-	return s.b
+func (m *Machine) AppendState(dst []byte, now protocol.Time, names *canonical.Names) []byte {
+	w := canonical.Writer{B: dst, Now: now, Names: names}
+	m.write(&w)
+	return w.B
 }
 
-// AppendMessageState appends a message in flight in the same form.
-func AppendMessageState(dst []byte, now protocol.Time, names *Names, msg *protocol.Message) []byte {
-	s := scribe{b: dst, now: now, names: names}
-	s.message(msg)
-	return s.b
+func (m *Machine) write(w *canonical.Writer) {
+	w.Node(m.self)
+	if w.Is(m.role == protocol.Departed) {
+		return
+	}
+	m.core.write(w)
+	m.tree.write(w, &m.core)
+	m.sessions.write(w, &m.core)
+	m.queues.write(w, m.self)
+	m.tokens.write(w, m)
 }
 
 // HasToken reports whether the token of resource is here and may be used: it rests,
@@ -95,7 +100,7 @@ func (m *Machine) CheckAtRest() error {
 	if m.role != protocol.Root && m.role != protocol.Member {
 		return fmt.Errorf("%v is still %v", m.self, m.role)
 	}
-	for _, e := range m.liveEntries() {
+	for _, e := range m.requests {
 		return fmt.Errorf("request %v,c%d is left at %v", e.id.Node, e.id.Clock, m.self)
 	}
 	for _, r := range m.resources {
@@ -107,98 +112,4 @@ func (m *Machine) CheckAtRest() error {
 		}
 	}
 	return nil
-}
-
-// scribe writes states.
-type scribe struct {
-	b     []byte
-	now   protocol.Time
-	names *Names
-}
-
-func (s *scribe) uint(values ...uint64) {
-	for _, v := range values {
-		s.b = binary.AppendUvarint(s.b, v)
-	}
-}
-
-func (s *scribe) int(v int64) { s.b = binary.AppendVarint(s.b, v) }
-
-func (s *scribe) flags(bits ...bool) {
-	v := uint64(0)
-	for i, set := range bits {
-		if set {
-			v |= 1 << i
-		}
-	}
-	s.uint(v)
-}
-
-func (s *scribe) text(v string) {
-	s.uint(uint64(len(v)))
-	s.b = append(s.b, v...)
-}
-
-// left is how long it is until t; what is past is past.
-func (s *scribe) left(t protocol.Time) {
-	if t == protocol.Never {
-		s.int(-1)
-		return
-	}
-	s.int(int64(max(t-s.now, 0)))
-}
-
-// age is how long ago t was, at most limit.
-func (s *scribe) age(t protocol.Time, limit protocol.Duration) { s.int(int64(min(s.now-t, limit))) }
-
-func (s *scribe) named(sort Sort, v uint64) { s.names.note(sort, 0, v) }
-
-func (s *scribe) node(n protocol.Node) {
-	s.text(n.ID)
-	s.uint(n.Incarnation)
-}
-
-func (s *scribe) nodes(list []protocol.Node) {
-	s.uint(uint64(len(list)))
-	for _, n := range list {
-		s.node(n)
-	}
-}
-
-func (s *scribe) epoch(e protocol.Epoch) { s.uint(e.Number, e.Tie) }
-
-func (s *scribe) grant(g protocol.Grant) {
-	s.epoch(g.Epoch)
-	s.named(SortGrant, g.Number)
-}
-
-func (s *scribe) id(id protocol.RequestID) {
-	s.node(id.Node)
-	s.named(SortClock, id.Clock)
-}
-
-func (s *scribe) models(m protocol.Models) {
-	s.uint(uint64(m.Priority), uint64(m.Request), uint64(m.Reply), uint64(m.Release))
-}
-
-func (s *scribe) settings(v *protocol.Settings) {
-	s.uint(v.Version)
-	s.models(v.Models)
-	s.flags(v.Open)
-	s.uint(uint64(len(v.Resources)))
-	for _, r := range v.Resources {
-		s.text(r)
-	}
-}
-
-func (s *scribe) fences(f protocol.Fences) {
-	s.named(SortFence, f.Next)
-	s.named(SortFence, f.End)
-}
-
-func (s *scribe) entries(list []protocol.Entry) {
-	s.uint(uint64(len(list)))
-	for _, e := range list { // a receiver reads only their names
-		s.id(e.ID)
-	}
 }

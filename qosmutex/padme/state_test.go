@@ -19,19 +19,19 @@ import (
 // same in a clone, each with the reason. A new field fails TestStateNamesEveryField
 // until AppendState writes it, or it stands here.
 var leftOut = map[string]string{
-	"Machine.under": "never changes", "Machine.maxWaiting": "never changes", "Machine.fanout": "never changes",
-	"Machine.candidate": "never changes", "Machine.trust": "never changes",
+	"tree.under": "never changes", "queues.maxWaiting": "never changes", "tree.fanout": "never changes",
+	"sessions.candidate": "never changes", "sessions.trust": "never changes",
 	"Timing.JoinWait": "never changes", "Timing.MoveAfter": "never changes", "Timing.Drift": "never changes",
 	"Timing.Heartbeat": "never changes", "Timing.Hop": "never changes",
 
-	"Machine.now": "instants are relative to it",
-	"Machine.any": "its requests are written", "Machine.own": "in the order of their Ref",
-	"queue.waiting": "in the order of the model", "register.many": "in a register of few, too",
-	"entry.level": "follows from the patience and the priorities", "Machine.arrivals": "above those of all requests",
+	"core.now":   "instants are relative to it",
+	"queues.any": "its requests are written", "queues.own": "in the order of their Ref",
+	"queue.waiting": "in the order of the model",
+	"entry.level":   "follows from the patience and the priorities", "queues.arrivals": "above those of all requests",
 	"queue.unsent": "counted", "queue.below": "only reported",
-	"Entry.Fence": "only reported", "recovery.holder": "only reported", "token.holder": "only reported", "Machine.nextDue": "only saves work: the instants that it bounds are written",
+	"Entry.Fence": "only reported", "token.holder": "only reported", "tokens.nextDue": "only saves work: the instants that it bounds are written",
 
-	"Machine.free": memory, "Machine.spare": memory, "entry.next": memory, "link.start": memory, "Machine.out": memory,
+	"queues.spare": memory, "link.start": memory, "core.out": memory,
 }
 
 // memory is what a clone need not have.
@@ -39,9 +39,9 @@ const memory = "memory, kept for reuse or lent"
 
 // wholes are the types of which no field belongs to the state.
 var wholes = map[reflect.Type]string{
-	reflect.TypeFor[protocol.Config](): "never changes but for the floors, which are written",
-	reflect.TypeFor[counters]():        "statistics",
-	reflect.TypeFor[holder]():          "only reported",
+	reflect.TypeFor[protocol.Config]():   "never changes but for the floors, which are written",
+	reflect.TypeFor[protocol.Counters](): "statistics",
+	reflect.TypeFor[holder]():            "only reported",
 }
 
 // TestStateNamesEveryField changes each field of the machines in the scenarios, after

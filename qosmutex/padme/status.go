@@ -9,8 +9,8 @@ import (
 // Status implements [protocol.Machine].
 func (m *Machine) Status() protocol.Status {
 	s := protocol.Status{
-		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.members(), Priority: m.priority,
-		TTL: m.timing.TTL, Counters: m.counted(),
+		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.size(), Priority: m.priority,
+		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
@@ -27,11 +27,11 @@ func (m *Machine) Status() protocol.Status {
 	return s
 }
 
-// members is the size of the tree: exact at the root, elsewhere as it was at its
+// size is that of the tree: exact at the root, elsewhere as it was at its
 // last beacon.
-func (m *Machine) members() int {
+func (m *Machine) size() int {
 	if m.role == protocol.Root {
-		return len(m.sessions) + 1
+		return len(m.members) + 1
 	}
 	return int(m.beacon.members)
 }
@@ -90,7 +90,7 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 		s.Fence = t.next
 	}
 	var any []*entry
-	if m.any != nil && m.declared(r.q.resource) {
+	if m.declared(r.q.resource) {
 		any = m.any.waiting
 		s.Waiting += m.any.total()
 	}

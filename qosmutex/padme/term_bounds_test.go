@@ -31,7 +31,7 @@ func TestNoSessionOutlivesTheRenewal(t *testing.T) {
 	a.authority.renewed = a.now - protocol.Second
 	var out protocol.Output
 	err := a.Step(a.now, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
-		Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Attempt: uint64(b.session.asked), Sent: b.now,
+		Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Attempt: b.session.asked, Sent: b.now,
 	}}, &out)
 	if err != nil || len(out.Messages) != 1 || out.Messages[0].Kind != protocol.KindBeatAck {
 		t.Fatalf("%v, %+v", err, out.Messages)

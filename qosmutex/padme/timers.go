@@ -35,7 +35,7 @@ func (m *Machine) timers() {
 		m.finish()
 		return
 	}
-	if m.role == protocol.Member && m.parent != nil && m.now >= m.beaconTimeout() {
+	if m.role == protocol.Member && m.parent != nil && m.now >= m.beaconTimeout(&m.core) {
 		m.orphan()
 	}
 	m.joinTimers()
@@ -59,7 +59,7 @@ func (m *Machine) timers() {
 	m.beat()
 	if m.role == protocol.Root {
 		m.beacon.number++
-		m.beacon.members = uint32(len(m.sessions) + 1)
+		m.beacon.members = uint32(len(m.members) + 1)
 		m.sendBeacons()
 		m.needFences()
 		if m.inheriting() { // who holds must hear of us in time
@@ -88,17 +88,7 @@ func (m *Machine) joinTimers() {
 		m.join = nil
 		return
 	}
-	if !j.target.IsZero() { // it is gone, but others have answered
-		j.rounds = 0
-	}
 	m.startJoin()
-}
-
-// beaconTimeout is when a member gives its parent up: a fresh beacon of the root
-// should have come through it. The deeper, the later, so that a subtree follows
-// the one above that re-attaches instead of falling apart.
-func (m *Machine) beaconTimeout() protocol.Time {
-	return m.beacon.fresh + m.grace + protocol.Time(m.depth)*m.heartbeat()
 }
 
 // wakeAt is the next instant at which expire or timers has something to do.
@@ -106,29 +96,7 @@ func (m *Machine) wakeAt() protocol.Time {
 	if m.role == protocol.Departed {
 		return protocol.Never
 	}
-	at := m.beacon.next
-	switch {
-	case m.role == protocol.Root:
-		at = min(at, m.nextExpiry, m.authority.until)
-		if m.inheriting() {
-			at = min(at, m.authority.inherit)
-			if len(m.authority.awaited) > 0 {
-				at = min(at, m.authority.callAt)
-			}
-		}
-	case m.session.number != 0:
-		at = min(at, m.session.until)
-	}
-	if m.role == protocol.Member {
-		at = min(at, m.beaconTimeout())
-	}
-	if j := m.join; j != nil {
-		at = min(at, j.until)
-	}
-	if m.departing {
-		at = min(at, m.departBy)
-	}
-	at = min(at, after(m.nextMiss, 1), m.nextDue, m.confirmAt)
+	at := min(m.tree.wakeAt(&m.core), m.sessions.wakeAt(&m.core), m.nextDue, after(m.nextMiss, 1))
 	return max(at, m.now+1)
 }
 
@@ -145,8 +113,8 @@ func (m *Machine) sendBeacons() {
 
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
-	msg.Root, msg.Priority, msg.Hops, msg.Seq = m.root, m.priority, uint32(m.depth), l.sent
-	msg.Number, msg.Waiting, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
+	msg.Root, msg.Priority, msg.Depth, msg.Seq = m.root, m.priority, m.depth, l.sent
+	msg.Number, msg.Members, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
 }
 
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
@@ -154,7 +122,6 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	l.heard = m.now
 	l.ack(msg.Ack)
-	l.rest()
 	if msg.Seq > l.received {
 		m.askRepeat(l)
 	}
@@ -163,7 +130,6 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	m.mergeClock(msg)
-	m.rest()
 	newer := msg.Epoch.Compare(m.epoch)
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil
@@ -175,8 +141,8 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	if newer > 0 {
 		m.turn(msg.Epoch, msg.Root)
 	}
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Waiting, m.now
-	m.depth, m.ancestors = depthBelow(msg.Hops), append(m.ancestors[:0], msg.Path...)
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
 	if newer > 0 {
 		m.beat()
 	}
@@ -211,7 +177,7 @@ func (m *Machine) considerMove() {
 		m.outranks = 0
 		return
 	}
-	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && uint32(m.depth) <= m.deepEnough() {
+	if rank(m.priority, m.self, m.parent.priority, m.parent.peer) > 0 && m.depth <= m.deepEnough() {
 		m.outranks = 0
 		return
 	}
@@ -227,7 +193,7 @@ func (m *Machine) considerMove() {
 // deepEnough is the depth that a tree of this size needs, and two more.
 func (m *Machine) deepEnough() uint32 {
 	d, room := uint32(2), 1
-	for n := int(m.beacon.members); room < n; room *= max(2, int(m.fanout)) {
+	for n := int(m.beacon.members); room < n; room *= max(2, m.fanout) {
 		d++
 	}
 	return d
@@ -243,7 +209,7 @@ func (m *Machine) depart() {
 	m.departing, m.departBy = true, m.now+m.grace
 	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
 		if e.state == waiting {
-			m.out.Denials = append(m.out.Denials, protocol.Denial{Ref: e.ref, Resource: e.q.resource, Reason: protocol.ReasonClosed})
+			m.deny(e.ref, e.q.resource, protocol.ReasonClosed)
 			m.drop(e, true)
 		}
 	}
@@ -267,7 +233,7 @@ func (m *Machine) depart() {
 // member. While there are members but none of them can be the root, it waits for one
 // until departBy.
 func (m *Machine) resign() {
-	if len(m.sessions) == 0 {
+	if len(m.members) == 0 {
 		m.finish()
 		return
 	}
@@ -278,8 +244,7 @@ func (m *Machine) resign() {
 // come after all that we sent before on the same links.
 func (m *Machine) sayFarewell() {
 	for _, l := range m.children {
-		m.commit(l, m.emitOn(l, protocol.KindDetach))
-		l.leaving, l.leaveBy = true, m.departBy // the root may come to us yet, and cannot go on to a child that left
+		m.commit(l, m.emitOn(l, protocol.KindMove))
 	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
 }
@@ -301,4 +266,4 @@ func (m *Machine) finish() {
 }
 
 // depthBelow is our depth below a parent that says how deep it is.
-func depthBelow(hops uint32) uint8 { return uint8(min(hops, math.MaxUint8-1)) + 1 }
+func depthBelow(hops uint32) uint32 { return min(hops, math.MaxUint8-1) + 1 }

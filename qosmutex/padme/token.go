@@ -1,8 +1,34 @@
 package padme
 
 import (
+	"slices"
+	"strings"
+
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
+
+// tokens are all locks of the topic.
+type tokens struct {
+	resources []*resource    // by name
+	grants    uint64         // at the root: number of the last grant
+	fences    uint64         // at the root: floor for resources not seen yet
+	bound     protocol.Grant // of a token not seen yet
+	nextDue   protocol.Time  // none that we gave, as the root, or hold ends before
+}
+
+func (s *tokens) write(w *canonical.Writer, m *Machine) {
+	w.Named(canonical.SortGrant, s.grants)
+	w.Named(canonical.SortFence, s.fences)
+	if v := &m.settings; v.Version == 0 || v.Open || len(s.resources) < len(v.Resources) { // else each token has it
+		w.Grant(s.bound)
+	}
+	w.Uint(uint64(len(s.resources)))
+	for _, r := range s.resources {
+		w.Text(r.q.resource)
+		r.tok.write(w, m)
+	}
+}
 
 // phase says where a resource's token is, as seen from here.
 type phase uint8
@@ -56,6 +82,21 @@ type token struct {
 	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status only
 }
 
+// find returns the record of a resource, or nil.
+func (s *tokens) find(name string) *resource {
+	if i, ok := s.search(name); ok {
+		return s.resources[i]
+	}
+	return nil
+}
+
+func (s *tokens) search(name string) (int, bool) {
+	if len(s.resources) == 1 && s.resources[0].q.resource == name { // as most topics have it
+		return 0, true
+	}
+	return slices.BinarySearchFunc(s.resources, name, func(r *resource, n string) int { return strings.Compare(r.q.resource, n) })
+}
+
 // bind makes sure that we enter on no grant up to g, nor pass one down. It is for good:
 // an earlier grant does not undo it.
 func (t *token) bind(g protocol.Grant) {
@@ -70,7 +111,7 @@ type replied struct{ clock, fence uint64 }
 // fencesFor is how many fences a grant needs that travels over hops links: one
 // for the target, and where somebody may Use it on its way, for each participant
 // between it and the root one on the Reply and one on the Release.
-func (m *Machine) fencesFor(hops uint8) uint64 {
+func (m *Machine) fencesFor(hops uint32) uint64 {
 	if !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
 		return 1
 	}
@@ -83,5 +124,73 @@ func (m *Machine) appendReplied(t *token) {
 		id := protocol.RequestID{Node: m.self, Clock: t.replied.clock}
 		t.entries = append(t.entries, protocol.Entry{ID: id, Fence: t.replied.fence})
 		t.replied = replied{}
+	}
+}
+
+func (t *token) write(w *canonical.Writer, m *Machine) {
+	w.Uint(uint64(t.phase))
+	t.writeProvisional(w, m)
+	w.Flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
+	w.Grant(t.grant)
+	if bound := t.bound; bound.Compare(t.grant) < 0 {
+		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow
+	} else {
+		w.Grant(bound)
+	}
+	w.Named(canonical.SortFence, t.next)
+	w.Named(canonical.SortClock, t.replied.clock)
+	w.Named(canonical.SortFence, t.replied.fence)
+	if t.passed != nil {
+		w.Node(*t.passed)
+	}
+	if t.phase != home {
+		w.ID(t.target)
+	}
+	switch t.phase {
+	case using:
+		w.Named(canonical.SortFence, t.fence)
+		w.ID(t.inside.id)
+		w.Int(t.prio) // for the Reply that is still to go on; else it is only reported
+		fallthrough
+	case kept, below:
+		w.Fences(t.fences)
+		w.Entries(t.entries)
+	}
+	if t.phase == below {
+		t.down.writeName(w)
+		if m.role == protocol.Root {
+			for _, o := range m.members {
+				w.Flags(o.after.Compare(t.grant) < 0)
+			}
+		}
+	}
+	if m.role == protocol.Root && t.phase != home {
+		w.Left(t.back)
+	}
+	rec := t.recovery
+	if w.Flags(rec != nil); rec == nil {
+		return
+	}
+	w.Flags(rec.all, rec.mislaid)
+	if !rec.all {
+		w.Left(rec.until)
+	}
+	w.Nodes(rec.pending)
+	w.Nodes(rec.answered)
+}
+
+// provisional writes when a provisional grant ends.
+func (t *token) writeProvisional(w *canonical.Writer, m *Machine) {
+	switch {
+	case t.phase == below && m.role == protocol.Root:
+		if w.Flags(t.due != 0, t.sole); t.due != 0 {
+			w.Left(t.due)
+		}
+	case t.unconfirmed():
+		w.Flags(true)
+		w.Left(t.until)
+		w.Age(t.entered, m.provisionalSpan())
+	default:
+		w.Flags(false)
 	}
 }

@@ -308,7 +308,7 @@ func describe(m *protocol.Message) string {
 	case protocol.KindDeny:
 		return fmt.Sprintf("Deny ⟨%s⟩ %v", id, m.Reason)
 	case protocol.KindReport:
-		return fmt.Sprintf("Report grant %d: %s", m.Grant.Number, [...]string{"", "never had it", "holding it", "passed it to " + m.Peer.ID}[m.Verdict])
+		return fmt.Sprintf("Report grant %d: %s", m.Grant.Number, [...]string{"", "never had it", "holding it", "passed it to " + m.PassedTo.ID}[m.Verdict])
 	case protocol.KindSync:
 		return fmt.Sprintf("Sync ⟨%s⟩ %s grant %d", id, m.Resource, m.Grant.Number)
 	}

@@ -32,15 +32,20 @@ const (
 	fieldPriority
 	fieldResource
 	fieldHops
-	fieldWaiting
+	fieldHidden
+	fieldDepth
+	fieldMembers
 	fieldGrant
 	fieldFences
 	fieldSession
 	fieldSent
 	fieldNumber
 	fieldTTL
-	fieldPeer
-	fieldPeerP
+	fieldParent
+	fieldMoveTo
+	fieldLeast
+	fieldLeastP
+	fieldPassedTo
 	fieldReason
 	fieldVerdict
 	fieldModels
@@ -65,13 +70,14 @@ const (
 // elements that a field takes in the message.
 var (
 	fieldNames = [fieldEnd]string{
-		"root", "id", "priority", "resource", "hops", "waiting", "grant", "fences", "session", "sent", "number",
-		"ttl", "peer", "peerP", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
+		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
+		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
 		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
 	}
 	fieldWidths = [fieldEnd]int{
-		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldWaiting: 1, fieldGrant: 3,
-		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldPeer: 2, fieldPeerP: 1,
+		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
+		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldParent: 2, fieldMoveTo: 2,
+		fieldLeast: 2, fieldLeastP: 1, fieldPassedTo: 2,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
 		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
@@ -92,7 +98,7 @@ const knownFlags = flagEnd - 1
 //
 // A multicast has an empty to.ID. The fields of the kind follow in this order:
 //
-//	Request   id priority resource hops waiting within hold
+//	Request   id priority resource hops hidden within hold
 //	Reply     id priority resource grant fences session path until
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
@@ -100,17 +106,18 @@ const knownFlags = flagEnd - 1
 //	Propose   models
 //	Settings  settings
 //	Named     -
-//	Detach    peer
+//	Detach    -
+//	Move      moveTo
 //	Sync      id resource grant
-//	Report    id resource grant verdict peer entries priority
-//	Join      priority peer
-//	Offer     root priority hops peer peerP path register
+//	Report    id resource grant verdict passedTo entries priority
+//	Join      priority parent
+//	Offer     root priority depth least leastP path register
 //	Attach    priority session
-//	Accept    root hops ttl number waiting settings path
+//	Accept    root depth ttl number members settings path
 //	Refuse    reason
-//	Beacon    root priority hops number waiting path
+//	Beacon    root priority depth number members path
 //	Resend    -
-//	Beat      session sent attempt priority peer tokens
+//	Beat      session sent attempt priority parent tokens
 //	BeatAck   session sent attempt ttl valid renewal rank grant register
 //	Goodbye   session
 //	Handover  tokens sessions
@@ -139,7 +146,7 @@ const knownFlags = flagEnd - 1
 // nanoseconds. A decoder skips elements after those it knows, in the message and
 // in every array of fixed length inside it; a missing element is an error.
 var carried = [kindEnd][]field{
-	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldWaiting, fieldWithin, fieldHold},
+	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldHidden, fieldWithin, fieldHold},
 	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil},
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
@@ -147,17 +154,18 @@ var carried = [kindEnd][]field{
 	KindPropose:  {fieldModels},
 	KindSettings: {fieldSettings},
 	KindNamed:    {},
-	KindDetach:   {fieldPeer},
+	KindDetach:   {},
+	KindMove:     {fieldMoveTo},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
-	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPeer, fieldEntries, fieldPriority},
-	KindJoin:     {fieldPriority, fieldPeer},
-	KindOffer:    {fieldRoot, fieldPriority, fieldHops, fieldPeer, fieldPeerP, fieldPath, fieldRegister},
+	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPassedTo, fieldEntries, fieldPriority},
+	KindJoin:     {fieldPriority, fieldParent},
+	KindOffer:    {fieldRoot, fieldPriority, fieldDepth, fieldLeast, fieldLeastP, fieldPath, fieldRegister},
 	KindAttach:   {fieldPriority, fieldSession},
-	KindAccept:   {fieldRoot, fieldHops, fieldTTL, fieldNumber, fieldWaiting, fieldSettings, fieldPath},
+	KindAccept:   {fieldRoot, fieldDepth, fieldTTL, fieldNumber, fieldMembers, fieldSettings, fieldPath},
 	KindRefuse:   {fieldReason},
-	KindBeacon:   {fieldRoot, fieldPriority, fieldHops, fieldNumber, fieldWaiting, fieldPath},
+	KindBeacon:   {fieldRoot, fieldPriority, fieldDepth, fieldNumber, fieldMembers, fieldPath},
 	KindResend:   {},
-	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldPeer, fieldTokens},
+	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
 	KindGoodbye:  {fieldSession},
 	KindHandover: {fieldTokens, fieldSessions},

@@ -101,8 +101,12 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Resource = d.name(what)
 	case fieldHops:
 		m.Hops = uint32(r.uint(what, math.MaxUint32))
-	case fieldWaiting:
-		m.Waiting = uint32(r.uint(what, math.MaxUint32))
+	case fieldHidden:
+		m.Hidden = uint32(r.uint(what, math.MaxUint32))
+	case fieldDepth:
+		m.Depth = uint32(r.uint(what, math.MaxUint32))
+	case fieldMembers:
+		m.Members = uint32(r.uint(what, math.MaxUint32))
 	case fieldGrant:
 		m.Grant = d.grant(what)
 	case fieldFences:
@@ -118,10 +122,16 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Number = r.uint64(what)
 	case fieldTTL:
 		m.TTL = Time(r.uint(what, math.MaxInt64))
-	case fieldPeer:
-		m.Peer = d.node(what)
-	case fieldPeerP:
-		m.PeerP = r.int64(what)
+	case fieldParent:
+		m.Parent = d.node(what)
+	case fieldMoveTo:
+		m.MoveTo = d.node(what)
+	case fieldLeast:
+		m.Least = d.node(what)
+	case fieldLeastP:
+		m.LeastP = r.int64(what)
+	case fieldPassedTo:
+		m.PassedTo = d.node(what)
 	case fieldReason:
 		m.Reason = Reason(r.uint(what, uint64(reasonEnd-1)))
 	case fieldVerdict:

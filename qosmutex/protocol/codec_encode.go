@@ -42,8 +42,12 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendString(dst, m.Resource)
 	case fieldHops:
 		return appendUint(dst, uint64(m.Hops))
-	case fieldWaiting:
-		return appendUint(dst, uint64(m.Waiting))
+	case fieldHidden:
+		return appendUint(dst, uint64(m.Hidden))
+	case fieldDepth:
+		return appendUint(dst, uint64(m.Depth))
+	case fieldMembers:
+		return appendUint(dst, uint64(m.Members))
 	case fieldGrant:
 		return appendGrant(dst, m.Grant)
 	case fieldFences:
@@ -56,10 +60,16 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendUint(dst, m.Number)
 	case fieldTTL:
 		return appendInt(dst, int64(m.TTL))
-	case fieldPeer:
-		return appendNode(dst, m.Peer)
-	case fieldPeerP:
-		return appendInt(dst, m.PeerP)
+	case fieldParent:
+		return appendNode(dst, m.Parent)
+	case fieldMoveTo:
+		return appendNode(dst, m.MoveTo)
+	case fieldLeast:
+		return appendNode(dst, m.Least)
+	case fieldLeastP:
+		return appendInt(dst, m.LeastP)
+	case fieldPassedTo:
+		return appendNode(dst, m.PassedTo)
 	case fieldReason:
 		return appendUint(dst, uint64(m.Reason))
 	case fieldVerdict:

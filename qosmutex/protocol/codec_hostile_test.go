@@ -83,7 +83,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"fields missing", "message: has 21 elements, a Request needs 22", append(header(KindRequest), request[:8]...)},
 		{"priority too big", "priority: 9223372036854775808 is above 9223372036854775807", with(KindRequest, 16, uint64(math.MaxInt64)+1, request...)},
 		{"hops too big", "hops: 4294967296 is above 4294967295", with(KindRequest, 18, uint64(1)<<32, request...)},
-		{"waiting negative", "waiting: -2 is negative", with(KindRequest, 19, -2, request...)},
+		{"hidden negative", "hidden: -2 is negative", with(KindRequest, 19, -2, request...)},
 		{"reason", fmt.Sprintf("reason: %d is above %d", reasonEnd, reasonEnd-1), with(KindRefuse, 0, Version, int(reasonEnd), 0, 0, 0)},
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
@@ -259,8 +259,8 @@ func full(k Kind) Message {
 	path := []Node{a, b}
 	return Message{
 		Kind: k, Flags: FlagFree | FlagRoot, From: a, To: b, Epoch: e, Root: a, Link: 5, Seq: 70000, Ack: 7, Clock: 8,
-		ID: id, Priority: -200, Resource: "crane", Hops: 2, Waiting: 3, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
-		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Peer: b, PeerP: math.MinInt64, Reason: ReasonFull, Verdict: VerdictPassed,
+		ID: id, Priority: -200, Resource: "crane", Hops: 2, Hidden: 3, Depth: 4, Members: 5, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
+		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
 		Settings: Settings{Version: 4, Models: Models{Fair, RequestReplace, Use, Use}, Resources: []string{"crane", "lift"}, Open: true},
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
 		Tokens:   []TokenState{{"crane", true, Grant{e, 20}, id, 1 << 51, path}, {Resource: "lift"}},

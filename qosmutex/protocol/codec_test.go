@@ -49,10 +49,12 @@ func drawMessage(t *rapid.T) Message {
 	u64 := func(label string) uint64 { return rapid.Uint64().Draw(t, label) }
 	m := Message{
 		Kind: Kind(rapid.IntRange(1, int(kindEnd)-1).Draw(t, "kind")), Flags: Flags(rapid.Uint16Range(0, uint16(knownFlags)).Draw(t, "flags")),
-		From: Node{drawName(t, "from", false), u64("inc")}, To: drawNode(t, "to"), Root: drawNode(t, "root"), Peer: drawNode(t, "peer"),
+		From: Node{drawName(t, "from", false), u64("inc")}, To: drawNode(t, "to"), Root: drawNode(t, "root"), Parent: drawNode(t, "parent"),
+		MoveTo: drawNode(t, "moveTo"), Least: drawNode(t, "least"), PassedTo: drawNode(t, "passedTo"),
 		Epoch: Epoch{u64("epoch"), u64("tie")}, Link: u64("link"), Seq: u64("seq"), Ack: u64("ack"), Clock: u64("clock"),
-		ID: drawRequestID(t), Priority: rapid.Int64().Draw(t, "priority"), PeerP: rapid.Int64().Draw(t, "peerP"),
-		Resource: drawName(t, "resource", true), Hops: rapid.Uint32().Draw(t, "hops"), Waiting: rapid.Uint32().Draw(t, "waiting"),
+		ID: drawRequestID(t), Priority: rapid.Int64().Draw(t, "priority"), LeastP: rapid.Int64().Draw(t, "leastP"),
+		Resource: drawName(t, "resource", true), Hops: rapid.Uint32().Draw(t, "hops"), Hidden: rapid.Uint32().Draw(t, "hidden"),
+		Depth: rapid.Uint32().Draw(t, "depth"), Members: rapid.Uint32().Draw(t, "members"),
 		Grant: drawGrant(t), Session: u64("session"), Sent: Time(rapid.Int64().Draw(t, "sent")), Number: u64("number"),
 		TTL:    Time(rapid.Int64Min(0).Draw(t, "ttl")),
 		Reason: Reason(rapid.IntRange(0, int(reasonEnd)-1).Draw(t, "reason")), Verdict: Verdict(rapid.IntRange(0, int(verdictEnd)-1).Draw(t, "verdict")),

@@ -26,7 +26,7 @@ const (
 	Prioritise                  // the participant's priority becomes Priority
 	SetModels                   // the application asks for Models, for the whole topic
 	Reconnect                   // the transport lost its connection and has it again
-	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for anybody
+	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for others
 	Suspect                     // the transport believes that Node has ended
 	Appointed                   // the record of the topic names this participant the root, as Lease says
 	Extended                    // the lease of this root was renewed, as Lease says
@@ -95,6 +95,11 @@ type Output struct {
 
 	// Changed: role, term, root, parent, session or settings may differ from before.
 	Changed bool
+	// Touched are resources whose status may differ from before, the same one perhaps
+	// twice; Any: of all. Algorithms that are Static don't tell.
+	Touched []string
+	// Left are entries of others that are over, as the root hears.
+	Left []Left
 	// Renewal is the renewal of the root's lease that this participant has heard of
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
@@ -118,7 +123,7 @@ type Output struct {
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.
 	Begun, Ended []Node
-	// Successor is whom the root wishes to be the next root; zero: nobody. See Yield.
+	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 }
 
@@ -130,6 +135,7 @@ func (o *Output) Reset() {
 	o.Confirmed = o.Confirmed[:0]
 	o.Denials = o.Denials[:0]
 	o.WakeAt = Never
+	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 	o.Remembered, o.Claim = 0, Claim{}
@@ -163,6 +169,12 @@ type Loss struct {
 	ID       RequestID
 	Resource string
 	Fence    uint64
+}
+
+// Left tells that whoever made an entry has left the critical section.
+type Left struct {
+	Entry
+	Resource string
 }
 
 // Denial tells that the request Ref will not be served.
@@ -221,8 +233,8 @@ type ResourceStatus struct {
 	TargetP  int64     // that request's priority
 	Fences   Fences    // at the root: every entry on the present grant that Holder does not tell of has one of these; zero: unknown
 	Inside   bool      // this participant is inside now
-	// Holder is the entry of whom this participant knows to be inside: itself, or, at
-	// the root, who said so when it was asked. Zero: it knows of nobody, which is the
+	// Holder is the entry of the holder, if this participant knows it: itself, or, at
+	// the root, a member that said so when it was asked. Zero: unknown, which is the
 	// usual case at the root while a grant is out.
 	Holder  Entry
 	HolderP int64    // the priority of the holder's request
@@ -250,7 +262,7 @@ type Counters struct {
 	Expiries    uint64 // sessions that expired: of members at the root, else own ones; and own leases
 	ExpiriesIn  uint64 // own ones that ended a hold
 	Syncs       uint64 // recoveries started
-	Regenerated uint64 // tokens made anew by the root
+	Regenerated uint64 // tokens that the root regenerated
 	Returned    uint64 // grants passed back unused
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent
@@ -268,7 +280,7 @@ type Config struct {
 	Settings Settings
 	// Root: the participant is the root from its first Step on and for as long as it
 	// runs, in term 1, with fences above FenceFloor. For static trees in tests and
-	// simulations, where nobody else can be.
+	// simulations, where no other participant can be.
 	Root bool
 	// Candidate: the participant can become the root, by Appointed.
 	Candidate bool

@@ -20,7 +20,8 @@ const (
 	KindPropose  // child → parent: the application asks for other models
 	KindSettings // parent → child: models and resources in force
 	KindNamed    // child → parent: every live request has been named since Attach
-	KindDetach   // child → parent: I leave you. parent → child: attach to Peer instead
+	KindDetach   // child → parent: I leave you; unnumbered: this link is closed here
+	KindMove     // parent → child: attach to MoveTo instead; to anybody else if it is nobody
 
 	// Recovery of a token (PADME §3.3).
 	KindSync   // asker → anyone: what became of this grant?
@@ -56,7 +57,7 @@ const (
 )
 
 var kindNames = [kindEnd]string{
-	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach",
+	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach", "Move",
 	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye", "Handover",
 	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt",
 }
@@ -86,7 +87,7 @@ type Flags uint16
 const (
 	FlagTry       Flags = 1 << iota // Request: never queue it, grant or refuse
 	FlagReturned                    // Release: the target did not enter; its request is not there
-	FlagRepeated                    // Release: sent before on a link that is lost; a receipt, not the token
+	FlagRepeated                    // Release: not the token, but word that it may be lost
 	FlagFree                        // Offer: a child slot is free
 	FlagRoot                        // Offer: the sender is the root
 	FlagDisplace                    // Attach: take the slot of your least important child
@@ -136,7 +137,7 @@ const (
 	VerdictNone    Verdict = iota
 	VerdictNever           // never had it, or gave it up, and refuses it from now on
 	VerdictHolding         // inside
-	VerdictPassed          // passed it to Peer
+	VerdictPassed          // passed it to PassedTo
 	verdictEnd
 )
 
@@ -188,9 +189,9 @@ type Settings struct {
 // Message is one message between two participants, or from one to all (To is
 // zero). It is one flat struct so that it can be reused without allocating.
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
-// and beside them, by kind:
+// and in addition, by kind:
 //
-//	Request   ID Priority Resource Hops Waiting Within Hold
+//	Request   ID Priority Resource Hops Hidden Within Hold
 //	Reply     ID Priority Resource Grant Fences Session Path Until
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
@@ -198,17 +199,18 @@ type Settings struct {
 //	Propose   Settings (Models only)
 //	Settings  Settings
 //	Named     -
-//	Detach    Peer
+//	Detach    -
+//	Move      MoveTo
 //	Sync      ID Resource Grant
-//	Report    ID Resource Grant Verdict Peer Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Peer (ID only: the parent wanted, or nobody)
-//	Offer     Root Priority Hops Peer PeerP Path Register
+//	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority (of its request)
+//	Join      Priority Parent (ID only: the parent wanted; zero: any)
+//	Offer     Root Priority Depth Least LeastP Path Register
 //	Attach    Priority Session
-//	Accept    Root Hops TTL Number Waiting Settings Path
+//	Accept    Root Depth TTL Number Members Settings Path
 //	Refuse    Reason
-//	Beacon    Root Priority Hops Number Waiting Path
+//	Beacon    Root Priority Depth Number Members Path
 //	Resend    -
-//	Beat      Session Sent Attempt Priority Peer Tokens (to a new root: those held; else: those whose hold is not confirmed)
+//	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
 //	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
 //	Goodbye   Session
 //	Handover  Tokens Sessions
@@ -237,8 +239,10 @@ type Message struct {
 	Clock    uint64    // the sender's Lamport clock
 	Priority int64     // of the request, or of the participant; smaller is more important
 	Resource string
-	Hops     uint32 // Request: links travelled; Offer, Beacon, Accept: depth of the sender
-	Waiting  uint32 // Request: how many more the sender keeps to itself; Accept, Beacon: members of the topic
+	Hops     uint32 // links that the request travelled
+	Hidden   uint32 // Request: how many more the sender keeps to itself
+	Depth    uint32 // Offer, Beacon, Accept: links from the sender to the root
+	Members  uint32 // Accept, Beacon: participants of the topic
 
 	Grant    Grant
 	Fences   Fences
@@ -254,8 +258,11 @@ type Message struct {
 	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold     Duration // Request: how long the application will stay; 0: it did not say
-	Peer     Node     // Report: passed to; Offer: least important child; Detach: attach there; Beat: parent; Join: parent wanted
-	PeerP    int64    // Offer: priority of Peer
+	Parent   Node     // Beat: the sender's; Join: the only one that will do
+	MoveTo   Node     // Move: whom to attach to
+	Least    Node     // Offer: the least important child
+	LeastP   int64    // Offer: priority of Least
+	PassedTo Node     // Report: whom the grant was passed to
 	Reason   Reason   // why not
 	Verdict  Verdict  // Report
 

@@ -25,13 +25,13 @@ const Never Time = 1<<63 - 1
 
 // Node names one run of one participant. A restarted process is a new
 // incarnation of the same ID and inherits nothing that its predecessor promised
-// or held. The zero Node names nobody.
+// or held. The zero Node names no participant.
 type Node struct {
 	ID          string
 	Incarnation uint64
 }
 
-// IsZero reports whether n names nobody.
+// IsZero reports whether n names no participant.
 func (n Node) IsZero() bool { return n.ID == "" }
 
 // Compare orders nodes by ID, then by incarnation.
@@ -40,6 +40,18 @@ func (n Node) Compare(o Node) int {
 		return c
 	}
 	return cmp.Compare(n.Incarnation, o.Incarnation)
+}
+
+// Tie is a hash of the name (FNV-1a), which makes epochs of different roots differ.
+func (n Node) Tie() uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(n.ID) {
+		h = (h ^ uint64(n.ID[i])) * 1099511628211
+	}
+	for i := range 8 {
+		h = (h ^ n.Incarnation>>(8*i)&0xff) * 1099511628211
+	}
+	return h
 }
 
 func (n Node) String() string { return n.ID }
@@ -55,16 +67,7 @@ type Epoch struct {
 }
 
 // EpochOf returns the epoch of a root in a term.
-func EpochOf(term uint64, root Node) Epoch {
-	h := uint64(14695981039346656037) // FNV-1a over the root's name
-	for i := range len(root.ID) {
-		h = (h ^ uint64(root.ID[i])) * 1099511628211
-	}
-	for i := range 8 {
-		h = (h ^ root.Incarnation>>(8*i)&0xff) * 1099511628211
-	}
-	return Epoch{Number: term, Tie: h}
-}
+func EpochOf(term uint64, root Node) Epoch { return Epoch{Number: term, Tie: root.Tie()} }
 
 // Compare orders epochs by Number, then by Tie.
 func (e Epoch) Compare(o Epoch) int {
@@ -83,6 +86,11 @@ func (e Epoch) String() string {
 type RequestID struct {
 	Node  Node
 	Clock uint64
+}
+
+// Compare orders requests by their origin, then by its clock.
+func (r RequestID) Compare(o RequestID) int {
+	return cmp.Or(r.Node.Compare(o.Node), cmp.Compare(r.Clock, o.Clock))
 }
 
 // IsZero reports whether r names no request.

@@ -8,22 +8,23 @@ import (
 )
 
 // Record is what the register keeps of a lock topic, one key each: who is the root,
-// until when nobody else may be, and what holds for the topic as a whole. It is the
-// only authority: who grants is who the record names, for as long as its lease runs.
+// until when no other participant may be, and what holds for the topic as a whole. It
+// is the only authority: the participant that it names is the root, for as long as its
+// lease runs.
 //
-// A Record is a value. Nobody changes what its slices hold.
+// A Record is a value. What its slices hold never changes.
 type Record struct {
 	Term  uint64 // of the root: 1 for the first, and higher for each after it
-	Root  Node   // nobody: the last root gave up, and whoever writes next is the root
+	Root  Node   // zero: the last root gave up, and the candidate that writes next is the root
 	Place string // the machine, boot and lock file of the root, where it keeps one: only one process at a time is there
 
-	Lease Duration // after it without a renewal somebody else may be the root; at most TTL/2
+	Lease Duration // after it without a renewal another candidate may be the root; at most TTL/2
 	TTL   Duration // of the members' sessions; never changes
 
 	Ceiling uint64 // the root hands out fences below it; never falls
 
 	Settings   Settings // Version rises with each change
-	Declared   bool     // somebody chose the settings; else they are defaults, and give way to what is declared
+	Declared   bool     // the settings were chosen; else they are defaults, and give way to what is declared
 	DeclaredBy string   // who chose them
 }
 

@@ -24,7 +24,7 @@
 //	ErrConflict     the key has another version; the error is a [*Conflict] and carries it
 //	ErrUnavailable  the register did not answer in time; the error is an [*Unavailable]
 //	                and names the voters that are missing
-//	ErrUnknown      beside one of the two above: the write may have been made all the
+//	ErrUnknown      with one of the two above: the write may have been made all the
 //	                same, or may still be made
 //	ErrInvalid      the write breaks a limit of this package, and was not tried
 //

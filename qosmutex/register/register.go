@@ -91,12 +91,13 @@ type Write struct {
 	// drawn.
 	Nonce uint64
 
-	// Renewal marks a write that only shows that its writer lives and leaves the
-	// meaning of the value as it is. It need not be synced to disk. It may be
+	// Renewal is above 0 for a write that only shows that its writer lives and leaves
+	// the meaning of the value as it is: it says for how long after sending it the
+	// writer relies on it. Such a write need not be synced to disk. It may be
 	// forgotten: by a register that is one process, only together with that process;
-	// by voters, not before the longest permitted lease has passed since it was sent.
-	// A forgotten renewal leaves the version that it replaced.
-	Renewal bool
+	// by voters, not before that time has passed. A forgotten renewal leaves the
+	// version that it replaced.
+	Renewal time.Duration
 }
 
 // Result is the outcome of one write.
@@ -139,6 +140,9 @@ func (w *Write) Check() error {
 	}
 	if len(w.Value) > MaxValue {
 		return fmt.Errorf("%w: the value of %q has %d bytes, at most %d are allowed", ErrInvalid, w.Key, len(w.Value), MaxValue)
+	}
+	if w.Renewal < 0 {
+		return fmt.Errorf("%w: the renewal of %q is good for %v", ErrInvalid, w.Key, w.Renewal)
 	}
 	return nil
 }

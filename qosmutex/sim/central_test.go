@@ -9,7 +9,7 @@ import (
 )
 
 // central is the central server of the lectures as a machine, without repair: the
-// founder keeps a queue per resource; a client sends it Request and Release and
+// creator keeps a queue per resource; a client sends it Request and Release and
 // gets Reply or Deny. Clients know the server as their Parent. A fault can be
 // switched on to see it noticed.
 type central struct {

@@ -2,7 +2,7 @@ package sim
 
 import "padme/qosmutex/protocol"
 
-// Gap is a time in which somebody waits for a resource that nobody holds: what a hand-over
+// Gap is a time in which a request waits for a resource that is not held: what a handoff
 // costs, and what a lost token or a frozen topic costs. A request for Any waits for
 // every declared resource. Requests of participants that were Absent at first don't
 // count, for they may still look for a place in the topic.
@@ -24,7 +24,7 @@ func (s *Sim) LongestGap() Gap {
 	return longest
 }
 
-// ResetGaps forgets the gaps so far. Those that go on begin anew.
+// ResetGaps forgets the gaps so far. Those that go on begin again.
 func (s *Sim) ResetGaps() {
 	s.longestGap = Gap{}
 	for _, r := range s.resources {

@@ -27,7 +27,7 @@ func (s *Sim) send(from int32, m *protocol.Message) {
 	}
 	name := m.To.ID
 	if s.scenario.Fast && m.Kind == protocol.KindJoin {
-		name = m.Peer.ID
+		name = m.Parent.ID
 	}
 	if name != "" {
 		to, ok := s.index[name]

@@ -25,7 +25,7 @@ type Scenario struct {
 	Register     Register
 	Order        Order
 	Workload     Workload
-	Arrivals     []Arrival // beside the workload; see ReadTrace
+	Arrivals     []Arrival // in addition to the workload; see ReadTrace
 	// AllowOverlap is for algorithms that exclude each other only most of the time:
 	// two in one critical section and fences that do not rise are counted instead of
 	// ending the run.

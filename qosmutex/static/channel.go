@@ -21,11 +21,11 @@ const (
 )
 
 // What a participant hears of a channel that is broken for good; each comes with
-// ErrInvalid. The remedy is the same: end all members, then start them anew.
+// ErrInvalid. The remedy is the same: end all members, then start them again.
 var (
-	// ErrIncarnation says that one of the two was started anew, which the other has
+	// ErrIncarnation says that one of the two was started again, which the other has
 	// known before.
-	ErrIncarnation = errors.New("static: a participant that was started anew")
+	ErrIncarnation = errors.New("static: a participant that was started again")
 	// ErrGivenUp says that more has been sent to a peer without an answer than is kept.
 	ErrGivenUp = errors.New("static: a participant that was silent for too long")
 	// ErrMembers says that the sender has another list of members, another tree or

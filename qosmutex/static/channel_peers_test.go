@@ -201,9 +201,9 @@ func TestABusyChannelRepeatsNothing(t *testing.T) {
 	}
 }
 
-// One member after the other is started anew. Those that are new understand each
+// One member after the other is started again. Those that are new understand each
 // other, whatever those before them have said.
-func TestMembersStartedAnewOneByOne(t *testing.T) {
+func TestMembersStartedAgainOneByOne(t *testing.T) {
 	oldA, oldB := newEnd(t, "a", 1, "a", "b"), newEnd(t, "b", 1, "a", "b")
 	deliver := func(to *end, sent []protocol.Message) (back []protocol.Message) {
 		for _, m := range sent {

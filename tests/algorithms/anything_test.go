@@ -73,6 +73,42 @@ func keepRecord(sc *sim.Scenario) {
 	}
 }
 
+// wrap has every machine of the run driven through what around makes of it.
+func (a *anything) wrap(around func(protocol.Machine) protocol.Machine) {
+	create, createCandidate := a.algorithm.New, a.scenario.NewCandidate
+	a.algorithm.New = func(c protocol.Config) (protocol.Machine, error) {
+		m, err := create(c)
+		return around(m), err
+	}
+	if createCandidate == nil {
+		return
+	}
+	a.scenario.NewCandidate = func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
+		c, err := createCandidate(p, l)
+		return wrapped{c, around(c)}, err
+	}
+}
+
+// wrapped is a candidate whose inputs go through what is around it. The register's
+// answers do not: nothing that a participant asked for is decided in them.
+type wrapped struct {
+	sim.Candidate
+	around protocol.Machine
+}
+
+func (w wrapped) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
+	return w.around.Step(now, in, out)
+}
+
+// ValidUntil and CheckInvariants are those of the machine.
+func (w wrapped) ValidUntil() protocol.Time {
+	return w.Candidate.(interface{ ValidUntil() protocol.Time }).ValidUntil()
+}
+
+func (w wrapped) CheckInvariants() error {
+	return w.Candidate.(interface{ CheckInvariants() error }).CheckInvariants()
+}
+
 func (a *anything) models() protocol.Models {
 	m := protocol.AllModels()[a.rng.IntN(16)]
 	if a.rng.IntN(3) == 0 {

@@ -188,11 +188,8 @@ func TestNoMachineKeepsWhatIsNotItsOwn(t *testing.T) {
 		for seed := range uint64(12) {
 			plain := written(t, algorithm, seed, func(*anything) {})
 			spoilt := written(t, algorithm, seed, func(a *anything) {
-				create, last := a.algorithm.New, new(spoilable)
-				a.algorithm.New = func(c protocol.Config) (protocol.Machine, error) {
-					m, err := create(c)
-					return careless{tap{m, nil}, last}, err
-				}
+				last := new(spoilable)
+				a.wrap(func(m protocol.Machine) protocol.Machine { return careless{tap{m, nil}, last} })
 			})
 			if plain != spoilt {
 				t.Errorf("%s, seed %d: %s", algorithm.Name, seed, difference(plain, spoilt))

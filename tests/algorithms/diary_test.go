@@ -114,14 +114,9 @@ func (d *diary) priority(st *story, i int) int64 {
 	return p
 }
 
-// tapped is algorithm with a tap on every machine.
-func (d *diary) tapped(algorithm protocol.Algorithm) protocol.Algorithm {
-	plain := algorithm.New
-	algorithm.New = func(c protocol.Config) (protocol.Machine, error) {
-		m, err := plain(c)
-		return tap{m, d}, err
-	}
-	return algorithm
+// tap puts a tap on every machine of a run.
+func (d *diary) tap(a *anything) {
+	a.wrap(func(m protocol.Machine) protocol.Machine { return tap{m, d} })
 }
 
 type tap struct {

@@ -39,7 +39,8 @@ func measureTwice(t *testing.T, algorithm protocol.Algorithm, seed uint64, seen 
 	t.Helper()
 	a, d := drawAnything(algorithm, seed), newDiary()
 	a.scenario.Trace = d.see
-	if err := a.prepare(d.tapped(a.algorithm)); err != nil {
+	d.tap(a)
+	if err := a.prepare(a.algorithm); err != nil {
 		t.Fatal(err)
 	}
 	// To the end of the measured time, or to some instant before or after it.

@@ -7,7 +7,7 @@ import (
 )
 
 // mosquitto prepares one whose retained messages outlive kill -9. It writes
-// everything that it has at every change: a thousand letters take seconds.
+// everything that it has at every change: a thousand messages take seconds.
 func mosquitto(s *Server, dir string) error {
 	return mosquittoWith(s, dir, "persistence true\npersistence_location "+dir+"/\nautosave_interval 1\nautosave_on_changes true\n")
 }

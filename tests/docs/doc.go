@@ -1,7 +1,8 @@
 // Package docs holds tests that hold the documentation to its word. Every command of
 // README and of the pages a newcomer reads is run as it stands there, in terminals as
 // the page tells, and prints what the page says; every link leads somewhere; every
-// flag, test and make target that a page names exists.
+// flag, test, scenario and make target that a page names exists; every promise and every
+// bug names a test; packages import what the architecture says.
 //
 // A page says in comments that a reader does not see how the block below is meant:
 //

@@ -2,9 +2,11 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -144,7 +146,18 @@ func checkGoTest(arguments string, tests func(dir string) []string) string {
 		if run == nil || strings.Contains(arguments, "-bench") {
 			continue
 		}
-		name, _, _ := strings.Cut(run[1]+run[2]+run[3], "/")
+		if wrong := checkRun(dir, run[1]+run[2]+run[3], names); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// checkRun returns what is wrong with the pattern of -run: each of its alternatives must
+// match a test.
+func checkRun(dir, pattern string, names []string) string {
+	for alternative := range strings.SplitSeq(pattern, "|") {
+		name, _, _ := strings.Cut(alternative, "/")
 		name = strings.TrimRight(name, "),.;:")
 		if regexp.MustCompile(`^[A-Z]+$`).MatchString(name) {
 			continue
@@ -153,17 +166,37 @@ func checkGoTest(arguments string, tests func(dir string) []string) string {
 		if err != nil {
 			return err.Error()
 		}
-		if !pattern.MatchString(strings.Join(names, "\n")) {
+		if !slices.ContainsFunc(names, pattern.MatchString) {
 			return fmt.Sprintf("no test of %s matches %s", dir, name)
 		}
 	}
 	return ""
 }
 
+// allTests are those of all packages.
+func allTests(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			names = append(names, testsOf(t, strings.TrimPrefix(path, root))...)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // Every go test command names a package that there is, and a test in it.
 func TestTestsAreThere(t *testing.T) {
-	seen := 0
+	seen, all := 0, allTests(t)
 	everySnippet(t, func(page, code string) {
+		if run := runFlag.FindStringSubmatch(code); run != nil && strings.HasPrefix(code, "-run") { // of a table whose head names the package
+			if wrong := checkRun("any package", run[1]+run[2]+run[3], all); wrong != "" {
+				t.Errorf("%s: `%s`: %s", page, code, wrong)
+			}
+		}
 		for _, m := range goTest.FindAllStringSubmatch(code, -1) {
 			seen++
 			if wrong := checkGoTest(m[1], func(dir string) []string { return testsOf(t, dir) }); wrong != "" {
@@ -184,9 +217,9 @@ func TestWrongTestCommandsAreSeen(t *testing.T) {
 		return []string{"TestKill", "TestUsers"}
 	}
 	for arguments, ok := range map[string]bool{
-		"./broker": true, "./broker -run Kill": true, "./broker -run 'Nothing|Users'": true, "./broker -run Kill/sub": true,
+		"./broker": true, "./broker -run Kill": true, "./broker -run 'Kill|Users'": true, "./broker -run Kill/sub": true,
 		"./...": true, "./broker -run NAME": true,
-		"./broker -run Kiss": false, "./broken": false, "-v ./broken -run Kill": false,
+		"./broker -run Kiss": false, "./broker -run 'Nothing|Users'": false, "./broken": false, "-v ./broken -run Kill": false,
 	} {
 		if wrong := checkGoTest(arguments, tests); (wrong == "") != ok {
 			t.Errorf("%s: %q", arguments, wrong)

@@ -58,3 +58,59 @@ func failOver(c *cluster, heartbeat time.Duration) time.Duration {
 }
 
 func milliseconds(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// TestRootFailover kills the root, of three voters that all lock, and prints how long it
+// takes until somebody enters under the next one.
+func TestRootFailover(t *testing.T) {
+	for name, timing := range map[string]qosmutex.Timing{"LAN": qosmutex.LAN(), "Local": qosmutex.Local()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, &cluster{models: fair[0], lan: name == "LAN"}, []participant{{"root", 0}, {"a", 10}, {"b", 20}})
+			var took []time.Duration
+			for range *failovers {
+				took = append(took, failOverRoot(c, time.Duration(timing.Heartbeat)))
+			}
+			slices.Sort(took)
+			t.Logf("%s: TTL %v: somebody is inside under the next root %v (median of %d), %v (worst) after the root was killed; the least was %v",
+				name, time.Duration(timing.TTL), milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
+			if v := c.end(); v.CheckResult != porcupine.Ok {
+				t.Errorf("porcupine says %v", v.CheckResult)
+			}
+		})
+	}
+}
+
+// failOverRoot kills the root at any time between two heartbeats.
+func failOverRoot(c *cluster, heartbeat time.Duration) time.Duration {
+	c.t.Helper()
+	time.Sleep(rand.N(heartbeat))
+	victim := c.root()
+	killed := now()
+	c.kill(victim)
+	var next, entry event
+	c.await("somebody else is the root", bound, func() bool {
+		for _, m := range c.members {
+			c.read(m)
+			if e := m.last(rooted); m != victim && e.at > killed {
+				next = e
+			}
+		}
+		return next.at > killed
+	})
+	c.await("somebody is inside under it", bound, func() (inside bool) {
+		for _, m := range c.members {
+			for _, r := range resources {
+				c.read(m)
+				if e, ok := m.first(got, r, next.at); ok && m != victim && (!inside || e.at < entry.at) {
+					entry, inside = e, true
+				}
+			}
+		}
+		return inside
+	})
+	c.start(victim)
+	if _, err := c.awaitServed(now(), c.members...); err != nil {
+		c.fatal("%v", err)
+	}
+	return entry.at.sub(killed)
+}

@@ -177,7 +177,7 @@ func (w *worker) register(p *pubsub.Participant) (voting, error) {
 	}
 	timing := timing(w.LAN)
 	return inboxes.Start(p, quorum.Options{
-		Voters: w.Voters, File: filepath.Join(w.Dir, w.ID+".votes"), Quiet: time.Duration(timing.Grace()) / 2,
+		Voters: w.Voters, File: filepath.Join(w.Dir, w.ID+".votes"), Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }

@@ -36,12 +36,12 @@ func calmly(r *run) error {
 
 // gapBound is the longest time in which a member may wait for a resource that nobody
 // holds. Without faults a request and a grant cross the tree, and now and then something
-// is repeated at the next heartbeat: two heartbeats, half a session. When somebody is
+// is repeated at the next heartbeat: two heartbeats, half a session. When a member is
 // killed, the session that has the token ends a grace after its last heartbeat, and two
 // heartbeats are left for what was lost on the way to be asked for again. That may be
 // the session of a visitor below, which heard no answer when it departed and lived on
-// for closeWait. A root that was handed the topic counts all sessions anew; one that was
-// elected does so once the lease of its predecessor, which was killed, has ended.
+// for closeWait. A root that its predecessor named counts all sessions from then on; one that
+// took over does so once the lease of its predecessor, which was killed, has ended.
 func (r *run) gapBound() protocol.Duration {
 	t := r.preset.timing
 	if ttl := r.sim.Record().Record.TTL; ttl > 0 { // of whoever created the topic

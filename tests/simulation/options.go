@@ -129,7 +129,7 @@ func (o *options) String() string {
 	case !o.adaptive:
 		words = append(words, "static tree")
 	case o.handovers:
-		words = append(words, "adaptive tree with hand-overs")
+		words = append(words, "adaptive tree with changes of root")
 	default:
 		words = append(words, "adaptive tree")
 	}

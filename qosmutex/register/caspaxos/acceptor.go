@@ -101,7 +101,7 @@ func (m *Machine) accepted(keys []string) []Slot {
 	return list
 }
 
-// accept takes a state, and syncs it, unless it is a renewal of what is on disk. A
+// accept takes a state, and syncs it, unless it is a short renewal of what is on disk. A
 // state that is no renewal is synced under each ballot: under its first one it may
 // not have been chosen, and one that was accepted between the two would win.
 func (m *Machine) accept(b Ballot, from *Slot) {
@@ -111,7 +111,7 @@ func (m *Machine) accept(b Ballot, from *Slot) {
 		return // a message that came twice
 	}
 	s.Accepted, s.State = b, from.State
-	if !s.State.renewed() || s.onDisk != s.State.Firm {
+	if !s.State.renewed() || s.onDisk != s.State.Firm || s.State.Lease > m.opts.Lease {
 		s.onDisk = s.State.Firm
 		m.persist(slotRecord(&s.Slot))
 	}

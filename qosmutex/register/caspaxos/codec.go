@@ -15,6 +15,7 @@ var widths = [kindEnd]int{
 	KindEnroll: 9, KindCurrent: 9, KindReject: 11, KindHello: 8, KindPrepare: 12, KindPromise: 12,
 	KindAccept: 12, KindAccepted: 11, KindRefused: 14, KindRead: 10, KindValues: 10, KindFetch: 10,
 	KindPage: 13, KindRequest: 12, KindReply: 14,
+	KindInquire: 9, KindReport: 10, KindReplace: 12, KindReplaced: 12,
 }
 
 // AppendMessage appends the encoded form of a message, an array of msgpack. From and
@@ -57,6 +58,16 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Large)
 		dst = pack.AppendBool(pack.AppendBool(dst, m.Failed), m.Unknown)
 		return appendOutcomes(appendStrings(dst, m.Missing), m.Outcomes)
+	case KindInquire:
+		return pack.AppendUint(dst, m.Seq)
+	case KindReport:
+		return pack.AppendString(pack.AppendUint(dst, m.Seq), m.Text)
+	case KindReplace:
+		dst = pack.AppendUint(pack.AppendUint(dst, m.Seq), uint64(m.Within))
+		return pack.AppendString(pack.AppendString(dst, m.Old), m.New)
+	case KindReplaced:
+		dst = pack.AppendBool(pack.AppendUint(dst, m.Seq), m.Failed)
+		return pack.AppendString(appendStrings(dst, m.Missing), m.Text)
 	}
 	return dst
 }
@@ -117,6 +128,16 @@ func decodeFields(r *pack.Reader, m *Message) {
 		m.Seq, m.Large = r.Uint("seq", math.MaxUint64), r.Bool("large")
 		m.Failed, m.Unknown = r.Bool("failed"), r.Bool("unknown")
 		m.Missing, m.Outcomes = readStrings(r, "missing", MaxVoters), readOutcomes(r)
+	case KindInquire:
+		m.Seq = r.Uint("seq", math.MaxUint64)
+	case KindReport:
+		m.Seq, m.Text = r.Uint("seq", math.MaxUint64), r.String("text", MaxText)
+	case KindReplace:
+		m.Seq, m.Within = r.Uint("seq", math.MaxUint64), Time(r.Uint("within", math.MaxInt64))
+		m.Old, m.New = r.String("old", register.MaxKey), r.String("new", register.MaxKey)
+	case KindReplaced:
+		m.Seq, m.Failed = r.Uint("seq", math.MaxUint64), r.Bool("failed")
+		m.Missing, m.Text = readStrings(r, "missing", MaxVoters), r.String("text", MaxText)
 	}
 }
 
@@ -157,18 +178,19 @@ func readStrings(r *pack.Reader, what string, limit int) []string {
 func appendState(dst []byte, s *State) []byte {
 	dst = pack.AppendUint(pack.AppendUint(dst, s.Stamp.Counter), s.Stamp.Nonce)
 	dst = pack.AppendUint(pack.AppendUint(dst, s.Firm.Counter), s.Firm.Nonce)
-	return pack.AppendBytes(dst, s.Value)
+	return pack.AppendBytes(pack.AppendUint(dst, uint64(s.Lease)), s.Value)
 }
 
 func readState(r *pack.Reader) State {
 	return State{
 		Stamp: Stamp{r.Uint("counter", math.MaxUint64), r.Uint("nonce", math.MaxUint64)},
 		Firm:  Stamp{r.Uint("firm counter", math.MaxUint64), r.Uint("firm nonce", math.MaxUint64)},
+		Lease: Time(r.Uint("lease", math.MaxInt64)),
 		Value: r.Bytes("value", register.MaxValue),
 	}
 }
 
-const slotWidth = 9
+const slotWidth = 10
 
 func appendSlot(dst []byte, s *Slot) []byte {
 	dst = pack.AppendString(pack.AppendArray(dst, slotWidth), s.Key)
@@ -237,7 +259,7 @@ func appendWrites(dst []byte, list []register.Write) []byte {
 		dst = pack.AppendBytes(dst, w.Old.Domain[:])
 		dst = pack.AppendUint(pack.AppendUint(dst, w.Old.Counter), w.Old.Nonce)
 		dst = pack.AppendBytes(pack.AppendUint(dst, w.Nonce), w.Value)
-		dst = pack.AppendBool(dst, w.Renewal)
+		dst = pack.AppendUint(dst, uint64(w.Renewal))
 	}
 	return dst
 }
@@ -250,7 +272,7 @@ func readWrites(r *pack.Reader) []register.Write {
 		readDomain(r, &w.Old.Domain)
 		w.Old.Counter, w.Old.Nonce = r.Uint("counter", math.MaxUint64), r.Uint("nonce", math.MaxUint64)
 		w.Nonce, w.Value = r.Uint("nonce", math.MaxUint64), r.Bytes("value", register.MaxValue)
-		w.Renewal = r.Bool("renewal")
+		readDuration(r, "renewal", &w.Renewal)
 		if r.Err() != nil {
 			return nil
 		}
@@ -259,7 +281,9 @@ func readWrites(r *pack.Reader) []register.Write {
 	return list
 }
 
-const outcomeWidth = 7
+func readDuration[D ~int64](r *pack.Reader, what string, d *D) { *d = D(r.Uint(what, math.MaxInt64)) }
+
+const outcomeWidth = 8
 
 func appendOutcomes(dst []byte, list []Outcome) []byte {
 	dst = pack.AppendArray(dst, len(list))

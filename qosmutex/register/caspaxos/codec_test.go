@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,7 +18,7 @@ import (
 func full(k Kind) *Message {
 	m := &Message{Kind: k, Domain: register.Domain{1, 2, 3}, Config: 70000, Run: Run{1 << 60, 3<<32 | 9, 4, 5}}
 	ballot := Ballot{3, 1 << 40, 2}
-	state := State{Value: []byte("root is A"), Stamp: Stamp{300, 1 << 63}, Firm: Stamp{299, 7}}
+	state := State{Value: []byte("root is A"), Stamp: Stamp{300, 1 << 63}, Firm: Stamp{299, 7}, Lease: 5}
 	slots := []Slot{{"crane", ballot, state}, {Key: "lift"}}
 	config := &Config{register.Domain{9}, 2, []Voter{{"a", 1}, {"b", 2}, {"d", 1 << 63}}, []Voter{{"a", 1}, {"b", 2}, {"c", 3}}}
 	switch k {
@@ -46,11 +47,19 @@ func full(k Kind) *Message {
 	case KindRequest:
 		m.Seq, m.Within, m.Keys = 8, 1e9, []string{"lift"}
 		m.Writes = []register.Write{{
-			Key: "crane", Old: register.Version{Domain: register.Domain{5}, Counter: 3, Nonce: 4}, Value: []byte("x"), Nonce: 9, Renewal: true,
+			Key: "crane", Old: register.Version{Domain: register.Domain{5}, Counter: 3, Nonce: 4}, Value: []byte("x"), Nonce: 9, Renewal: time.Millisecond,
 		}}
 	case KindReply:
 		m.Seq, m.Large, m.Failed, m.Unknown, m.Missing = 8, true, true, true, []string{"b"}
 		m.Outcomes = []Outcome{{true, true, state}, {}}
+	case KindInquire:
+		m.Seq = 8
+	case KindReport:
+		m.Seq, m.Text = 8, "{}"
+	case KindReplace:
+		m.Seq, m.Within, m.Old, m.New = 8, 1e9, "c", "d"
+	case KindReplaced:
+		m.Seq, m.Failed, m.Missing, m.Text = 8, true, []string{"b"}, "no"
 	}
 	return m
 }

@@ -10,7 +10,7 @@
 // under rising ballots. A voter that proposes asks all for a promise not to accept
 // anything under a lower [Ballot], and for what they have accepted. Once a majority has
 // promised, the highest accepted state is the current one. The proposer replaces it, or
-// writes it anew if the compare-and-set fails, and is done when a majority has
+// writes it again if the compare-and-set fails, and is done when a majority has
 // accepted. One message carries many keys. Only voters propose, also on behalf of
 // others.
 //
@@ -20,13 +20,15 @@
 // # What is on disk
 //
 //   - An accepted state, before it is acknowledged, unless it is a mere renewal of one
-//     that is on disk, and that a majority has on disk under one ballot.
+//     that is on disk, and that a majority has on disk under one ballot. A renewal that
+//     its writer relies on for longer than [Options.Lease] is written, too.
 //   - A ceiling on the rounds that were promised or used, raised in blocks. A voter that
 //     restarts promises nothing up to the ceiling, so that a promise needs no sync.
 //   - Its name and instance, and the configuration.
+//   - How long it must be silent after a restart.
 //
-// A voter that restarts may have forgotten renewals. So it answers nothing for
-// [Options.Quiet], which is the longest permitted lease, stretched by the drift of
+// A voter that restarts may have forgotten renewals. So it answers nothing for the
+// [Options.Quiet] of the run before, which is the Lease, stretched by the drift of
 // clocks: then what it forgot has expired. What its callers must know: a renewal that
 // was acknowledged and forgotten leaves the version before it.
 //
@@ -42,5 +44,5 @@
 // majority of sealed voters has accepted, or one voter that is ahead of it, keeps the
 // highest state of each key, and only then answers. Two may have copied different
 // states of a key, of which neither was chosen, so what was copied is not chosen
-// before it is written anew.
+// before it is written again.
 package caspaxos

@@ -19,12 +19,13 @@ const (
 	recordConfig             // in which it votes: what was accepted before is over
 	recordNext               // was decided
 	recordSlot               // was accepted
+	recordQuiet              // for how long nothing is answered after a restart
 )
 
 // Records returns everything that the machine must not forget, to replace all records
 // that were appended before.
 func (m *Machine) Records() [][]byte {
-	list := [][]byte{m.selfRecord(), numberRecord(recordCeiling, m.ceiling)}
+	list := [][]byte{m.selfRecord(), numberRecord(recordCeiling, m.ceiling), numberRecord(recordQuiet, uint64(m.owed))}
 	if m.config != nil {
 		list = append(list, configRecord(recordConfig, m.config))
 	}
@@ -37,6 +38,15 @@ func (m *Machine) Records() [][]byte {
 		}
 	}
 	return append(list, numberRecord(recordSerial, m.serial))
+}
+
+// owe notes for how long a restart of this voter is to be followed by silence: longer
+// from now on, or shorter once the silence that an earlier run left behind is over.
+func (m *Machine) owe() {
+	if m.opts.Quiet > m.owed || m.opts.Quiet < m.owed && m.now >= m.quiet {
+		m.owed = m.opts.Quiet
+		m.persist(numberRecord(recordQuiet, uint64(m.owed)))
+	}
 }
 
 // persist has a record written before anything is sent.
@@ -99,6 +109,8 @@ func (m *Machine) replayOne(i int, b []byte) error {
 		m.serial = r.Uint("serial", math.MaxUint64)
 	case recordCeiling:
 		m.ceiling = r.Uint("ceiling", math.MaxUint64)
+	case recordQuiet:
+		m.owed = Time(r.Uint("quiet", math.MaxInt64))
 	case recordConfig:
 		m.config, m.next = readConfig(r), nil
 		clear(m.slots)

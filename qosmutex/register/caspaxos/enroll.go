@@ -17,11 +17,11 @@ func (m *Machine) enroll() {
 	for _, id := range m.listed {
 		m.send(id, &Message{Kind: KindEnroll, Voters: m.listed})
 	}
-	m.found()
+	m.configureFirst()
 }
 
-// found makes the first configuration once every listed voter has enrolled.
-func (m *Machine) found() {
+// configureFirst makes the first configuration once every listed voter has enrolled.
+func (m *Machine) configureFirst() {
 	if m.listed[0] != m.opts.Self || m.config != nil || m.next != nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (m *Machine) enrollment(msg *Message) error {
 		}
 		m.enrolled[msg.From] = instance
 		m.peers[msg.From] = &peer{run: msg.Run, heard: m.now}
-		m.found()
+		m.configureFirst()
 		return nil
 	}
 	if known.has(msg.From, instance) {
@@ -93,10 +93,21 @@ func (m *Machine) rejected(msg *Message) error {
 		m.foreign = msg.From
 	case msg.Reason == ReasonRestored && m.config != nil && m.config.index(msg.From) >= 0,
 		msg.Reason != ReasonRestored && m.config == nil:
-		m.refusal, m.refuser = msg.Reason, *msg
+		m.refusal, m.refuser, m.refused = msg.Reason, *msg, m.now
 	}
 	return nil
 }
+
+// forgive forgets the refusal of one that was started with another list and is not
+// enrolled either, if it does not repeat it: it may have been started anew.
+func (m *Machine) forgive() {
+	if m.refusal == ReasonVoters && m.refuser.Config == 0 && m.now > m.refused+m.patience() {
+		m.refusal = ReasonNone
+	}
+}
+
+// patience is how long a voter that lives is not heard of at most.
+func (m *Machine) patience() Time { return 3 * max(m.opts.Probe, m.opts.Resend) }
 
 // meet notes that a voter lives, and finds out whether its file is older than what it
 // has said.
@@ -139,7 +150,7 @@ func (m *Machine) silent() []string {
 	var list []string
 	for _, id := range known {
 		p := m.peers[id]
-		if id != m.opts.Self && (p == nil || m.now > p.heard+3*max(m.opts.Probe, m.opts.Resend)) {
+		if id != m.opts.Self && (p == nil || m.now > p.heard+m.patience()) {
 			list = append(list, id)
 		}
 	}
@@ -165,25 +176,29 @@ func (p Phase) String() string { return phaseNames[p] }
 
 // Status is what a voter can say about itself.
 type Status struct {
-	Phase   Phase
-	Config  *Config // the newest that is known, or nil
-	Quiet   Time    // it answers nothing for this long
-	Missing []string
-	Asking  map[string]uint64 // instances that ask to be voters
-	Reason  Reason            // of Refused
-	By      string            // who refuses
-	Voters  []string          // its voters
-	Foreign string            // a voter of another domain that sends messages here
+	Phase    Phase
+	Instance uint64
+	Listed   []string          // the voters that it was started with when its file was empty
+	Config   *Config           // the newest that is known, or nil
+	Quiet    Time              // it answers nothing for this long
+	Missing  []string          // other voters that were not heard of for a while
+	Asking   map[string]uint64 // instances that ask to be voters
+	Reason   Reason            // of Refused
+	By       string            // who refuses
+	Voters   []string          // its voters
+	Enrolled bool              // it is enrolled with them
+	Foreign  string            // a voter of another domain that sends messages here
 }
 
 // Status returns what the voter can say about itself.
 func (m *Machine) Status(now Time) Status {
-	s := Status{Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: maps.Clone(m.enrolled), Foreign: m.foreign}
+	s := Status{Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: maps.Clone(m.enrolled), Foreign: m.foreign}
 	m.now = max(m.now, now)
 	s.Missing = m.silent()
 	switch {
 	case m.refusal != ReasonNone:
 		s.Phase, s.Reason, s.By, s.Voters = Refused, m.refusal, m.refuser.From, m.refuser.Voters
+		s.Enrolled = m.refuser.Config > 0
 	case m.next != nil && !m.listedIn(m.next):
 		s.Phase = Retired
 	case m.next != nil:

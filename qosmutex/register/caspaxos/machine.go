@@ -22,7 +22,8 @@ type Options struct {
 
 	Resend  Time // a message without an answer is repeated after this long
 	Backoff Time // a proposer that lost a race waits for at least half of this
-	Quiet   Time // after a restart: the longest permitted lease, stretched by the drift of clocks
+	Lease   Time // renewals of leases up to this are not synced
+	Quiet   Time // after a restart: Lease, stretched by the drift of clocks
 	Probe   Time // between signs of life to the other voters; 0: none
 }
 
@@ -45,6 +46,7 @@ type Machine struct {
 	// floor is what it was at the start.
 	ceiling, floor uint64
 	quiet          Time // nothing is answered before
+	owed           Time // on disk: for how long nothing is answered after a restart
 
 	ops      []*op
 	lastSeq  uint64
@@ -55,6 +57,7 @@ type Machine struct {
 	probeAt  Time
 	refusal  Reason
 	refuser  Message // who refuses
+	refused  Time    // when it did last
 	foreign  string  // a voter of another domain that sends messages
 }
 
@@ -142,12 +145,18 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 		m.persist(m.selfRecord())
 	}
 	if !m.started(voters) {
-		return nil, m.otherVoters(voters)
+		if m.newest() != nil {
+			return nil, m.otherVoters(voters)
+		}
+		// It has never voted. Whoever enrolled it with the other list knows another instance.
+		m.instance, m.listed = opts.Instance, voters
+		out.Persist, out.Whole = m.Records(), true
 	}
 	m.base, m.floor, m.seen = m.serial, m.ceiling, m.ceiling
 	if len(m.slots) > 0 {
-		m.quiet = now + opts.Quiet
+		m.quiet = now + m.owed
 	}
+	m.owe()
 	if m.config == nil {
 		m.enroll()
 	}
@@ -177,12 +186,8 @@ func (m *Machine) started(voters []string) bool {
 }
 
 func (m *Machine) otherVoters(voters []string) error {
-	known := m.listed
-	if m.config != nil {
-		known = m.config.IDs()
-	}
 	return fmt.Errorf("%w: the file of %q was enrolled with the voters %v, not %v: start it with those, or remove the file and replace the voter",
-		register.ErrInvalid, m.opts.Self, known, voters)
+		register.ErrInvalid, m.opts.Self, m.newest().IDs(), voters)
 }
 
 // Step handles one input. An error that wraps ErrDropped says why nothing was done.
@@ -195,7 +200,7 @@ func (m *Machine) Step(now Time, in *Input, out *Output) error {
 	case Ask:
 		m.begin(&op{id: opID{seq: in.Seq}, keys: in.Keys, writes: in.Writes, until: in.Until})
 	case Replace:
-		m.replace(in)
+		m.replace(opID{seq: in.Seq}, in.Old, in.New, in.Until)
 	case Cancel:
 		if o := m.find(func(o *op) bool { return o.id == opID{seq: in.Seq} }); o != nil {
 			m.giveUp(o)
@@ -216,6 +221,7 @@ func (m *Machine) tick() {
 		return
 	}
 	if m.config == nil && m.next == nil && m.now >= m.enrollAt {
+		m.forgive()
 		m.enroll()
 	}
 	if m.install != nil && m.now >= m.install.again {
@@ -232,6 +238,7 @@ func (m *Machine) tick() {
 	}
 	if m.opts.Probe > 0 && m.now >= m.probeAt && m.config != nil {
 		m.probeAt = m.now + m.opts.Probe
+		m.owe()
 		for _, v := range m.config.Voters {
 			m.send(v.ID, &Message{Kind: KindHello})
 		}
@@ -309,6 +316,8 @@ func (m *Machine) receive(msg *Message) error {
 		return m.page(msg)
 	case KindRequest:
 		return m.request(msg)
+	case KindReplace:
+		return m.requestReplace(msg)
 	}
 	if m.config == nil {
 		return dropped("%v of %s, but this voter is in no configuration yet", msg.Kind, msg.From)

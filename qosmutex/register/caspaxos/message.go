@@ -23,12 +23,16 @@ const (
 	KindPage          // Slots are that, and More follows
 	KindRequest       // a client's Keys to read, or Writes
 	KindReply         // what came of a Request
+	KindInquire       // what do you know about yourself and the others?
+	KindReport        // Text is that, as the runtime puts it
+	KindReplace       // an operator has New take the place of Old
+	KindReplaced      // what came of a Replace: Text says what was wrong, if anything
 	kindEnd
 )
 
 var kindNames = [...]string{
 	"None", "Enroll", "Current", "Reject", "Hello", "Prepare", "Promise", "Accept", "Accepted", "Refused",
-	"Read", "Values", "Fetch", "Page", "Request", "Reply",
+	"Read", "Values", "Fetch", "Page", "Request", "Reply", "Inquire", "Report", "Replace", "Replaced",
 }
 
 // String returns the name of a kind.
@@ -39,7 +43,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Reason says why somebody cannot be a voter.
+// Reason says why a participant cannot be a voter.
 type Reason uint8
 
 // Reasons.
@@ -66,11 +70,11 @@ type Message struct {
 	Round  uint64 // Refused
 	Large  bool   // Refused, Reply: the values together do not fit into a message
 
-	Seq    uint64   // Read, Values, Refused, Request, Reply: of the question
+	Seq    uint64   // Read, Values, Refused, Request, Reply, Inquire to Replaced: of the question
 	Keys   []string // Prepare, Read, Request
 	Slots  []Slot   // Promise, Accept, Values, Page
 	Writes []register.Write
-	Within Time // Request: the voter gives up after this long
+	Within Time // Request, Replace: the voter gives up after this long
 
 	Voters []string // Enroll; Reject: those that the sender knows
 	Reason Reason   // Reject
@@ -83,9 +87,12 @@ type Message struct {
 	Installed bool   // Page: the sender votes in that configuration
 
 	Outcomes []Outcome // Reply: of each key or write
-	Failed   bool      // Reply: no majority answered; Missing did not
+	Failed   bool      // Reply, Replaced: no majority answered; Missing did not
 	Unknown  bool      // Reply: if Failed, the writes may have been made
 	Missing  []string
+
+	Old, New string // Replace: voters
+	Text     string // Report, Replaced
 }
 
 // Run tells apart the runs of a voter, and lets others notice that its file was
@@ -108,4 +115,5 @@ type Outcome struct {
 const (
 	MaxBatch = 1024      // keys or writes
 	MaxBytes = 128 << 10 // of the keys and values of one message
+	MaxText  = 16 << 10  // bytes
 )

@@ -79,7 +79,7 @@ func (m *Machine) find(is func(*op) bool) *op {
 // voting reports whether this voter may propose.
 func (m *Machine) voting() bool { return m.config != nil && m.next == nil }
 
-// attempt begins anew, with a read or under a ballot of its own.
+// attempt begins again, with a read or under a ballot of its own.
 func (m *Machine) attempt(o *op) {
 	o.tried = o.tried || o.phase == accepting
 	o.phase, o.heard, o.items = waiting, 0, make([]item, len(o.keys))
@@ -217,7 +217,7 @@ func (m *Machine) chosen(it *item) bool {
 	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
 }
 
-// read answers if a majority agrees on every key, else it has the state written anew.
+// read answers if a majority agrees on every key, else it has the state written again.
 func (m *Machine) read(o *op) {
 	for i := range o.items {
 		if !m.chosen(&o.items[i]) {
@@ -259,8 +259,9 @@ func (m *Machine) compare(o *op, it *item, w *register.Write) {
 		it.write = true
 		it.next = State{Value: w.Value, Stamp: Stamp{current.Counter + 1, w.Nonce}}
 		it.next.Firm = it.next.Stamp
-		if w.Renewal && current.Counter > 0 && (it.best.State.renewed() || m.chosen(it)) {
+		if w.Renewal > 0 && current.Counter > 0 && (it.best.State.renewed() || m.chosen(it)) {
 			it.next.Firm = it.best.State.Firm // which a majority has on disk
+			it.next.Lease = Time(w.Renewal)
 		}
 		it.outcome.State = State{Stamp: it.next.Stamp}
 	default:
@@ -339,6 +340,10 @@ func (m *Machine) giveUp(o *op) {
 	m.remove(o)
 	missing := m.missing(o)
 	unknown := o.writes != nil && (o.tried || o.phase == accepting)
+	if o.id.client != "" && o.keys[0] == configKey {
+		m.send(o.id.client, &Message{Kind: KindReplaced, Seq: o.id.seq, Failed: true, Missing: missing})
+		return
+	}
 	if o.id.client != "" {
 		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: unknown, Missing: missing})
 		return

@@ -29,34 +29,40 @@ type source struct {
 	installed bool // it votes in the new configuration; else it has sealed the one before
 }
 
+// requestReplace begins what an operator at another participant asks for.
+func (m *Machine) requestReplace(msg *Message) error {
+	id := opID{client: msg.From, seq: msg.Seq}
+	if m.find(func(o *op) bool { return o.id == id }) != nil {
+		return dropped("the replacement %d of %s came twice", msg.Seq, msg.From)
+	}
+	m.replace(id, msg.Old, msg.New, m.now+min(max(msg.Within, 1), maxWithin))
+	return nil
+}
+
 // replace begins an operator's replacement of a voter.
-func (m *Machine) replace(in *Input) {
-	fail := func(err error) {
-		m.out.Answers = append(m.out.Answers, Answer{Seq: in.Seq, Err: err})
-	}
+func (m *Machine) replace(id opID, old, by string, until Time) {
 	if m.config == nil || m.next != nil {
-		fail(fmt.Errorf("%w: this voter is %v: ask another one, or later", register.ErrUnavailable, m.Status(m.now).Phase))
+		m.answerReplace(id, fmt.Errorf("%w: this voter is %v: ask another one, or later", register.ErrUnavailable, m.Status(m.now).Phase))
 		return
 	}
-	instance := m.enrolled[in.New]
+	instance := m.enrolled[by]
 	if instance == 0 {
-		fail(fmt.Errorf("%w: voter %q has not asked to be enrolled: start it first, with the voters that there shall be", register.ErrInvalid, in.New))
+		m.answerReplace(id, fmt.Errorf("%w: voter %q has not asked to be enrolled: start it first, with the voters that there shall be", register.ErrInvalid, by))
 		return
 	}
-	next, err := m.config.replaced(in.Old, Voter{in.New, instance})
+	next, err := m.config.replaced(old, Voter{by, instance})
 	if err != nil {
-		fail(err)
+		m.answerReplace(id, err)
 		return
 	}
 	value := appendConfig(nil, next)
 	m.begin(&op{
-		id: opID{seq: in.Seq}, until: in.Until,
-		writes: []register.Write{{Key: configKey, Value: value, Nonce: fingerprint(value)}},
+		id: id, until: until, writes: []register.Write{{Key: configKey, Value: value, Nonce: fingerprint(value)}},
 	})
 }
 
-// fingerprint is a nonce that is the same for the same configuration only: whoever
-// proposes what was decided has succeeded.
+// fingerprint is a nonce that is the same for the same configuration only: a
+// voter that proposes what was decided has succeeded.
 func fingerprint(value []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(value)
@@ -70,7 +76,7 @@ func (m *Machine) decided(o *op) {
 		state = o.items[0].next
 	}
 	next := readConfig(pack.NewReader(state.Value)) // voters accept no other
-	m.answerReplace(o, next, o.items[0].outcome.Conflict)
+	m.replaced(o.id, next, o.items[0].outcome.Conflict)
 	config := m.config
 	_ = m.learn(next)
 	for _, v := range slices.Concat(config.Voters, next.Voters) {
@@ -279,14 +285,27 @@ func (m *Machine) settle() {
 			continue
 		}
 		m.remove(o)
-		m.answerReplace(o, m.config, !bytes.Equal(o.writes[0].Value, appendConfig(nil, m.config)))
+		m.replaced(o.id, m.config, !bytes.Equal(o.writes[0].Value, appendConfig(nil, m.config)))
 	}
 }
 
-func (m *Machine) answerReplace(o *op, c *Config, conflict bool) {
-	a := Answer{Seq: o.id.seq}
+// replaced tells who asked for a replacement that c is current now.
+func (m *Machine) replaced(id opID, c *Config, conflict bool) {
+	var err error
 	if conflict {
-		a.Err = fmt.Errorf("%w: another replacement came first: the voters are now %v", register.ErrConflict, c.IDs())
+		err = fmt.Errorf("%w: another replacement came first: the voters are now %v", register.ErrConflict, c.IDs())
 	}
-	m.out.Answers = append(m.out.Answers, a)
+	m.answerReplace(id, err)
+}
+
+func (m *Machine) answerReplace(id opID, err error) {
+	if id.client == "" {
+		m.out.Answers = append(m.out.Answers, Answer{Seq: id.seq, Err: err})
+		return
+	}
+	reply := Message{Kind: KindReplaced, Seq: id.seq}
+	if err != nil {
+		reply.Text = err.Error()
+	}
+	m.send(id.client, &reply)
 }

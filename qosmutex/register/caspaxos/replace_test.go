@@ -8,7 +8,7 @@ import (
 
 // Voters of a new configuration copy what sealed ones have accepted. Two may copy a
 // write that only one had accepted, and the third a later one, which only another had
-// accepted: then neither is chosen before one of them is written anew. (It was: a read
+// accepted: then neither is chosen before one of them is written again. (It was: a read
 // told of the first, and the next write replaced it by the second.)
 func TestCopiedStatesAreNotChosen(t *testing.T) {
 	config := &Config{Domain: register.Domain{1}, Number: 2, Voters: []Voter{{"A", 1}, {"B", 2}, {"D", 4}}}

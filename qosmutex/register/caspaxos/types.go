@@ -39,7 +39,8 @@ type State struct {
 	Value []byte
 	Stamp Stamp
 
-	Firm Stamp // of the last write that was no renewal
+	Firm  Stamp // of the last write that was no renewal
+	Lease Time  // for how long the writer of a renewal relies on it
 }
 
 // renewed reports whether the last write was a renewal. Then the one before it was

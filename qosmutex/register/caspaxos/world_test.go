@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
 
 	"padme/qosmutex/register"
 )
@@ -25,6 +26,14 @@ type script struct {
 	read    bool
 	renewal bool
 	replace string // the voter that D takes the place of
+}
+
+// lease is the Renewal of a write.
+func (s *script) lease() time.Duration {
+	if s.renewal {
+		return 1
+	}
+	return 0
 }
 
 // scenario bounds a world.
@@ -248,7 +257,7 @@ func (e *explorer) options(voter int, boot uint64) Options {
 	never := Time(1) << 50 // and later still
 	return Options{
 		Self: names[voter], Voters: ids, Instance: uint64(voter+1) + 10*(boot>>40), Domain: register.Domain{1, byte(boot >> 40)},
-		Boot: boot << 32, Resend: never, Backoff: 1, Quiet: never,
+		Boot: boot << 32, Resend: never, Backoff: 1, Lease: 1, Quiet: never,
 	}
 }
 
@@ -513,7 +522,7 @@ func (e *explorer) question(w *world, voter int) Input {
 		return Input{Kind: Replace, Seq: uint64(c.done) + 1, Old: s.replace, New: "D"}
 	}
 	return Input{Kind: Ask, Seq: uint64(c.done) + 1, Writes: []register.Write{{
-		Key: theKey, Old: e.config.version(e.stamp(&w.ghost, c.knows)), Nonce: uint64(e.writeNonce(voter, c.done)), Renewal: s.renewal,
+		Key: theKey, Old: e.config.version(e.stamp(&w.ghost, c.knows)), Nonce: uint64(e.writeNonce(voter, c.done)), Renewal: s.lease(),
 	}}}
 }
 

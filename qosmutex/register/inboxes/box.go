@@ -6,7 +6,7 @@ import (
 	"padme/pubsub"
 )
 
-// box is an inbox whose owner is not there yet: until then letters are lost, which a
+// box is an inbox whose owner is not there yet: until then messages are lost, which a
 // transport may do.
 type box struct {
 	receive atomic.Pointer[func(from string, message []byte)]

@@ -67,6 +67,25 @@ func NewClient(p *pubsub.Participant, voters []string, timing quorum.Timing) (*C
 	return &Client{c, stop}, nil
 }
 
+// Operator is an operator at a participant.
+type Operator struct {
+	*quorum.Operator
+	stop func()
+}
+
+// NewOperator returns an operator at a participant that is neither a voter nor a client.
+func NewOperator(p *pubsub.Participant) (*Operator, error) {
+	o := quorum.NewOperator(transport{p})
+	stop, err := p.Inbox(Channel, func(l pubsub.Letter) { o.Receive(l.From, l.Payload) })
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{o, stop}, nil
+}
+
+// Close has the operator hear nothing more. Calls in progress end with their contexts.
+func (o *Operator) Close() { o.stop() }
+
 // Close has the client hear nothing more. Calls in progress end with their contexts.
 func (c *Client) Close() error {
 	c.stop()

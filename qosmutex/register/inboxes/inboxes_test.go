@@ -58,7 +58,7 @@ func serve(env []string) error {
 
 func options(file string, voters []string) quorum.Options {
 	return quorum.Options{
-		Voters: voters, File: file, Quiet: 300 * time.Millisecond,
+		Voters: voters, File: file, Lease: 300 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }
@@ -218,11 +218,11 @@ func TestOneAtAParticipant(t *testing.T) {
 	if err := v.Close(); err != nil {
 		t.Error(err)
 	}
-	o.Quiet = 0
+	o.Lease = -1
 	if _, err := inboxes.Start(p, o); !errors.Is(err, register.ErrInvalid) {
 		t.Errorf("bad options: %v", err)
 	}
-	o.Quiet = time.Second
+	o.Lease = time.Second
 	v, err = inboxes.Start(p, o) // the inbox is free again
 	if err != nil {
 		t.Fatal(err)
@@ -247,8 +247,8 @@ func BenchmarkQuorum(b *testing.B) {
 				}
 			}
 		})
-		for _, renewal := range []bool{true, false} {
-			b.Run(name+"/"+map[bool]string{true: "renewal", false: "write"}[renewal], func(b *testing.B) {
+		for kind, renewal := range map[string]time.Duration{"renewal": time.Millisecond, "write": 0} {
+			b.Run(name+"/"+kind, func(b *testing.B) {
 				e, err := r.Get(b.Context(), "crane")
 				if err != nil {
 					b.Fatal(err)

@@ -12,7 +12,7 @@
 // that is damaged before its end, or that is a copy: one that was restored from a
 // backup would forget what was acknowledged since. A copy is known by its inode,
 // which the file names, and by the number of times that it was opened, which a file
-// beside it, path + ".lock", counts, too. Both files belong together; a journal
+// next to it, path + ".lock", counts, too. Both files belong together; a journal
 // cannot be moved to another file system. A copy that was put in the place of both
 // files byte by byte is not known.
 package journal

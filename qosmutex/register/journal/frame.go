@@ -191,7 +191,7 @@ func (j *Journal) readPayload(payload []byte, replay func([]byte) error) error {
 	return nil
 }
 
-// readCount returns how often the journal beside the guard was opened, as far as the
+// readCount returns how often the journal next to the guard was opened, as far as the
 // guard knows.
 func readCount(guard *os.File) (uint64, error) {
 	b, err := io.ReadAll(io.LimitReader(guard, 1<<10))
@@ -207,7 +207,7 @@ func readCount(guard *os.File) (uint64, error) {
 	r.Uint("payload", payloadOpened)
 	n := r.Uint("opens", math.MaxUint64)
 	if err := r.End(); err != nil {
-		return 0, fmt.Errorf("%w: the file .lock beside it: %w", ErrDamaged, err)
+		return 0, fmt.Errorf("%w: the file .lock next to it: %w", ErrDamaged, err)
 	}
 	return n, nil
 }

@@ -71,8 +71,8 @@ func Open(path string) (*Register, error) {
 }
 
 // renumber gives each key a version that it never had: renewals since the one in the
-// file may have been forgotten, and whoever heard of them must not take what is left for
-// the newest.
+// file may have been forgotten, and a candidate that heard of them must not take what is
+// left for the newest.
 func (r *Register) renumber() error {
 	for key, e := range r.entries {
 		e.Version = e.Version.Next(r.domain, register.NewNonce())
@@ -113,7 +113,7 @@ func appendEntry(dst []byte, key string, e register.Entry) []byte {
 func (r *Register) Age() time.Duration { return time.Since(r.opened) }
 
 // Place names this machine, since when it runs, and the file, of which only one process
-// at a time has the register open: whoever was at the same place before has ended. It is
+// at a time has the register open: an earlier process at the same place has ended. It is
 // empty where that is not known.
 func (r *Register) Place() string { return r.place }
 
@@ -243,7 +243,7 @@ func (b *batch) write(w *register.Write) register.Result {
 	}
 	e := register.Entry{Value: slices.Clone(w.Value), Version: from.Version.Next(b.r.domain, nonce)}
 	b.changed[w.Key] = e
-	if w.Renewal && known {
+	if w.Renewal > 0 && known {
 		return register.Result{Version: e.Version}
 	}
 	if b.synced == nil {

@@ -60,10 +60,10 @@ func get(t *testing.T, r register.Register, key string) register.Entry {
 func TestRestartForgetsRenewalsOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")
 	r := open(t, path)
-	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: true}) // the first write of a key is none
-	renewed := put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("b"), Renewal: true})
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: time.Millisecond}) // the first write of a key is none
+	renewed := put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("b"), Renewal: time.Millisecond})
 	lift := put(t, r, register.Write{Key: "lift", Value: []byte("c")})
-	lift = put(t, r, register.Write{Key: "lift", Old: lift, Value: []byte("d"), Renewal: true})
+	lift = put(t, r, register.Write{Key: "lift", Old: lift, Value: []byte("d"), Renewal: time.Millisecond})
 	lift = put(t, r, register.Write{Key: "lift", Old: lift, Value: []byte("e")})
 	domain := r.Domain()
 	if err := r.Close(); err != nil {
@@ -102,7 +102,7 @@ func TestRenewalsDoNotGrowTheFile(t *testing.T) {
 	v := put(t, r, register.Write{Key: "crane", Value: []byte("a")})
 	before := size(t, path)
 	for range 100 {
-		v = put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("a"), Renewal: true})
+		v = put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("a"), Renewal: time.Millisecond})
 	}
 	if after := size(t, path); after != before {
 		t.Errorf("%d bytes grew to %d", before, after)
@@ -241,8 +241,8 @@ func ExampleOpen() {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	for _, renewal := range []bool{false, true} {
-		b.Run(map[bool]string{false: "synced", true: "renewal"}[renewal], func(b *testing.B) {
+	for kind, renewal := range map[string]time.Duration{"synced": 0, "renewal": time.Millisecond} {
+		b.Run(kind, func(b *testing.B) {
 			r, err := local.Open(filepath.Join(b.TempDir(), "register"))
 			if err != nil {
 				b.Fatal(err)

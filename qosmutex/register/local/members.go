@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// members is a file beside the register, for what must outlive the process but not the
+// members is a file next to the register, for what must outlive the process but not the
 // machine: it is written and never synced, and counts only as long as the machine has
 // not been started again.
 type members struct {
@@ -23,7 +23,7 @@ type members struct {
 // memberSet is who may hold something of one key.
 type memberSet struct {
 	all     map[string]bool
-	settled bool // nobody else does
+	settled bool // no other member does
 }
 
 // memberLine is one line of the file. The first names the run of the machine.
@@ -35,7 +35,7 @@ type memberLine struct {
 	Settled bool   `json:"settled,omitempty"`
 }
 
-// maxMembersFile is the size at which the file is written anew with what still counts.
+// maxMembersFile is the size at which the file is rewritten with what still counts.
 const maxMembersFile = 1 << 20
 
 func openMembers(path, boot string) (members, error) {
@@ -112,7 +112,7 @@ func (m *members) write(l *memberLine) error {
 	return err
 }
 
-// forget has nothing noted any more, so that nobody relies on it.
+// forget has nothing noted any more, so that it is not relied on.
 func (m *members) forget() {
 	_ = os.Remove(m.path)
 	_ = m.file.Close()
@@ -149,7 +149,7 @@ func (r *Register) Inhabited() []string {
 }
 
 // NoteMember notes that a member may hold something of key from now on, or, if gone,
-// that it does not any more. An empty member says that nobody does who was not named. It
+// that it does not any more. An empty member says that all that do are named. It
 // survives the end of this process, not that of the machine. After an error nothing is
 // noted any more.
 func (r *Register) NoteMember(key, member string, gone bool) error {

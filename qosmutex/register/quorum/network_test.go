@@ -93,12 +93,12 @@ type fleet struct {
 	t      *testing.T
 	n      *network
 	dir    string
-	quiet  time.Duration
+	lease  time.Duration
 	voters map[string]*quorum.Voter
 }
 
 func newFleet(t *testing.T, seed uint64) *fleet {
-	f := &fleet{t: t, n: newNetwork(seed), dir: t.TempDir(), quiet: time.Millisecond, voters: map[string]*quorum.Voter{}}
+	f := &fleet{t: t, n: newNetwork(seed), dir: t.TempDir(), lease: time.Millisecond, voters: map[string]*quorum.Voter{}}
 	t.Cleanup(func() {
 		for id := range f.voters {
 			f.kill(id)
@@ -111,7 +111,7 @@ func (f *fleet) file(id string) string { return filepath.Join(f.dir, id) }
 
 func (f *fleet) options(id string, voters []string) quorum.Options {
 	return quorum.Options{
-		Self: id, Voters: voters, File: f.file(id), Quiet: f.quiet,
+		Self: id, Voters: voters, File: f.file(id), Lease: f.lease,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }

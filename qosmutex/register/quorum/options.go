@@ -3,6 +3,7 @@ package quorum
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"padme/qosmutex/register"
@@ -15,6 +16,11 @@ type Transport interface {
 	// Send puts a message on the way. It does not block, and the message does not
 	// change afterwards. An error is the same as a loss.
 	Send(to string, message []byte) error
+}
+
+// quiet is for how long the voter answers nothing after a restart.
+func (o *Options) quiet() time.Duration {
+	return time.Duration(math.Ceil(float64(o.Lease) * (1 + o.Drift) / (1 - o.Drift)))
 }
 
 // Timing says how long a voter waits for what. The zero Timing is LAN.
@@ -39,10 +45,12 @@ type Options struct {
 	Voters []string // names of all: 1, 3 or 5, the same list for each
 	File   string   // path of its journal, in a directory that exists
 
-	// Quiet is how long the voter answers nothing after a restart, as it may have
-	// forgotten renewals: the longest permitted lease, stretched by the drift of
-	// clocks. It must be above 0.
-	Quiet time.Duration
+	// Lease spares the disk: a renewal of a lease that is no longer than this is not
+	// synced. The voter may have forgotten such renewals when it restarts, so it then
+	// answers nothing for as long, stretched by the drift of clocks, which the other
+	// voters cover. Longer leases are permitted; their renewals are synced. 0: all are.
+	Lease time.Duration
+	Drift float64 // bound on the drift of clocks, the same for the whole domain
 
 	Timing Timing
 	Logger *slog.Logger // nil: slog.Default
@@ -54,8 +62,11 @@ func (o *Options) check() error {
 	if _, err := caspaxos.CheckVoters(o.Voters); err != nil {
 		return err
 	}
-	if o.Quiet <= 0 {
-		return fmt.Errorf("%w: Quiet is %v: set the longest permitted lease", register.ErrInvalid, o.Quiet)
+	if o.Lease < 0 {
+		return fmt.Errorf("%w: Lease is %v", register.ErrInvalid, o.Lease)
+	}
+	if !(o.Drift >= 0 && o.Drift < 1) {
+		return fmt.Errorf("%w: Drift is %v, not between 0 and 1", register.ErrInvalid, o.Drift)
 	}
 	if o.Timing == (Timing{}) {
 		o.Timing = LAN()

@@ -163,12 +163,12 @@ func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
 
 func TestVoterIsQuietAfterARestart(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		f.quiet = time.Minute
+		f.lease = time.Minute
 		for _, id := range abc {
 			f.start(id, abc...)
 		}
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
-		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: true})
+		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
 		f.kill("c")
 		c := f.start("c", abc...)
 		if e := get(t, c, "crane"); e.Version != renewed { // the two others cover it
@@ -191,6 +191,58 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 	})
 }
 
+// A topic may have a longer lease than the voters spare the disk for: what it relies on
+// is not forgotten when all voters restart.
+func TestRenewalOfALongerLeaseIsNotForgotten(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Second
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		restart(f)
+		if e := get(t, f.voters["a"], "crane"); e.Version != renewed {
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
+// A voter that is started with a shorter lease than before still owes what it left
+// unsynced: it is quiet for the longer one, also when it crashes again meanwhile.
+func TestVoterIsQuietForTheLeaseOfItsFile(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		for _, id := range abc {
+			f.start(id, abc...)
+		}
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		f.lease = time.Second
+		for range 3 {
+			restart(f)
+			unavailable(t, f.voters["a"], "a b c")
+		}
+		time.Sleep(time.Minute)
+		get(t, f.voters["a"], "crane")
+		restart(f)
+		time.Sleep(time.Second)
+		get(t, f.voters["a"], "crane") // from now on the shorter one counts
+		if q := f.voters["a"].Status().Quiet; q != 0 {
+			t.Errorf("quiet for %v", time.Duration(q))
+		}
+	})
+}
+
+func restart(f *fleet) {
+	for _, id := range abc {
+		f.kill(id)
+	}
+	for _, id := range abc {
+		f.start(id, abc...)
+	}
+}
+
 func TestRenewalsAreNotSynced(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		for _, id := range abc {
@@ -210,7 +262,7 @@ func TestRenewalsAreNotSynced(t *testing.T) {
 		}
 		before := sizes()
 		for range 200 {
-			v = put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("1"), Renewal: true})
+			v = put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("1"), Renewal: time.Millisecond})
 		}
 		if after := sizes(); after != before {
 			t.Errorf("200 renewals wrote %d bytes", after-before)
@@ -233,7 +285,7 @@ func TestWritesTravelTogether(t *testing.T) {
 			writes = append(writes, register.Write{Key: fmt.Sprint("k", i), Value: []byte("1")})
 		}
 		for i, res := range f.voters["a"].CompareAndSet(soon(t), writes...) {
-			writes[i].Old, writes[i].Renewal = res.Version, true
+			writes[i].Old, writes[i].Renewal = res.Version, time.Millisecond
 		}
 		synctest.Wait()
 		before := f.n.messages
@@ -389,7 +441,8 @@ func TestStartRefuses(t *testing.T) {
 		`"a" is not among the voters`:  func(o *quorum.Options) { o.Voters = []string{"b"} },
 		"was enrolled with the voters": func(o *quorum.Options) { o.Voters = abc },
 		`it belongs to voter "a"`:      func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
-		"Quiet is 0s":                  func(o *quorum.Options) { o.Quiet = 0 },
+		"Lease is -1ns":                func(o *quorum.Options) { o.Lease = -1 },
+		"Drift is 1":                   func(o *quorum.Options) { o.Drift = 1 },
 		"Timing.Probe is 0s":           func(o *quorum.Options) { o.Timing.Resend, o.Timing.Backoff = 1, 1 },
 		"no such file or directory":    func(o *quorum.Options) { o.File += "/no/file" },
 	} {
@@ -440,7 +493,7 @@ func ExampleStart() {
 	// With one voter the transport carries nothing. Package inboxes has one for three.
 	network := newNetwork(1)
 	v, err := quorum.Start(quorum.Options{
-		Self: "a", Voters: []string{"a"}, File: dir + "/voter", Quiet: time.Second,
+		Self: "a", Voters: []string{"a"}, File: dir + "/voter", Lease: time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	}, port{network, "a"})
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *simulation) start(id string, voters []string) {
 		s.disks[id] = &quorum.MemoryDisk{}
 	}
 	v, err := quorum.StartOn(quorum.Options{
-		Self: id, Voters: voters, Quiet: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Self: id, Voters: voters, Lease: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, port{s.n, id}, s.disks[id], s.seed+uint64(id[0]))
 	if err != nil {
 		s.t.Fatal(err)

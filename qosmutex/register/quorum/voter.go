@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,8 +42,10 @@ type Voter struct {
 	lastSeq  uint64
 	status   caspaxos.Status
 	statusAt time.Time
-	enrolled time.Time // since when it knows its domain; zero: it does not
-	err      error     // why it ended
+	enrolled time.Time        // since when it knows its domain; zero: it does not
+	syncs    [8]time.Duration // how long the last writes took
+	nextSync int
+	err      error // why it ended
 }
 
 var _ register.Register = (*Voter)(nil)
@@ -107,7 +111,7 @@ func (v *Voter) machineOptions() caspaxos.Options {
 		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),
 		Boot: v.disk.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
 		Resend: caspaxos.Time(t.Resend), Backoff: caspaxos.Time(t.Backoff), Probe: caspaxos.Time(t.Probe),
-		Quiet: caspaxos.Time(v.opts.Quiet),
+		Lease: caspaxos.Time(v.opts.Lease), Quiet: caspaxos.Time(v.opts.quiet()),
 	}
 }
 
@@ -124,6 +128,10 @@ func (v *Voter) Receive(from string, message []byte) {
 		return
 	}
 	msg.From = from
+	if msg.Kind == caspaxos.KindInquire { // also while the disk hangs
+		v.answer(msg)
+		return
+	}
 	v.mu.Lock()
 	room := len(v.received) < queued && v.err == nil
 	if room {
@@ -136,6 +144,15 @@ func (v *Voter) Receive(from string, message []byte) {
 	select {
 	case v.arrived <- struct{}{}:
 	default:
+	}
+}
+
+// answer tells somebody how this voter is.
+func (v *Voter) answer(msg *caspaxos.Message) {
+	r := v.Report()
+	reply := caspaxos.Message{Kind: caspaxos.KindReport, Seq: msg.Seq, Text: r.text()}
+	if err := v.transport.Send(msg.From, caspaxos.AppendMessage(nil, &reply)); err != nil {
+		v.log.Debug("message not sent", "kind", reply.Kind, "to", msg.From, "error", err)
 	}
 }
 
@@ -191,9 +208,11 @@ func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
 		return nil
 	}
 	if !out.Whole {
+		begun := time.Now()
 		if err := v.disk.Append(out.Persist...); err != nil {
 			return err
 		}
+		v.synced(time.Since(begun))
 		if v.disk.Size() < v.compactAt {
 			return nil
 		}
@@ -203,6 +222,20 @@ func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
 	}
 	v.compactAt = max(minCompact, 4*v.disk.Size())
 	return nil
+}
+
+// synced notes how long a write took.
+func (v *Voter) synced(took time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.syncs[v.nextSync] = took
+	v.nextSync = (v.nextSync + 1) % len(v.syncs)
+}
+
+func (v *Voter) slowestSync() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Max(v.syncs[:])
 }
 
 // deliver sends messages and hands out answers.
@@ -234,6 +267,7 @@ func (v *Voter) end(err error) {
 // note remembers the status, and logs what changed.
 func (v *Voter) note(m *caspaxos.Machine) {
 	s := m.Status(v.now())
+	s.Missing = v.missed(&s)
 	v.mu.Lock()
 	was := v.status
 	v.status, v.statusAt = s, time.Now()
@@ -241,11 +275,38 @@ func (v *Voter) note(m *caspaxos.Machine) {
 		v.enrolled = v.statusAt
 	}
 	v.mu.Unlock()
-	if s.Phase != was.Phase || s.Reason != was.Reason {
-		v.log.Info("voter is "+s.Phase.String(), "reason", s.Reason, "voters", s.Voters)
+	trouble := problem(v.opts.Self, &s)
+	switch {
+	case trouble != "" && trouble != problem(v.opts.Self, &was):
+		v.log.Error("this voter does not vote: " + trouble)
+	case s.Phase != was.Phase:
+		v.log.Info("voter is "+s.Phase.String(), "quiet", time.Duration(s.Quiet))
 	}
-	if len(s.Missing) != len(was.Missing) && s.Phase == caspaxos.Voting {
-		v.log.Warn("voters missing", "missing", s.Missing)
+	if trouble == "" && !slices.Equal(s.Missing, was.Missing) {
+		v.alarm(&s)
+	}
+}
+
+// missed are the other voters that do not answer, once they had the time to.
+func (v *Voter) missed(s *caspaxos.Status) []string {
+	if time.Since(v.begun) < 4*max(v.opts.Timing.Probe, v.opts.Timing.Resend) {
+		return nil
+	}
+	return s.Missing
+}
+
+// alarm logs which voters are missing, from the first one on.
+func (v *Voter) alarm(s *caspaxos.Status) {
+	missing := strings.Join(s.Missing, ",")
+	switch {
+	case missing == "":
+		v.log.Warn("no voter is missing any more") // as loud as the alarm that it ends
+	case s.Config == nil:
+		v.log.Warn("waiting for voters that have not been started with this list yet: until then nothing can be locked", "missing", missing, "voters", strings.Join(s.Listed, ","))
+	case 2*len(s.Missing) >= len(s.Config.Voters):
+		v.log.Error("a majority of the voters is missing: nothing can be locked until one is back", "missing", missing)
+	default:
+		v.log.Warn("a voter is missing: start it again, or replace it with \"pubsub-node voters replace\"", "missing", missing)
 	}
 }
 
@@ -257,6 +318,13 @@ func (v *Voter) Status() caspaxos.Status {
 	s.Quiet = max(0, s.Quiet-caspaxos.Time(time.Since(v.statusAt)))
 	return s
 }
+
+// Done is closed when the voter has ended: it was closed, or its file cannot be written,
+// which Err says.
+func (v *Voter) Done() <-chan struct{} { return v.stopped }
+
+// Err says why the voter has ended; nil: it has not.
+func (v *Voter) Err() error { return v.ended() }
 
 // Close stops the voter and frees its file. Calls in progress fail.
 func (v *Voter) Close() error {

@@ -182,7 +182,7 @@ func batch(t *testing.T, r register.Register) {
 		register.Write{Key: "a", Value: []byte("1")},
 		register.Write{Key: "b", Value: []byte("2")},
 		register.Write{Key: ""},
-		register.Write{Key: "c", Value: []byte("3"), Renewal: true},
+		register.Write{Key: "c", Value: []byte("3"), Renewal: time.Millisecond},
 		register.Write{Key: "d", Old: v, Value: []byte("4")},
 	)
 	if len(res) != 5 {
@@ -227,7 +227,7 @@ func manyKeys(t *testing.T, r register.Register) {
 		if res.Err != nil {
 			t.Fatalf("write %d: %v", i, res.Err)
 		}
-		writes[i].Old, writes[i].Renewal = res.Version, true
+		writes[i].Old, writes[i].Renewal = res.Version, time.Millisecond
 	}
 	for i, res := range r.CompareAndSet(within(t), writes...) {
 		if res.Err != nil {
@@ -240,9 +240,9 @@ func manyKeys(t *testing.T, r register.Register) {
 }
 
 func renewal(t *testing.T, r register.Register) {
-	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: true}) // the first one
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: time.Millisecond}) // the first one
 	for i := range 4 {
-		v = put(t, r, register.Write{Key: "crane", Old: v, Value: []byte{byte(i)}, Renewal: i%2 == 0})
+		v = put(t, r, register.Write{Key: "crane", Old: v, Value: []byte{byte(i)}, Renewal: time.Duration(1 - i%2)})
 		if e := get(t, r, "crane"); e.Version != v || e.Value[0] != byte(i) {
 			t.Fatalf("%q at %v, want %v", e.Value, e.Version, v)
 		}

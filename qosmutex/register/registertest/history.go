@@ -183,7 +183,7 @@ func Linearizable(t *testing.T, registers []register.Register, clients, n int) {
 				if random.IntN(2) == 0 {
 					continue
 				}
-				res := h.Write(within(t), client, r, register.Write{Key: key, Old: e.Version, Value: []byte{byte(client)}, Renewal: random.IntN(2) == 0})
+				res := h.Write(within(t), client, r, register.Write{Key: key, Old: e.Version, Value: []byte{byte(client)}, Renewal: time.Duration(random.IntN(2)) * 500 * time.Millisecond})
 				if res.Err != nil && !errors.Is(res.Err, register.ErrConflict) {
 					t.Errorf("write: %v", res.Err)
 					return

@@ -7,7 +7,7 @@ import { parseEpoch, compareEpochs } from "./epoch.js";
 
 // A root of the past is believed again when its successor has been silent for so
 // long (qosmutex.WatchStates does the same): anybody can invent an epoch.
-export const REIGN_ENDS = 30_000;
+export const TERM_ENDS = 30_000;
 
 // MAX_ASKED bounds the requests of one participant that are remembered: the events
 // that end them may be lost.
@@ -43,7 +43,7 @@ export class Locks {
     this.full = false; // there is more than MOST of something
     this.refused = 0; // messages that were malformed, or of a root of the past
     this.session = 0;
-    this.reigns = new Map();
+    this.terms = new Map();
     this.asked = new Map(); // by topic: Map of participant: its requests that wait, {request, resource, priority, since}
     this.asking = 0; // requests in asked
   }
@@ -124,12 +124,12 @@ export class Locks {
   }
 
   #credible(topic, epoch, now) {
-    const was = this.reigns.get(topic);
+    const was = this.terms.get(topic);
     const e = parseEpoch(epoch);
     if (!e) return false;
-    if (was && compareEpochs(e, was.epoch) < 0 && now - was.heard < REIGN_ENDS) return false;
-    if (!was && this.reigns.size >= 2 * MOST) this.reigns.delete(this.reigns.keys().next().value);
-    this.reigns.set(topic, { epoch: e, heard: now });
+    if (was && compareEpochs(e, was.epoch) < 0 && now - was.heard < TERM_ENDS) return false;
+    if (!was && this.terms.size >= 2 * MOST) this.terms.delete(this.terms.keys().next().value);
+    this.terms.set(topic, { epoch: e, heard: now });
     return true;
   }
 

@@ -18,7 +18,7 @@ const (
 	fresh     = 30 * time.Second // how far a command's time may be from ours
 )
 
-// Key is what an operator must know. It is made anew for each run.
+// Key is what an operator must know. It is made for each run.
 type Key []byte
 
 // NewKey returns a random key.

@@ -7,8 +7,8 @@ import (
 )
 
 // Fair is how the requests fared that waited under fair. A wait ends when its robot is
-// cut off, and begins anew when the robot comes back, because the request then reaches
-// the root anew. It also begins anew when the models change.
+// cut off, and begins again when the robot comes back, because the request then reaches
+// the root again. It also begins again when the models change.
 type Fair struct {
 	Longest   time.Duration // wait of one request
 	LongestOf string        // whose it was

@@ -31,7 +31,7 @@ func (s Summary) Write(w io.Writer) error {
 	if s.Chaos == nil { // else those that were killed did not tell what they had sent
 		line("messages per entry   %.1f", s.MessagesPerEntry)
 	}
-	line("sync delay           mean %s, p50 %s, p99 %s, of %d hand-overs",
+	line("sync delay           mean %s, p50 %s, p99 %s, of %d handoffs",
 		span(s.SyncDelay.Mean), span(s.SyncDelay.P50), span(s.SyncDelay.P99), s.SyncDelay.Count)
 	line("frames               %d%s received, %.0f kB, %d bad%s", s.Frames.Received,
 		note(s.Chaos == nil, fmt.Sprintf(" of %d", s.Frames.Sent)), float64(s.Frames.Bytes)/1000, s.Frames.Bad,

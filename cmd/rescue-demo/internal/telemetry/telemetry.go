@@ -1,4 +1,4 @@
-// Package telemetry publishes what there is to see of a run beside its locks, for
+// Package telemetry publishes what there is to see of a run in addition to its locks, for
 // any MQTT client, the page in the first place. All of it is retained JSON below
 // R/show/, in the domain of the demo:
 //

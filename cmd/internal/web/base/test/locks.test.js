@@ -1,6 +1,6 @@
 import test from "node:test";
 import assert from "node:assert/strict";
-import { Locks, key, REIGN_ENDS, MOST } from "../locks.js";
+import { Locks, key, TERM_ENDS, MOST } from "../locks.js";
 import { parseEpoch, compareEpochs, parseFence } from "../epoch.js";
 
 const state = (over = {}) => JSON.stringify({
@@ -57,7 +57,7 @@ test("a root of the past is not believed, until its successor has been silent", 
   m.apply(at, state({ epoch: "3.0", holder: "new" }), 1000);
   assert.equal(m.apply(at, state({ epoch: "2.zz", holder: "old" }), 2000), null);
   assert.equal(m.states.get(key("crane", "north")).holder, "new");
-  m.apply(at, state({ epoch: "2.zz", holder: "old" }), 1000 + REIGN_ENDS);
+  m.apply(at, state({ epoch: "2.zz", holder: "old" }), 1000 + TERM_ENDS);
   assert.equal(m.states.get(key("crane", "north")).holder, "old");
 });
 
@@ -146,7 +146,7 @@ test("strangers cannot fill what is known", () => {
     say(["presence", t], { alive: true });
   }
   assert.deepEqual([m.states, m.views, m.members, m.participants].map((map) => map.size), [MOST, MOST, MOST, MOST]);
-  assert.ok(m.full && m.members.get("t").size <= MOST && m.reigns.size <= 2 * MOST);
+  assert.ok(m.full && m.members.get("t").size <= MOST && m.terms.size <= 2 * MOST);
   assert.ok(say(["presence", "t1"], { alive: false }), "who is known goes on");
   m.begin();
   assert.ok(!m.full);

@@ -1,4 +1,4 @@
-package padme
+package canonical
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func TestNames(t *testing.T) {
 			{func(v uint64) { n.Note(SortClock, v) }, []byte{9, 5, 6, 0, 11, 5, 3}},
 			{func(v uint64) { n.Note(SortGrant, v) }, []byte{4, 2, 3, 0, 5, 2, 1}},
 			{func(v uint64) { n.Note(SortNonce, v) }, []byte{1, 2, 3, 0, 5, 2, 6}},
-			{func(v uint64) { n.note(SortLink, v%2, v) }, []byte{6, 5, 3, 0, 8, 5, 3}},
+			{func(v uint64) { n.NoteIn(SortLink, v%2, v) }, []byte{6, 5, 3, 0, 8, 5, 3}},
 		} {
 			n.Reset()
 			n.Note(SortFence, 1)

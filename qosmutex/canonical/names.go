@@ -1,10 +1,11 @@
-package padme
+// Package canonical writes the states of machines in a form that is equal for two
+// states exactly if what follows from them is: for model checkers, which visit each
+// state once. A machine writes its own fields with a [Writer].
+package canonical
 
 import (
 	"encoding/binary"
 	"slices"
-
-	"padme/qosmutex/protocol"
 )
 
 // Sort says which numbers of a world are of one sort: they are compared with each
@@ -20,6 +21,7 @@ const (
 	SortLink                // message numbers on one direction of one link
 	SortArrival             // of requests at one participant
 	SortVersion             // counters of the versions of the topic's record
+	SortTerm                // terms of package lease; those of an epoch are written as they are
 	SortNonce               // of those versions: they are only compared for equality, and need no Slack
 	sortEnd
 )
@@ -29,20 +31,18 @@ const (
 // how far they have counted look the same. Of each sort the order is kept, and
 // the distance between neighbours up to its Slack.
 //
-// After Reset, AppendState and AppendMessageState over the whole world leave the
-// numbers out and note them; AppendNames then writes the names of all, in the order
-// in which they were noted. What stands before says how many there are of each sort
-// and where, so together they name the world. A Names is not safe for concurrent use.
+// After Reset, Writers over the whole world leave the numbers out and note them;
+// AppendNames then writes the names of all, in the order in which they were noted. What
+// stands before says how many there are of each sort and where, so together they name
+// the world. A Names is not safe for concurrent use.
 type Names struct {
 	// Slack is by how much a number of each sort may still be counted up past
 	// another one without that being visible in a state; at least 1. A smaller one
 	// makes different worlds look the same.
 	Slack [sortEnd]uint64
 
-	noted   []noted
-	of      [sortEnd][]numbers
-	decoder protocol.Decoder // of what links keep
-	kept    protocol.Message
+	noted []noted
+	of    [sortEnd][]numbers
 }
 
 // noted is one number that was left out.
@@ -68,9 +68,10 @@ func (n *Names) Reset() {
 }
 
 // Note leaves a number out of a state. 0 is always named 0.
-func (n *Names) Note(s Sort, value uint64) { n.note(s, 0, value) }
+func (n *Names) Note(s Sort, value uint64) { n.NoteIn(s, 0, value) }
 
-func (n *Names) note(s Sort, key, value uint64) {
+// NoteIn is Note for a number that is compared only with those of the same key.
+func (n *Names) NoteIn(s Sort, key, value uint64) {
 	i := n.group(s, key)
 	n.noted = append(n.noted, noted{s, uint16(i), value})
 	g := &n.of[s][i]

@@ -1,0 +1,194 @@
+package padme
+
+import (
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// do feeds a machine an input at its own time, which it must take.
+func do(t *testing.T, m *Machine, in *protocol.Input) *protocol.Output {
+	t.Helper()
+	var out protocol.Output
+	if err := m.Step(m.now, in, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// TestFencesStayBelowTheCeiling: the root hands out no fence that the record does not
+// give it, asks for more before it has none left, and goes on when it has them.
+func TestFencesStayBelowTheCeiling(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B", "advance 5s")
+	m := w.nodes["A"].machine
+	end := m.find("x").tok.next + 2*maxDepth + 100
+	m.authority.ceiling = end
+	var highest, asked uint64
+	enter := func() bool {
+		out := do(t, m, &protocol.Input{Kind: protocol.Acquire, Ref: 1 << 20, Resource: "x"})
+		asked = max(asked, out.Fence)
+		if len(out.Grants) == 0 {
+			return false
+		}
+		highest = max(highest, out.Grants[0].Fence)
+		do(t, m, &protocol.Input{Kind: protocol.Leave, Ref: 1 << 20})
+		return true
+	}
+	for range 10_000 {
+		if !enter() {
+			break
+		}
+	}
+	if highest == 0 || highest >= end || asked <= end {
+		t.Errorf("it handed out fence %d and asked for fences up to %d, with a ceiling of %d", highest, asked, end)
+	}
+	l := protocol.Lease{Term: m.epoch.Number, Until: m.authority.until, Renewed: m.authority.renewed, Fences: protocol.Fences{End: asked + 1000}}
+	if out := do(t, m, &protocol.Input{Kind: protocol.Extended, Lease: &l}); len(out.Grants) != 1 {
+		t.Errorf("with more fences it grants %v, want the request that waited", out.Grants)
+	}
+}
+
+// TestYieldOfWhichNothingCame: a root that has stopped for a successor whom the record
+// does not name goes on once it has renewed its lease.
+func TestYieldOfWhichNothingCame(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B", "advance 5s")
+	m, b := w.nodes["A"].machine, w.nodes["B"].machine.self
+	do(t, m, &protocol.Input{Kind: protocol.Yield, Node: b})
+	if out := do(t, m, &protocol.Input{Kind: protocol.Acquire, Ref: 1 << 20, Resource: "x"}); len(out.Grants) != 0 {
+		t.Error("it grants while the record is written")
+	}
+	l := protocol.Lease{Term: m.epoch.Number, Until: m.authority.until, Renewed: m.authority.renewed}
+	if out := do(t, m, &protocol.Input{Kind: protocol.Extended, Lease: &l}); len(out.Grants) != 1 {
+		t.Error("it does not grant although it is the root still")
+	}
+}
+
+// successorOf makes a departing root name its successor.
+func successorOf(t *testing.T, change func(b *memberSession)) protocol.Node {
+	t.Helper()
+	w := newWorld()
+	play(t, w, "grow A B C fanout=3", "advance 5s")
+	a, b := w.nodes["A"].machine, w.nodes["B"].machine
+	change(a.sessionOf(b.self))
+	return do(t, a, &protocol.Input{Kind: protocol.Depart}).Successor
+}
+
+// TestSuccessorCanBeTheRoot: whoever cannot be the root, or has said goodbye, is not
+// named, however important.
+func TestSuccessorCanBeTheRoot(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*memberSession)
+		want   string
+	}{
+		"the most important":    {func(*memberSession) {}, "B"},
+		"it has said goodbye":   {func(b *memberSession) { b.goodbye = true }, "C"},
+		"it cannot be the root": {func(b *memberSession) { b.candidate = false }, "C"},
+	} {
+		if got := successorOf(t, c.change); got.ID != c.want {
+			t.Errorf("%s: %v is named, want %s", what, got, c.want)
+		}
+	}
+}
+
+// inherits makes B the root after A, of whose term it knows nothing yet.
+func inherits(t *testing.T) (w *world, b *Machine) {
+	t.Helper()
+	w = newWorld()
+	play(t, w, "grow A B C D fanout=4", "advance 8s", "still", "crash A", "cut C", "cut D", "appoint B")
+	b = w.nodes["B"].machine
+	if !b.inheriting() || b.authority.before.IsZero() {
+		t.Fatal("B does not inherit")
+	}
+	return w, b
+}
+
+// TestHandoverOfAnotherTerm: what the root before knew when it handed over another time
+// is not what it knew last.
+func TestHandoverOfAnotherTerm(t *testing.T) {
+	_, b := inherits(t)
+	old := b.epoch
+	old.Number--
+	refused(t, b, &protocol.Message{Kind: protocol.KindHandover, From: b.authority.before, To: b.self, Epoch: old, Root: b.self}, ErrStale)
+	b.early = &handover{from: b.authority.before, epoch: old}
+	if b.takeEarly(); !b.inheriting() {
+		t.Error("a hand-over that came before another term counts")
+	}
+	b.early = &handover{from: b.self, epoch: b.epoch}
+	if b.takeEarly(); !b.inheriting() {
+		t.Error("a hand-over of another participant counts")
+	}
+}
+
+// TestHandedOverSessionLastsAGrace: the clock of whoever has it may be slow, and it ends
+// then although nobody else's does.
+func TestHandedOverSessionLastsAGrace(t *testing.T) {
+	for _, others := range []bool{false, true} { // expire before
+		w, b := inherits(t)
+		c := w.nodes["C"].machine.self
+		b.out = new(protocol.Output)
+		b.takeOver(&handover{from: b.authority.before, epoch: b.epoch, sessions: []protocol.SessionState{{Node: c, Number: 1 << 40}}})
+		b.authority.until = protocol.Never
+		from := b.now
+		for range 1000 {
+			if others {
+				b.nextExpiry = b.now
+			}
+			out := do(t, b, &protocol.Input{})
+			if b.sessionOf(c) == nil {
+				break
+			}
+			b.now = max(b.now, out.WakeAt) // so that the next Step is then
+		}
+		if after := b.now - from; b.sessionOf(c) != nil || after < b.grace || !others && after > b.grace {
+			t.Errorf("it ends %d ms later, want %d", after/protocol.Millisecond, b.grace/protocol.Millisecond)
+		}
+	}
+}
+
+// TestFirstReportOfAHold: a hold that was reported is not another member's.
+func TestFirstReportOfAHold(t *testing.T) {
+	w, b := inherits(t)
+	c, d := w.nodes["C"].machine.self, w.nodes["D"].machine.self
+	grant := protocol.Grant{Epoch: b.epoch, Number: 1}
+	grant.Epoch.Number--
+	for _, n := range []protocol.Node{c, d} {
+		do(t, b, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
+			Kind: protocol.KindBeat, From: n, To: b.self, Epoch: b.epoch, Session: 7, Sent: 1,
+			Tokens: []protocol.TokenState{{Resource: "x", Out: true, Fence: 1, Grant: grant, Target: protocol.RequestID{Node: n, Clock: 1}}},
+		}})
+	}
+	if tok := &b.find("x").tok; tok.target.Node != c || *tok.passed != c {
+		t.Errorf("x is with %v by the grant for %v, want C, which has reported it first", *tok.passed, tok.target.Node)
+	}
+}
+
+// TestConfirmation: the root confirms a provisional grant only to whom it was for, and
+// if that very grant is named.
+func TestConfirmation(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C models=level-forward-forward-forward", "advance 5s", "hold B A", "request B")
+	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
+	play(t, w, "resume B A", "hold B A")
+	tok := &a.find("x").tok
+	if tok.due == 0 {
+		t.Fatal("the grant is not provisional")
+	}
+	names := func(m *Machine, grant protocol.Grant) {
+		do(t, a, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
+			Kind: protocol.KindBeat, From: m.self, To: a.self, Epoch: a.epoch, Session: m.session.number, Attempt: uint64(m.session.asked), Sent: m.now,
+			Tokens: []protocol.TokenState{{Resource: "x", Out: true, Grant: grant, Target: tok.target, Fence: 1}},
+		}})
+	}
+	before := tok.grant
+	before.Number--
+	for _, wrong := range []func(){func() { names(c, tok.grant) }, func() { names(b, before) }} {
+		if wrong(); tok.due == 0 {
+			t.Error("it is confirmed to another, or by another grant")
+		}
+	}
+	if names(b, tok.grant); tok.due != 0 {
+		t.Error("it is not confirmed")
+	}
+}
