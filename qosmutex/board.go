@@ -210,7 +210,7 @@ func (t *Topic) viewOf() View {
 	v := View{
 		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID,
 		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(),
-		Resources: st.Settings.Resources, Open: st.Settings.Open, Members: st.Members,
+		Resources: st.Settings.Resources, Open: st.Settings.Open, Members: st.Members, Missing: t.record.missing,
 	}
 	if v.Resources == nil {
 		v.Resources = []string{}

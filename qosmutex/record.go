@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type recordKeeper struct {
 	patience  time.Duration // for an answer
 	failure   error         // why the register did not answer last; nil if it did
 	absent    bool          // the register has no record of the topic
+	missing   []string      // voters that do not answer, as far as the register tells
 }
 
 // recordKey names the record of a lock topic in a register that may serve several
@@ -159,6 +161,18 @@ func (t *Topic) note(n candidate.News) {
 	}
 }
 
+// noteMissing has the view tell of voters that are missing. The caller holds mu.
+func (t *Topic) noteMissing() {
+	r, ok := t.record.register.(interface{ Missing() []string })
+	if !ok {
+		return
+	}
+	if now := r.Missing(); !slices.Equal(now, t.record.missing) {
+		t.record.missing, t.board.viewDirty = now, true
+		t.flushSoon(flushAfter)
+	}
+}
+
 // keepRecord answers the machine's requests until the topic ends.
 func (t *Topic) keepRecord() {
 	for {
@@ -188,6 +202,7 @@ func (t *Topic) answered(in *lease.Input, err error) {
 		}
 	}
 	t.record.failure = err
+	t.noteMissing()
 	now := t.clock()
 	t.record.candidate.Answer(now, in, &t.out)
 	t.carryOut(&protocol.Input{Kind: protocol.Tick}, now)

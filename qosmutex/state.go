@@ -54,12 +54,13 @@ type View struct {
 	Resources []string `json:"resources"`
 	Open      bool     `json:"open"`
 	Members   int      `json:"members"`
+	Missing   []string `json:"missing,omitempty"` // voters of the register that do not answer the root, if it is a voter
 }
 
 func (v View) equal(o View) bool {
 	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root &&
 		v.TTL == o.TTL && v.Models == o.Models && slices.Equal(v.Resources, o.Resources) &&
-		v.Open == o.Open && v.Members == o.Members
+		v.Open == o.Open && v.Members == o.Members && slices.Equal(v.Missing, o.Missing)
 }
 
 func (s State) equal(o State) bool {

@@ -39,6 +39,9 @@ itself and reads, and says what it finds:
   qos       writers and readers that do not match
   clock     participants that were born in the future, so whose clock is ahead of ours
   root      who is the root of which lock, and whether it is alive
+  voters    who of "serve --voters" does not vote; see "voters show"
+  lease     whether two round trips to a majority of the voters and a write to disk fit
+            into half of each lock's lease, which is a quarter of its time-to-live
 
 Exit codes: 0 nothing is bad, 1 something is, 69 the broker cannot be reached, and those
 of "pubsub-node lock --help".`,
@@ -104,7 +107,12 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	}
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
-	return append(found, examineRoots(views, known)...), nil
+	found = append(found, examineRoots(views, known)...)
+	seen, err := s.survey(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return append(found, examineVoters(seen, views)...), nil
 }
 
 func examineEndpoints(endpoints []pubsub.Announcement) []finding {

@@ -138,6 +138,9 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	}
 	defer leave(p)
 	topic, hold, err := f.acquire(ctx, p, name, resource)
+	if errors.Is(err, qosmutex.ErrNoRoot) {
+		return fmt.Errorf("%w%s", err, s.lastRoot(ctx, p, name))
+	}
 	if err != nil {
 		return err
 	}
@@ -185,6 +188,20 @@ func open(ctx context.Context, p *pubsub.Participant, name string) (*qosmutex.To
 			return topic, err
 		}
 	}
+}
+
+// lastRoot says who was the root of a lock that has none now, as the broker remembers.
+func (s *session) lastRoot(ctx context.Context, p *pubsub.Participant, name string) string {
+	views, err := lockViews(ctx, p, s)
+	if err != nil {
+		return ""
+	}
+	for _, v := range views {
+		if v.Topic == name {
+			return fmt.Sprintf("; its last root was %s: if voters keep who is the root, \"pubsub-node voters show\" says whether enough of them run", v.Root)
+		}
+	}
+	return ""
 }
 
 // explain says in the words of the command line why the lock was not got.

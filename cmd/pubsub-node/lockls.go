@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -27,7 +28,8 @@ func newLockList(s *session) *cobra.Command {
 roots last published it: held, by HOLDER; granted, but nobody is known to be inside;
 free; or unknown, while the root looks for a token that was lost. FENCE is that of the
 last entry that the root knows of. With --json each line is one object as in the
-retained messages themselves, with the queue.`,
+retained messages themselves, with the queue. Voters that do not answer the roots are
+named on standard error; see "pubsub-node voters show".`,
 		Example: `  pubsub-node lock ls
   pubsub-node lock ls crane --json | jq .queue`,
 		Args:              argCount(0, 1, ""),
@@ -47,11 +49,31 @@ retained messages themselves, with the queue.`,
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), states)
 			}
-			return writeStates(cmd.OutOrStdout(), states)
+			if err := writeStates(cmd.OutOrStdout(), states); err != nil {
+				return err
+			}
+			views, err := lockViews(ctx, p, s)
+			if err != nil {
+				return err
+			}
+			if missing := missingVoters(views); len(missing) > 0 {
+				fmt.Fprintf(os.Stderr, "pubsub-node: voters are missing: %s: see \"pubsub-node voters show\"\n", printable(strings.Join(missing, ",")))
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return cmd
+}
+
+// missingVoters are those that any root misses.
+func missingVoters(views []qosmutex.View) []string {
+	var missing []string
+	for _, v := range views {
+		missing = append(missing, v.Missing...)
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
 }
 
 // optional is the only argument, or "" when there is none.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"padme/qosmutex/register/journal"
 	"padme/qosmutex/register/local"
 )
 
@@ -33,9 +34,20 @@ func openRegister(dir, listen string, memory bool) (r *local.Register, where str
 	}
 	path := filepath.Join(dir, registerFile)
 	if r, err = local.Open(path); err != nil {
-		return nil, "", fmt.Errorf("%w: is another broker running with it? Give another --data directory, or --memory", err)
+		return nil, "", fmt.Errorf("%w%s", err, remedyOfRegister(err, dir))
 	}
 	return r, path, nil
+}
+
+// remedyOfRegister adds what to do about a file that a broker cannot use.
+func remedyOfRegister(err error, dir string) string {
+	switch {
+	case errors.Is(err, journal.ErrInUse):
+		return ": is another broker running with it? Give another --data directory, or --memory"
+	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
+		return fmt.Sprintf(": begin anew with \"pubsub-node voters reset --data %s\"", dir)
+	}
+	return ": give a --data directory that has room and that this user may write to, or --memory"
 }
 
 // stateDir is where programs of this user keep what outlives them.

@@ -76,7 +76,7 @@ its default.`,
 	f.DurationVar(&s.timeout, "timeout", 5*time.Second, "how long connecting to the broker may take")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s))
+	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s))
 	return root
 }
 

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +20,9 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
+	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/inboxes"
+	"padme/qosmutex/register/journal"
 	"padme/qosmutex/register/quorum"
 )
 
@@ -28,6 +33,8 @@ type serveFlags struct {
 	readyFile string
 	voters    []string
 	dataDir   string
+
+	votersGiven bool
 }
 
 func newServe(s *session) *cobra.Command {
@@ -50,8 +57,9 @@ over; clients whose lock was held by the dead one lose it, and ask again.
 At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
 One that serves alone keeps it in memory. Three or five keep it together as voters:
 give each the same --voters, a --id that is among them, and a --data directory of its
-own. As long as a majority of them runs, locks go on; a voter that loses its file
-does not vote any more.
+own. They begin once all of them run. Then locks go on as long as a majority runs; a
+voter that loses its file does not vote any more. "pubsub-node voters" shows them,
+replaces one that is gone, and begins anew if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
 INT or TERM ends it: clients are told that their locks are lost, and the locks are
@@ -67,6 +75,7 @@ kept until they cannot believe in them any more.`,
 					return usageError("%w", err)
 				}
 			}
+			f.votersGiven = cmd.Flags().Changed("voters")
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
 			return f.run(ctx, s, cmd.OutOrStdout(), args)
@@ -86,11 +95,14 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
+	if err := f.checkVoters(s.participantID()); err != nil {
+		return err
+	}
 	log := s.logger(slog.LevelWarn)
 	opts := []gateway.Option{gateway.WithTopics(names...), gateway.WithTiming(timing), gateway.WithLogger(log)}
 	lockOpts := []qosmutex.Option{qosmutex.WithLogger(log)}
+	registry := prometheus.NewRegistry()
 	if f.metrics != "" {
-		registry := prometheus.NewRegistry()
 		addr, stop, err := serveMetrics(ctx, f.metrics, registry)
 		if err != nil {
 			return err
@@ -111,7 +123,15 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 			return err
 		}
 		defer voter.Close()
+		registry.MustRegister(voter)
 		opts = append(opts, gateway.WithRegister(voter))
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() { // without its file it is of no use, and another start may heal it
+			<-voter.Done()
+			cancel(&voterEnded{f.dataDir, voter.Err()})
+		}()
 	}
 	f.greet(stdout, p, names)
 	if f.readyFile != "" {
@@ -119,7 +139,61 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 			return err
 		}
 	}
-	return gateway.Serve(ctx, p, append(opts, gateway.WithLockOptions(lockOpts...))...)
+	err = gateway.Serve(ctx, p, append(opts, gateway.WithLockOptions(lockOpts...))...)
+	if ended := new(voterEnded); errors.As(context.Cause(ctx), &ended) {
+		return ended
+	}
+	return err
+}
+
+// voterEnded says that the voter of a gateway has ended.
+type voterEnded struct {
+	dir   string
+	cause error
+}
+
+func (e *voterEnded) Error() string {
+	return fmt.Sprintf("the voter cannot keep its file, so it has ended: see to the disk of %s, then start it again: %v", e.dir, e.cause)
+}
+
+// checkVoters reports what is wrong with --voters and --data, and puts the list in order.
+func (f *serveFlags) checkVoters(self string) error {
+	if len(f.voters) == 0 {
+		if f.votersGiven {
+			return usageError("--voters names nobody: name 1, 3 or 5, separated by commas")
+		}
+		if f.dataDir != "" {
+			return usageError("--data is for voters: give --voters, too; a gateway that is none keeps nothing")
+		}
+		return nil
+	}
+	for i, id := range f.voters {
+		f.voters[i] = strings.TrimSpace(id)
+		if _, err := pubsub.EncodeLevel(f.voters[i]); err != nil {
+			return usageError("--voters: %w", err)
+		}
+	}
+	list := strings.Join(f.voters, ",")
+	sorted := slices.Sorted(slices.Values(f.voters))
+	for i, id := range sorted[1:] {
+		if id == sorted[i] {
+			return usageError("--voters %s names %s twice: each voter has an id of its own", list, id)
+		}
+	}
+	switch n := len(sorted); {
+	case n == 2 || n == 4:
+		return usageError("--voters names %d voters, %s: name %d: of %d a majority is %d, so the last one adds nothing but one more that can be missing", n, list, n-1, n, n/2+1)
+	case n > caspaxos.MaxVoters:
+		return usageError("--voters names %d voters: name 1, 3 or 5; others may run without --voters, as gateways", n)
+	case f.dataDir == "":
+		return usageError("--voters needs --data, a directory for this voter's file: it must remember what it voted for")
+	case n == 1 && strings.Contains(list, " "):
+		return usageError("--voters %q is one id: separate several by commas", list)
+	case !slices.Contains(sorted, self):
+		return usageError("--voters %s does not name this one: give --id with one of them, not %q", list, self)
+	}
+	f.voters = sorted
+	return nil
 }
 
 // voterFile is what the file of a voter is called in its directory.
@@ -127,23 +201,32 @@ const voterFile = "voter"
 
 // startVoter makes this participant a voter.
 func (f *serveFlags) startVoter(p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger) (*inboxes.Voter, error) {
-	switch {
-	case f.dataDir == "":
-		return nil, usageError("--voters needs --data, a directory for this voter's file: it must remember what it voted for")
-	case !slices.Contains(f.voters, p.ID()):
-		return nil, usageError("--voters %s does not name this one: give --id with one of them, not %q", strings.Join(f.voters, ","), p.ID())
-	}
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data: %w", err)
+		return nil, fmt.Errorf("--data: %w: give a directory that this user may write to", err)
 	}
 	voter, err := inboxes.Start(p, quorum.Options{
 		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
 		Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("voter %s: %w", p.ID(), err)
+		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
 	}
 	return voter, nil
+}
+
+// remedyOfVoter adds what to do about a file that a voter cannot use.
+func remedyOfVoter(err error, id string) string {
+	switch {
+	case errors.Is(err, journal.ErrInUse):
+		return ": is this voter running already? Each needs a --data directory of its own"
+	case errors.Is(err, caspaxos.ErrForeign):
+		return ": each needs a --data directory of its own"
+	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
+		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it begin anew with \"pubsub-node voters replace %s %s\"", id, id)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		return ": give a --data directory that has room and that this user may write to"
+	}
+	return ""
 }
 
 // greet says what is served.
@@ -153,5 +236,8 @@ func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names []string) {
 		what = strings.Join(names, ", ")
 	}
 	fmt.Fprintf(w, "gateway  %s for %s\n", p.ID(), what)
+	if len(f.voters) > 0 {
+		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(f.voters, ","), f.dataDir)
+	}
 	fmt.Fprintf(w, "requests %s/lock/{topic}/client/{client}/request\n", p.Root())
 }

@@ -17,6 +17,8 @@ type driver struct {
 	born  protocol.Time      // of the register
 	inbox []protocol.Message // to itself
 	in    []protocol.Granted
+	sent  []protocol.Message // to others
+	away  bool               // the register does not answer
 }
 
 const wall = 1_780_272_000 * 1_000_000
@@ -64,6 +66,8 @@ func (d *driver) follow() {
 	for i := range d.out.Messages {
 		if msg := d.out.Messages[i]; msg.To == d.Self() {
 			d.inbox = append(d.inbox, msg)
+		} else {
+			d.sent = append(d.sent, msg)
 		}
 	}
 	if err := d.CheckInvariants(); err != nil {
@@ -86,6 +90,13 @@ func (d *driver) follow() {
 }
 
 func (d *driver) serve(r *lease.Request) *lease.Input {
+	if d.away {
+		kind := lease.ReadDone
+		if r.Kind == lease.WriteRecord {
+			kind = lease.WriteDone
+		}
+		return &lease.Input{Kind: kind, Ref: r.Ref, Outcome: lease.Failed}
+	}
 	if r.Kind == lease.ReadRecord {
 		return &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Entry: d.entry, Age: d.now - d.born}
 	}
@@ -159,5 +170,59 @@ func TestClone(t *testing.T) {
 	c.until(d.now)
 	if c.Record().Version.Counter != d.Record().Version.Counter || c.ActsUntil() != d.ActsUntil() {
 		t.Errorf("the clone knows version %v and acts until %d, its original %v and %d", c.Record().Version, c.ActsUntil(), d.Record().Version, d.ActsUntil())
+	}
+}
+
+// TestMembersCountOnce: those who may hold when a root is started again are not those
+// who may hold when it becomes the root for a second time.
+func TestMembersCountOnce(t *testing.T) {
+	d := start(t, Config{Known: true}, false)
+	d.away = true
+	d.until(d.now + protocol.LAN().TTL)
+	if role, _ := d.Term(); role == protocol.Root {
+		t.Fatal("it is the root without a register")
+	}
+	d.away = false
+	d.until(d.now + 200*protocol.Millisecond)
+	if role, _ := d.Term(); role != protocol.Root || d.entry.Record.Term != 2 {
+		t.Fatalf("it is %v, in term %d", role, d.entry.Record.Term)
+	}
+	d.step(protocol.Input{Kind: protocol.Acquire, Ref: 1, Resource: "x"})
+	if len(d.in) > 0 {
+		t.Error("it grants at once what somebody may hold by the word of its first term")
+	}
+	d.until(d.now + protocol.LAN().Grace())
+	if len(d.in) != 1 {
+		t.Errorf("%d grants after the grace", len(d.in))
+	}
+}
+
+// TestAnotherSucceeds: a root that has stopped for its successor, and finds that another
+// participant was faster, hands nothing over.
+func TestAnotherSucceeds(t *testing.T) {
+	for _, c := range []struct {
+		next      string
+		handovers int
+	}{{"B", 1}, {"C", 0}} {
+		d := start(t, Config{}, false)
+		heir := protocol.Node{ID: "B", Incarnation: 2}
+		if c.next != heir.ID { // it has taken over
+			d.entry.Record.Term++
+			d.entry.Record.Root = protocol.Node{ID: c.next, Incarnation: 3}
+			d.entry.Version.Counter++
+			d.entry.Version.Nonce++
+		}
+		d.say(protocol.Input{Kind: protocol.Yield, Node: heir})
+		d.step(protocol.Input{Kind: protocol.Tick})
+		handovers := 0
+		for i := range d.sent {
+			if d.sent[i].Kind == protocol.KindHandover {
+				handovers++
+			}
+		}
+		role, _ := d.Term()
+		if role == protocol.Root || d.entry.Record.Root.ID != c.next || handovers != c.handovers {
+			t.Errorf("it is %v, the record names %v, and it has sent %d hand-overs, want %d", role, d.entry.Record.Root, handovers, c.handovers)
+		}
 	}
 }

@@ -23,12 +23,12 @@ var mutants = []mutant{
 	},
 	{
 		"the root takes a session for expired while its holder may still use it",
-		"session.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace/2\n",
+		"sessions.go", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()\n", "s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()/2\n",
 		"parents=-,A models=fair-replace-use-use requests=1 tick=-1 pause=1", "I3: ",
 	},
 	{
 		"the root takes a grant for dead while its target may still hold on it",
-		"provisional.go", "s.heard+m.grace/2+1", "s.heard+m.grace/4",
+		"provisional.go", "s.heard+m.grace()/2+1", "s.heard+m.grace()/4",
 		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "I1: ",
 	},
 	{
@@ -73,7 +73,7 @@ var mutants = []mutant{
 	},
 	{
 		"a new root takes the tokens of the last term for free",
-		"authority.go", "in.Heard != protocol.Never && m.now < in.Heard+m.grace", "false",
+		"authority.go", "in.Heard != protocol.Never && m.now < in.Heard+m.grace()", "false",
 		"parents=-,A,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 crash=1", "I3: ",
 	},
 	{

@@ -164,14 +164,18 @@ func TestNonsenseIsRefused(t *testing.T) {
 	if out.Appointed == nil {
 		t.Fatal("it is not appointed")
 	}
-	feed(50, Input{Kind: Tick}) // a renewal is under way
+	const now = 50 * protocol.Millisecond
+	feed(now, Input{Kind: Tick})
 	ref := out.Request.Ref
-	want := stateOf(m, 50)
+	if out.Request.Kind != WriteRecord {
+		t.Fatal("no renewal is under way")
+	}
+	want := stateOf(m, now)
 	for _, in := range []Input{
 		{Kind: 99},
 		{Kind: ReadDone, Ref: ref},
 		{Kind: WriteDone, Ref: ref + 1},
-		{Kind: Echo, Sent: 51},
+		{Kind: Echo, Sent: now + 1},
 		{Kind: Echo, Sent: -1},
 		{Kind: SetRank, Rank: -1},
 		{Kind: Died},
@@ -189,21 +193,21 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{Kind: Propose, Declaration: Declaration{Settings: protocol.Settings{Resources: []string{"\xff"}}}},
 		{Kind: Propose, Declaration: Declaration{By: strings.Repeat("x", 1000)}},
 	} {
-		if err := m.Step(50, &in, &out); err == nil {
+		if err := m.Step(now, &in, &out); err == nil {
 			t.Errorf("%+v is taken", in)
 		}
 		if out.Dismissed || out.Request.Kind != NoRequest || out.Disagreement != nil {
 			t.Errorf("%+v has a consequence", in)
 		}
-		if got := stateOf(m, 50); !bytes.Equal(got, want) {
+		if got := stateOf(m, now); !bytes.Equal(got, want) {
 			t.Errorf("%+v changed the state", in)
 		}
 	}
-	if err := m.Step(49, &Input{}, &out); err == nil {
+	if err := m.Step(now-1, &Input{}, &out); err == nil {
 		t.Error("time runs backwards")
 	}
 	in := Input{Kind: WriteDone, Ref: ref, Outcome: Conflict, Entry: Entry{Version: Version{Domain: [16]byte{2}, Counter: 9}}}
-	if err := m.Step(50, &in, &out); err == nil || out.Dismissed {
+	if err := m.Step(now, &in, &out); err == nil || out.Dismissed {
 		t.Errorf("of another domain: %v", err)
 	}
 }
@@ -243,5 +247,34 @@ func TestNoncesDiffer(t *testing.T) {
 	slices.Sort(all)
 	if n := len(slices.Compact(all)); n != 100_000 {
 		t.Errorf("%d of 100000 nonces differ", n)
+	}
+}
+
+// TestConflictEndsTheTerm: a root that finds another one in the record stops at once,
+// and does not wait for the end of its lease.
+func TestConflictEndsTheTerm(t *testing.T) {
+	root := protocol.Node{ID: "A", Incarnation: 1}
+	m, err := New(Config{Self: root, Create: true, Wall: earliest, Lease: 100 * protocol.Millisecond, TTL: protocol.Second, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Output
+	feed := func(now protocol.Time, in Input) {
+		t.Helper()
+		if err := m.Step(now, &in, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed(0, Input{Kind: Echo})
+	v := Version{Domain: [16]byte{1}}
+	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}})
+	w := out.Request.Write
+	feed(2, Input{Kind: WriteDone, Ref: out.Request.Ref, Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}})
+	feed(50*protocol.Millisecond, Input{Kind: Tick})
+	other := Entry{Version: Version{v.Domain, 2, 1}, Record: w.Record}
+	other.Record.Term, other.Record.Root.ID = 2, "B"
+	feed(50*protocol.Millisecond, Input{Kind: WriteDone, Ref: out.Request.Ref, Outcome: Conflict, Entry: other})
+	if !out.Dismissed || m.Status().Acting {
+		t.Error("it acts although the record names another root")
 	}
 }

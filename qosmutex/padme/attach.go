@@ -74,7 +74,7 @@ func (m *Machine) remind(l *link) {
 		l.leaving = false // there is room again
 		return
 	}
-	l.leaveBy = m.now + m.grace
+	l.leaveBy = m.now + m.grace()
 	m.commit(l, m.emitOn(l, protocol.KindMove))
 }
 

@@ -3,6 +3,7 @@ package padme
 import (
 	"slices"
 
+	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
 )
 
@@ -91,19 +92,19 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
 	before := m.root
-	m.setTTL(in.TTL)
+	m.timing.TTL = in.TTL
 	m.fences = max(m.fences, in.Fences.Next)
 	m.domain = in.Register
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.becomeRoot(e)
 	m.forgetGrants()
-	if m.now < in.Heard+m.grace {
-		m.authority.inherit = in.Heard + m.grace
+	if m.now < in.Heard+m.grace() {
+		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
 		m.await(in)
 		for _, r := range m.resources {
 			if r.tok.phase != using {
-				m.mislay(r)
+				m.awaitReport(r)
 			}
 		}
 	}
@@ -248,7 +249,7 @@ func (m *Machine) stepDown() {
 	}
 	m.becomeMember(protocol.Node{}, m.epoch)
 	if m.now >= m.session.until {
-		m.lapse()
+		m.expireOwn()
 	}
 }
 
@@ -292,6 +293,23 @@ func (m *Machine) forgetGrants() {
 	for _, e := range m.requests {
 		if e.state == served {
 			m.wait(e)
+		}
+	}
+}
+
+func (a *authority) write(w *canonical.Writer, c *core) {
+	w.Flags(a.yielding)
+	w.Left(a.until)
+	if a.renewed != protocol.Never {
+		w.Age(a.renewed, c.timing.TTL)
+	}
+	w.Renewal(a.renewal)
+	w.Named(canonical.SortFence, a.ceiling)
+	if w.Is(a.inherit != 0) {
+		w.Left(a.inherit)
+		w.Node(a.before)
+		if w.Nodes(a.awaited); len(a.awaited) > 0 {
+			w.Left(a.callAt)
 		}
 	}
 }

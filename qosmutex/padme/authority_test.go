@@ -141,8 +141,8 @@ func TestHandedOverSessionLastsAGrace(t *testing.T) {
 			}
 			b.now = max(b.now, out.WakeAt) // so that the next Step is then
 		}
-		if after := b.now - from; b.sessionOf(c) != nil || after < b.grace || !others && after > b.grace {
-			t.Errorf("it ends %d ms later, want %d", after/protocol.Millisecond, b.grace/protocol.Millisecond)
+		if after := b.now - from; b.sessionOf(c) != nil || after < b.grace() || !others && after > b.grace() {
+			t.Errorf("it ends %d ms later, want %d", after/protocol.Millisecond, b.grace()/protocol.Millisecond)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestConfirmation(t *testing.T) {
 	}
 	names := func(m *Machine, grant protocol.Grant) {
 		do(t, a, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{
-			Kind: protocol.KindBeat, From: m.self, To: a.self, Epoch: a.epoch, Session: m.session.number, Attempt: uint64(m.session.asked), Sent: m.now,
+			Kind: protocol.KindBeat, From: m.self, To: a.self, Epoch: a.epoch, Session: m.session.number, Attempt: m.session.asked, Sent: m.now,
 			Tokens: []protocol.TokenState{{Resource: "x", Out: true, Grant: grant, Target: tok.target, Fence: 1}},
 		}})
 	}
@@ -190,5 +190,20 @@ func TestConfirmation(t *testing.T) {
 	}
 	if names(b, tok.grant); tok.due != 0 {
 		t.Error("it is not confirmed")
+	}
+}
+
+// TestSearchWhileInheriting: that all whom the root knows have answered ends no search
+// while there may be others.
+func TestSearchWhileInheriting(t *testing.T) {
+	_, b := inherits(t)
+	r := b.find("x")
+	r.tok.recovery = &recovery{all: true}
+	b.out = new(protocol.Output)
+	if b.concludeIfDone(r); r.tok.phase != below {
+		t.Fatal("the token is regenerated although a member that is not known yet may have it")
+	}
+	if b.inherited(); r.tok.phase != home {
+		t.Error("the token is not regenerated although all are known")
 	}
 }

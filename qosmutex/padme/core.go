@@ -11,8 +11,7 @@ import (
 // core is what all parts of a machine share.
 type core struct {
 	self      protocol.Node
-	timing    protocol.Timing   // TTL is the topic's once a session is there
-	grace     protocol.Duration // timing.Grace(), by which every Step looks for silence
+	timing    protocol.Timing // TTL is the topic's once a session is there
 	now       protocol.Time
 	out       *protocol.Output // of this Step
 	role      protocol.Role
@@ -52,13 +51,8 @@ func (c *core) heartbeat() protocol.Duration {
 	return min(c.timing.Heartbeat, c.timing.TTL/4)
 }
 
-// setTTL takes over the TTL of the topic.
-func (c *core) setTTL(ttl protocol.Duration) {
-	if ttl != c.timing.TTL {
-		c.timing.TTL = ttl
-		c.grace = c.timing.Grace()
-	}
-}
+// grace is for how long the root waits for a member, whose session is over by then.
+func (c *core) grace() protocol.Duration { return c.timing.Grace() }
 
 // emit appends an empty message to the output. The pointer is good until the
 // next emit.

@@ -1,17 +1,30 @@
 package padme
 
 import (
+	"iter"
+
 	"padme/qosmutex/protocol"
 )
 
+// satisfying yields the resources that satisfy a request in q.
+func (m *Machine) satisfying(q *queue) iter.Seq[*resource] {
+	return func(yield func(*resource) bool) {
+		if q != &m.any {
+			yield(m.resource(q.resource))
+			return
+		}
+		for _, name := range m.settings.Resources {
+			if !yield(m.resource(name)) {
+				return
+			}
+		}
+	}
+}
+
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	if q.resource != protocol.Any {
-		m.serve(m.resource(q.resource))
-		return
-	}
-	for _, name := range m.settings.Resources {
-		m.serve(m.resource(name))
+	for r := range m.satisfying(q) {
+		m.serve(r)
 	}
 }
 
@@ -61,16 +74,8 @@ func (m *Machine) serveTry(e *entry) {
 		m.refuse(e, protocol.ReasonBusy)
 		return
 	}
-	candidates := m.settings.Resources
-	if e.q.resource != protocol.Any {
-		if r := m.resource(e.q.resource); r.tok.phase == home && m.mayGive(r) {
-			m.give(r, e)
-			return
-		}
-		candidates = nil
-	}
-	for _, name := range candidates {
-		if r := m.resource(name); r.tok.phase == home && m.mayGive(r) {
+	for r := range m.satisfying(e.q) {
+		if r.tok.phase == home && m.mayGive(r) {
 			m.give(r, e)
 			return
 		}
@@ -108,7 +113,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	switch {
-	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.mislaid:
+	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.unreported:
 		return m.stale(msg, "an old grant")
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)

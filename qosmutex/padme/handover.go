@@ -15,14 +15,7 @@ import (
 // long enough.
 func (m *Machine) considerHandover() {
 	best := m.bestChild()
-	if best == nil || m.isFixedRoot || rank(best.priority, best.peer, m.priority, m.self) > 0 {
-		m.outranks = 0
-		return
-	}
-	if m.outranks == 0 {
-		m.outranks = m.now
-	}
-	if m.now-m.outranks >= m.timing.MoveAfter {
+	if m.outrankedFor(best != nil && !m.isFixedRoot && rank(best.priority, best.peer, m.priority, m.self) <= 0) {
 		m.wishSuccessor(best)
 	}
 }
@@ -186,11 +179,11 @@ func (m *Machine) takeOver(h *handover) {
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
 			asked: askedUnsaid, // who asks us for a session has left the old root, and takes no answer of it
-			heard: m.now, deadline: m.now + m.grace, beaten: true,
+			heard: m.now, deadline: m.now + m.grace(), beaten: true,
 		})
-		m.nextExpiry = min(m.nextExpiry, m.now+m.grace)
+		m.nextExpiry = min(m.nextExpiry, m.now+m.grace())
 	}
-	for i := range h.tokens { // while a token that we have not heard of counts as mislaid
+	for i := range h.tokens { // while a token that we have not heard of counts as unreported
 		if name := h.tokens[i].Resource; m.known(name) {
 			m.resource(name)
 		}
@@ -208,7 +201,7 @@ func (m *Machine) takeOver(h *handover) {
 // former root, is asked what became of it; everybody, if that is not known.
 func (m *Machine) takeToken(r *resource, ts *protocol.TokenState) {
 	t := &r.tok
-	if t.recovery == nil || !t.recovery.mislaid {
+	if t.recovery == nil || !t.recovery.unreported {
 		return // its holder has reported it
 	}
 	t.recovery = nil

@@ -2,15 +2,15 @@ package padme
 
 import "padme/qosmutex/protocol"
 
-// mislay marks a token as being with nobody knows whom.
-func (m *Machine) mislay(r *resource) {
+// awaitReport marks a token as one that anybody may have, and report.
+func (m *Machine) awaitReport(r *resource) {
 	t := &r.tok
 	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
 	t.fences, t.entries = protocol.Fences{}, t.entries[:0]
-	t.recovery, t.holder = &recovery{mislaid: true}, nil
+	t.recovery, t.holder = &recovery{unreported: true}, nil
 }
 
-// inheriting reports whether tokens may still be mislaid.
+// inheriting reports whether tokens may still be reported.
 func (m *Machine) inheriting() bool { return m.role == protocol.Root && m.authority.inherit != 0 }
 
 // inherited ends that time: the tokens that nobody named are made anew, and all who
@@ -20,7 +20,7 @@ func (m *Machine) inherited() {
 	for _, r := range m.resources {
 		switch rec := r.tok.recovery; {
 		case rec == nil:
-		case rec.mislaid:
+		case rec.unreported:
 			m.regenerate(r)
 		case rec.all || !m.mayAnswer(rec.pending[0]):
 			m.askAll(r)
@@ -45,15 +45,12 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	}
 	r := m.resource(ts.Resource)
 	t := &r.tok
-	if t.recovery == nil || !t.recovery.mislaid {
+	if t.recovery == nil || !t.recovery.unreported {
 		return
 	}
 	m.counters.Adopted++
 	t.recovery = nil
 	t.grant, t.target, t.passed = ts.Grant, ts.Target, &holder
-	if ts.Fence >= t.next {
-		t.next = ts.Fence + 1
-	}
 	m.markServed(ts.Target)
 	m.recover(r) // its Release may have come before, and was not believed
 }

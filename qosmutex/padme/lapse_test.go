@@ -30,7 +30,7 @@ func TestLateHeartbeatRevivesNothing(t *testing.T) {
 	w, b, a := holding(t)
 	late := protocol.Message{
 		Kind: protocol.KindBeat, From: b.machine.self, To: a.machine.self, Epoch: b.machine.epoch,
-		Session: b.machine.session.number, Sent: w.clock(b), Attempt: uint64(b.machine.session.asked),
+		Session: b.machine.session.number, Sent: w.clock(b), Attempt: b.machine.session.asked,
 	}
 	b.crashed = true
 	w.advance(2*w.timing.Grace(), true)
@@ -60,7 +60,7 @@ func TestLateAnswerRevivesNothing(t *testing.T) {
 	old, at := m.session, m.session.until+w.timing.TTL/2
 	answer := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.machine.self, To: m.self, Epoch: m.epoch,
-		Session: old.number, Sent: at - w.timing.TTL + 1, Attempt: uint64(old.asked), TTL: w.timing.TTL, Valid: w.timing.TTL,
+		Session: old.number, Sent: at - w.timing.TTL + 1, Attempt: old.asked, TTL: w.timing.TTL, Valid: w.timing.TTL,
 	}
 	err := m.Step(at, &protocol.Input{Kind: protocol.Receive, Message: &answer}, &b.out)
 	if !errors.Is(err, ErrStale) {

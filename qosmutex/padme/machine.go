@@ -34,7 +34,6 @@ const (
 	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
 	maxTermJump       = 1 << 60 // a term that jumps further, too: two of them would leave none above
 	maxFence          = 1 << 62 // so that none wraps
-	maxTTL            = 1 << 60 // some 36 years, so that no sum of instants wraps
 	maxDepth          = 64
 	fencesAhead       = 1 << 16 // more than are handed out between two heartbeats
 	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one
@@ -77,7 +76,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	}
 	m := &Machine{
 		core: core{
-			self: cfg.Self, timing: cfg.Timing, grace: cfg.Timing.Grace(), priority: cfg.Priority,
+			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
 		tree: tree{under: cfg.Parent, fanout: cfg.Fanout},
@@ -111,7 +110,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 		m.began = true
 		m.begin()
 	}
-	m.expire() // before the input: what has lapsed must not be used
+	m.expire() // before the input: what has expired must not be used
 	err := m.handle(in)
 	m.timers()
 	out.WakeAt = m.wakeAt()
@@ -180,148 +179,6 @@ func (m *Machine) leased(in *protocol.Input) error {
 	return m.configure(&in.Lease.Settings)
 }
 
-// receive sorts a message: datagrams to their handlers, numbered messages
-// through their link.
-func (m *Machine) receive(msg *protocol.Message) error {
-	if msg.From == m.self && msg.Kind == protocol.KindBeat {
-		m.out.Echo = msg.Sent
-		return nil
-	}
-	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
-		return m.stale(msg, "not for us")
-	}
-	if known := max(m.clock, m.servedClock); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
-		return m.invalid(msg, "clock jumps by more than 2^32")
-	}
-	if m.farAhead(msg.Epoch.Number) {
-		return m.invalid(msg, "term jumps by more than 2^60")
-	}
-	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
-		return m.invalid(msg, "wrong kind of address")
-	}
-	switch msg.Kind {
-	case protocol.KindJoin:
-		return m.onJoin(msg)
-	case protocol.KindOffer:
-		return m.onOffer(msg)
-	case protocol.KindAttach:
-		return m.onAttach(msg)
-	case protocol.KindAccept:
-		return m.onAccept(msg)
-	case protocol.KindRefuse:
-		return m.onRefuse(msg)
-	case protocol.KindBeat:
-		return m.onBeat(msg)
-	case protocol.KindBeatAck:
-		return m.onBeatAck(msg)
-	case protocol.KindGoodbye:
-		return m.onGoodbye(msg)
-	case protocol.KindSync:
-		return m.onSync(msg)
-	case protocol.KindReport:
-		return m.onReport(msg)
-	case protocol.KindHandover:
-		return m.onHandover(msg)
-	}
-	return m.receiveOnLink(msg)
-}
-
-// mergeClock advances the Lamport clock as the papers' second rule says (§3.2): to
-// the time that a Request, Reply, Release or Sync names. That is a request's C,
-// not the sender's clock: under Replace an inner participant's clock runs ahead of
-// what the root can know, and the root would overtake everybody by its lag.
-//
-// A participant that takes no part, because it is new or idle from one beacon to
-// the next, catches up with the latest request that the root served in its turn, or
-// its next requests would all come before everybody else's. So does one that lags by
-// more than a round, because it was not served for a while under another model, or
-// because it founded the topic anew and knew of no request. That is not the root's
-// clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
-// wait until everybody's clock has come so far.
-func (m *Machine) mergeClock(msg *protocol.Message) {
-	m.clock = max(m.clock, msg.ID.Clock)
-	idle := msg.Kind == protocol.KindAccept
-	switch {
-	case idle:
-	case msg.Kind == protocol.KindBeacon:
-		idle, m.idle = m.idle, true
-	default:
-		return
-	}
-	m.servedClock = max(m.servedClock, msg.Clock)
-	if idle && len(m.own) == 0 || m.clock+maxLag < m.servedClock {
-		m.clock = max(m.clock, m.servedClock)
-	}
-}
-
-func (m *Machine) receiveOnLink(msg *protocol.Message) error {
-	l := m.linkOf(msg)
-	if l == nil {
-		return m.onUnknownLink(msg)
-	}
-	switch msg.Kind {
-	case protocol.KindBeacon:
-		return m.onBeacon(l, msg)
-	case protocol.KindResend:
-		l.heard = m.now
-		l.ack(msg.Ack)
-		m.repeat(l)
-		return nil
-	}
-	if msg.Seq == 0 {
-		if msg.Kind == protocol.KindDetach { // the answer of a peer to a link that it has closed
-			m.closed(l)
-			return nil
-		}
-		return m.invalid(msg, "no number")
-	}
-	if !m.accept(l, msg) {
-		return nil
-	}
-	m.mergeClock(msg)
-	if l == m.parent {
-		return m.fromParent(msg)
-	}
-	return m.fromChild(l, msg)
-}
-
-func (m *Machine) fromParent(msg *protocol.Message) error {
-	switch msg.Kind {
-	case protocol.KindReply:
-		return m.onReply(msg)
-	case protocol.KindDeny:
-		return m.onDeny(msg)
-	case protocol.KindSettings:
-		m.adoptSettings(&msg.Settings)
-		return nil
-	case protocol.KindMove:
-		m.redirected(msg.MoveTo)
-		return nil
-	}
-	return m.invalid(msg, "not from a parent")
-}
-
-func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
-	switch msg.Kind {
-	case protocol.KindRequest:
-		return m.onRequest(l, msg)
-	case protocol.KindWithdraw:
-		return m.onWithdraw(l, msg)
-	case protocol.KindRelease:
-		return m.onRelease(l, msg)
-	case protocol.KindPropose:
-		m.propose(msg.Settings.Models)
-		return nil
-	case protocol.KindNamed:
-		m.sweep(l)
-		return nil
-	case protocol.KindDetach:
-		m.closed(l)
-		return nil
-	}
-	return m.invalid(msg, "not from a child")
-}
-
 // resource returns the record of a resource, made when it is first needed.
 func (m *Machine) resource(name string) *resource {
 	i, ok := m.search(name)
@@ -333,7 +190,7 @@ func (m *Machine) resource(name string) *resource {
 	switch {
 	case m.role != protocol.Root:
 	case m.inheriting():
-		m.mislay(r)
+		m.awaitReport(r)
 	default:
 		r.tok.phase = home
 	}

@@ -28,7 +28,7 @@ func (m *Machine) passDown(r *resource) {
 	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
 	m.commit(l, msg)
 	m.touch(r.q.resource)
-	t.phase, t.down, t.passed, t.up = below, l, &l.peer, false
+	t.phase, t.down, t.passed = below, l, &l.peer
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
 
@@ -53,7 +53,7 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		rel.Flags = protocol.FlagReturned
 	}
 	m.sendRelease(&rel)
-	t.phase, t.down, t.passed, t.up = away, nil, &m.parent.peer, true
+	t.phase, t.down, t.passed = away, nil, &m.parent.peer
 	if returned {
 		m.sendAgain(t.target)
 	}

@@ -59,7 +59,7 @@ func (m *Machine) rivals(q *queue) int {
 
 // overtake lets those that wait for r count e, which is served now, in its turn.
 func (m *Machine) overtake(r *resource, e *entry) {
-	if !m.patient() || e.try {
+	if !m.patient() {
 		return
 	}
 	m.countIn(&r.q, e)

@@ -2,7 +2,6 @@ package padme
 
 import (
 	"math"
-	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -49,7 +48,7 @@ func (m *Machine) quiet(e *entry) bool {
 // sessionNamed finds the live session of the newest run of a member, or nil.
 func (m *Machine) sessionNamed(id string) *memberSession {
 	next := protocol.Node{ID: id, Incarnation: math.MaxUint64}
-	i, _ := slices.BinarySearchFunc(m.members, next, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+	i, _ := m.roll.search(next)
 	if i < len(m.members) && m.members[i].node == next {
 		return m.members[i]
 	}
@@ -72,7 +71,7 @@ func (m *Machine) makeProvisional(r *resource) {
 		return
 	}
 	if until := s.sent + m.provisionalSpan(); until > 0 {
-		t.until, t.due = until, s.heard+m.grace/2+1
+		t.until, t.due = until, s.heard+m.grace()/2+1
 		m.nextDue = min(m.nextDue, t.due)
 	}
 }
@@ -89,20 +88,37 @@ func (m *Machine) confirm(msg *protocol.Message) {
 	}
 }
 
-// expireGrants makes anew the tokens whose provisional grants were not confirmed in
-// time. Only the root does this.
-func (m *Machine) expireGrants() {
+// endsAt is when the grant of t ends unless it is confirmed: that we gave, as the root, or
+// on which we hold; 0: it does not.
+func (m *Machine) endsAt(t *token) protocol.Time {
+	switch {
+	case m.role == protocol.Root && t.phase == below:
+		return t.due
+	case m.role != protocol.Root && t.unconfirmed():
+		return t.until
+	}
+	return 0
+}
+
+// expireProvisional ends what was not confirmed in time. The root regenerates the token;
+// whoever holds lets it go home, for a root that took over, or whose confirmation was
+// lost, waits for it.
+func (m *Machine) expireProvisional() {
 	if m.now < m.nextDue {
 		return
 	}
 	m.nextDue = protocol.Never
 	for _, r := range m.resources {
-		switch t := &r.tok; {
-		case t.phase != below || t.due == 0:
-		case m.now >= t.due:
+		switch ends, e := m.endsAt(&r.tok), r.tok.inside; {
+		case ends == 0:
+		case m.now < ends:
+			m.nextDue = min(m.nextDue, ends)
+		case m.role == protocol.Root:
 			m.regenerate(r)
 		default:
-			m.nextDue = min(m.nextDue, t.due)
+			m.counters.Losses++
+			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
+			_ = m.leave(e.ref)
 		}
 	}
 }
@@ -166,25 +182,4 @@ func (m *Machine) confirmed(sent protocol.Time) {
 func (m *Machine) confirmHold(t *token) {
 	t.until = 0
 	m.out.Confirmed = append(m.out.Confirmed, t.inside.ref)
-}
-
-// expireHolds ends our holds that were not confirmed in time. The token goes home: a
-// root that took over, or whose confirmation was lost, waits for it.
-func (m *Machine) expireHolds() {
-	if m.now < m.nextDue {
-		return
-	}
-	m.nextDue = protocol.Never
-	for _, r := range m.resources {
-		switch t := &r.tok; {
-		case !t.unconfirmed():
-		case m.now >= t.until:
-			e := t.inside
-			m.counters.Losses++
-			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: t.fence})
-			_ = m.leave(e.ref)
-		default:
-			m.nextDue = min(m.nextDue, t.until)
-		}
-	}
 }

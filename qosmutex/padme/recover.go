@@ -18,11 +18,11 @@ import (
 // Nobody joins them, so a search ends within a grace and two heartbeats, whoever comes,
 // goes or dies meanwhile, unless somebody holds on that grant.
 type recovery struct {
-	all      bool            // everybody who can have the grant is asked; else one after the other
-	pending  []protocol.Node // asked, and have not answered or are holding, in order
-	answered []protocol.Node // never enter on the grant
-	until    protocol.Time   // unless all: when to ask everybody
-	mislaid  bool            // nobody is asked: see inherit
+	all        bool            // everybody who can have the grant is asked; else one after the other
+	pending    []protocol.Node // asked, and have not answered or are holding, in order
+	answered   []protocol.Node // never enter on the grant
+	until      protocol.Time   // unless all: when to ask everybody
+	unreported bool            // nobody is asked: see inherit
 }
 
 // recover starts the search for the token of r, unless it is under way.
@@ -277,7 +277,7 @@ func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery
 		switch {
-		case rec == nil || rec.mislaid:
+		case rec == nil || rec.unreported:
 		case !rec.all && m.now >= rec.until:
 			m.askAll(r)
 		default:

@@ -26,12 +26,10 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		e.priority = in.Priority
 	}
 	m.setDeadline(e, in.Within, 0, in.Hold)
-	if m.role == protocol.Root || m.role == protocol.Member {
-		if reason := m.admission(e); reason != protocol.ReasonNone {
-			m.recycle(e)
-			m.deny(in.Ref, in.Resource, reason)
-			return nil
-		}
+	if reason := m.admission(e); reason != protocol.ReasonNone && (m.role == protocol.Root || m.role == protocol.Member) {
+		m.recycle(e)
+		m.deny(in.Ref, in.Resource, reason)
+		return nil
 	}
 	m.nextMiss = min(m.nextMiss, e.deadline)
 	m.own = append(m.own, e)

@@ -52,7 +52,6 @@ type resource struct {
 // its recorded way may Use it on its way home.
 type token struct {
 	phase    phase
-	up       bool // passed was our parent, and the token on its way home
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
@@ -130,7 +129,7 @@ func (m *Machine) appendReplied(t *token) {
 func (t *token) write(w *canonical.Writer, m *Machine) {
 	w.Uint(uint64(t.phase))
 	t.writeProvisional(w, m)
-	w.Flags(t.up, t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
+	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
 		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow
@@ -171,7 +170,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if w.Flags(rec != nil); rec == nil {
 		return
 	}
-	w.Flags(rec.all, rec.mislaid)
+	w.Flags(rec.all, rec.unreported)
 	if !rec.all {
 		w.Left(rec.until)
 	}

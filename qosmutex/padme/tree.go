@@ -82,7 +82,7 @@ func (t *tree) write(w *canonical.Writer, c *core) {
 	w.Uint(uint64(len(t.children)))
 	for _, l := range t.children {
 		l.write(w, c)
-		w.Age(l.heard, max(c.grace, 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
+		w.Age(l.heard, max(c.grace(), 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *tree) leastChild() *link {
 // should have come through it. The deeper, the later, so that a subtree follows
 // the one above that re-attaches instead of falling apart.
 func (t *tree) beaconTimeout(c *core) protocol.Time {
-	return t.beacon.fresh + c.grace + protocol.Time(t.depth)*c.heartbeat()
+	return t.beacon.fresh + c.grace() + protocol.Time(t.depth)*c.heartbeat()
 }
 
 // rank orders participants by importance: (P,I) of the papers.

@@ -82,6 +82,7 @@ func (s *Sim) registerOf(n *node) *store {
 
 // asked is a request to the register, from when it is asked until nothing more comes of it.
 type asked struct {
+	register int
 	machine  Candidate // that asked
 	kind     lease.RequestKind
 	write    lease.Write
@@ -89,6 +90,7 @@ type asked struct {
 	events   int8 // to come for this slot
 	answered bool
 	lost     bool // nobody hears the answer
+	void     bool // the register has ended since
 }
 
 // Wall is what the wall clock shows at the beginning of a simulation, in microseconds
@@ -123,7 +125,7 @@ func (s *Sim) consult(i int32) {
 		g.asked = append(g.asked, asked{})
 	}
 	a := &g.asked[slot]
-	*a = asked{machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}}
+	*a = asked{register: n.Register, machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}}
 	if r.Kind == lease.WriteRecord {
 		a.answer.Kind, a.answer.Outcome = lease.WriteDone, lease.Unknown
 	}
@@ -179,7 +181,7 @@ func (s *Sim) take(i, slot int32) {
 
 // serve is the compare-and-set.
 func (s *Sim) serve(g *store, a *asked) (lease.Outcome, lease.Entry) {
-	if g.closed || a.kind == lease.WriteRecord && s.now < g.shut {
+	if g.closed || a.void || a.kind == lease.WriteRecord && s.now < g.shut {
 		return lease.Unknown, lease.Entry{}
 	}
 	w := &a.write
@@ -309,8 +311,8 @@ func (s *Sim) RestartRegister() {
 	}
 }
 
-// LoseRegister puts a new and empty register in the place of one. Whoever has known the
-// old one must have ended.
+// LoseRegister puts a new and empty register in the place of one, which takes nothing that
+// it was asked before. Whoever has known it must have ended.
 func (s *Sim) LoseRegister(i int) {
 	s.note(&Record{Event: Forgot, Node: "register", Note: "everything"})
 	if i < 0 || i >= len(s.registry.all) {
@@ -319,6 +321,11 @@ func (s *Sim) LoseRegister(i int) {
 	}
 	s.registry.replace(i)
 	s.registry.all[i].born = s.now
+	for k := range s.registry.asked {
+		if a := &s.registry.asked[k]; a.register == i {
+			a.void = true
+		}
+	}
 }
 
 // CloseRegister makes every register answer nobody until OpenRegister.

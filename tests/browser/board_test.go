@@ -18,6 +18,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/local"
 	"padme/tests/address"
 )
 
@@ -212,9 +213,10 @@ func startSite(t *testing.T, args ...string) *site {
 	s := &site{addr: address.Free(t)}
 	s.broker = startEmbedded(t, s.addr, "")
 	s.url = s.broker.URL()
-	s.root = join(t, s.url, "tower", "crane", qosmutex.Create(), qosmutex.WithResources("north", "south"), qosmutex.WithNodePriority(0))
-	s.first = join(t, s.url, "lift-1", "crane", qosmutex.WithNodePriority(1))
-	s.second = join(t, s.url, "lift-2", "crane", qosmutex.WithNodePriority(2))
+	shared := qosmutex.WithRegister(local.Memory()) // each of them can be the root
+	s.root = join(t, s.url, "tower", "crane", shared, qosmutex.Create(), qosmutex.WithResources("north", "south"), qosmutex.WithNodePriority(0))
+	s.first = join(t, s.url, "lift-1", "crane", shared, qosmutex.WithNodePriority(1))
+	s.second = join(t, s.url, "lift-2", "crane", shared, qosmutex.WithNodePriority(2))
 	s.board = startUI(t, s.url, args...)
 	return s
 }
@@ -335,7 +337,7 @@ func TestRootIsKilled(t *testing.T) {
 	s := startSite(t)
 	p := startBrowser(t).open(s.board, desktop)
 	p.await("document.querySelector('.tree .node.root')?.dataset.id === 'tower'")
-	p.await("document.querySelectorAll('.tree .node.voter').length === 3")
+	p.await("document.querySelectorAll('.tree .node.candidate').length === 3")
 	s.root.cut()
 	p.await("document.querySelector('.tree .node[data-id=tower]')?.dataset.role !== 'root' && document.querySelector('.tree .node.root')?.dataset.id === 'lift-1'")
 	p.await("document.querySelector('#tree-facts').dataset.root === 'lift-1'")

@@ -137,8 +137,8 @@ func TestRescuePage(t *testing.T) {
 	// The models reach every robot.
 	p.click("[data-model=Priority][data-value=fair]")
 	p.await("document.querySelector('[data-model=Priority][data-value=fair]').getAttribute('aria-pressed') === 'true'")
-	p.click("[data-model=Release][data-value=forward]")
-	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-replace-use-forward", 5) })
+	p.click("[data-model=Release][data-value=use]")
+	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-forward-forward-use", 5) })
 	p.await("document.querySelector('#rule').textContent.includes('in turn')")
 	r.calm(p)
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -90,22 +91,25 @@ func (c *cluster) anyone() *member {
 
 func (c *cluster) anyOf(members []*member) *member { return members[rand.IntN(len(members))] }
 
-// someone is anyone who locks, but the root, and but these.
-func (c *cluster) someone(but ...*member) *member {
-	but = append(but, c.root())
-again:
-	for {
-		m := c.members[rand.IntN(len(c.members))]
-		if m.Idle {
-			continue
-		}
-		for _, b := range but {
-			if m == b {
-				continue again
+// someone is anyone who locks, but the root, and but these. If nobody is left, the root is
+// soon somebody else: the most important one is.
+func (c *cluster) someone(but ...*member) (m *member) {
+	c.t.Helper()
+	c.await("somebody locks who is not the root", bound, func() bool {
+		root := c.root()
+		var others []*member
+		for _, o := range c.members {
+			if !o.Idle && o != root && !slices.Contains(but, o) {
+				others = append(others, o)
 			}
 		}
-		return m
-	}
+		if len(others) == 0 {
+			return false
+		}
+		m = c.anyOf(others)
+		return true
+	})
+	return m
 }
 
 // holder has someone stay inside.

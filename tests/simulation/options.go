@@ -23,6 +23,7 @@ type options struct {
 	candidates int  // members that can be the root, besides the first
 	creators   bool // each of them may create the topic
 	places     bool // candidates come back at the place that the record names
+	volatile   bool // the register is kept in the memory of the only candidate
 	handovers  bool // priorities may outrank the root's, and the root may depart
 	models     protocol.Models
 	resources  []string
@@ -159,7 +160,9 @@ func (o *options) traits() iter.Seq2[string, bool] {
 			yield("Any", o.any) &&
 			yield("several candidates", o.candidates > 0) &&
 			yield("several creators", o.creators) &&
-			yield("candidates with a place", o.places)
+			yield("candidates with a place", o.places) &&
+			yield("roots that know who may hold", o.remembers()) &&
+			yield("registers in memory", o.volatile)
 	}
 }
 
@@ -201,7 +204,7 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 		Settings: protocol.Settings{Models: o.models, Resources: o.resources, Open: o.open},
 		Fanout:   o.fanout, Order: sim.Shuffled, Fast: !o.full,
 		Network:  sim.Network{Latency: o.latency},
-		Register: sim.Register{Latency: o.latency}, NewCandidate: newCandidate,
+		Register: sim.Register{Latency: o.latency}, NewCandidate: o.newCandidate(),
 		Workload: o.workload(), Configure: o.configure,
 		Start: o.settled(), Duration: forever, Registers: o.registers, AllowOverlap: o.unheard,
 	}
@@ -234,8 +237,24 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 	return s
 }
 
-func newCandidate(p protocol.Config, l lease.Config) (sim.Candidate, error) {
-	return candidate.New(candidate.Config{Protocol: p, Lease: l, Announce: p.Timing.TTL})
+// remembers reports whether the only candidate keeps who may hold beside its register,
+// as the broker does.
+func (o *options) remembers() bool { return o.places && o.candidates == 0 && !o.volatile }
+
+func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candidate, error) {
+	var file memberFile
+	return func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
+		c := candidate.Config{Protocol: p, Lease: l, Announce: p.Timing.TTL}
+		if o.volatile {
+			c.Lease.FirstTerm = l.Wall // as package qosmutex does
+		}
+		if !o.remembers() {
+			return candidate.New(c)
+		}
+		c.Members, c.Known = file.members()
+		m, err := candidate.New(c)
+		return &noting{m, &file}, err
+	}
 }
 
 func (o *options) workload() sim.Workload {

@@ -68,6 +68,16 @@ func restartAtOnce(r *run) (func(), bool) {
 	return nil, true
 }
 
+// restartRootAtOnce is what happens to the root of a broker that is restarted.
+func restartRootAtOnce(r *run) (func(), bool) {
+	m := r.pick(root, resident)
+	if m == nil {
+		return nil, false
+	}
+	r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.TTL/4), r.fell(m))
+	return nil, true
+}
+
 // crashForGood leaves at least three, and in a static tree all, whose children have
 // no other place.
 func crashForGood(r *run) (func(), bool) {

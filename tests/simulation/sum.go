@@ -125,7 +125,7 @@ func (s *sum) counters() []counter {
 // traitOf names a world for what the first one does not draw.
 var traitOf = map[string]string{
 	"visitors": "ordinary", "clients on different resources": "ordinary", "members configured differently": "settings",
-	"undeclared resources": "settings", "short queues": "settings", "trusted wills": "settings", "deadlines": "settings",
+	"undeclared resources": "settings", "registers in memory": "settings", "short queues": "settings", "trusted wills": "settings", "deadlines": "settings",
 }
 
 // tester is what check needs of a test.

@@ -105,6 +105,9 @@ func (m *member) gone() bool { return !m.up }
 func (r *run) crash(m *member) {
 	r.collect(m)
 	r.sim.Crash(m.id)
+	if m.first && r.volatile {
+		r.sim.LoseRegister(m.register)
+	}
 	m.up, m.busy = false, !m.visitor // whose place is free again
 	m.life++
 }

@@ -27,7 +27,7 @@ var worlds = []world{
 	{name: "crowd", share: 1, means: "up to 40 members and visitors, with all faults of the first world", change: crowded},
 	{name: "network", share: 2, means: "messages later than a session, connections that stall, cuts in one direction, long partitions, a register that is gone for long", change: badNetwork},
 	{name: "registers", share: 0, means: "candidates that were given two or three different registers; in half of the seeds nothing keeps their roots from hearing each other, and nobody may enter beside another", change: manyRegisters},
-	{name: "settings", share: 3, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues or trusted wills", change: oddSettings},
+	{name: "settings", share: 3, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues, trusted wills or a register in memory", change: oddSettings},
 }
 
 // drawWorld is a stream of its own, so that each world draws what it drew when there
@@ -143,6 +143,7 @@ func oddSettings(o *options, r *rand.Rand) {
 	case 3:
 		o.trust = true
 	}
+	defer func() { o.volatile = o.candidates == 0 && r.IntN(3) == 0 }()
 	o.deadlines = o.models.Priority == protocol.Deadline || r.IntN(4) == 0
 	if places := 1 + r.IntN(6); r.IntN(3) == 0 && o.adaptive {
 		o.visitors, o.arrivals = places, protocol.Duration(100+r.IntN(2000))*protocol.Millisecond

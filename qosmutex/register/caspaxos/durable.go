@@ -76,10 +76,15 @@ func slotRecord(s *Slot) []byte {
 // ErrRecords is what every error about records wraps.
 var ErrRecords = errors.New("caspaxos: unknown or inconsistent record")
 
+// ErrForeign says that a file belongs to another voter.
+var ErrForeign = errors.New("caspaxos: the file of another voter")
+
 // replay takes the records of a file.
 func (m *Machine) replay(records [][]byte) error {
 	for i, b := range records {
-		if err := m.replayOne(i, b); err != nil {
+		if err := m.replayOne(i, b); errors.Is(err, ErrForeign) {
+			return err
+		} else if err != nil {
 			return fmt.Errorf("%w: record %d: %w", ErrRecords, i, err)
 		}
 	}
@@ -103,7 +108,7 @@ func (m *Machine) replayOne(i int, b []byte) error {
 		m.instance = r.Uint("instance", math.MaxUint64)
 		m.listed = readStrings(r, "voters", MaxVoters)
 		if r.Err() == nil && id != m.opts.Self {
-			return fmt.Errorf("it belongs to voter %q, not to %q", id, m.opts.Self)
+			return fmt.Errorf("%w: it is of %q, not of %q", ErrForeign, id, m.opts.Self)
 		}
 	case recordSerial:
 		m.serial = r.Uint("serial", math.MaxUint64)

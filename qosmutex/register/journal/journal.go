@@ -13,7 +13,7 @@ var (
 	ErrInUse   = errors.New("another process has it open")
 	ErrForeign = errors.New("it is no such file")
 	ErrDamaged = errors.New("it is damaged")
-	ErrCopied  = errors.New("it is a copy or was restored from a backup, and may have forgotten what was acknowledged since: remove it to begin with an empty one")
+	ErrCopied  = errors.New("it is a copy or was restored from a backup, and may have forgotten what was acknowledged since")
 )
 
 // MaxFrame is how many bytes one Append may write.

@@ -112,6 +112,33 @@ func TestTornMemberLine(t *testing.T) {
 	}
 }
 
+// After an error somebody may be missing, so nobody counts, also not after a restart.
+func TestMembersAfterAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "a", false)
+	note(t, r, "crane", "", false)
+	if err := r.members.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.NoteMember("crane", "b", false); err == nil {
+		t.Fatal("a member is noted in a file that is closed")
+	}
+	if all, ok := r.Members("crane"); ok {
+		t.Errorf("members %v count, and b is missing", all)
+	}
+	if err := r.NoteMember("crane", "c", false); err != nil {
+		t.Errorf("the next member: %v", err)
+	}
+	r = reopen(t, r, path)
+	if all, ok := r.Members("crane"); ok {
+		t.Errorf("after a restart members %v count, and b is missing", all)
+	}
+}
+
 // Members that come and go do not let the file grow.
 func TestMembersFileStaysSmall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")

@@ -10,5 +10,6 @@
 // Start each voter with the same list and an empty file. They vote once all of them
 // have started. A voter that lost its file cannot vote again, as it would have
 // forgotten what it promised: start it with an empty file, then replace it, by
-// itself or by another one, with [Voter.Replace] at one of the others.
+// itself or by another one, with [Voter.Replace] at one of the others, or from
+// elsewhere with an [Operator], which also asks voters for their [Report].
 package quorum

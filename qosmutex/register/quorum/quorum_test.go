@@ -234,6 +234,30 @@ func TestVoterIsQuietForTheLeaseOfItsFile(t *testing.T) {
 	})
 }
 
+// Voters need not agree on what they spare the disk: each keeps what it would forget too
+// early.
+func TestVotersWithDifferentLeases(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		leases := map[string]time.Duration{"a": time.Second, "b": time.Hour, "c": 2 * time.Second}
+		start := func() {
+			for _, id := range abc {
+				f.lease = leases[id]
+				f.start(id, abc...)
+			}
+		}
+		start()
+		v := put(t, f.voters["b"], register.Write{Key: "crane", Value: []byte("1")})
+		renewed := put(t, f.voters["b"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		for _, id := range abc {
+			f.kill(id)
+		}
+		start()
+		if e := get(t, f.voters["b"], "crane"); e.Version != renewed {
+			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
 func restart(f *fleet) {
 	for _, id := range abc {
 		f.kill(id)
@@ -440,7 +464,7 @@ func TestStartRefuses(t *testing.T) {
 		`voter "a" is named twice`:     func(o *quorum.Options) { o.Voters = []string{"a", "b", "a"} },
 		`"a" is not among the voters`:  func(o *quorum.Options) { o.Voters = []string{"b"} },
 		"was enrolled with the voters": func(o *quorum.Options) { o.Voters = abc },
-		`it belongs to voter "a"`:      func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
+		`it is of "a", not of "b"`:     func(o *quorum.Options) { o.Self, o.Voters = "b", []string{"b"} },
 		"Lease is -1ns":                func(o *quorum.Options) { o.Lease = -1 },
 		"Drift is 1":                   func(o *quorum.Options) { o.Drift = 1 },
 		"Timing.Probe is 0s":           func(o *quorum.Options) { o.Timing.Resend, o.Timing.Backoff = 1, 1 },

@@ -319,6 +319,13 @@ func (v *Voter) Status() caspaxos.Status {
 	return s
 }
 
+// Missing lists the other voters that do not answer.
+func (v *Voter) Missing() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.status.Missing
+}
+
 // Done is closed when the voter has ended: it was closed, or its file cannot be written,
 // which Err says.
 func (v *Voter) Done() <-chan struct{} { return v.stopped }

@@ -1,0 +1,239 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"padme/broker"
+	"padme/tests/brokers"
+)
+
+// site is three voters at a broker, each with a directory of its own.
+type site struct {
+	t      *testing.T
+	url    string
+	dir    string
+	voters map[string]*node
+}
+
+// start runs a gateway that is a voter.
+func (s *site) start(id, list string) {
+	s.voters[id] = startNode(s.t, s.dir, s.url, "serve", "crane", "--id", id, "--voters", list, "--data", id)
+}
+
+// kill ends a voter as kill -9 does, and returns its log.
+func (s *site) kill(id string) string {
+	s.t.Helper()
+	n := s.voters[id]
+	if err := n.Process.Kill(); err != nil {
+		s.t.Fatal(err)
+	}
+	n.exit(s.t)
+	delete(s.voters, id)
+	return n.stderr.String()
+}
+
+// run runs a command to its end.
+func (s *site) run(args ...string) (code int, stdout, stderr string) {
+	s.t.Helper()
+	n := startNode(s.t, s.dir, s.url, args...)
+	code = n.exit(s.t)
+	return code, n.stdout.String(), n.stderr.String()
+}
+
+// states waits until `voters show` has these lines, "VOTER STATE" each.
+func (s *site) states(want ...string) {
+	s.t.Helper()
+	var got []string
+	eventually(s.t, "the voters are "+strings.Join(want, ", "), func() bool {
+		code, stdout, stderr := s.run("voters", "show", "--json")
+		got = nil
+		fine := true
+		for d := json.NewDecoder(strings.NewReader(stdout)); d.More(); {
+			var l voterLine
+			if err := d.Decode(&l); err != nil {
+				s.t.Fatalf("%v: %s", err, stdout)
+			}
+			got = append(got, l.Voter+" "+l.State)
+			fine = fine && l.fine()
+		}
+		if wanted := map[bool]int{true: 0, false: 1}[fine]; code != wanted {
+			s.t.Fatalf("exit code %d, want %d: %s%s", code, wanted, stdout, stderr)
+		}
+		return slices.Equal(got, want)
+	})
+}
+
+// lock takes the lock once, and returns its fence.
+func (s *site) lock() string {
+	s.t.Helper()
+	code, stdout, stderr := s.run("lock", "crane", "--wait", "15s", "--", "sh", "-c", "echo $PADME_FENCE")
+	if code != 0 {
+		s.t.Fatalf("lock: exit code %d: %s", code, stderr)
+	}
+	return stdout
+}
+
+func (s *site) does(want int, says string, args ...string) {
+	s.t.Helper()
+	if code, stdout, stderr := s.run(args...); code != want || !strings.Contains(stdout+stderr, says) {
+		s.t.Errorf("%v: exit code %d, want %d and %q: %s%s", args, code, want, says, stdout, stderr)
+	}
+}
+
+// TestVoters is what an operator lives through, on two brokers: a voter is late, is
+// killed, replaced and wiped, all restart at once, a majority is lost, and the rest
+// begins anew.
+func TestVoters(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := closeWithin(b.Close); err != nil {
+				t.Error(err)
+			}
+		})
+		liveThrough(t, b.URL())
+	})
+	t.Run("mosquitto", func(t *testing.T) {
+		t.Parallel()
+		b, err := brokers.Start(context.Background(), brokers.Mosquitto, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Stop)
+		liveThrough(t, b.URL())
+	})
+}
+
+func liveThrough(t *testing.T, url string) {
+	s := &site{t: t, url: url, dir: t.TempDir(), voters: map[string]*node{}}
+	s.does(1, "no voters answer here", "voters", "show")
+	s.start("v1", "v1,v2,v3")
+	s.start("v2", "v3, v2, v1")
+	s.states("v1 waits", "v2 waits", "v3 missing")
+	s.does(1, "not set up yet", "voters", "replace", "v3", "v4")
+	s.start("v3", "v1,v2,v3")
+	s.states("v1 votes", "v2 votes", "v3 votes")
+	fence := s.lock()
+
+	s.kill("v3")
+	s.states("v1 votes", "v2 votes", "v3 missing")
+	s.does(1, "v3 missing: no answer", "doctor")
+	eventually(t, "lock ls names the missing one", func() bool {
+		_, _, stderr := s.run("lock", "ls")
+		return strings.Contains(stderr, "voters are missing: v3")
+	})
+	s.does(1, "serve --id v4 --voters v1,v2,v4", "voters", "replace", "v3", "v4")
+	s.does(2, "v2 is a voter already", "voters", "replace", "v3", "v2")
+	s.does(2, "v9 is no voter", "voters", "replace", "v9", "v4")
+	s.start("v4", "v1,v2,v4")
+	s.states("v1 votes", "v2 votes", "v3 missing", "v4 refused")
+	s.does(0, "v4 votes: configuration 2, voters v1,v2,v4", "voters", "replace", "v3", "v4")
+	s.does(0, "v4 votes", "voters", "replace", "v3", "v4") // it is done
+	s.states("v1 votes", "v2 votes", "v4 votes")
+	s.start("v3", "v1,v2,v3")
+	s.states("v1 votes", "v2 votes", "v3 replaced", "v4 votes")
+	if log := s.kill("v3"); !strings.Contains(log, "it was replaced") {
+		t.Errorf("the voter that was replaced: %s", log)
+	}
+
+	s.kill("v2")
+	if err := os.RemoveAll(filepath.Join(s.dir, "v2")); err != nil {
+		t.Fatal(err)
+	}
+	s.start("v2", "v1,v2,v4")
+	s.states("v1 votes", "v2 refused", "v4 votes")
+	s.does(1, "voters replace v2 v2", "doctor")
+	s.does(0, "v2 votes", "voters", "replace", "v2", "v2")
+	s.states("v1 votes", "v2 votes", "v4 votes")
+	fence = s.risen(fence)
+
+	all := []string{"v1", "v2", "v4"}
+	for _, id := range all {
+		s.kill(id)
+	}
+	for _, id := range all {
+		s.start(id, "v1,v2,v4")
+	}
+	s.states("v1 votes", "v2 votes", "v4 votes")
+	fence = s.risen(fence)
+
+	s.kill("v2")
+	s.kill("v4")
+	eventually(t, "v1 misses both", func() bool {
+		_, stdout, _ := s.run("voters", "show", "--json")
+		return strings.Contains(stdout, `"missing":["v2","v4"]`)
+	})
+	s.states("v1 votes", "v2 missing", "v4 missing")
+	s.does(1, "no majority: nothing can be locked", "doctor")
+	s.does(exitUnavailable, `"pubsub-node voters show" says whether enough of them run`, "lock", "crane", "--", "true")
+	s.does(exitUnavailable, "no majority", "voters", "replace", "v2", "v4x", "--wait", "2s")
+	s.does(1, "stop the voter or broker first", "voters", "reset", "--data", "v1", "--yes", "--grace", "0s")
+	if log := s.kill("v1"); !strings.Contains(log, "a majority of the voters is missing") {
+		t.Errorf("the one that was left: %s", log)
+	}
+	s.does(2, "--yes", "voters", "reset", "--data", "v1")
+	s.does(0, "reset: the former register is in v1/voter.reset-1", "voters", "reset", "--data", "v1", "--yes", "--grace", "4s")
+	for _, id := range []string{"v1", "v6", "v7"} {
+		s.start(id, "v1,v6,v7")
+	}
+	s.states("v1 votes", "v6 votes", "v7 votes")
+	s.risen(fence)
+}
+
+// risen takes the lock once more and returns its fence, which is above the last one.
+func (s *site) risen(last string) string {
+	s.t.Helper()
+	fence := s.lock()
+	if len(fence) < len(last) || len(fence) == len(last) && fence <= last {
+		s.t.Errorf("fence %s after %s", fence, last)
+	}
+	return fence
+}
+
+// TestVoterThatCannotWriteEnds: a voter whose file cannot be written votes no more, so
+// its process ends and says why, and whoever looks after it can start it again.
+func TestVoterThatCannotWriteEnds(t *testing.T) {
+	t.Parallel()
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeWithin(b.Close); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &site{t: t, url: b.URL(), dir: t.TempDir(), voters: map[string]*node{}}
+	for _, id := range []string{"v1", "v2", "v3"} {
+		s.start(id, "v1,v2,v3")
+	}
+	s.states("v1 votes", "v2 votes", "v3 votes")
+	s.kill("v3")
+	if err := os.Mkdir(filepath.Join(s.dir, "v2", "voter.new"), 0o700); err != nil { // where it would write its next file
+		t.Fatal(err)
+	}
+	s.start("v4", "v1,v2,v4")
+	s.states("v1 votes", "v2 votes", "v3 missing", "v4 refused")
+	s.does(0, "v4 votes", "voters", "replace", "v3", "v4")
+	v2 := s.voters["v2"]
+	if code := v2.exit(t); code != exitFailure || !strings.Contains(v2.stderr.String(), "see to the disk of v2, then start it again") {
+		t.Errorf("exit code %d: %s", code, &v2.stderr)
+	}
+	if err := os.Remove(filepath.Join(s.dir, "v2", "voter.new")); err != nil {
+		t.Fatal(err)
+	}
+	s.start("v2", "v1,v2,v4")
+	s.states("v1 votes", "v2 votes", "v4 votes")
+}

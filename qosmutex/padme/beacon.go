@@ -1,0 +1,115 @@
+package padme
+
+import (
+	"math"
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// sendBeacons tells every child that the root lives, and acknowledges.
+func (m *Machine) sendBeacons() {
+	if len(m.children) == 0 {
+		return
+	}
+	lineage := m.lineage()
+	for _, l := range m.children {
+		m.sendBeacon(l, lineage)
+	}
+}
+
+func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
+	msg := m.emitOn(l, protocol.KindBeacon)
+	msg.Root, msg.Priority, msg.Depth, msg.Seq = m.root, m.priority, m.depth, l.sent
+	msg.Number, msg.Members, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
+}
+
+// onBeacon takes a sign of life. One from the parent that is fresh goes down to
+// our children at once, and one of ours back up.
+func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
+	l.heard = m.now
+	l.ack(msg.Ack)
+	if l.unacked == 0 { // who sends all the time makes room once in so many messages
+		l.kept = nil
+	}
+	if msg.Seq > l.received {
+		m.askRepeat(l)
+	}
+	l.priority = msg.Priority
+	if l != m.parent {
+		return nil
+	}
+	m.mergeClock(msg)
+	newer := msg.Epoch.Compare(m.epoch)
+	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
+		return nil
+	}
+	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
+		m.orphan() // a cycle of parents
+		return nil
+	}
+	if newer > 0 {
+		m.turn(msg.Epoch, msg.Root)
+	}
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
+	if newer > 0 {
+		m.beat()
+	}
+	m.sendBeacons()
+	m.sendBeacon(m.parent, nil)
+	return nil
+}
+
+// reconnect repeats what may have been lost while the connection was down.
+func (m *Machine) reconnect() {
+	if m.parent != nil {
+		m.repeat(m.parent)
+		m.sendBeacon(m.parent, nil)
+	}
+	for _, l := range m.children {
+		m.repeat(l)
+	}
+	m.sendBeacons()
+	m.beat()
+	if m.role == protocol.Root {
+		m.offer(protocol.Node{}) // there may be another root by now
+	}
+	if m.join != nil {
+		m.joinAgain()
+	}
+}
+
+// considerMove looks for a place nearer the root when we have outranked our
+// parent for long enough, or when the tree is deeper here than it need be.
+func (m *Machine) considerMove() {
+	settled := m.under == "" && m.role == protocol.Member && m.join == nil && !m.departing && m.depth >= 2
+	if m.outrankedFor(settled && (rank(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
+		m.outranks = m.now
+		m.joinAgain()
+	}
+}
+
+// outrankedFor notes whether there would be a better place, and reports whether that has
+// been so for long enough.
+func (m *Machine) outrankedFor(better bool) bool {
+	switch {
+	case !better:
+		m.outranks = 0
+	case m.outranks == 0:
+		m.outranks = m.now
+	}
+	return better && m.now-m.outranks >= m.timing.MoveAfter
+}
+
+// deepEnough is the depth that a tree of this size needs, and two more.
+func (m *Machine) deepEnough() uint32 {
+	d, room := uint32(2), 1
+	for n := int(m.beacon.members); room < n; room *= max(2, m.fanout) {
+		d++
+	}
+	return d
+}
+
+// depthBelow is our depth below a parent that says how deep it is.
+func depthBelow(hops uint32) uint32 { return min(hops, math.MaxUint8-1) + 1 }

@@ -1,0 +1,73 @@
+package padme
+
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
+
+// depart begins to leave: no more requests, and everything that is ours goes
+// back. Role is Departed once the parent has confirmed, or when asked again.
+func (m *Machine) depart() {
+	if m.departing {
+		m.finish()
+		return
+	}
+	m.departing, m.departBy = true, m.now+m.grace()
+	for _, e := range slices.Clone(m.own) { // first, or the token that we leave would be ours again
+		if e.state == waiting {
+			m.deny(e.ref, e.q.resource, protocol.ReasonClosed)
+			m.drop(e, true)
+		}
+	}
+	for len(m.own) > 0 {
+		e := m.own[0]
+		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.q.resource, Fence: m.find(e.q.resource).tok.fence})
+		_ = m.leave(e.ref)
+	}
+	if m.role == protocol.Root {
+		m.resign()
+		return
+	}
+	if m.parent != nil {
+		m.sayFarewell()
+	} else if m.role != protocol.Joining || m.join == nil || m.join.target.IsZero() {
+		m.finish() // else once our new parent has taken us
+	}
+}
+
+// resign lets a departing root go: once its best child is the root, it leaves as a
+// member. While there are members but none of them can be the root, it waits for one
+// until departBy.
+func (m *Machine) resign() {
+	if len(m.members) == 0 {
+		m.finish()
+		return
+	}
+	m.wishSuccessor(m.bestChild())
+}
+
+// sayFarewell sends our children away and asks our parent to let us go. Both
+// come after all that we sent before on the same links.
+func (m *Machine) sayFarewell() {
+	for _, l := range m.children {
+		m.commit(l, m.emitOn(l, protocol.KindMove))
+	}
+	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
+}
+
+// finish ends the machine.
+func (m *Machine) finish() {
+	if m.session.number != 0 && !m.root.IsZero() {
+		bye := m.emit(protocol.KindGoodbye, m.root)
+		bye.Session = m.session.number
+	}
+	for _, r := range m.resources {
+		if e := r.tok.inside; e != nil {
+			m.lose(r, e)
+		}
+		r.tok.phase, r.tok.down = away, nil
+	}
+	m.role, m.join = protocol.Departed, nil
+	m.out.Changed = true
+}

@@ -1,0 +1,285 @@
+package padme
+
+import (
+	"math"
+	"slices"
+
+	"padme/qosmutex/canonical"
+	"padme/qosmutex/protocol"
+)
+
+// sessions is who may hold: our own session as a member, and at the root those that it
+// gave and what entitles it to give any.
+type sessions struct {
+	trust       bool      // who is suspected has ended
+	candidate   bool      // we can be appointed the root
+	barred      bool      // but not now
+	isFixedRoot bool      // we are the root for ever (Config.Root)
+	reported    bool      // the root of this term knows our session, and what we hold
+	session     session   // at a member
+	authority   authority // at the root
+	roll                  // of the members, at the root
+	early       *handover // a Handover that came before we are appointed; nil: none
+
+	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
+}
+
+func (s *sessions) clone() sessions {
+	c := *s
+	c.members, c.authority.awaited = each(s.members, copied), slices.Clone(s.authority.awaited)
+	return c
+}
+
+// wakeAt is when a session or lease ends, or something is to be asked.
+func (s *sessions) wakeAt(c *core) protocol.Time {
+	at := s.confirmAt
+	if c.role != protocol.Root {
+		if s.session.number != 0 {
+			at = min(at, s.session.until)
+		}
+		return at
+	}
+	a := &s.authority
+	at = min(at, s.nextExpiry, a.until)
+	if a.inherit != 0 {
+		at = min(at, a.inherit)
+		if len(a.awaited) > 0 {
+			at = min(at, a.callAt)
+		}
+	}
+	return at
+}
+
+func (s *sessions) write(w *canonical.Writer, c *core) {
+	w.Flags(s.reported, s.early != nil, s.barred)
+	w.Left(s.confirmAt)
+	w.Uint(s.session.number, s.session.asked)
+	w.Flags(s.session.slow, s.session.late)
+	if s.session.number != 0 {
+		w.Left(s.session.until)
+	}
+	if h := s.early; h != nil {
+		w.Node(h.from)
+		w.Epoch(h.epoch)
+		w.Handover(h.tokens, h.sessions)
+	}
+	if c.role == protocol.Root {
+		s.authority.write(w, c)
+		w.Is(s.isFixedRoot)
+		s.roll.write(w, c)
+	}
+}
+
+// memberSession is a session as the root sees it.
+type memberSession struct {
+	node      protocol.Node
+	number    uint64
+	priority  int64
+	parent    string        // of whichever incarnation
+	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
+	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
+	deadline  protocol.Time // expires then: a grace after that heartbeat came
+	asked     uint64        // how many sessions it asked for
+	goodbye   bool
+	candidate bool           // can be the root
+	beaten    bool           // a heartbeat of it was answered
+	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
+	slow      bool           // messages to it take long: its grants are not provisional
+}
+
+// roll is what a root knows of the sessions of all members.
+type roll struct {
+	members     []*memberSession // by node
+	lastSession uint64
+	nextExpiry  protocol.Time // no session expires before
+}
+
+func (r *roll) search(n protocol.Node) (int, bool) {
+	return slices.BinarySearchFunc(r.members, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
+}
+
+func (r *roll) write(w *canonical.Writer, c *core) {
+	w.Uint(r.lastSession, uint64(len(r.members)))
+	first := protocol.Never
+	for _, o := range r.members {
+		w.Node(o.node)
+		w.Uint(o.number, o.asked)
+		w.Int(o.priority)
+		w.Text(o.parent)
+		w.Left(o.deadline)
+		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
+		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
+		w.Flags(o.goodbye, o.candidate, o.beaten, o.slow)
+		first = min(first, o.deadline)
+	}
+	w.Flags(r.nextExpiry <= first) // that bound only saves work
+}
+
+const (
+	maxSessions = 1 << 16
+	askedUnsaid = math.MaxUint64 // of a session that was handed over
+)
+
+// onBeat answers a heartbeat. Only the root answers; what has expired is over. The
+// session that it answers outlives the newest renewal of the root's lease by no more
+// than a TTL, so that a later root knows when it is over.
+func (m *Machine) onBeat(msg *protocol.Message) error {
+	if !m.acting() {
+		return m.stale(msg, "not the root")
+	}
+	s := m.sessionOf(msg.From)
+	switch {
+	case s == nil && msg.Session != 0 && m.inheriting():
+		if msg.Epoch != m.epoch || len(m.members) >= maxSessions {
+			return m.stale(msg, "of before this term")
+		}
+		if slices.ContainsFunc(msg.Tokens, m.isForged) {
+			return m.invalid(msg, "holds with fences that no root can have handed out")
+		}
+		s = m.adoptSession(msg)
+		m.shown(msg.From)
+	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && msg.Attempt < s.asked:
+		return m.stale(msg, "an old question")
+	case msg.Session == 0 && (s == nil || s.asked != msg.Attempt || msg.Sent-s.sent >= m.timing.TTL):
+		if s != nil { // it has none, and no answer of ours is on the way that it would still take
+			m.expired(s)
+		}
+		if s = m.newSession(msg); s == nil {
+			return m.invalid(msg, "too many sessions")
+		}
+		m.shown(msg.From)
+	case s == nil || msg.Session != 0 && s.number != msg.Session:
+		no := m.emit(protocol.KindBeatAck, msg.From)
+		no.Flags, no.Session, no.Sent, no.Attempt = protocol.FlagExpired, msg.Session, msg.Sent, msg.Attempt
+		no.TTL = m.timing.TTL
+		return nil
+	}
+	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
+		again := m.silent(s) || s.parent != msg.Parent.ID
+		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
+		if again {
+			defer m.heardAgain()
+		}
+	}
+	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
+	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
+	m.confirm(msg)
+	m.nextExpiry = min(m.nextExpiry, s.deadline)
+	yes := m.emit(protocol.KindBeatAck, msg.From)
+	yes.Session, yes.Sent, yes.Attempt, yes.TTL = s.number, s.sent, msg.Attempt, m.timing.TTL
+	yes.Valid, yes.Renewal, yes.Register = m.validFor(), m.authority.renewal, m.domain
+	if msg.Session == 0 {
+		yes.Grant = m.newestGrant()
+	}
+	if s.candidate {
+		yes.Rank = m.rankOf(s)
+	}
+	return nil
+}
+
+// isForged reports whether a hold of an earlier term has a fence that no root of then can
+// have handed out. One of this term may be reported before its session is: its grant
+// went to a child that had not heard of the term yet.
+func (m *Machine) isForged(ts protocol.TokenState) bool {
+	return m.old(ts.Grant) && ts.Fence >= m.fences
+}
+
+// rankOf counts the candidates that come before s.
+func (m *Machine) rankOf(s *memberSession) uint32 {
+	n := uint32(0)
+	for _, o := range m.members {
+		if o.candidate && !o.goodbye && rank(o.priority, o.node, s.priority, s.node) < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// validFor is for how long a session may be valid that we answer now: what is left of
+// a TTL since our last renewal, also if our clock is slow.
+func (m *Machine) validFor() protocol.Duration {
+	if m.authority.renewed == protocol.Never {
+		return m.timing.TTL
+	}
+	age := protocol.Duration(float64(m.now-m.authority.renewed)*(1+m.timing.Drift)/(1-m.timing.Drift)) + 1
+	return m.timing.TTL - min(age, m.timing.TTL)
+}
+
+func (m *Machine) newSession(msg *protocol.Message) *memberSession {
+	if len(m.members) >= maxSessions {
+		return nil
+	}
+	m.lastSession++
+	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard will be now
+	m.addSession(s)
+	return s
+}
+
+// newestGrant names the last grant that we gave in this term.
+func (m *Machine) newestGrant() protocol.Grant {
+	return protocol.Grant{Epoch: m.epoch, Number: m.grants}
+}
+
+func (m *Machine) addSession(s *memberSession) {
+	m.out.Begun = append(m.out.Begun, s.node)
+	m.touch(protocol.Any)
+	i, _ := m.roll.search(s.node)
+	m.members = slices.Insert(m.members, i, s)
+}
+
+// sessionOf finds the live session of a member, or nil.
+func (m *Machine) sessionOf(n protocol.Node) *memberSession {
+	i, ok := m.roll.search(n)
+	if !ok {
+		return nil
+	}
+	return m.members[i]
+}
+
+// onGoodbye ends a session soon: what its holder sent before may still be on
+// its way through the tree. It takes no step any more, so a search that waits for its
+// answer goes on at once.
+func (m *Machine) onGoodbye(msg *protocol.Message) error {
+	s := m.sessionOf(msg.From)
+	if m.role != protocol.Root || s == nil || s.number != msg.Session {
+		return m.stale(msg, "no such session")
+	}
+	s.goodbye = true
+	s.deadline = min(s.deadline, m.now+m.heartbeat())
+	m.nextExpiry = min(m.nextExpiry, s.deadline)
+	m.out.Ended = append(m.out.Ended, s.node)
+	m.ended(s)
+	return nil
+}
+
+// expireSessions ends, at the root, the sessions that were silent for too long.
+func (m *Machine) expireSessions() {
+	if m.now < m.nextExpiry {
+		return
+	}
+	m.nextExpiry = protocol.Never
+	for _, s := range slices.Clone(m.members) {
+		if m.now >= s.deadline {
+			m.expired(s)
+		} else {
+			m.nextExpiry = min(m.nextExpiry, s.deadline)
+		}
+	}
+}
+
+// expired ends a member's session for good and recovers the tokens that it may
+// have had.
+func (m *Machine) expired(s *memberSession) {
+	if !s.goodbye {
+		m.counters.Expiries++
+	}
+	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
+	m.out.Ended = append(m.out.Ended, s.node)
+	m.ended(s)
+	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
+	for _, r := range m.resources {
+		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
+			m.recover(r)
+		}
+	}
+}
