@@ -93,9 +93,7 @@ func (l *lane) run(ctx context.Context, k *link) {
 			return
 		}
 		l.changed(false, true)
-		if time.Since(began) > maxBackoff {
-			wait = 0
-		}
+		wait.lasted(time.Since(began))
 		k = nil
 	}
 }
@@ -330,6 +328,15 @@ func (b *backoff) next() time.Duration {
 	d := min(max(2*time.Duration(*b), minBackoff), maxBackoff)
 	*b = backoff(d)
 	return d/2 + rand.N(d/2)
+}
+
+// lasted begins anew after a link that was there for clearly longer than the wait before
+// it, as when a broker is restarted now and then. One that comes and goes waits longer
+// and longer.
+func (b *backoff) lasted(d time.Duration) {
+	if d > min(max(2*time.Duration(*b), time.Second), maxBackoff) {
+		*b = 0
+	}
 }
 
 // sleep reports false when ctx ended first.

@@ -36,7 +36,7 @@ func TestBrokerRestartCostsNoHold(t *testing.T) {
 			}
 			entered := contend(t, "contended", one, other)
 			entered(t, time.Now().Add(time.Duration(qosmutex.LAN().Heartbeat)*3/2)) // by then the holds are confirmed
-			const restarts = 3
+			const restarts = 10
 			for range restarts {
 				ends := time.Now()
 				if err := b.Process.Signal(sig); err != nil {
