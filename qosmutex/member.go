@@ -13,12 +13,13 @@ import (
 type Member struct {
 	Topic       string `json:"topic"`
 	Participant string `json:"participant"`
-	Incarnation uint64 `json:"incarnation,string"` // as in its presence
-	Role        string `json:"role"`               // root, member, or joining: it has lost its parent
-	Parent      string `json:"parent,omitempty"`   // of a member
-	Root        string `json:"root,omitempty"`     // whom it follows
-	Priority    int64  `json:"priority"`           // by which the tree is built
-	Candidate   bool   `json:"candidate"`          // it can become the root
+	Incarnation uint64 `json:"incarnation,string"`  // as in its presence
+	Role        string `json:"role"`                // root, member, or joining: it has lost its parent
+	Parent      string `json:"parent,omitempty"`    // of a member
+	Root        string `json:"root,omitempty"`      // whom it follows
+	Priority    int64  `json:"priority"`            // by which the tree is built
+	Candidate   bool   `json:"candidate"`           // it can become the root
+	Elsewhere   bool   `json:"elsewhere,omitempty"` // it has another register than the root: give all that create the topic the same one
 	Epoch       string `json:"epoch"`
 }
 
@@ -28,6 +29,7 @@ type place struct {
 	parent, root string
 	priority     int64
 	candidate    bool
+	elsewhere    bool
 	epoch        protocol.Epoch
 }
 
@@ -52,6 +54,9 @@ func (t *Topic) noteStanding() {
 	is := place{
 		role: st.Role, parent: st.Parent.ID, root: st.Root.ID, priority: st.Priority,
 		candidate: t.register != nil, epoch: st.Epoch,
+	}
+	if c := t.record.candidate; c != nil && c.Elsewhere() {
+		is.candidate, is.elsewhere = false, true
 	}
 	switch st.Role {
 	case protocol.Member:
@@ -90,7 +95,7 @@ func (t *Topic) publishMember() {
 	}
 	payload, err := json.Marshal(Member{
 		Topic: t.name, Participant: t.self.ID, Incarnation: t.p.Incarnation(), Role: is.role.String(), Parent: is.parent,
-		Root: is.root, Priority: is.priority, Candidate: is.candidate, Epoch: is.epoch.String(),
+		Root: is.root, Priority: is.priority, Candidate: is.candidate, Elsewhere: is.elsewhere, Epoch: is.epoch.String(),
 	})
 	if err != nil {
 		t.log.Error("not written", "levels", levels, "error", err)

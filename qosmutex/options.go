@@ -22,6 +22,7 @@ const (
 
 type options struct {
 	create    bool
+	listened  bool              // for a root of another register, before
 	register  register.Register // nil: this participant cannot be the root
 	resources []string          // sorted
 	open      bool

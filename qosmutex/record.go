@@ -48,10 +48,13 @@ type placed interface {
 func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	wall := uint64(time.Now().UnixMicro())
 	l := lease.Config{
-		Lease: t.timing.TTL / 2, Create: t.create, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
+		Lease: t.timing.TTL / 2, Create: t.create, Listen: t.timing.JoinWait, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
 		Declared: t.givenModels || t.givenResources, DeclaredBy: t.self.ID,
 	}
-	c := candidate.Config{Protocol: cfg, Lease: l, Volatile: t.register.Volatile()}
+	if t.listened {
+		l.Listen = 0
+	}
+	c := candidate.Config{Protocol: cfg, Lease: l, Announce: t.timing.TTL}
 	key := recordKey(t.p.Root(), t.name)
 	p, _ := t.register.(placed)
 	if p != nil {
@@ -143,6 +146,15 @@ func (t *Topic) note(n candidate.News) {
 		t.log.Warn("the topic has other settings than this participant declares: the ones in force stay",
 			"in force", d.InForce.Models, "declared by", d.InForceBy, "wanted", d.Declared.Models)
 	}
+	if e := n.Elsewhere; e != nil {
+		const remedy = "give all that create this lock topic the same register, or only one of them: \"serve\" takes --voters, the same list for each; Go programs WithRegister"
+		if e.Stopped {
+			t.log.Error("this participant was the root, and stops: another register keeps a later root of the lock topic; both may have let somebody in", "what to do", remedy)
+		} else {
+			t.log.Warn("this participant cannot be the root: another register keeps the root of the lock topic", "what to do", remedy)
+		}
+		t.look()
+	}
 	if n.Absent && !t.record.absent {
 		t.record.absent = true
 		t.tellChanged()
@@ -208,7 +220,7 @@ func (k *recordKeeper) consult(ctx context.Context, r *lease.Request) (lease.Inp
 			in.Entry, err = entryOf(e)
 		}
 		if err == nil {
-			in.Outcome = lease.Done
+			in.Outcome, in.Age = lease.Done, protocol.Duration(k.register.Age())
 		}
 		return in, err
 	}

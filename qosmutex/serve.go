@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
@@ -25,12 +27,18 @@ func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	s := &server{p: p, opts: opts, options: o, served: map[string]bool{}, asked: make(chan string, 256)}
+	s := &server{p: p, opts: opts, options: o, served: map[string]bool{}, others: map[string]bool{}, asked: make(chan string, 256)}
 	stop, err := p.SubscribeRaw(ctx, []string{"lock", "+", "join", "+"}, s.heard)
 	if err != nil {
 		return endOfWatch(ctx, err)
 	}
 	defer stop()
+	s.listens()
+	defer p.Notify(func(up bool) {
+		if up {
+			s.listens()
+		}
+	})()
 	var topics sync.WaitGroup
 	defer topics.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -57,6 +65,8 @@ type server struct {
 
 	mu     sync.Mutex
 	served map[string]bool // being opened, or open
+	others map[string]bool // somebody else is or may be the root of it
+	since  time.Time       // it hears what is said to all
 	asked  chan string
 	// Of heard, which runs one at a time.
 	decoder protocol.Decoder
@@ -93,8 +103,13 @@ func (s *server) heard(m pubsub.RawMessage) {
 	if s.served[name] {
 		return
 	}
-	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.Kind != protocol.KindJoin ||
-		s.message.From.ID != m.Levels[3] {
+	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.From.ID != m.Levels[3] {
+		return
+	}
+	if s.message.Kind == protocol.KindOffer && len(s.others) < maxServed {
+		s.others[name] = true
+	}
+	if s.message.Kind != protocol.KindJoin {
 		return
 	}
 	if len(s.served) >= maxServed {
@@ -108,14 +123,41 @@ func (s *server) heard(m pubsub.RawMessage) {
 	}
 }
 
+// listens notes that all that is said to everybody is heard from now on.
+func (s *server) listens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = time.Now()
+}
+
+// alone reports whether a topic has no root but this participant: a root tells everybody
+// that it is there when it begins, when it has a connection again, and each TTL, and none
+// was heard of this topic. So there is no need to listen again before it is created.
+func (s *server) alone(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.since) >= time.Duration(s.timing.TTL) && !s.others[name] && len(s.others) < maxServed
+}
+
+// listened says that whoever opens the topic has listened for a root of another register.
+func listened(o *options) error {
+	o.listened = true
+	return nil
+}
+
 // serve keeps one topic open.
 func (s *server) serve(ctx context.Context, name string) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.served, name)
+		s.others[name] = true
 	}()
-	t, err := Open(ctx, s.p, name, s.opts...)
+	opts := s.opts
+	if s.alone(name) {
+		opts = append(slices.Clone(opts), listened)
+	}
+	t, err := Open(ctx, s.p, name, opts...)
 	if err != nil {
 		if !errors.Is(err, ErrCancelled) {
 			s.log.Info("lock topic not opened", "lock", name, "error", err)

@@ -47,6 +47,12 @@ func (j *journal) warnings(word string) (n int) {
 	return n
 }
 
+func (j *journal) says(words string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Contains(j.text.String(), words)
+}
+
 func (j *journal) option() Option {
 	return WithLogger(slog.New(slog.NewTextHandler(j, nil)))
 }

@@ -14,6 +14,7 @@ type driver struct {
 	now   protocol.Time
 	out   protocol.Output
 	entry lease.Entry
+	born  protocol.Time      // of the register
 	inbox []protocol.Message // to itself
 	in    []protocol.Granted
 	sent  []protocol.Message // to others
@@ -23,14 +24,14 @@ type driver struct {
 const wall = 1_780_272_000 * 1_000_000
 
 // start makes a candidate and lets a second pass.
-func start(t *testing.T, cfg Config) *driver {
+func start(t *testing.T, cfg Config, fresh bool) *driver {
 	t.Helper()
-	d := firstStep(t, cfg)
+	d := firstStep(t, cfg, fresh)
 	d.until(d.now + protocol.Second)
 	return d
 }
 
-func firstStep(t *testing.T, cfg Config) *driver {
+func firstStep(t *testing.T, cfg Config, fresh bool) *driver {
 	t.Helper()
 	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: 1}
 	cfg.Protocol.Timing = protocol.LAN()
@@ -42,6 +43,10 @@ func firstStep(t *testing.T, cfg Config) *driver {
 	}
 	d := &driver{Machine: m, t: t, now: 1000 * protocol.Second}
 	d.entry.Version.Domain = [16]byte{1}
+	d.born = d.now - protocol.MaxTTL
+	if fresh {
+		d.born = d.now
+	}
 	d.step(protocol.Input{Kind: protocol.Tick})
 	return d
 }
@@ -93,7 +98,7 @@ func (d *driver) serve(r *lease.Request) *lease.Input {
 		return &lease.Input{Kind: kind, Ref: r.Ref, Outcome: lease.Failed}
 	}
 	if r.Kind == lease.ReadRecord {
-		return &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Entry: d.entry}
+		return &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Entry: d.entry, Age: d.now - d.born}
 	}
 	if r.Write.Old != d.entry.Version {
 		return &lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Conflict, Entry: d.entry}
@@ -115,17 +120,17 @@ func (d *driver) until(t protocol.Time) {
 // TestTopicIsCreatedAtOnce: a candidate must hear itself over the broker before it writes,
 // so it sends itself a heartbeat in its first step.
 func TestTopicIsCreatedAtOnce(t *testing.T) {
-	d := firstStep(t, Config{})
+	d := firstStep(t, Config{}, false)
 	if role, _ := d.Term(); role != protocol.Root {
 		t.Errorf("it is %v after everything that its first step led to was done", role)
 	}
 }
 
-// TestForgetfulRegister: a topic that a register in memory does not have may have been
-// there before it restarted. Whoever creates it grants nothing for a grace.
-func TestForgetfulRegister(t *testing.T) {
-	for _, volatile := range []bool{false, true} {
-		d := start(t, Config{Volatile: volatile})
+// TestNewRegister: a topic that a new register does not have may have been in another one
+// before. Whoever creates it grants nothing for a grace from when the register was new.
+func TestNewRegister(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		d := start(t, Config{}, fresh)
 		begun := d.now - protocol.Second
 		if role, _ := d.Term(); role != protocol.Root || d.Record().Record.Root != d.Self() {
 			t.Fatalf("it is %v, and the record names %v", role, d.Record().Record.Root)
@@ -133,19 +138,19 @@ func TestForgetfulRegister(t *testing.T) {
 		d.step(protocol.Input{Kind: protocol.Acquire, Ref: 1, Resource: "x"})
 		grace := protocol.LAN().Grace()
 		d.until(begun + grace - 1)
-		if early := len(d.in) > 0; early == volatile {
-			t.Errorf("volatile %v: granted within the grace: %v", volatile, early)
+		if early := len(d.in) > 0; early == fresh {
+			t.Errorf("new %v: granted within the grace: %v", fresh, early)
 		}
 		d.until(begun + 2*grace)
 		if len(d.in) != 1 {
-			t.Errorf("volatile %v: %d grants after the grace", volatile, len(d.in))
+			t.Errorf("new %v: %d grants after the grace", fresh, len(d.in))
 		}
 	}
 }
 
 // TestDepart: a candidate has departed once the record names it no more.
 func TestDepart(t *testing.T) {
-	d := start(t, Config{})
+	d := start(t, Config{}, false)
 	d.until(d.now + protocol.Second)
 	d.step(protocol.Input{Kind: protocol.Depart})
 	d.until(d.now + 2*protocol.LAN().Grace())
@@ -156,7 +161,7 @@ func TestDepart(t *testing.T) {
 
 // TestClone: a clone does what its original does, and neither touches the other.
 func TestClone(t *testing.T) {
-	d := start(t, Config{})
+	d := start(t, Config{}, false)
 	c := &driver{Machine: d.Clone(), t: t, now: d.now, out: protocol.Output{WakeAt: d.out.WakeAt}, entry: d.entry}
 	d.until(d.now + 3*protocol.Second)
 	if c.Record().Version.Counter >= d.Record().Version.Counter || d.Record().Version.Counter < 5 {
@@ -171,7 +176,7 @@ func TestClone(t *testing.T) {
 // TestMembersCountOnce: those who may hold when a root is started again are not those
 // who may hold when it becomes the root for a second time.
 func TestMembersCountOnce(t *testing.T) {
-	d := start(t, Config{Known: true})
+	d := start(t, Config{Known: true}, false)
 	d.away = true
 	d.until(d.now + protocol.LAN().TTL)
 	if role, _ := d.Term(); role == protocol.Root {
@@ -199,7 +204,7 @@ func TestAnotherSucceeds(t *testing.T) {
 		next      string
 		handovers int
 	}{{"B", 1}, {"C", 0}} {
-		d := start(t, Config{})
+		d := start(t, Config{}, false)
 		heir := protocol.Node{ID: "B", Incarnation: 2}
 		if c.next != heir.ID { // it has taken over
 			d.entry.Record.Term++

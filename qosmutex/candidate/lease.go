@@ -10,7 +10,13 @@ func (m *Machine) listen(now protocol.Time, out *protocol.Output) {
 	if out.Echo != 0 {
 		m.tell(now, &lease.Input{Kind: lease.Echo, Sent: out.Echo})
 	}
-	if r := out.Renewal; r.Counter != 0 && m.known.Version.Counter != 0 {
+	if out.Claim.Register != 0 {
+		m.tell(now, &lease.Input{Kind: lease.Claimed, Claim: out.Claim})
+	}
+	if out.Remembered != 0 {
+		m.tell(now, &lease.Input{Kind: lease.Remembered, Term: out.Remembered})
+	}
+	if r := out.Renewal; r.Counter != 0 && m.known.Version.Counter != 0 && out.Claim.Register == m.known.Version.Register() {
 		v := lease.Version{Domain: m.known.Version.Domain, Counter: r.Counter, Nonce: r.Nonce}
 		_, epoch := m.Term()
 		m.tell(now, &lease.Input{Kind: lease.Heard, Version: v, Term: epoch.Number})
@@ -77,6 +83,9 @@ func (m *Machine) tell(now protocol.Time, in *lease.Input) {
 		}})
 	}
 	m.news.Absent = m.news.Absent || o.Absent
+	if o.Elsewhere != nil {
+		m.news.Elsewhere = o.Elsewhere
+	}
 	if o.Disagreement != nil {
 		m.news.Disagreement = o.Disagreement
 	}
@@ -102,15 +111,8 @@ func (m *Machine) changed(e *lease.Entry) {
 func (m *Machine) appointed(a *lease.Appointed) {
 	m.known = a.Entry
 	m.successor = protocol.Node{}
-	heard := a.Heard
-	switch {
-	case a.NewTopic && m.volatile:
-		heard = m.since // holds of the time before the register was forgotten end a TTL later
-	case a.NewTopic:
-		heard = protocol.Never
-	}
 	m.say(protocol.Input{Kind: protocol.Appointed, Lease: &protocol.Lease{
-		Term: a.Record.Term, Until: a.Until, Renewed: a.Renewed, Renewal: renewal(a.Version), Heard: heard,
+		Term: a.Record.Term, Until: a.Until, Renewed: a.Renewed, Renewal: renewal(a.Version), Register: a.Version.Register(), Heard: a.Heard,
 		Fences: protocol.Fences{Next: a.First, End: a.Record.Ceiling}, TTL: a.Record.TTL, Settings: a.Record.Settings,
 		Members: m.members, Known: m.membersKnown,
 	}})

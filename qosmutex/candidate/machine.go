@@ -22,13 +22,14 @@ type Machine struct {
 	known        lease.Entry   // of the record, as the register said last
 	successor    protocol.Node // whom the record is about to name, since we yielded; zero: none
 	rank         int
-	trust        bool // a suspected participant has ended
-	volatile     bool
+	trust        bool            // a suspected participant has ended
 	members      []protocol.Node // of Config, until the first appointment
 	membersKnown bool
 	started      bool
-	since        protocol.Time // the first Step
+	announce     protocol.Duration // of Config
+	announceAt   protocol.Time     // at the root
 	leaving      bool
+	barred       bool // as the PADME machine was told
 	news         News
 }
 
@@ -36,6 +37,7 @@ type Machine struct {
 type News struct {
 	Absent       bool                // the topic has no record, and this participant may not create it
 	Disagreement *lease.Disagreement // settings are declared already, and others
+	Elsewhere    *lease.Elsewhere    // a root of another register keeps this participant from being the root
 	Err          error               // the register gave an answer that it must not give
 }
 
@@ -47,9 +49,9 @@ type Config struct {
 	// the place of this participant.
 	Members []protocol.Node
 	Known   bool
-	// Volatile: the register forgets with its process. A topic that it does not have
-	// may have been there before, and members may still hold.
-	Volatile bool
+	// Announce is how often a root tells everybody that it is there, so that it is heard
+	// by a root of another register; 0: only when it begins, and after a reconnection.
+	Announce protocol.Duration
 }
 
 // New makes a machine. It does nothing until its first Step.
@@ -68,7 +70,7 @@ func New(cfg Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Machine: pm, lease: lm, trust: p.TrustSuspect, volatile: cfg.Volatile, members: cfg.Members, membersKnown: cfg.Known, rank: l.Rank, wakeAt: protocol.Never}, nil
+	return &Machine{Machine: pm, lease: lm, trust: p.TrustSuspect, announce: cfg.Announce, members: cfg.Members, membersKnown: cfg.Known, rank: l.Rank, wakeAt: protocol.Never}, nil
 }
 
 // Status implements [protocol.Machine]. A participant has departed once the record
@@ -84,6 +86,10 @@ func (m *Machine) Status() protocol.Status {
 // Record returns the record of the topic as the register said last; its version's
 // Counter is 0 if there is none, or it is not known.
 func (m *Machine) Record() lease.Entry { return m.known }
+
+// Elsewhere reports whether a root of another register keeps this participant from being
+// the root.
+func (m *Machine) Elsewhere() bool { return m.lease.Elsewhere() }
 
 // News returns what there is to tell since the last call.
 func (m *Machine) News() News {
@@ -116,7 +122,7 @@ func (m *Machine) Answer(now protocol.Time, in *lease.Input, out *protocol.Outpu
 // Step implements [protocol.Machine].
 func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
 	if !m.started {
-		m.started, m.since = true, now
+		m.started = true
 		m.tell(now, &lease.Input{Kind: lease.Tick})
 	}
 	if in.Kind == protocol.Tick && len(m.told) > 0 {
@@ -142,8 +148,28 @@ func (m *Machine) wake(now protocol.Time, out *protocol.Output) {
 	if now >= m.wakeAt {
 		m.tell(now, &lease.Input{Kind: lease.Tick})
 	}
-	out.WakeAt = min(m.Machine.WakeAt(), m.wakeAt)
+	if e := m.lease.Elsewhere(); e != m.barred {
+		m.barred = e
+		if e {
+			m.say(protocol.Input{Kind: protocol.Bar})
+		} else {
+			m.say(protocol.Input{Kind: protocol.Unbar})
+		}
+	}
+	out.WakeAt = min(m.Machine.WakeAt(), m.wakeAt, m.announcement(now))
 	if len(m.told) > 0 {
 		out.WakeAt = now
 	}
+}
+
+// announcement is when the root is to tell that it is there.
+func (m *Machine) announcement(now protocol.Time) protocol.Time {
+	if m.announce == 0 || m.ActsUntil() == 0 {
+		return protocol.Never
+	}
+	if now >= m.announceAt {
+		m.announceAt = now + m.announce
+		m.say(protocol.Input{Kind: protocol.Announce})
+	}
+	return m.announceAt
 }

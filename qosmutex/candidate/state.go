@@ -23,9 +23,9 @@ func (m *Machine) AppendState(dst []byte, now protocol.Time, names *canonical.Na
 	w.B = m.known.AppendState(m.lease.AppendState(w.B, now, names), names)
 	w.Uint(uint64(m.rank), uint64(len(m.members)))
 	w.Node(m.successor)
-	w.Flags(m.started, m.leaving, m.membersKnown)
-	if m.volatile {
-		w.Age(m.since, protocol.MaxTTL)
+	w.Flags(m.started, m.leaving, m.membersKnown, m.barred)
+	if m.announce != 0 {
+		w.Left(m.announceAt)
 	}
 	return w.B
 }

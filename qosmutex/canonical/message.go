@@ -11,7 +11,7 @@ func AppendMessage(dst []byte, now protocol.Time, names *Names, msg *protocol.Me
 
 // Message appends a message, as far as its receiver reads it.
 func (w *Writer) Message(msg *protocol.Message) {
-	w.Uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session)
+	w.Uint(uint64(msg.Kind), uint64(msg.Flags), msg.Link, uint64(msg.Reason), uint64(msg.Verdict), uint64(msg.Hops), msg.Session, msg.Register)
 	w.Node(msg.From)
 	w.Node(msg.To)
 	w.Epoch(msg.Epoch)

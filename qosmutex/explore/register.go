@@ -73,7 +73,7 @@ func (w *world) goOn(i int) {
 		return
 	}
 	write := r.Kind == lease.WriteRecord
-	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref}
+	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Age: protocol.MaxTTL}
 	if write {
 		in.Kind = lease.WriteDone
 	}

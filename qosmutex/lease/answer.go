@@ -28,6 +28,7 @@ func (m *Machine) onRead(in *Input, a asked, out *Output) error {
 		m.retry()
 		return nil
 	}
+	m.born = m.now - min(in.Age, oldest)
 	if m.pending.on && m.pending.made(in.Entry.Version) {
 		return m.succeed(in.Entry.Version, a, out)
 	}
@@ -76,13 +77,20 @@ func (m *Machine) succeed(v Version, a asked, out *Output) error {
 	case m.acting.on:
 		m.acting.until, m.acting.renewed = until, w.first
 		out.Extended = &Extended{Version: v, Until: until, Renewed: w.first, Ceiling: w.Record.Ceiling}
-	case m.now < until && w.Record.Term > m.spent && m.successor.IsZero() && !m.leaving:
-		m.acting, m.spent = acting{true, until, w.first}, w.Record.Term
+	case m.now < until && w.Record.Term > m.spent && m.successor.IsZero() && !m.leaving && !m.Elsewhere():
+		m.acting, m.spent, m.other = acting{true, until, w.first, m.now}, w.Record.Term, other{}
+		heard := w.heard
 		// If voters forgot a later renewal than the one that we heard of, they made no
 		// write for a lease, stretched by the drift, after it was sent.
+		switch {
+		case w.Old.Counter != 0:
+			heard = max(heard, m.now-w.Record.Lease)
+		case m.cfg.Listen > 0: // who creates at the same moment hears of us before we let somebody in, and we of it
+			heard = max(heard, m.now+m.cfg.Listen-m.cfg.grace(w.Record.TTL))
+		}
 		out.Appointed = &Appointed{
 			Entry: m.known, Until: until, Renewed: w.first,
-			First: w.fence, Heard: max(w.heard, m.now-w.Record.Lease), NewTopic: w.Old.Counter == 0,
+			First: w.fence, Heard: heard,
 		}
 	}
 	return nil
@@ -111,6 +119,9 @@ func (m *Machine) learn(e Entry, a asked, out *Output) error {
 		m.heard = heard{}
 	}
 	m.read, m.known, m.look = true, e, false
+	if m.other.claim.Register == e.Version.Register() {
+		m.other = other{} // it was heard before we knew which register ours is
+	}
 	if m.acting.on && (!m.mine() || e.Record.Term != m.spent) {
 		m.dismiss(out)
 	}

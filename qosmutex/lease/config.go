@@ -26,14 +26,18 @@ type Config struct {
 
 	// Create makes the topic's first record if there is none, from Lease, TTL and
 	// Settings. A record that exists keeps its own.
-	Create     bool
+	Create bool
+	// Listen is for how long a candidate that hears itself listens for a root of another
+	// register before it makes that record, and again before it lets somebody in.
+	Listen     protocol.Duration
 	Lease, TTL protocol.Duration
 	Settings   protocol.Settings
 	Declared   bool   // the settings were chosen, and are not a default
 	DeclaredBy string // by whom
 
-	// FirstTerm is the term of the first record of a topic; 0: 1. Members remember the
-	// terms of a register that was forgotten: the first of the next must be above them.
+	// FirstTerm is the wall clock, too, or 0. Where it is set, terms and fences begin at
+	// the wall clock or above the term before: members remember those of another
+	// register, and follow nobody below them. Else the first term is 1.
 	FirstTerm uint64
 
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
@@ -52,6 +56,8 @@ const (
 	hour = 3600 * 1_000_000
 	// earliest is a wall clock that no correct machine is below: 2026-01-01.
 	earliest = 1_767_225_600 * 1_000_000
+	// oldest is an age of the register beyond which nothing of before is left.
+	oldest = 2 * protocol.MaxTTL
 	// maxRank bounds the queue of candidates to one lease.
 	maxRank = 8
 )
@@ -62,6 +68,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: Self is empty", ErrInvalid)
 	case !(c.Drift >= 0 && c.Drift <= 0.2):
 		return fmt.Errorf("%w: clock drift %v is not between 0 and 0.2", ErrInvalid, c.Drift)
+	case c.Listen < 0:
+		return fmt.Errorf("%w: Listen is negative", ErrInvalid)
 	case c.Rank < 0:
 		return fmt.Errorf("%w: rank %d is negative", ErrInvalid, c.Rank)
 	case c.Create && c.Wall < earliest:
@@ -83,6 +91,10 @@ func (c *Config) record(first uint64) protocol.Record {
 		Settings: s, Declared: c.Declared, DeclaredBy: c.DeclaredBy,
 	}
 }
+
+// grace is for how long something that rests on a session of this TTL may last, as wait
+// is for a lease.
+func (c *Config) grace(ttl protocol.Duration) protocol.Duration { return c.wait(ttl) }
 
 // wait is how long another candidate must have known a version before it may replace it:
 // after that long on our clock, if it is fast by ρ, the root's is past its lease, also

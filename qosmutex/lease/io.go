@@ -26,13 +26,23 @@ const (
 	// nothing, so a root that reaches the register but not the members gives way.
 	Echo
 
+	// Claimed: somebody says that a root of this topic is named by a register, this one or
+	// another. A claim of a root of another register counts for a grace of that topic's
+	// TTL. Meanwhile this candidate makes no record of the topic, and where the claim is
+	// of a later epoch than the record it is not the root, nor becomes it.
+	Claimed
+
+	// Remembered: somebody who looks for a root knows Term, later than this root's, of a
+	// root of another register that is gone, and follows nobody below it. The root
+	// begins another term, at most once in two graces.
+	Remembered
+
 	Propose       // at the root: a participant asks for the settings of Declaration
 	RaiseCeiling  // at the root: it needs fences up to Fence; see Extended
 	NameSuccessor // at the root: it stops, and Node becomes the root
 	Resign        // the participant gives up being a candidate, for good
 	SetRank       // its position among the candidates becomes Rank
 	Died          // Node is known to have ended: its lease need not be waited for
-	ReportFence   // members know of Fence: the first record of a topic starts above it
 	Renew         // another topic's renewal is about to be sent: renew along with it if it is not too early
 )
 
@@ -62,6 +72,10 @@ type Input struct {
 	Fence       uint64
 	Node        protocol.Node
 	Rank        int // 0: the most important
+	Claim       protocol.Claim
+	// Age, of ReadDone: the register has been there for that long, at least. A topic
+	// that it does not have may have been in another one before.
+	Age protocol.Duration
 }
 
 // Declaration is a participant's choice of a topic's settings.
@@ -108,6 +122,9 @@ type Output struct {
 	Disagreement *Disagreement
 	// Absent: the topic has no record, and this participant may not create it.
 	Absent bool
+	// Elsewhere: from now on a root of another register keeps this one from being the
+	// root; it is told once until that is over. nil: it doesn't.
+	Elsewhere *Elsewhere
 	// Departed: after Resign, nothing is left to do. The machine does nothing more.
 	Departed bool
 	// WakeAt is when to Step with a Tick even if nothing else happens.
@@ -116,12 +133,14 @@ type Output struct {
 
 // Appointed tells a participant that it is the root.
 type Appointed struct {
-	Entry                  // Term, Settings and Ceiling are in its Record
-	Until    protocol.Time // it acts only while its clock is below
-	Renewed  protocol.Time // the first send of the newest write that is known to be made
-	First    uint64        // the first fence that it may hand out; all are below Record.Ceiling
-	Heard    protocol.Time // when it first learnt of the last renewal before its term: from then on it counts the grace in which it grants nothing that may be out elsewhere
-	NewTopic bool          // there was no record: nothing can be out elsewhere
+	Entry                 // Term, Settings and Ceiling are in its Record
+	Until   protocol.Time // it acts only while its clock is below
+	Renewed protocol.Time // the first send of the newest write that is known to be made
+	First   uint64        // the first fence that it may hand out; all are below Record.Ceiling
+	// Heard is from when on it counts the grace in which it grants nothing that may be out
+	// elsewhere: when it first learnt of the last renewal before its term; of a new topic,
+	// when the register was new; now, after a root of another register.
+	Heard protocol.Time
 }
 
 // Extended tells the root that a write of its own is known to be made.
@@ -130,6 +149,12 @@ type Extended struct {
 	Until   protocol.Time
 	Renewed protocol.Time
 	Ceiling uint64 // the root hands out fences below it
+}
+
+// Elsewhere is a root of the topic that another register names.
+type Elsewhere struct {
+	Claim   protocol.Claim
+	Stopped bool // this participant was the root, and stops for it
 }
 
 // Disagreement is a declaration that the record's settings contradict.

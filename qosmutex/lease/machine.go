@@ -18,6 +18,9 @@ type Machine struct {
 	known Entry
 	since protocol.Time // when its version was first learnt
 	heard heard
+	born  protocol.Time // the register is older than that
+	other other
+	later uint64 // term that somebody remembers
 
 	// Requests.
 	asked   asked
@@ -33,6 +36,7 @@ type Machine struct {
 	spent       uint64 // the newest term in which it was the root
 	echo        protocol.Time
 	echoed      bool
+	hearing     protocol.Time // since when it has heard itself without a gap
 	declaration *Declaration
 	fence       uint64        // the root needs fences up to it; 0: those it has
 	successor   protocol.Node // who is to be the root, since this one stopped for it
@@ -41,7 +45,6 @@ type Machine struct {
 	departed    bool
 	dead        protocol.Node // has ended
 	deadAt      protocol.Time
-	highest     uint64 // fence that members know of
 }
 
 // heard is a version that a beacon named, and the register was not asked about since.
@@ -49,6 +52,13 @@ type heard struct {
 	on      bool
 	version Version
 	at      protocol.Time
+}
+
+// other is a claim of a root that may be of another register.
+type other struct {
+	claim protocol.Claim
+	until protocol.Time // it counts below; 0: there was none
+	told  bool          // in an Output
 }
 
 // asked is the request that is not answered yet.
@@ -73,6 +83,7 @@ type acting struct {
 	on      bool
 	until   protocol.Time
 	renewed protocol.Time
+	began   protocol.Time
 }
 
 // New returns a machine that has read nothing yet.
@@ -91,13 +102,15 @@ type Status struct {
 	Entry    Entry
 	Hears    bool // it hears itself over the broker
 	Departed bool
+	// Elsewhere: a root of another register keeps this one from being the root.
+	Elsewhere bool
 }
 
 // Status describes the machine as it is now.
 func (m *Machine) Status() Status {
 	return Status{
 		Acting: m.acting.on, Until: m.acting.until, Known: m.read, Entry: m.known,
-		Hears: m.hears(), Departed: m.departed,
+		Hears: m.hears(), Departed: m.departed, Elsewhere: m.Elsewhere(),
 	}
 }
 
@@ -120,6 +133,7 @@ func (m *Machine) Step(now protocol.Time, in *Input, out *Output) error {
 		m.dismiss(out)
 	}
 	err := m.take(in, out)
+	m.giveWay(out)
 	m.depart(out)
 	m.ask(in.Kind == Renew, out)
 	out.WakeAt = m.wake()
@@ -138,6 +152,9 @@ func (m *Machine) take(in *Input, out *Output) error {
 		if in.Sent > m.now || m.echoed && in.Sent < m.echo {
 			return fmt.Errorf("%w: an echo of %d at %d is not new", ErrInvalid, in.Sent, m.now)
 		}
+		if !m.hears() {
+			m.hearing = in.Sent
+		}
 		m.echo, m.echoed = in.Sent, true
 	case SetRank:
 		if in.Rank < 0 {
@@ -149,8 +166,10 @@ func (m *Machine) take(in *Input, out *Output) error {
 			return fmt.Errorf("%w: Died names no other participant", ErrInvalid)
 		}
 		m.dead, m.deadAt = in.Node, m.now
-	case ReportFence:
-		m.highest = max(m.highest, in.Fence)
+	case Claimed:
+		return m.claimed(&in.Claim)
+	case Remembered:
+		return m.remember(in.Term, out)
 	case Resign:
 		if !m.leaving {
 			m.leaving, m.leaveBy = true, m.now+m.lease()

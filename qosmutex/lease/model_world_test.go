@@ -224,12 +224,10 @@ func (w *model) appointed(i int, a *lease.Appointed) {
 		w.fail("%v is appointed in term %d after term %d", n.self, a.Record.Term, w.watch.term)
 	case a.First < w.watch.reach || a.Record.Ceiling <= a.First:
 		w.fail("%v has fences [%d,%d), and those below %d may be out", n.self, a.First, a.Record.Ceiling, w.watch.reach)
-	case !a.NewTopic && w.age(i, a.Heard) > w.watch.renewed:
+	case w.watch.term != 0 && w.age(i, a.Heard) > w.watch.renewed:
 		w.fail("%v counts the grace from %d ticks ago, and the root before it renewed %d ticks ago", n.self, w.age(i, a.Heard), w.watch.renewed)
 	case a.Until <= n.clock:
 		w.fail("%v is appointed when its lease is over", n.self)
-	case a.NewTopic && w.watch.term != 0:
-		w.fail("%v takes the topic for new", n.self)
 	}
 	w.watch.term, w.watch.reach = a.Record.Term, a.Record.Ceiling
 }
@@ -435,7 +433,7 @@ func (w *model) beacons() {
 func (w *model) answer(i int, said lease.Outcome, e lease.Entry) {
 	op := w.nodes[i].op
 	w.nodes[i].op = modelOp{}
-	in := lease.Input{Kind: lease.ReadDone, Ref: op.ref, Outcome: said, Entry: e}
+	in := lease.Input{Kind: lease.ReadDone, Ref: op.ref, Outcome: said, Entry: e, Age: protocol.MaxTTL}
 	if op.kind == lease.WriteRecord {
 		in.Kind = lease.WriteDone
 	}

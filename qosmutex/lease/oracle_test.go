@@ -12,9 +12,10 @@ import (
 // registry is the register: a compare-and-set of one key.
 type registry struct {
 	entry  lease.Entry
-	synced lease.Entry   // what is left if it forgets
-	shut   protocol.Time // it answers nothing until then
-	host   string        // it is one process, with this candidate in it: only its renewals are not synced
+	synced lease.Entry       // what is left if it forgets
+	shut   protocol.Time     // it answers nothing until then
+	age    protocol.Duration // as it tells
+	host   string            // it is one process, with this candidate in it: only its renewals are not synced
 }
 
 // serve does what is asked, in one step.
@@ -89,11 +90,8 @@ func (o *oracle) appointed(c *candidate, a *lease.Appointed) {
 	if a.First < o.reach {
 		o.fail("%v starts at fence %d, and fences below %d may have been handed out", c.self, a.First, o.reach)
 	}
-	if heard := c.trueTime(a.Heard); !a.NewTopic && heard < o.renewed-protocol.Microsecond {
+	if heard := c.trueTime(a.Heard); o.term > 0 && heard < o.renewed-protocol.Microsecond {
 		o.fail("%v counts the grace from %dms ago, and the root before it renewed %dms ago", c.self, (c.w.now-heard)/ms, (c.w.now-o.renewed)/ms)
-	}
-	if a.NewTopic && o.term > 0 {
-		o.fail("%v takes the topic for new", c.self)
 	}
 	if a.Until <= c.local() {
 		o.fail("%v is appointed when its lease is over", c.self)

@@ -70,6 +70,8 @@ func (m *Machine) renewal() plan {
 func (m *Machine) reclaim() plan {
 	p := plan{at: m.now, write: true, record: m.known.Record}
 	switch {
+	case !m.leaving && m.Elsewhere():
+		return plan{at: m.other.until}
 	case m.leaving, !m.successor.IsZero():
 		p.record.Term++
 		p.record.Root, p.record.Place = m.successor, ""
@@ -89,30 +91,24 @@ func (m *Machine) creation() plan {
 	if !m.cfg.Create {
 		return plan{at: m.lastGet + m.lease()/2}
 	}
-	p := plan{at: m.now, write: true, record: m.cfg.record(m.first(m.now))}
-	if m.pending.on && m.pending.Old == m.known.Version { // the clock goes on, but a retry is the same write
-		p.record.Ceiling = m.pending.Record.Ceiling
-	}
 	if !m.hears() {
 		return nothing
 	}
-	return p
-}
-
-// first is the first fence of a new topic: the wall clock, or above those that members
-// know of if they are not too far ahead.
-func (m *Machine) first(now protocol.Time) uint64 {
-	first := m.cfg.Wall + uint64((now-m.start)/protocol.Microsecond)
-	if m.highest >= first && m.highest-first <= hour {
-		return m.highest + 1
+	if m.Elsewhere() {
+		return plan{at: m.other.until}
 	}
-	return first
+	p := plan{at: max(m.now, m.hearing+m.cfg.Listen), write: true, record: m.cfg.record(m.wall())}
+	m.above(&p.record)
+	return p
 }
 
 // succession is what a candidate does while another one is the root, and after it.
 func (m *Machine) succession() plan {
 	if !m.hears() {
 		return nothing
+	}
+	if m.Elsewhere() {
+		return plan{at: m.other.until}
 	}
 	lease, newest := m.lease(), m.since
 	if m.heard.on {
@@ -148,6 +144,7 @@ func (m *Machine) begin(p plan) plan {
 	}
 	r := &p.record
 	r.Root, r.Place, r.Ceiling = m.cfg.Self, m.cfg.Place, r.Ceiling+block
+	m.above(r)
 	if m.cfg.Declared && !r.Declared {
 		declare(r, &m.cfg.Settings, m.cfg.DeclaredBy)
 	}
@@ -185,7 +182,13 @@ func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: m.known.Record.Ceiling}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	if !m.exists() {
+		w.heard = m.born
+	}
+	if p.record.Term > m.known.Record.Term {
 		w.fence = p.record.Ceiling - block
+	}
+	if m.other.until != 0 {
+		w.heard = m.now
 	}
 	return w
 }

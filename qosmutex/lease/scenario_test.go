@@ -62,7 +62,10 @@ func (s *steady) beacon(_, _ *candidate) (protocol.Duration, bool) { return ms, 
 //	forget          the register forgets what was not synced
 //	successor A B   resign A      rank A 1    raise A 1000 (fences above the clock at the beginning)
 //	propose A fair by=bob [change]            died B A (B is told that A has ended)
-//	beacon B 9 [2]  B hears a beacon of version 9 [and term 2]          report A 5000000 (a fence, above the clock)
+//	beacon B 9 [2]  B hears a beacon of version 9 [and term 2]
+//	claim A 9 [member] [ttl=2s] [register=2]   A hears that a root of another register, in term 9, is there, or a member of it
+//	remember A 9      a member that looks for a root knows term 9
+//	register age=0s   the register is that old whenever it is read from now on
 //	renew A         another topic of A is renewed
 //	show            the register, and who acts
 func TestScenarios(t *testing.T) {
@@ -75,7 +78,7 @@ func TestScenarios(t *testing.T) {
 			for _, line := range strings.Split(d.Input, "\n") {
 				f := strings.Fields(line)
 				if len(f) > 0 && f[0] == "topic" {
-					w = &world{}
+					w = &world{reg: registry{age: protocol.MaxTTL}}
 					w.net = &steady{w: w, fates: map[string][]string{}}
 				}
 				if err := w.do(f); err != nil {
@@ -114,6 +117,10 @@ func (w *world) do(f []string) error {
 		w.start(cfg, rate)
 		w.advance(0)
 		return nil
+	case "register": // it is that old from now on
+		d, err := time.ParseDuration(strings.TrimPrefix(f[1], "age="))
+		w.reg.age = protocol.Duration(d)
+		return err
 	case "advance":
 		d, err := time.ParseDuration(f[1])
 		w.advance(protocol.Duration(d))
@@ -184,8 +191,10 @@ func (c *candidate) numbered(f []string) error {
 		c.feed(&lease.Input{Kind: lease.SetRank, Rank: int(n)})
 	case "raise":
 		c.feed(&lease.Input{Kind: lease.RaiseCeiling, Fence: wall + n})
-	case "report":
-		c.feed(&lease.Input{Kind: lease.ReportFence, Fence: wall + n})
+	case "remember":
+		c.feed(&lease.Input{Kind: lease.Remembered, Term: n})
+	case "claim": // claim C TERM [member] [register=N] [ttl=D]
+		return c.claim(n, f[3:])
 	case "beacon":
 		in := &lease.Input{Kind: lease.Heard, Version: lease.Version{Domain: [16]byte{1}, Counter: n, Nonce: math.MaxUint64}}
 		if len(f) > 3 {
@@ -196,6 +205,30 @@ func (c *candidate) numbered(f []string) error {
 		return fmt.Errorf("unknown command")
 	}
 	return err
+}
+
+// claim has c hear of a root of another register.
+func (c *candidate) claim(term uint64, how []string) error {
+	claim := protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: term}, TTL: topicConfig.TTL, Root: true}
+	for _, h := range how {
+		key, value, _ := strings.Cut(h, "=")
+		var err error
+		switch key {
+		case "member":
+			claim.Root = false
+		case "register":
+			claim.Register, err = strconv.ParseUint(value, 10, 64)
+		case "ttl":
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			claim.TTL = protocol.Duration(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.feed(&lease.Input{Kind: lease.Claimed, Claim: claim})
+	return nil
 }
 
 func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Duration) error {
@@ -214,6 +247,11 @@ func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Dur
 			cfg.Drift, err = strconv.ParseFloat(value, 64)
 		case "clock":
 			*rate, err = strconv.ParseFloat(value, 64)
+		case "listen":
+			d, err = time.ParseDuration(value)
+			cfg.Listen = protocol.Duration(d)
+		case "first":
+			cfg.FirstTerm, err = strconv.ParseUint(value, 10, 64)
 		case "rank":
 			cfg.Rank, err = strconv.Atoi(value)
 		case "create":

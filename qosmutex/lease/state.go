@@ -43,8 +43,12 @@ func (m *Machine) write(w *canonical.Writer) {
 	if m.acting.on {
 		w.Left(m.acting.until)
 		w.Age(m.acting.renewed, m.lease())
+		if m.cfg.FirstTerm != 0 {
+			w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))
+		}
 	}
 	w.Named(canonical.SortTerm, m.spent)
+	w.Named(canonical.SortTerm, m.later)
 	if m.echoed {
 		w.Age(m.echo, m.lease())
 	}
@@ -62,7 +66,16 @@ func (m *Machine) write(w *canonical.Writer) {
 		w.Age(m.deadAt, far)
 	}
 	if !m.exists() && m.began {
-		w.Named(canonical.SortFence, m.first(w.Now))
+		w.Named(canonical.SortFence, m.wall())
+		w.Age(m.born, m.cfg.grace(m.cfg.TTL))
+		w.Age(m.hearing, m.cfg.Listen)
+	}
+	if w.Is(m.other.until != 0) {
+		w.Left(m.other.until)
+		w.Uint(m.other.claim.Register)
+		w.Epoch(m.other.claim.Epoch)
+		w.Int(int64(m.other.claim.TTL))
+		w.Flags(m.other.told, m.other.claim.Root)
 	}
 }
 

@@ -21,7 +21,8 @@ var unnamed = map[string]string{
 	"asked.ref":   "a number of requests",
 	"asked.at":    "only compared with heard.at, and how they compare is",
 	"departed":    "nothing else matters then",
-	"highest":     "only a topic without a record has a use for it",
+	"born":        "only a topic without a record has a use for it",
+	"hearing":     "only a topic without a record has a use for it",
 	"declaration": "a pointer: see below",
 }
 
@@ -33,7 +34,7 @@ func busy() *Machine {
 		Settings: protocol.Settings{Version: 1, Resources: []string{"x"}},
 	}
 	m := &Machine{
-		cfg: Config{Self: rec.Root, Drift: 0.1}, now: 10 * protocol.Second, began: true, read: true,
+		cfg: Config{Self: rec.Root, Drift: 0.1, FirstTerm: 1}, now: 10 * protocol.Second, began: true, read: true,
 		known: Entry{Version{Counter: 5, Nonce: 50}, rec},
 	}
 	ago := m.now - 100*protocol.Millisecond
@@ -42,9 +43,10 @@ func busy() *Machine {
 	m.asked = asked{WriteRecord, 7, ago}
 	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 48}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
-	m.acting = acting{true, m.now + protocol.Second, ago}
+	m.acting = acting{true, m.now + protocol.Second, ago, ago}
 	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
 	m.declaration = &Declaration{By: "bob"}
+	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
 	return m
 }
 
@@ -156,7 +158,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 	feed(0, Input{Kind: Echo})
 	v := Version{Domain: [16]byte{1}}
-	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}})
+	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}, Age: oldest})
 	w := out.Request.Write
 	feed(2, Input{Kind: WriteDone, Ref: out.Request.Ref, Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}})
 	if out.Appointed == nil {
@@ -181,6 +183,11 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{Kind: NameSuccessor},
 		{Kind: NameSuccessor, Node: root},
 		{Kind: Heard, Version: Version{Domain: [16]byte{2}, Counter: 9}},
+		{Kind: Claimed},
+		{Kind: Remembered, Term: earliest + 2*hour},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}, TTL: protocol.MaxTTL + 1}},
+		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: earliest + 2*hour}, TTL: protocol.Second}},
 		{Kind: RaiseCeiling, Fence: 1 << 63},
 		{Kind: RaiseCeiling, Fence: w.Record.Ceiling + maxRaise + 1},
 		{Kind: Propose, Declaration: Declaration{Settings: protocol.Settings{Resources: []string{"\xff"}}}},

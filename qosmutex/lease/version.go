@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"padme/qosmutex/protocol"
@@ -19,6 +20,12 @@ func (v Version) String() string {
 		return "none"
 	}
 	return fmt.Sprintf("%d-%x", v.Counter, v.Nonce)
+}
+
+// Register is the short form of the domain, by which messages tell one register from
+// another. It is never 0.
+func (v Version) Register() uint64 {
+	return max(binary.BigEndian.Uint64(v.Domain[:]), 1)
 }
 
 // after reports whether v may be newer than o: it is another one, and not lower. Two

@@ -199,8 +199,11 @@ func (c *candidate) handle(out *lease.Output) {
 		w.oracle.appointed(c, a)
 		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(a.Renewed))
 		heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-a.Heard)/ms)
-		if a.NewTopic {
+		switch now := c.local(); {
+		case now-a.Heard >= protocol.MaxTTL:
 			heard = "new topic"
+		case a.Version.Counter == 1:
+			heard = fmt.Sprintf("new topic of a register that is %dms old", (now-a.Heard)/ms)
 		}
 		w.say("%v is appointed in term %d: fences %s, until in %dms, %s", c.self, a.Record.Term, w.fences(a.First, a.Record.Ceiling), (a.Until-c.local())/ms, heard)
 		w.beacons(c, c.runs, c.term)
@@ -221,6 +224,13 @@ func (c *candidate) handle(out *lease.Output) {
 	}
 	if d := out.Disagreement; d != nil {
 		w.say("%v tells of a conflict: %s, declared by %s, is in force, and %s declares %s", c.self, order(&d.InForce), d.InForceBy, d.DeclaredBy, order(&d.Declared))
+	}
+	if e := out.Elsewhere; e != nil {
+		s := "cannot be the root"
+		if e.Stopped {
+			s = "stops"
+		}
+		w.say("%v %s beside a root of another register, in term %d", c.self, s, e.Claim.Epoch.Number)
 	}
 	if out.Absent {
 		w.say("%v finds no record, and may not create one", c.self)
@@ -244,7 +254,7 @@ func (c *candidate) request(r *lease.Request) {
 	default:
 		w.say("%v writes: term %d, root %s, on version %d", c.self, r.Write.Record.Term, name(r.Write.Record.Root), r.Write.Old.Counter)
 	}
-	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}
+	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed, Age: w.reg.age}
 	unanswered := *in
 	if r.Kind == lease.WriteRecord {
 		in.Kind, unanswered.Kind, unanswered.Outcome = lease.WriteDone, lease.WriteDone, lease.Unknown

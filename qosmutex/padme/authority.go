@@ -71,8 +71,8 @@ func (m *Machine) begin() {
 	m.offer(protocol.Node{})
 }
 
-// appointed makes us the root of a new term. We know nothing of the tokens, unless
-// there was no root before or the former one tells us (see onHandover): members report
+// appointed makes us the root of a new term. We know nothing of the tokens, unless the
+// former root is long over or tells us (see onHandover): members report
 // what they hold with their next heartbeats, and such a hold goes on at once. All other
 // tokens may be with somebody until the sessions of the last term are over, for no
 // session outlives the last renewal of its root's lease by more than a TTL.
@@ -94,10 +94,11 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	before := m.root
 	m.timing.TTL = in.TTL
 	m.fences = max(m.fences, in.Fences.Next)
+	m.domain = in.Register
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.becomeRoot(e)
 	m.forgetGrants()
-	if in.Heard != protocol.Never && m.now < in.Heard+m.grace() {
+	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
 		m.await(in)

@@ -111,6 +111,7 @@ func TestHandoverOfAnotherTerm(t *testing.T) {
 	old := b.epoch
 	old.Number--
 	refused(t, b, &protocol.Message{Kind: protocol.KindHandover, From: b.authority.before, To: b.self, Epoch: old, Root: b.self}, ErrStale)
+	b.out = new(protocol.Output)
 	b.early = &handover{from: b.authority.before, epoch: old}
 	if b.takeEarly(); !b.inheriting() {
 		t.Error("a hand-over that came before another term counts")

@@ -24,6 +24,7 @@ type core struct {
 	servedClock uint64 // C of the latest request that the root served in its turn, as far as beacons told
 	epoch       protocol.Epoch
 	root        protocol.Node
+	domain      uint64 // the short form of that of the register which names the root that we are, or that gave our session
 	settings    protocol.Settings
 	wanted      *protocol.Models // asked for here and not in force yet
 	counters    protocol.Counters
@@ -38,6 +39,7 @@ func (c *core) write(w *canonical.Writer) {
 	w.Named(canonical.SortClock, c.servedClock)
 	w.Epoch(c.epoch)
 	w.Node(c.root)
+	w.Uint(c.domain)
 	if c.wanted != nil {
 		w.Models(*c.wanted)
 	}

@@ -77,6 +77,9 @@ func (m *Machine) emitJoin() {
 
 // onJoin offers ourselves to a newcomer if we rank above it.
 func (m *Machine) onJoin(msg *protocol.Message) error {
+	if m.role == protocol.Root && msg.Epoch.Compare(m.epoch) > 0 {
+		m.out.Remembered = msg.Epoch.Number
+	}
 	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
@@ -94,8 +97,12 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 func (m *Machine) offer(to protocol.Node) {
 	msg := m.emit(protocol.KindOffer, to)
 	msg.Root, msg.Priority, msg.Depth, msg.Path = m.root, m.priority, m.depth, m.lineage()
+	msg.Register = m.domain
 	if m.role == protocol.Root {
 		msg.Flags |= protocol.FlagRoot
+	}
+	if m.inheriting() {
+		msg.Flags |= protocol.FlagInherits
 	}
 	if least := m.leastChild(); m.slots() > 0 {
 		msg.Flags |= protocol.FlagFree
@@ -105,6 +112,13 @@ func (m *Machine) offer(to protocol.Node) {
 }
 
 func (m *Machine) onOffer(msg *protocol.Message) error {
+	m.claimed(msg, msg.Flags&protocol.FlagRoot != 0)
+	switch {
+	case m.role == protocol.Root:
+		return m.onOtherRoot(msg)
+	case m.session.number != 0 && msg.Register != m.domain && msg.Flags&protocol.FlagInherits == 0:
+		return m.stale(msg, "of another register, while our session lasts")
+	}
 	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number {
 		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
 	}

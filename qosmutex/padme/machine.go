@@ -154,6 +154,10 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.yield()
 	case protocol.Dismissed:
 		return m.dismissed()
+	case protocol.Announce:
+		m.announce()
+	case protocol.Bar, protocol.Unbar:
+		m.barred = in.Kind == protocol.Bar
 	default:
 		return fmt.Errorf("%w: input kind %d", ErrInvalid, in.Kind)
 	}

@@ -76,7 +76,7 @@ func (w *world) create(n *node) {
 	w.record = record{settings: w.settings, ceiling: 1}
 	w.record.settings.Version = 1
 	w.write(n)
-	w.tell(protocol.Never)
+	w.tell(w.clock(n) - w.timing.Grace())
 }
 
 // appoint has n take over now.

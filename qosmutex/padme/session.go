@@ -26,7 +26,7 @@ func (m *Machine) beat() {
 	if m.parent != nil {
 		msg.Parent = m.parent.peer
 	}
-	if m.candidate {
+	if m.candidate && !m.barred {
 		msg.Flags |= protocol.FlagCandidate
 	}
 	if m.session.slow || m.session.late {
@@ -73,7 +73,8 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	if s.number == 0 {
 		m.out.Changed = true
 	}
-	s.number, m.out.Renewal, m.out.Rank = msg.Session, msg.Renewal, int(msg.Rank)
+	s.number, m.domain, m.out.Renewal, m.out.Rank = msg.Session, msg.Register, msg.Renewal, int(msg.Rank)
+	m.claimed(msg, true)
 	if msg.Epoch == m.epoch { // else this root answered in an earlier term
 		m.reported = true
 	}

@@ -13,6 +13,7 @@ import (
 type sessions struct {
 	trust       bool      // who is suspected has ended
 	candidate   bool      // we can be appointed the root
+	barred      bool      // but not now
 	isFixedRoot bool      // we are the root for ever (Config.Root)
 	reported    bool      // the root of this term knows our session, and what we hold
 	session     session   // at a member
@@ -50,7 +51,7 @@ func (s *sessions) wakeAt(c *core) protocol.Time {
 }
 
 func (s *sessions) write(w *canonical.Writer, c *core) {
-	w.Flags(s.reported, s.early != nil)
+	w.Flags(s.reported, s.early != nil, s.barred)
 	w.Left(s.confirmAt)
 	w.Uint(s.session.number, s.session.asked)
 	w.Flags(s.session.slow, s.session.late)
@@ -166,7 +167,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
 	yes.Session, yes.Sent, yes.Attempt, yes.TTL = s.number, s.sent, msg.Attempt, m.timing.TTL
-	yes.Valid, yes.Renewal = m.validFor(), m.authority.renewal
+	yes.Valid, yes.Renewal, yes.Register = m.validFor(), m.authority.renewal, m.domain
 	if msg.Session == 0 {
 		yes.Grant = m.newestGrant()
 	}

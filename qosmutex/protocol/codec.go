@@ -62,6 +62,7 @@ const (
 	fieldRenewal
 	fieldRank
 	fieldUntil
+	fieldRegister
 	fieldEnd
 )
 
@@ -71,7 +72,7 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -79,7 +80,7 @@ var (
 		fieldLeast: 2, fieldLeastP: 1, fieldPassedTo: 2,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
-		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1,
+		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
 	}
 )
 
@@ -110,14 +111,14 @@ const knownFlags = flagEnd - 1
 //	Sync      id resource grant
 //	Report    id resource grant verdict passedTo entries priority
 //	Join      priority parent
-//	Offer     root priority depth least leastP path
+//	Offer     root priority depth least leastP path register
 //	Attach    priority session
 //	Accept    root depth ttl number members settings path
 //	Refuse    reason
 //	Beacon    root priority depth number members path
 //	Resend    -
 //	Beat      session sent attempt priority parent tokens
-//	BeatAck   session sent attempt ttl valid renewal rank grant
+//	BeatAck   session sent attempt ttl valid renewal rank grant register
 //	Goodbye   session
 //	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
@@ -158,14 +159,14 @@ var carried = [kindEnd][]field{
 	KindSync:     {fieldID, fieldResource, fieldGrant},
 	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPassedTo, fieldEntries, fieldPriority},
 	KindJoin:     {fieldPriority, fieldParent},
-	KindOffer:    {fieldRoot, fieldPriority, fieldDepth, fieldLeast, fieldLeastP, fieldPath},
+	KindOffer:    {fieldRoot, fieldPriority, fieldDepth, fieldLeast, fieldLeastP, fieldPath, fieldRegister},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldDepth, fieldTTL, fieldNumber, fieldMembers, fieldSettings, fieldPath},
 	KindRefuse:   {fieldReason},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldDepth, fieldNumber, fieldMembers, fieldPath},
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant},
+	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
 	KindGoodbye:  {fieldSession},
 	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},

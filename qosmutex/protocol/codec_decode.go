@@ -162,6 +162,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Renewal = Renewal{Counter: r.uint64(what), Nonce: r.uint64(what)}
 	case fieldRank:
 		m.Rank = uint32(r.uint(what, math.MaxUint32))
+	case fieldRegister:
+		m.Register = r.uint64(what)
 	case fieldUntil:
 		m.Until = Time(r.int64(what))
 	}

@@ -100,6 +100,8 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendUint(appendUint(dst, m.Renewal.Counter), m.Renewal.Nonce)
 	case fieldRank:
 		return appendUint(dst, uint64(m.Rank))
+	case fieldRegister:
+		return appendUint(dst, m.Register)
 	case fieldUntil:
 		return appendInt(dst, int64(m.Until))
 	}

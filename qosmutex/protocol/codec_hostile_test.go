@@ -88,7 +88,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
 		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
-		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0, 0, 0)},
+		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{"settings model", "settings: 4 is above 3", settings(1, 4)},
 		{"wish short", "wishes: has 2 elements, needs 6", with(KindToken, 0, Version, "D", 1, 9, 2, "crane", 0, 0, 0, 0, 0, 0, []any{}, []any{[]any{"D", 1}})},
 		{"settings open", "settings: type 0x01 is not a boolean", settings(5, 1)},

@@ -34,6 +34,9 @@ const (
 	Succeeded                   // that record, of Lease.Term, is written: Node is the root
 	Dismissed                   // this participant is not the root any more, or may not be
 	Configure                   // the record of the topic has these settings, as Lease says
+	Announce                    // a root is to tell everybody that it is there
+	Bar                         // the participant cannot be the root now, though it is a candidate
+	Unbar                       // it can again
 )
 
 // Input is one thing that happened to a machine.
@@ -55,15 +58,16 @@ type Input struct {
 // Lease is what entitles a participant to be the root of a topic, as the topic's
 // record says. Instants are on the participant's own clock.
 type Lease struct {
-	Term    uint64
-	Until   Time     // the root stops then, unless the lease is extended before
-	Renewed Time     // when the renewal that Until rests on was first sent: no session outlives it by more than a TTL
-	Renewal Renewal  // that one
-	Members []Node   // Appointed, if Known: everybody who can have had a session of the root before
-	Known   bool     // Appointed: Members are known
-	Heard   Time     // Appointed: when the last renewal of the root before was first heard of; Never: there was no root before
-	Fences  Fences   // those that the root may hand out
-	TTL     Duration // of the topic
+	Term     uint64
+	Until    Time     // the root stops then, unless the lease is extended before
+	Renewed  Time     // when the renewal that Until rests on was first sent: no session outlives it by more than a TTL
+	Renewal  Renewal  // that one
+	Register uint64   // Appointed: the short form of the domain of the register with the record
+	Members  []Node   // Appointed, if Known: everybody who can have had a session of the root before
+	Known    bool     // Appointed: Members are known
+	Heard    Time     // Appointed: when the last renewal of the root before was first heard of, or the register was new
+	Fences   Fences   // those that the root may hand out
+	TTL      Duration // of the topic
 	Settings
 }
 
@@ -100,6 +104,11 @@ type Output struct {
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
 	Rank    int
+	// Remembered, at a root: somebody who looks for a root knows a later term than ours,
+	// and will not follow us in this one; 0: nobody does.
+	Remembered uint64
+	// Claim is what a message has just told of the root; zero: none has.
+	Claim Claim
 	// Summoned: the former root says that the record names this participant the root.
 	Summoned bool
 	// Echo is when the heartbeat was sent that this candidate sent to itself, and that
@@ -129,6 +138,16 @@ func (o *Output) Reset() {
 	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
+	o.Remembered, o.Claim = 0, Claim{}
+}
+
+// Claim is what somebody says of the root of the topic. It is no authority. Where roots of
+// different registers meet, the one with the later epoch goes on, whose fences are above.
+type Claim struct {
+	Register uint64   // the short form of the domain of its register; 0: this is no Claim
+	Epoch    Epoch    // of that root
+	TTL      Duration // of the topic there, as far as is known
+	Root     bool     // the root itself says so
 }
 
 // Granted tells that the request Ref is inside Resource.

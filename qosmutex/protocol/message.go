@@ -95,6 +95,7 @@ const (
 	FlagCandidate                   // Beat: the sender can become the root
 	FlagParting                     // Attach: the sender is about to leave for good
 	FlagSlow                        // Beat: messages to the sender take long; do not grant to it provisionally
+	FlagInherits                    // Offer: the sender is the root, and takes over sessions and holds of the term before
 	flagEnd
 )
 
@@ -202,14 +203,14 @@ type Settings struct {
 //	Sync      ID Resource Grant
 //	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority (of its request)
 //	Join      Priority Parent (ID only: the parent wanted; zero: any)
-//	Offer     Root Priority Depth Least LeastP Path
+//	Offer     Root Priority Depth Least LeastP Path Register
 //	Attach    Priority Session
 //	Accept    Root Depth TTL Number Members Settings Path
 //	Refuse    Reason
 //	Beacon    Root Priority Depth Number Members Path
 //	Resend    -
 //	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
-//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it)
+//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
 //	Goodbye   Session
 //	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
@@ -252,6 +253,7 @@ type Message struct {
 	Valid    Duration // BeatAck: how long the session lasts from Sent on, by the receiver's clock
 	Renewal  Renewal  // BeatAck: the newest one of the root's lease that is known to be written
 	Rank     uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced
+	Register uint64   // Offer, BeatAck: the short form of the domain of the register that names Root; 0: none does
 	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold     Duration // Request: how long the application will stay; 0: it did not say

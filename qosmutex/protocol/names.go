@@ -66,6 +66,9 @@ type Epoch struct {
 	Tie    uint64
 }
 
+// EpochOf returns the epoch of a root in a term.
+func EpochOf(term uint64, root Node) Epoch { return Epoch{Number: term, Tie: root.Tie()} }
+
 // Compare orders epochs by Number, then by Tie.
 func (e Epoch) Compare(o Epoch) int {
 	if c := cmp.Compare(e.Number, o.Number); c != 0 {

@@ -32,10 +32,12 @@ type Register interface {
 	// values must not change until it returns.
 	CompareAndSet(ctx context.Context, writes ...Write) []Result
 
-	// Volatile reports whether the register forgets everything when its process ends.
-	// A user that keeps leases in such a register must grant nothing after a start
-	// until everything that may have been granted before has expired.
-	Volatile() bool
+	// Age returns for how long this process has known the register, in its present
+	// domain; 0: it does not know it yet. A key that was never written here may have been
+	// in another register that this one replaces: one in the memory of a process that
+	// ended, or in a file that was deleted. What rests on such a key is over once the
+	// register is older than it lasts.
+	Age() time.Duration
 }
 
 // Domain identifies the history that a version belongs to. It is drawn at random when

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -40,18 +41,48 @@ func (r *Register) validate() error {
 	return r.Latency.validate("the register")
 }
 
-// registry is the register: one key, with a record.
-type registry struct {
-	entry  lease.Entry
+// store is one register: one key, with a record.
+type store struct {
+	entry  lease.Entry   // which has its domain
 	synced lease.Entry   // what is left of it after a restart
 	shut   protocol.Time // it makes no write before
+	born   protocol.Time // when it was new
 	closed bool
-	asked  []asked
-	free   []int32 // slots in asked
+}
+
+// registry is all registers. A correct topic has one.
+type registry struct {
+	all     []store
+	domains uint64  // that there were
+	asked   []asked // questions to any of them
+	free    []int32 // slots in asked
+}
+
+// open adds registers until there are n.
+func (g *registry) open(n int) {
+	for len(g.all) < n {
+		g.all = append(g.all, store{born: -protocol.MaxTTL})
+		g.replace(len(g.all) - 1)
+	}
+}
+
+// replace gives register i a domain that there never was.
+func (g *registry) replace(i int) {
+	g.domains++
+	r := &g.all[i]
+	r.entry = lease.Entry{}
+	binary.BigEndian.PutUint64(r.entry.Version.Domain[:], g.domains)
+	r.synced = r.entry
+}
+
+// registerOf is the one that a participant was given.
+func (s *Sim) registerOf(n *node) *store {
+	return &s.registry.all[n.Register]
 }
 
 // asked is a request to the register, from when it is asked until nothing more comes of it.
 type asked struct {
+	register int
 	machine  Candidate // that asked
 	kind     lease.RequestKind
 	write    lease.Write
@@ -66,14 +97,15 @@ type asked struct {
 // since 1970: 2026-06-01.
 const Wall = 1_780_272_000 * 1_000_000
 
-// domain is that of the simulated register.
-var domain = [16]byte{1}
-
 // candidateOf makes the machine of a participant that can be the root.
 func (s *Sim) candidateOf(n *node, cfg protocol.Config) (Candidate, error) {
 	cfg.Candidate = true
+	listen, first := protocol.Duration(0), uint64(0)
+	if s.scenario.Registers > 1 { // else nobody else can be heard of
+		listen, first = cfg.Timing.JoinWait, Wall+uint64(s.now/protocol.Microsecond)
+	}
 	return s.scenario.NewCandidate(cfg, lease.Config{
-		Create: n.Creates, Place: n.Place, Wall: Wall + uint64(s.now/protocol.Microsecond), Seed: mix(cfg.Seed, 1),
+		Listen: listen, FirstTerm: first, Create: n.Creates, Place: n.Place, Wall: Wall + uint64(s.now/protocol.Microsecond), Seed: mix(cfg.Seed, 1),
 	})
 }
 
@@ -93,12 +125,12 @@ func (s *Sim) consult(i int32) {
 		g.asked = append(g.asked, asked{})
 	}
 	a := &g.asked[slot]
-	*a = asked{machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}}
+	*a = asked{register: n.Register, machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}}
 	if r.Kind == lease.WriteRecord {
 		a.answer.Kind, a.answer.Outcome = lease.WriteDone, lease.Unknown
 	}
 	patience := s.patience(n)
-	if n.away || g.closed {
+	if n.away || s.registerOf(n).closed {
 		if s.random.IntN(2) == 0 { // it is told so
 			a.answer.Outcome = lease.Failed
 			patience /= 2
@@ -127,7 +159,7 @@ func (s *Sim) expect(i, slot int32, kind eventKind, after protocol.Duration) {
 
 // patience is for how long node n waits for an answer of the register.
 func (s *Sim) patience(n *node) protocol.Duration {
-	l := s.registry.entry.Record.Lease
+	l := s.registerOf(n).entry.Record.Lease
 	if l == 0 {
 		l = s.scenario.Timing.TTL / 2
 	}
@@ -137,7 +169,9 @@ func (s *Sim) patience(n *node) protocol.Duration {
 // take lets the register do what it was asked.
 func (s *Sim) take(i, slot int32) {
 	a := &s.registry.asked[slot]
-	outcome, entry := s.serve(a)
+	r := s.registerOf(&s.nodes[i])
+	outcome, entry := s.serve(r, a)
+	a.answer.Age = s.now - r.born
 	if outcome != lease.Unknown && !a.lost {
 		a.answer.Outcome, a.answer.Entry = outcome, entry
 		s.expect(i, slot, eventAnswer, s.scenario.Register.Latency.draw(s.random))
@@ -146,14 +180,12 @@ func (s *Sim) take(i, slot int32) {
 }
 
 // serve is the compare-and-set.
-func (s *Sim) serve(a *asked) (lease.Outcome, lease.Entry) {
-	g := &s.registry
-	g.entry.Version.Domain = domain
+func (s *Sim) serve(g *store, a *asked) (lease.Outcome, lease.Entry) {
 	if g.closed || a.void || a.kind == lease.WriteRecord && s.now < g.shut {
 		return lease.Unknown, lease.Entry{}
 	}
 	w := &a.write
-	made := lease.Version{Domain: domain, Counter: w.Old.Counter + 1, Nonce: w.Nonce}
+	made := lease.Version{Domain: w.Old.Domain, Counter: w.Old.Counter + 1, Nonce: w.Nonce}
 	switch {
 	case a.kind == lease.ReadRecord:
 		return lease.Done, g.entry
@@ -162,7 +194,7 @@ func (s *Sim) serve(a *asked) (lease.Outcome, lease.Entry) {
 	case g.entry.Version != w.Old:
 		return lease.Conflict, g.entry
 	}
-	s.checkWrite(w)
+	s.checkWrite(g, w)
 	g.entry = lease.Entry{Version: made, Record: w.Record}
 	if !w.Renewal {
 		g.synced = g.entry
@@ -181,8 +213,8 @@ func who(n protocol.Node) string {
 }
 
 // checkWrite notices what no correct candidate writes.
-func (s *Sim) checkWrite(w *lease.Write) {
-	was, is := &s.registry.entry.Record, &w.Record
+func (s *Sim) checkWrite(g *store, w *lease.Write) {
+	was, is := &g.entry.Record, &w.Record
 	err := is.Validate()
 	switch {
 	case err != nil:
@@ -240,7 +272,7 @@ func (s *Sim) checkRoots(i int32) {
 			s.roots = slices.DeleteFunc(s.roots, func(r int32) bool { return r == i })
 		}
 	}
-	if len(s.roots) < 2 {
+	if len(s.roots) < 2 || s.scenario.Registers > 1 { // what several may not do is let two in
 		return
 	}
 	var names []string
@@ -254,8 +286,10 @@ func (s *Sim) checkRoots(i int32) {
 	}
 }
 
-// Record is what the register has: its zero Record if nobody has created the topic.
-func (s *Sim) Record() lease.Entry { return s.registry.entry }
+// Record is what the first register has: its zero Record if nobody has created the topic.
+func (s *Sim) Record() lease.Entry {
+	return s.registry.all[0].entry
+}
 
 // SetRegister changes how the register is reached from now on.
 func (s *Sim) SetRegister(r Register) {
@@ -266,36 +300,48 @@ func (s *Sim) SetRegister(r Register) {
 	s.scenario.Register = r
 }
 
-// RestartRegister makes the register forget the renewals since it wrote something else.
+// RestartRegister makes every register forget the renewals since it wrote something else.
 // It then makes no write until every lease is over that it has forgotten of.
 func (s *Sim) RestartRegister() {
 	s.note(&Record{Event: Forgot, Node: "register"})
-	g := &s.registry
-	g.entry = g.synced
-	g.shut = s.now + protocol.Duration(float64(g.entry.Record.Lease)/(1-s.scenario.Timing.Drift)) + 1
-}
-
-// WipeRegister makes the register forget everything, and whatever it was asked, as one
-// does that is kept in the memory of a process that ends.
-func (s *Sim) WipeRegister() {
-	s.note(&Record{Event: Forgot, Node: "register", Note: "everything"})
-	g := &s.registry
-	g.entry, g.synced = lease.Entry{}, lease.Entry{}
-	for i := range g.asked {
-		g.asked[i].void = true
+	for i := range s.registry.all {
+		g := &s.registry.all[i]
+		g.entry = g.synced
+		g.shut = s.now + protocol.Duration(float64(g.entry.Record.Lease)/(1-s.scenario.Timing.Drift)) + 1
 	}
 }
 
-// CloseRegister makes the register answer nobody until OpenRegister.
+// LoseRegister puts a new and empty register in the place of one, which takes nothing that
+// it was asked before. Whoever has known it must have ended.
+func (s *Sim) LoseRegister(i int) {
+	s.note(&Record{Event: Forgot, Node: "register", Note: "everything"})
+	if i < 0 || i >= len(s.registry.all) {
+		s.fail(fmt.Errorf("%w: there is no register %d", ErrScenario, i))
+		return
+	}
+	s.registry.replace(i)
+	s.registry.all[i].born = s.now
+	for k := range s.registry.asked {
+		if a := &s.registry.asked[k]; a.register == i {
+			a.void = true
+		}
+	}
+}
+
+// CloseRegister makes every register answer nobody until OpenRegister.
 func (s *Sim) CloseRegister() {
 	s.note(&Record{Event: Closed, Node: "register"})
-	s.registry.closed = true
+	for i := range s.registry.all {
+		s.registry.all[i].closed = true
+	}
 }
 
 // OpenRegister ends what CloseRegister did.
 func (s *Sim) OpenRegister() {
 	s.note(&Record{Event: Opened, Node: "register"})
-	s.registry.closed = false
+	for i := range s.registry.all {
+		s.registry.all[i].closed = false
+	}
 }
 
 // Away takes the register, and only that, from a participant until Back: what it asks

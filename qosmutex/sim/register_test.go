@@ -138,9 +138,9 @@ func TestWrongRootsAndRecordsAreNoticed(t *testing.T) {
 	fine := protocol.Record{Term: 2, Root: node, Lease: second, TTL: 2 * second, Ceiling: 1 << 20}
 	version := func(n uint64) lease.Version {
 		if n == 0 {
-			return lease.Version{Domain: domain}
+			return lease.Version{Domain: [16]byte{7: 1}}
 		}
-		return lease.Version{Domain: domain, Counter: n, Nonce: n}
+		return lease.Version{Domain: [16]byte{7: 1}, Counter: n, Nonce: n}
 	}
 	change := func(f func(*protocol.Record)) []lease.Write {
 		next := fine

@@ -30,6 +30,9 @@ type Scenario struct {
 	// two in one critical section and fences that do not rise are counted instead of
 	// ending the run.
 	AllowOverlap bool
+	// Registers is how many registers the participants were given, by mistake if it is
+	// more than one; 0: one.
+	Registers int
 	// Fast is for long runs of machines that are known to work: messages are copied
 	// instead of encoded, which hides reliance on a field that a kind does not carry;
 	// the machines' own invariants are not checked; without a Trace, a Violation comes
@@ -61,6 +64,7 @@ type Participant struct {
 	Candidate bool   // can be the root, if the record of the topic names it
 	Creates   bool   // a Candidate that creates the topic if it has no record
 	Place     string // of a Candidate, as lease.Config has it
+	Register  int    // of a Candidate: which of Scenario.Registers it was given
 
 	Absent bool          // does not run until Restart or Replace starts it
 	Joins  protocol.Time // when it is started
@@ -137,6 +141,8 @@ func (s *Scenario) validate() error {
 		switch {
 		case p.Root && p.Candidate || p.Creates && !p.Candidate:
 			return fmt.Errorf("%w: %s: the Root is no Candidate, and only a Candidate Creates", ErrScenario, p.ID)
+		case p.Register < 0 || p.Register >= max(1, s.Registers):
+			return fmt.Errorf("%w: %s was given register %d of %d", ErrScenario, p.ID, p.Register, max(1, s.Registers))
 		case p.Candidate && s.NewCandidate == nil:
 			return fmt.Errorf("%w: %s is a Candidate, but NewCandidate is not set", ErrScenario, p.ID)
 		case p.Workload == nil:

@@ -87,6 +87,12 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		byName: map[string]*resource{}, done: map[uint64]func(){}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, quiet: scenario.Fast && scenario.Trace == nil,
 		orderLimit: leastOrder,
 	}
+	s.registry.open(max(1, scenario.Registers))
+	if scenario.Registers > 1 { // the time begins with new ones
+		for i := range s.registry.all {
+			s.registry.all[i].born = 0
+		}
+	}
 	s.any = s.resource(protocol.Any)
 	for _, name := range scenario.Settings.Resources {
 		s.resource(name)

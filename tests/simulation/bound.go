@@ -40,6 +40,9 @@ func (o *options) bound(waiting int) protocol.Duration {
 	if o.world.name == "network" { // what is on its way may be late, and hold up what is behind it
 		recovery += 2 * o.latest()
 	}
+	if o.registers > 1 { // until one stops, its members give up, or the other is silent for long enough; and a new register
+		recovery += 4 * grace
+	}
 	return recovery + protocol.Duration(waiting+len(o.resources))*o.turn()
 }
 

@@ -105,6 +105,7 @@ var faults = []fault{
 	{name: "long stay", means: "one stays inside for longer than a session", lasts: lasting, apply: longStay},
 
 	// Of other worlds.
+	{name: "register lost", means: "the register of the root is replaced by an empty one while those who have it do not run", lasts: either, world: "registers", apply: loseRegister},
 	{name: "late messages", means: "one message in a hundred takes up to three sessions", lasts: lasting, world: "network", apply: lateMessages},
 	{name: "late link", means: "between two participants a message takes up to one and a half sessions", lasts: lasting, world: "network", apply: lateLink},
 	{name: "stalled connection", means: "a connection stays open and carries nothing for up to two sessions; then all of it arrives, or the connection is made anew", lasts: lasting, world: "network", apply: stall(notRoot)},

@@ -48,6 +48,8 @@ type options struct {
 	rootKills  bool              // as kills, the root as well
 	kills      bool              // members are killed one at a time
 	deaths     bool              // visitors are killed, up to three a second
+	registers  int               // the candidates were given so many by mistake; 0: one
+	unheard    bool              // their roots may not hear of each other: overlaps are counted
 	rest       protocol.Duration // how long it lasts after the tree has formed; 0: until leastTime
 }
 
@@ -204,12 +206,15 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 		Network:  sim.Network{Latency: o.latency},
 		Register: sim.Register{Latency: o.latency}, NewCandidate: o.newCandidate(),
 		Workload: o.workload(), Configure: o.configure,
-		Start: o.settled(), Duration: forever,
+		Start: o.settled(), Duration: forever, Registers: o.registers, AllowOverlap: o.unheard,
 	}
 	for i := range s.Participants {
 		p := &s.Participants[i]
 		p.Priority = o.priority(r, i == 0)
 		p.Root, p.Candidate, p.Creates = false, i <= o.candidates, i == 0 || o.creators && i <= o.candidates
+		if o.registers > 1 && p.Candidate {
+			p.Register = i % o.registers
+		}
 		if o.places && p.Candidate {
 			p.Place = p.ID
 		}
@@ -239,7 +244,7 @@ func (o *options) remembers() bool { return o.places && o.candidates == 0 && !o.
 func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candidate, error) {
 	var file memberFile
 	return func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
-		c := candidate.Config{Protocol: p, Lease: l, Volatile: o.volatile}
+		c := candidate.Config{Protocol: p, Lease: l, Announce: p.Timing.TTL}
 		if o.volatile {
 			c.Lease.FirstTerm = l.Wall // as package qosmutex does
 		}

@@ -1,6 +1,10 @@
 package simulation
 
-import "padme/qosmutex/sim"
+import (
+	"slices"
+
+	"padme/qosmutex/sim"
+)
 
 // restartRegister is over at once: until the register makes writes again is part of the
 // time that everybody has to recover.
@@ -56,4 +60,25 @@ func tireRegister(r *run) (func(), bool) {
 	r.net.tired = true
 	r.sim.SetRegister(sim.Register{Latency: r.latency, Lost: 0.1, Unanswered: 0.1, Late: 0.1, Lateness: 3 * r.ttl()})
 	return func() { r.net.tired = false; r.sim.SetRegister(sim.Register{Latency: r.latency}) }, true
+}
+
+// loseRegister ends all who have the register of the root, and starts them again with an
+// empty one: a file that was deleted.
+func loseRegister(r *run) (func(), bool) {
+	m := r.pick(root)
+	if m == nil || !r.everybodyHasJoined() {
+		return nil, false
+	}
+	var all []*member
+	for _, o := range r.members {
+		if o.able && o.register == m.register && !o.forGood {
+			if o.busy || !o.up {
+				return nil, false
+			}
+			all = append(all, o)
+		}
+	}
+	heal := r.fell(slices.Clone(all)...)
+	r.sim.LoseRegister(m.register)
+	return heal, true
 }

@@ -37,7 +37,8 @@ type outcome struct {
 	kills        int // in a world without other faults
 	gap          gaps
 	denied       uint64
-	met, missed  int // deadlines
+	met, missed  int    // deadlines
+	overlaps     uint64 // entries beside another, where roots may not hear of each other
 }
 
 // run is one seed: rounds of faults, each followed by a heal after which everybody
@@ -75,12 +76,12 @@ func newRun(o options, trace func(*sim.Record)) *run {
 			r.outcome.traits = append(r.outcome.traits, trait)
 		}
 	}
-	r.kinds = o.world.faults()
+	r.kinds = o.world.faults(o.unheard)
 	sc := o.scenario(r.rng)
 	sc.Trace = trace
 	for i := range sc.Participants {
 		p := &sc.Participants[i]
-		r.members = append(r.members, &member{id: p.ID, able: p.Candidate, first: i == 0, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
+		r.members = append(r.members, &member{id: p.ID, able: p.Candidate, register: p.Register, first: i == 0, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
 	}
 	s, err := sim.New(padme.Algorithm, sc)
 	if err != nil {
@@ -109,6 +110,7 @@ func (r *run) all() (*outcome, error) {
 	}
 	r.outcome.time, r.outcome.events = r.sim.Now(), r.sim.Events()
 	result := r.sim.Result()
+	r.outcome.overlaps = result.Overlaps
 	r.outcome.entries, r.outcome.denied = result.Entries, result.Denied
 	r.outcome.met, r.outcome.missed = result.Deadlines.Met, result.Deadlines.Missed()
 	return &r.outcome, nil

@@ -9,15 +9,16 @@ import (
 
 // member is a participant as the faults see it.
 type member struct {
-	id      string
-	able    bool // to be the root
-	first   bool
-	visitor bool // a place for those who come, lock once and go
-	joins   protocol.Time
-	up      bool // runs, and was not asked to depart
-	busy    bool // a fault of its own is on it
-	forGood bool // ended, and does not come back
-	life    int  // rises with each crash
+	id       string
+	able     bool // to be the root
+	register int  // of one that is able
+	first    bool
+	visitor  bool // a place for those who come, lock once and go
+	joins    protocol.Time
+	up       bool // runs, and was not asked to depart
+	busy     bool // a fault of its own is on it
+	forGood  bool // ended, and does not come back
+	life     int  // rises with each crash
 }
 
 // who says whether a fault is for a member.
@@ -105,7 +106,7 @@ func (r *run) crash(m *member) {
 	r.collect(m)
 	r.sim.Crash(m.id)
 	if m.first && r.volatile {
-		r.sim.WipeRegister()
+		r.sim.LoseRegister(m.register)
 	}
 	m.up, m.busy = false, !m.visitor // whose place is free again
 	m.life++

@@ -26,6 +26,7 @@ var worlds = []world{
 	{name: "kills", share: 2, means: "the same, and members, visitors and, where others can take its place, the root are killed one after another", change: killing, play: calmly},
 	{name: "crowd", share: 1, means: "up to 40 members and visitors, with all faults of the first world", change: crowded},
 	{name: "network", share: 2, means: "messages later than a session, connections that stall, cuts in one direction, long partitions, a register that is gone for long", change: badNetwork},
+	{name: "registers", share: 0, means: "candidates that were given two or three different registers; in half of the seeds nothing keeps their roots from hearing each other, and nobody may enter beside another", change: manyRegisters},
 	{name: "settings", share: 3, means: "members that are configured differently, and topics with Deadline, undeclared resources, short queues, trusted wills or a register in memory", change: oddSettings},
 }
 
@@ -46,17 +47,35 @@ func drawWorld(seed uint64) *world {
 }
 
 // faults are the kinds that it has, its own more often than the others.
-func (w *world) faults() []*fault {
+func (w *world) faults(unheard bool) []*fault {
 	var all []*fault
 	for i := range faults {
 		switch f := &faults[i]; f.world {
 		case "":
-			all = append(all, f)
+			if w.name != "registers" || audible[f.name] || unheard {
+				all = append(all, f)
+			}
 		case w.name:
 			all = append(all, f, f, f, f, f)
 		}
 	}
 	return all
+}
+
+// audible are the faults after which a candidate that makes the first record of a topic
+// in its register has heard of a root of another one, if there is one.
+var audible = map[string]bool{
+	"crash of a leaf": true, "crash of an inner participant": true, "crash of a holder": true, "crash of an inner holder": true,
+	"crash of the root": true, "crash of several": true, "restart at once": true, "crash for good": true,
+	"clock drift": true, "change of models": true, "departure": true, "withdrawals": true, "burst of requests": true, "long stay": true,
+}
+
+func manyRegisters(o *options, r *rand.Rand) {
+	o.adaptive, o.late, o.places, o.handovers = true, 0, false, r.IntN(2) == 0
+	o.candidates = 1 + r.IntN(o.size-1)
+	o.creators, o.registers = true, 2+r.IntN(2)
+	o.unheard = r.IntN(2) == 0
+	o.rest = 200 * protocol.Second
 }
 
 func worldNamed(name string) *world {

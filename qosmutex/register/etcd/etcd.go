@@ -38,6 +38,7 @@ type Options struct {
 type Register struct {
 	client   *clientv3.Client
 	opts     Options
+	opened   time.Time
 	instance []byte // random number of the prefix
 	cancel   context.CancelFunc
 
@@ -77,7 +78,7 @@ func Open(ctx context.Context, opts Options) (*Register, error) {
 		cancel()
 		return nil, fmt.Errorf("register: etcd: %w", err)
 	}
-	r := &Register{client: client, opts: opts, cancel: cancel, revisions: map[string]revision{}}
+	r := &Register{opened: time.Now(), client: client, opts: opts, cancel: cancel, revisions: map[string]revision{}}
 	if err := r.join(ctx); err != nil {
 		_ = r.Close()
 		return nil, err
@@ -112,8 +113,8 @@ func (r *Register) Close() error {
 	return nil
 }
 
-// Volatile is false: etcd writes to disk.
-func (r *Register) Volatile() bool { return false }
+// Age returns for how long the register has been open.
+func (r *Register) Age() time.Duration { return time.Since(r.opened) }
 
 // retry tries until the context ends. Each try goes to another member, as the client
 // takes them in turn.

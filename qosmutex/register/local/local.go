@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/internal/pack"
@@ -23,6 +24,7 @@ type Register struct {
 	place   string           // see Place
 	members members          // under mu
 	domain  register.Domain
+	opened  time.Time
 	writing chan struct{} // holds one token: whoever has it may write
 
 	mu      sync.Mutex // never held while something is synced
@@ -36,7 +38,7 @@ var _ register.Register = (*Register)(nil)
 
 // Memory returns an empty register that keeps nothing.
 func Memory() *Register {
-	r := &Register{domain: register.NewDomain(), entries: map[string]register.Entry{}, writing: make(chan struct{}, 1)}
+	r := &Register{domain: register.NewDomain(), opened: time.Now(), entries: map[string]register.Entry{}, writing: make(chan struct{}, 1)}
 	r.writing <- struct{}{}
 	return r
 }
@@ -107,8 +109,8 @@ func appendEntry(dst []byte, key string, e register.Entry) []byte {
 	return pack.AppendBytes(dst, e.Value)
 }
 
-// Volatile reports whether the register keeps nothing.
-func (r *Register) Volatile() bool { return r.journal == nil }
+// Age returns for how long the register has been open.
+func (r *Register) Age() time.Duration { return time.Since(r.opened) }
 
 // Place names this machine, since when it runs, and the file, of which only one process
 // at a time has the register open: an earlier process at the same place has ended. It is

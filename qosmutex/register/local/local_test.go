@@ -60,9 +60,6 @@ func get(t *testing.T, r register.Register, key string) register.Entry {
 func TestRestartForgetsRenewalsOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")
 	r := open(t, path)
-	if r.Volatile() {
-		t.Error("a file is volatile")
-	}
 	v := put(t, r, register.Write{Key: "crane", Value: []byte("a"), Renewal: time.Millisecond}) // the first write of a key is none
 	renewed := put(t, r, register.Write{Key: "crane", Old: v, Value: []byte("b"), Renewal: time.Millisecond})
 	lift := put(t, r, register.Write{Key: "lift", Value: []byte("c")})

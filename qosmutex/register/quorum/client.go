@@ -22,6 +22,8 @@ type Client struct {
 	number  uint32 // of the configuration that the voters are of
 	prefer  int    // index of the voter that answered last
 	lastSeq uint64
+	domain  register.Domain
+	since   time.Time // it knows domain
 	waiting map[uint64]chan *caspaxos.Message
 }
 
@@ -64,7 +66,9 @@ func (c *Client) Receive(from string, message []byte) {
 		}
 	case caspaxos.KindReply:
 		if waiting := c.waiting[msg.Seq]; waiting != nil {
-			msg.From = from
+			if msg.From = from; msg.Domain != c.domain {
+				c.domain, c.since = msg.Domain, time.Now()
+			}
 			select {
 			case waiting <- msg:
 			default: // it has one already
@@ -73,8 +77,15 @@ func (c *Client) Receive(from string, message []byte) {
 	}
 }
 
-// Volatile is false: voters have files.
-func (c *Client) Volatile() bool { return false }
+// Age returns for how long the client has known the domain of the voters.
+func (c *Client) Age() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.domain == (register.Domain{}) {
+		return 0
+	}
+	return time.Since(c.since)
+}
 
 // Get returns the current value and version of a key.
 func (c *Client) Get(ctx context.Context, key string) (register.Entry, error) {

@@ -42,6 +42,7 @@ type Voter struct {
 	lastSeq  uint64
 	status   caspaxos.Status
 	statusAt time.Time
+	enrolled time.Time        // since when it knows its domain; zero: it does not
 	syncs    [8]time.Duration // how long the last writes took
 	nextSync int
 	err      error // why it ended
@@ -270,6 +271,9 @@ func (v *Voter) note(m *caspaxos.Machine) {
 	v.mu.Lock()
 	was := v.status
 	v.status, v.statusAt = s, time.Now()
+	if v.enrolled.IsZero() && s.Config != nil {
+		v.enrolled = v.statusAt
+	}
 	v.mu.Unlock()
 	trouble := problem(v.opts.Self, &s)
 	switch {
@@ -336,8 +340,15 @@ func (v *Voter) Close() error {
 	return v.disk.Close()
 }
 
-// Volatile is false: a voter has a file.
-func (v *Voter) Volatile() bool { return false }
+// Age returns for how long the voter has known that all voters are enrolled.
+func (v *Voter) Age() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.enrolled.IsZero() {
+		return 0
+	}
+	return time.Since(v.enrolled)
+}
 
 // Get returns the current value and version of a key.
 func (v *Voter) Get(ctx context.Context, key string) (register.Entry, error) {

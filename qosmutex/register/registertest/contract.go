@@ -20,6 +20,7 @@ func Run(t *testing.T, open func(t *testing.T) register.Register) {
 		check func(*testing.T, register.Register)
 	}{
 		{"NeverWritten", neverWritten},
+		{"Age", age},
 		{"WriteAndRead", writeAndRead},
 		{"Conflict", conflict},
 		{"RepeatedWrite", repeatedWrite},
@@ -48,6 +49,21 @@ func within(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// A register that has answered knows itself since then at the latest, and no longer than
+// the process runs.
+func age(t *testing.T, r register.Register) {
+	get(t, r, "key")
+	answered := time.Now()
+	time.Sleep(2 * time.Millisecond)
+	least := time.Since(answered)
+	if a := r.Age(); a < least || a > time.Since(started) {
+		t.Errorf("the register is %v old, and has answered %v ago; the process is %v old", a, least, time.Since(started))
+	}
+}
+
+// started is before any register of this process.
+var started = time.Now()
 
 func get(t *testing.T, r register.Register, key string) register.Entry {
 	t.Helper()
