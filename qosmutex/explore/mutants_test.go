@@ -73,7 +73,7 @@ var mutants = []mutant{
 	},
 	{
 		"a new root takes the tokens of the last term for free",
-		"authority.go", "in.Heard != protocol.Never && m.now < in.Heard+m.grace()", "false",
+		"authority.go", "m.now < in.Heard+m.grace()", "false",
 		"parents=-,A,A models=fair-replace-use-use requests=1 adaptive=true tick=-1 crash=1", "I3: ",
 	},
 	{
