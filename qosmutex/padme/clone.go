@@ -8,7 +8,7 @@ import "slices"
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.spare = nil, nil
-	c.tree, c.sessions = m.tree.clone(), m.sessions.clone()
+	c.links, c.tree, c.sessions = m.links.clone(), m.tree.clone(), m.sessions.clone()
 	c.resources = each(m.resources, copied)
 	c.requests = each(m.requests, c.entryLike)
 	c.own = each(m.own, c.twin)

@@ -18,12 +18,13 @@
 //	                         time-to-live, of the root by the next one that the
 //	                         record of the topic names
 //
-// A [Machine] has four parts, each with its own state, copy and form for the model
-// checker. The tree is its links to its parent and children, which number, acknowledge
-// and repeat messages, and the search for a parent. The sessions say who may hold: its
-// own, and at the root those of all members and the lease of the record. The tokens are
-// the locks of the topic, where each is and what becomes of one that is lost. The queues
-// are the requests that it knows, in the order in which they are to be served.
+// A [Machine] has five parts, each with its own state, copy and form for the model
+// checker. The links to its parent and children number, acknowledge and repeat messages.
+// The tree is its place among the others, and the search for a better one. The sessions
+// say who may hold: its own, and at the root those of all members and the lease of the
+// record. The tokens are the locks of the topic, where each is and what becomes of one
+// that is lost. The queues are the requests that it knows, in the order in which they are
+// to be served.
 //
 // The machine knows no MQTT, no clock and no goroutine: see [protocol.Machine].
 package padme

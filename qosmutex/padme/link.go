@@ -12,6 +12,32 @@ import (
 // so little is treated as silent.
 const maxUnacked = 1 << 14
 
+// links are those to our neighbors in the tree.
+type links struct {
+	parent   *link
+	children []*link // by node
+	fanout   int     // how many we take
+	linkGen  uint64  // of the newest link that we have asked for
+}
+
+func (k *links) clone() links {
+	c := *k
+	c.parent, c.children = k.parent.clone(), each(k.children, (*link).clone)
+	return c
+}
+
+func (k *links) write(w *canonical.Writer, c *core) {
+	w.Uint(k.linkGen)
+	if w.Is(k.parent != nil) {
+		k.parent.write(w, c)
+	}
+	w.Uint(uint64(len(k.children)))
+	for _, l := range k.children {
+		l.write(w, c)
+		w.Age(l.heard, max(c.grace(), 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
+	}
+}
+
 // link is one end of the channel between a child and its parent. It numbers its
 // messages, keeps them until they are acknowledged and repeats them on demand,
 // so that a lost connection delays messages but neither loses, doubles nor
@@ -193,4 +219,45 @@ func (l *link) writeName(w *canonical.Writer) {
 	}
 	w.Node(l.peer)
 	w.Uint(l.gen)
+}
+
+// linkOf finds the link that a message belongs to.
+func (k *links) linkOf(msg *protocol.Message) *link {
+	if p := k.parent; p != nil && msg.From == p.peer && msg.Link == p.gen {
+		return p
+	}
+	if l := k.child(msg.From); l != nil && l.gen == msg.Link {
+		return l
+	}
+	return nil
+}
+
+// child returns the link to a child, or nil.
+func (k *links) child(n protocol.Node) *link {
+	i, ok := slices.BinarySearchFunc(k.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
+	if !ok {
+		return nil
+	}
+	return k.children[i]
+}
+
+// slots is how many more children we take.
+func (k *links) slots() int {
+	n := k.fanout
+	for _, l := range k.children {
+		if !l.leaving {
+			n--
+		}
+	}
+	return n
+}
+
+func (k *links) leastChild() *link {
+	var least *link
+	for _, l := range k.children {
+		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
+			least = l
+		}
+	}
+	return least
 }

@@ -44,6 +44,7 @@ const (
 // of them is a method of the Machine.
 type Machine struct {
 	core
+	links
 	tree
 	sessions
 	tokens
@@ -79,7 +80,8 @@ func New(cfg protocol.Config) (*Machine, error) {
 			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
-		tree: tree{under: cfg.Parent, fanout: cfg.Fanout},
+		links: links{fanout: cfg.Fanout},
+		tree:  tree{under: cfg.Parent},
 		sessions: sessions{
 			trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 			confirmAt: protocol.Never,

@@ -31,6 +31,7 @@ func (m *Machine) write(w *canonical.Writer) {
 		return
 	}
 	m.core.write(w)
+	m.links.write(w, &m.core)
 	m.tree.write(w, &m.core)
 	m.sessions.write(w, &m.core)
 	m.queues.write(w, m.self)

@@ -8,16 +8,12 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// tree is where a participant is among the others, and its links to its neighbors.
+// tree is where a participant is among the others, and where it would rather be.
 type tree struct {
 	under     string          // static tree: the only parent that will do; else empty
-	fanout    int             // children that we take
 	depth     uint32          // links to the root; more than 255 count as that
 	ancestors []protocol.Node // root first, parent last
-	parent    *link
-	children  []*link // by node
-	linkGen   uint64
-	join      *join // nil: we look for nobody
+	join      *join           // nil: we look for nobody
 	beacon    beacon
 	outranks  protocol.Time // since when we (or, at the root, a child) outrank our parent (the root); 0: not
 	departBy  protocol.Time // departing: give up waiting for confirmation
@@ -34,7 +30,6 @@ type beacon struct {
 func (t *tree) clone() tree {
 	c := *t
 	c.ancestors = slices.Clone(t.ancestors)
-	c.parent, c.children = t.parent.clone(), each(t.children, (*link).clone)
 	if t.join != nil {
 		j := *t.join
 		j.lost = j.lost.clone()
@@ -59,7 +54,7 @@ func (t *tree) wakeAt(c *core) protocol.Time {
 }
 
 func (t *tree) write(w *canonical.Writer, c *core) {
-	w.Uint(uint64(t.depth), t.linkGen)
+	w.Uint(uint64(t.depth))
 	w.Nodes(t.ancestors)
 	w.Left(t.beacon.next)
 	w.Names.NoteIn(canonical.SortBeacon, c.epoch.Number, t.beacon.number)
@@ -76,55 +71,6 @@ func (t *tree) write(w *canonical.Writer, c *core) {
 	if w.Is(t.join != nil) {
 		t.join.write(w, c.self)
 	}
-	if w.Is(t.parent != nil) {
-		t.parent.write(w, c)
-	}
-	w.Uint(uint64(len(t.children)))
-	for _, l := range t.children {
-		l.write(w, c)
-		w.Age(l.heard, max(c.grace(), 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
-	}
-}
-
-// linkOf finds the link that a message belongs to.
-func (t *tree) linkOf(msg *protocol.Message) *link {
-	if p := t.parent; p != nil && msg.From == p.peer && msg.Link == p.gen {
-		return p
-	}
-	if l := t.child(msg.From); l != nil && l.gen == msg.Link {
-		return l
-	}
-	return nil
-}
-
-// child returns the link to a child, or nil.
-func (t *tree) child(n protocol.Node) *link {
-	i, ok := slices.BinarySearchFunc(t.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
-	if !ok {
-		return nil
-	}
-	return t.children[i]
-}
-
-// slots is how many more children we take.
-func (t *tree) slots() int {
-	n := t.fanout
-	for _, l := range t.children {
-		if !l.leaving {
-			n--
-		}
-	}
-	return n
-}
-
-func (t *tree) leastChild() *link {
-	var least *link
-	for _, l := range t.children {
-		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
-			least = l
-		}
-	}
-	return least
 }
 
 // beaconTimeout is when a member gives its parent up: a fresh beacon of the root
