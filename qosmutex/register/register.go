@@ -32,8 +32,8 @@ type Register interface {
 	// values must not change until it returns.
 	CompareAndSet(ctx context.Context, writes ...Write) []Result
 
-	// Age returns for how long this process has known the register, in its present
-	// domain; 0: it does not know it yet. A key that was never written here may have been
+	// Age returns for how long the register is known to have been there, in its present
+	// domain; 0: it is not known yet. A key that was never written here may have been
 	// in another register that this one replaces: one in the memory of a process that
 	// ended, or in a file that was deleted. What rests on such a key is over once the
 	// register is older than it lasts.

@@ -24,7 +24,7 @@ type Register struct {
 	place   string           // see Place
 	members members          // under mu
 	domain  register.Domain
-	opened  time.Time
+	opened  time.Time     // or longer ago, by what earlier processes noted; see Age
 	writing chan struct{} // holds one token: whoever has it may write
 
 	mu      sync.Mutex // never held while something is synced
@@ -61,7 +61,9 @@ func Open(path string) (*Register, error) {
 		err = r.renumber()
 	}
 	if err == nil && r.place != "" {
-		r.members, err = openMembers(path+".members", r.place)
+		if r.members, err = openMembers(path+".members", fmt.Sprintf("%s:%x", r.place, r.domain)); err == nil {
+			r.opened = r.members.since
+		}
 	}
 	if err != nil {
 		_ = r.Close()
@@ -109,7 +111,8 @@ func appendEntry(dst []byte, key string, e register.Entry) []byte {
 	return pack.AppendBytes(dst, e.Value)
 }
 
-// Age returns for how long the register has been open.
+// Age returns for how long the register has been open, in this process and, as far as
+// they noted it, in earlier ones on this run of the machine.
 func (r *Register) Age() time.Duration { return time.Since(r.opened) }
 
 // Place names this machine, since when it runs, and the file, of which only one process

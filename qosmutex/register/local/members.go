@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 )
 
 // members is a file next to the register, for what must outlive the process but not the
 // machine: it is written and never synced, and counts only as long as the machine has
 // not been started again.
 type members struct {
-	path, boot string
-	file       *os.File // nil: nothing is noted
-	size       int
-	keys       map[string]*memberSet
+	path, run string
+	file      *os.File // nil: nothing is noted
+	size      int
+	keys      map[string]*memberSet
+	since     time.Time // minus what earlier processes noted: for how long the register is known
 }
 
 // memberSet is who may hold something of one key.
@@ -26,9 +28,11 @@ type memberSet struct {
 	settled bool // no other member does
 }
 
-// memberLine is one line of the file. The first names the run of the machine.
+// memberLine is one line of the file. The first names the run of the machine, the file of
+// the register and its domain: after another one at the same place nothing counts.
 type memberLine struct {
-	Boot    string `json:"boot,omitempty"`
+	Run     string `json:"run,omitempty"`
+	AgeMS   int64  `json:"age_ms,omitempty"` // of the register, when the line was written
 	Key     string `json:"key,omitempty"`
 	Member  string `json:"member,omitempty"`
 	Gone    bool   `json:"gone,omitempty"`
@@ -38,8 +42,8 @@ type memberLine struct {
 // maxMembersFile is the size at which the file is rewritten with what still counts.
 const maxMembersFile = 1 << 20
 
-func openMembers(path, boot string) (members, error) {
-	m := members{path: path, boot: boot, keys: map[string]*memberSet{}}
+func openMembers(path, run string) (members, error) {
+	m := members{path: path, run: run, keys: map[string]*memberSet{}, since: time.Now()}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return members{}, err
@@ -55,8 +59,11 @@ func (m *members) read(old []byte) {
 	for first := true; ; first = false {
 		text, err := r.ReadBytes('\n')
 		var line memberLine
-		if err != nil || json.Unmarshal(text, &line) != nil || first && line.Boot != m.boot {
+		if err != nil || json.Unmarshal(text, &line) != nil || first && line.Run != m.run {
 			return
+		}
+		if age := time.Duration(line.AgeMS) * time.Millisecond; age > time.Since(m.since) {
+			m.since = time.Now().Add(-age)
 		}
 		if !first {
 			m.note(&line)
@@ -90,7 +97,7 @@ func (m *members) rewrite() error {
 		_ = m.file.Close()
 	}
 	m.file, m.size = file, 0
-	err = m.write(&memberLine{Boot: m.boot})
+	err = m.write(&memberLine{Run: m.run})
 	for key, s := range m.keys {
 		for member := range s.all {
 			err = errors.Join(err, m.write(&memberLine{Key: key, Member: member}))
@@ -103,6 +110,7 @@ func (m *members) rewrite() error {
 }
 
 func (m *members) write(l *memberLine) error {
+	l.AgeMS = time.Since(m.since).Milliseconds()
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err

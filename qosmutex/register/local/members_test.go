@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // reopen ends a register as a process does that is killed, and opens it again.
@@ -163,5 +164,29 @@ func TestMembersFileStaysSmall(t *testing.T) {
 	r = reopen(t, r, path)
 	if all := r.sortedMembers(t, "crane"); !slices.Equal(all, []string{"stays"}) {
 		t.Errorf("members %v, want the one that stays", all)
+	}
+}
+
+// How long the register has been there is known after the process was killed; one that
+// took the place of a deleted file is new, and knows no members.
+func TestAgeOutlivesTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.members.since = r.members.since.Add(-time.Hour) // it is an hour old
+	note(t, r, "crane", "a", false)
+	note(t, r, "crane", "", false)
+	r = reopen(t, r, path)
+	if r.Age() < time.Hour {
+		t.Errorf("after a restart it is %v old, and was more than an hour", r.Age())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r = reopen(t, r, path)
+	if _, ok := r.Members("crane"); ok || r.Age() > time.Minute {
+		t.Errorf("with a new file it is %v old, and knows the members of the old one: %v", r.Age(), ok)
 	}
 }
