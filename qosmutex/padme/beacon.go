@@ -75,6 +75,7 @@ func (m *Machine) reconnect() {
 	if m.role == protocol.Root {
 		m.offer(protocol.Node{}) // there may be another root by now
 	}
+	m.callForRoot() // the broker was started again, perhaps with whoever served the topic
 	if m.join != nil {
 		m.joinAgain()
 	}

@@ -34,14 +34,21 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
-		m.callForRoot()
+		if m.unanswered() {
+			m.callForRoot()
+		}
 	}
 }
 
-// callForRoot has somebody become the root when we hold something and two heartbeats in
-// turn were not answered: whoever serves topics on demand may know of this one no more.
+// unanswered reports whether two heartbeats in turn were not answered.
+func (m *Machine) unanswered() bool {
+	return m.session.until <= m.now+m.timing.TTL-2*m.heartbeat()
+}
+
+// callForRoot has a participant become the root while we hold or want something: one that
+// serves topics on demand may not know this one any more.
 func (m *Machine) callForRoot() {
-	if m.join == nil && m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() && len(m.holds(true)) > 0 {
+	if m.role == protocol.Member && m.join == nil && len(m.own) > 0 {
 		m.emitJoin()
 	}
 }
