@@ -57,12 +57,20 @@ func interrupted(ctx context.Context, what string) error {
 }
 
 func (t *Topic) noRoot() error {
-	return &noRootError{topic: t.name, url: t.p.URL()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &noRootError{topic: t.name, url: t.p.URL(), register: t.record.failure}
 }
 
-type noRootError struct{ topic, url string }
+type noRootError struct {
+	topic, url string
+	register   error // why the register did not answer; nil: it did, or there is none
+}
 
 func (e *noRootError) Error() string {
+	if e.register != nil {
+		return fmt.Sprintf("qosmutex: lock topic %q has no root on %s, and its register does not answer: %v", e.topic, e.url, e.register)
+	}
 	return fmt.Sprintf("qosmutex: lock topic %q has no root on %s: start one with \"pubsub-node broker\" or Open with qosmutex.Create", e.topic, e.url)
 }
 

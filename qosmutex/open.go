@@ -152,7 +152,7 @@ func (t *Topic) awaitPlace(ctx context.Context) error {
 			return ctx.Err()
 		case <-silence.C:
 			t.mu.Lock()
-			silent := !t.heard && (t.register == nil || t.record.absent)
+			silent := !t.heard && (t.register == nil || t.record.absent || t.record.failure != nil && !t.create)
 			t.heard = false
 			t.mu.Unlock()
 			if silent {

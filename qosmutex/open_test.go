@@ -207,3 +207,15 @@ func TestServeCreatesOnDemand(t *testing.T) {
 		t.Errorf("Serve = %v", err)
 	}
 }
+
+// A candidate whose register does not answer, and that hears of no root, is told so.
+func TestOpenWithoutRegisterAndRootGivesUp(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	reg := &cutRegister{Register: local.Memory()}
+	reg.cut.Store(true)
+	_, err := Open(testContext(t), join(t, url, "a"), "crane", WithRegister(reg), WithTiming(quick()))
+	if !errors.Is(err, ErrNoRoot) || !strings.Contains(err.Error(), "its register does not answer") || !strings.Contains(err.Error(), "v1") {
+		t.Errorf("Open = %v, want one that says which voter is missing", err)
+	}
+}

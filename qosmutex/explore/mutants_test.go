@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{
 		"the root takes a grant for dead while its target may still hold on it",
 		"provisional.go", "s.heard+m.grace()/2+1", "s.heard+m.grace()/4",
-		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "I1: ",
+		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "of what we are inside of on grant",
 	},
 	{
 		"the root ends a grant after it has confirmed the hold",

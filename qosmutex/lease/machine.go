@@ -75,7 +75,7 @@ type pending struct {
 	unknown bool          // an attempt had no answer: it may take effect at any time
 	first   protocol.Time // the first attempt
 	heard   protocol.Time // when the version that it replaces was first learnt
-	fence   uint64        // the ceiling of what it replaces
+	fence   uint64        // the first of the term, if it begins one
 }
 
 // acting is the time in which this participant is the root.

@@ -179,13 +179,10 @@ func (m *Machine) ask(early bool, out *Output) {
 
 // attempt begins a write.
 func (m *Machine) attempt(p *plan) pending {
-	w := pending{on: true, first: m.now, heard: m.since, fence: m.known.Record.Ceiling}
+	w := pending{on: true, first: m.now, heard: m.since, fence: p.record.Ceiling - block}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	if !m.exists() {
 		w.heard = m.born
-	}
-	if p.record.Term > m.known.Record.Term {
-		w.fence = p.record.Ceiling - block
 	}
 	if m.other.until != 0 {
 		w.heard = m.now

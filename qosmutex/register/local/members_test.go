@@ -81,7 +81,7 @@ func TestMembersDoNotOutliveTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".members", append([]byte(`{"boot":"before"}`+"\n"), text...), 0o600); err != nil {
+	if err := os.WriteFile(path+".members", append([]byte(`{"run":"before"}`+"\n"), text...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r = reopen(t, r, path)
