@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -127,7 +128,7 @@ func (m *members) forget() {
 	*m = members{}
 }
 
-// Members returns those whom NoteMember has named for key and not called gone, also in
+// Members returns, in order, those whom NoteMember has named for key and not called gone, also in
 // earlier processes on this run of the machine. ok is false if there may be others.
 func (r *Register) Members(key string) (all []string, ok bool) {
 	r.mu.Lock()
@@ -136,10 +137,7 @@ func (r *Register) Members(key string) (all []string, ok bool) {
 	if s == nil || !s.settled {
 		return nil, false
 	}
-	for member := range s.all {
-		all = append(all, member)
-	}
-	return all, true
+	return slices.Sorted(maps.Keys(s.all)), true
 }
 
 // Inhabited returns the keys that have members, as Members has them, in order.
