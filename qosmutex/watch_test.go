@@ -135,13 +135,12 @@ func TestStateFollowsTheHolder(t *testing.T) {
 			t.Errorf("Queue = %v, want ErrUndeclared", err)
 		}
 		unlock(t, h)
-		eventually(t, "free again", func() bool {
+		// A first member that is no root hears of entries by events alone, so before b's it
+		// may show a free resource.
+		eventually(t, "free again after b", func() bool {
 			s = collectStates(t, observer, "t", 2)["crane"]
-			return s.Holder == "" && s.Waiting == 0
+			return s.Holder == "" && s.Waiting == 0 && parseFence(s.Fence) > h.Fence()
 		})
-		if parseFence(s.Fence) <= h.Fence() {
-			t.Errorf("fence %s after b entered, a had %d", s.Fence, h.Fence())
-		}
 	})
 }
 

@@ -99,7 +99,10 @@ func (s *stage) startBroker(ctx context.Context) (*process, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerTakes)
 	defer cancel()
 	select {
-	case s.url = <-serves:
+	case where := <-serves:
+		if s.url == "" { // later it is the same, and others read it
+			s.url = where
+		}
 		return p, nil
 	case <-p.done:
 		return nil, p.err

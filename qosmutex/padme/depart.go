@@ -37,10 +37,10 @@ func (m *Machine) depart() {
 }
 
 // resign lets a departing root go: once its best child is the root, it leaves as a
-// member. While there are members but none of them can be the root, it waits for one
+// member. While a member that can be the root is no such child yet, it waits for it
 // until departBy.
 func (m *Machine) resign() {
-	if len(m.members) == 0 {
+	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye }) {
 		m.finish()
 		return
 	}
