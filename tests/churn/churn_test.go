@@ -94,6 +94,14 @@ type gaps struct {
 	start   time.Time
 }
 
+// begin has times counted from now on.
+func (g *gaps) begin() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.start = time.Now()
+	return g.start
+}
+
 func (g *gaps) entered(resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,13 +241,13 @@ func TestNothingFreezes(t *testing.T) {
 
 // run lets time pass and judges the gaps.
 func (s *site) run() {
-	s.gaps.start = time.Now()
+	start := s.gaps.begin()
 	random := rand.New(rand.NewPCG(*seed, 0))
 	bound := time.Second
 	if *kill {
 		bound += ttl
 	}
-	for end := s.gaps.start.Add(*duration); time.Now().Before(end); {
+	for end := start.Add(*duration); time.Now().Before(end); {
 		if !*kill {
 			time.Sleep(time.Until(end))
 			break
