@@ -86,7 +86,8 @@ func (m *Machine) ttl() protocol.Duration {
 
 // above has a new term begin above what a root of another register can have had, heard of
 // or not: at the wall clock, as all terms and their fences do where FirstTerm is one. A
-// retry is the same write.
+// term that the record names already is that of the root before, which tells us what it
+// knows in it; only what was heard moves it. A retry is the same write.
 func (m *Machine) above(r *protocol.Record) {
 	if w := &m.pending; w.on && w.Old == m.known.Version && w.Record.Root == r.Root && w.Record.Term >= r.Term {
 		r.Term, r.Ceiling = w.Record.Term, max(r.Ceiling, w.Record.Ceiling)
@@ -100,10 +101,11 @@ func (m *Machine) above(r *protocol.Record) {
 	if heard {
 		r.Term = known + 1
 	}
-	if m.cfg.FirstTerm != 0 {
+	byClock := m.cfg.FirstTerm != 0 && (heard || !m.exists() || r.Term > m.known.Record.Term)
+	if byClock {
 		r.Term = max(r.Term, m.cfg.FirstTerm+m.passed())
 	}
-	if heard || m.cfg.FirstTerm != 0 {
+	if heard || byClock {
 		r.Ceiling = max(r.Ceiling, m.wall()+block)
 	}
 }

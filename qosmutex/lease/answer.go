@@ -119,6 +119,9 @@ func (m *Machine) learn(e Entry, a asked, out *Output) error {
 		m.heard = heard{}
 	}
 	m.read, m.known, m.look = true, e, false
+	if m.other.claim.Register == e.Version.Register() { // heard before we had read which is ours
+		m.other = other{}
+	}
 	if m.other.claim.Register == e.Version.Register() {
 		m.other = other{} // it was heard before we knew which register ours is
 	}
