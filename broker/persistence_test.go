@@ -228,7 +228,7 @@ func TestOfflineQueueKeepsItsOrder(t *testing.T) {
 	sleeper := connect(t, inProcess(b), session("s"))
 	sleeper.subscribe("q/#", 1)
 	pub := connect(t, inProcess(b))
-	for round := range 3 { // later rounds find numbers that were given anew
+	for round := range 3 { // later rounds find numbers that were given again
 		sleeper.Disconnect(50)
 		want := numbered(fmt.Sprint(round, "-"), 2000)
 		for _, payload := range want {

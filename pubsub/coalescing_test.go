@@ -112,7 +112,7 @@ func TestASampleGathersForTheDelayAtMost(t *testing.T) {
 		g := startGathering(t, d, reliably)
 		write(t, g.w, pose{X: 1})
 		g.expect(t, gatherFor/2)
-		write(t, g.w, pose{X: 2}) // it does not begin the delay anew
+		write(t, g.w, pose{X: 2}) // it does not begin the delay again
 		g.expect(t, gatherFor/2-1)
 		g.expect(t, 1, 1, 2)
 		write(t, g.w, pose{X: 3}) // this one has a delay of its own

@@ -330,7 +330,7 @@ func (b *backoff) next() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// lasted begins anew after a link that was there for clearly longer than the wait before
+// lasted begins again after a link that was there for clearly longer than the wait before
 // it, as when a broker is restarted now and then. One that comes and goes waits longer
 // and longer.
 func (b *backoff) lasted(d time.Duration) {

@@ -45,7 +45,7 @@ func remedyOfRegister(err error, dir string) string {
 	case errors.Is(err, journal.ErrInUse):
 		return ": is another broker running with it? Give another --data directory, or --memory"
 	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
-		return fmt.Sprintf(": begin anew with \"pubsub-node voters reset --data %s\"", dir)
+		return fmt.Sprintf(": start over with \"pubsub-node voters reset --data %s\"", dir)
 	}
 	return ": give a --data directory that has room and that this user may write to, or --memory"
 }

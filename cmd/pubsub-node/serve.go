@@ -59,7 +59,7 @@ One that serves alone keeps it in memory. Three or five keep it together as vote
 give each the same --voters, a --id that is among them, and a --data directory of its
 own. They begin once all of them run. Then locks go on as long as a majority runs; a
 voter that loses its file does not vote any more. "pubsub-node voters" shows them,
-replaces one that is gone, and begins anew if a majority is.
+replaces one that is gone, and starts over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
 INT or TERM ends it: clients are told that their locks are lost, and the locks are
@@ -222,7 +222,7 @@ func remedyOfVoter(err error, id string) string {
 	case errors.Is(err, caspaxos.ErrForeign):
 		return ": each needs a --data directory of its own"
 	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
-		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it begin anew with \"pubsub-node voters replace %s %s\"", id, id)
+		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
 		return ": give a --data directory that has room and that this user may write to"
 	}

@@ -90,7 +90,7 @@ func (s *site) does(want int, says string, args ...string) {
 
 // TestVoters is what an operator lives through, on two brokers: a voter is late, is
 // killed, replaced and wiped, all restart at once, a majority is lost, and the rest
-// begins anew.
+// begins again.
 func TestVoters(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()

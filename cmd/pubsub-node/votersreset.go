@@ -37,9 +37,9 @@ func newVotersReset() *cobra.Command {
 	longest := time.Duration(qosmutex.WAN().Grace())
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Begin anew when a majority of the voters, or the file of a broker, is lost",
-		Long: `reset puts the file of a voter, or of "pubsub-node broker", aside, so that it begins
-anew the next time it is started. It is the last resort: for a majority of voters that
+		Short: "Start over when a majority of the voters, or the file of a broker, is lost",
+		Long: `reset puts the file of a voter, or of "pubsub-node broker", aside, so that it starts
+over the next time it is started. It is the last resort: for a majority of voters that
 is gone for good, and for a file that is damaged. One voter that is lost needs no more
 than "pubsub-node voters replace".
 

@@ -186,7 +186,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 			m.confirmHold(&r.tok)
 		}
 		r.tok.next = max(r.tok.next, m.fences)
-		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted anew
+		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted again
 	}
 }
 
@@ -275,7 +275,7 @@ func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 	m.epoch, m.root = e, root
 	m.out.Changed = true
 	m.reported = false
-	m.beacon.number = 0 // the new root numbers its beacons anew
+	m.beacon.number = 0 // the new root counts its beacons from 1
 	m.forgetGrants()
 	if m.parent != nil {
 		m.nameAgain()

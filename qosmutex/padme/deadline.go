@@ -19,7 +19,7 @@ import (
 // that would enter too late in this plan, or make another one late, is refused. The
 // plan can only be beaten, never broken, while messages take at most Hop, clocks
 // run alike, stays are as declared and the tree stays: what is named to another
-// root, or comes another way, is judged anew. A stay that was not declared has no
+// root, or comes another way, is judged again. A stay that was not declared has no
 // end; nothing is promised behind it.
 //
 // Requests without a deadline are served when none with a deadline waits. All

@@ -13,7 +13,7 @@ func (m *Machine) awaitReport(r *resource) {
 // inheriting reports whether tokens may still be reported.
 func (m *Machine) inheriting() bool { return m.role == protocol.Root && m.authority.inherit != 0 }
 
-// inherited ends that time: the tokens that nobody named are made anew, and all who
+// inherited ends that time: the tokens that no member named are regenerated, and all who
 // can have one that we look for are known.
 func (m *Machine) inherited() {
 	m.authority.inherit = 0

@@ -6,7 +6,7 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// TestMovedWhileItsParentAttachesAnew: D moves from E to A while E attaches to A anew.
+// TestMovedWhileItsParentAttachesAnew: D moves from E to A while E attaches to A again.
 // E names D's request no more, so A must not fall back on E when D's way ends.
 func TestMovedWhileItsParentAttachesAnew(t *testing.T) {
 	w := newWorld()

@@ -195,7 +195,7 @@ func (a *adversary) drive(t *testing.T, n *node, times int) {
 	}
 }
 
-// flood lets those ask again and again who come before the victims, each anew before it
+// flood lets those ask again and again who come before the victims, each again before it
 // leaves.
 func (a *adversary) flood(t *testing.T, victims map[*node]bool, rounds int) {
 	for range rounds {

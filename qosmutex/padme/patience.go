@@ -14,7 +14,7 @@ import (
 // first, in the order in which they came. So no request is overtaken more often than
 // its patience says, whatever clocks and priorities the others have. At the root that
 // is the whole of it; a participant that gets a new parent, and a topic that changes
-// to such a model, start anew. What is served when a token merely passes (Use) comes
+// to such a model, start again. What is served when a token merely passes (Use) comes
 // on top.
 //
 // Fair starts with [protocol.FairBound] of those that wait at the time, which is more

@@ -26,7 +26,7 @@ func TestAgingBound(t *testing.T) {
 	}
 }
 
-// flood lets all but the victim and the root ask for ever, each anew before it
+// flood lets all but the victim and the root ask for ever, each again before it
 // leaves, while the victim waits with priority p. It returns, for each queue on the
 // way from the root to the victim that had a say, how many requests that were made
 // after the victim's went through it and entered while the victim's waited there, and

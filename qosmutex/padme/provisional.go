@@ -13,7 +13,7 @@ import (
 // its hold ends there unless the root confirms it. Heartbeats name the holds that are
 // not confirmed; any answer to such a heartbeat confirms them. The root received the
 // heartbeat no earlier than it was sent, so half a grace after it did, the target is
-// inside only if it was confirmed. If it was not, the root makes the token anew.
+// inside only if it was confirmed. If it was not, the root regenerates the token.
 //
 // Why any answer will do: the target takes it only before the instant named. So the
 // root received the heartbeat before half a grace was over, when the grant was still

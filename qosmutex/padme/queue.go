@@ -58,7 +58,7 @@ func (q *queue) head() *entry {
 }
 
 // ready is the first that may be served: not if its origin may have died, and behind a
-// child that has attached anew only what it has named again, for it may hear nothing of
+// child that has attached again only what it has named again, for it may hear nothing of
 // what we send.
 func (m *Machine) ready(q *queue) *entry {
 	for _, e := range q.waiting {

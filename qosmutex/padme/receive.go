@@ -44,7 +44,7 @@ var datagrams = map[protocol.Kind]func(*Machine, *protocol.Message) error{
 // the next, catches up with the latest request that the root served in its turn, or
 // its next requests would all come before everybody else's. So does one that lags by
 // more than a round, because it was not served for a while under another model, or
-// because it founded the topic anew and knew of no request. That is not the root's
+// because it created the topic again and knew of no request. That is not the root's
 // clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
 // wait until everybody's clock has come so far.
 func (m *Machine) mergeClock(msg *protocol.Message) {

@@ -123,7 +123,7 @@ func (m *Machine) ended(s *memberSession) {
 	}
 }
 
-// concludeIfDone makes the token anew if all who can have it have answered. While we
+// concludeIfDone regenerates the token if all who can have it have answered. While we
 // inherit we do not know who they are: inherited goes on.
 func (m *Machine) concludeIfDone(r *resource) {
 	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 && !m.inheriting() {
@@ -213,7 +213,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	return nil
 }
 
-// regenerate makes the token of r anew. The old grant is dead: its number is
+// regenerate makes a new token of r. The old grant is dead: its number is
 // refused everywhere from now on. The request that it was for is served again if
 // it still lives.
 func (m *Machine) regenerate(r *resource) {

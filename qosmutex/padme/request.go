@@ -206,7 +206,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	e.hops = msg.Hops
 	if e.from != l {
-		if e.also = e.alsoBut(l); e.named { // else the other has attached anew, and may not name it again
+		if e.also = e.alsoBut(l); e.named { // else the other has attached again, and may not name it again
 			e.also = append(e.also, e.from)
 		}
 	}

@@ -93,7 +93,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 }
 
 // expireOwn ends our session: every hold is lost and every token dropped. The
-// machine joins anew, under a new session.
+// machine joins again, under a new session.
 func (m *Machine) expireOwn() {
 	m.counters.Expiries++
 	m.out.Changed = true

@@ -81,7 +81,7 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 }
 
 // reorder puts a queue into the order of a new Priority model. What waits arrives
-// anew, in the order of Fair.
+// again, in the order of Fair.
 func (m *Machine) reorder(q *queue) {
 	for _, e := range q.waiting {
 		e.level = 1

@@ -99,7 +99,7 @@ func (m *Machine) rejected(msg *Message) error {
 }
 
 // forgive forgets the refusal of one that was started with another list and is not
-// enrolled either, if it does not repeat it: it may have been started anew.
+// enrolled either, if it does not repeat it: it may have been started again.
 func (m *Machine) forgive() {
 	if m.refusal == ReasonVoters && m.refuser.Config == 0 && m.now > m.refused+m.patience() {
 		m.refusal = ReasonNone

@@ -78,7 +78,7 @@ func problem(self string, s *caspaxos.Status) string {
 			"or have it take a voter's place with \"pubsub-node voters replace OLD %s\"", s.By, list(s.Listed), s.By, list(s.Voters), self)
 	case s.Reason == caspaxos.ReasonWiped:
 		return fmt.Sprintf("another file was enrolled under its name: start it with that file, or if that is lost "+
-			"have it begin anew with \"pubsub-node voters replace %s %s\"", self, self)
+			"have it enroll as a new one with \"pubsub-node voters replace %s %s\"", self, self)
 	case s.Reason == caspaxos.ReasonRestored:
 		return fmt.Sprintf("its file is older than what it has said before, perhaps a backup: stop it, remove the file, start it "+
 			"again, then \"pubsub-node voters replace %s %s\"", self, self)

@@ -21,7 +21,7 @@ export async function loadConfig() {
 /**
  * connect keeps a connection to the broker until close() is called.
  *
- * filters: what to subscribe to, {filter: qos}, anew on each connection; listen() and
+ * filters: what to subscribe to, {filter: qos}, again on each connection; listen() and
  *   ignore() change it while it runs.
  * onMessage(topic, payload: Uint8Array, retained) gets each message.
  * onStatus({state, text, session}) gets each change. state is "connecting",

@@ -107,7 +107,7 @@ export class Locks {
   // been there long enough to hear them.
   #date(state, was, now) {
     const asked = this.asked.get(state.topic);
-    if (was?.session !== this.session) was = undefined; // the same names may wait anew
+    if (was?.session !== this.session) was = undefined; // the same names may wait again
     const used = new Set();
     const last = (waiting, w) => {
       const found = waiting?.findLast((o) => !used.has(o) && o.participant === w.participant && o.priority === w.priority && (o.resource ?? state.resource) === state.resource);
