@@ -108,7 +108,7 @@ var faults = []fault{
 	{name: "register lost", means: "the register of the root is replaced by an empty one while those who have it do not run", lasts: either, world: "registers", apply: loseRegister},
 	{name: "late messages", means: "one message in a hundred takes up to three sessions", lasts: lasting, world: "network", apply: lateMessages},
 	{name: "late link", means: "between two participants a message takes up to one and a half sessions", lasts: lasting, world: "network", apply: lateLink},
-	{name: "stalled connection", means: "a connection stays open and carries nothing for up to two sessions; then all of it arrives, or the connection is regenerated", lasts: lasting, world: "network", apply: stall(notRoot)},
+	{name: "stalled connection", means: "a connection stays open and carries nothing for up to two sessions; then all of it arrives, or a new connection takes its place", lasts: lasting, world: "network", apply: stall(notRoot)},
 	{name: "stalled connection of a holder", means: "the same, of one that is inside", lasts: lasting, world: "network", apply: stall(holder, notRoot)},
 	{name: "stalled connection of the root", means: "the same, of the root", lasts: lasting, world: "network", apply: stall(root)},
 	{name: "one-way cut", means: "one hears nobody, and is heard, or the other way round", lasts: lasting, world: "network", apply: cutOneWay},
