@@ -53,7 +53,7 @@ func (m *Machine) write(w *canonical.Writer) {
 		w.Age(m.echo, m.lease())
 	}
 	if m.wanted != nil {
-		w.Settings(&protocol.Settings{Models: *m.wanted})
+		w.Settings(m.wanted)
 	}
 	w.Named(canonical.SortFence, m.fence)
 	w.Node(m.successor)
