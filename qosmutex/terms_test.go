@@ -63,8 +63,12 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 		t.Errorf("fence %d after %d", h.Fence(), held.Fence())
 	}
 	unlock(t, h)
-	if n := members[0].Status().Counters.Adopted; n != 1 {
-		t.Errorf("%d holds were adopted, want 1", n)
+	adopted := uint64(0) // on a busy machine another one may have been the root before the most important one
+	for _, m := range members {
+		adopted += m.Status().Counters.Adopted
+	}
+	if adopted == 0 {
+		t.Error("no hold was adopted")
 	}
 	cable.cut(false)
 	ofRoot.cut.Store(false)
