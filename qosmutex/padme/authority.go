@@ -208,13 +208,8 @@ func (m *Machine) extended(in *protocol.Lease) error {
 
 // serveAll serves what had to wait.
 func (m *Machine) serveAll() {
-	if !m.acting() {
+	if len(m.requests) == 0 {
 		return
-	}
-	for _, e := range slices.Clone(m.requests) {
-		if e.try && e.state == waiting {
-			m.serveTry(e)
-		}
 	}
 	for _, r := range m.resources {
 		m.serve(r)

@@ -65,24 +65,6 @@ func (m *Machine) known(resource string) bool {
 	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
 }
 
-// serveTry grants a TryLock request if its token rests here, or refuses it.
-func (m *Machine) serveTry(e *entry) {
-	if !m.acting() {
-		return // serveAll will
-	}
-	if m.quiet(e) {
-		m.refuse(e, protocol.ReasonBusy)
-		return
-	}
-	for r := range m.satisfying(e.q) {
-		if r.tok.phase == home && m.mayGive(r) {
-			m.give(r, e)
-			return
-		}
-	}
-	m.refuse(e, protocol.ReasonBusy)
-}
-
 // give starts a new grant of r for e. Only the root does this.
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok

@@ -61,9 +61,7 @@ func (m *Machine) markServed(id protocol.RequestID) {
 	if e == nil || e.state != waiting {
 		return
 	}
-	if !e.try {
-		e.q.remove(m.settings.Models.Priority, e)
-	}
+	e.q.remove(m.settings.Models.Priority, e)
 	e.state = served
 }
 

@@ -38,8 +38,11 @@ func (m *Machine) CheckInvariants() error {
 				return fmt.Errorf("request %v came from %v before, which is no other child", id, l.peer)
 			}
 		}
-		if e.state == waiting && !e.try {
+		if e.state == waiting {
 			queued--
+		}
+		if e.state == waiting && e.try && m.acting() {
+			return fmt.Errorf("the try %v waits at the root", id)
 		}
 		if e.state == served && m.role == protocol.Root && !m.isOut(e) {
 			return fmt.Errorf("request %v was granted, but its token is not out", id)
@@ -81,7 +84,7 @@ func (m *Machine) checkQueue(q *queue) error {
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
 		}
-		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || m.climbs()) {
+		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || e.try || m.climbs()) {
 			return fmt.Errorf("request %v for %q waits here but our parent does not know it", e.id, q.resource)
 		}
 	}

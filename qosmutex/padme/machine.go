@@ -115,6 +115,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	m.expire() // before the input: what has expired must not be used
 	err := m.handle(in)
 	m.timers()
+	m.refuseTries()
 	out.WakeAt = m.wakeAt()
 	m.out = nil
 	return err

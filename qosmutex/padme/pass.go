@@ -18,7 +18,7 @@ func (m *Machine) passDown(r *resource) {
 		return
 	}
 	q := e.q
-	if !e.try && e.state == waiting { // else an earlier grant for it was lost
+	if e.state == waiting { // else an earlier grant for it was lost
 		q.remove(m.settings.Models.Priority, e)
 	}
 	e.state = served
@@ -127,7 +127,7 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 	var best *entry
 	o := m.orderOf(r)
 	for _, e := range m.own {
-		if e.state != waiting || e.try || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
+		if e.state != waiting || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
 			continue
 		}
 		if best == nil || o.before(e, best) {
@@ -141,9 +141,7 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
 	t := &r.tok
 	q := e.q
-	if !e.try {
-		q.remove(m.settings.Models.Priority, e)
-	}
+	q.remove(m.settings.Models.Priority, e)
 	e.state, e.q = inside, &r.q
 	t.phase, t.down, t.inside, t.fence, t.toTarget, t.entered = using, nil, e, fence, toTarget, m.now
 	if t.until != 0 {
@@ -246,18 +244,6 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 		m.remove(e)
 	case e.state == served: // it has another way now
 		m.wait(e)
-		if e.try && m.role == protocol.Root {
-			m.refuse(e, protocol.ReasonBusy) // its token is not here at this instant
-		}
-	}
-}
-
-// wait puts a served request back into its queue.
-func (m *Machine) wait(e *entry) {
-	m.touch(e.q.resource)
-	e.state = waiting
-	if !e.try {
-		e.q.insert(m.settings.Models.Priority, e)
 	}
 }
 
@@ -285,6 +271,6 @@ func (m *Machine) sendAgain(id protocol.RequestID) bool {
 		return false
 	}
 	m.unsend(e)
-	m.pass(e)
+	m.propagate(e.q, e)
 	return true
 }

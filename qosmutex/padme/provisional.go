@@ -123,17 +123,6 @@ func (m *Machine) expireProvisional() {
 	}
 }
 
-// heardAgain serves requests that were quiet. Only the root does this.
-func (m *Machine) heardAgain() {
-	if len(m.requests) == 0 {
-		return
-	}
-	for _, r := range m.resources {
-		m.serve(r)
-	}
-	m.serveQueue(&m.any)
-}
-
 // tooLate reports whether a provisional grant came too late to be confirmed if we enter
 // now.
 func (m *Machine) tooLate(t *token) bool { return t.until != 0 && m.now+m.answerTime() > t.until }

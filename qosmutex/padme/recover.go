@@ -236,9 +236,6 @@ func (m *Machine) ungrant(e *entry) {
 		m.remove(e)
 	default:
 		m.wait(e)
-		if e.try {
-			m.serveTry(e)
-		}
 	}
 }
 

@@ -58,20 +58,11 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// route queues a new request, or a try, and lets it climb or be served.
+// route queues a new request and lets it climb or be served.
 func (m *Machine) route(e *entry) {
-	m.touch(e.q.resource)
-	if e.try {
-		if m.role == protocol.Root {
-			m.serveTry(e)
-		} else {
-			m.sendRequest(e)
-		}
-		return
-	}
 	q := e.q
 	m.arrive(e, m.rivals(q))
-	q.insert(m.settings.Models.Priority, e)
+	m.wait(e)
 	if m.role == protocol.Root {
 		m.serveQueue(q)
 		return
@@ -79,20 +70,32 @@ func (m *Machine) route(e *entry) {
 	m.propagate(q, e)
 }
 
-// pass sends up a request that waits here, as its kind and the model say.
-func (m *Machine) pass(e *entry) {
-	if e.try {
-		m.sendRequest(e) // it is in no queue
+// wait puts a request into its queue, also one that was served.
+func (m *Machine) wait(e *entry) {
+	m.touch(e.q.resource)
+	e.state = waiting
+	e.q.insert(m.settings.Models.Priority, e)
+	m.tried = m.tried || e.try
+}
+
+// refuseTries refuses, as the root, each try that could not be granted at once.
+func (m *Machine) refuseTries() {
+	if !m.tried || !m.acting() {
 		return
 	}
-	m.propagate(e.q, e)
+	m.tried = false
+	for _, e := range slices.Clone(m.requests) {
+		if e.try && e.state == waiting {
+			m.refuse(e, protocol.ReasonBusy)
+		}
+	}
 }
 
 // propagate sends a request up as the Request model says: Forward each, Replace
-// only the head of each queue. e is the request that is new or changed, nil if
-// the queue's head may have changed.
+// only the head of each queue. A try always goes up. e is the request that is new or
+// changed, nil if the queue's head may have changed.
 func (m *Machine) propagate(q *queue, e *entry) {
-	if !m.climbs() {
+	if !m.climbs() && (e == nil || !e.try) {
 		e = q.head()
 	}
 	if e != nil && !e.sent {
@@ -105,17 +108,15 @@ func (m *Machine) sendRequest(e *entry) {
 	if m.parent == nil || e.hops >= maxDepth {
 		return
 	}
-	if !e.sent && !e.try {
+	if !e.sent {
 		e.q.unsent--
 	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
-	msg.Within, msg.Hold = m.within(e), e.hold
+	msg.Within, msg.Hold, msg.Hidden = m.within(e), e.hold, uint32(e.q.hidden())
 	if e.try {
 		msg.Flags |= protocol.FlagTry
-	} else {
-		msg.Hidden = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -128,11 +129,6 @@ func (m *Machine) nameAll() {
 		m.unsend(e)
 	}
 	m.nameQueues()
-	for _, e := range m.requests {
-		if e.try && e.state == waiting {
-			m.sendRequest(e)
-		}
-	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
 }
 
@@ -141,7 +137,7 @@ func (m *Machine) nameAll() {
 // Nothing is forgotten on either side: what the parent knows it must be told when it ends.
 func (m *Machine) nameAgain() {
 	for _, e := range m.requests {
-		if e.state == waiting && (e.sent || e.try) {
+		if e.state == waiting && e.sent {
 			m.sendRequest(e)
 		}
 	}
@@ -150,7 +146,7 @@ func (m *Machine) nameAgain() {
 
 // unsend marks a request as one that our parent does not know.
 func (m *Machine) unsend(e *entry) {
-	if e.sent && e.state == waiting && !e.try {
+	if e.sent && e.state == waiting {
 		e.q.unsent++
 	}
 	e.sent = false
@@ -194,9 +190,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		}
 	}
 	m.requests.add(e)
-	if !e.try {
-		e.q.child(l).hidden = hidden(msg)
-	}
+	e.q.child(l).hidden = hidden(msg)
 	m.route(e)
 	return nil
 }
@@ -210,7 +204,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 			e.also = append(e.also, e.from)
 		}
 	}
-	if e.state != waiting || e.try {
+	if e.state != waiting {
 		e.priority = msg.Priority
 		m.reroute(e, l)
 		return
@@ -226,7 +220,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 // reroute notes that child l leads to the origin of e.
 func (m *Machine) reroute(e *entry, l *link) {
 	e.named = true
-	if e.state == waiting && !e.try {
+	if e.state == waiting {
 		e.q.count(e, -1)
 		e.from = l
 		e.q.count(e, 1)
@@ -238,7 +232,7 @@ func (m *Machine) reroute(e *entry, l *link) {
 		// the request. If it crossed, its Release will settle this, too.
 		m.wait(e)
 		m.unsend(e)
-		m.pass(e)
+		m.propagate(e.q, e)
 	}
 }
 
@@ -288,7 +282,7 @@ func (m *Machine) prioritise(priority int64) {
 	}
 	m.priority = priority
 	for _, e := range m.own {
-		if e.state == waiting && !e.fixed && !e.try {
+		if e.state == waiting && !e.fixed {
 			m.reprioritise(e, priority)
 		}
 	}
@@ -318,8 +312,7 @@ func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 // drop removes a request. If tell is set and the parent knows it, the parent
 // drops it too; a new head goes up in its place.
 func (m *Machine) drop(e *entry, tell bool) {
-	wasSent, resource := e.sent, e.q.resource
-	id, try := e.id, e.try
+	wasSent, id, resource := e.sent, e.id, e.q.resource
 	m.remove(e)
 	if m.parent == nil {
 		return
@@ -329,15 +322,13 @@ func (m *Machine) drop(e *entry, tell bool) {
 		msg.ID, msg.Resource = id, resource
 		m.commit(m.parent, msg)
 	}
-	if !try {
-		m.propagate(m.queueOf(resource), nil)
-	}
+	m.propagate(m.queueOf(resource), nil)
 }
 
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
 	m.touch(e.q.resource)
-	if e.state == waiting && !e.try {
+	if e.state == waiting {
 		e.q.remove(m.settings.Models.Priority, e)
 	}
 	m.requests.remove(e)

@@ -158,7 +158,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		again := m.silent(s) || s.parent != msg.Parent.ID
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
-			defer m.heardAgain()
+			defer m.serveAll() // its requests were quiet
 		}
 	}
 	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
