@@ -180,7 +180,7 @@ func (m *Machine) becomeRoot(e protocol.Epoch) {
 	}
 	for _, r := range m.resources {
 		if r.tok.phase != using {
-			r.tok.phase, r.tok.down, r.tok.recovery, r.tok.due = home, nil, nil, 0
+			r.tok.phase, r.tok.down, r.tok.recovery = home, nil, nil
 		}
 		if r.tok.unconfirmed() { // the root that granted it can end it no more
 			m.confirmHold(&r.tok)

@@ -173,7 +173,7 @@ func TestConfirmation(t *testing.T) {
 	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
 	play(t, w, "resume B A", "hold B A")
 	tok := &a.find("x").tok
-	if tok.due == 0 {
+	if tok.until == 0 {
 		t.Fatal("the grant is not provisional")
 	}
 	names := func(m *Machine, grant protocol.Grant) {
@@ -185,11 +185,11 @@ func TestConfirmation(t *testing.T) {
 	before := tok.grant
 	before.Number--
 	for _, wrong := range []func(){func() { names(c, tok.grant) }, func() { names(b, before) }} {
-		if wrong(); tok.due == 0 {
+		if wrong(); tok.until == 0 {
 			t.Error("it is confirmed to another, or by another grant")
 		}
 	}
-	if names(b, tok.grant); tok.due != 0 {
+	if names(b, tok.grant); tok.until != 0 {
 		t.Error("it is not confirmed")
 	}
 }

@@ -72,20 +72,17 @@ func (m *Machine) give(r *resource, e *entry) {
 	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.replied, t.holder = t.entries[:0], replied{}, nil
-	if e.from == nil {
-		t.used, t.until, t.due = true, 0, 0
-		t.fences = protocol.Fences{}
-		t.next++
-		m.enter(r, e, t.next-1, false)
-		return
-	}
-	t.used = false
 	n := m.fencesFor(e.hops)
 	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
 	t.next += n
-	t.sole = n == 1
-	m.makeProvisional(r)
+	t.until = 0
+	if t.used = e.from == nil; t.used {
+		m.enter(r, e)
+		return
+	}
+	due := m.makeProvisional(r)
 	m.passDown(r)
+	t.until = due
 }
 
 // takeHome ends a grant at the root, if the Release is that of the grant which is
@@ -113,7 +110,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 func (m *Machine) comeHome(r *resource, mayUse bool) {
 	t := &r.tok
 	t.recovery = nil
-	t.phase, t.down, t.due = home, nil, 0
+	t.phase, t.down = home, nil
 	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) && m.mayGive(r) {
 		m.give(r, own)
 		return

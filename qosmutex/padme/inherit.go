@@ -5,7 +5,7 @@ import "padme/qosmutex/protocol"
 // awaitReport marks a token as one that anybody may have, and report.
 func (m *Machine) awaitReport(r *resource) {
 	t := &r.tok
-	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
+	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.until = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0
 	t.fences, t.entries = protocol.Fences{}, t.entries[:0]
 	t.recovery, t.holder = &recovery{unreported: true}, nil
 }

@@ -32,8 +32,7 @@ func (m *Machine) passDown(r *resource) {
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
 
-// passUp sends the token home, with every entry made on it. Under Replace the
-// new heads go first, on the same channel.
+// passUp sends the token home, with every entry made on it.
 func (m *Machine) passUp(r *resource, returned bool) {
 	t := &r.tok
 	if m.role == protocol.Root {
@@ -46,17 +45,12 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		t.phase, t.returned, t.down = kept, returned, nil
 		return
 	}
-	m.propagate(&r.q, nil)
-	m.propagate(&m.any, nil)
 	rel := protocol.Message{ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences, Entries: t.entries}
 	if returned {
 		rel.Flags = protocol.FlagReturned
 	}
 	m.sendRelease(&rel)
 	t.phase, t.down, t.passed = away, nil, &m.parent.peer
-	if returned {
-		m.sendAgain(t.target)
-	}
 }
 
 // sendRelease sends what a Release says to our parent.
@@ -64,6 +58,9 @@ func (m *Machine) sendRelease(rel *protocol.Message) {
 	msg := m.emitOn(m.parent, protocol.KindRelease)
 	msg.Flags, msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = rel.Flags, rel.ID, rel.Resource, rel.Grant, rel.Fences, rel.Entries
 	m.commit(m.parent, msg)
+	if rel.Flags&protocol.FlagReturned != 0 {
+		m.sendAgain(rel.ID)
+	}
 }
 
 // onReply takes the token from the parent.
@@ -74,21 +71,17 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	if msg.Grant.Compare(t.grant) <= 0 { // it has been here, when its target had another way; those above think that served
-		if !m.sendAgain(msg.ID) {
-			return m.stale(msg, "an old grant")
-		}
-		m.counters.Stale++
-		return nil
-	}
-	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
-		m.counters.Stale++
-		m.sendAgain(msg.ID)
-		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
+	// It has been here, when its target had another way, or is answered for.
+	if been := msg.Grant.Compare(t.grant) <= 0; been || msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) {
+		again := m.sendAgain(msg.ID)    // those above may think it served
+		if !been && !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
 			m.passStale(&protocol.Message{
 				Flags: protocol.FlagRepeated, ID: msg.ID, Resource: msg.Resource, Grant: msg.Grant, Fences: msg.Fences,
 			})
+		} else if !again {
+			return m.stale(msg, "an old grant")
 		}
+		m.counters.Stale++
 		return nil
 	}
 	if t.phase == using {
@@ -107,14 +100,13 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		m.passUp(r, true)
 	case e.from == nil:
 		m.overtake(r, e)
-		t.fences.Next++
-		m.enter(r, e, t.fences.Next-1, false)
+		m.enter(r, e)
 	default:
 		m.overtake(r, e)
 		own := m.ownCandidate(r)
 		if m.uses(m.settings.Models.Reply) && own != nil && t.fences.End-t.fences.Next >= 2 {
-			t.fences.Next++
-			m.enter(r, own, t.fences.Next-1, true)
+			m.enter(r, own)
+			t.toTarget = true
 		} else {
 			m.passDown(r)
 		}
@@ -137,13 +129,15 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 	return best
 }
 
-// enter lets the application in. toTarget: the Reply goes on when it has left.
-func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
+// enter lets the application in, with the next fence of the grant.
+func (m *Machine) enter(r *resource, e *entry) {
 	t := &r.tok
+	fence := t.fences.Next
+	t.fences.Next++
 	q := e.q
 	q.remove(m.settings.Models.Priority, e)
 	e.state, e.q = inside, &r.q
-	t.phase, t.down, t.inside, t.fence, t.toTarget, t.entered = using, nil, e, fence, toTarget, m.now
+	t.phase, t.down, t.inside, t.fence, t.entered = using, nil, e, fence, m.now
 	if t.until != 0 {
 		m.nextDue = min(m.nextDue, t.until)
 		m.askSoon(t)
@@ -165,24 +159,18 @@ func (m *Machine) leave(ref uint64) error {
 	t := &r.tok
 	entry := protocol.Entry{ID: e.id, Fence: t.fence}
 	m.remove(e)
-	t.inside = nil
-	switch {
-	case t.toTarget && m.role == protocol.Root: // it became one while inside: the way may lead through the old root, which refuses this grant
-		t.toTarget = false
-		m.ungrant(m.requests.get(t.target))
-		m.passUp(r, true)
-	case t.toTarget && !m.old(t.grant):
-		t.toTarget, t.replied = false, replied{entry.ID.Clock, entry.Fence}
+	onTheWay := t.toTarget
+	t.inside, t.toTarget = nil, false
+	if onTheWay && !m.old(t.grant) {
+		t.replied = replied{entry.ID.Clock, entry.Fence}
 		m.passDown(r)
-	default:
-		onTheWay := t.toTarget // but the way is of an earlier view
-		t.toTarget = false
-		t.entries = append(t.entries, entry)
-		if m.old(t.grant) {
-			t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
-		}
-		m.passUp(r, onTheWay)
+		return nil
 	}
+	t.entries = append(t.entries, entry)
+	if m.old(t.grant) {
+		t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
+	}
+	m.passUp(r, onTheWay) // the way is of an earlier view
 	return nil
 }
 
@@ -198,7 +186,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if m.role == protocol.Root {
 		return m.takeHome(l, r, msg)
 	}
-	m.propagate(&r.q, nil)
+	m.propagate(&r.q, nil) // Replace: new heads go first, on the same channel
 	m.propagate(&m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
@@ -219,8 +207,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	m.appendReplied(t)
 	own := m.ownCandidate(r)
 	if m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End {
-		t.fences.Next++
-		m.enter(r, own, t.fences.Next-1, false)
+		m.enter(r, own)
 		return nil
 	}
 	m.passUp(r, returned)
@@ -254,12 +241,9 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	if m.parent == nil {
 		return
 	}
-	m.sendRelease(msg)
-	last := &m.out.Messages[len(m.out.Messages)-1]
-	last.Entries = slices.Clone(last.Entries)
-	if msg.Flags&protocol.FlagReturned != 0 {
-		m.sendAgain(msg.ID)
-	}
+	rel := *msg
+	rel.Entries = slices.Clone(msg.Entries) // their memory is the caller's
+	m.sendRelease(&rel)
 }
 
 // sendAgain sends up a request that those above have dropped, or think served,

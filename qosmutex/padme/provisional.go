@@ -62,18 +62,18 @@ func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.tim
 
 // makeProvisional decides whether the grant of r that is about to be sent is
 // provisional: only its target can enter on it, for it has one fence, and the root
-// knows a heartbeat of the target, whose messages do not take long.
-func (m *Machine) makeProvisional(r *resource) {
+// knows a heartbeat of the target, whose messages do not take long. It returns when such
+// a grant ends on our clock, or 0.
+func (m *Machine) makeProvisional(r *resource) protocol.Time {
 	t := &r.tok
-	t.until, t.due = 0, 0
 	s := m.sessionOf(t.target.Node)
-	if !t.sole || s == nil || s.slow || s.asked == askedUnsaid || m.silent(s) {
-		return
+	if !t.sole() || s == nil || s.slow || s.asked == askedUnsaid || m.silent(s) || s.sent+m.provisionalSpan() <= 0 {
+		return 0
 	}
-	if until := s.sent + m.provisionalSpan(); until > 0 {
-		t.until, t.due = until, s.heard+m.grace()/2+1
-		m.nextDue = min(m.nextDue, t.due)
-	}
+	t.until = s.sent + m.provisionalSpan()
+	due := s.heard + m.grace()/2 + 1
+	m.nextDue = min(m.nextDue, due)
+	return due
 }
 
 // confirm lets the grants on which a heartbeat names a hold last as long as the
@@ -82,22 +82,16 @@ func (m *Machine) confirm(msg *protocol.Message) {
 	for i := range msg.Tokens {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
-			r.tok.due = 0
+			r.tok.until = 0
 			r.tok.named(ts)
 		}
 	}
 }
 
-// endsAt is when the grant of t ends unless it is confirmed: that we gave, as the root, or
-// on which we hold; 0: it does not.
-func (m *Machine) endsAt(t *token) protocol.Time {
-	switch {
-	case m.role == protocol.Root && t.phase == below:
-		return t.due
-	case m.role != protocol.Root && t.unconfirmed():
-		return t.until
-	}
-	return 0
+// ends reports whether the grant of t, that we gave, as the root, or on which we hold,
+// ends unless it is confirmed.
+func (m *Machine) ends(t *token) bool {
+	return t.unconfirmed() || t.until != 0 && t.phase == below && m.role == protocol.Root
 }
 
 // expireProvisional ends what was not confirmed in time. The root regenerates the token;
@@ -109,16 +103,15 @@ func (m *Machine) expireProvisional() {
 	}
 	m.nextDue = protocol.Never
 	for _, r := range m.resources {
-		switch ends, e := m.endsAt(&r.tok), r.tok.inside; {
-		case ends == 0:
-		case m.now < ends:
-			m.nextDue = min(m.nextDue, ends)
+		switch t := &r.tok; {
+		case !m.ends(t):
+		case m.now < t.until:
+			m.nextDue = min(m.nextDue, t.until)
 		case m.role == protocol.Root:
 			m.regenerate(r)
 		default:
-			m.counters.Losses++
-			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
-			_ = m.leave(e.ref)
+			m.lost(r)
+			_ = m.leave(t.inside.ref)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (m *Machine) recover(r *resource) {
 	m.counters.Syncs++
 	t.recovery = &recovery{}
 	switch {
-	case t.sole:
+	case t.sole():
 		m.askTarget(r)
 	case t.down != nil:
 		m.follow(r, t.down.peer)
@@ -220,7 +220,7 @@ func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.counters.Regenerated++
 	m.touch(r.q.resource)
-	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
+	t.recovery, t.phase, t.down = nil, home, nil
 	m.ungrant(m.requests.get(t.target))
 	m.serve(r)
 	m.serveQueue(&m.any) // the request may have been for any

@@ -101,9 +101,7 @@ func (m *Machine) expireOwn() {
 	losses := len(m.out.Losses)
 	for _, r := range m.resources {
 		t := &r.tok
-		if e := t.inside; e != nil {
-			m.lose(r, e)
-		}
+		m.lose(r)
 		if t.phase != away {
 			t.phase, t.down = away, nil
 			t.bind(t.grant)
@@ -124,10 +122,20 @@ func (m *Machine) expireOwn() {
 	m.beat()
 }
 
-// lose ends a hold that is no longer valid.
-func (m *Machine) lose(r *resource, e *entry) {
+// lose ends a hold that is no longer valid, if we have one.
+func (m *Machine) lose(r *resource) {
+	t := &r.tok
+	if t.phase != using {
+		return
+	}
+	m.lost(r)
+	m.remove(t.inside)
+	t.inside, t.toTarget = nil, false
+}
+
+// lost tells the application that its hold of r is over.
+func (m *Machine) lost(r *resource) {
+	e := r.tok.inside
 	m.counters.Losses++
 	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
-	r.tok.inside, r.tok.toTarget = nil, false
-	m.remove(e)
 }

@@ -55,7 +55,6 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
-	sole     bool // at the root: only the target can enter on the grant
 
 	grant  protocol.Grant // newest seen here
 	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
@@ -71,8 +70,7 @@ type token struct {
 	replied replied          // our entry on the Reply; appended when the target's Release comes by (PADME §3.2)
 	entries []protocol.Entry // kept while we are inside on a Release
 
-	until   protocol.Time // of a provisional grant: when it ends on its target's clock; 0: it ends with the session
-	due     protocol.Time // at the root: when a provisional grant ends that is not confirmed; else 0
+	until   protocol.Time // when a grant ends that is not confirmed, on its target's clock, or on ours if we gave it; 0: with the session
 	entered protocol.Time // using: since when
 
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
@@ -80,6 +78,9 @@ type token struct {
 	recovery *recovery
 	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status only
 }
+
+// sole reports, at the root, whether only the target can enter on the grant, which is out.
+func (t *token) sole() bool { return t.fences.End == t.fences.Next+1 }
 
 // find returns the record of a resource, or nil.
 func (s *tokens) find(name string) *resource {
@@ -111,7 +112,7 @@ type replied struct{ clock, fence uint64 }
 // for the target, and where somebody may Use it on its way, for each participant
 // between it and the root one on the Reply and one on the Release.
 func (m *Machine) fencesFor(hops uint32) uint64 {
-	if !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
+	if hops == 0 || !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
 		return 1
 	}
 	return 2*uint64(min(hops, maxDepth)) - 1
@@ -182,8 +183,8 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 func (t *token) writeProvisional(w *canonical.Writer, m *Machine) {
 	switch {
 	case t.phase == below && m.role == protocol.Root:
-		if w.Flags(t.due != 0, t.sole); t.due != 0 {
-			w.Left(t.due)
+		if w.Is(t.until != 0) {
+			w.Left(t.until)
 		}
 	case t.unconfirmed():
 		w.Flags(true)
