@@ -62,7 +62,7 @@ func (m *Machine) replaceChild(old, fresh *link) {
 		}
 	}
 	for q := range m.eachQueue {
-		q.child(old).from = fresh
+		q.forget(old) // until it names them again
 	}
 	m.tokensBelow(old)
 }

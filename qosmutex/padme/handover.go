@@ -74,7 +74,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	}
 	for _, s := range m.members {
 		if s.node != n && !s.goodbye {
-			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: protocol.Node{ID: s.parent}})
+			msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: s.node, Number: s.number, Priority: s.priority, Parent: s.parent})
 		}
 	}
 	msg.Sessions = append(msg.Sessions, protocol.SessionState{Node: m.self, Number: m.lastSession + 1, Priority: m.priority})
@@ -177,7 +177,7 @@ func (m *Machine) takeOver(h *handover) {
 		}
 		m.lastSession = max(m.lastSession, s.Number)
 		m.addSession(&memberSession{
-			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent.ID,
+			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent,
 			asked: askedUnsaid, // who asks us for a session has left the old root, and takes no answer of it
 			heard: m.now, deadline: m.now + m.grace(), beaten: true,
 		})

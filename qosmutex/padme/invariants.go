@@ -65,20 +65,11 @@ func (m *Machine) isOut(e *entry) bool {
 }
 
 func (m *Machine) checkQueue(q *queue) error {
-	unsent := 0
-	for _, e := range q.waiting {
-		if !e.sent {
-			unsent++
-		}
-	}
-	if unsent != q.unsent {
-		return fmt.Errorf("queue %q counts %d unsent requests and has %d", q.resource, q.unsent, unsent)
-	}
 	for i, e := range q.waiting {
 		if m.requests.get(e.id) != e || e.state != waiting {
 			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)
 		}
-		if (e.level == 0) != (e.patience == 0) {
+		if m.settings.Models.Priority == protocol.Aging && (e.level == 0) != (e.patience == 0) {
 			return fmt.Errorf("request %v is at level %d with a patience of %d", e.id, e.level, e.patience)
 		}
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {

@@ -254,7 +254,7 @@ func (m *Machine) sendAgain(id protocol.RequestID) bool {
 	if e == nil || e.state != waiting {
 		return false
 	}
-	m.unsend(e)
+	e.sent = false
 	m.propagate(e.q, e)
 	return true
 }

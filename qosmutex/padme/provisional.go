@@ -1,10 +1,6 @@
 package padme
 
-import (
-	"math"
-
-	"padme/qosmutex/protocol"
-)
+import "padme/qosmutex/protocol"
 
 // A waiter that has died must not block the token for as long as its session would
 // last. So a grant on which nobody but its target can enter is provisional. The root
@@ -37,25 +33,12 @@ func (m *Machine) quiet(e *entry) bool {
 			return !m.inheriting() // else it may not have named its session yet
 		case m.silent(s):
 			return true
-		case s.parent == m.self.ID || s.parent == "":
+		case s.parent == m.self || s.parent.IsZero():
 			return false
 		}
-		s = m.sessionNamed(s.parent)
+		s = m.sessionOf(s.parent)
 	}
 	return false
-}
-
-// sessionNamed finds the live session of the newest run of a member, or nil.
-func (m *Machine) sessionNamed(id string) *memberSession {
-	next := protocol.Node{ID: id, Incarnation: math.MaxUint64}
-	i, _ := m.roll.search(next)
-	if i < len(m.members) && m.members[i].node == next {
-		return m.members[i]
-	}
-	if i == 0 || m.members[i-1].node.ID != id {
-		return nil
-	}
-	return m.members[i-1]
 }
 
 func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.timing.TTL/8 }
@@ -83,7 +66,7 @@ func (m *Machine) confirm(msg *protocol.Message) {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
 			r.tok.until = 0
-			r.tok.named(ts)
+			r.tok.heldBy(msg.From, protocol.Entry{ID: ts.Target, Fence: ts.Fence}, r.tok.prio)
 		}
 	}
 }

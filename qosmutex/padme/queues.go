@@ -98,7 +98,7 @@ type entry struct {
 	named    bool              // named again since the child's last Attach
 	fixed    bool              // own: the priority does not follow the participant's
 	rank     uint8             // under Aging: the lowest that its priority had in its queue
-	level    uint8             // where it stands in its queue under Fair or Aging: 0 comes first
+	level    uint8             // under Aging: where it stands in its queue; 0 comes first
 	patience uint32            // under Fair or Aging: how many that came later may still overtake it
 	came     uint64            // number of its arrival here, since such a model is in force; 0: before
 	ref      uint64            // own

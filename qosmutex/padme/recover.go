@@ -33,38 +33,19 @@ func (m *Machine) recover(r *resource) {
 	}
 	m.counters.Syncs++
 	t.recovery = &recovery{}
-	switch {
-	case t.sole():
-		m.askTarget(r)
-	case t.down != nil:
-		m.follow(r, t.down.peer)
-	case t.passed != nil:
+	if t.sole() || t.passed == nil { // nil: taken over from another root
+		m.askAll(r)
+	} else {
 		m.follow(r, *t.passed)
-	default:
-		m.askAll(r) // taken over from another root
 	}
-}
-
-// askTarget asks the only participant that can enter on the grant: whoever has the
-// token on its way can do nothing with it but send it home, where it is stale by then.
-func (m *Machine) askTarget(r *resource) {
-	rec, n := r.tok.recovery, r.tok.target.Node
-	rec.all = true
-	if m.mayAnswer(n) {
-		rec.pending = append(rec.pending, n)
-		m.sync(r, n)
-	}
-	m.concludeIfDone(r)
 }
 
 // follow asks the next custodian on the way. All before it have answered.
 func (m *Machine) follow(r *resource, n protocol.Node) {
 	rec := r.tok.recovery
 	switch {
-	case n == m.self:
-		m.askAll(r) // it says that the token is on its way to us
-	case slices.Contains(rec.answered, n):
-		m.regenerate(r) // two neighbours each passed it to the other: both are bound
+	case n == m.self || slices.Contains(rec.answered, n):
+		m.askAll(r) // the way leads back
 	case m.mayAnswer(n):
 		rec.pending = append(rec.pending[:0], n)
 		rec.until = m.now + 2*m.timing.Hop
@@ -89,14 +70,16 @@ func (m *Machine) gone(n protocol.Node) bool {
 	return s == nil || s.goodbye
 }
 
-// askAll asks every member that can have the grant and has not answered.
+// askAll asks every member that can have the grant and has not answered. If only the
+// target can enter on it, the others need not be asked: whoever has the token on its way
+// can do nothing with it but send it home, where it is stale by then.
 func (m *Machine) askAll(r *resource) {
 	t := &r.tok
 	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
 	for _, s := range m.members {
-		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
+		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) && (!t.sole() || s.node == t.target.Node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
 		}
@@ -172,7 +155,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	t := &r.tok
 	if t.grant == msg.Grant && t.phase == using {
 		answer.Verdict = protocol.VerdictHolding
-		m.nameHolder(answer, r)
+		answer.Entries, answer.Priority = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}, t.inside.priority
 		return nil
 	}
 	answer.Verdict = protocol.VerdictNever

@@ -49,10 +49,7 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 		return protocol.ReasonNone // the settings in force are not known yet
 	case resource == protocol.Any && len(m.settings.Resources) == 0:
 		return protocol.ReasonNoResource
-	case resource == protocol.Any || m.settings.Open && resource != "":
-		return protocol.ReasonNone
-	}
-	if _, declared := slices.BinarySearch(m.settings.Resources, resource); !declared {
+	case resource != protocol.Any && !m.declared(resource) && (!m.settings.Open || resource == ""):
 		return protocol.ReasonUndeclared
 	}
 	return protocol.ReasonNone
@@ -108,13 +105,10 @@ func (m *Machine) sendRequest(e *entry) {
 	if m.parent == nil || e.hops >= maxDepth {
 		return
 	}
-	if !e.sent {
-		e.q.unsent--
-	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
-	msg.Within, msg.Hold, msg.Hidden = m.within(e), e.hold, uint32(e.q.hidden())
+	msg.Within, msg.Hold, msg.Hidden = m.within(e), e.hold, m.hidden(e.q)
 	if e.try {
 		msg.Flags |= protocol.FlagTry
 	}
@@ -126,7 +120,7 @@ func (m *Machine) sendRequest(e *entry) {
 // what was not named.
 func (m *Machine) nameAll() {
 	for _, e := range m.requests {
-		m.unsend(e)
+		e.sent = false
 	}
 	m.nameQueues()
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
@@ -142,14 +136,6 @@ func (m *Machine) nameAgain() {
 		}
 	}
 	m.nameQueues()
-}
-
-// unsend marks a request as one that our parent does not know.
-func (m *Machine) unsend(e *entry) {
-	if e.sent && e.state == waiting {
-		e.q.unsent++
-	}
-	e.sent = false
 }
 
 // nameQueues sends up what waits and our parent does not know, as the model says.
@@ -190,7 +176,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		}
 	}
 	m.requests.add(e)
-	e.q.child(l).hidden = hidden(msg)
+	e.q.hide(l, msg.Hidden)
 	m.route(e)
 	return nil
 }
@@ -206,32 +192,26 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	if e.state != waiting {
 		e.priority = msg.Priority
-		m.reroute(e, l)
+	}
+	if m.reroute(e, l); e.state != waiting {
 		return
 	}
-	m.reroute(e, l)
-	q := e.q
-	m.touch(q.resource)
-	q.child(l).hidden = hidden(msg)
+	m.touch(e.q.resource)
+	e.q.hide(l, msg.Hidden)
 	m.reprioritise(e, msg.Priority)
-	m.serveQueue(q) // it may not have been ready
+	m.serveQueue(e.q) // it may not have been ready
 }
 
 // reroute notes that child l leads to the origin of e.
 func (m *Machine) reroute(e *entry, l *link) {
-	e.named = true
-	if e.state == waiting {
-		e.q.count(e, -1)
-		e.from = l
-		e.q.count(e, 1)
-		return
-	}
-	e.from = l
+	old := e.from
+	e.from, e.named = l, true
+	e.q.prune(old)
 	if e.state == served && m.role != protocol.Root {
 		// The token crossed this message, or got lost and those above have dropped
 		// the request. If it crossed, its Release will settle this, too.
 		m.wait(e)
-		m.unsend(e)
+		e.sent = false
 		m.propagate(e.q, e)
 	}
 }

@@ -70,16 +70,12 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "another session")
 	case msg.Sent+msg.Valid <= m.now:
 		return m.stale(msg, "too late")
-	case s.number == 0 && msg.Grant.Epoch != msg.Epoch:
-		return m.stale(msg, "not the beginning of a session")
 	}
 	if s.number == 0 {
 		m.bind(msg.Grant)
-	}
-	m.timing.TTL = msg.TTL
-	if s.number == 0 {
 		m.out.Changed = true
 	}
+	m.timing.TTL = msg.TTL
 	s.number, m.domain, m.out.Renewal, m.out.Rank = msg.Session, msg.Register, msg.Renewal, int(msg.Rank)
 	m.claimed(msg, true)
 	if msg.Epoch == m.epoch { // else this root answered in an earlier term

@@ -75,7 +75,7 @@ type memberSession struct {
 	node      protocol.Node
 	number    uint64
 	priority  int64
-	parent    string        // of whichever incarnation
+	parent    protocol.Node // in the tree
 	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
 	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
 	deadline  protocol.Time // expires then: a grace after that heartbeat came
@@ -105,7 +105,7 @@ func (r *roll) write(w *canonical.Writer, c *core) {
 		w.Node(o.node)
 		w.Uint(o.number, o.asked)
 		w.Int(o.priority)
-		w.Text(o.parent)
+		w.Node(o.parent)
 		w.Left(o.deadline)
 		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
 		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
@@ -155,13 +155,13 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return nil
 	}
 	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
-		again := m.silent(s) || s.parent != msg.Parent.ID
+		again := m.silent(s) || s.parent != msg.Parent
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
 			defer m.serveAll() // its requests were quiet
 		}
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
+	s.priority, s.parent, s.asked = msg.Priority, msg.Parent, msg.Attempt
 	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
@@ -276,7 +276,7 @@ func (m *Machine) expired(s *memberSession) {
 	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
 	m.ended(s)
-	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
+	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node })
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
 			m.recover(r)

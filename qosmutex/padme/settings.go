@@ -84,7 +84,7 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 // again, in the order of Fair.
 func (m *Machine) reorder(q *queue) {
 	for _, e := range q.waiting {
-		e.level = 1
+		e.patience = 1
 	}
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(protocol.Fair, a, b) })
 	for _, e := range q.waiting {

@@ -28,7 +28,7 @@ var leftOut = map[string]string{
 	"queues.any": "its requests are written", "queues.own": "in the order of their Ref",
 	"queue.waiting": "in the order of the model",
 	"entry.level":   "follows from the patience and the priorities", "queues.arrivals": "above those of all requests",
-	"queues.tried": "only saves work", "queue.unsent": "counted", "queue.below": "only reported",
+	"queues.tried": "only saves work", "queue.below": "only reported",
 	"Entry.Fence": "only reported", "token.holder": "only reported", "tokens.nextDue": "only saves work: the instants that it bounds are written",
 
 	"queues.spare": memory, "link.start": memory, "core.out": memory,
