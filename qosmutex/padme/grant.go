@@ -33,7 +33,7 @@ func (m *Machine) serve(r *resource) {
 	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
 		m.dropOverdue(&m.any)
-		e := m.first(r)
+		e := m.first(r, m.ready)
 		if e == nil {
 			return
 		}
@@ -49,14 +49,23 @@ func (m *Machine) serve(r *resource) {
 	}
 }
 
-// first is the most important request that r would satisfy.
-func (m *Machine) first(r *resource) *entry {
-	e := m.ready(&r.q)
-	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) &&
-		(e == nil || m.orderOf(r).before(a, e)) {
-		e = a
+// first is the most important request that r would satisfy, of those that are ok.
+func (m *Machine) first(r *resource, ok func(*entry) bool) *entry {
+	e := r.q.first(ok)
+	if m.declared(r.q.resource) {
+		if a := m.any.first(ok); a != nil && (e == nil || m.orderOf(r).before(a, e)) {
+			e = a
+		}
 	}
 	return e
+}
+
+// ownCandidate is the most important own request that the token of r satisfies.
+func (m *Machine) ownCandidate(r *resource) *entry {
+	if len(m.own) == 0 {
+		return nil
+	}
+	return m.first(r, func(e *entry) bool { return e.from == nil })
 }
 
 // known reports whether a message may name this resource: it is one lock, and the
@@ -71,7 +80,7 @@ func (m *Machine) give(r *resource, e *entry) {
 	m.grants++
 	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
-	t.entries, t.replied, t.holder = t.entries[:0], replied{}, nil
+	t.entries, t.holder = t.entries[:0], nil
 	n := m.fencesFor(e.hops)
 	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
 	t.next += n

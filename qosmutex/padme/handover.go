@@ -179,7 +179,7 @@ func (m *Machine) takeOver(h *handover) {
 		m.addSession(&memberSession{
 			node: s.Node, number: s.Number, priority: s.Priority, parent: s.Parent,
 			asked: askedUnsaid, // who asks us for a session has left the old root, and takes no answer of it
-			heard: m.now, deadline: m.now + m.grace(), beaten: true,
+			heard: m.now, deadline: m.now + m.grace(),
 		})
 		m.nextExpiry = min(m.nextExpiry, m.now+m.grace())
 	}

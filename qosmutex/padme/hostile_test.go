@@ -31,8 +31,8 @@ func dump(m *Machine) string {
 	s += "\nany" + dumpQueue(&m.any)
 	for _, r := range m.resources {
 		t := r.tok
-		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d replied %v entries %v recovery %v",
-			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
+		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d entries %v recovery %v",
+			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.entries, t.recovery)
 	}
 	for _, e := range slices.Clone(m.requests) {
 		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.q.resource, e.hops, e.state, e.sent, e.try, e.ref)

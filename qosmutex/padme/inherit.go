@@ -31,7 +31,7 @@ func (m *Machine) inherited() {
 // adoptSession takes over a session that our predecessor gave, with its holds. The
 // heartbeat names all of them, or none would be safe.
 func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
-	s := &memberSession{node: msg.From, number: msg.Session, heard: m.now - m.timing.TTL, beaten: true}
+	s := &memberSession{node: msg.From, number: msg.Session, heard: m.now - m.timing.TTL}
 	m.addSession(s)
 	for i := range msg.Tokens {
 		m.adoptHold(msg.From, &msg.Tokens[i])

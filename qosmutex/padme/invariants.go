@@ -44,7 +44,8 @@ func (m *Machine) CheckInvariants() error {
 		if e.state == waiting && e.try && m.acting() {
 			return fmt.Errorf("the try %v waits at the root", id)
 		}
-		if e.state == served && m.role == protocol.Root && !m.isOut(e) {
+		out := func(r *resource) bool { return r.tok.phase == below && r.tok.target == e.id }
+		if e.state == served && m.role == protocol.Root && !slices.ContainsFunc(m.resources, out) {
 			return fmt.Errorf("request %v was granted, but its token is not out", id)
 		}
 	}
@@ -52,16 +53,6 @@ func (m *Machine) CheckInvariants() error {
 		return fmt.Errorf("%d more requests are queued than wait", queued)
 	}
 	return m.checkTree()
-}
-
-// isOut reports whether a token is on its way for e.
-func (m *Machine) isOut(e *entry) bool {
-	for _, r := range m.resources {
-		if r.tok.phase == below && r.tok.target == e.id {
-			return true
-		}
-	}
-	return false
 }
 
 func (m *Machine) checkQueue(q *queue) error {
@@ -93,8 +84,8 @@ func (m *Machine) checkToken(r *resource) error {
 		return fmt.Errorf("resource %q: its token rests at %v, which is not the root", r.q.resource, m.self)
 	case m.role == protocol.Root && (t.phase == away || t.phase == kept):
 		return fmt.Errorf("resource %q: the root does not know where its token is", r.q.resource)
-	case t.phase == home && m.mayGive(r) && m.first(r) != nil:
-		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r).id)
+	case t.phase == home && m.mayGive(r) && m.first(r, m.ready) != nil:
+		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r, m.ready).id)
 	case t.phase == using && m.role != protocol.Root && m.session.number == 0:
 		return fmt.Errorf("resource %q: held without a session", r.q.resource)
 	case t.phase == using && t.grant.Compare(t.bound) < 0:

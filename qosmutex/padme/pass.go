@@ -40,7 +40,6 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		m.serve(r)
 		return
 	}
-	m.appendReplied(t)
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil
 		return
@@ -50,7 +49,7 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		rel.Flags = protocol.FlagReturned
 	}
 	m.sendRelease(&rel)
-	t.phase, t.down, t.passed = away, nil, &m.parent.peer
+	t.phase, t.down, t.passed, t.entries = away, nil, &m.parent.peer, t.entries[:0]
 }
 
 // sendRelease sends what a Release says to our parent.
@@ -88,7 +87,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}
 	t.grant, t.target, t.prio, t.fences, t.until = msg.Grant, msg.ID, msg.Priority, msg.Fences, msg.Until
-	t.entries, t.replied, t.returned = t.entries[:0], replied{}, false
+	t.entries, t.returned = t.entries[:0], false
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
@@ -112,21 +111,6 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		}
 	}
 	return nil
-}
-
-// ownCandidate is the most important own request that the token of r satisfies.
-func (m *Machine) ownCandidate(r *resource) *entry {
-	var best *entry
-	o := m.orderOf(r)
-	for _, e := range m.own {
-		if e.state != waiting || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
-			continue
-		}
-		if best == nil || o.before(e, best) {
-			best = e
-		}
-	}
-	return best
 }
 
 // enter lets the application in, with the next fence of the grant.
@@ -161,12 +145,11 @@ func (m *Machine) leave(ref uint64) error {
 	m.remove(e)
 	onTheWay := t.toTarget
 	t.inside, t.toTarget = nil, false
+	t.entries = append(t.entries, entry)
 	if onTheWay && !m.old(t.grant) {
-		t.replied = replied{entry.ID.Clock, entry.Fence}
 		m.passDown(r)
 		return nil
 	}
-	t.entries = append(t.entries, entry)
 	if m.old(t.grant) {
 		t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
 	}
@@ -194,17 +177,16 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
-		t.replied, t.until = replied{}, 0
+		t.entries, t.until = t.entries[:0], 0
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
-	t.entries = append(t.entries[:0], msg.Entries...)
+	t.entries = slices.Insert(t.entries, 0, msg.Entries...)
 	if !onPath {
 		m.counters.OffPath++
 		t.bind(t.grant)
 		m.passUp(r, returned)
 		return nil
 	}
-	m.appendReplied(t)
 	own := m.ownCandidate(r)
 	if m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End {
 		m.enter(r, own)

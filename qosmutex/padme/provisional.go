@@ -23,9 +23,6 @@ func (m *Machine) provisionalSpan() protocol.Duration { return m.timing.TTL / 2 
 // died: the root has not heard from it for clearly longer than the longest heartbeat, a
 // quarter of the TTL. Such a request is not served until a heartbeat comes.
 func (m *Machine) quiet(e *entry) bool {
-	if e.from == nil {
-		return false
-	}
 	s := m.sessionOf(e.id.Node)
 	for range maxDepth {
 		switch {

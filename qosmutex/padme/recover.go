@@ -145,23 +145,21 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 		return m.stale(msg, "not our root, or an epoch to come")
 	}
 	answer := m.emit(protocol.KindReport, msg.From)
-	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
+	answer.ID, answer.Resource, answer.Grant, answer.Verdict = msg.ID, msg.Resource, msg.Grant, protocol.VerdictNever
 	if newcomer {
-		answer.Verdict = protocol.VerdictNever
 		m.bind(msg.Grant)
 		return nil
 	}
-	r := m.resource(msg.Resource)
-	t := &r.tok
-	if t.grant == msg.Grant && t.phase == using {
-		answer.Verdict = protocol.VerdictHolding
-		answer.Entries, answer.Priority = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}, t.inside.priority
+	t := &m.resource(msg.Resource).tok
+	switch {
+	case t.grant != msg.Grant:
+	case t.phase == using:
+		answer.Verdict, answer.Priority = protocol.VerdictHolding, t.inside.priority
+		answer.Entries = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}
 		return nil
-	}
-	answer.Verdict = protocol.VerdictNever
-	if t.grant == msg.Grant && t.phase == kept {
+	case t.phase == kept:
 		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
-	} else if t.grant == msg.Grant && t.passed != nil {
+	case t.passed != nil:
 		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
 	t.bind(msg.Grant)

@@ -337,13 +337,12 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
-	if e.from != nil {
-		m.refuseBelow(e.from, e.id, e.q.resource, reason)
-		for _, l := range e.also {
+	if e.from == nil {
+		m.deny(e.ref, e.q.resource, reason)
+	} else {
+		for _, l := range append(e.also, e.from) {
 			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
-	} else {
-		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
 }

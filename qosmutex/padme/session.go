@@ -34,15 +34,10 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
-		if m.unanswered() {
+		if m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() { // two in turn were not answered
 			m.callForRoot()
 		}
 	}
-}
-
-// unanswered reports whether two heartbeats in turn were not answered.
-func (m *Machine) unanswered() bool {
-	return m.session.until <= m.now+m.timing.TTL-2*m.heartbeat()
 }
 
 // callForRoot has a participant become the root while we hold or want something: one that

@@ -82,7 +82,6 @@ type memberSession struct {
 	asked     uint64        // how many sessions it asked for
 	goodbye   bool
 	candidate bool           // can be the root
-	beaten    bool           // a heartbeat of it was answered
 	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 	slow      bool           // messages to it take long: its grants are not provisional
 }
@@ -109,7 +108,7 @@ func (r *roll) write(w *canonical.Writer, c *core) {
 		w.Left(o.deadline)
 		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
 		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
-		w.Flags(o.goodbye, o.candidate, o.beaten, o.slow)
+		w.Flags(o.goodbye, o.candidate, o.slow)
 		first = min(first, o.deadline)
 	}
 	w.Flags(r.nextExpiry <= first) // that bound only saves work
@@ -127,10 +126,12 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	if !m.acting() {
 		return m.stale(msg, "not the root")
 	}
-	s := m.sessionOf(msg.From)
+	s, begins := m.sessionOf(msg.From), false
 	switch {
+	case s == nil && len(m.members) >= maxSessions:
+		return m.invalid(msg, "too many sessions")
 	case s == nil && msg.Session != 0 && m.inheriting():
-		if msg.Epoch != m.epoch || len(m.members) >= maxSessions {
+		if msg.Epoch != m.epoch {
 			return m.stale(msg, "of before this term")
 		}
 		if slices.ContainsFunc(msg.Tokens, m.isForged) {
@@ -144,9 +145,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.expired(s)
 		}
-		if s = m.newSession(msg); s == nil {
-			return m.invalid(msg, "too many sessions")
-		}
+		s, begins = m.newSession(msg), true
 		m.shown(msg.From)
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
 		no := m.emit(protocol.KindBeatAck, msg.From)
@@ -154,7 +153,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
+	if msg.Session != 0 || begins { // else it does not hear our answers: who never has a session cannot keep it
 		again := m.silent(s) || s.parent != msg.Parent
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
@@ -162,7 +161,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		}
 	}
 	s.priority, s.parent, s.asked = msg.Priority, msg.Parent, msg.Attempt
-	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
+	s.candidate, s.slow = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
@@ -206,9 +205,6 @@ func (m *Machine) validFor() protocol.Duration {
 }
 
 func (m *Machine) newSession(msg *protocol.Message) *memberSession {
-	if len(m.members) >= maxSessions {
-		return nil
-	}
 	m.lastSession++
 	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard will be now
 	m.addSession(s)

@@ -67,8 +67,7 @@ type token struct {
 	inside *entry // using: our request
 	fence  uint64 // using: our fence
 
-	replied replied          // our entry on the Reply; appended when the target's Release comes by (PADME §3.2)
-	entries []protocol.Entry // kept while we are inside on a Release
+	entries []protocol.Entry // made on this grant, to go home with it: our own on the Reply with the target's Release (PADME §3.2)
 
 	until   protocol.Time // when a grant ends that is not confirmed, on its target's clock, or on ours if we gave it; 0: with the session
 	entered protocol.Time // using: since when
@@ -105,9 +104,6 @@ func (t *token) bind(g protocol.Grant) {
 	}
 }
 
-// replied is an entry that we made on a Reply. The zero replied is none.
-type replied struct{ clock, fence uint64 }
-
 // fencesFor is how many fences a grant needs that travels over hops links: one
 // for the target, and where somebody may Use it on its way, for each participant
 // between it and the root one on the Reply and one on the Release.
@@ -118,18 +114,14 @@ func (m *Machine) fencesFor(hops uint32) uint64 {
 	return 2*uint64(min(hops, maxDepth)) - 1
 }
 
-// appendReplied adds our entry on the Reply to those that came with the Release.
-func (m *Machine) appendReplied(t *token) {
-	if t.replied.fence != 0 {
-		id := protocol.RequestID{Node: m.self, Clock: t.replied.clock}
-		t.entries = append(t.entries, protocol.Entry{ID: id, Fence: t.replied.fence})
-		t.replied = replied{}
-	}
-}
-
 func (t *token) write(w *canonical.Writer, m *Machine) {
 	w.Uint(uint64(t.phase))
-	t.writeProvisional(w, m)
+	if w.Is(m.ends(t)) {
+		w.Left(t.until)
+	}
+	if t.unconfirmed() {
+		w.Age(t.entered, m.provisionalSpan())
+	}
 	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
@@ -138,13 +130,12 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 		w.Grant(bound)
 	}
 	w.Named(canonical.SortFence, t.next)
-	w.Named(canonical.SortClock, t.replied.clock)
-	w.Named(canonical.SortFence, t.replied.fence)
 	if t.passed != nil {
 		w.Node(*t.passed)
 	}
 	if t.phase != home {
 		w.ID(t.target)
+		w.Entries(t.entries)
 	}
 	switch t.phase {
 	case using:
@@ -154,7 +145,6 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 		fallthrough
 	case kept, below:
 		w.Fences(t.fences)
-		w.Entries(t.entries)
 	}
 	if t.phase == below {
 		t.down.writeName(w)
@@ -177,20 +167,4 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	}
 	w.Nodes(rec.pending)
 	w.Nodes(rec.answered)
-}
-
-// provisional writes when a provisional grant ends.
-func (t *token) writeProvisional(w *canonical.Writer, m *Machine) {
-	switch {
-	case t.phase == below && m.role == protocol.Root:
-		if w.Is(t.until != 0) {
-			w.Left(t.until)
-		}
-	case t.unconfirmed():
-		w.Flags(true)
-		w.Left(t.until)
-		w.Age(t.entered, m.provisionalSpan())
-	default:
-		w.Flags(false)
-	}
 }
