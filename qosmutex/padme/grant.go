@@ -1,30 +1,15 @@
 package padme
 
-import (
-	"iter"
-
-	"padme/qosmutex/protocol"
-)
-
-// satisfying yields the resources that satisfy a request in q.
-func (m *Machine) satisfying(q *queue) iter.Seq[*resource] {
-	return func(yield func(*resource) bool) {
-		if q != &m.any {
-			yield(m.resource(q.resource))
-			return
-		}
-		for _, name := range m.settings.Resources {
-			if !yield(m.resource(name)) {
-				return
-			}
-		}
-	}
-}
+import "padme/qosmutex/protocol"
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	for r := range m.satisfying(q) {
-		m.serve(r)
+	if q != &m.any {
+		m.serve(m.resource(q.resource))
+		return
+	}
+	for _, name := range m.settings.Resources {
+		m.serve(m.resource(name))
 	}
 }
 
@@ -78,7 +63,7 @@ func (m *Machine) known(resource string) bool {
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
 	m.grants++
-	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
+	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.holder = t.entries[:0], nil
 	n := m.fencesFor(e.hops)
@@ -106,23 +91,15 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
 	default:
-		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+		mayUse := t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0 && m.uses(m.settings.Models.Release)
+		t.recovery, t.phase, t.down = nil, home, nil
+		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
+			m.give(r, own)
+		}
 	}
 	m.touch(r.q.resource)
 	for _, e := range msg.Entries {
 		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
 	}
 	return nil
-}
-
-// comeHome ends a grant at the root.
-func (m *Machine) comeHome(r *resource, mayUse bool) {
-	t := &r.tok
-	t.recovery = nil
-	t.phase, t.down = home, nil
-	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) && m.mayGive(r) {
-		m.give(r, own)
-		return
-	}
-	m.serve(r)
 }

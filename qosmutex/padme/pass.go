@@ -181,18 +181,17 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = slices.Insert(t.entries, 0, msg.Entries...)
-	if !onPath {
+	own := m.ownCandidate(r)
+	switch {
+	case !onPath:
 		m.counters.OffPath++
 		t.bind(t.grant)
 		m.passUp(r, returned)
-		return nil
-	}
-	own := m.ownCandidate(r)
-	if m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End {
+	case m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End:
 		m.enter(r, own)
-		return nil
+	default:
+		m.passUp(r, returned)
 	}
-	m.passUp(r, returned)
 	return nil
 }
 

@@ -196,28 +196,21 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 
 // regenerate makes a new token of r. The old grant is dead: its number is
 // refused everywhere from now on. The request that it was for is served again if
-// it still lives.
+// it still lives. If it was served after all, the next grant comes back unused.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.counters.Regenerated++
 	m.touch(r.q.resource)
 	t.recovery, t.phase, t.down = nil, home, nil
-	m.ungrant(m.requests.get(t.target))
-	m.serve(r)
-	m.serveQueue(&m.any) // the request may have been for any
-}
-
-// ungrant lets a request that was granted wait again, now that its token came home
-// by another way than its Release. If it was served after all, the next grant comes
-// back unused. nil is no request.
-func (m *Machine) ungrant(e *entry) {
-	switch {
+	switch e := m.requests.get(t.target); {
 	case e == nil || e.state != served:
 	case e.from != nil && m.gone(e.id.Node):
 		m.remove(e)
 	default:
 		m.wait(e)
 	}
+	m.serve(r)
+	m.serveQueue(&m.any) // the request may have been for any
 }
 
 // tokensBelow looks after the tokens that were passed to a child whose link is
