@@ -18,7 +18,7 @@ func (m *Machine) serve(r *resource) {
 	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
 		m.dropOverdue(&m.any)
-		e := m.first(r, m.ready)
+		e := m.first(r)
 		if e == nil {
 			return
 		}
@@ -34,23 +34,26 @@ func (m *Machine) serve(r *resource) {
 	}
 }
 
-// first is the most important request that r would satisfy, of those that are ok.
-func (m *Machine) first(r *resource, ok func(*entry) bool) *entry {
-	e := r.q.first(ok)
-	if m.declared(r.q.resource) {
-		if a := m.any.first(ok); a != nil && (e == nil || m.orderOf(r).before(a, e)) {
-			e = a
-		}
+// first is the most important request that r would satisfy, of those that are ready.
+func (m *Machine) first(r *resource) *entry {
+	e := m.ready(&r.q)
+	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) && (e == nil || m.orderOf(r).before(a, e)) {
+		e = a
 	}
 	return e
 }
 
 // ownCandidate is the most important own request that the token of r satisfies.
 func (m *Machine) ownCandidate(r *resource) *entry {
-	if len(m.own) == 0 {
-		return nil
+	var best *entry
+	o := m.orderOf(r)
+	for _, e := range m.own {
+		fits := e.state == waiting && (e.q == &r.q || e.q == &m.any && m.declared(r.q.resource))
+		if fits && (best == nil || o.before(e, best)) {
+			best = e
+		}
 	}
-	return m.first(r, func(e *entry) bool { return e.from == nil })
+	return best
 }
 
 // known reports whether a message may name this resource: it is one lock, and the

@@ -84,8 +84,8 @@ func (m *Machine) checkToken(r *resource) error {
 		return fmt.Errorf("resource %q: its token rests at %v, which is not the root", r.q.resource, m.self)
 	case m.role == protocol.Root && (t.phase == away || t.phase == kept):
 		return fmt.Errorf("resource %q: the root does not know where its token is", r.q.resource)
-	case t.phase == home && m.mayGive(r) && m.first(r, m.ready) != nil:
-		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r, m.ready).id)
+	case t.phase == home && m.mayGive(r) && m.first(r) != nil:
+		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r).id)
 	case t.phase == using && m.role != protocol.Root && m.session.number == 0:
 		return fmt.Errorf("resource %q: held without a session", r.q.resource)
 	case t.phase == using && t.grant.Compare(t.bound) < 0:

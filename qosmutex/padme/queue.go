@@ -55,18 +55,17 @@ func (q *queue) head() *entry {
 	return q.waiting[0]
 }
 
-// first is the first that is ok.
-func (q *queue) first(ok func(*entry) bool) *entry {
-	if i := slices.IndexFunc(q.waiting, ok); i >= 0 {
-		return q.waiting[i]
+// ready is the first that may be served: not if its origin may have died, and behind a
+// child that has attached again only what it has named again, for it may hear nothing of
+// what we send.
+func (m *Machine) ready(q *queue) *entry {
+	for _, e := range q.waiting {
+		if e.from == nil || e.named && !m.quiet(e) {
+			return e
+		}
 	}
 	return nil
 }
-
-// ready reports whether a request may be served: not if its origin may have died, and
-// behind a child that has attached again only what it has named again, for it may hear
-// nothing of what we send.
-func (m *Machine) ready(e *entry) bool { return e.from == nil || e.named && !m.quiet(e) }
 
 func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(model, a, b) })
