@@ -66,7 +66,7 @@ func (m *Machine) checkQueue(q *queue) error {
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
 		}
-		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || e.try || m.climbs()) {
+		if m.parent != nil && e.hops < maxDepth && !e.sent && (e == q.head() || e.try || m.climbs()) {
 			return fmt.Errorf("request %v for %q waits here but our parent does not know it", e.id, q.resource)
 		}
 	}

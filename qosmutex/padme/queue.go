@@ -48,11 +48,14 @@ func compare(model protocol.Priority, a, b *entry) int {
 	return a.id.Node.Compare(b.id.Node)
 }
 
+// head is the first that waits; a try keeps nobody back.
 func (q *queue) head() *entry {
-	if len(q.waiting) == 0 {
-		return nil
+	for _, e := range q.waiting {
+		if !e.try {
+			return e
+		}
 	}
-	return q.waiting[0]
+	return nil
 }
 
 // ready is the first that may be served: not if its origin may have died, and behind a
