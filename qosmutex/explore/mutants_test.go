@@ -28,12 +28,12 @@ var mutants = []mutant{
 	},
 	{
 		"the root takes a grant for dead while its target may still hold on it",
-		"provisional.go", "s.heard+m.grace()/2+1", "s.heard+m.grace()/4",
+		"provisional.go", "s.heard + m.grace()/2 + 1", "s.heard + m.grace()/4",
 		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1 pause=1", "of what we are inside of on grant",
 	},
 	{
 		"the root ends a grant after it has confirmed the hold",
-		"provisional.go", "\t\t\tr.tok.due = 0\n", "",
+		"provisional.go", "\t\t\tr.tok.until = 0\n", "",
 		"parents=-,A models=level-forward-forward-forward requests=1 tick=-1", "I1: ",
 	},
 	{
@@ -63,7 +63,7 @@ var mutants = []mutant{
 	},
 	{
 		"a hold outlives its session",
-		"session.go", "		if e := t.inside; e != nil {\n			m.lose(r, e)\n		}\n		if t.phase != away {", "		if t.phase != away && t.phase != using {",
+		"session.go", "	if t.phase == using {\n		m.lost(r)\n		m.remove(t.inside)\n		t.inside, t.toTarget = nil, false\n	}\n	if t.phase != away {", "	if t.phase != away && t.phase != using {",
 		"parents=-,A models=fair-replace-use-use requests=1 tick=-1 pause=1", "held without a session",
 	},
 	{

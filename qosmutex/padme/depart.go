@@ -64,7 +64,6 @@ func (m *Machine) finish() {
 	}
 	for _, r := range m.resources {
 		m.lose(r)
-		r.tok.phase, r.tok.down = away, nil
 	}
 	m.role, m.join = protocol.Departed, nil
 	m.out.Changed = true

@@ -91,12 +91,7 @@ func (m *Machine) expireOwn() {
 	m.session = session{asked: m.session.asked + 1}
 	losses := len(m.out.Losses)
 	for _, r := range m.resources {
-		t := &r.tok
 		m.lose(r)
-		if t.phase != away {
-			t.phase, t.down = away, nil
-			t.bind(t.grant)
-		}
 	}
 	if len(m.out.Losses) > losses {
 		m.counters.ExpiriesIn++
@@ -113,15 +108,18 @@ func (m *Machine) expireOwn() {
 	m.beat()
 }
 
-// lose ends a hold that is no longer valid, if we have one.
+// lose drops the token of r, and ends our hold if we have one, which is no longer valid.
 func (m *Machine) lose(r *resource) {
 	t := &r.tok
-	if t.phase != using {
-		return
+	if t.phase == using {
+		m.lost(r)
+		m.remove(t.inside)
+		t.inside, t.toTarget = nil, false
 	}
-	m.lost(r)
-	m.remove(t.inside)
-	t.inside, t.toTarget = nil, false
+	if t.phase != away {
+		t.phase, t.down = away, nil
+		t.bind(t.grant)
+	}
 }
 
 // lost tells the application that its hold of r is over.
