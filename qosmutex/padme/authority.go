@@ -101,7 +101,9 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
-		m.await(in)
+		if in.Known {
+			m.await(in.Members)
+		}
 		for _, r := range m.resources {
 			if r.tok.phase != using {
 				m.awaitReport(r)
@@ -117,7 +119,10 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if wanted != nil {
 		m.propose(*wanted)
 	}
-	m.takeEarly()
+	if early := m.early; early != nil {
+		m.early = nil
+		_ = m.onHandover(early) // it may be of another term or root
+	}
 	m.serveAll()
 	m.beacon.number++
 	m.beacon.members = uint32(len(m.members) + 1)
@@ -130,16 +135,14 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 }
 
 // await ends the time in which tokens may be anywhere as soon as all who can have one
-// have shown themselves, if they are known.
-func (m *Machine) await(in *protocol.Lease) {
-	if !in.Known {
-		return
+// have shown themselves.
+func (m *Machine) await(members []protocol.Node) {
+	a := &m.authority
+	a.awaited = slices.DeleteFunc(slices.Clone(members), func(n protocol.Node) bool { return n == m.self || m.sessionOf(n) != nil })
+	a.callAt = m.now + m.timing.JoinWait
+	if len(a.awaited) == 0 {
+		a.inherit = m.now
 	}
-	m.authority.awaited = slices.DeleteFunc(slices.Clone(in.Members), func(n protocol.Node) bool { return n == m.self })
-	if len(m.authority.awaited) == 0 {
-		m.authority.inherit = m.now
-	}
-	m.authority.callAt = m.now + m.timing.JoinWait
 }
 
 // call offers us to the members that are awaited. All others wait for them, and they may
@@ -153,7 +156,7 @@ func (m *Machine) call() {
 }
 
 // shown notes that a member of the term before has shown itself: it has named what it
-// holds, or has nothing, and goes by our term.
+// holds, or has nothing, and goes by our term, or has ended.
 func (m *Machine) shown(n protocol.Node) {
 	a := &m.authority
 	if a.inherit == 0 || len(a.awaited) == 0 {
@@ -247,7 +250,7 @@ func (m *Machine) stepDown() {
 		m.finish()
 		return
 	}
-	m.becomeMember(protocol.Node{}, m.epoch)
+	m.becomeMember()
 	if m.now >= m.session.until {
 		m.expireOwn()
 	}
@@ -264,9 +267,6 @@ func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 	m.turn(e, root)
 	if orphaned { // the old root has most likely ended
 		m.orphan()
-	}
-	if m.session.number != 0 {
-		m.beat()
 	}
 }
 

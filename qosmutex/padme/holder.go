@@ -69,4 +69,6 @@ func (m *Machine) grantFences(r *resource) protocol.Fences {
 func (m *Machine) leftAsRoot() bool { return m.role == protocol.Departed && m.root == m.self }
 
 // deserted reports whether we left as the root and nobody else was there.
-func (m *Machine) deserted() bool { return m.leftAsRoot() && len(m.members) == 0 }
+func (m *Machine) deserted() bool {
+	return m.leftAsRoot() && len(m.members) == 0 && m.authority.inherit == 0
+}

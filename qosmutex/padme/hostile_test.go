@@ -208,7 +208,7 @@ func TestHostileTerms(t *testing.T) {
 	b.authority.inherit, b.fences = protocol.Never-1, max(b.fences, 1<<20)
 	beat := protocol.Message{
 		Kind: protocol.KindBeat, From: stranger, To: b.self, Epoch: b.epoch, Session: 7, Sent: 1,
-		Tokens: []protocol.TokenState{{Resource: "x", Out: true, Fence: 1}},
+		Tokens: []protocol.TokenState{{Resource: "x", Fence: 1}},
 	}
 	handover := protocol.Message{
 		Kind: protocol.KindHandover, From: c.root, To: c.self,

@@ -28,6 +28,9 @@ func (m *Machine) inherited() {
 	}
 }
 
+// unreported reports whether anybody may have the token.
+func (t *token) unreported() bool { return t.recovery != nil && t.recovery.unreported }
+
 // adoptSession takes over a session that our predecessor gave, with its holds. The
 // heartbeat names all of them, or none would be safe.
 func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
@@ -45,7 +48,7 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	}
 	r := m.resource(ts.Resource)
 	t := &r.tok
-	if t.recovery == nil || !t.recovery.unreported {
+	if !t.unreported() {
 		return
 	}
 	m.counters.Adopted++
@@ -74,7 +77,7 @@ func (m *Machine) holds(all bool) []protocol.TokenState {
 	for _, r := range m.resources {
 		if t := &r.tok; t.unconfirmed() || all && t.phase == using {
 			list = append(list, protocol.TokenState{
-				Resource: r.q.resource, Out: true, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
+				Resource: r.q.resource, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
 			})
 		}
 	}

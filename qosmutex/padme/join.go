@@ -119,21 +119,22 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	case m.session.number != 0 && msg.Register != m.domain && msg.Flags&protocol.FlagInherits == 0:
 		return m.stale(msg, "of another register, while our session lasts")
 	}
-	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number {
-		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
-	}
-	if m.join == nil || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
+	newRoot := msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number
+	switch {
+	case m.join == nil && !newRoot, slices.Contains(msg.Path, m.self), msg.Root.IsZero():
 		return nil
-	}
-	if msg.Epoch.Compare(m.epoch) < 0 {
+	case msg.Epoch.Compare(m.epoch) < 0:
 		return m.stale(msg, "an old epoch")
 	}
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.root = msg.Root
-	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
-	if m.session.number == 0 {
+	if m.session.number == 0 || !m.reported { // who holds must tell a new root soon
 		m.beat()
 	}
+	if m.join == nil {
+		return nil
+	}
+	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
 	o := offer{
 		from: msg.From, priority: msg.Priority, depth: msg.Depth,
 		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,

@@ -67,7 +67,7 @@ func (m *Machine) makeProvisional(r *resource) {
 	t := &r.tok
 	t.until, t.due = 0, 0
 	s := m.sessionOf(t.target.Node)
-	if !t.sole || s == nil || s.slow || s.asked == askedUnsaid || m.silent(s) {
+	if !t.sole || s == nil || s.slow || m.silent(s) {
 		return
 	}
 	if until := s.sent + m.provisionalSpan(); until > 0 {

@@ -1,7 +1,6 @@
 package padme
 
 import (
-	"math"
 	"slices"
 
 	"padme/qosmutex/canonical"
@@ -11,15 +10,15 @@ import (
 // sessions is who may hold: our own session as a member, and at the root those that it
 // gave and what entitles it to give any.
 type sessions struct {
-	trust       bool      // who is suspected has ended
-	candidate   bool      // we can be appointed the root
-	barred      bool      // but not now
-	isFixedRoot bool      // we are the root for ever (Config.Root)
-	reported    bool      // the root of this term knows our session, and what we hold
-	session     session   // at a member
-	authority   authority // at the root
-	roll                  // of the members, at the root
-	early       *handover // a Handover that came before we are appointed; nil: none
+	trust       bool              // who is suspected has ended
+	candidate   bool              // we can be appointed the root
+	barred      bool              // but not now
+	isFixedRoot bool              // we are the root for ever (Config.Root)
+	reported    bool              // the root of this term knows our session, and what we hold
+	session     session           // at a member
+	authority   authority         // at the root
+	roll                          // of the members, at the root
+	early       *protocol.Message // a Handover that came before we are appointed; nil: none
 
 	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
 }
@@ -58,10 +57,8 @@ func (s *sessions) write(w *canonical.Writer, c *core) {
 	if s.session.number != 0 {
 		w.Left(s.session.until)
 	}
-	if h := s.early; h != nil {
-		w.Node(h.from)
-		w.Epoch(h.epoch)
-		w.Handover(h.tokens, h.sessions)
+	if s.early != nil {
+		w.Message(s.early)
 	}
 	if c.role == protocol.Root {
 		s.authority.write(w, c)
@@ -77,7 +74,7 @@ type memberSession struct {
 	priority  int64
 	parent    string        // of whichever incarnation
 	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
-	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
+	heard     protocol.Time // when that heartbeat was received
 	deadline  protocol.Time // expires then: a grace after that heartbeat came
 	asked     uint64        // how many sessions it asked for
 	goodbye   bool
@@ -115,10 +112,7 @@ func (r *roll) write(w *canonical.Writer, c *core) {
 	w.Flags(r.nextExpiry <= first) // that bound only saves work
 }
 
-const (
-	maxSessions = 1 << 16
-	askedUnsaid = math.MaxUint64 // of a session that was handed over
-)
+const maxSessions = 1 << 16
 
 // onBeat answers a heartbeat. Only the root answers; what has expired is over. The
 // session that it answers outlives the newest renewal of the root's lease by no more
@@ -129,16 +123,17 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	}
 	s := m.sessionOf(msg.From)
 	switch {
+	case s == nil && msg.Epoch != m.epoch && m.inheriting():
+		return m.stale(msg, "of before this term")
 	case s == nil && msg.Session != 0 && m.inheriting():
-		if msg.Epoch != m.epoch || len(m.members) >= maxSessions {
-			return m.stale(msg, "of before this term")
+		if len(m.members) >= maxSessions {
+			return m.invalid(msg, "too many sessions")
 		}
 		if slices.ContainsFunc(msg.Tokens, m.isForged) {
 			return m.invalid(msg, "holds with fences that no root can have handed out")
 		}
 		s = m.adoptSession(msg)
-		m.shown(msg.From)
-	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && msg.Attempt < s.asked:
+	case msg.Session == 0 && s != nil && msg.Attempt < s.asked:
 		return m.stale(msg, "an old question")
 	case msg.Session == 0 && (s == nil || s.asked != msg.Attempt || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
@@ -147,7 +142,6 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		if s = m.newSession(msg); s == nil {
 			return m.invalid(msg, "too many sessions")
 		}
-		m.shown(msg.From)
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
 		no := m.emit(protocol.KindBeatAck, msg.From)
 		no.Flags, no.Session, no.Sent, no.Attempt = protocol.FlagExpired, msg.Session, msg.Sent, msg.Attempt
@@ -223,6 +217,7 @@ func (m *Machine) newestGrant() protocol.Grant {
 func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
 	m.touch(protocol.Any)
+	m.shown(s.node)
 	i, _ := m.roll.search(s.node)
 	m.members = slices.Insert(m.members, i, s)
 }
@@ -240,6 +235,7 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 // its way through the tree. It takes no step any more, so a search that waits for its
 // answer goes on at once.
 func (m *Machine) onGoodbye(msg *protocol.Message) error {
+	m.shown(msg.From)
 	s := m.sessionOf(msg.From)
 	if m.role != protocol.Root || s == nil || s.number != msg.Session {
 		return m.stale(msg, "no such session")

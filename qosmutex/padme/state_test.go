@@ -42,6 +42,7 @@ var wholes = map[reflect.Type]string{
 	reflect.TypeFor[protocol.Config]():   "never changes but for the floors, which are written",
 	reflect.TypeFor[protocol.Counters](): "statistics",
 	reflect.TypeFor[holder]():            "only reported",
+	reflect.TypeFor[protocol.Message]():  "written whole",
 }
 
 // TestStateNamesEveryField changes each field of the machines in the scenarios, after

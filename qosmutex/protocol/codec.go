@@ -14,7 +14,7 @@ const (
 	MaxPath      = 64      // nodes of a path: the depth of a tree
 	MaxEntries   = 1024    // entries made on one grant
 	MaxResources = 1 << 16 // declared resources of a topic
-	MaxTokens    = 1 << 16 // tokens in a Handover
+	MaxTokens    = 1 << 16 // tokens in a Handover or heartbeat
 	MaxSessions  = 1 << 16 // sessions in a Handover
 	MaxWishes    = 1 << 16 // requests that travel with a token
 )

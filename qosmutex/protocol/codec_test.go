@@ -74,11 +74,9 @@ func drawMessage(t *rapid.T) Message {
 		return Entry{drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
 	}), 0, 20).Draw(t, "entries")
 	m.Tokens = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TokenState {
-		return TokenState{drawName(t, "resource", true), rapid.Bool().Draw(t, "out"), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence"), drawPath(t)}
+		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
 	}), 0, 5).Draw(t, "tokens")
-	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) SessionState {
-		return SessionState{drawNode(t, "node"), rapid.Uint64().Draw(t, "number"), rapid.Int64().Draw(t, "priority"), drawNode(t, "parent")}
-	}), 0, 5).Draw(t, "sessions")
+	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Node { return drawNode(t, "node") }), 0, 5).Draw(t, "sessions")
 	return m
 }
 

@@ -42,7 +42,7 @@ const (
 	KindGoodbye // participant → root: my session ends now
 
 	// A planned change of the root.
-	KindHandover // former root → its successor: the sessions and tokens of the term before
+	KindHandover // former root → its successor: the tokens that rest, and who may have the others
 
 	// The other algorithms, between participants that know each other beforehand.
 	// Request, Reply, Release, Withdraw and Deny are theirs, too.
@@ -155,22 +155,13 @@ type Wish struct {
 	Hold     Duration // how long it will stay; 0: unknown
 }
 
-// TokenState describes one token in a Handover.
+// TokenState is one hold in a heartbeat: on which grant, and with which fence. In a
+// Handover it is one token that rests, of which only the Resource counts.
 type TokenState struct {
 	Resource string
-	Out      bool // the grant below is still out; else the token is at home
 	Grant    Grant
 	Target   RequestID
-	Fence    uint64 // the next fence to hand out, above every range reserved
-	Path     []Node // the way the grant was sent, the old root first
-}
-
-// SessionState describes one session in a Handover.
-type SessionState struct {
-	Node     Node
-	Number   uint64
-	Priority int64
-	Parent   Node
+	Fence    uint64
 }
 
 // Renewal names one write of the record of a topic by its root: see package register.
@@ -269,6 +260,6 @@ type Message struct {
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
 	Entries  []Entry  // Release, Report: made on the grant
 	Tokens   []TokenState
-	Sessions []SessionState
+	Sessions []Node
 	Wishes   []Wish
 }
