@@ -77,7 +77,7 @@ func (m *Machine) reconnect() {
 	}
 	m.callForRoot() // the broker was started again, perhaps with whoever served the topic
 	if m.join != nil {
-		m.joinAgain()
+		m.startJoin(0)
 	}
 }
 
@@ -87,7 +87,7 @@ func (m *Machine) considerMove() {
 	settled := m.under == "" && m.role == protocol.Member && m.join == nil && !m.departing && m.depth >= 2
 	if m.outrankedFor(settled && (rank(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
 		m.outranks = m.now
-		m.joinAgain()
+		m.startJoin(0)
 	}
 }
 

@@ -37,7 +37,7 @@ func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
 		s := m.sessionOf(l.peer)
-		if l.leaving || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye || !s.candidate {
+		if l.leaving() || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye || !s.candidate {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
@@ -97,7 +97,7 @@ func (m *Machine) becomeMember() {
 	m.role, m.roll, m.authority = protocol.Joining, roll{}, authority{}
 	m.outranks = 0
 	m.root, m.reported, m.out.Changed = protocol.Node{}, false, true
-	m.joinAgain() // the successor will offer a place
+	m.startJoin(0) // the successor will offer a place
 }
 
 // onHandover hears what the root before us knew. It may come before we are appointed,

@@ -22,7 +22,7 @@ func dump(m *Machine) string {
 			continue
 		}
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
-			l.session, l.sent, l.unacked, l.leaving)
+			l.session, l.sent, l.unacked, l.leaving())
 	}
 	for _, x := range m.members {
 		s += fmt.Sprintf("\nsession %+v", *x)

@@ -4,10 +4,8 @@ import "padme/qosmutex/protocol"
 
 // awaitReport marks a token as one that anybody may have, and report.
 func (m *Machine) awaitReport(r *resource) {
-	t := &r.tok
-	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
-	t.fences, t.entries = protocol.Fences{}, t.entries[:0]
-	t.recovery, t.holder = &recovery{unreported: true}, nil
+	t := r.tok
+	r.tok = token{phase: below, grant: t.grant, bound: t.bound, next: t.next, back: protocol.Never, recovery: &recovery{unreported: true}}
 }
 
 // inheriting reports whether tokens may still be reported.

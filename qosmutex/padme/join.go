@@ -20,22 +20,20 @@ type offer struct {
 // join is the search for a parent (cloud paper §2.1): multicast the priority,
 // collect offers, attach to the best.
 type join struct {
-	moving bool // there is a parent meanwhile
 	until  protocol.Time
 	rounds uint
 	best   offer
-	target protocol.Node // Attach was sent to it
-	gen    uint64
-	lost   *link // the parent given up, until its Releases are repeated
+	target protocol.Node // Attach was sent to it, for link linkGen
+	lost   *link         // the parent given up, until its Releases are repeated
 }
 
 // maxRounds is after how many rounds of Join the wait grows no longer.
 const maxRounds = 4
 
 func (j *join) write(w *canonical.Writer, self protocol.Node) {
-	w.Flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	w.Flags(j.best.root, j.best.free, j.best.displace)
 	w.Left(j.until)
-	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth))
 	w.Node(j.best.from)
 	w.Int(j.best.priority)
 	w.Node(j.target)
@@ -46,26 +44,17 @@ func (j *join) write(w *canonical.Writer, self protocol.Node) {
 	}
 }
 
-// joinAgain begins a new search.
-func (m *Machine) joinAgain() {
+// startJoin asks everybody for a parent, or for a better one, after so many rounds of
+// that.
+func (m *Machine) startJoin(rounds uint) {
+	j := &join{rounds: rounds + 1, until: m.now + m.timing.JoinWait<<min(rounds, 3)}
 	if m.join != nil {
-		m.join.rounds = 0
+		j.lost = m.join.lost
 	}
-	m.startJoin()
-}
-
-// startJoin asks everybody for a parent, and again until there is one.
-func (m *Machine) startJoin() {
-	j := m.join
-	if j == nil {
-		j = &join{}
-		m.join = j
-	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, lost: j.lost}
+	m.join = j
 	if m.parent == nil {
 		m.role = protocol.Joining
 	}
-	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
 	m.emitJoin()
 }
 
@@ -181,7 +170,7 @@ func (m *Machine) progressJoin() {
 	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
 		return
 	}
-	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
+	if m.parent != nil && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
 		m.join = nil // no better place than ours
 		return
 	}
@@ -193,18 +182,21 @@ func (m *Machine) attach(to protocol.Node) {
 		m.linkGen = max(m.linkGen, l.gen)
 	}
 	m.linkGen++
-	j := m.join
-	j.target, j.gen = to, m.linkGen
-	j.until = m.now + 4*m.timing.JoinWait
+	m.join.target, m.join.until = to, m.now+4*m.timing.JoinWait
 	msg := m.emit(protocol.KindAttach, to)
-	msg.Link, msg.Priority, msg.Session = j.gen, m.priority, m.session.number
+	msg.Link, msg.Priority, msg.Session = m.linkGen, m.priority, m.session.number
 	if m.departing {
 		msg.Flags |= protocol.FlagParting
 	}
 }
 
+// asked reports whether msg answers our Attach.
+func (m *Machine) asked(msg *protocol.Message) bool {
+	return m.join != nil && m.join.target == msg.From && m.linkGen == msg.Link
+}
+
 func (m *Machine) onRefuse(msg *protocol.Message) error {
-	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {
+	if j := m.join; m.asked(msg) {
 		j.target, j.best = protocol.Node{}, offer{}
 		j.until = m.now + m.timing.JoinWait // then ask again
 	}
@@ -217,7 +209,7 @@ func (m *Machine) redirected(to protocol.Node) {
 	case to.IsZero():
 		m.orphan()
 	case m.under == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
-		m.startJoin()
+		m.startJoin(0)
 		m.attach(to)
 	}
 }

@@ -91,6 +91,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	}
 	if cfg.Root {
 		m.settings = cfg.Settings
+		m.settings.Version = 1
 	}
 	return m, nil
 }
@@ -154,10 +155,14 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.leased(in)
 	case protocol.Yield:
 		return m.yield()
-	case protocol.Dismissed:
-		return m.dismissed()
-	case protocol.Announce:
-		m.announce()
+	case protocol.Dismissed: // before its lease is over
+		if m.role == protocol.Root {
+			m.stepDown()
+		}
+	case protocol.Announce: // so that a root of another register hears of us
+		if m.acting() {
+			m.offer(protocol.Node{})
+		}
 	case protocol.Bar, protocol.Unbar:
 		m.barred = in.Kind == protocol.Bar
 	default:

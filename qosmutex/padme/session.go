@@ -120,7 +120,7 @@ func (m *Machine) expireOwn() {
 		m.finish()
 		return
 	}
-	m.joinAgain()
+	m.startJoin(0)
 	m.beat()
 }
 

@@ -32,13 +32,17 @@ func (m *Machine) configure(s *protocol.Settings) error {
 	if m.role != protocol.Root || m.isFixedRoot {
 		return m.badInput("not a root under a lease")
 	}
+	m.putInForce(s)
+	m.serveAll()
+	return nil
+}
+
+func (m *Machine) putInForce(s *protocol.Settings) {
 	m.adoptSettings(s)
 	for _, name := range m.settings.Resources {
 		m.resource(name)
 	}
 	m.refuseUndeclared()
-	m.serveAll()
-	return nil
 }
 
 func (m *Machine) sendWanted() {

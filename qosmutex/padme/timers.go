@@ -50,7 +50,7 @@ func (m *Machine) timers() {
 	for _, l := range slices.Clone(m.children) {
 		if m.now >= l.heard+m.grace() || l.unacked > maxUnacked {
 			m.dropChild(l)
-		} else if l.leaving && m.now >= l.leaveBy {
+		} else if l.leaving() && m.now >= l.leaveBy {
 			m.remind(l)
 		}
 	}
@@ -83,11 +83,11 @@ func (m *Machine) joinTimers() {
 		m.progressJoin()
 		return
 	}
-	if j.moving { // no better place answered
+	if m.parent != nil { // no better place answered
 		m.join = nil
 		return
 	}
-	m.startJoin()
+	m.startJoin(j.rounds)
 }
 
 // wakeAt is the next instant at which expire or timers has something to do.
