@@ -164,11 +164,8 @@ func (m *Machine) await(members []protocol.Node) {
 // call offers us to the members that are awaited. All others wait for them, and they may
 // have been without a connection so far, so it is done more often than heartbeats are sent.
 func (m *Machine) call() {
-	a := &m.authority
-	if m.inheriting() && len(a.awaited) > 0 && m.now >= a.callAt {
-		a.callAt = m.now + m.timing.JoinWait
-		m.offer(protocol.Node{})
-	}
+	m.authority.callAt = m.now + m.timing.JoinWait
+	m.offer(protocol.Node{})
 }
 
 // shown notes that a member of the term before has shown itself: it has named what it

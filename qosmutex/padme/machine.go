@@ -39,9 +39,8 @@ const (
 	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one
 )
 
-// Machine is one participant of PADME. Make one with New. Its parts each know when they
-// next have something to do, copy themselves and write their state; what takes several
-// of them is a method of the Machine.
+// Machine is one participant of PADME. Make one with New. Its parts each copy themselves
+// and write their state; what takes several of them is a method of the Machine.
 type Machine struct {
 	core
 	links
@@ -113,9 +112,9 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 		m.began = true
 		m.begin()
 	}
-	m.expire() // before the input: what has expired must not be used
+	m.run(0, expiries) // before the input: what has expired must not be used
 	err := m.handle(in)
-	m.timers()
+	m.run(expiries, len(m.timers()))
 	out.WakeAt = m.wakeAt()
 	m.out = nil
 	return err

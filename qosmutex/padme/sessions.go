@@ -29,26 +29,6 @@ func (s *sessions) clone() sessions {
 	return c
 }
 
-// wakeAt is when a session or lease ends, or something is to be asked.
-func (s *sessions) wakeAt(c *core) protocol.Time {
-	at := s.confirmAt
-	if c.role != protocol.Root {
-		if s.session.number != 0 {
-			at = min(at, s.session.until)
-		}
-		return at
-	}
-	a := &s.authority
-	at = min(at, s.nextExpiry, a.until)
-	if a.inherit != 0 {
-		at = min(at, a.inherit)
-		if len(a.awaited) > 0 {
-			at = min(at, a.callAt)
-		}
-	}
-	return at
-}
-
 func (s *sessions) write(w *canonical.Writer, c *core) {
 	w.Flags(s.reported, s.early != nil, s.barred)
 	w.Left(s.confirmAt)
