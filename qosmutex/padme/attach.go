@@ -84,8 +84,8 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Depth, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
-	msg.Number, msg.Members, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
+	msg.TTL, msg.Settings = m.timing.TTL, m.settings
+	m.setPlace(msg, m.lineage())
 }
 
 // onAccept makes the candidate our parent and names every live request to it.
@@ -97,7 +97,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	if msg.Epoch.Compare(m.epoch) < 0 || m.session.number == 0 {
 		return m.stale(msg, "an old epoch or session")
 	}
-	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
+	if m.isBelow(msg) {
 		m.startJoin(j.rounds)
 		return nil
 	}
@@ -111,8 +111,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
 	m.role, m.root = protocol.Member, msg.Root
 	m.out.Changed = true
-	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.takePlace(msg)
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {

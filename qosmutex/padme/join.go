@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"slices"
 
 	"padme/qosmutex/canonical"
@@ -13,9 +14,17 @@ type offer struct {
 	priority int64
 	depth    uint32
 	root     bool
-	free     bool
-	displace bool // no slot is free, but the least important child ranks below us
+	slot     slot
 }
+
+// slot says what place a parent has, the best first.
+type slot uint8
+
+const (
+	free     slot = iota
+	displace      // that of its least important child, which ranks below us
+	full
+)
 
 // join is the search for a parent (cloud paper §2.1): multicast the priority,
 // collect offers, attach to the best.
@@ -31,9 +40,9 @@ type join struct {
 const maxRounds = 4
 
 func (j *join) write(w *canonical.Writer, self protocol.Node) {
-	w.Flags(j.best.root, j.best.free, j.best.displace)
+	w.Flags(j.best.root)
 	w.Left(j.until)
-	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth))
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), uint64(j.best.slot))
 	w.Node(j.best.from)
 	w.Int(j.best.priority)
 	w.Node(j.target)
@@ -126,9 +135,13 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
 	o := offer{
 		from: msg.From, priority: msg.Priority, depth: msg.Depth,
-		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
+		root: msg.Flags&protocol.FlagRoot != 0, slot: full,
 	}
-	o.displace = !o.free && !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0
+	if msg.Flags&protocol.FlagFree != 0 {
+		o.slot = free
+	} else if !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0 {
+		o.slot = displace
+	}
 	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}
@@ -139,26 +152,16 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	return nil
 }
 
-// better prefers a free slot, then one that can be made free, then the least
-// deep, then the one closest to us in priority, then the one that was started first:
+// better prefers the better slot, then the least deep, then the one closest to us in priority, then the one that was started first:
 // where members come and go it is the most likely to stay.
 func (o offer) better(b offer) bool {
-	if o.free != b.free {
-		return o.free
-	}
-	if o.displace != b.displace {
-		return o.displace
-	}
-	if o.depth != b.depth {
-		return o.depth < b.depth
-	}
-	if o.priority != b.priority {
-		return o.priority > b.priority
-	}
-	if o.from.Incarnation != b.from.Incarnation {
-		return o.from.Incarnation < b.from.Incarnation
-	}
-	return o.from.Compare(b.from) > 0
+	return cmp.Or(
+		cmp.Compare(o.slot, b.slot),
+		cmp.Compare(o.depth, b.depth),
+		cmp.Compare(b.priority, o.priority),
+		cmp.Compare(o.from.Incarnation, b.from.Incarnation),
+		b.from.Compare(o.from),
+	) < 0
 }
 
 // progressJoin attaches to the best candidate as soon as nothing better can come.
@@ -167,7 +170,7 @@ func (m *Machine) progressJoin() {
 	if j == nil || !j.target.IsZero() || j.best.from.IsZero() || m.session.number == 0 {
 		return
 	}
-	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
+	if m.now < j.until && !(j.best.root && j.best.slot == free) && m.under == "" {
 		return
 	}
 	if m.parent != nil && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {

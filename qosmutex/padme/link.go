@@ -153,15 +153,13 @@ func (m *Machine) repeat(l *link) {
 func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 	l.heard = m.now
 	l.ack(msg.Ack)
-	switch {
-	case msg.Seq == l.received+1:
+	if msg.Seq == l.received+1 {
 		l.received++
 		l.askedAt = 0
 		return true
-	case msg.Seq <= l.received:
-		m.counters.Stale++ // a repetition
-	default:
-		m.counters.Stale++
+	}
+	m.counters.Stale++
+	if msg.Seq > l.received { // else it is a repetition
 		m.askRepeat(l)
 	}
 	return false

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,12 +65,6 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if cfg.Parent == cfg.Self.ID {
 		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
 	}
-	if cfg.Fanout == 0 {
-		cfg.Fanout = defaultFanout
-	}
-	if cfg.MaxWaiting == 0 {
-		cfg.MaxWaiting = defaultMaxWaiting
-	}
 	cfg.Settings.Resources = sortedSet(cfg.Settings.Resources)
 	if slices.Contains(cfg.Settings.Resources, protocol.Any) || slices.Contains(cfg.Settings.Resources, "") {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
@@ -79,14 +74,14 @@ func New(cfg protocol.Config) (*Machine, error) {
 			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
-		links: links{fanout: cfg.Fanout},
+		links: links{fanout: cmp.Or(cfg.Fanout, defaultFanout)},
 		tree:  tree{under: cfg.Parent},
 		sessions: sessions{
 			trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 			confirmAt: protocol.Never,
 		},
 		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never},
-		queues: queues{maxWaiting: cfg.MaxWaiting, any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
+		queues: queues{maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
 	}
 	if cfg.Root {
 		m.settings = cfg.Settings
@@ -105,7 +100,10 @@ func sortedSet(ids []string) []string {
 func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
 	out.Reset()
 	if m.role == protocol.Departed {
-		return m.refuseAll(in, out)
+		if in.Kind == protocol.Acquire {
+			out.Denials = append(out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: protocol.ReasonClosed})
+		}
+		return nil
 	}
 	m.now, m.out = max(now, m.now), out
 	if !m.began {
@@ -118,14 +116,6 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	out.WakeAt = m.wakeAt()
 	m.out = nil
 	return err
-}
-
-// refuseAll is the Step of a machine that has departed.
-func (m *Machine) refuseAll(in *protocol.Input, out *protocol.Output) error {
-	if in.Kind == protocol.Acquire {
-		out.Denials = append(out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: protocol.ReasonClosed})
-	}
-	return nil
 }
 
 func (m *Machine) handle(in *protocol.Input) error {
