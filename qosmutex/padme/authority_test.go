@@ -136,6 +136,26 @@ func TestFirstReportOfAHold(t *testing.T) {
 	}
 }
 
+// TestWhoIsAwaited: a new root waits for a member until that has shown itself in its term:
+// a question of an earlier one may come late, and its sender hold something since.
+func TestWhoIsAwaited(t *testing.T) {
+	w, b := inherits(t)
+	c, d := w.nodes["C"].machine.self, w.nodes["D"].machine.self
+	b.await([]protocol.Node{b.self, c, d})
+	old := b.epoch
+	old.Number--
+	refused(t, b, &protocol.Message{Kind: protocol.KindBeat, From: c, To: b.self, Epoch: old, Sent: 1}, ErrStale)
+	do(t, b, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{Kind: protocol.KindBeat, From: c, To: b.self, Epoch: b.epoch, Sent: 1}})
+	if !b.inheriting() {
+		t.Fatal("it does not wait for D")
+	}
+	var out protocol.Output
+	goodbye := protocol.Message{Kind: protocol.KindGoodbye, From: d, To: b.self, Epoch: b.epoch, Session: 7}
+	if _ = b.Step(b.now, &protocol.Input{Kind: protocol.Receive, Message: &goodbye}, &out); b.inheriting() {
+		t.Error("it waits for D, which has said goodbye")
+	}
+}
+
 // TestConfirmation: the root confirms a provisional grant only to whom it was for, and
 // if that very grant is named.
 func TestConfirmation(t *testing.T) {
