@@ -50,7 +50,6 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	wall := uint64(time.Now().UnixMicro())
 	l := lease.Config{
 		Lease: t.timing.TTL / 2, Create: t.create, Listen: t.timing.JoinWait, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
-		Declared: t.givenModels || t.givenResources, DeclaredBy: t.self.ID,
 	}
 	if t.listened {
 		l.Listen = 0

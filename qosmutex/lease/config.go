@@ -31,8 +31,6 @@ type Config struct {
 	Listen     protocol.Duration
 	Lease, TTL protocol.Duration
 	Settings   protocol.Settings
-	Declared   bool   // the settings were chosen, and are not a default
-	DeclaredBy string // by whom
 
 	// FirstTerm is the wall clock, too, or 0. Where it is set, terms and fences begin at
 	// the wall clock or above the term before: members remember those of another
@@ -91,7 +89,7 @@ func (c *Config) record(first uint64) protocol.Record {
 	s := c.Settings
 	s.Version = 1
 	return protocol.Record{
-		Term: 1, Lease: c.Lease, TTL: c.TTL, Ceiling: first, Settings: s, Declared: c.Declared, DeclaredBy: c.DeclaredBy,
+		Term: 1, Lease: c.Lease, TTL: c.TTL, Ceiling: first, Settings: s,
 	}
 }
 

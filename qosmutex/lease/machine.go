@@ -28,13 +28,13 @@ type Machine struct {
 
 	// This participant.
 	acting    acting
-	spent     uint64           // the newest term in which it was the root
-	echo      protocol.Time    // when it sent what it heard last of itself; 0: it has heard nothing
-	hearing   protocol.Time    // since when it has heard itself without a gap
-	wanted    *protocol.Models // that the root is to write
-	fence     uint64           // the root needs fences up to it; 0: those it has
-	successor protocol.Node    // who is to be the root, since this one stopped for it
-	barred    bool             // as the lock machine was told
+	spent     uint64             // the newest term in which it was the root
+	echo      protocol.Time      // when it sent what it heard last of itself; 0: it has heard nothing
+	hearing   protocol.Time      // since when it has heard itself without a gap
+	wanted    *protocol.Settings // that the root is to write
+	fence     uint64             // the root needs fences up to it; 0: those it has
+	successor protocol.Node      // who is to be the root, since this one stopped for it
+	barred    bool               // as the lock machine was told
 	leaving   bool
 	leaveBy   protocol.Time
 	departed  bool
@@ -168,10 +168,20 @@ func (m *Machine) listen(said *protocol.Output, out *Output) {
 		m.fence = max(m.fence, f)
 	}
 	if said.Proposed != nil {
-		models := *said.Proposed
-		m.wanted = &models
+		m.propose(said.Proposed)
 	}
 	m.remember(said.Remembered, out)
+}
+
+// propose has the record get other settings, with those that were proposed before.
+func (m *Machine) propose(p *protocol.Proposal) {
+	s := m.known.Record.Settings
+	if m.wanted != nil && m.wanted.Version > s.Version {
+		s = *m.wanted
+	}
+	if s.Apply(p) {
+		m.wanted = &s
+	}
 }
 
 // hear takes what the root says of its newest renewal, and of our rank.

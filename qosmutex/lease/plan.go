@@ -63,11 +63,8 @@ func (m *Machine) want() plan {
 func (m *Machine) renewal() plan {
 	lease := m.lease()
 	p := plan{at: m.acting.renewed + lease/4, write: true, record: m.known.Record}
-	if r := &p.record; m.wanted != nil && (!r.Declared || r.Settings.Models != *m.wanted) {
-		s := r.Settings
-		s.Models = *m.wanted
-		declare(r, &s, m.cfg.Self.ID)
-		p.at = m.now
+	if m.wanted != nil && m.wanted.Version > p.record.Settings.Version {
+		p.record.Settings, p.at = *m.wanted, m.now
 	}
 	if m.fence > p.record.Ceiling {
 		p.record.Ceiling += (m.fence - p.record.Ceiling + block - 1) / block * block
@@ -115,9 +112,6 @@ func (m *Machine) succession() plan {
 func (m *Machine) begin(at protocol.Time, r protocol.Record) plan {
 	r.Root, r.Place, r.Ceiling = m.cfg.Self, m.cfg.Place, r.Ceiling+block
 	m.above(&r)
-	if m.cfg.Declared && !r.Declared {
-		declare(&r, &m.cfg.Settings, m.cfg.DeclaredBy)
-	}
 	return plan{at, true, r}
 }
 
@@ -177,4 +171,10 @@ func (m *Machine) nonce() uint64 {
 			return z
 		}
 	}
+}
+
+// same reports whether two records are equal.
+func same(a, b *protocol.Record) bool {
+	return a.Term == b.Term && a.Root == b.Root && a.Place == b.Place && a.Lease == b.Lease && a.TTL == b.TTL && a.Ceiling == b.Ceiling &&
+		a.Settings.Same(&b.Settings)
 }

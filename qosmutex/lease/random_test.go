@@ -74,7 +74,7 @@ func (c *chance) start(name string, rank int) {
 		cfg.Place = name
 	}
 	if c.Intn(2) == 0 {
-		cfg.Declared, cfg.DeclaredBy = true, name
+		cfg.Settings.ModelsBy = name
 	}
 	cfg.Settings.Models.Priority = protocol.Priority(c.Intn(4))
 	c.w.start(cfg, c.rate())
@@ -127,7 +127,7 @@ func (c *chance) fault() {
 		if n.acts() {
 			n.hear(&protocol.Output{
 				Fence:    n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
-				Proposed: &protocol.Models{Priority: protocol.Priority(c.Intn(4))},
+				Proposed: proposal(protocol.Models{Priority: protocol.Priority(c.Intn(4))}, "an operator", c.Intn(2) == 0),
 			})
 		}
 	case 14:

@@ -164,12 +164,12 @@ func (c *candidate) do(f []string) error {
 		c.feed(&lease.Input{Successor: w.find(f[2]).self})
 	case "died":
 		c.feed(&lease.Input{Died: w.find(f[2]).self})
-	case "propose":
+	case "propose", "declare":
 		models, err := protocol.ParseModels(f[2] + "-forward-forward-forward")
 		if err != nil {
 			return err
 		}
-		c.hear(&protocol.Output{Proposed: &models})
+		c.hear(&protocol.Output{Proposed: proposal(models, "operator", f[0] == "propose")})
 	default:
 		return c.numbered(f)
 	}
@@ -263,7 +263,7 @@ func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Dur
 		case "models":
 			cfg.Settings.Models, err = protocol.ParseModels(value + "-forward-forward-forward")
 		case "by":
-			cfg.Declared, cfg.DeclaredBy = true, value
+			cfg.Settings.ModelsBy = value
 		default:
 			return fmt.Errorf("unknown option %q", o)
 		}

@@ -48,7 +48,7 @@ func (m *Machine) write(w *canonical.Writer) {
 	w.Named(canonical.SortTerm, m.later)
 	w.Age(m.echo, m.lease())
 	if m.wanted != nil {
-		w.Models(*m.wanted)
+		w.Settings(m.wanted)
 	}
 	w.Named(canonical.SortFence, m.fence)
 	w.Node(m.successor)

@@ -43,7 +43,7 @@ func busy() *Machine {
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
 	m.acting = acting{true, m.now + protocol.Second, ago, ago}
 	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
-	m.wanted = &protocol.Models{}
+	m.wanted = &protocol.Settings{}
 	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second}
 	return m
 }
@@ -104,7 +104,7 @@ func TestStateNamesEveryField(t *testing.T) {
 	visit("", func(m *Machine) reflect.Value { return reflect.ValueOf(m).Elem() })
 	for what, change := range map[string]func(*Machine){
 		"that models are wanted": func(m *Machine) { m.wanted = nil },
-		"the models":             func(m *Machine) { m.wanted = &protocol.Models{Priority: protocol.Fair} },
+		"the models":             func(m *Machine) { m.wanted = &protocol.Settings{Models: protocol.Models{Priority: protocol.Fair}} },
 	} {
 		m := busy()
 		if change(m); bytes.Equal(form(m), want) {

@@ -256,14 +256,19 @@ func (c *candidate) handle(out *lease.Output, was *lease.Status) {
 	}
 }
 
+// proposal asks for other models: for a change of those that were declared, or of defaults.
+func proposal(models protocol.Models, by string, change bool) *protocol.Proposal {
+	return &protocol.Proposal{Settings: protocol.Settings{Models: models, ModelsBy: by}, Change: change}
+}
+
 // learns tells what c has learnt that concerns others.
 func (c *candidate) learns(was, is *protocol.Record) {
-	if was.Term == is.Term && was.Root == is.Root && was.Declared == is.Declared && was.DeclaredBy == is.DeclaredBy && was.Settings.Version == is.Settings.Version {
+	if was.Term == is.Term && was.Root == is.Root && was.Settings.Version == is.Settings.Version {
 		return
 	}
 	by := "by default"
-	if is.Declared {
-		by = "declared by " + is.DeclaredBy
+	if is.Settings.ModelsBy != "" {
+		by = "declared by " + is.Settings.ModelsBy
 	}
 	c.w.say("%v learns: term %d, root %s, %s %s", c.self, is.Term, name(is.Root), order(&is.Settings), by)
 }
