@@ -238,8 +238,12 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 
 // onGoodbye ends a session soon: what its holder sent before may still be on
 // its way through the tree. It takes no step any more, so a search that waits for its
-// answer goes on at once.
+// answer goes on at once. From the root, it says that our parent has ended.
 func (m *Machine) onGoodbye(msg *protocol.Message) error {
+	if p := m.parent; p != nil && msg.From == m.root && msg.Parent == p.peer {
+		m.orphan()
+		return nil
+	}
 	s := m.sessionOf(msg.From)
 	if m.role != protocol.Root || s == nil || s.number != msg.Session {
 		return m.stale(msg, "no such session")
@@ -261,20 +265,34 @@ func (m *Machine) expireSessions() {
 	for _, s := range slices.Clone(m.members) {
 		if m.now >= s.deadline {
 			m.expired(s)
+			m.tellChildren(s.node)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
 }
 
+// tellChildren has the children of who has ended look for another parent now, and not
+// only when they have missed beacons for long enough. If that is lost, they still do.
+func (m *Machine) tellChildren(ended protocol.Node) {
+	for _, s := range m.members {
+		if s.parent == ended.ID {
+			m.emit(protocol.KindGoodbye, s.node).Parent = ended
+		}
+	}
+}
+
 // expired ends a member's session for good and recovers the tokens that it may
-// have had.
+// have had. Its link to us ends with it, and makes room for another child.
 func (m *Machine) expired(s *memberSession) {
 	if !s.goodbye {
 		m.counters.Expiries++
 	}
 	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
+	if l := m.child(s.node); l != nil {
+		m.dropChild(l)
+	}
 	m.ended(s)
 	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {

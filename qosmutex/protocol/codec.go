@@ -119,7 +119,7 @@ const knownFlags = flagEnd - 1
 //	Resend    -
 //	Beat      session sent attempt priority parent tokens
 //	BeatAck   session sent attempt ttl valid renewal rank grant register
-//	Goodbye   session
+//	Goodbye   session parent
 //	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
@@ -167,7 +167,7 @@ var carried = [kindEnd][]field{
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
-	KindGoodbye:  {fieldSession},
+	KindGoodbye:  {fieldSession, fieldParent},
 	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},

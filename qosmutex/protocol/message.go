@@ -39,7 +39,7 @@ const (
 	// Sessions.
 	KindBeat    // participant → root: I live; carries the sender's clock
 	KindBeatAck // root → participant: echo of that clock
-	KindGoodbye // participant → root: my session ends now
+	KindGoodbye // participant → root: my session ends now; root → participant: that of your parent has ended
 
 	// A planned change of the root.
 	KindHandover // former root → its successor: the sessions and tokens of the term before
@@ -211,7 +211,7 @@ type Settings struct {
 //	Resend    -
 //	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
 //	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
-//	Goodbye   Session
+//	Goodbye   Session (of a participant) Parent (to its children: who has ended)
 //	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
@@ -257,7 +257,7 @@ type Message struct {
 	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold     Duration // Request: how long the application will stay; 0: it did not say
-	Parent   Node     // Beat: the sender's; Join: the only one that will do
+	Parent   Node     // Beat: the sender's; Join: the only one that will do; Goodbye: the receiver's, which has ended
 	MoveTo   Node     // Move: whom to attach to
 	Least    Node     // Offer: the least important child
 	LeastP   int64    // Offer: priority of Least
