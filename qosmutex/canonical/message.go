@@ -59,6 +59,8 @@ func (w *Writer) byKind(msg *protocol.Message) {
 		w.Uint(msg.Attempt)
 		w.Node(msg.Parent)
 		w.Age(msg.Sent, protocol.Never)
+	case protocol.KindGoodbye:
+		w.Node(msg.Ended)
 	case protocol.KindBeatAck:
 		w.Uint(msg.Attempt, uint64(msg.Rank))
 		w.Renewal(msg.Renewal)

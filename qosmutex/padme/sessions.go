@@ -238,10 +238,10 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 
 // onGoodbye ends a session soon: what its holder sent before may still be on
 // its way through the tree. It takes no step any more, so a search that waits for its
-// answer goes on at once. From the root, it says that our parent has ended.
+// answer goes on at once. From the root, it says that a neighbor of ours has ended.
 func (m *Machine) onGoodbye(msg *protocol.Message) error {
-	if p := m.parent; p != nil && msg.From == m.root && msg.Parent == p.peer {
-		m.orphan()
+	if m.role != protocol.Root && msg.From == m.root {
+		m.unlink(msg.Ended)
 		return nil
 	}
 	s := m.sessionOf(msg.From)
@@ -265,20 +265,31 @@ func (m *Machine) expireSessions() {
 	for _, s := range slices.Clone(m.members) {
 		if m.now >= s.deadline {
 			m.expired(s)
-			m.tellChildren(s.node)
+			m.tellNeighbors(s)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
 }
 
-// tellChildren has the children of who has ended look for another parent now, and not
-// only when they have missed beacons for long enough. If that is lost, they still do.
-func (m *Machine) tellChildren(ended protocol.Node) {
+// tellNeighbors has the children of who has ended look for another parent now, and its
+// parent make room for one, and not only when they have heard nothing for long enough.
+// If that is lost, they still do.
+func (m *Machine) tellNeighbors(ended *memberSession) {
 	for _, s := range m.members {
-		if s.parent == ended.ID {
-			m.emit(protocol.KindGoodbye, s.node).Parent = ended
+		if s.parent == ended.node.ID || s.node.ID == ended.parent {
+			m.emit(protocol.KindGoodbye, s.node).Ended = ended.node
 		}
+	}
+}
+
+// unlink ends our link to who has ended.
+func (m *Machine) unlink(n protocol.Node) {
+	if l := m.child(n); l != nil {
+		m.dropChild(l)
+	}
+	if m.parent != nil && m.parent.peer == n {
+		m.orphan()
 	}
 }
 
@@ -290,9 +301,7 @@ func (m *Machine) expired(s *memberSession) {
 	}
 	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
-	if l := m.child(s.node); l != nil {
-		m.dropChild(l)
-	}
+	m.unlink(s.node)
 	m.ended(s)
 	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
 	for _, r := range m.resources {

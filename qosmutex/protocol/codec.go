@@ -63,6 +63,7 @@ const (
 	fieldRank
 	fieldUntil
 	fieldRegister
+	fieldEnded
 	fieldEnd
 )
 
@@ -72,7 +73,7 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -80,7 +81,7 @@ var (
 		fieldLeast: 2, fieldLeastP: 1, fieldPassedTo: 2,
 		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
-		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
+		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1, fieldEnded: 2,
 	}
 )
 
@@ -119,7 +120,7 @@ const knownFlags = flagEnd - 1
 //	Resend    -
 //	Beat      session sent attempt priority parent tokens
 //	BeatAck   session sent attempt ttl valid renewal rank grant register
-//	Goodbye   session parent
+//	Goodbye   session ended
 //	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
@@ -167,7 +168,7 @@ var carried = [kindEnd][]field{
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
-	KindGoodbye:  {fieldSession, fieldParent},
+	KindGoodbye:  {fieldSession, fieldEnded},
 	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},

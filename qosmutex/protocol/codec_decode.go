@@ -164,6 +164,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Rank = uint32(r.uint(what, math.MaxUint32))
 	case fieldRegister:
 		m.Register = r.uint64(what)
+	case fieldEnded:
+		m.Ended = d.node(what)
 	case fieldUntil:
 		m.Until = Time(r.int64(what))
 	}

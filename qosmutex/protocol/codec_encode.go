@@ -102,6 +102,8 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendUint(dst, uint64(m.Rank))
 	case fieldRegister:
 		return appendUint(dst, m.Register)
+	case fieldEnded:
+		return appendNode(dst, m.Ended)
 	case fieldUntil:
 		return appendInt(dst, int64(m.Until))
 	}

@@ -260,7 +260,7 @@ func full(k Kind) Message {
 	return Message{
 		Kind: k, Flags: FlagFree | FlagRoot, From: a, To: b, Epoch: e, Root: a, Link: 5, Seq: 70000, Ack: 7, Clock: 8,
 		ID: id, Priority: -200, Resource: "crane", Hops: 2, Hidden: 3, Depth: 4, Members: 5, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
-		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
+		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, Ended: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
 		Settings: Settings{Version: 4, Models: Models{Fair, RequestReplace, Use, Use}, Resources: []string{"crane", "lift"}, Open: true},
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
 		Tokens:   []TokenState{{"crane", true, Grant{e, 20}, id, 1 << 51, path}, {Resource: "lift"}},

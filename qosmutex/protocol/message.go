@@ -39,7 +39,7 @@ const (
 	// Sessions.
 	KindBeat    // participant → root: I live; carries the sender's clock
 	KindBeatAck // root → participant: echo of that clock
-	KindGoodbye // participant → root: my session ends now; root → participant: that of your parent has ended
+	KindGoodbye // participant → root: my session ends now; root → participant: that of a neighbor in the tree has ended
 
 	// A planned change of the root.
 	KindHandover // former root → its successor: the sessions and tokens of the term before
@@ -211,7 +211,7 @@ type Settings struct {
 //	Resend    -
 //	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
 //	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
-//	Goodbye   Session (of a participant) Parent (to its children: who has ended)
+//	Goodbye   Session (to the root) Ended (by the root)
 //	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
@@ -257,9 +257,10 @@ type Message struct {
 	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold     Duration // Request: how long the application will stay; 0: it did not say
-	Parent   Node     // Beat: the sender's; Join: the only one that will do; Goodbye: the receiver's, which has ended
+	Parent   Node     // Beat: the sender's; Join: the only one that will do
 	MoveTo   Node     // Move: whom to attach to
 	Least    Node     // Offer: the least important child
+	Ended    Node     // Goodbye by the root: the receiver's parent or child, whose session has ended
 	LeastP   int64    // Offer: priority of Least
 	PassedTo Node     // Report: whom the grant was passed to
 	Reason   Reason   // why not
