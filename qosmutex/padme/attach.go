@@ -34,7 +34,7 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 		m.commit(least, move)
 	}
 	fresh := &link{
-		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now,
+		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session,
 		parting: msg.Flags&protocol.FlagParting != 0,
 	}
 	if l != nil {
@@ -114,7 +114,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 	m.join = nil
 	m.parent = nil
 	m.adoptEpoch(msg.Epoch, msg.Root)
-	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
+	m.parent = &link{peer: msg.From, gen: msg.Link}
 	m.role, m.root = protocol.Member, msg.Root
 	m.out.Changed = true
 	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)

@@ -14,6 +14,9 @@ func (m *Machine) sendBeacons() {
 	}
 	lineage := m.lineage()
 	for _, l := range m.children {
+		if l.mute == 0 {
+			l.mute = m.now
+		}
 		m.sendBeacon(l, lineage)
 	}
 }
@@ -27,7 +30,7 @@ func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
 // our children at once, and one of ours back up.
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
-	l.heard = m.now
+	l.mute = 0
 	l.ack(msg.Ack)
 	if l.unacked == 0 { // who sends all the time makes room once in so many messages
 		l.kept = nil

@@ -29,14 +29,14 @@ func (m *Machine) wishSuccessor(l *link) {
 }
 
 // bestChild is the most important child that could be the root. Not one that has said
-// goodbye, that has been silent for two heartbeats and may be dead, or that has sent
+// goodbye, that has left beacons unanswered for a heartbeat and may be dead, or that has sent
 // nothing yet, and so may not have taken us for its parent; and one that leaves would
 // hand the root back.
 func (m *Machine) bestChild() *link {
 	var best *link
 	for _, l := range m.children {
 		s := m.sessionOf(l.peer)
-		if l.leaving || l.parting || l.received == 0 || m.now-l.heard > 2*m.heartbeat() || s == nil || s.goodbye || !s.candidate {
+		if l.leaving || l.parting || l.received == 0 || l.mute != 0 && m.now-l.mute > m.heartbeat() || s == nil || s.goodbye || !s.candidate {
 			continue
 		}
 		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {

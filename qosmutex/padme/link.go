@@ -34,7 +34,9 @@ func (k *links) write(w *canonical.Writer, c *core) {
 	w.Uint(uint64(len(k.children)))
 	for _, l := range k.children {
 		l.write(w, c)
-		w.Age(l.heard, max(c.grace(), 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
+		if w.Is(l.mute != 0) { // the parent's silence is noticed by the beacon
+			w.Age(l.mute, max(c.grace(), c.heartbeat()+1))
+		}
 	}
 }
 
@@ -46,9 +48,9 @@ func (k *links) write(w *canonical.Writer, c *core) {
 type link struct {
 	peer     protocol.Node // never changes
 	gen      uint64
-	priority int64  // of the peer, as a participant
-	session  uint64 // at the parent's end: the child's session
-	heard    protocol.Time
+	priority int64         // of the peer, as a participant
+	session  uint64        // at the parent's end: the child's session
+	mute     protocol.Time // at the parent's end: since when no beacon was answered; 0: the last one was
 
 	sent, received uint64
 	// What may have to be repeated is kept as bytes: a message in memory is ten
@@ -151,7 +153,7 @@ func (m *Machine) repeat(l *link) {
 
 // accept decides on a numbered message: true exactly once for each, in order.
 func (m *Machine) accept(l *link, msg *protocol.Message) bool {
-	l.heard = m.now
+	l.mute = 0
 	l.ack(msg.Ack)
 	switch {
 	case msg.Seq == l.received+1:

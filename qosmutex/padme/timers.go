@@ -48,7 +48,7 @@ func (m *Machine) timers() {
 	}
 	m.beacon.next = m.now + m.heartbeat()
 	for _, l := range slices.Clone(m.children) {
-		if m.now >= l.heard+m.grace() || l.unacked > maxUnacked {
+		if l.mute != 0 && m.now >= l.mute+m.grace() || l.unacked > maxUnacked {
 			m.dropChild(l)
 		} else if l.leaving && m.now >= l.leaveBy {
 			m.remind(l)
