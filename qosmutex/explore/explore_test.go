@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 var (
 	full = flag.Bool("full", false, "explore what takes a quarter of an hour instead (make explore)")
-	one  = flag.String("row", "", "explore this alone, written as the names of the tests are, with spaces")
+	one  = flag.String("row", "", "explore this alone, written as the names of the tests are")
 )
 
 func TestMain(m *testing.M) {
@@ -180,7 +181,7 @@ func rows() []row {
 func TestExplore(t *testing.T) {
 	list := rows()
 	if *one != "" {
-		c, err := parseConfig(*one)
+		c, err := parseConfig(strings.ReplaceAll(*one, "_", " "))
 		if err != nil {
 			t.Fatal(err)
 		}
