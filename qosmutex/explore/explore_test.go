@@ -21,7 +21,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(200) // nearly all memory is the search's, and stays
+	debug.SetGCPercent(400) // nearly all memory is the search's, and stays
 	debug.SetMemoryLimit(12 << 30)
 	os.Exit(m.Run())
 }
