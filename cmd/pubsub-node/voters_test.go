@@ -134,6 +134,10 @@ func liveThrough(t *testing.T, url string) {
 		_, _, stderr := s.run("lock", "ls")
 		return strings.Contains(stderr, "voters are missing: v3")
 	})
+	eventually(t, "top names it, too", func() bool {
+		_, stdout, _ := s.run("top", "-n", "1", "--json")
+		return strings.Contains(stdout, `"missing":["v3"]`)
+	})
 	s.does(1, "serve --id v4 --voters v1,v2,v4", "voters", "replace", "v3", "v4")
 	s.does(2, "v2 is a voter already", "voters", "replace", "v3", "v2")
 	s.does(2, "v9 is no voter", "voters", "replace", "v9", "v4")
