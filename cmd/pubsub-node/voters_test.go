@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"padme/broker"
+	"padme/qosmutex/register/quorum"
 	"padme/tests/brokers"
 )
 
@@ -208,6 +209,29 @@ func (s *site) risen(last string) string {
 
 // TestVoterThatCannotWriteEnds: a voter whose file cannot be written votes no more, so
 // its process ends and says why, and whoever looks after it can start it again.
+// A voter of a domain that was reset, still running, speaks for nobody.
+func TestSurveyBesideAVoterOfAFormerDomain(t *testing.T) {
+	old := []quorum.Member{{ID: "v1", Instance: 1}, {ID: "v2", Instance: 2}, {ID: "v4", Instance: 4}}
+	now := []quorum.Member{{ID: "v1", Instance: 11}, {ID: "v2", Instance: 12}, {ID: "v4", Instance: 14}}
+	seen := &survey{reports: map[string]quorum.Report{
+		"v3": {ID: "v3", Instance: 3, Phase: "retired", Config: 3, Domain: "old", Voters: old, Problem: "it was replaced"},
+	}}
+	if seen.majority() {
+		t.Error("nobody votes")
+	}
+	for i, m := range now {
+		seen.reports[m.ID] = quorum.Report{ID: m.ID, Instance: m.Instance, Phase: "voting", Config: 1, Domain: "new", Voters: now}
+		if want := i > 0; seen.majority() != want {
+			t.Errorf("with %d of 3: %s", i+1, seen.verdict())
+		}
+	}
+	for _, l := range seen.lines() {
+		if want := map[bool]string{true: "it was replaced"}[l.Voter == "v3"]; l.Problem != want {
+			t.Errorf("%s: %s", l.Voter, l.Problem)
+		}
+	}
+}
+
 func TestVoterThatCannotWriteEnds(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
