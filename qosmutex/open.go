@@ -190,7 +190,7 @@ func (t *Topic) checkConflict() error {
 	}
 	switch {
 	case t.givenModels && in.Models != t.models:
-		return conflict("models", t.models, fmt.Sprintf("%v are", in.Models))
+		return fmt.Errorf("%w, or open it so and change them with SetModels", conflict("models", t.models, fmt.Sprintf("%v are", in.Models)))
 	case t.givenResources && (in.Open != t.open || !slices.Equal(in.Resources, t.resources)):
 		return conflict("resources", resourcesText(t.resources, t.open), resourcesText(in.Resources, in.Open)+" are")
 	case t.givenTiming && t.status.TTL != t.timing.TTL:
