@@ -55,7 +55,7 @@ func (t *Topic) noteStanding() {
 		role: st.Role, parent: st.Parent.ID, root: st.Root.ID, priority: st.Priority,
 		candidate: t.register != nil, epoch: st.Epoch,
 	}
-	if c := t.record.candidate; c != nil && c.Elsewhere() {
+	if t.record.elsewhere {
 		is.candidate, is.elsewhere = false, true
 	}
 	switch st.Role {

@@ -69,6 +69,9 @@ func (t *Topic) join(ctx context.Context) error {
 	if err := t.awaitPlace(ctx); err != nil {
 		return t.openError(ctx, err)
 	}
+	if err := t.declare(ctx); err != nil {
+		return t.openError(ctx, err)
+	}
 	return t.checkConflict()
 }
 
@@ -94,7 +97,7 @@ func (t *Topic) listen(ctx context.Context) error {
 func (t *Topic) start() error {
 	cfg := protocol.Config{
 		Self: t.self, Priority: t.priority, Timing: t.timing, Parent: t.parent, Fanout: t.fanout, TrustSuspect: t.trust,
-		Settings: protocol.Settings{Models: t.models, Resources: t.resources, Open: t.open},
+		Settings: t.wanted(t.self.ID),
 	}
 	machine, err := t.newMachine(cfg)
 	if err != nil {
@@ -184,17 +187,20 @@ func (t *Topic) checkConflict() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	in := t.status.Settings
-	conflict := func(what string, asked, inForce any) error {
-		return fmt.Errorf("%w: lock topic %q: asked for %s %v, but %v in force: leave the option out to take what is in force",
-			ErrConflict, t.name, what, asked, inForce)
+	conflict := func(what string, asked, inForce any, by string) error {
+		if by != "" {
+			by = fmt.Sprintf(", as %q declared", by)
+		}
+		return fmt.Errorf("%w: lock topic %q: asked for %s %v, but %v in force%s: leave the option out to take what is in force",
+			ErrConflict, t.name, what, asked, inForce, by)
 	}
 	switch {
 	case t.givenModels && in.Models != t.models:
-		return fmt.Errorf("%w, or open it so and change them with SetModels", conflict("models", t.models, fmt.Sprintf("%v are", in.Models)))
+		return conflict("models", t.models, fmt.Sprintf("%v are", in.Models), in.ModelsBy)
 	case t.givenResources && (in.Open != t.open || !slices.Equal(in.Resources, t.resources)):
-		return conflict("resources", resourcesText(t.resources, t.open), resourcesText(in.Resources, in.Open)+" are")
+		return conflict("resources", resourcesText(t.resources, t.open), resourcesText(in.Resources, in.Open)+" are", in.ResourcesBy)
 	case t.givenTiming && t.status.TTL != t.timing.TTL:
-		return conflict("TTL", time.Duration(t.timing.TTL), fmt.Sprintf("%v is", time.Duration(t.status.TTL)))
+		return conflict("TTL", time.Duration(t.timing.TTL), fmt.Sprintf("%v is", time.Duration(t.status.TTL)), "")
 	}
 	return nil
 }

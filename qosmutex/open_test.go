@@ -3,6 +3,8 @@ package qosmutex
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +219,48 @@ func TestOpenWithoutRegisterAndRootGivesUp(t *testing.T) {
 	_, err := Open(testContext(t), join(t, url, "a"), "crane", WithRegister(reg), WithTiming(quick()))
 	if !errors.Is(err, ErrNoRoot) || !strings.Contains(err.Error(), "its register does not answer") || !strings.Contains(err.Error(), "v1") {
 		t.Errorf("Open = %v, want one that says which voter is missing", err)
+	}
+}
+
+// TestDeclarationsReplaceDefaults opens a topic that a broker's lock node made by
+// default. The first to declare resources, and the first to declare models, get what they
+// ask for, whoever the root is; later ones are told who declared what is in force.
+func TestDeclarationsReplaceDefaults(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	register := local.Memory()
+	serve := func(id string) (stop func()) {
+		p := join(t, url, id)
+		ctx, cancel := context.WithCancel(testContext(t))
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, p, WithRegister(register), WithTiming(quick())) }()
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop := serve("broker")
+	in := models(t, "fair-forward-forward-forward")
+	a := open(t, join(t, url, "a"), "t")
+	unlock(t, lock(t, a, "anything"))
+	b := open(t, join(t, url, "b"), "t", WithResources("x", "y"))
+	c := open(t, join(t, url, "c"), "t", WithModels(in), WithResources("y", "x"))
+	if got := c.Resources(); c.Models() != in || !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("in force: %v %q", c.Models(), got)
+	}
+	h := lock(t, b, Any)
+	if _, err := a.Lock(testContext(t), "anything"); !errors.Is(err, ErrUndeclared) {
+		t.Errorf("Lock of what was not declared = %v", err)
+	}
+	unlock(t, h)
+	stop()
+	defer serve("successor")() // whose defaults replace nothing
+	p := join(t, url, "d")
+	for by, opt := range map[string]Option{"b": WithResources("z"), "c": WithModels(Models{})} {
+		if _, err := Open(testContext(t), p, "t", WithTiming(quick()), opt); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), fmt.Sprintf("as %q declared", by)) {
+			t.Errorf("Open = %v, want ErrConflict that names %s", err, by)
+		}
 	}
 }

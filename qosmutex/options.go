@@ -39,7 +39,7 @@ type options struct {
 	events    bool
 	clock     func() protocol.Time
 
-	// What a joiner asked for must be what is in force.
+	// What was given is declared, and must be what is in force.
 	givenModels, givenResources, givenTiming bool
 }
 
@@ -107,6 +107,12 @@ func WithOpenResources() Option {
 		o.givenResources, o.open = true, true
 		return nil
 	}
+}
+
+// openByDefault accepts any resource id as long as nobody declares which there are.
+func openByDefault(o *options) error {
+	o.open = true
+	return nil
 }
 
 // WithModels sets the models of the topic. The default is those in force, and

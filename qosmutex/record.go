@@ -26,7 +26,8 @@ type recordKeeper struct {
 	key       string
 	patience  time.Duration // for an answer
 	failure   error         // why the register did not answer last; nil if it did
-	absent    bool          // the register has no record of the topic
+	absent    bool          // the register has no record of the topic, and this participant may not create it
+	elsewhere bool          // another one keeps this participant from being the root
 	missing   []string      // voters that do not answer, as far as the register tells
 }
 
@@ -49,7 +50,6 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	wall := uint64(time.Now().UnixMicro())
 	l := lease.Config{
 		Lease: t.timing.TTL / 2, Create: t.create, Listen: t.timing.JoinWait, FirstTerm: wall, Wall: wall, Seed: register.NewNonce(),
-		Declared: t.givenModels || t.givenResources, DeclaredBy: t.self.ID,
 	}
 	if t.listened {
 		l.Listen = 0
@@ -59,7 +59,7 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	p, _ := t.register.(placed)
 	if p != nil {
 		c.Lease.Place = p.Place()
-		c.Members, c.Known = membersOf(p, key)
+		c.Lease.Members, c.Lease.Known = membersOf(p, key)
 	}
 	m, err := candidate.New(c)
 	if err != nil {
@@ -124,41 +124,29 @@ func (t *Topic) noteMembers() {
 
 // askRegister hands over what the machine wants of the register. The caller holds mu.
 func (t *Topic) askRegister() {
-	c := t.record.candidate
-	if c == nil {
-		return
-	}
-	if r := c.Request(); r.Kind != lease.NoRequest {
-		t.record.requests <- r // there is room: the machine waits for an answer before it asks again
-	}
-	if n := c.News(); n != (candidate.News{}) {
-		t.note(n)
+	if c := t.record.candidate; c != nil {
+		if r := c.Request(); r.Kind != lease.NoRequest {
+			t.record.requests <- r // there is room: the machine waits for an answer before it asks again
+		}
 	}
 }
 
-// note tells what the record says that concerns people. The caller holds mu.
-func (t *Topic) note(n candidate.News) {
-	if n.Err != nil {
-		t.log.Error("the register gave an answer that it must not give: see \"pubsub-node doctor\"", "error", n.Err)
-		t.record.failure = n.Err
+// noteElsewhere tells people when a root of another register keeps this participant from
+// being the root, before it has stopped. The caller holds mu.
+func (t *Topic) noteElsewhere() {
+	c := t.record.candidate
+	if c == nil || c.Elsewhere() == t.record.elsewhere {
+		return
 	}
-	if d := n.Disagreement; d != nil {
-		t.log.Warn("the topic has other settings than this participant declares: the ones in force stay",
-			"in force", d.InForce.Models, "declared by", d.InForceBy, "wanted", d.Declared.Models)
-	}
-	if e := n.Elsewhere; e != nil {
+	if t.record.elsewhere = !t.record.elsewhere; t.record.elsewhere {
 		const remedy = "give all that create this lock topic the same register, or only one of them: \"serve\" takes --voters, the same list for each; Go programs WithRegister"
-		if e.Stopped {
+		if t.status.Role == protocol.Root {
 			t.log.Error("this participant was the root, and stops: another register keeps a later root of the lock topic; both may have let somebody in", "what to do", remedy)
 		} else {
 			t.log.Warn("this participant cannot be the root: another register keeps the root of the lock topic", "what to do", remedy)
 		}
-		t.look()
 	}
-	if n.Absent && !t.record.absent {
-		t.record.absent = true
-		t.tellChanged()
-	}
+	t.noteStanding()
 }
 
 // noteMissing has the view tell of voters that are missing. The caller holds mu.
@@ -178,8 +166,8 @@ func (t *Topic) keepRecord() {
 	for {
 		select {
 		case r := <-t.record.requests:
-			in, err := t.record.consult(t.ctx, &r)
-			t.answered(&in, err)
+			a, err := t.record.consult(t.ctx, &r)
+			t.answered(&a, err)
 		case <-t.ctx.Done():
 			return
 		}
@@ -187,7 +175,7 @@ func (t *Topic) keepRecord() {
 }
 
 // answered hands an answer of the register to the machine.
-func (t *Topic) answered(in *lease.Input, err error) {
+func (t *Topic) answered(a *lease.Answer, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
@@ -202,37 +190,50 @@ func (t *Topic) answered(in *lease.Input, err error) {
 		}
 	}
 	t.record.failure = err
+	if absent := err == nil && a.Entry.Version.Counter == 0 && !t.create; absent != t.record.absent {
+		t.record.absent = absent
+		t.tellChanged()
+	}
 	t.noteMissing()
 	now := t.clock()
-	t.record.candidate.Answer(now, in, &t.out)
+	if err := t.record.candidate.Answer(now, a, &t.out); err != nil {
+		t.log.Error("the register gave an answer that it must not give: see \"pubsub-node doctor\"", "error", err)
+		t.record.failure = err
+	}
 	t.carryOut(&protocol.Input{Kind: protocol.Tick}, now)
 	t.settle()
 }
 
 // consult asks the register. The error says why it did not answer.
-func (k *recordKeeper) consult(ctx context.Context, r *lease.Request) (lease.Input, error) {
+func (k *recordKeeper) consult(ctx context.Context, r *lease.Request) (lease.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.patience)
 	defer cancel()
+	a := lease.Answer{Outcome: lease.Failed}
+	var err error
 	if r.Kind == lease.ReadRecord {
-		in := lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}
-		e, err := k.register.Get(ctx, k.key)
-		if err == nil {
-			in.Entry, err = entryOf(e)
-		}
-		if err == nil {
-			in.Outcome, in.Age = lease.Done, protocol.Duration(k.register.Age())
-		}
-		return in, err
+		err = k.read(ctx, &a)
+	} else {
+		err = k.write(ctx, &r.Write, &a)
 	}
-	return k.write(ctx, r)
+	a.Age = protocol.Duration(k.register.Age())
+	return a, err
 }
 
-func (k *recordKeeper) write(ctx context.Context, r *lease.Request) (lease.Input, error) {
-	in := lease.Input{Kind: lease.WriteDone, Ref: r.Ref, Outcome: lease.Failed}
-	w := &r.Write
-	value := protocol.AppendRecord(nil, &w.Record)
+func (k *recordKeeper) read(ctx context.Context, a *lease.Answer) error {
+	e, err := k.register.Get(ctx, k.key)
+	if err == nil {
+		a.Entry, err = entryOf(e)
+	}
+	if err == nil {
+		a.Outcome = lease.Done
+	}
+	return err
+}
+
+func (k *recordKeeper) write(ctx context.Context, w *lease.Write, a *lease.Answer) error {
 	wanted := register.Write{
-		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce}, Value: value, Nonce: w.Nonce,
+		Key: k.key, Old: register.Version{Domain: w.Old.Domain, Counter: w.Old.Counter, Nonce: w.Old.Nonce},
+		Value: protocol.AppendRecord(nil, &w.Record), Nonce: w.Nonce,
 	}
 	if w.Renewal {
 		wanted.Renewal = time.Duration(w.Record.Lease)
@@ -241,20 +242,20 @@ func (k *recordKeeper) write(ctx context.Context, r *lease.Request) (lease.Input
 	var conflict *register.Conflict
 	switch err := result.Err; {
 	case err == nil:
-		in.Outcome, in.Entry = lease.Done, lease.Entry{Version: versionOf(result.Version), Record: w.Record}
+		a.Outcome, a.Entry.Version = lease.Done, versionOf(result.Version)
 	case errors.As(err, &conflict) && !conflict.Unknown:
 		e, err := entryOf(conflict.Current)
 		if err != nil {
-			return in, err
+			return err
 		}
-		in.Outcome, in.Entry = lease.Conflict, e
+		a.Outcome, a.Entry = lease.Conflict, e
 	case errors.Is(err, register.ErrUnknown):
-		in.Outcome = lease.Unknown
-		return in, err
+		a.Outcome = lease.Unknown
+		return err
 	default:
-		return in, err
+		return err
 	}
-	return in, nil
+	return nil
 }
 
 // entryOf reads what a register has.

@@ -17,12 +17,13 @@ import (
 const maxServed = 1024
 
 // Serve creates any lock topic that a participant asks for and that has no root:
-// it opens the topic on p with Create, WithOpenResources and opts. If the register of
+// it opens the topic on p with Create and opts. Such a topic accepts any resource id
+// unless somebody declares which it has. If the register of
 // WithRegister remembers topics with members, of a process that ended before, it opens
 // those at once: their members need not ask. It blocks until ctx or p ends, closes the
 // topics, and returns nil after ctx and an error that wraps ErrClosed after p.
 func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
-	opts = append([]Option{Create(), WithOpenResources()}, opts...)
+	opts = append([]Option{Create(), openByDefault}, opts...)
 	o, err := optionsOf(opts)
 	if err != nil {
 		return err

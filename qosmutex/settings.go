@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 )
 
@@ -43,40 +44,62 @@ func (t *Topic) SetModels(ctx context.Context, m Models) error {
 	if t.algorithm.Static {
 		return fmt.Errorf("%w: %q of lock topic %q has no models: they are PADME's", ErrUnsupported, t.algorithm.Name, t.name)
 	}
-	if t.proposeModels(m) {
+	in := protocol.Input{Kind: protocol.SetModels, Models: m}
+	err := t.propose(ctx, &in, func(s *protocol.Settings) bool { return s.Models == m })
+	if ctx.Err() != nil && err != nil {
+		return interrupted(ctx, "models "+m.String()+" of lock topic "+t.name)
+	}
+	return err
+}
+
+// wanted is what this participant asks for: the parts that were given name it.
+func (o *options) wanted(by string) protocol.Settings {
+	s := protocol.Settings{Models: o.models, Resources: o.resources, Open: o.open}
+	if o.givenModels {
+		s.ModelsBy = by
+	}
+	if o.givenResources {
+		s.ResourcesBy = by
+	}
+	return s
+}
+
+// declare puts what was given in the place of defaults.
+func (t *Topic) declare(ctx context.Context) error {
+	if t.algorithm.Name != padme.Algorithm.Name {
 		return nil
 	}
+	wanted := t.wanted(t.self.ID)
+	in := protocol.Input{Kind: protocol.Declare, Lease: &protocol.Lease{Settings: wanted}}
+	return t.propose(ctx, &in, func(s *protocol.Settings) bool {
+		return (wanted.ModelsBy == "" || s.ModelsBy != "") && (wanted.ResourcesBy == "" || s.ResourcesBy != "")
+	})
+}
+
+// propose feeds in to the machine until the settings in force are as done says.
+func (t *Topic) propose(ctx context.Context, in *protocol.Input, done func(*protocol.Settings) bool) error {
 	// A proposal is lost when the participant moves in the tree at that moment.
 	again := time.NewTicker(time.Duration(t.timing.TTL))
 	defer again.Stop()
-	for {
+	for due := true; ; {
 		t.mu.Lock()
-		done, changed := t.status.Settings.Models == m, t.changed
+		if due && !t.ended && !t.closing {
+			_ = t.step(*in)
+		}
+		ready, changed := done(&t.status.Settings), t.changed
 		t.mu.Unlock()
-		if done {
+		if ready {
 			return nil
 		}
 		select {
 		case <-changed:
+			due = false
 		case <-again.C:
-			t.proposeModels(m)
+			due = true
 		case <-t.ctx.Done():
 			return t.Err()
 		case <-ctx.Done():
-			return interrupted(ctx, "models "+m.String()+" of lock topic "+t.name)
+			return ctx.Err()
 		}
 	}
-}
-
-// proposeModels reports whether m is in force.
-func (t *Topic) proposeModels(m Models) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended || t.closing {
-		return false
-	}
-	if t.status.Settings.Models != m {
-		_ = t.step(protocol.Input{Kind: protocol.SetModels, Models: m})
-	}
-	return t.status.Settings.Models == m
 }

@@ -168,6 +168,7 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 		t.lost(&t.out.Losses[i])
 	}
 	t.noteMembers()
+	t.noteElsewhere()
 	spoke := t.board.term
 	t.rule(now)
 	for i := range t.out.Messages {

@@ -10,45 +10,22 @@ import (
 // use.
 //
 // The driver MUST Step again with a Tick, before any other input, when an Output has a
-// WakeAt that is not in the future: what one part says to the other takes a step of
-// its own. It MUST handle an Output before it asks the register what Request says.
+// WakeAt that is not in the future: what the lease tells the PADME machine takes a step
+// for each input. It MUST handle an Output before it asks the register what Request says.
 type Machine struct {
 	*padme.Machine
-	lease        *lease.Machine
-	out          lease.Output
-	request      lease.Request // not handed out yet
-	told         []protocol.Input
-	wakeAt       protocol.Time // of the lease
-	known        lease.Entry   // of the record, as the register said last
-	successor    protocol.Node // whom the record is about to name, since we yielded; zero: none
-	rank         int
-	trust        bool            // a suspected participant has ended
-	members      []protocol.Node // of Config, until the first appointment
-	membersKnown bool
-	started      bool
-	announce     protocol.Duration // of Config
-	announceAt   protocol.Time     // at the root
-	leaving      bool
-	barred       bool // as the PADME machine was told
-	news         News
-}
-
-// News is what a machine has to tell of its topic since it was asked last.
-type News struct {
-	Absent       bool                // the topic has no record, and this participant may not create it
-	Disagreement *lease.Disagreement // settings are declared already, and others
-	Elsewhere    *lease.Elsewhere    // a root of another register keeps this participant from being the root
-	Err          error               // the register gave an answer that it must not give
+	lease      *lease.Machine
+	told       []protocol.Input // by the lease, and not taken yet
+	request    lease.Request    // not handed out yet
+	trust      bool             // a suspected participant has ended
+	announce   protocol.Duration
+	announceAt protocol.Time // at the root
 }
 
 // Config is what a Machine is made from, beyond what both of its parts need.
 type Config struct {
 	Protocol protocol.Config // of the participant; Candidate is set, and Settings are for a topic that it creates
 	Lease    lease.Config    // Self, Drift, TTL and Settings are those of Protocol
-	// Members, if Known, are those who may hold by the word of a former root that was in
-	// the place of this participant.
-	Members []protocol.Node
-	Known   bool
 	// Announce is how often a root tells everybody that it is there, so that it is heard
 	// by a root of another register; 0: only when it begins, and after a reconnection.
 	Announce protocol.Duration
@@ -70,7 +47,7 @@ func New(cfg Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Machine: pm, lease: lm, trust: p.TrustSuspect, announce: cfg.Announce, members: cfg.Members, membersKnown: cfg.Known, rank: l.Rank, wakeAt: protocol.Never}, nil
+	return &Machine{Machine: pm, lease: lm, trust: p.TrustSuspect, announce: cfg.Announce}, nil
 }
 
 // Status implements [protocol.Machine]. A participant has departed once the record
@@ -83,26 +60,15 @@ func (m *Machine) Status() protocol.Status {
 	return s
 }
 
-// Record returns the record of the topic as the register said last; its version's
-// Counter is 0 if there is none, or it is not known.
-func (m *Machine) Record() lease.Entry { return m.known }
-
 // Elsewhere reports whether a root of another register keeps this participant from being
 // the root.
 func (m *Machine) Elsewhere() bool { return m.lease.Elsewhere() }
-
-// News returns what there is to tell since the last call.
-func (m *Machine) News() News {
-	n := m.news
-	m.news = News{}
-	return n
-}
 
 // Pending reports whether the machine wants a Tick at once.
 func (m *Machine) Pending() bool { return len(m.told) > 0 }
 
 // Request returns what to ask of the register, once; Kind is NoRequest if there is
-// nothing. While the machine has something to say to itself it asks nothing.
+// nothing. While the PADME machine has something to hear from the lease it asks nothing.
 func (m *Machine) Request() lease.Request {
 	if len(m.told) > 0 {
 		return lease.Request{}
@@ -112,54 +78,53 @@ func (m *Machine) Request() lease.Request {
 	return r
 }
 
-// Answer takes what the register answered: a ReadDone or WriteDone.
-func (m *Machine) Answer(now protocol.Time, in *lease.Input, out *protocol.Output) {
+// Answer takes what the register answered. The error says what it must not answer.
+func (m *Machine) Answer(now protocol.Time, a *lease.Answer, out *protocol.Output) error {
 	out.Reset()
-	m.tell(now, in)
-	m.wake(now, out)
+	return m.tell(now, &lease.Input{Answer: a}, out)
 }
 
 // Step implements [protocol.Machine].
 func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
-	if !m.started {
-		m.started = true
-		m.tell(now, &lease.Input{Kind: lease.Tick})
-	}
-	if in.Kind == protocol.Tick && len(m.told) > 0 {
+	told := in.Kind == protocol.Tick && len(m.told) > 0
+	if told {
 		first := m.told[0]
-		m.told = m.told[1:]
-		err := m.Machine.Step(now, &first, out)
-		m.carriedOut(now, &first, err)
-		m.listen(now, out)
-		m.wake(now, out)
-		return nil // not the caller's input
+		in, m.told = &first, m.told[1:]
 	}
 	err := m.Machine.Step(now, in, out)
-	if in.Kind == protocol.Suspect && m.trust && in.Node != m.self() {
-		m.tell(now, &lease.Input{Kind: lease.Died, Node: in.Node})
+	follows := lease.Input{Said: out}
+	switch role, _ := m.Term(); {
+	case role == protocol.Departed:
+		follows.Resign = true
+	case in.Kind == protocol.Suspect && m.trust:
+		follows.Died = in.Node
+	case in.Kind == protocol.Yield && err == nil: // not before: it must not grant when the record names another
+		follows.Successor = in.Node
 	}
-	m.listen(now, out)
-	m.wake(now, out)
+	_ = m.tell(now, &follows, out)
+	if !out.Successor.IsZero() {
+		m.told = append(m.told, protocol.Input{Kind: protocol.Yield, Node: out.Successor})
+		out.WakeAt = now
+	}
+	if told {
+		return nil // not the caller's input
+	}
 	return err
 }
 
-// wake has the driver step when either part needs it.
-func (m *Machine) wake(now protocol.Time, out *protocol.Output) {
-	if now >= m.wakeAt {
-		m.tell(now, &lease.Input{Kind: lease.Tick})
+// tell steps the lease, and has the driver step when either part needs it.
+func (m *Machine) tell(now protocol.Time, in *lease.Input, out *protocol.Output) error {
+	var follows lease.Output
+	err := m.lease.Step(now, in, &follows)
+	m.told = append(m.told, follows.Tell...)
+	if follows.Request.Kind != lease.NoRequest {
+		m.request = follows.Request
 	}
-	if e := m.lease.Elsewhere(); e != m.barred {
-		m.barred = e
-		if e {
-			m.say(protocol.Input{Kind: protocol.Bar})
-		} else {
-			m.say(protocol.Input{Kind: protocol.Unbar})
-		}
-	}
-	out.WakeAt = min(m.Machine.WakeAt(), m.wakeAt, m.announcement(now))
+	out.WakeAt = min(m.Machine.WakeAt(), follows.WakeAt, m.announcement(now))
 	if len(m.told) > 0 {
 		out.WakeAt = now
 	}
+	return err
 }
 
 // announcement is when the root is to tell that it is there.
@@ -169,7 +134,7 @@ func (m *Machine) announcement(now protocol.Time) protocol.Time {
 	}
 	if now >= m.announceAt {
 		m.announceAt = now + m.announce
-		m.say(protocol.Input{Kind: protocol.Announce})
+		m.told = append(m.told, protocol.Input{Kind: protocol.Announce})
 	}
 	return m.announceAt
 }

@@ -20,10 +20,7 @@ func (m *Machine) Clone() *Machine {
 // or to ask, as after its driver has done what [Machine] demands.
 func (m *Machine) AppendState(dst []byte, now protocol.Time, names *canonical.Names) []byte {
 	w := canonical.Writer{B: m.Machine.AppendState(dst, now, names), Now: now, Names: names}
-	w.B = m.known.AppendState(m.lease.AppendState(w.B, now, names), names)
-	w.Uint(uint64(m.rank), uint64(len(m.members)))
-	w.Node(m.successor)
-	w.Flags(m.started, m.leaving, m.membersKnown, m.barred)
+	w.B = m.lease.AppendState(w.B, now, names)
 	if m.announce != 0 {
 		w.Left(m.announceAt)
 	}

@@ -125,6 +125,8 @@ func (w *Writer) Settings(v *protocol.Settings) {
 	for _, r := range v.Resources {
 		w.Text(r)
 	}
+	w.Text(v.ModelsBy)
+	w.Text(v.ResourcesBy)
 }
 
 // Renewal appends which renewal it is.
@@ -141,7 +143,5 @@ func (w *Writer) Record(r *protocol.Record) {
 	w.Int(int64(r.Lease))
 	w.Int(int64(r.TTL))
 	w.Named(SortFence, r.Ceiling)
-	w.Flags(r.Declared)
 	w.Settings(&r.Settings)
-	w.Text(r.DeclaredBy)
 }

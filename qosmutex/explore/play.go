@@ -154,7 +154,7 @@ func (w *world) breakDown(a Action) {
 	n := &w.nodes[i]
 	switch a.Kind {
 	case Crash:
-		n.flags, n.state, n.owed = crashed, idle, 0
+		n.flags, n.state = crashed, idle
 		w.drop(i)
 	case Restart:
 		w.start(i)

@@ -64,60 +64,49 @@ func (w *world) goOn(i int) {
 		w.step(i, &protocol.Input{Kind: protocol.Tick})
 		return
 	}
-	if news := m.News(); news.Err != nil {
-		w.fail("%s: %v", letter(i), news.Err)
-		return
-	}
 	r := m.Request()
 	if r.Kind == lease.NoRequest {
 		return
 	}
 	write := r.Kind == lease.WriteRecord
-	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Age: protocol.MaxTTL}
-	if write {
-		in.Kind = lease.WriteDone
-	}
 	if write && n.is(late) {
-		n.flags &^= late
+		n.flags = n.flags&^late | owed
 		w.log("  %s writes term %d, which is under way", letter(i), r.Write.Record.Term)
 		w.register.ghosts = append(slices.Clip(w.register.ghosts), r.Write)
-		n.owed, n.ref = r.Kind, r.Ref
 		return
 	}
-	in.Outcome, in.Entry = w.register.serve(w.now, r.Kind, &r.Write)
+	a := &lease.Answer{Age: protocol.MaxTTL}
+	a.Outcome, a.Entry = w.register.serve(w.now, r.Kind, &r.Write)
 	if write && !r.Write.Renewal {
-		w.log("  %s writes term %d, root %q: outcome %d", letter(i), r.Write.Record.Term, r.Write.Record.Root.ID, in.Outcome)
+		w.log("  %s writes term %d, root %q: outcome %d", letter(i), r.Write.Record.Term, r.Write.Record.Root.ID, a.Outcome)
 	}
-	if n.is(unheard) || in.Outcome == lease.Unknown {
+	if n.is(unheard) || a.Outcome == lease.Unknown {
 		if n.is(unheard) {
 			w.log("  the answer is lost")
 		}
-		n.flags &^= unheard
-		n.owed, n.ref = r.Kind, r.Ref
+		n.flags = n.flags&^unheard | owed
 		return
 	}
-	w.answer(i, in)
+	w.answer(i, a)
 }
 
-func (w *world) answer(i int, in *lease.Input) {
-	w.nodes[i].machine.(*candidate.Machine).Answer(w.now, in, w.out)
+func (w *world) answer(i int, a *lease.Answer) {
+	if err := w.nodes[i].machine.(*candidate.Machine).Answer(w.now, a, w.out); err != nil {
+		w.fail("%s: %v", letter(i), err)
+	}
 	w.follow(i)
 }
 
 // giveUp tells participant i that it hears nothing of what it asked.
 func (w *world) giveUp(i int) {
 	n := &w.nodes[i]
-	if n.owed == lease.NoRequest {
+	if !n.is(owed) {
 		return
 	}
-	in := &lease.Input{Kind: lease.ReadDone, Ref: n.ref, Outcome: lease.Failed}
-	if n.owed == lease.WriteRecord {
-		in.Kind, in.Outcome = lease.WriteDone, lease.Unknown
-	}
-	if n.owed = lease.NoRequest; !n.own {
+	if n.flags &^= owed; !n.own {
 		n.machine, n.own = twin(n.machine), true
 	}
-	w.answer(i, in)
+	w.answer(i, &lease.Answer{Outcome: lease.Unknown})
 }
 
 // land has a write reach the register that was given up.

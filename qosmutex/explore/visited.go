@@ -164,7 +164,7 @@ func (h *hasher) write(w *world) {
 		} else {
 			h.names.Note(canonical.SortClock, n.gone.Clock)
 		}
-		b = append(b, byte(n.flags), byte(n.flags>>8), n.runs, asked, byte(n.state), byte(n.owed))
+		b = append(b, byte(n.flags), byte(n.flags>>8), n.runs, asked, byte(n.state))
 		if !n.is(crashed) {
 			b = n.machine.AppendState(b, w.now, &h.names)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
 
@@ -45,8 +44,6 @@ type node struct {
 	gone    protocol.RequestID // withdrawn last
 	parent  protocol.Node
 	role    protocol.Role
-	owed    lease.RequestKind // what it asked of the register, and hears nothing of
-	ref     uint64            // of that
 }
 
 type nodeFlags uint16
@@ -58,6 +55,7 @@ const (
 	departed // or about to
 	unheard  // its next request to the register has no answer
 	late     // its next write is given up
+	owed     // it has asked the register, and hears nothing
 )
 
 type appState uint8
@@ -116,7 +114,7 @@ func firstError(errs ...error) error {
 func (w *world) start(i int) {
 	n := &w.nodes[i]
 	n.runs++
-	n.flags, n.state, n.owed = 0, idle, 0
+	n.flags, n.state = 0, idle
 	cfg := protocol.Config{
 		Self: w.self(i), Priority: int64(i), Timing: timing, Fanout: w.cfg.fanout(), Candidate: w.able(i),
 		Settings: protocol.Settings{Models: w.cfg.Models, Resources: []string{resource}},

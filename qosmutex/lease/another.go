@@ -1,10 +1,6 @@
 package lease
 
-import (
-	"fmt"
-
-	"padme/qosmutex/protocol"
-)
+import "padme/qosmutex/protocol"
 
 // A topic whose participants were given different registers has a root in each of them.
 // No register can prevent that, so candidates listen: whoever hears of a root of another
@@ -12,25 +8,31 @@ import (
 // one with the earlier term stops. What is heard is no authority: it never makes
 // anybody the root, and it keeps somebody from being it for a grace at a time.
 
+// other is a claim of a root that may be of another register.
+type other struct {
+	claim protocol.Claim
+	until protocol.Time // it counts below; 0: there was none
+}
+
+func (o *other) counts(now protocol.Time) bool { return now < o.until }
+
 // claimed takes what somebody says of a root.
-func (m *Machine) claimed(c *protocol.Claim) error {
+func (m *Machine) claimed(c *protocol.Claim) {
 	switch {
-	case c.Register == 0 || c.TTL <= 0 || c.TTL > protocol.MaxTTL:
-		return fmt.Errorf("%w: a claim of nothing", ErrInvalid)
+	case c.Register == 0 || c.TTL <= 0 || c.TTL > protocol.MaxTTL || m.tooLate(c.Epoch.Number):
+		return
 	case m.read && c.Register == m.known.Version.Register():
-		return nil
-	case m.tooLate(c.Epoch.Number):
-		return fmt.Errorf("%w: a root of another register with term %d, which is more than an hour ahead", ErrInvalid, c.Epoch.Number)
+		return
 	}
-	o := &m.other
-	if o.counts(m.now) && o.claim.Register != c.Register && o.claim.Epoch.Compare(c.Epoch) > 0 {
-		return nil // the one above it decides
+	was, next := &m.other, other{*c, m.now + m.cfg.grace(max(c.TTL, m.ttl()))}
+	if was.counts(m.now) {
+		same := was.claim.Register == c.Register
+		if !same && was.claim.Epoch.Compare(c.Epoch) > 0 {
+			return // the one above it decides
+		}
+		next.claim.Root = c.Root || same && was.claim.Root
 	}
-	root := c.Root || o.counts(m.now) && o.claim.Root && o.claim.Register == c.Register
-	told := o.told && o.counts(m.now)
-	*o = other{claim: *c, until: m.now + m.cfg.grace(max(c.TTL, m.ttl())), told: told}
-	o.claim.Root = root
-	return nil
+	m.other = next
 }
 
 // tooLate reports whether a term is above all that begin in the next hour: terms begin
@@ -39,26 +41,21 @@ func (m *Machine) tooLate(term uint64) bool {
 	return term > max(m.wall(), m.known.Record.Term)+hour
 }
 
-// remember begins another term if somebody follows nobody in this one.
-func (m *Machine) remember(term uint64, out *Output) error {
-	switch {
-	case m.tooLate(term):
-		return fmt.Errorf("%w: a root had term %d, which is more than an hour ahead", ErrInvalid, term)
-	case m.cfg.FirstTerm == 0 || !m.acting.on || term < m.known.Record.Term || m.now < m.acting.began+2*m.cfg.grace(m.ttl()):
-		return nil
+// remember begins another term if somebody who looks for a root knows a later one than
+// ours, of a register that is gone, and follows nobody below it.
+func (m *Machine) remember(term uint64, out *Output) {
+	if m.cfg.FirstTerm == 0 || m.tooLate(term) || term < m.known.Record.Term || m.now < m.acting.began+2*m.cfg.grace(m.ttl()) {
+		return
 	}
 	m.later = term
-	m.dismiss(out) // the record names us: see reclaim
-	return nil
+	m.dismiss(out) // the record names us, so we begin the next term: see want
 }
 
-func (o *other) counts(now protocol.Time) bool { return now < o.until }
-
 // Elsewhere reports whether a root of another register keeps this participant from being
-// the root.
+// the root. Only what that root says itself stops one that is.
 func (m *Machine) Elsewhere() bool {
 	o := &m.other
-	if !m.read || !o.counts(m.now) || o.claim.Register == m.known.Version.Register() {
+	if !m.read || !o.counts(m.now) || o.claim.Register == m.known.Version.Register() || m.acting.on && !o.claim.Root {
 		return false
 	}
 	return !m.exists() || o.claim.Epoch.Compare(protocol.EpochOf(m.known.Record.Term, m.known.Record.Root)) > 0
@@ -66,14 +63,16 @@ func (m *Machine) Elsewhere() bool {
 
 // giveWay stops a root that has heard of another one above it.
 func (m *Machine) giveWay(out *Output) {
-	if !m.Elsewhere() || m.acting.on && !m.other.claim.Root {
+	switch is := m.Elsewhere(); {
+	case is == m.barred:
 		return
+	case is:
+		m.dismiss(out)
+		out.tell(protocol.Input{Kind: protocol.Bar})
+	default:
+		out.tell(protocol.Input{Kind: protocol.Unbar})
 	}
-	if !m.other.told {
-		m.other.told = true
-		out.Elsewhere = &Elsewhere{Claim: m.other.claim, Stopped: m.acting.on}
-	}
-	m.dismiss(out)
+	m.barred = !m.barred
 }
 
 // ttl is the topic's, as far as is known.
@@ -89,25 +88,23 @@ func (m *Machine) ttl() protocol.Duration {
 // term that the record names already is that of the root before, which tells us what it
 // knows in it; only what was heard moves it. A retry is the same write.
 func (m *Machine) above(r *protocol.Record) {
-	if w := &m.pending; w.on && w.Old == m.known.Version && w.Record.Root == r.Root && w.Record.Term >= r.Term {
+	w, heard := &m.pending, m.later
+	if m.other.until != 0 {
+		heard = max(heard, m.other.claim.Epoch.Number)
+	}
+	switch {
+	case w.on && w.Old == m.known.Version && w.Record.Root == r.Root && w.Record.Term >= r.Term:
 		r.Term, r.Ceiling = w.Record.Term, max(r.Ceiling, w.Record.Ceiling)
 		return
+	case heard >= r.Term:
+		r.Term = heard + 1
+	case m.cfg.FirstTerm == 0 || m.exists() && r.Term == m.known.Record.Term:
+		return
 	}
-	known := m.later
-	if m.other.until != 0 {
-		known = max(known, m.other.claim.Epoch.Number)
-	}
-	heard := known >= r.Term
-	if heard {
-		r.Term = known + 1
-	}
-	byClock := m.cfg.FirstTerm != 0 && (heard || !m.exists() || r.Term > m.known.Record.Term)
-	if byClock {
+	if m.cfg.FirstTerm != 0 {
 		r.Term = max(r.Term, m.cfg.FirstTerm+m.passed())
 	}
-	if heard || byClock {
-		r.Ceiling = max(r.Ceiling, m.wall()+block)
-	}
+	r.Ceiling = max(r.Ceiling, m.wall()+block)
 }
 
 // wall is the wall clock in microseconds.

@@ -9,8 +9,7 @@ import (
 
 // Errors of this package, for errors.Is.
 var (
-	ErrInvalid = errors.New("lease: invalid")                             // of a Config or an Input; nothing changed
-	ErrNotRoot = errors.New("lease: this participant is not the root")    // of an Input that only the root takes
+	ErrInvalid = errors.New("lease: invalid")                             // of a Config or an Answer
 	ErrDomain  = errors.New("lease: the register has another domain now") // it was reset: make a new machine once nothing is held
 )
 
@@ -32,13 +31,16 @@ type Config struct {
 	Listen     protocol.Duration
 	Lease, TTL protocol.Duration
 	Settings   protocol.Settings
-	Declared   bool   // the settings were chosen, and are not a default
-	DeclaredBy string // by whom
 
 	// FirstTerm is the wall clock, too, or 0. Where it is set, terms and fences begin at
 	// the wall clock or above the term before: members remember those of another
 	// register, and follow nobody below them. Else the first term is 1.
 	FirstTerm uint64
+
+	// Members, if Known, are those who may hold by the word of a former root that was in
+	// the place of this participant.
+	Members []protocol.Node
+	Known   bool
 
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
 	// of a new topic start there.
@@ -75,20 +77,19 @@ func (c *Config) validate() error {
 	case c.Create && c.Wall < earliest:
 		return fmt.Errorf("%w: the clock of this machine is before 2026: set it, or let another participant create the topic", ErrInvalid)
 	}
-	rec := c.record(c.Wall)
+	rec := c.record(c.Wall + block)
 	if err := rec.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }
 
-// record is the first of a topic, whose fences start at first.
+// record is what the first of a topic begins from, with fences from first.
 func (c *Config) record(first uint64) protocol.Record {
 	s := c.Settings
 	s.Version = 1
 	return protocol.Record{
-		Term: max(c.FirstTerm, 1), Root: c.Self, Place: c.Place, Lease: c.Lease, TTL: c.TTL, Ceiling: first + block,
-		Settings: s, Declared: c.Declared, DeclaredBy: c.DeclaredBy,
+		Term: 1, Lease: c.Lease, TTL: c.TTL, Ceiling: first, Settings: s,
 	}
 }
 

@@ -4,9 +4,10 @@
 // is the root for as long as its lease runs.
 //
 // A [Machine] is a deterministic function of what happened, like every machine of
-// package protocol: no goroutine, clock, network or random source. It sees the
-// register only as requests in its [Output] and answers in its [Input], so one driver
-// serves many topics and sends their requests together.
+// package protocol: no goroutine, clock, network or random source. Its [Input] is what
+// the lock machine of the participant says and what the register answers, and its
+// [Output] what that machine is told and the register is asked; package candidate
+// connects the two machines.
 //
 // # The rules
 //
@@ -26,7 +27,7 @@
 //     finds that the record still names it, writes the next term.
 //   - Every write that begins a term raises the fence ceiling by a block, and the
 //     root's first fence is the ceiling before it.
-//   - A candidate that does not hear itself over the broker writes nothing: see [Echo].
+//   - A candidate that does not hear itself over the broker writes nothing.
 //
 // # Why at most one acts
 //

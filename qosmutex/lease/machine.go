@@ -1,10 +1,6 @@
 package lease
 
-import (
-	"fmt"
-
-	"padme/qosmutex/protocol"
-)
+import "padme/qosmutex/protocol"
 
 // Machine is one candidate of one topic. It is not safe for concurrent use.
 type Machine struct {
@@ -28,43 +24,34 @@ type Machine struct {
 	again   protocol.Time // no request before it
 	lastGet protocol.Time // when the record was last asked for
 	look    bool          // ask for it: it says something new
-	asks    uint64
 	nonces  uint64
 
 	// This participant.
-	acting      acting
-	spent       uint64 // the newest term in which it was the root
-	echo        protocol.Time
-	echoed      bool
-	hearing     protocol.Time // since when it has heard itself without a gap
-	declaration *Declaration
-	fence       uint64        // the root needs fences up to it; 0: those it has
-	successor   protocol.Node // who is to be the root, since this one stopped for it
-	leaving     bool
-	leaveBy     protocol.Time
-	departed    bool
-	dead        protocol.Node // has ended
-	deadAt      protocol.Time
+	acting    acting
+	spent     uint64             // the newest term in which it was the root
+	echo      protocol.Time      // when it sent what it heard last of itself; 0: it has heard nothing
+	hearing   protocol.Time      // since when it has heard itself without a gap
+	wanted    *protocol.Settings // that the root is to write
+	fence     uint64             // the root needs fences up to it; 0: those it has
+	successor protocol.Node      // who is to be the root, since this one stopped for it
+	barred    bool               // as the lock machine was told
+	leaving   bool
+	leaveBy   protocol.Time
+	departed  bool
+	dead      protocol.Node // has ended
+	deadAt    protocol.Time
 }
 
-// heard is a version that a beacon named, and the register was not asked about since.
+// heard is a version that the root named, and the register was not asked about since.
 type heard struct {
 	on      bool
 	version Version
 	at      protocol.Time
 }
 
-// other is a claim of a root that may be of another register.
-type other struct {
-	claim protocol.Claim
-	until protocol.Time // it counts below; 0: there was none
-	told  bool          // in an Output
-}
-
 // asked is the request that is not answered yet.
 type asked struct {
 	kind RequestKind
-	ref  uint64
 	at   protocol.Time
 }
 
@@ -82,7 +69,7 @@ type pending struct {
 type acting struct {
 	on      bool
 	until   protocol.Time
-	renewed protocol.Time
+	renewed protocol.Time // the first send of the newest write that is known to be made
 	began   protocol.Time
 }
 
@@ -98,146 +85,139 @@ func New(cfg Config) (*Machine, error) {
 type Status struct {
 	Acting   bool // it is the root as long as its clock is below Until
 	Until    protocol.Time
-	Known    bool // the register has answered
-	Entry    Entry
-	Hears    bool // it hears itself over the broker
-	Departed bool
-	// Elsewhere: a root of another register keeps this one from being the root.
-	Elsewhere bool
+	Entry    Entry // what the register said last
+	Departed bool  // after Resign, nothing is left to do: the machine does nothing more
 }
 
 // Status describes the machine as it is now.
 func (m *Machine) Status() Status {
-	return Status{
-		Acting: m.acting.on, Until: m.acting.until, Known: m.read, Entry: m.known,
-		Hears: m.hears(), Departed: m.departed, Elsewhere: m.Elsewhere(),
-	}
+	return Status{Acting: m.acting.on, Until: m.acting.until, Entry: m.known, Departed: m.departed}
 }
 
 // Step feeds one input at time now, which must not run backwards, and puts what follows
-// into out, which it first clears. An error says that the input was wrong; the step is
-// then that of a mere Tick.
+// into out, which it first clears. An error says that the register gave an answer that
+// it must not give. Nonsense that others say changes nothing.
 func (m *Machine) Step(now protocol.Time, in *Input, out *Output) error {
 	out.reset()
-	if m.began && now < m.now {
-		return fmt.Errorf("%w: time runs backwards", ErrInvalid)
-	}
 	if !m.began {
 		m.began, m.start, m.again, m.lastGet = true, now, now, now
 	}
-	m.now = now
+	m.now = max(now, m.now)
 	if m.departed {
 		return nil
 	}
-	if m.acting.on && now >= m.acting.until { // before anything else: nothing brings back a lease that ran out
+	if m.acting.on && m.now >= m.acting.until { // before anything else: nothing brings back a lease that ran out
 		m.dismiss(out)
 	}
 	err := m.take(in, out)
 	m.giveWay(out)
-	m.depart(out)
-	m.ask(in.Kind == Renew, out)
+	m.depart()
+	m.ask(out)
 	out.WakeAt = m.wake()
 	return err
 }
 
-func (m *Machine) take(in *Input, out *Output) error {
-	switch in.Kind {
-	case Tick, Renew:
-		return nil
-	case ReadDone, WriteDone:
-		return m.answer(in, out)
-	case Heard:
-		return m.hear(in)
-	case Echo:
-		if in.Sent > m.now || m.echoed && in.Sent < m.echo {
-			return fmt.Errorf("%w: an echo of %d at %d is not new", ErrInvalid, in.Sent, m.now)
-		}
-		if !m.hears() {
-			m.hearing = in.Sent
-		}
-		m.echo, m.echoed = in.Sent, true
-	case SetRank:
-		if in.Rank < 0 {
-			return fmt.Errorf("%w: rank %d is negative", ErrInvalid, in.Rank)
-		}
-		m.cfg.Rank = in.Rank
-	case Died:
-		if in.Node.IsZero() || in.Node == m.cfg.Self {
-			return fmt.Errorf("%w: Died names no other participant", ErrInvalid)
-		}
-		m.dead, m.deadAt = in.Node, m.now
-	case Claimed:
-		return m.claimed(&in.Claim)
-	case Remembered:
-		return m.remember(in.Term, out)
-	case Resign:
-		if !m.leaving {
-			m.leaving, m.leaveBy = true, m.now+m.lease()
-			m.dismiss(out)
-		}
-	case Propose, RaiseCeiling, NameSuccessor:
-		if !m.acting.on {
-			return ErrNotRoot
-		}
-		return m.command(in, out)
-	default:
-		return fmt.Errorf("%w: input of unknown kind %d", ErrInvalid, in.Kind)
+func (m *Machine) take(in *Input, out *Output) (err error) {
+	if in.Answer != nil {
+		err = m.answer(in.Answer, out)
 	}
-	return nil
-}
-
-// command takes what only the root is asked.
-func (m *Machine) command(in *Input, out *Output) error {
-	switch in.Kind {
-	case Propose:
-		return m.propose(in.Declaration, out)
-	case RaiseCeiling:
-		if c := m.known.Record.Ceiling; in.Fence > c && (in.Fence-c > maxRaise || in.Fence > protocol.MaxCeiling-block) {
-			return fmt.Errorf("%w: fence %d is too far above the ceiling of %d", ErrInvalid, in.Fence, c)
-		}
-		m.fence = max(m.fence, in.Fence)
-	case NameSuccessor:
-		if in.Node.IsZero() || in.Node == m.cfg.Self {
-			return fmt.Errorf("%w: the successor is not another participant", ErrInvalid)
-		}
-		m.successor = in.Node
+	if in.Said != nil {
+		m.listen(in.Said, out)
+	}
+	if n := in.Died; !n.IsZero() && n != m.cfg.Self {
+		m.dead, m.deadAt = n, m.now
+	}
+	if n := in.Successor; m.acting.on && !n.IsZero() && n != m.cfg.Self {
+		m.successor = n
+		m.stop()
+	}
+	if in.Resign && !m.leaving {
+		m.leaving, m.leaveBy, m.successor = true, m.now+m.lease(), protocol.Node{}
 		m.dismiss(out)
 	}
-	return nil
+	return err
+}
+
+// listen takes what the lock machine of this participant says:
+//
+//   - Echo: something that it sent at that instant came back to it over the broker. Every
+//     candidate needs one several times in each lease: a participant that does not hear
+//     itself writes nothing, so a root that reaches the register but not the members
+//     gives way.
+//   - Claim, Renewal and Rank: what the root answers to its heartbeats, or somebody says
+//     of a root. A candidate that has heard of nothing new for three eighths of the lease
+//     reads the record. What is heard is never an authority: it saves reads.
+//   - Summoned: the record names this participant.
+//   - Remembered, Fence and Proposed, at the root.
+func (m *Machine) listen(said *protocol.Output, out *Output) {
+	if e := said.Echo; e > m.echo && e <= m.now {
+		if !m.hears() {
+			m.hearing = e
+		}
+		m.echo = e
+	}
+	m.claimed(&said.Claim)
+	m.hear(said)
+	m.look = m.look || said.Summoned
+	if !m.acting.on {
+		return
+	}
+	if f, c := said.Fence, m.known.Record.Ceiling; f > c && f-c <= maxRaise && f <= protocol.MaxCeiling-block {
+		m.fence = max(m.fence, f)
+	}
+	if said.Proposed != nil {
+		m.propose(said.Proposed)
+	}
+	m.remember(said.Remembered, out)
+}
+
+// propose has the record get other settings, with those that were proposed before.
+func (m *Machine) propose(p *protocol.Proposal) {
+	s := m.known.Record.Settings
+	if m.wanted != nil && m.wanted.Version > s.Version {
+		s = *m.wanted
+	}
+	if s.Apply(p) {
+		m.wanted = &s
+	}
+}
+
+// hear takes what the root says of its newest renewal, and of our rank.
+func (m *Machine) hear(said *protocol.Output) {
+	r := said.Renewal
+	if r.Counter == 0 || !m.read || said.Claim.Register != m.known.Version.Register() {
+		return
+	}
+	v := Version{Domain: m.known.Version.Domain, Counter: r.Counter, Nonce: r.Nonce}
+	m.look = m.look || said.Claim.Epoch.Number > m.known.Record.Term
+	if v.after(m.known.Version) && (!m.heard.on || v.after(m.heard.version)) {
+		m.heard = heard{true, v, m.now}
+	}
+	m.cfg.Rank = max(said.Rank, 0)
 }
 
 // dismiss ends the time as the root. Nothing but the next term begins another.
 func (m *Machine) dismiss(out *Output) {
 	if m.acting.on {
-		m.acting, m.declaration, m.fence = acting{}, nil, 0
-		out.Dismissed = true
+		m.stop()
+		out.tell(protocol.Input{Kind: protocol.Dismissed})
 	}
 }
 
+// stop is dismiss where the lock machine has stopped already.
+func (m *Machine) stop() { m.acting, m.wanted, m.fence = acting{}, nil, 0 }
+
 // depart ends the machine once nothing of it is left in the register, or the register
 // does not answer.
-func (m *Machine) depart(out *Output) {
+func (m *Machine) depart() {
 	if m.leaving && (m.now >= m.leaveBy || !m.pending.on && !m.mine()) {
-		m.departed, out.Departed = true, true
+		m.departed = true
 		m.asked, m.pending = asked{}, pending{}
 	}
 }
 
-// hear takes a beacon.
-func (m *Machine) hear(in *Input) error {
-	v := in.Version
-	if m.read && v.Domain != m.known.Version.Domain {
-		return fmt.Errorf("%w: a beacon of another domain", ErrInvalid)
-	}
-	m.look = m.look || in.Term > m.known.Record.Term
-	if m.read && v.after(m.known.Version) && (!m.heard.on || v.after(m.heard.version)) {
-		m.heard = heard{true, v, m.now}
-	}
-	return nil
-}
-
 // hears reports whether this participant hears itself over the broker.
-func (m *Machine) hears() bool { return m.echoed && m.now-m.echo < m.lease() }
+func (m *Machine) hears() bool { return m.echo != 0 && m.now-m.echo < m.lease() }
 
 // mine reports whether the record names this participant.
 func (m *Machine) mine() bool { return m.exists() && m.known.Record.Root == m.cfg.Self }

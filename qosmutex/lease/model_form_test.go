@@ -6,6 +6,7 @@ import (
 
 	"padme/qosmutex/canonical"
 	"padme/qosmutex/lease"
+	"padme/qosmutex/protocol"
 )
 
 // form appends the canonical form of the world: what has the same form does the same.
@@ -74,23 +75,24 @@ func appendWrite(b []byte, w *lease.Write, names *canonical.Names) []byte {
 // tell writes a step of a trace.
 func (w *model) tell(i int, in *lease.Input, out *lease.Output, err error) {
 	n := &w.nodes[i]
-	s := fmt.Sprintf("    %s at %dms: input %d", name(n.self), n.clock/ms, in.Kind)
-	if in.Kind == lease.ReadDone || in.Kind == lease.WriteDone {
-		s += fmt.Sprintf(" outcome %d version %v", in.Outcome, in.Entry.Version)
+	s := fmt.Sprintf("    %s at %dms", name(n.self), n.clock/ms)
+	if a := in.Answer; a != nil {
+		s += fmt.Sprintf(": answer: outcome %d version %v", a.Outcome, a.Entry.Version)
 	}
-	if out.Dismissed {
-		s += "; dismissed"
+	for _, t := range out.Tell {
+		switch t.Kind {
+		case protocol.Dismissed:
+			s += "; dismissed"
+		case protocol.Appointed:
+			s += fmt.Sprintf("; appointed in term %d until %dms", t.Lease.Term, t.Lease.Until/ms)
+		case protocol.Extended:
+			s += fmt.Sprintf("; extended until %dms", t.Lease.Until/ms)
+		}
 	}
 	if r := out.Request; r.Kind == lease.ReadRecord {
 		s += "; reads"
 	} else if r.Kind == lease.WriteRecord {
 		s += fmt.Sprintf("; writes term %d root %s on %v nonce %x", r.Write.Record.Term, name(r.Write.Record.Root), r.Write.Old, r.Write.Nonce)
-	}
-	if a := out.Appointed; a != nil {
-		s += fmt.Sprintf("; appointed in term %d until %dms", a.Record.Term, a.Until/ms)
-	}
-	if e := out.Extended; e != nil {
-		s += fmt.Sprintf("; extended until %dms", e.Until/ms)
 	}
 	if err != nil {
 		s += fmt.Sprintf("; error %v", err)

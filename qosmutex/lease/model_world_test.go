@@ -42,7 +42,6 @@ type modelNode struct {
 // modelOp is a request that is not answered.
 type modelOp struct {
 	kind   lease.RequestKind
-	ref    uint64
 	write  lease.Write
 	age    int8 // ticks
 	served bool
@@ -152,7 +151,7 @@ func (w *model) start(i int) {
 		panic(err)
 	}
 	*n = modelNode{m: m, self: self, clock: 1000 * ms}
-	w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+	w.hear(i, &protocol.Output{Echo: n.clock})
 }
 
 // clone returns a copy that shares nothing that changes.
@@ -161,6 +160,8 @@ func (w *model) clone() *model {
 	c.ghosts = slices.Clone(w.ghosts)
 	return &c
 }
+
+func (w *model) hear(i int, said *protocol.Output) { w.step(i, &lease.Input{Said: said}) }
 
 // step feeds the machine of i; machines are shared between worlds until then.
 func (w *model) step(i int, in *lease.Input) {
@@ -176,36 +177,38 @@ func (w *model) step(i int, in *lease.Input) {
 		w.tell(i, in, &out, err)
 	}
 	if err != nil {
-		w.fail("%v refuses %d: %v", n.self, in.Kind, err)
+		w.fail("%v refuses an answer: %v", n.self, err)
 	}
 	if err := n.m.CheckInvariants(); err != nil {
 		w.fail("%v: %v", n.self, err)
 	}
-	if out.Dismissed {
-		n.act = false
+	n.act = n.act && in.Successor.IsZero()
+	for i := range out.Tell {
+		n.act = n.act && out.Tell[i].Kind != protocol.Dismissed
 	}
 	if r := &out.Request; r.Kind != lease.NoRequest {
 		if n.op.kind != lease.NoRequest {
 			w.fail("%v has two requests", n.self)
 		}
-		n.op = modelOp{kind: r.Kind, ref: r.Ref, write: r.Write}
+		n.op = modelOp{kind: r.Kind, write: r.Write}
 	}
-	if a := out.Appointed; a != nil {
-		n.act, n.until, n.term, n.version = true, a.Until, a.Record.Term, a.Version
-		w.appointed(i, a)
-		w.renewed(i, a.Renewed)
-	}
-	if e := out.Extended; e != nil {
-		if !n.act {
-			w.fail("%v is extended, and does not act", n.self)
+	is := n.m.Status()
+	for k := range out.Tell {
+		switch l := out.Tell[k].Lease; out.Tell[k].Kind {
+		case protocol.Appointed:
+			n.act, n.until, n.term, n.version = true, l.Until, l.Term, is.Entry.Version
+			w.appointed(i, l)
+			w.renewed(i, l.Renewed)
+		case protocol.Extended:
+			if !n.act {
+				w.fail("%v is extended, and does not act", n.self)
+			}
+			n.until, n.version = l.Until, is.Entry.Version
+			w.watch.reach = max(w.watch.reach, l.Fences.End)
+			w.renewed(i, l.Renewed)
 		}
-		n.until, n.version = e.Until, e.Version
-		w.watch.reach = max(w.watch.reach, e.Ceiling)
-		w.renewed(i, e.Renewed)
 	}
-	if out.Departed {
-		n.gone = true
-	}
+	n.gone = is.Departed
 }
 
 // age is how many ticks ago it was t on the clock of i.
@@ -217,19 +220,19 @@ func (w *model) renewed(i int, t protocol.Time) {
 	w.watch.renewed = min(w.watch.renewed, w.age(i, t))
 }
 
-func (w *model) appointed(i int, a *lease.Appointed) {
+func (w *model) appointed(i int, a *protocol.Lease) {
 	n := &w.nodes[i]
 	switch {
-	case a.Record.Term <= w.watch.term:
-		w.fail("%v is appointed in term %d after term %d", n.self, a.Record.Term, w.watch.term)
-	case a.First < w.watch.reach || a.Record.Ceiling <= a.First:
-		w.fail("%v has fences [%d,%d), and those below %d may be out", n.self, a.First, a.Record.Ceiling, w.watch.reach)
+	case a.Term <= w.watch.term:
+		w.fail("%v is appointed in term %d after term %d", n.self, a.Term, w.watch.term)
+	case a.Fences.Next < w.watch.reach || a.Fences.End <= a.Fences.Next:
+		w.fail("%v has fences [%d,%d), and those below %d may be out", n.self, a.Fences.Next, a.Fences.End, w.watch.reach)
 	case w.watch.term != 0 && w.age(i, a.Heard) > w.watch.renewed:
 		w.fail("%v counts the grace from %d ticks ago, and the root before it renewed %d ticks ago", n.self, w.age(i, a.Heard), w.watch.renewed)
 	case a.Until <= n.clock:
 		w.fail("%v is appointed when its lease is over", n.self)
 	}
-	w.watch.term, w.watch.reach = a.Record.Term, a.Record.Ceiling
+	w.watch.term, w.watch.reach = a.Term, a.Fences.End
 }
 
 func (w *model) fail(format string, args ...any) {
@@ -349,7 +352,7 @@ func (w *model) do(a modelAction) {
 		w.bury()
 	case modelHear:
 		o := &w.nodes[a.j]
-		w.step(i, &lease.Input{Kind: lease.Heard, Version: o.version, Term: o.term})
+		w.hear(i, beaconOf(o.version, o.term, i))
 	case modelCrash:
 		if n.op.kind == lease.WriteRecord && !n.op.served {
 			w.ghosts = append(w.ghosts, modelWrite{n.op.write})
@@ -373,14 +376,14 @@ func (w *model) do(a modelAction) {
 	case modelCut, modelHeal:
 		n.cut = a.kind == modelCut
 		if !n.cut && !n.paused && !n.gone {
-			w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+			w.hear(i, &protocol.Output{Echo: n.clock})
 		}
 	case modelSuccessor:
-		w.step(i, &lease.Input{Kind: lease.NameSuccessor, Node: w.nodes[a.j].self})
+		w.step(i, &lease.Input{Successor: w.nodes[a.j].self})
 	case modelResign:
-		w.step(i, &lease.Input{Kind: lease.Resign})
+		w.step(i, &lease.Input{Resign: true})
 	case modelRaise:
-		w.step(i, &lease.Input{Kind: lease.RaiseCeiling, Fence: n.m.Status().Entry.Record.Ceiling + 1})
+		w.hear(i, &protocol.Output{Fence: n.m.Status().Entry.Record.Ceiling + 1})
 	case modelForget:
 		w.reg.entry, w.shut = w.reg.synced, modelShut
 		w.bury()
@@ -410,10 +413,10 @@ func (w *model) tick() {
 			continue
 		}
 		if !n.cut {
-			w.step(i, &lease.Input{Kind: lease.Echo, Sent: n.clock})
+			w.hear(i, &protocol.Output{Echo: n.clock})
 		}
 		if n.wake <= n.clock {
-			w.step(i, &lease.Input{Kind: lease.Tick})
+			w.step(i, &lease.Input{})
 		}
 	}
 }
@@ -431,14 +434,9 @@ func (w *model) beacons() {
 }
 
 func (w *model) answer(i int, said lease.Outcome, e lease.Entry) {
-	op := w.nodes[i].op
 	w.nodes[i].op = modelOp{}
-	in := lease.Input{Kind: lease.ReadDone, Ref: op.ref, Outcome: said, Entry: e, Age: protocol.MaxTTL}
-	if op.kind == lease.WriteRecord {
-		in.Kind = lease.WriteDone
-	}
 	if !w.nodes[i].gone {
-		w.step(i, &in)
+		w.step(i, &lease.Input{Answer: &lease.Answer{Outcome: said, Entry: e, Age: protocol.MaxTTL}})
 	}
 }
 

@@ -83,12 +83,12 @@ func (o *oracle) check(w *world) {
 	}
 }
 
-func (o *oracle) appointed(c *candidate, a *lease.Appointed) {
-	if a.Record.Term <= o.term {
-		o.fail("%v is appointed in term %d after term %d", c.self, a.Record.Term, o.term)
+func (o *oracle) appointed(c *candidate, a *protocol.Lease) {
+	if a.Term <= o.term {
+		o.fail("%v is appointed in term %d after term %d", c.self, a.Term, o.term)
 	}
-	if a.First < o.reach {
-		o.fail("%v starts at fence %d, and fences below %d may have been handed out", c.self, a.First, o.reach)
+	if a.Fences.Next < o.reach {
+		o.fail("%v starts at fence %d, and fences below %d may have been handed out", c.self, a.Fences.Next, o.reach)
 	}
 	if heard := c.trueTime(a.Heard); o.term > 0 && heard < o.renewed-protocol.Microsecond {
 		o.fail("%v counts the grace from %dms ago, and the root before it renewed %dms ago", c.self, (c.w.now-heard)/ms, (c.w.now-o.renewed)/ms)
@@ -96,13 +96,13 @@ func (o *oracle) appointed(c *candidate, a *lease.Appointed) {
 	if a.Until <= c.local() {
 		o.fail("%v is appointed when its lease is over", c.self)
 	}
-	if a.Record.Ceiling <= a.First {
+	if a.Fences.End <= a.Fences.Next {
 		o.fail("%v has no fences", c.self)
 	}
-	if a.Record.Root != c.self {
-		o.fail("%v is appointed by a record that names %v", c.self, a.Record.Root)
+	if root := c.m.Status().Entry.Record.Root; root != c.self {
+		o.fail("%v is appointed by a record that names %v", c.self, root)
 	}
-	o.term, o.reach = a.Record.Term, a.Record.Ceiling
+	o.term, o.reach = a.Term, a.Fences.End
 }
 
 // wrote is called after everything that the register does.

@@ -13,24 +13,10 @@ var nothing = plan{at: protocol.Never}
 
 // next says what to ask of the register next, and when.
 func (m *Machine) next() plan {
-	var p plan
-	switch {
-	case !m.read:
-		p = plan{at: m.now}
-	case m.acting.on:
-		p = m.renewal()
-	case m.mine():
-		p = m.reclaim()
-	case m.leaving:
-		p = nothing
-	case !m.exists():
-		p = m.creation()
-	default:
-		p = m.succession()
-	}
+	p := m.want()
 	// A write whose outcome is unknown is repeated as it was, or, if something else is
 	// wanted now, the record is asked.
-	if m.pending.on && m.pending.unknown && !m.repeats(&p) {
+	if m.pending.unknown && !m.repeats(&p) {
 		p = plan{at: m.now}
 	}
 	if p.at != protocol.Never {
@@ -44,13 +30,41 @@ func (m *Machine) repeats(p *plan) bool {
 	return p.write && p.at != protocol.Never && same(&p.record, &m.pending.Record) && m.known.Version == m.pending.Old
 }
 
+// want is next, whatever is pending.
+func (m *Machine) want() plan {
+	r := m.known.Record
+	switch {
+	case !m.read:
+		return plan{at: m.now}
+	case m.acting.on:
+		return m.renewal()
+	case m.mine() && (m.leaving || !m.successor.IsZero()):
+		r.Term++
+		r.Root, r.Place = m.successor, ""
+		return plan{m.now, true, r}
+	case m.leaving:
+		return nothing
+	case !m.exists() && !m.cfg.Create:
+		return plan{at: m.lastGet + m.lease()/2}
+	case !m.hears():
+		return nothing
+	case m.Elsewhere():
+		return plan{at: m.other.until}
+	case !m.exists():
+		return m.begin(max(m.now, m.hearing+m.cfg.Listen), m.cfg.record(m.wall()))
+	case m.mine(): // nobody else is the root, so it need not wait
+		r.Term = max(r.Term, m.spent+1)
+		return m.begin(m.now, r)
+	}
+	return m.succession()
+}
+
 // renewal is what the root writes.
 func (m *Machine) renewal() plan {
 	lease := m.lease()
 	p := plan{at: m.acting.renewed + lease/4, write: true, record: m.known.Record}
-	if m.declaration != nil {
-		declare(&p.record, &m.declaration.Settings, m.declaration.By)
-		p.at = m.now
+	if m.wanted != nil && m.wanted.Version > p.record.Settings.Version {
+		p.record.Settings, p.at = *m.wanted, m.now
 	}
 	if m.fence > p.record.Ceiling {
 		p.record.Ceiling += (m.fence - p.record.Ceiling + block - 1) / block * block
@@ -65,51 +79,8 @@ func (m *Machine) renewal() plan {
 	return p
 }
 
-// reclaim is what a participant writes that is not the root, although the record names
-// it: no other is, so it need not wait.
-func (m *Machine) reclaim() plan {
-	p := plan{at: m.now, write: true, record: m.known.Record}
-	switch {
-	case !m.leaving && m.Elsewhere():
-		return plan{at: m.other.until}
-	case m.leaving, !m.successor.IsZero():
-		p.record.Term++
-		p.record.Root, p.record.Place = m.successor, ""
-		if m.leaving {
-			p.record.Root = protocol.Node{}
-		}
-		return p
-	}
-	if p.record.Term == m.spent {
-		p.record.Term++
-	}
-	return m.begin(p)
-}
-
-// creation is the first record of a topic.
-func (m *Machine) creation() plan {
-	if !m.cfg.Create {
-		return plan{at: m.lastGet + m.lease()/2}
-	}
-	if !m.hears() {
-		return nothing
-	}
-	if m.Elsewhere() {
-		return plan{at: m.other.until}
-	}
-	p := plan{at: max(m.now, m.hearing+m.cfg.Listen), write: true, record: m.cfg.record(m.wall())}
-	m.above(&p.record)
-	return p
-}
-
 // succession is what a candidate does while another one is the root, and after it.
 func (m *Machine) succession() plan {
-	if !m.hears() {
-		return nothing
-	}
-	if m.Elsewhere() {
-		return plan{at: m.other.until}
-	}
 	lease, newest := m.lease(), m.since
 	if m.heard.on {
 		newest = m.heard.at
@@ -132,49 +103,38 @@ func (m *Machine) succession() plan {
 	if look < due || m.heard.on {
 		return plan{at: look}
 	}
-	p := plan{at: due, write: true, record: m.known.Record}
-	p.record.Term++
-	return m.begin(p)
+	r := m.known.Record
+	r.Term++
+	return m.begin(due, r)
 }
 
-// begin completes a write that begins a term of this participant's own.
-func (m *Machine) begin(p plan) plan {
-	if !m.hears() {
-		return nothing
-	}
-	r := &p.record
+// begin has a record begin a term of this participant's own.
+func (m *Machine) begin(at protocol.Time, r protocol.Record) plan {
 	r.Root, r.Place, r.Ceiling = m.cfg.Self, m.cfg.Place, r.Ceiling+block
-	m.above(r)
-	if m.cfg.Declared && !r.Declared {
-		declare(r, &m.cfg.Settings, m.cfg.DeclaredBy)
-	}
-	return p
+	m.above(&r)
+	return plan{at, true, r}
 }
 
-// ask asks what is due. Early, a renewal is due after half of its time.
-func (m *Machine) ask(early bool, out *Output) {
+// ask asks what is due.
+func (m *Machine) ask(out *Output) {
 	if m.departed || m.asked.kind != NoRequest {
 		return
 	}
 	p := m.next()
-	early = early && m.acting.on && p.write && p.at != protocol.Never && m.now >= max(m.again, m.acting.renewed+m.lease()/8)
-	if p.at > m.now && !early {
+	if p.at > m.now {
 		return
 	}
-	m.asks++
-	m.asked = asked{ReadRecord, m.asks, m.now}
+	m.asked = asked{ReadRecord, m.now}
 	if p.write {
 		m.asked.kind = WriteRecord
-		if !m.pending.on || !m.repeats(&p) {
+		if !m.repeats(&p) {
 			m.pending = m.attempt(&p)
 		}
+		out.Request.Write = m.pending.Write
 	} else {
 		m.lastGet = m.now
 	}
-	out.Request = Request{Kind: m.asked.kind, Ref: m.asks}
-	if p.write {
-		out.Request.Write = m.pending.Write
-	}
+	out.Request.Kind = m.asked.kind
 }
 
 // attempt begins a write.
@@ -219,4 +179,10 @@ func (m *Machine) wake() protocol.Time {
 		at = min(at, m.leaveBy)
 	}
 	return at
+}
+
+// same reports whether two records are equal.
+func same(a, b *protocol.Record) bool {
+	return a.Term == b.Term && a.Root == b.Root && a.Place == b.Place && a.Lease == b.Lease && a.TTL == b.TTL && a.Ceiling == b.Ceiling &&
+		a.Settings.Same(&b.Settings)
 }

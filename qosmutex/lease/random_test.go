@@ -74,7 +74,7 @@ func (c *chance) start(name string, rank int) {
 		cfg.Place = name
 	}
 	if c.Intn(2) == 0 {
-		cfg.Declared, cfg.DeclaredBy = true, name
+		cfg.Settings.ModelsBy = name
 	}
 	cfg.Settings.Models.Priority = protocol.Priority(c.Intn(4))
 	c.w.start(cfg, c.rate())
@@ -117,19 +117,18 @@ func (c *chance) fault() {
 		n.setRate(c.rate())
 	case 10, 11:
 		if n.acts() && o != n && o.m != nil {
-			n.feed(&lease.Input{Kind: lease.NameSuccessor, Node: o.self})
+			n.feed(&lease.Input{Successor: o.self})
 		}
 	case 12:
 		if c.Intn(3) == 0 {
-			n.feed(&lease.Input{Kind: lease.Resign})
+			n.feed(&lease.Input{Resign: true})
 		}
 	case 13:
 		if n.acts() {
-			n.feed(&lease.Input{Kind: lease.RaiseCeiling, Fence: n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000))})
-			n.feed(&lease.Input{Kind: lease.Propose, Declaration: lease.Declaration{
-				By: "somebody", Change: c.Intn(2) == 0, Settings: protocol.Settings{Models: protocol.Models{Priority: protocol.Priority(c.Intn(4))}},
-			}})
-			n.feed(&lease.Input{Kind: lease.Renew})
+			n.hear(&protocol.Output{
+				Fence:    n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
+				Proposed: proposal(protocol.Models{Priority: protocol.Priority(c.Intn(4))}, "an operator", c.Intn(2) == 0),
+			})
 		}
 	case 14:
 		if c.Intn(4) == 0 && w.now >= w.reg.shut {
@@ -140,12 +139,14 @@ func (c *chance) fault() {
 	case 15:
 		switch c.Intn(3) {
 		case 0:
-			n.feed(&lease.Input{Kind: lease.SetRank, Rank: c.Intn(4)})
+			if rank := c.Intn(4); n.m != nil {
+				n.rank(rank)
+			}
 		case 1: // a lie
-			n.feed(&lease.Input{Kind: lease.Heard, Version: lease.Version{Domain: [16]byte{1}, Counter: uint64(c.Intn(1000)), Nonce: 5}, Term: uint64(c.Intn(100))})
+			n.hear(beaconOf(lease.Version{Domain: [16]byte{1}, Counter: uint64(c.Intn(1000)), Nonce: 5}, uint64(c.Intn(100)), c.Intn(4)))
 		default:
 			if o.m == nil && n.m != nil && o != n {
-				n.feed(&lease.Input{Kind: lease.Died, Node: o.self})
+				n.feed(&lease.Input{Died: o.self})
 			}
 		}
 	}

@@ -61,12 +61,11 @@ func (s *steady) beacon(_, _ *candidate) (protocol.Duration, bool) { return ms, 
 //	next A lost | unanswered | late 2s      what becomes of its next write: it is lost, its answer is lost, it arrives late
 //	forget          the register forgets what was not synced
 //	successor A B   resign A      rank A 1    raise A 1000 (fences above the clock at the beginning)
-//	propose A fair by=bob [change]            died B A (B is told that A has ended)
+//	propose A fair                            died B A (B is told that A has ended)
 //	beacon B 9 [2]  B hears a beacon of version 9 [and term 2]
 //	claim A 9 [member] [ttl=2s] [register=2]   A hears that a root of another register, in term 9, is there, or a member of it
 //	remember A 9      a member that looks for a root knows term 9
 //	register age=0s   the register is that old whenever it is read from now on
-//	renew A         another topic of A is renewed
 //	show            the register, and who acts
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -160,21 +159,17 @@ func (c *candidate) do(f []string) error {
 		fates := w.net.(*steady).fates
 		fates[c.self.ID] = append(fates[c.self.ID], strings.Join(f[2:], " "))
 	case "resign":
-		c.feed(&lease.Input{Kind: lease.Resign})
-	case "renew":
-		c.feed(&lease.Input{Kind: lease.Renew})
+		c.feed(&lease.Input{Resign: true})
 	case "successor":
-		c.feed(&lease.Input{Kind: lease.NameSuccessor, Node: w.find(f[2]).self})
+		c.feed(&lease.Input{Successor: w.find(f[2]).self})
 	case "died":
-		c.feed(&lease.Input{Kind: lease.Died, Node: w.find(f[2]).self})
-	case "propose":
+		c.feed(&lease.Input{Died: w.find(f[2]).self})
+	case "propose", "declare":
 		models, err := protocol.ParseModels(f[2] + "-forward-forward-forward")
 		if err != nil {
 			return err
 		}
-		d := lease.Declaration{By: strings.TrimPrefix(f[3], "by="), Change: len(f) > 4}
-		d.Settings.Models = models
-		c.feed(&lease.Input{Kind: lease.Propose, Declaration: d})
+		c.hear(&protocol.Output{Proposed: proposal(models, "operator", f[0] == "propose")})
 	default:
 		return c.numbered(f)
 	}
@@ -188,23 +183,29 @@ func (c *candidate) numbered(f []string) error {
 	}
 	switch f[0] {
 	case "rank":
-		c.feed(&lease.Input{Kind: lease.SetRank, Rank: int(n)})
+		c.rank(int(n))
 	case "raise":
-		c.feed(&lease.Input{Kind: lease.RaiseCeiling, Fence: wall + n})
+		c.hear(&protocol.Output{Fence: wall + n})
 	case "remember":
-		c.feed(&lease.Input{Kind: lease.Remembered, Term: n})
+		c.hear(&protocol.Output{Remembered: n})
 	case "claim": // claim C TERM [member] [register=N] [ttl=D]
 		return c.claim(n, f[3:])
 	case "beacon":
-		in := &lease.Input{Kind: lease.Heard, Version: lease.Version{Domain: [16]byte{1}, Counter: n, Nonce: math.MaxUint64}}
+		term := uint64(0)
 		if len(f) > 3 {
-			in.Term, err = strconv.ParseUint(f[3], 10, 64)
+			term, err = strconv.ParseUint(f[3], 10, 64)
 		}
-		c.feed(in)
+		c.hear(beaconOf(lease.Version{Domain: [16]byte{1}, Counter: n, Nonce: math.MaxUint64}, term, c.cfg.Rank))
 	default:
 		return fmt.Errorf("unknown command")
 	}
 	return err
+}
+
+// rank has c hear its position in the queue, and nothing new.
+func (c *candidate) rank(n int) {
+	c.cfg.Rank = n
+	c.hear(beaconOf(c.m.Status().Entry.Version, 0, n))
 }
 
 // claim has c hear of a root of another register.
@@ -227,7 +228,8 @@ func (c *candidate) claim(term uint64, how []string) error {
 			return err
 		}
 	}
-	c.feed(&lease.Input{Kind: lease.Claimed, Claim: claim})
+	c.claimed = term
+	c.hear(&protocol.Output{Claim: claim})
 	return nil
 }
 
@@ -261,7 +263,7 @@ func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Dur
 		case "models":
 			cfg.Settings.Models, err = protocol.ParseModels(value + "-forward-forward-forward")
 		case "by":
-			cfg.Declared, cfg.DeclaredBy = true, value
+			cfg.Settings.ModelsBy = value
 		default:
 			return fmt.Errorf("unknown option %q", o)
 		}

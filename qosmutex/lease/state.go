@@ -25,7 +25,7 @@ func (m *Machine) write(w *canonical.Writer) {
 	if w.Is(m.departed) {
 		return
 	}
-	w.Flags(m.began, m.read, m.look, m.leaving, m.heard.on, m.pending.on, m.acting.on, m.declaration != nil, m.echoed)
+	w.Flags(m.began, m.read, m.look, m.leaving, m.barred, m.heard.on, m.pending.on, m.acting.on, m.wanted != nil, m.echo != 0)
 	far := m.cfg.wait(m.lease()) + (maxRank+1)*(m.lease()/8)
 	m.known.write(w)
 	w.Age(m.since, far)
@@ -49,12 +49,11 @@ func (m *Machine) write(w *canonical.Writer) {
 	}
 	w.Named(canonical.SortTerm, m.spent)
 	w.Named(canonical.SortTerm, m.later)
-	if m.echoed {
+	if m.echo != 0 {
 		w.Age(m.echo, m.lease())
 	}
-	if m.declaration != nil {
-		w.Settings(&m.declaration.Settings)
-		w.Text(m.declaration.By)
+	if m.wanted != nil {
+		w.Settings(m.wanted)
 	}
 	w.Named(canonical.SortFence, m.fence)
 	w.Node(m.successor)
@@ -75,7 +74,7 @@ func (m *Machine) write(w *canonical.Writer) {
 		w.Uint(m.other.claim.Register)
 		w.Epoch(m.other.claim.Epoch)
 		w.Int(int64(m.other.claim.TTL))
-		w.Flags(m.other.told, m.other.claim.Root)
+		w.Flags(m.other.claim.Root)
 	}
 }
 

@@ -14,16 +14,14 @@ import (
 
 // unnamed are the fields of a machine that are not in its state, and why.
 var unnamed = map[string]string{
-	"now":         "instants are relative to it",
-	"start":       "only a topic without a record has a use for it",
-	"asks":        "a number of requests",
-	"nonces":      "a number of nonces",
-	"asked.ref":   "a number of requests",
-	"asked.at":    "only compared with heard.at, and how they compare is",
-	"departed":    "nothing else matters then",
-	"born":        "only a topic without a record has a use for it",
-	"hearing":     "only a topic without a record has a use for it",
-	"declaration": "a pointer: see below",
+	"now":      "instants are relative to it",
+	"start":    "only a topic without a record has a use for it",
+	"nonces":   "a number of nonces",
+	"asked.at": "only compared with heard.at, and how they compare is",
+	"departed": "nothing else matters then",
+	"born":     "only a topic without a record has a use for it",
+	"hearing":  "only a topic without a record has a use for it",
+	"wanted":   "a pointer: see below",
 }
 
 // busy is a machine in which every part is in use. No correct machine is like it. Of
@@ -38,15 +36,15 @@ func busy() *Machine {
 		known: Entry{Version{Counter: 5, Nonce: 50}, rec},
 	}
 	ago := m.now - 100*protocol.Millisecond
-	m.since, m.lastGet, m.echo, m.echoed, m.deadAt = ago, ago, ago, true, ago
+	m.since, m.lastGet, m.echo, m.deadAt = ago, ago, ago, ago
 	m.heard = heard{true, Version{Counter: 6, Nonce: 49}, ago}
-	m.asked = asked{WriteRecord, 7, ago}
+	m.asked = asked{WriteRecord, ago}
 	m.pending = pending{Write: Write{Old: m.known.Version, Record: rec, Nonce: 48}, on: true, first: ago, heard: ago, fence: 900}
 	m.again, m.leaveBy = m.now+protocol.Second, m.now+protocol.Second
 	m.acting = acting{true, m.now + protocol.Second, ago, ago}
 	m.spent, m.fence, m.successor, m.dead, m.leaving = 2, 1001, protocol.Node{ID: "B"}, protocol.Node{ID: "C"}, true
-	m.declaration = &Declaration{By: "bob"}
-	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second, true}
+	m.wanted = &protocol.Settings{}
+	m.other = other{protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 2, Tie: 3}, TTL: protocol.Second, Root: true}, m.now + protocol.Second}
 	return m
 }
 
@@ -105,9 +103,8 @@ func TestStateNamesEveryField(t *testing.T) {
 	}
 	visit("", func(m *Machine) reflect.Value { return reflect.ValueOf(m).Elem() })
 	for what, change := range map[string]func(*Machine){
-		"that settings are declared": func(m *Machine) { m.declaration = nil },
-		"declaration.By":             func(m *Machine) { m.declaration = &Declaration{By: "eve"} },
-		"declaration.Settings":       func(m *Machine) { m.declaration = &Declaration{By: "bob", Settings: protocol.Settings{Open: true}} },
+		"that models are wanted": func(m *Machine) { m.wanted = nil },
+		"the models":             func(m *Machine) { m.wanted = &protocol.Settings{Models: protocol.Models{Priority: protocol.Fair}} },
 	} {
 		m := busy()
 		if change(m); bytes.Equal(form(m), want) {
@@ -129,10 +126,9 @@ func TestCloneSharesNothing(t *testing.T) {
 	}
 	var out Output
 	for _, in := range []Input{
-		{Kind: WriteDone, Ref: 7, Outcome: Conflict, Entry: Entry{Version: Version{Counter: 9, Nonce: 90}, Record: protocol.Record{Term: 9}}},
-		{Kind: Echo, Sent: c.now + 5},
-		{Kind: SetRank, Rank: 3},
-		{Kind: Resign},
+		{Answer: &Answer{Outcome: Conflict, Entry: Entry{Version: Version{Counter: 9, Nonce: 90}, Record: protocol.Record{Term: 9}}}},
+		{Said: &protocol.Output{Echo: c.now + 5, Renewal: protocol.Renewal{Counter: 10}, Rank: 3, Claim: protocol.Claim{Register: 1}}},
+		{Resign: true},
 	} {
 		_ = c.Step(c.now+10, &in, &out)
 	}
@@ -141,9 +137,49 @@ func TestCloneSharesNothing(t *testing.T) {
 	}
 }
 
-// TestNonsenseIsRefused: whoever is told nonsense says so and goes on as if nothing had
-// been said.
+// TestNonsenseIsRefused: whoever is told nonsense goes on as if nothing had been said.
 func TestNonsenseIsRefused(t *testing.T) {
+	m, ceiling := renewing(t)
+	var out Output
+	const now = 50 * protocol.Millisecond
+	want := stateOf(m, now)
+	other := func(c protocol.Claim) Input {
+		c.Register, c.Root = 2, true
+		return Input{Said: &protocol.Output{Claim: c}}
+	}
+	for _, in := range []Input{
+		{Said: &protocol.Output{Echo: now + 1}},
+		{Said: &protocol.Output{Echo: -1}},
+		{Said: &protocol.Output{Renewal: protocol.Renewal{Counter: 9}}},
+		{Said: &protocol.Output{Renewal: protocol.Renewal{Counter: 9}, Claim: protocol.Claim{Register: 2}}},
+		{Said: &protocol.Output{Remembered: earliest + 2*hour}},
+		{Said: &protocol.Output{Fence: 1 << 63}},
+		{Said: &protocol.Output{Fence: ceiling + maxRaise + 1}},
+		{Died: m.cfg.Self},
+		{Successor: m.cfg.Self},
+		other(protocol.Claim{Epoch: protocol.Epoch{Number: 9}}),
+		other(protocol.Claim{Epoch: protocol.Epoch{Number: 9}, TTL: protocol.MaxTTL + 1}),
+		other(protocol.Claim{Epoch: protocol.Epoch{Number: earliest + 2*hour}, TTL: protocol.Second}),
+	} {
+		if err := m.Step(now, &in, &out); err != nil || len(out.Tell) > 0 || out.Request.Kind != NoRequest {
+			t.Errorf("%+v has a consequence: %v", in, err)
+		}
+		if got := stateOf(m, now); !bytes.Equal(got, want) {
+			t.Errorf("%+v changed the state", in)
+		}
+	}
+	in := Input{Answer: &Answer{Outcome: Conflict, Entry: Entry{Version: Version{Domain: [16]byte{2}, Counter: 9}}}}
+	if err := m.Step(now, &in, &out); err == nil || len(out.Tell) > 0 {
+		t.Errorf("of another domain: %v", err)
+	}
+	if err := m.Step(now, &Input{Answer: &Answer{}}, &out); err == nil || len(out.Tell) > 0 {
+		t.Errorf("an answer to nothing: %v", err)
+	}
+}
+
+// renewing is a root, and the ceiling of its record, whose renewal is under way after 50 ms.
+func renewing(t *testing.T) (*Machine, uint64) {
+	t.Helper()
 	root := protocol.Node{ID: "A", Incarnation: 1}
 	m, err := New(Config{Self: root, Create: true, Wall: earliest, Lease: 100 * protocol.Millisecond, TTL: protocol.Second, Seed: 1})
 	if err != nil {
@@ -156,60 +192,19 @@ func TestNonsenseIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	feed(0, Input{Kind: Echo})
+	feed(1, Input{Said: &protocol.Output{Echo: 1}})
 	v := Version{Domain: [16]byte{1}}
-	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}, Age: oldest})
+	feed(1, Input{Answer: &Answer{Entry: Entry{Version: v}, Age: oldest}})
 	w := out.Request.Write
-	feed(2, Input{Kind: WriteDone, Ref: out.Request.Ref, Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}})
-	if out.Appointed == nil {
+	feed(2, Input{Answer: &Answer{Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}}})
+	if !m.Status().Acting {
 		t.Fatal("it is not appointed")
 	}
-	const now = 50 * protocol.Millisecond
-	feed(now, Input{Kind: Tick})
-	ref := out.Request.Ref
-	if out.Request.Kind != WriteRecord {
+	feed(50*protocol.Millisecond, Input{})
+	if !out.Request.Write.Renewal {
 		t.Fatal("no renewal is under way")
 	}
-	want := stateOf(m, now)
-	for _, in := range []Input{
-		{Kind: 99},
-		{Kind: ReadDone, Ref: ref},
-		{Kind: WriteDone, Ref: ref + 1},
-		{Kind: Echo, Sent: now + 1},
-		{Kind: Echo, Sent: -1},
-		{Kind: SetRank, Rank: -1},
-		{Kind: Died},
-		{Kind: Died, Node: root},
-		{Kind: NameSuccessor},
-		{Kind: NameSuccessor, Node: root},
-		{Kind: Heard, Version: Version{Domain: [16]byte{2}, Counter: 9}},
-		{Kind: Claimed},
-		{Kind: Remembered, Term: earliest + 2*hour},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}}},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: 9}, TTL: protocol.MaxTTL + 1}},
-		{Kind: Claimed, Claim: protocol.Claim{Register: 2, Epoch: protocol.Epoch{Number: earliest + 2*hour}, TTL: protocol.Second}},
-		{Kind: RaiseCeiling, Fence: 1 << 63},
-		{Kind: RaiseCeiling, Fence: w.Record.Ceiling + maxRaise + 1},
-		{Kind: Propose, Declaration: Declaration{Settings: protocol.Settings{Resources: []string{"\xff"}}}},
-		{Kind: Propose, Declaration: Declaration{By: strings.Repeat("x", 1000)}},
-	} {
-		if err := m.Step(now, &in, &out); err == nil {
-			t.Errorf("%+v is taken", in)
-		}
-		if out.Dismissed || out.Request.Kind != NoRequest || out.Disagreement != nil {
-			t.Errorf("%+v has a consequence", in)
-		}
-		if got := stateOf(m, now); !bytes.Equal(got, want) {
-			t.Errorf("%+v changed the state", in)
-		}
-	}
-	if err := m.Step(now-1, &Input{}, &out); err == nil {
-		t.Error("time runs backwards")
-	}
-	in := Input{Kind: WriteDone, Ref: ref, Outcome: Conflict, Entry: Entry{Version: Version{Domain: [16]byte{2}, Counter: 9}}}
-	if err := m.Step(now, &in, &out); err == nil || out.Dismissed {
-		t.Errorf("of another domain: %v", err)
-	}
+	return m, w.Record.Ceiling
 }
 
 func TestConfigurations(t *testing.T) {
@@ -253,28 +248,14 @@ func TestNoncesDiffer(t *testing.T) {
 // TestConflictEndsTheTerm: a root that finds another one in the record stops at once,
 // and does not wait for the end of its lease.
 func TestConflictEndsTheTerm(t *testing.T) {
-	root := protocol.Node{ID: "A", Incarnation: 1}
-	m, err := New(Config{Self: root, Create: true, Wall: earliest, Lease: 100 * protocol.Millisecond, TTL: protocol.Second, Seed: 1})
-	if err != nil {
+	m, _ := renewing(t)
+	other := Entry{Version: Version{[16]byte{1}, 2, 1}, Record: m.known.Record}
+	other.Record.Term, other.Record.Root.ID = 2, "B"
+	var out Output
+	if err := m.Step(50*protocol.Millisecond, &Input{Answer: &Answer{Outcome: Conflict, Entry: other}}, &out); err != nil {
 		t.Fatal(err)
 	}
-	var out Output
-	feed := func(now protocol.Time, in Input) {
-		t.Helper()
-		if err := m.Step(now, &in, &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	feed(0, Input{Kind: Echo})
-	v := Version{Domain: [16]byte{1}}
-	feed(1, Input{Kind: ReadDone, Ref: out.Request.Ref, Entry: Entry{Version: v}})
-	w := out.Request.Write
-	feed(2, Input{Kind: WriteDone, Ref: out.Request.Ref, Entry: Entry{Version: Version{v.Domain, 1, w.Nonce}}})
-	feed(50*protocol.Millisecond, Input{Kind: Tick})
-	other := Entry{Version: Version{v.Domain, 2, 1}, Record: w.Record}
-	other.Record.Term, other.Record.Root.ID = 2, "B"
-	feed(50*protocol.Millisecond, Input{Kind: WriteDone, Ref: out.Request.Ref, Outcome: Conflict, Entry: other})
-	if !out.Dismissed || m.Status().Acting {
+	if len(out.Tell) != 1 || out.Tell[0].Kind != protocol.Dismissed || m.Status().Acting {
 		t.Error("it acts although the record names another root")
 	}
 }

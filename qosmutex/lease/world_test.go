@@ -60,6 +60,7 @@ type candidate struct {
 	version lease.Version // that its beacons name
 	term    uint64
 	heard   protocol.Time // as it was told when it was appointed
+	claimed uint64        // the term of the last root of another register that it heard of
 	waiting []func()      // inputs for a paused candidate
 }
 
@@ -145,7 +146,7 @@ func (w *world) echoes(c *candidate, run uint64) {
 		if sent := c.local(); !lost {
 			w.after(delay, func() {
 				if c.runs == run && !c.cut {
-					c.feed(&lease.Input{Kind: lease.Echo, Sent: sent})
+					c.hear(&protocol.Output{Echo: sent})
 				}
 			})
 		}
@@ -174,70 +175,102 @@ func (c *candidate) feed(in *lease.Input) {
 	}
 }
 
+// hear has the lock machine of c say something.
+func (c *candidate) hear(said *protocol.Output) { c.feed(&lease.Input{Said: said}) }
+
 func (c *candidate) input(in *lease.Input) error {
 	var out lease.Output
 	now := c.local()
 	if c.until != 0 && now >= c.until { // its holder knows by its own clock
 		c.until = 0
 	}
+	if n := in.Successor; n != c.self && c.stops(n) {
+		c.w.say("%v stops for %s", c.self, name(n))
+	}
+	was := c.m.Status()
 	err := c.m.Step(now, in, &out)
 	c.wake = out.WakeAt
-	c.handle(&out)
+	c.handle(&out, &was)
+	if a := in.Answer; a != nil && a.Outcome == lease.Done && c.m.Status().Entry.Version.Counter == 0 && !c.cfg.Create {
+		c.w.say("%v finds no record, and may not create one", c.self)
+	}
 	c.w.oracle.check(c.w)
 	return err
 }
 
-func (c *candidate) handle(out *lease.Output) {
-	w := c.w
-	if out.Dismissed {
+// stops has the lock machine of a root stop for a successor.
+func (c *candidate) stops(n protocol.Node) bool {
+	acted := c.acts() && !n.IsZero()
+	if acted {
 		c.until = 0
-		w.say("%v is dismissed", c.self)
+	}
+	return acted
+}
+
+func (c *candidate) handle(out *lease.Output, was *lease.Status) {
+	w := c.w
+	acted := was.Acting
+	for i := range out.Tell {
+		switch in := &out.Tell[i]; in.Kind {
+		case protocol.Dismissed:
+			c.until = 0
+			w.say("%v is dismissed", c.self)
+		case protocol.Succeeded:
+			w.say("%v hands over to %s", c.self, name(in.Node))
+		case protocol.Bar:
+			s := "cannot be the root"
+			if acted {
+				s = "stops"
+			}
+			w.say("%v %s beside a root of another register, in term %d", c.self, s, c.claimed)
+		}
 	}
 	c.request(&out.Request)
-	if a := out.Appointed; a != nil {
-		c.until, c.version, c.term, c.heard = a.Until, a.Version, a.Record.Term, a.Heard
-		w.oracle.appointed(c, a)
-		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(a.Renewed))
-		heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-a.Heard)/ms)
-		switch now := c.local(); {
-		case now-a.Heard >= protocol.MaxTTL:
-			heard = "new topic"
-		case a.Version.Counter == 1:
-			heard = fmt.Sprintf("new topic of a register that is %dms old", (now-a.Heard)/ms)
+	is := c.m.Status()
+	for i := range out.Tell {
+		switch l := out.Tell[i].Lease; out.Tell[i].Kind {
+		case protocol.Appointed:
+			c.until, c.version, c.term, c.heard = l.Until, is.Entry.Version, l.Term, l.Heard
+			w.oracle.appointed(c, l)
+			w.oracle.renewed = max(w.oracle.renewed, c.trueTime(l.Renewed))
+			heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-l.Heard)/ms)
+			switch now := c.local(); {
+			case now-l.Heard >= protocol.MaxTTL:
+				heard = "new topic"
+			case l.Renewal.Counter == 1:
+				heard = fmt.Sprintf("new topic of a register that is %dms old", (now-l.Heard)/ms)
+			}
+			w.say("%v is appointed in term %d: fences %s, until in %dms, %s", c.self, l.Term, w.fences(l.Fences.Next, l.Fences.End), (l.Until-c.local())/ms, heard)
+			w.beacons(c, c.runs, c.term)
+		case protocol.Extended:
+			c.until, c.version = l.Until, is.Entry.Version
+			w.oracle.reach = max(w.oracle.reach, l.Fences.End)
+			w.oracle.renewed = max(w.oracle.renewed, c.trueTime(l.Renewed))
+			c.beacon()
+			w.note("%v extends until in %dms, fences below %s", c.self, (l.Until-c.local())/ms, w.fence(l.Fences.End))
 		}
-		w.say("%v is appointed in term %d: fences %s, until in %dms, %s", c.self, a.Record.Term, w.fences(a.First, a.Record.Ceiling), (a.Until-c.local())/ms, heard)
-		w.beacons(c, c.runs, c.term)
 	}
-	if e := out.Extended; e != nil {
-		c.until, c.version = e.Until, e.Version
-		w.oracle.reach = max(w.oracle.reach, e.Ceiling)
-		w.oracle.renewed = max(w.oracle.renewed, c.trueTime(e.Renewed))
-		c.beacon()
-		w.note("%v extends until in %dms, fences below %s", c.self, (e.Until-c.local())/ms, w.fence(e.Ceiling))
-	}
-	if e := out.Changed; e != nil {
-		by := "by default"
-		if e.Record.Declared {
-			by = "declared by " + e.Record.DeclaredBy
-		}
-		w.say("%v learns: term %d, root %s, %s %s", c.self, e.Record.Term, name(e.Record.Root), order(&e.Record.Settings), by)
-	}
-	if d := out.Disagreement; d != nil {
-		w.say("%v tells of a conflict: %s, declared by %s, is in force, and %s declares %s", c.self, order(&d.InForce), d.InForceBy, d.DeclaredBy, order(&d.Declared))
-	}
-	if e := out.Elsewhere; e != nil {
-		s := "cannot be the root"
-		if e.Stopped {
-			s = "stops"
-		}
-		w.say("%v %s beside a root of another register, in term %d", c.self, s, e.Claim.Epoch.Number)
-	}
-	if out.Absent {
-		w.say("%v finds no record, and may not create one", c.self)
-	}
-	if out.Departed {
+	c.learns(&was.Entry.Record, &is.Entry.Record)
+	if is.Departed && !was.Departed {
 		w.say("%v has departed", c.self)
 	}
+}
+
+// proposal asks for other models: for a change of those that were declared, or of defaults.
+func proposal(models protocol.Models, by string, change bool) *protocol.Proposal {
+	return &protocol.Proposal{Settings: protocol.Settings{Models: models, ModelsBy: by}, Change: change}
+}
+
+// learns tells what c has learnt that concerns others.
+func (c *candidate) learns(was, is *protocol.Record) {
+	if was.Term == is.Term && was.Root == is.Root && was.Settings.Version == is.Settings.Version {
+		return
+	}
+	by := "by default"
+	if is.Settings.ModelsBy != "" {
+		by = "declared by " + is.Settings.ModelsBy
+	}
+	c.w.say("%v learns: term %d, root %s, %s %s", c.self, is.Term, name(is.Root), order(&is.Settings), by)
 }
 
 // request carries a request to the register and the answer back.
@@ -254,41 +287,41 @@ func (c *candidate) request(r *lease.Request) {
 	default:
 		w.say("%v writes: term %d, root %s, on version %d", c.self, r.Write.Record.Term, name(r.Write.Record.Root), r.Write.Old.Counter)
 	}
-	in := &lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed, Age: w.reg.age}
-	unanswered := *in
-	if r.Kind == lease.WriteRecord {
-		in.Kind, unanswered.Kind, unanswered.Outcome = lease.WriteDone, lease.WriteDone, lease.Unknown
-	}
 	answered := false
-	answer := func(in *lease.Input) {
+	answer := func(a *lease.Answer) {
 		if !answered && c.runs == run && c.m != nil {
 			answered = true
-			if in.Outcome != lease.Done {
-				w.say("%v is told: %s", c.self, []string{"", "conflict", "unknown", "failed"}[in.Outcome])
+			if a.Outcome != lease.Done {
+				w.say("%v is told: %s", c.self, []string{"", "conflict", "unknown", "failed"}[a.Outcome])
 			}
-			c.feed(in)
+			c.feed(&lease.Input{Answer: a})
 		}
 	}
 	if c.away {
-		w.after(w.lease/16, func() { in.Outcome = lease.Failed; answer(in) })
-		return
-	}
-	w.after(w.lease/8, func() { answer(&unanswered) })
-	there, back, lost, answerLost := w.net.request(c, r.Kind)
-	if lost {
+		w.after(w.lease/16, func() { answer(&lease.Answer{Outcome: lease.Failed}) })
 		return
 	}
 	kind, write := r.Kind, r.Write
+	unanswered := &lease.Answer{Outcome: lease.Failed}
+	if kind == lease.WriteRecord {
+		unanswered.Outcome = lease.Unknown
+	}
+	w.after(w.lease/8, func() { answer(unanswered) })
+	there, back, lost, answerLost := w.net.request(c, kind)
+	if lost {
+		return
+	}
 	w.after(there, func() {
-		if in.Outcome, in.Entry = w.reg.serve(w.now, kind, &write); in.Outcome == lease.Unknown {
+		a := &lease.Answer{Age: w.reg.age}
+		if a.Outcome, a.Entry = w.reg.serve(w.now, kind, &write); a.Outcome == lease.Unknown {
 			return // it is closed
 		}
-		if answered && kind == lease.WriteRecord && in.Outcome == lease.Done {
-			w.say("a write of %v takes effect late: version %d", c.self, in.Entry.Version.Counter)
+		if answered && kind == lease.WriteRecord && a.Outcome == lease.Done {
+			w.say("a write of %v takes effect late: version %d", c.self, a.Entry.Version.Counter)
 		}
 		w.oracle.wrote(w)
 		if !answerLost {
-			w.after(back, func() { answer(in) })
+			w.after(back, func() { answer(a) })
 		}
 	})
 }
@@ -311,8 +344,17 @@ func (c *candidate) beacon() {
 	}
 	for _, o := range w.all {
 		if delay, lost := w.net.beacon(c, o); o != c && !lost && !o.cut {
-			w.after(delay, func() { o.feed(&lease.Input{Kind: lease.Heard, Version: v, Term: term}) })
+			w.after(delay, func() { o.hear(beaconOf(v, term, o.cfg.Rank)) })
 		}
+	}
+}
+
+// beaconOf is what the lock machine of a candidate says when the root answers its
+// heartbeat.
+func beaconOf(v lease.Version, term uint64, rank int) *protocol.Output {
+	return &protocol.Output{
+		Renewal: protocol.Renewal{Counter: v.Counter, Nonce: v.Nonce}, Rank: rank,
+		Claim: protocol.Claim{Register: v.Register(), Epoch: protocol.Epoch{Number: term}, TTL: protocol.Second, Root: true},
 	}
 }
 
@@ -340,7 +382,7 @@ func (w *world) advance(d protocol.Duration) {
 		}
 		w.now = next
 		if ticking != nil {
-			ticking.feed(&lease.Input{Kind: lease.Tick})
+			ticking.feed(&lease.Input{})
 			continue
 		}
 		do := w.events[i].do

@@ -115,7 +115,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	}
 	m.refuseUndeclared()
 	if wanted != nil {
-		m.propose(*wanted)
+		m.propose(wanted)
 	}
 	m.takeEarly()
 	m.serveAll()

@@ -26,7 +26,7 @@ type core struct {
 	root        protocol.Node
 	domain      uint64 // the short form of that of the register which names the root that we are, or that gave our session
 	settings    protocol.Settings
-	wanted      *protocol.Models // asked for here and not in force yet
+	wanted      *protocol.Proposal // asked for here and not in force yet
 	counters    protocol.Counters
 }
 
@@ -41,7 +41,8 @@ func (c *core) write(w *canonical.Writer) {
 	w.Node(c.root)
 	w.Uint(c.domain)
 	if c.wanted != nil {
-		w.Models(*c.wanted)
+		w.Settings(&c.wanted.Settings)
+		w.Flags(c.wanted.Change)
 	}
 	w.Settings(&c.settings)
 }

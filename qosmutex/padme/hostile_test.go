@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -127,6 +128,14 @@ func TestHostileMessages(t *testing.T) {
 			m.Link, m.Seq = fromA.Link, fromA.Seq
 		}, ErrInvalid},
 		{"reply from a child", b, fromD, func(m *protocol.Message) { *m = reply; m.From = dl.peer; m.Link, m.Seq = fromD.Link, fromD.Seq }, ErrInvalid},
+		{"proposal of a resource without a name", b, fromD, func(m *protocol.Message) {
+			m.Kind = protocol.KindPropose
+			m.Settings = protocol.Settings{Resources: []string{""}, ResourcesBy: "D"}
+		}, ErrInvalid},
+		{"proposal of more than a record has room for", b, fromD, func(m *protocol.Message) {
+			m.Kind = protocol.KindPropose
+			m.Settings = protocol.Settings{Resources: slices.Repeat([]string{strings.Repeat("r", 500)}, 200), ResourcesBy: "D"}
+		}, ErrInvalid},
 		{"handover from a child", b, fromD, func(m *protocol.Message) { m.Kind = protocol.KindHandover; m.TTL = 1 }, ErrInvalid},
 		{"handover for another", b, fromA, func(m *protocol.Message) {
 			m.Kind = protocol.KindHandover

@@ -143,7 +143,9 @@ func (m *Machine) handle(in *protocol.Input) error {
 	case protocol.Prioritise:
 		m.prioritise(in.Priority)
 	case protocol.SetModels:
-		m.propose(in.Models)
+		m.propose(&protocol.Proposal{Settings: protocol.Settings{Models: in.Models, ModelsBy: m.self.ID}, Change: true})
+	case protocol.Declare:
+		return m.declare(in.Lease)
 	case protocol.Reconnect:
 		m.reconnect()
 	case protocol.Depart:

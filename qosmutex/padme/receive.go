@@ -119,8 +119,7 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 	case protocol.KindRelease:
 		return m.onRelease(l, msg)
 	case protocol.KindPropose:
-		m.propose(msg.Settings.Models)
-		return nil
+		return m.onPropose(msg)
 	case protocol.KindNamed:
 		m.sweep(l)
 		return nil

@@ -151,7 +151,7 @@ func (w *world) takeOver() {
 
 // followRecord does what an output asks of the record.
 func (w *world) followRecord(n *node) {
-	echo, to, models, summoned := n.out.Echo, n.out.Successor, n.out.Proposed, n.out.Summoned
+	echo, to, proposed, summoned := n.out.Echo, n.out.Successor, n.out.Proposed, n.out.Summoned
 	switch lapsed := w.record.root == n && !w.record.named && n.machine.role != protocol.Root; {
 	case echo == 0:
 	case !lapsed:
@@ -162,9 +162,8 @@ func (w *world) followRecord(n *node) {
 	if summoned && w.record.root == n {
 		w.tell(w.clock(n))
 	}
-	if models != nil && w.record.root == n && !n.offline {
-		w.record.settings.Models = *models
-		w.record.settings.Version++
+	if proposed != nil && w.record.root == n && !n.offline {
+		w.record.settings.Apply(proposed)
 		_ = w.step(n, &protocol.Input{Kind: protocol.Configure, Lease: w.lease(n)})
 	}
 	if !to.IsZero() {

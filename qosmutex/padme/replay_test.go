@@ -51,7 +51,7 @@ func TestProposalGoesUpOnce(t *testing.T) {
 	for range 3 {
 		msg := protocol.Message{
 			Kind: protocol.KindPropose, From: l.peer, To: b.self, Epoch: b.epoch, Link: l.gen, Seq: l.received + 1,
-			Settings: protocol.Settings{Models: models},
+			Settings: protocol.Settings{Models: models, ModelsBy: "D"}, Flags: protocol.FlagChange,
 		}
 		if err := b.Step(w.clock(n), &protocol.Input{Kind: protocol.Receive, Message: &msg}, &n.out); err != nil {
 			t.Fatal(err)

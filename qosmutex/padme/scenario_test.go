@@ -40,6 +40,7 @@ import (
 //	check             every request is known on every hop; nobody is lost from the tree
 //	rest              nothing is left of any request, and every token is at home
 //	show              roles, parents and queues                show models   what each believes to be in force
+//	declare D x,y     resources in the place of defaults
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newWorld()
@@ -176,6 +177,9 @@ func (w *world) do(line string) error {
 		if m, err = protocol.ParseModels(f[2]); err == nil {
 			err = w.step(n, &protocol.Input{Kind: protocol.SetModels, Models: m})
 		}
+	case "declare":
+		s := protocol.Settings{Resources: strings.Split(f[2], ","), ResourcesBy: f[1]}
+		err = w.step(n, &protocol.Input{Kind: protocol.Declare, Lease: &protocol.Lease{Settings: s}})
 	case "depart":
 		err = w.step(n, &protocol.Input{Kind: protocol.Depart})
 	case "crash":

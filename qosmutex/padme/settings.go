@@ -6,25 +6,46 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// propose asks for other models. The root has the record of the topic changed, and
+// propose asks for settings, if others are in force. The root has the record of the topic changed, and
 // then sends the change down the tree. What is wanted already does not go up again: in
 // a cycle of parents it would go round until that breaks.
-func (m *Machine) propose(models protocol.Models) {
+func (m *Machine) propose(p *protocol.Proposal) {
+	s := m.settings
 	switch {
+	case !s.Apply(p):
 	case m.role != protocol.Root:
-		if m.wanted == nil || *m.wanted != models {
-			m.wanted = &models // until any newer settings arrive
+		if m.wanted == nil || !m.wanted.Same(&p.Settings) || m.wanted.Change != p.Change {
+			m.wanted = p // until any newer settings arrive
 			m.sendWanted()
 		}
-	case models == m.settings.Models:
 	case m.isFixedRoot:
-		s := m.settings
-		s.Version++
-		s.Models = models
-		m.adoptSettings(&s)
+		m.enforce(&s)
 	default:
-		m.out.Proposed = &models
+		m.out.Proposed = p
 	}
+}
+
+func (m *Machine) declare(l *protocol.Lease) error {
+	if l == nil {
+		return m.badInput("no settings")
+	}
+	if err := l.Validate(); err != nil {
+		return m.badInput(err.Error())
+	}
+	s := l.Settings
+	s.Resources = sortedSet(s.Resources)
+	m.propose(&protocol.Proposal{Settings: s})
+	return nil
+}
+
+func (m *Machine) onPropose(msg *protocol.Message) error {
+	if err := msg.Settings.Validate(); err != nil {
+		return m.invalid(msg, err.Error())
+	}
+	p := protocol.Proposal{Settings: msg.Settings, Change: msg.Flags&protocol.FlagChange != 0}
+	p.Resources = sortedSet(p.Resources)
+	m.propose(&p)
+	return nil
 }
 
 // configure puts the settings of the record in force, at the root.
@@ -32,13 +53,18 @@ func (m *Machine) configure(s *protocol.Settings) error {
 	if m.role != protocol.Root || m.isFixedRoot {
 		return m.badInput("not a root under a lease")
 	}
+	m.enforce(s)
+	return nil
+}
+
+// enforce puts other settings in force at the root.
+func (m *Machine) enforce(s *protocol.Settings) {
 	m.adoptSettings(s)
 	for _, name := range m.settings.Resources {
 		m.resource(name)
 	}
 	m.refuseUndeclared()
 	m.serveAll()
-	return nil
 }
 
 func (m *Machine) sendWanted() {
@@ -46,7 +72,10 @@ func (m *Machine) sendWanted() {
 		return
 	}
 	msg := m.emitOn(m.parent, protocol.KindPropose)
-	msg.Settings.Models = *m.wanted
+	msg.Settings = m.wanted.Settings
+	if m.wanted.Change {
+		msg.Flags |= protocol.FlagChange
+	}
 	m.commit(m.parent, msg)
 }
 
@@ -56,10 +85,8 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 		return
 	}
 	old := m.settings
-	m.settings = protocol.Settings{
-		Version: s.Version, Models: s.Models, Open: s.Open,
-		Resources: sortedSet(s.Resources),
-	}
+	m.settings = *s
+	m.settings.Resources = sortedSet(s.Resources)
 	if slices.Equal(old.Resources, m.settings.Resources) {
 		m.settings.Resources = old.Resources // messages under way share it
 	}

@@ -48,7 +48,6 @@ const (
 	fieldPassedTo
 	fieldReason
 	fieldVerdict
-	fieldModels
 	fieldSettings
 	fieldPath
 	fieldEntries
@@ -71,14 +70,14 @@ const (
 var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
-		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "models", "settings", "path", "entries", "tokens", "sessions",
+		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
 		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
 		fieldFences: 2, fieldSession: 1, fieldSent: 1, fieldNumber: 1, fieldTTL: 1, fieldParent: 2, fieldMoveTo: 2,
 		fieldLeast: 2, fieldLeastP: 1, fieldPassedTo: 2,
-		fieldReason: 1, fieldVerdict: 1, fieldModels: 4, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
+		fieldReason: 1, fieldVerdict: 1, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
 		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
 	}
@@ -103,7 +102,7 @@ const knownFlags = flagEnd - 1
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
 //	Deny      id resource reason
-//	Propose   models
+//	Propose   settings
 //	Settings  settings
 //	Named     -
 //	Detach    -
@@ -134,7 +133,7 @@ const knownFlags = flagEnd - 1
 // and models four (priority, request, reply, release: 0 or 1 in the order of the
 // papers). The others take one; those that are arrays themselves are
 //
-//	settings  [version, priority, request, reply, release, open, [resource …]]
+//	settings  [version, priority, request, reply, release, models by, open, [resource …], resources by]
 //	path      [[ID, incarnation] …]
 //	entries   [[ID, incarnation, clock, fence] …]
 //	tokens    [[resource, out, epoch number, epoch tie, number, ID, incarnation, clock, fence, path] …]
@@ -151,7 +150,7 @@ var carried = [kindEnd][]field{
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
 	KindDeny:     {fieldID, fieldResource, fieldReason},
-	KindPropose:  {fieldModels},
+	KindPropose:  {fieldSettings},
 	KindSettings: {fieldSettings},
 	KindNamed:    {},
 	KindDetach:   {},

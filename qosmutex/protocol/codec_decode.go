@@ -11,7 +11,7 @@ const (
 	entryWidth    = 4
 	sessionWidth  = 6
 	wishWidth     = 6
-	settingsWidth = 7
+	settingsWidth = 9
 	tokenWidth    = 10
 )
 
@@ -136,8 +136,6 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Reason = Reason(r.uint(what, uint64(reasonEnd-1)))
 	case fieldVerdict:
 		m.Verdict = Verdict(r.uint(what, uint64(verdictEnd-1)))
-	case fieldModels:
-		m.Settings.Models = d.models(what)
 	case fieldSettings:
 		d.settings(what, &m.Settings)
 	case fieldPath:
@@ -223,6 +221,7 @@ func (d *Decoder) settings(what string, s *Settings) {
 	extra := r.tuple(what, settingsWidth)
 	s.Version = r.uint64(what)
 	s.Models = d.models(what)
+	s.ModelsBy = d.name("models by")
 	s.Open = r.bool(what)
 	for range r.array("resources", MaxResources) {
 		s.Resources = append(s.Resources, d.name("resources"))
@@ -230,6 +229,7 @@ func (d *Decoder) settings(what string, s *Settings) {
 			return
 		}
 	}
+	s.ResourcesBy = d.name("resources by")
 	r.skip(what, extra)
 }
 

@@ -74,8 +74,6 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendUint(dst, uint64(m.Reason))
 	case fieldVerdict:
 		return appendUint(dst, uint64(m.Verdict))
-	case fieldModels:
-		return appendModels(dst, m.Settings.Models)
 	case fieldSettings:
 		return appendSettings(dst, &m.Settings)
 	case fieldPath:
@@ -132,12 +130,13 @@ func appendSettings(dst []byte, s *Settings) []byte {
 	dst = appendArray(dst, settingsWidth)
 	dst = appendUint(dst, s.Version)
 	dst = appendModels(dst, s.Models)
+	dst = appendString(dst, s.ModelsBy)
 	dst = appendBool(dst, s.Open)
 	dst = appendArray(dst, len(s.Resources))
 	for _, name := range s.Resources {
 		dst = appendString(dst, name)
 	}
-	return dst
+	return appendString(dst, s.ResourcesBy)
 }
 
 func appendPath(dst []byte, path []Node) []byte {

@@ -37,7 +37,7 @@ func with(k Kind, i int, v any, fields ...any) []any {
 func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 	request := []any{"D", 1, 9, 2, "crane", 1, 1, 0, 0}
 	settings := func(i int, v any) []any {
-		s := []any{1, 0, 0, 0, 0, false, []any{"crane"}}
+		s := []any{1, 0, 0, 0, 0, "A", false, []any{"crane"}, "B"}
 		s[i] = v
 		return with(KindSettings, 0, Version, s)
 	}
@@ -87,15 +87,15 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"reason", fmt.Sprintf("reason: %d is above %d", reasonEnd, reasonEnd-1), with(KindRefuse, 0, Version, int(reasonEnd), 0, 0, 0)},
 		{"verdict", "verdict: 4 is above 3", with(KindReport, 0, Version, "D", 1, 9, "crane", 3, 4, 5, int(verdictEnd), "", 0, []any{}, 0)},
 		{"fences backwards", "fences: 300 is behind the end 200", with(KindRelease, 0, Version, "D", 1, 9, "crane", 3, 4, 5, 300, 200, []any{})},
-		{"model", "models: 2 is above 1", with(KindPropose, 0, Version, 0, 0, 2, 0)},
+		{"model", "settings: 2 is above 1", settings(3, 2)},
 		{"TTL negative", "ttl: -1 is negative", with(KindBeatAck, 0, Version, 1, 2, 3, -1, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{"settings model", "settings: 4 is above 3", settings(1, 4)},
 		{"wish short", "wishes: has 2 elements, needs 6", with(KindToken, 0, Version, "D", 1, 9, 2, "crane", 0, 0, 0, 0, 0, 0, []any{}, []any{[]any{"D", 1}})},
-		{"settings open", "settings: type 0x01 is not a boolean", settings(5, 1)},
-		{"settings short", "settings: has 3 elements, needs 7", with(KindSettings, 0, Version, []any{1, 2, 3})},
+		{"settings open", "settings: type 0x01 is not a boolean", settings(6, 1)},
+		{"settings short", "settings: has 3 elements, needs 9", with(KindSettings, 0, Version, []any{1, 2, 3})},
 		{"settings no array", "settings: type 0xc0 is not an array", with(KindSettings, 0, Version, nil)},
-		{"resources number", "resources: type 0x01 is not a string", settings(6, []any{1})},
-		{"resources many", "resources: has 65537 elements, at most 65536 are allowed", settings(6, many(MaxResources+1, "r"))},
+		{"resources number", "resources: type 0x01 is not a string", settings(7, []any{1})},
+		{"resources many", "resources: has 65537 elements, at most 65536 are allowed", settings(7, many(MaxResources+1, "r"))},
 		{"entry short", "entries: has 3 elements, needs 4", release([]any{[]any{"D", 1, 9}})},
 		{"entry flat", "entries: type 0xa1 is not an array", release([]any{"D", 1, 9, 5})},
 		{"entries many", "entries: has 1025 elements, at most 1024 are allowed", release(many(MaxEntries+1, []any{"D", 1, 9, 200}))},

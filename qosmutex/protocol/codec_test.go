@@ -69,6 +69,7 @@ func drawMessage(t *rapid.T) Message {
 	m.Settings = Settings{
 		Version: u64("version"), Models: rapid.SampledFrom(AllModels()).Draw(t, "models"), Open: rapid.Bool().Draw(t, "open"),
 		Resources: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return drawName(t, "declared", true) }), 0, 40).Draw(t, "resources"),
+		ModelsBy:  drawName(t, "models by", true), ResourcesBy: drawName(t, "resources by", true),
 	}
 	m.Entries = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
 		return Entry{drawRequestID(t), rapid.Uint64().Draw(t, "fence")}

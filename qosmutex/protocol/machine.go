@@ -25,6 +25,7 @@ const (
 	Leave                       // the application leaves the critical section of Ref
 	Prioritise                  // the participant's priority becomes Priority
 	SetModels                   // the application asks for Models, for the whole topic
+	Declare                     // the application declares the parts of the settings that Lease says, in the place of defaults
 	Reconnect                   // the transport lost its connection and has it again
 	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for others
 	Suspect                     // the transport believes that Node has ended
@@ -52,7 +53,7 @@ type Input struct {
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
 	Node     Node     // Suspect, Yield, Succeeded
-	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure (Settings only); the machine copies what it needs
+	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure and Declare (Settings only); the machine copies what it needs
 }
 
 // Lease is what entitles a participant to be the root of a topic, as the topic's
@@ -117,8 +118,8 @@ type Output struct {
 	// Fence is above the fences that the root may hand out, and it needs those below it;
 	// 0: those that it has will do.
 	Fence uint64
-	// Proposed are models that the topic should have, at the root: see Configure. nil: none.
-	Proposed *Models
+	// Proposed are settings that the topic should have, at the root: see Configure. nil: none.
+	Proposed *Proposal
 	// Begun are members whose sessions begin with this step, and Ended those whose
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.

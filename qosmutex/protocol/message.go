@@ -1,5 +1,11 @@
 package protocol
 
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
 // Kind says what a message is.
 type Kind uint8
 
@@ -96,6 +102,7 @@ const (
 	FlagParting                     // Attach: the sender is about to leave for good
 	FlagSlow                        // Beat: messages to the sender take long; do not grant to it provisionally
 	FlagInherits                    // Offer: the sender is the root, and takes over sessions and holds of the term before
+	FlagChange                      // Propose: also in the place of what was declared
 	flagEnd
 )
 
@@ -178,11 +185,64 @@ type Renewal struct{ Counter, Nonce uint64 }
 
 // Settings is what holds for a whole lock topic. The root owns it; Version rises
 // with each change.
+//
+// Models are one part, Resources and Open another. A part that somebody has declared
+// names who did; one that names nobody is a default, and gives way to the first
+// declaration.
 type Settings struct {
-	Version   uint64
-	Models    Models
-	Resources []string // declared ids, sorted
-	Open      bool     // any other id is accepted as well
+	Version     uint64
+	Models      Models
+	ModelsBy    string   // who declared the models
+	Resources   []string // declared ids, sorted
+	Open        bool     // any other id is accepted as well
+	ResourcesBy string   // who declared Resources and Open
+}
+
+// Proposal asks for other settings: for the parts that name who asks.
+type Proposal struct {
+	Settings
+	Change bool // what is declared is to change, too; else only defaults give way
+}
+
+// Apply puts what p asks for in force and counts the version up. It reports whether
+// anything is different then.
+func (s *Settings) Apply(p *Proposal) bool {
+	changed := false
+	if p.ModelsBy != "" && (s.ModelsBy == "" || p.Change && s.Models != p.Models) {
+		s.Models, s.ModelsBy, changed = p.Models, p.ModelsBy, true
+	}
+	if p.ResourcesBy != "" && (s.ResourcesBy == "" || p.Change && !(s.Open == p.Open && slices.Equal(s.Resources, p.Resources))) {
+		s.Resources, s.Open, s.ResourcesBy, changed = p.Resources, p.Open, p.ResourcesBy, true
+	}
+	if changed {
+		s.Version++
+	}
+	return changed
+}
+
+// Same reports whether two settings are equal.
+func (s *Settings) Same(o *Settings) bool {
+	return s.Version == o.Version && s.Models == o.Models && s.ModelsBy == o.ModelsBy &&
+		slices.Equal(s.Resources, o.Resources) && s.Open == o.Open && s.ResourcesBy == o.ResourcesBy
+}
+
+// Validate reports what no topic can have: a resource without a name, or more of them
+// than its record has room for. The error wraps ErrRecord.
+func (s *Settings) Validate() error {
+	for _, name := range s.Resources {
+		if name == "" || name == Any || len(name) > MaxName || !utf8.ValidString(name) {
+			return fmt.Errorf("%w: a resource cannot be named %.20q: take UTF-8 of 1 to %d bytes, not %q", ErrRecord, name, MaxName, Any)
+		}
+	}
+	for _, by := range []string{s.ModelsBy, s.ResourcesBy} {
+		if len(by) > MaxName || !utf8.ValidString(by) {
+			return fmt.Errorf("%w: the name %.20q of who declared the settings is not UTF-8 of at most %d bytes", ErrRecord, by, MaxName)
+		}
+	}
+	if n := len(appendSettings(nil, s)); n > maxSettings {
+		return fmt.Errorf("%w: the settings take %d bytes, at most %d are allowed: declare fewer resources, or open the topic to any", ErrRecord, n, maxSettings)
+	}
+	return nil
 }
 
 // Message is one message between two participants, or from one to all (To is
@@ -195,7 +255,7 @@ type Settings struct {
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
 //	Deny      ID Resource Reason
-//	Propose   Settings (Models only)
+//	Propose   Settings (the parts that name who declares them)
 //	Settings  Settings
 //	Named     -
 //	Detach    -
@@ -265,7 +325,7 @@ type Message struct {
 	Reason   Reason   // why not
 	Verdict  Verdict  // Report
 
-	Settings Settings // Accept, Settings, Propose (Models only)
+	Settings Settings // Accept, Settings, Propose
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
 	Entries  []Entry  // Release, Report: made on the grant
 	Tokens   []TokenState

@@ -23,9 +23,7 @@ type Record struct {
 
 	Ceiling uint64 // the root hands out fences below it; never falls
 
-	Settings   Settings // Version rises with each change
-	Declared   bool     // the settings were chosen; else they are defaults, and give way to what is declared
-	DeclaredBy string   // who chose them
+	Settings Settings // Version rises with each change
 }
 
 // Limits of a record.
@@ -36,8 +34,9 @@ const (
 	MaxCeiling = 1 << 62
 
 	maxPlace      = MaxName
+	maxSettings   = MaxRecord - 4<<10 // leaves room for the rest of a record
 	recordVersion = 1
-	recordWidth   = 11
+	recordWidth   = 9
 )
 
 // ErrRecord is wrapped by every error about a record.
@@ -58,23 +57,13 @@ func (r *Record) Validate() error {
 		return fmt.Errorf("%w: the root's name %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Root.ID, MaxName)
 	case len(r.Place) > maxPlace || !utf8.ValidString(r.Place):
 		return fmt.Errorf("%w: the place %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Place, maxPlace)
-	case len(r.DeclaredBy) > MaxName || !utf8.ValidString(r.DeclaredBy):
-		return fmt.Errorf("%w: the name %.20q of who declared the settings is not UTF-8 of at most %d bytes", ErrRecord, r.DeclaredBy, MaxName)
 	}
-	for _, name := range r.Settings.Resources {
-		if len(name) > MaxName || !utf8.ValidString(name) {
-			return fmt.Errorf("%w: the resource %.20q is not UTF-8 of at most %d bytes", ErrRecord, name, MaxName)
-		}
-	}
-	if n := len(AppendRecord(nil, r)); n > MaxRecord {
-		return fmt.Errorf("%w: it takes %d bytes, at most %d are allowed: declare fewer resources, or open the topic to any", ErrRecord, n, MaxRecord)
-	}
-	return nil
+	return r.Settings.Validate()
 }
 
 // AppendRecord appends the encoded form of r, a msgpack array:
 //
-//	[1, term, root ID, root incarnation, place, lease, ttl, ceiling, declared, declared by, settings]
+//	[1, term, root ID, root incarnation, place, lease, ttl, ceiling, settings]
 //
 // Settings are those of a message. Later versions may append fields.
 func AppendRecord(dst []byte, r *Record) []byte {
@@ -86,8 +75,6 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendUint(dst, uint64(r.Lease))
 	dst = appendUint(dst, uint64(r.TTL))
 	dst = appendUint(dst, r.Ceiling)
-	dst = appendBool(dst, r.Declared)
-	dst = appendString(dst, r.DeclaredBy)
 	return appendSettings(dst, &r.Settings)
 }
 
@@ -118,8 +105,6 @@ func (d *Decoder) record() (rec Record, err error) {
 	rec.Lease = Duration(r.uint("lease", math.MaxInt64))
 	rec.TTL = Duration(r.uint("ttl", math.MaxInt64))
 	rec.Ceiling = r.uint("ceiling", MaxCeiling)
-	rec.Declared = r.bool("declared")
-	rec.DeclaredBy = d.name("declared by")
 	d.settings("settings", &rec.Settings)
 	if r.err == nil {
 		r.skip("appended fields", extra)

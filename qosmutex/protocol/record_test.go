@@ -15,16 +15,15 @@ import (
 func exampleRecord() Record {
 	return Record{
 		Term: 3, Root: Node{"serve-1", 17}, Place: "m/b/crane", Lease: 1500 * Millisecond, TTL: 3 * Second, Ceiling: 1 << 16,
-		Settings: Settings{Version: 2, Models: Models{Priority: Fair}, Resources: []string{"crane"}, Open: true},
-		Declared: true, DeclaredBy: "A",
+		Settings: Settings{Version: 2, Models: Models{Priority: Fair}, ModelsBy: "A", Resources: []string{"crane"}, Open: true, ResourcesBy: "B"},
 	}
 }
 
 func TestRecordLayout(t *testing.T) {
 	r := exampleRecord()
-	want := "9b" + "01" + "03" + "a773657276652d31" + "11" + "a96d2f622f6372616e65" +
-		"ce59682f00" + "ceb2d05e00" + "ce00010000" + "c3" + "a141" +
-		"97" + "02" + "01000000" + "c3" + "91a56372616e65"
+	want := "99" + "01" + "03" + "a773657276652d31" + "11" + "a96d2f622f6372616e65" +
+		"ce59682f00" + "ceb2d05e00" + "ce00010000" +
+		"99" + "02" + "01000000" + "a141" + "c3" + "91a56372616e65" + "a142"
 	if got := fmt.Sprintf("%x", AppendRecord(nil, &r)); got != want {
 		t.Errorf("the layout of a record changed:\n got %s\nwant %s", got, want)
 	}
@@ -38,9 +37,9 @@ func drawRecord(t *rapid.T) Record {
 		Ceiling: rapid.Uint64Range(1, MaxCeiling).Draw(t, "ceiling"),
 		Settings: Settings{
 			Version: rapid.Uint64().Draw(t, "version"), Models: rapid.SampledFrom(AllModels()).Draw(t, "models"), Open: rapid.Bool().Draw(t, "open"),
-			Resources: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return drawName(t, "resource", true) }), 0, 40).Draw(t, "resources"),
+			Resources: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return "r" + drawName(t, "resource", true) }), 0, 40).Draw(t, "resources"),
+			ModelsBy:  drawName(t, "models by", true), ResourcesBy: drawName(t, "resources by", true),
 		},
-		Declared: rapid.Bool().Draw(t, "declared"), DeclaredBy: drawName(t, "by", true),
 	}
 }
 
@@ -124,7 +123,7 @@ func TestRecordClaimsAllocateNothing(t *testing.T) {
 func FuzzDecodeRecord(f *testing.F) {
 	r := exampleRecord()
 	f.Add(AppendRecord(nil, &r))
-	r.Settings.Resources, r.Root, r.Declared = nil, Node{}, false
+	r.Settings.Resources, r.Root, r.Settings.ModelsBy = nil, Node{}, ""
 	f.Add(AppendRecord(nil, &r))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := DecodeRecord(b)

@@ -14,13 +14,13 @@ import (
 type Candidate interface {
 	protocol.Machine
 	Request() lease.Request
-	Answer(now protocol.Time, in *lease.Input, out *protocol.Output)
+	Answer(now protocol.Time, a *lease.Answer, out *protocol.Output) error
 	ActsUntil() protocol.Time
 }
 
 // Register says how the register of the topic is reached. It takes each request in one
 // step, some time between the question and the answer. What is not answered within an
-// eighth of the lease counts as failed, or as unknown if it is a write.
+// eighth of the lease counts as unknown.
 type Register struct {
 	Latency    Distribution      // of a request, and again of the answer
 	Lost       float64           // probability that a request is lost
@@ -86,7 +86,7 @@ type asked struct {
 	machine  Candidate // that asked
 	kind     lease.RequestKind
 	write    lease.Write
-	answer   lease.Input
+	answer   lease.Answer
 	events   int8 // to come for this slot
 	answered bool
 	lost     bool // nobody hears the answer
@@ -125,10 +125,7 @@ func (s *Sim) consult(i int32) {
 		g.asked = append(g.asked, asked{})
 	}
 	a := &g.asked[slot]
-	*a = asked{register: n.Register, machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Input{Kind: lease.ReadDone, Ref: r.Ref, Outcome: lease.Failed}}
-	if r.Kind == lease.WriteRecord {
-		a.answer.Kind, a.answer.Outcome = lease.WriteDone, lease.Unknown
-	}
+	*a = asked{register: n.Register, machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Answer{Outcome: lease.Unknown}}
 	patience := s.patience(n)
 	if n.away || s.registerOf(n).closed {
 		if s.random.IntN(2) == 0 { // it is told so
@@ -236,17 +233,17 @@ func (s *Sim) answer(i, slot int32, came bool) {
 	n := &s.nodes[i]
 	a := &s.registry.asked[slot]
 	if !a.answered && n.candidate == a.machine && a.machine != nil && !(came && n.away) {
-		in := a.answer
+		answer := a.answer
 		if a.answered = true; !came { // what is in the answer has not come
-			in.Entry = lease.Entry{}
-			if in.Outcome = lease.Failed; in.Kind == lease.WriteDone && a.answer.Outcome != lease.Failed {
-				in.Outcome = lease.Unknown
+			answer = lease.Answer{Outcome: lease.Unknown}
+			if a.answer.Outcome == lease.Failed {
+				answer.Outcome = lease.Failed
 			}
 		}
 		s.settled(slot)
 		s.in = protocol.Input{Kind: protocol.Tick}
 		s.cause = protocol.KindNone
-		n.candidate.Answer(n.local(s.now), &in, &s.out)
+		_ = n.candidate.Answer(n.local(s.now), &answer, &s.out) // of a new register, too
 		s.follow(i)
 		return
 	}

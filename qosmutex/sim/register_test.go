@@ -122,10 +122,14 @@ func (m *eager) Request() lease.Request {
 	}
 	w := m.writes[0]
 	m.writes = m.writes[1:]
-	return lease.Request{Kind: lease.WriteRecord, Ref: 1, Write: w}
+	return lease.Request{Kind: lease.WriteRecord, Write: w}
 }
 
-func (m *eager) Answer(_ protocol.Time, _ *lease.Input, out *protocol.Output) { out.Reset() }
+func (m *eager) Answer(_ protocol.Time, _ *lease.Answer, out *protocol.Output) error {
+	out.Reset()
+	return nil
+}
+
 func (m *eager) ActsUntil() protocol.Time {
 	if !m.acts {
 		return 0

@@ -36,9 +36,10 @@ func (n *noting) Step(now protocol.Time, in *protocol.Input, out *protocol.Outpu
 }
 
 // Answer takes what the register answered.
-func (n *noting) Answer(now protocol.Time, in *lease.Input, out *protocol.Output) {
-	n.Machine.Answer(now, in, out)
+func (n *noting) Answer(now protocol.Time, a *lease.Answer, out *protocol.Output) error {
+	err := n.Machine.Answer(now, a, out)
 	n.note(out)
+	return err
 }
 
 func (n *noting) note(out *protocol.Output) {

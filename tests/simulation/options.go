@@ -251,7 +251,7 @@ func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candid
 		if !o.remembers() {
 			return candidate.New(c)
 		}
-		c.Members, c.Known = file.members()
+		c.Lease.Members, c.Lease.Known = file.members()
 		m, err := candidate.New(c)
 		return &noting{m, &file}, err
 	}
