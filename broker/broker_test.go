@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,8 +69,11 @@ func TestBadConfig(t *testing.T) {
 	taken := start(t, broker.Config{TCP: "127.0.0.1:0"}).TCPAddr().String()
 	serverTLS, _ := certificates(t)
 	serverTLS.Certificates = nil
-	dir := t.TempDir()
+	dir, noFile := t.TempDir(), t.TempDir()
 	start(t, broker.Config{DataDir: dir})
+	if err := os.Mkdir(filepath.Join(noFile, "lock"), 0o700); err != nil { // refused also for root
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name string
 		cfg  broker.Config
@@ -84,7 +89,8 @@ func TestBadConfig(t *testing.T) {
 		{"negative limit", broker.Config{Limits: broker.Limits{Clients: -1}}, broker.ErrInvalidConfig, "limit"},
 		{"queue", broker.Config{Limits: broker.Limits{Queue: 70000}}, broker.ErrInvalidConfig, "Queue"},
 		{"packet size", broker.Config{Limits: broker.Limits{PacketSize: 3}}, broker.ErrInvalidConfig, "PacketSize"},
-		{"data directory in use", broker.Config{DataDir: dir}, broker.ErrStore, dir},
+		{"data directory in use", broker.Config{DataDir: dir}, broker.ErrStore, dir + " is in use: is another broker running"},
+		{"data directory in which no file can be opened", broker.Config{DataDir: noFile}, broker.ErrStore, "directory: give a directory that has room and that this user may write to"},
 		{"data directory is a file", broker.Config{DataDir: "broker_test.go"}, broker.ErrStore, "broker_test.go"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -3,12 +3,14 @@
 package broker
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes an exclusive lock which the kernel frees when the process ends.
+// lockFile takes an exclusive lock which the kernel frees when the process ends. If it
+// is taken, the error is errLocked.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -16,7 +18,10 @@ func lockFile(path string) (unlock func(), err error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, err
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errLocked
+		}
+		return nil, &os.PathError{Op: "flock", Path: path, Err: err}
 	}
 	return func() { _ = f.Close() }, nil
 }

@@ -65,11 +65,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // at the end, the trace of a crash, is cut off.
 func openStore(dir string, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		return nil, unusable(err)
 	}
 	unlock, err := lockFile(filepath.Join(dir, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w: does another broker use it?", ErrStore, dir, err)
+	switch {
+	case errors.Is(err, errLocked):
+		return nil, fmt.Errorf("%w: %s is in use: is another broker running with it?", ErrStore, dir)
+	case err != nil:
+		return nil, unusable(err)
 	}
 	s := &store{
 		log: log, path: filepath.Join(dir, "broker.log"), unlock: unlock,
@@ -78,10 +81,22 @@ func openStore(dir string, log *slog.Logger) (*store, error) {
 	}
 	if err := s.open(); err != nil {
 		unlock()
+		if errors.As(err, new(*os.PathError)) {
+			return nil, unusable(err)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	go s.syncLoop()
 	return s, nil
+}
+
+// errLocked says that another process, or this one, has the lock of a file.
+var errLocked = errors.New("locked")
+
+// unusable adds what to do where the system refuses a directory or a file in it. The
+// error names the path.
+func unusable(err error) error {
+	return fmt.Errorf("%w: %w: give a directory that has room and that this user may write to", ErrStore, err)
 }
 
 func (s *store) open() (err error) {

@@ -74,6 +74,25 @@ func (l *lane) online(ctx context.Context) (*link, error) {
 	}
 }
 
+// connected returns a context that ends with the link that the lane has now. The caller
+// must cancel it.
+func (l *lane) connected(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	k, _ := l.current()
+	if k == nil {
+		cancel()
+		return ctx, cancel
+	}
+	go func() {
+		defer cancel()
+		select {
+		case <-k.lost:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // run keeps the lane connected until ctx ends; k is the first link or nil.
 func (l *lane) run(ctx context.Context, k *link) {
 	var wait backoff

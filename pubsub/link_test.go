@@ -52,6 +52,20 @@ func brokenBroker(t *testing.T, after []byte) func(context.Context) (net.Conn, e
 	}
 }
 
+// A broker that takes connections and acknowledges nothing, as one whose disk is full, is
+// not one that is missing.
+func TestABrokerThatAcknowledgesNothing(t *testing.T) {
+	virtually(t, func(t *testing.T, _ *world) {
+		why := errors.New("long enough")
+		ctx, cancel := context.WithTimeoutCause(testContext(t), time.Second, why)
+		defer cancel()
+		_, err := Join(ctx, "", "a", WithDialer(brokenBroker(t, nil)))
+		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, why) || !strings.Contains(err.Error(), "does not acknowledge") {
+			t.Errorf("Join: %v", err)
+		}
+	})
+}
+
 func TestRefusalsOfTheBrokerSayWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		code byte

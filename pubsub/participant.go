@@ -239,7 +239,7 @@ func (p *Participant) joinError(err error) error {
 	case errors.Is(err, ErrOffline):
 		return fmt.Errorf("%w: %s closed the connection while participant %q announced itself: check that the broker's access rules let it write %s and read and write %s#", ErrUnreachable, p.label, p.id, p.self.topic, p.inbox.prefix)
 	}
-	return fmt.Errorf("%w: %s did not answer while participant %q announced itself: %w", ErrUnreachable, p.label, p.id, err)
+	return fmt.Errorf("%w: %s accepted the connection, but does not acknowledge what participant %q announces: look into the broker's log, its disk may be full: %w", ErrUnreachable, p.label, p.id, err)
 }
 
 // receive routes what arrives on the main lane.
@@ -406,10 +406,12 @@ func (p *Participant) Close(ctx context.Context) error {
 // farewell empties the queues and publishes death, as far as there is a
 // connection.
 func (p *Participant) farewell(ctx context.Context, side *lane) {
-	if side != nil && p.Connected() {
-		if _, err := side.online(ctx); err == nil {
-			_ = side.flush(ctx)
+	if side != nil {
+		connected, cancel := p.main.connected(ctx)
+		if _, err := side.online(connected); err == nil {
+			_ = side.flush(connected)
 		}
+		cancel()
 	}
 	p.exchange.leave(ctx)
 	if death, ok := p.self.leave(); ok {

@@ -226,6 +226,35 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 	}
 }
 
+// Who leaves while the side lane looks for a connection waits for it only as long as there
+// is a broker.
+func TestCloseDoesNotWaitForALostSideLane(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		a, cable := w.joinBy("a")
+		if err := a.PublishRaw(Side, []string{"s"}, []byte("x"), true); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		cable.mu.Lock()
+		cable.gone = true
+		side := cable.conns[1]
+		cable.mu.Unlock()
+		side.Close()
+		pass(time.Millisecond)
+		ended := make(chan time.Time, 1)
+		go func() {
+			closeNow(t, a)
+			ended <- time.Now()
+		}()
+		pass(100 * time.Millisecond)
+		lost := time.Now()
+		cable.cut()
+		if late := (<-ended).Sub(lost); late > 0 {
+			t.Errorf("Close took %v from the loss of the connection", late)
+		}
+	})
+}
+
 // What waited for a connection until it was true no more is not published, nor is it in
 // the way of what is said since.
 func TestWhatIsNoLongerTrueIsNotPublished(t *testing.T) {

@@ -33,8 +33,8 @@ func (t *Topic) SetPriority(_ context.Context, priority int64) error {
 }
 
 // SetModels changes the models of the whole topic while it runs, and returns when
-// they are in force at this participant. Requests that wait stay. A change is
-// forgotten if the root dies before its successor has heard of it. Errors wrap
+// they are in force at this participant, and in the record of the topic. Requests that
+// wait stay. A change that has not returned may be forgotten with its root. Errors wrap
 // ErrInvalidConfig, ErrUnsupported with a static algorithm, ErrTimeout or
 // ErrCancelled (and context.Cause), or ErrClosed.
 func (t *Topic) SetModels(ctx context.Context, m Models) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -105,6 +106,7 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	forgetLeavers(p, known)
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
 	found = append(found, examineRoots(views, known)...)
@@ -113,6 +115,20 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 		return nil, err
 	}
 	return append(found, examineVoters(seen, views)...), nil
+}
+
+// forgetLeavers drops participants that were heard to end, and are not known any more: they
+// ended in good order.
+func forgetLeavers(p *pubsub.Participant, known map[string]pubsub.Presence) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no more than what is known now
+	now := map[string]bool{}
+	for pr, err := range p.Peers(ctx) {
+		if err == nil {
+			now[pr.ID] = true
+		}
+	}
+	maps.DeleteFunc(known, func(id string, pr pubsub.Presence) bool { return !pr.Alive && !now[id] })
 }
 
 func examineEndpoints(endpoints []pubsub.Announcement) []finding {

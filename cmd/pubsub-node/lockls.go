@@ -46,10 +46,11 @@ named on standard error; see "pubsub-node voters show".`,
 			if err != nil {
 				return err
 			}
+			write := writeStates
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), states)
+				write = writeJSON
 			}
-			if err := writeStates(cmd.OutOrStdout(), states); err != nil {
+			if err := write(cmd.OutOrStdout(), states); err != nil {
 				return err
 			}
 			views, err := lockViews(ctx, p, s)

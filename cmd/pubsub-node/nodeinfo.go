@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,15 +103,19 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 // lockViews reads the retained views of all locks, sorted.
 func lockViews(ctx context.Context, p *pubsub.Participant, s *session) ([]qosmutex.View, error) {
 	latest := map[string]qosmutex.View{}
-	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] {
-		return watchJSON(ctx, p, []string{"lock", "+", "view"}, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] })
-	}
+	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] { return watchViews(ctx, p, "") }
 	if err := snapshot(ctx, s.pause(), watch, func(v qosmutex.View) { latest[v.Topic] = v }); err != nil {
 		return nil, err
 	}
 	views := slices.Collect(maps.Values(latest))
 	slices.SortFunc(views, func(a, b qosmutex.View) int { return strings.Compare(a.Topic, b.Topic) })
 	return views, nil
+}
+
+// watchViews yields the view of a lock topic, or of all with an empty name, and each that
+// follows.
+func watchViews(ctx context.Context, p *pubsub.Participant, name string) iter.Seq2[qosmutex.View, error] {
+	return watchJSON(ctx, p, []string{"lock", cmp.Or(name, "+"), "view"}, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] })
 }
 
 // lockMembers reads what a participant says of its place in each lock.

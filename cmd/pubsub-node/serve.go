@@ -117,12 +117,16 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		return err
 	}
 	defer leave(p)
+	enrolled := f.voters
 	if len(f.voters) > 0 {
 		voter, err := f.startVoter(p, timing, log)
 		if err != nil {
 			return err
 		}
 		defer voter.Close()
+		if c := voter.Status().Config; c != nil {
+			enrolled = c.IDs()
+		}
 		registry.MustRegister(voter)
 		opts = append(opts, gateway.WithRegister(voter))
 		var cancel context.CancelCauseFunc
@@ -133,7 +137,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 			cancel(&voterEnded{f.dataDir, voter.Err()})
 		}()
 	}
-	f.greet(stdout, p, names)
+	f.greet(stdout, p, names, enrolled)
 	if f.readyFile != "" {
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
 			return err
@@ -229,15 +233,19 @@ func remedyOfVoter(err error, id string) string {
 	return ""
 }
 
-// greet says what is served.
-func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names []string) {
+// greet says what is served. The voters that are enrolled, by the file, may be others than
+// those of --voters.
+func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names, enrolled []string) {
 	what := "every lock that a client names"
 	if len(names) > 0 {
 		what = strings.Join(names, ", ")
 	}
 	fmt.Fprintf(w, "gateway  %s for %s\n", p.ID(), what)
 	if len(f.voters) > 0 {
-		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(f.voters, ","), f.dataDir)
+		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(enrolled, ","), f.dataDir)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(enrolled)), f.voters) {
+		fmt.Fprintf(w, "         not of %s, as --voters says: that counts for a new file only; others take part by \"pubsub-node voters replace\"\n", strings.Join(f.voters, ","))
 	}
 	fmt.Fprintf(w, "requests %s/lock/{topic}/client/{client}/request\n", p.Root())
 }

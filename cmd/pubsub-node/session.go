@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -48,12 +49,19 @@ func (s *session) join(ctx context.Context) (*pubsub.Participant, error) {
 		return p, nil
 	case errors.As(cause, new(interrupted)):
 		return nil, cause
-	case errors.Is(cause, errJoinTimeout):
-		return nil, fmt.Errorf("%w: %s did not answer within %v: start one with \"pubsub-node broker\", or give --broker or a longer --timeout", pubsub.ErrUnreachable, s.broker, s.timeout)
-	case errors.Is(err, pubsub.ErrUnreachable):
+	case isDialError(err): // nothing is there
 		return nil, fmt.Errorf("%w: start one with \"pubsub-node broker\" or give its URL by --broker", err)
+	case errors.Is(cause, errJoinTimeout) && !errors.Is(err, errJoinTimeout):
+		return nil, fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, cause, s.timeout, err)
+	case errors.Is(cause, errJoinTimeout):
+		return nil, fmt.Errorf("%w of %v", err, s.timeout)
 	}
 	return nil, err
+}
+
+func isDialError(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // pause is how long nothing must come before what the broker retains counts as

@@ -26,7 +26,8 @@ func newTop(s *session) *cobra.Command {
 		Short: "Watch locks, holders, waiters and rates",
 		Long: `top shows the lock NAME, or all locks, those first for which most wait: who holds
 them and for how long ("?" while a root looks for a token that was lost), how many
-wait and who is next, and entries per second.
+wait and who is next, and entries per second. Voters that do not answer the roots are
+named above the locks; see "pubsub-node voters show".
 
 On a terminal it goes on in place until it is interrupted. Elsewhere it prints a
 snapshot of all locks every --interval, with an empty line between two, and with

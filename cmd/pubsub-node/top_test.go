@@ -90,6 +90,17 @@ gate/west           -                     -      -     -      0
 	}
 }
 
+func TestTopNamesMissingVoters(t *testing.T) {
+	snap := manyLocks()
+	snap.Connected, snap.Missing = true, []string{"v2", "v\x1b3"}
+	var out bytes.Buffer
+	writeTop(&out, snap, "default", topWidth, 24)
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 23 || !strings.HasPrefix(lines[2], "VOTERS MISSING: v2,") || strings.Contains(lines[2], "\x1b") {
+		t.Errorf("%d lines at a terminal with 24, the third %q", len(lines), lines[2])
+	}
+}
+
 func TestElapsed(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0.0s", 9990 * time.Millisecond: "9.9s", 10 * time.Second: "10s", 59999 * time.Millisecond: "59s",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,9 @@ type topSnapshot struct {
 	Connected    bool      `json:"connected"`
 	Participants int       `json:"participants"` // alive, without this one
 	Held         int       `json:"held"`
-	Waiting      int       `json:"waiting"` // requests
-	Rate         float64   `json:"rate"`    // entries per second since the last snapshot
+	Waiting      int       `json:"waiting"`           // requests
+	Rate         float64   `json:"rate"`              // entries per second since the last snapshot
+	Missing      []string  `json:"missing,omitempty"` // voters that the roots miss
 	Locks        []topLock `json:"locks"`
 }
 
@@ -41,6 +43,7 @@ type topModel struct {
 
 	mu      sync.Mutex
 	states  map[lockID]qosmutex.State
+	views   map[string]qosmutex.View
 	entries map[lockID]int // since the last snapshot
 	alive   map[string]bool
 	last    time.Time // of the last snapshot, or of the beginning
@@ -51,9 +54,10 @@ func watchLocks(ctx context.Context, p *pubsub.Participant, name string) *topMod
 	ctx, cancel := context.WithCancel(ctx)
 	m := &topModel{
 		p: p, cancel: cancel, failed: make(chan error, 1), last: time.Now(),
-		states: map[lockID]qosmutex.State{}, entries: map[lockID]int{}, alive: map[string]bool{},
+		states: map[lockID]qosmutex.State{}, views: map[string]qosmutex.View{}, entries: map[lockID]int{}, alive: map[string]bool{},
 	}
 	m.done.Go(func() { m.watchStates(ctx, name) })
+	m.done.Go(func() { m.watchViews(ctx, name) })
 	m.done.Go(func() { m.watchEvents(ctx, name) })
 	m.done.Go(func() { m.watchPeers(ctx) })
 	return m
@@ -84,6 +88,20 @@ func (m *topModel) watchStates(ctx context.Context, name string) {
 		if m.states[lockID{st.Topic, st.Resource}] = st; st.Epoch == "" { // cleared
 			delete(m.states, lockID{st.Topic, st.Resource})
 		}
+		m.mu.Unlock()
+	}
+}
+
+func (m *topModel) watchViews(ctx context.Context, name string) {
+	for v, err := range watchViews(ctx, m.p, name) {
+		if err != nil {
+			if ctx.Err() == nil {
+				m.fail(err)
+			}
+			return
+		}
+		m.mu.Lock()
+		m.views[v.Topic] = v
 		m.mu.Unlock()
 	}
 }
@@ -127,6 +145,7 @@ func (m *topModel) snapshot(now time.Time) topSnapshot {
 	defer m.mu.Unlock()
 	elapsed := max(now.Sub(m.last), time.Millisecond).Seconds()
 	snap := topSnapshot{At: now.UTC(), Connected: m.p.Connected(), Participants: len(m.alive), Locks: []topLock{}}
+	snap.Missing = missingVoters(slices.Collect(maps.Values(m.views)))
 	for id, st := range m.states {
 		n := m.entries[id]
 		snap.Rate += float64(n) / elapsed

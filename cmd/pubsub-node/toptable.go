@@ -30,6 +30,11 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 	say(fit(where, width-len(at)-1) + " " + at)
 	say(fmt.Sprintf("%s, %d held  %d waiting  %s/s  %s", many(len(snap.Locks), "lock"), snap.Held, snap.Waiting,
 		perSecond(snap.Rate), many(snap.Participants, "participant")))
+	others := 4 // lines: two above, the heads, and that of the cursor
+	if len(snap.Missing) > 0 {
+		others++
+		say("VOTERS MISSING: " + printable(strings.Join(snap.Missing, ",")))
+	}
 	// LOCK, HOLDER and NEXT share what the numbers leave.
 	const numbers = 2 + 1 + 8 + 1 + 6 + 1 + 5 + 1 + 6 + 2
 	free := width - numbers
@@ -41,7 +46,6 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 	}
 	line("LOCK", "HOLDER", "PRIORITY", "FOR", "WAIT", "/s", "NEXT")
 	rows := snap.Locks
-	const others = 4 // lines: two above, the heads, and that of the cursor
 	if height > 0 && len(rows) > height-others {
 		rows = rows[:max(0, height-others-1)]
 	}

@@ -135,12 +135,19 @@ func (s *session) survey(ctx context.Context, p *pubsub.Participant) (*survey, e
 	return seen, context.Cause(ctx)
 }
 
-// newest is the newest configuration that somebody who votes knows; nil: there is none.
+// newest is the newest configuration that somebody knows and a majority of which votes, or
+// else the newest of all; nil: there is none. So a voter of a domain that was reset does
+// not hide the one that has taken its place.
 func (v *survey) newest() *quorum.Report {
 	var newest *quorum.Report
+	decides := false
 	for _, id := range v.ids() {
-		if r := v.reports[id]; r.Config > 0 && (newest == nil || r.Config > newest.Config) {
-			newest = &r
+		r := v.reports[id]
+		if r.Config == 0 {
+			continue
+		}
+		if d := v.decides(&r); newest == nil || d && !decides || d == decides && r.Config > newest.Config {
+			newest, decides = &r, d
 		}
 	}
 	return newest
@@ -226,7 +233,7 @@ func (v *survey) lines() []voterLine {
 		}
 		if newest != nil {
 			l.Enrolled = slices.Contains(newest.Voters, quorum.Member{ID: id, Instance: r.Instance})
-			if r.Domain != "" && r.Domain != newest.Domain {
+			if r.Domain != "" && r.Domain != newest.Domain && l.State != stateReplaced {
 				l.Problem = fmt.Sprintf("it votes in another domain than %s: its file belongs to other voters", newest.ID)
 			}
 		}
@@ -247,23 +254,24 @@ func (v *survey) lines() []voterLine {
 
 func hexOf(instance uint64) string { return fmt.Sprintf("%016x", instance) }
 
-// voting counts the voters that vote.
-func (v *survey) voting() int {
+// voting counts the voters of a configuration that vote.
+func (v *survey) voting(c *quorum.Report) int {
 	n := 0
-	if newest := v.newest(); newest != nil {
-		for _, m := range newest.Voters {
-			if r, ok := v.reports[m.ID]; ok && r.Instance == m.Instance && r.Phase == "voting" && r.Quiet == 0 {
-				n++
-			}
+	for _, m := range c.Voters {
+		if r, ok := v.reports[m.ID]; ok && r.Instance == m.Instance && r.Phase == "voting" && r.Quiet == 0 {
+			n++
 		}
 	}
 	return n
 }
 
+// decides reports whether a majority of a configuration votes.
+func (v *survey) decides(c *quorum.Report) bool { return v.voting(c) > len(c.Voters)/2 }
+
 // majority reports whether those that vote can decide.
 func (v *survey) majority() bool {
 	newest := v.newest()
-	return newest != nil && v.voting() > len(newest.Voters)/2
+	return newest != nil && v.decides(newest)
 }
 
 // verdict says in a sentence how the voters are.
@@ -273,7 +281,7 @@ func (v *survey) verdict() string {
 		return "not set up yet: nothing can be locked until every voter of the list runs"
 	}
 	ids := idsOf(newest.Voters)
-	s := fmt.Sprintf("configuration %d of domain %.8s: %s; %d of %d vote", newest.Config, newest.Domain, strings.Join(ids, ","), v.voting(), len(ids))
+	s := fmt.Sprintf("configuration %d of domain %.8s: %s; %d of %d vote", newest.Config, newest.Domain, strings.Join(ids, ","), v.voting(newest), len(ids))
 	if !v.majority() {
 		return s + ", which is no majority: nothing can be locked; see \"pubsub-node voters reset --help\" if the others are gone for good"
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"padme/broker"
+	"padme/qosmutex/register/quorum"
 	"padme/tests/brokers"
 )
 
@@ -134,6 +135,10 @@ func liveThrough(t *testing.T, url string) {
 		_, _, stderr := s.run("lock", "ls")
 		return strings.Contains(stderr, "voters are missing: v3")
 	})
+	eventually(t, "top names it, too", func() bool {
+		_, stdout, _ := s.run("top", "-n", "1", "--json")
+		return strings.Contains(stdout, `"missing":["v3"]`)
+	})
 	s.does(1, "serve --id v4 --voters v1,v2,v4", "voters", "replace", "v3", "v4")
 	s.does(2, "v2 is a voter already", "voters", "replace", "v3", "v2")
 	s.does(2, "v9 is no voter", "voters", "replace", "v9", "v4")
@@ -163,9 +168,10 @@ func liveThrough(t *testing.T, url string) {
 	for _, id := range all {
 		s.kill(id)
 	}
-	for _, id := range all {
-		s.start(id, "v1,v2,v4")
+	for i, id := range all {
+		s.start(id, []string{"v1,v2,v3", "v1,v2,v4", "v1,v2,v4"}[i]) // v3 was replaced
 	}
+	v1 := s.voters["v1"]
 	s.states("v1 votes", "v2 votes", "v4 votes")
 	fence = s.risen(fence)
 
@@ -180,7 +186,11 @@ func liveThrough(t *testing.T, url string) {
 	s.does(exitUnavailable, `"pubsub-node voters show" says whether enough of them run`, "lock", "crane", "--", "true")
 	s.does(exitUnavailable, "no majority", "voters", "replace", "v2", "v4x", "--wait", "2s")
 	s.does(1, "stop the voter or broker first", "voters", "reset", "--data", "v1", "--yes", "--grace", "0s")
-	if log := s.kill("v1"); !strings.Contains(log, "a majority of the voters is missing") {
+	log := s.kill("v1")
+	if said := v1.stdout.String(); !strings.Contains(said, "one of v1,v2,v4, in v1") || !strings.Contains(said, "not of v1,v2,v3, as --voters says") {
+		t.Errorf("v1 with a list that does not count: %s", said)
+	}
+	if !strings.Contains(log, "a majority of the voters is missing") {
 		t.Errorf("the one that was left: %s", log)
 	}
 	s.does(2, "--yes", "voters", "reset", "--data", "v1")
@@ -204,6 +214,29 @@ func (s *site) risen(last string) string {
 
 // TestVoterThatCannotWriteEnds: a voter whose file cannot be written votes no more, so
 // its process ends and says why, and whoever looks after it can start it again.
+// A voter of a domain that was reset, still running, speaks for nobody.
+func TestSurveyBesideAVoterOfAFormerDomain(t *testing.T) {
+	old := []quorum.Member{{ID: "v1", Instance: 1}, {ID: "v2", Instance: 2}, {ID: "v4", Instance: 4}}
+	now := []quorum.Member{{ID: "v1", Instance: 11}, {ID: "v2", Instance: 12}, {ID: "v4", Instance: 14}}
+	seen := &survey{reports: map[string]quorum.Report{
+		"v3": {ID: "v3", Instance: 3, Phase: "retired", Config: 3, Domain: "old", Voters: old, Problem: "it was replaced"},
+	}}
+	if seen.majority() {
+		t.Error("nobody votes")
+	}
+	for i, m := range now {
+		seen.reports[m.ID] = quorum.Report{ID: m.ID, Instance: m.Instance, Phase: "voting", Config: 1, Domain: "new", Voters: now}
+		if want := i > 0; seen.majority() != want {
+			t.Errorf("with %d of 3: %s", i+1, seen.verdict())
+		}
+	}
+	for _, l := range seen.lines() {
+		if want := map[bool]string{true: "it was replaced"}[l.Voter == "v3"]; l.Problem != want {
+			t.Errorf("%s: %s", l.Voter, l.Problem)
+		}
+	}
+}
+
 func TestVoterThatCannotWriteEnds(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})

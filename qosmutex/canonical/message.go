@@ -36,7 +36,8 @@ func (w *Writer) Message(msg *protocol.Message) {
 	w.Settings(&msg.Settings)
 	w.Nodes(msg.Path)
 	w.Entries(msg.Entries)
-	w.Handover(msg.Tokens, msg.Sessions)
+	w.tokens(msg.Tokens)
+	w.Nodes(msg.Sessions)
 }
 
 // byKind appends what matters in messages of some kinds only.
@@ -59,6 +60,8 @@ func (w *Writer) byKind(msg *protocol.Message) {
 		w.Uint(msg.Attempt)
 		w.Node(msg.Parent)
 		w.Age(msg.Sent, protocol.Never)
+	case protocol.KindGoodbye:
+		w.Node(msg.Ended)
 	case protocol.KindBeatAck:
 		w.Uint(msg.Attempt, uint64(msg.Rank))
 		w.Renewal(msg.Renewal)
@@ -67,25 +70,13 @@ func (w *Writer) byKind(msg *protocol.Message) {
 	}
 }
 
-// Handover appends what a former root tells its successor.
-func (w *Writer) Handover(tokens []protocol.TokenState, sessions []protocol.SessionState) {
-	w.Uint(uint64(len(tokens)), uint64(len(sessions)))
+func (w *Writer) tokens(tokens []protocol.TokenState) {
+	w.Uint(uint64(len(tokens)))
 	for i := range tokens {
 		t := &tokens[i]
 		w.Text(t.Resource)
-		w.Flags(t.Out)
 		w.Grant(t.Grant)
 		w.Named(SortFence, t.Fence)
-		if t.Out { // else for whom it was is not read
-			w.ID(t.Target)
-			w.Nodes(t.Path)
-		}
-	}
-	for i := range sessions {
-		o := &sessions[i]
-		w.Node(o.Node)
-		w.Uint(o.Number)
-		w.Int(o.Priority)
-		w.Node(o.Parent)
+		w.ID(t.Target)
 	}
 }

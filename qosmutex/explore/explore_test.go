@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,12 +16,12 @@ import (
 
 var (
 	full = flag.Bool("full", false, "explore what takes a quarter of an hour instead (make explore)")
-	one  = flag.String("row", "", "explore this alone, written as the names of the tests are, with spaces")
+	one  = flag.String("row", "", "explore this alone, written as the names of the tests are")
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	debug.SetGCPercent(200) // nearly all memory is the search's, and stays
+	debug.SetGCPercent(400) // nearly all memory is the search's, and stays
 	debug.SetMemoryLimit(12 << 30)
 	os.Exit(m.Run())
 }
@@ -180,7 +181,7 @@ func rows() []row {
 func TestExplore(t *testing.T) {
 	list := rows()
 	if *one != "" {
-		c, err := parseConfig(*one)
+		c, err := parseConfig(strings.ReplaceAll(*one, "_", " "))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -264,9 +264,6 @@ func clone(msg *protocol.Message) *protocol.Message {
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
 	c.Tokens, c.Sessions = slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)
-	for i := range c.Tokens {
-		c.Tokens[i].Path = slices.Clone(c.Tokens[i].Path)
-	}
 	return &c
 }
 

@@ -15,13 +15,11 @@ func (m *Machine) answer(in *Answer, out *Output) error {
 		return fmt.Errorf("%w: an answer, and nothing was asked", ErrInvalid)
 	case in.Outcome == Unknown:
 		m.pending.unknown = w.on
-		m.retry()
 		return nil
 	case in.Outcome == Failed:
 		if !w.unknown { // else an earlier attempt of it may still take effect
 			m.pending = pending{}
 		}
-		m.retry()
 		return nil
 	}
 	m.born = m.now - min(in.Age, oldest)
@@ -33,14 +31,10 @@ func (m *Machine) answer(in *Answer, out *Output) error {
 	case w.on && w.made(v):
 		return m.succeed(&w, v, a, out)
 	case a.kind == WriteRecord && in.Outcome == Done:
-		m.retry()
 		return fmt.Errorf("%w: the register says that it made version %v of another write", ErrInvalid, v)
 	}
 	return m.learn(in.Entry, a, out)
 }
-
-// retry has nothing asked for a moment.
-func (m *Machine) retry() { m.again = m.now + m.lease()/16 }
 
 // succeed takes that a write of ours was made.
 func (m *Machine) succeed(w *pending, v Version, a asked, out *Output) error {
@@ -89,10 +83,8 @@ func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 func (m *Machine) learn(e Entry, a asked, out *Output) error {
 	switch {
 	case m.read && e.Version.Domain != m.known.Version.Domain:
-		m.retry()
 		return ErrDomain
 	case m.exists() && e.Version.Counter == 0:
-		m.retry()
 		return fmt.Errorf("%w: the register has no record any more", ErrInvalid)
 	}
 	switch {

@@ -113,13 +113,15 @@ func (m *Machine) Step(now protocol.Time, in *Input, out *Output) error {
 	m.giveWay(out)
 	m.depart()
 	m.ask(out)
-	out.WakeAt = m.wake()
 	return err
 }
 
 func (m *Machine) take(in *Input, out *Output) (err error) {
-	if in.Answer != nil {
-		err = m.answer(in.Answer, out)
+	if a := in.Answer; a != nil {
+		err = m.answer(a, out)
+		if err != nil || a.Outcome == Unknown || a.Outcome == Failed {
+			m.again = m.now + m.lease()/16
+		}
 	}
 	if in.Said != nil {
 		m.listen(in.Said, out)

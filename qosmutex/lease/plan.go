@@ -115,13 +115,23 @@ func (m *Machine) begin(at protocol.Time, r protocol.Record) plan {
 	return plan{at, true, r}
 }
 
-// ask asks what is due.
+// ask asks what is due, and says when to step even if nothing else happens.
 func (m *Machine) ask(out *Output) {
-	if m.departed || m.asked.kind != NoRequest {
+	if m.departed {
+		return
+	}
+	if m.acting.on {
+		out.WakeAt = m.acting.until
+	}
+	if m.leaving {
+		out.WakeAt = min(out.WakeAt, m.leaveBy)
+	}
+	if m.asked.kind != NoRequest {
 		return
 	}
 	p := m.next()
 	if p.at > m.now {
+		out.WakeAt = min(out.WakeAt, p.at)
 		return
 	}
 	m.asked = asked{ReadRecord, m.now}
@@ -161,24 +171,6 @@ func (m *Machine) nonce() uint64 {
 			return z
 		}
 	}
-}
-
-// wake is when to step even if nothing else happens.
-func (m *Machine) wake() protocol.Time {
-	if m.departed {
-		return protocol.Never
-	}
-	at := protocol.Never
-	if m.asked.kind == NoRequest {
-		at = m.next().at
-	}
-	if m.acting.on {
-		at = min(at, m.acting.until)
-	}
-	if m.leaving {
-		at = min(at, m.leaveBy)
-	}
-	return at
 }
 
 // same reports whether two records are equal.

@@ -21,6 +21,7 @@ func (m *Machine) AppendState(b []byte, now protocol.Time, names *canonical.Name
 	return w.B
 }
 
+// write appends the whole state; what is not in use is zero, and looks the same everywhere.
 func (m *Machine) write(w *canonical.Writer) {
 	if w.Is(m.departed) {
 		return
@@ -29,41 +30,31 @@ func (m *Machine) write(w *canonical.Writer) {
 	far := m.cfg.wait(m.lease()) + (maxRank+1)*(m.lease()/8)
 	m.known.write(w)
 	w.Age(m.since, far)
-	if m.heard.on {
-		m.heard.version.write(w)
-		w.Age(m.heard.at, far)
-		w.Flags(m.heard.at <= m.asked.at)
-	}
+	m.heard.version.write(w)
+	w.Age(m.heard.at, far)
+	w.Flags(m.heard.at <= m.asked.at)
 	w.Uint(uint64(m.asked.kind), uint64(m.cfg.Rank))
 	if m.pending.on {
 		m.pending.write(w, m.lease(), far, m.spent)
 	}
 	w.Left(m.again)
 	w.Age(m.lastGet, m.lease()/2)
-	if m.acting.on {
-		w.Left(m.acting.until)
-		w.Age(m.acting.renewed, m.lease())
-		if m.cfg.FirstTerm != 0 {
-			w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))
-		}
+	w.Left(m.acting.until)
+	w.Age(m.acting.renewed, m.lease())
+	if m.cfg.FirstTerm != 0 {
+		w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))
 	}
 	w.Named(canonical.SortTerm, m.spent)
 	w.Named(canonical.SortTerm, m.later)
-	if m.echo != 0 {
-		w.Age(m.echo, m.lease())
-	}
+	w.Age(m.echo, m.lease())
 	if m.wanted != nil {
 		w.Settings(m.wanted)
 	}
 	w.Named(canonical.SortFence, m.fence)
 	w.Node(m.successor)
-	if m.leaving {
-		w.Left(m.leaveBy)
-	}
+	w.Left(m.leaveBy)
 	w.Node(m.dead)
-	if !m.dead.IsZero() {
-		w.Age(m.deadAt, far)
-	}
+	w.Age(m.deadAt, far)
 	if !m.exists() && m.began {
 		w.Named(canonical.SortFence, m.wall())
 		w.Age(m.born, m.cfg.grace(m.cfg.TTL))

@@ -29,11 +29,3 @@ func (m *Machine) onOtherRoot(msg *protocol.Message) error {
 	}
 	return nil
 }
-
-// announce tells everybody that we are the root, so that a root of another register
-// hears of us.
-func (m *Machine) announce() {
-	if m.acting() {
-		m.offer(protocol.Node{})
-	}
-}

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -28,50 +29,48 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 			m.refuseChild(msg, protocol.ReasonFull)
 			return nil
 		}
-		least.leaving, least.leaveBy = true, m.now+2*m.heartbeat()
+		least.leaveBy = m.now + 2*m.heartbeat()
 		move := m.emitOn(least, protocol.KindMove)
 		move.MoveTo = msg.From
 		m.commit(least, move)
 	}
-	fresh := &link{
-		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session, heard: m.now,
+	fresh := link{
+		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session,
 		parting: msg.Flags&protocol.FlagParting != 0,
 	}
 	if l != nil {
-		if l.leaving { // it still is
-			fresh.leaving, fresh.leaveBy = true, m.now+2*m.heartbeat()
+		if l.leaving() { // it still is
+			fresh.leaveBy = m.now + 2*m.heartbeat()
 		}
-		m.replaceChild(l, fresh)
+		m.attachedAgain(l)
 	} else {
-		i, _ := slices.BinarySearchFunc(m.children, fresh.peer, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
-		m.children = slices.Insert(m.children, i, fresh)
+		l = new(link)
+		i, _ := m.searchChild(msg.From)
+		m.children = slices.Insert(m.children, i, l)
 	}
-	m.acceptChild(fresh)
+	*l = fresh
+	m.acceptChild(l)
 	return nil
 }
 
-// replaceChild puts a child's new attachment in the place of the old one. What
-// it does not name again is dropped by sweep.
-func (m *Machine) replaceChild(old, fresh *link) {
-	m.children[slices.Index(m.children, old)] = fresh
+// attachedAgain prepares for a child's new attachment. What it does not name again is
+// dropped by sweep.
+func (m *Machine) attachedAgain(l *link) {
 	for _, e := range m.requests {
-		if e.from == old {
-			e.from, e.named = fresh, false
+		if e.from == l {
+			e.named = false
 		} else {
-			e.also = e.alsoBut(old)
+			e.also = e.alsoBut(l)
 		}
 	}
-	for q := range m.eachQueue {
-		q.child(old).from = fresh
-	}
-	m.tokensBelow(old)
+	m.tokensBelow(l)
 }
 
 // remind tells a child again that it is to leave, and this time that any other
 // place will do: the one it was sent to may be gone, or have been below it.
 func (m *Machine) remind(l *link) {
 	if len(m.children) <= m.fanout {
-		l.leaving = false // there is room again
+		l.leaveBy = 0 // there is room again
 		return
 	}
 	l.leaveBy = m.now + m.grace()
@@ -85,21 +84,21 @@ func (m *Machine) refuseChild(msg *protocol.Message, why protocol.Reason) {
 
 func (m *Machine) acceptChild(l *link) {
 	msg := m.emitOn(l, protocol.KindAccept)
-	msg.Root, msg.Depth, msg.TTL, msg.Path = m.root, m.depth, m.timing.TTL, m.lineage()
-	msg.Number, msg.Members, msg.Settings, msg.Clock = m.beacon.number, m.beacon.members, m.settings, m.servedClock
+	msg.TTL, msg.Settings = m.timing.TTL, m.settings
+	m.setPlace(msg, m.lineage())
 }
 
 // onAccept makes the candidate our parent and names every live request to it.
 func (m *Machine) onAccept(msg *protocol.Message) error {
 	j := m.join
-	if j == nil || j.target != msg.From || j.gen != msg.Link {
+	if !m.asked(msg) {
 		return m.stale(msg, "not asked for")
 	}
 	if msg.Epoch.Compare(m.epoch) < 0 || m.session.number == 0 {
 		return m.stale(msg, "an old epoch or session")
 	}
-	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
-		m.startJoin()
+	if m.isBelow(msg) {
+		m.startJoin(j.rounds)
 		return nil
 	}
 	m.mergeClock(msg)
@@ -107,18 +106,12 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.dropChild(l) // it has a parent elsewhere by now: it could not accept us below itself
 	}
 	old := m.parent
-	unfinished := old
-	if old == nil {
-		unfinished = j.lost
-	}
-	m.join = nil
-	m.parent = nil
+	m.join, m.parent = nil, nil
 	m.adoptEpoch(msg.Epoch, msg.Root)
-	m.parent = &link{peer: msg.From, gen: msg.Link, heard: m.now}
+	m.parent = &link{peer: msg.From, gen: msg.Link}
 	m.role, m.root = protocol.Member, msg.Root
 	m.out.Changed = true
-	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.takePlace(msg)
 	m.outranks = 0
 	m.adoptSettings(&msg.Settings)
 	if old != nil {
@@ -126,7 +119,7 @@ func (m *Machine) onAccept(msg *protocol.Message) error {
 		m.emitOn(old, protocol.KindDetach)
 	}
 	m.nameAll()
-	m.resumeUpward(unfinished)
+	m.resumeUpward(cmp.Or(old, j.lost))
 	m.sendBeacons()
 	m.beat() // the root learns our place
 	if m.departing {
@@ -168,7 +161,7 @@ func (m *Machine) orphan() {
 		m.finish()
 		return
 	}
-	m.joinAgain()
+	m.startJoin(0)
 	m.join.lost = lost
 }
 

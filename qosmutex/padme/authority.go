@@ -22,11 +22,6 @@ type authority struct {
 	before   protocol.Node    // the root that we followed before, whose Handover counts
 }
 
-// lasting is the authority of a root that nobody else can succeed (Config.Root).
-func (m *Machine) lasting() authority {
-	return authority{until: protocol.Never, renewed: protocol.Never, ceiling: maxFence}
-}
-
 // acting reports whether we may grant, answer heartbeats and change settings.
 func (m *Machine) acting() bool { return m.role == protocol.Root && !m.authority.yielding }
 
@@ -56,28 +51,23 @@ func (m *Machine) needFences() {
 	}
 }
 
-// begin is the first Step: a root is appointed, everybody else looks for one.
+// begin is the first Step: a root that nobody else can succeed (Config.Root) has a lease
+// for ever, everybody else looks for a root.
 func (m *Machine) begin() {
 	m.beacon.next = m.now + m.heartbeat()
-	if !m.isFixedRoot {
-		m.startJoin()
-		m.beat() // a candidate that has not heard itself yet can do nothing
+	if m.isFixedRoot {
+		m.rule(&protocol.Lease{
+			Term: 1, Until: protocol.Never, Renewed: protocol.Never, Heard: m.now - m.grace(),
+			TTL: m.timing.TTL, Fences: protocol.Fences{End: maxFence}, Settings: m.settings,
+		})
 		return
 	}
-	m.authority = m.lasting()
-	m.settings.Version = 1
-	m.becomeRoot(protocol.Epoch{Number: 1, Tie: m.self.Tie()})
-	m.serveAll()
-	m.offer(protocol.Node{})
+	m.startJoin(0)
+	m.beat() // a candidate that has not heard itself yet can do nothing
 }
 
-// appointed makes us the root of a new term. We know nothing of the tokens, unless the
-// former root is long over or tells us (see onHandover): members report
-// what they hold with their next heartbeats, and such a hold goes on at once. All other
-// tokens may be with somebody until the sessions of the last term are over, for no
-// session outlives the last renewal of its root's lease by more than a TTL.
+// appointed makes us the root of a new term.
 func (m *Machine) appointed(in *protocol.Lease) error {
-	e := protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}
 	switch {
 	case m.isFixedRoot || in.TTL <= 0 || in.Fences.Next >= maxFence:
 		return m.badInput("not a lease that we can have")
@@ -87,73 +77,99 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 	if m.role == protocol.Root {
 		m.stepDown()
 	}
-	m.counters.Terms++
 	if m.parent != nil {
 		m.emitOn(m.parent, protocol.KindDetach)
 	}
-	before := m.root
+	m.rule(in)
+	return nil
+}
+
+// rule begins a term. We know nothing of the tokens, unless the former root is long over
+// or tells us (see onHandover): members report what they hold with their next heartbeats,
+// and such a hold goes on at once. All other tokens may be with somebody until the
+// sessions of the last term are over, for no session outlives the last renewal of its
+// root's lease by more than a TTL.
+func (m *Machine) rule(in *protocol.Lease) {
+	before, wanted, early := m.root, m.wanted, m.early
+	m.counters.Terms++
 	m.timing.TTL = in.TTL
 	m.fences = max(m.fences, in.Fences.Next)
 	m.domain = in.Register
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
-	m.becomeRoot(e)
-	m.forgetGrants()
+	m.role, m.epoch, m.root, m.parent = protocol.Root, protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}, m.self, nil
+	m.depth, m.ancestors = 0, m.ancestors[:0]
+	m.join, m.session, m.early = nil, session{asked: m.session.asked}, nil
+	m.reported, m.grants = false, 0
+	m.roll = roll{lastSession: in.Term << 24, nextExpiry: protocol.Never} // no number twice
+	m.outranks = 0
+	m.out.Changed = true
+	m.beat()
 	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
-		m.await(in)
-		for _, r := range m.resources {
-			if r.tok.phase != using {
-				m.awaitReport(r)
-			}
+		if in.Known {
+			m.await(in.Members)
 		}
 	}
-	wanted := m.wanted
-	m.adoptSettings(&in.Settings)
-	for _, name := range m.settings.Resources {
-		m.resource(name)
+	for _, r := range m.resources {
+		m.takeToken(r)
 	}
-	m.refuseUndeclared()
+	m.forgetGrants()
+	m.putInForce(&in.Settings)
 	if wanted != nil {
 		m.propose(wanted)
 	}
-	m.takeEarly()
+	if early != nil {
+		_ = m.onHandover(early) // it may be of another term or root
+	}
 	m.serveAll()
-	m.beacon.number++
+	m.beacon.number = 1
 	m.beacon.members = uint32(len(m.members) + 1)
 	m.sendBeacons()
 	m.offer(protocol.Node{}) // whoever lost the old root need not ask
 	if m.departing {
 		m.resign()
 	}
-	return nil
+}
+
+// takeToken has the token of r at home, at the beginning of a term, unless we are inside
+// or somebody else may have it.
+func (m *Machine) takeToken(r *resource) {
+	t := &r.tok
+	switch {
+	case t.phase == using:
+		if t.unconfirmed() { // the root that granted it can end it no more
+			m.confirmHold(t)
+		}
+		t.toTarget = false // the target may be behind who passed us the Reply by now: it is granted again
+	case m.inheriting():
+		m.awaitReport(r)
+	default:
+		t.phase, t.down, t.recovery = home, nil, nil
+	}
+	t.next = max(t.next, m.fences)
 }
 
 // await ends the time in which tokens may be anywhere as soon as all who can have one
-// have shown themselves, if they are known.
-func (m *Machine) await(in *protocol.Lease) {
-	if !in.Known {
-		return
+// have shown themselves.
+func (m *Machine) await(members []protocol.Node) {
+	a := &m.authority
+	a.awaited = slices.DeleteFunc(slices.Clone(members), func(n protocol.Node) bool { return n == m.self || m.sessionOf(n) != nil })
+	a.callAt = m.now + m.timing.JoinWait
+	if len(a.awaited) == 0 {
+		a.inherit = m.now
 	}
-	m.authority.awaited = slices.DeleteFunc(slices.Clone(in.Members), func(n protocol.Node) bool { return n == m.self })
-	if len(m.authority.awaited) == 0 {
-		m.authority.inherit = m.now
-	}
-	m.authority.callAt = m.now + m.timing.JoinWait
 }
 
 // call offers us to the members that are awaited. All others wait for them, and they may
 // have been without a connection so far, so it is done more often than heartbeats are sent.
 func (m *Machine) call() {
-	a := &m.authority
-	if m.inheriting() && len(a.awaited) > 0 && m.now >= a.callAt {
-		a.callAt = m.now + m.timing.JoinWait
-		m.offer(protocol.Node{})
-	}
+	m.authority.callAt = m.now + m.timing.JoinWait
+	m.offer(protocol.Node{})
 }
 
 // shown notes that a member of the term before has shown itself: it has named what it
-// holds, or has nothing, and goes by our term.
+// holds, or has nothing, and goes by our term, or has ended.
 func (m *Machine) shown(n protocol.Node) {
 	a := &m.authority
 	if a.inherit == 0 || len(a.awaited) == 0 {
@@ -161,32 +177,6 @@ func (m *Machine) shown(n protocol.Node) {
 	}
 	if a.awaited = without(a.awaited, n); len(a.awaited) == 0 {
 		a.inherit = m.now
-	}
-}
-
-// becomeRoot begins a term. Tokens that nobody has are at home.
-func (m *Machine) becomeRoot(e protocol.Epoch) {
-	m.role, m.epoch, m.root, m.parent = protocol.Root, e, m.self, nil
-	m.depth, m.ancestors = 0, m.ancestors[:0]
-	m.join, m.session = nil, session{asked: m.session.asked}
-	m.reported, m.grants = false, 0
-	m.roll = roll{lastSession: e.Number << 24, nextExpiry: protocol.Never} // no number twice
-	m.outranks = 0
-	m.out.Changed = true
-	m.beacon.number = 0
-	m.beat()
-	for _, name := range m.settings.Resources {
-		m.resource(name)
-	}
-	for _, r := range m.resources {
-		if r.tok.phase != using {
-			r.tok.phase, r.tok.down, r.tok.recovery, r.tok.due = home, nil, nil, 0
-		}
-		if r.tok.unconfirmed() { // the root that granted it can end it no more
-			m.confirmHold(&r.tok)
-		}
-		r.tok.next = max(r.tok.next, m.fences)
-		r.tok.toTarget = false // the target may be behind who passed us the Reply by now: it is granted again
 	}
 }
 
@@ -208,13 +198,8 @@ func (m *Machine) extended(in *protocol.Lease) error {
 
 // serveAll serves what had to wait.
 func (m *Machine) serveAll() {
-	if !m.acting() {
+	if len(m.requests) == 0 {
 		return
-	}
-	for _, e := range slices.Clone(m.requests) {
-		if e.try && e.state == waiting {
-			m.serveTry(e)
-		}
 	}
 	for _, r := range m.resources {
 		m.serve(r)
@@ -230,14 +215,6 @@ func (m *Machine) refuseUndeclared() {
 	}
 }
 
-// dismissed ends a term before its lease does.
-func (m *Machine) dismissed() error {
-	if m.role == protocol.Root {
-		m.stepDown()
-	}
-	return nil
-}
-
 // stepDown ends the term of a root whose lease is over, or that is dismissed. It is a
 // member without a parent then, and its own holds go on as those of other members do:
 // until TTL after its last renewal, if no later root takes them over before.
@@ -247,7 +224,7 @@ func (m *Machine) stepDown() {
 		m.finish()
 		return
 	}
-	m.becomeMember(protocol.Node{}, m.epoch)
+	m.becomeMember()
 	if m.now >= m.session.until {
 		m.expireOwn()
 	}
@@ -264,9 +241,6 @@ func (m *Machine) adoptEpoch(e protocol.Epoch, root protocol.Node) {
 	m.turn(e, root)
 	if orphaned { // the old root has most likely ended
 		m.orphan()
-	}
-	if m.session.number != 0 {
-		m.beat()
 	}
 }
 

@@ -14,20 +14,40 @@ func (m *Machine) sendBeacons() {
 	}
 	lineage := m.lineage()
 	for _, l := range m.children {
+		if l.mute == 0 {
+			l.mute = m.now
+		}
 		m.sendBeacon(l, lineage)
 	}
 }
 
 func (m *Machine) sendBeacon(l *link, lineage []protocol.Node) {
 	msg := m.emitOn(l, protocol.KindBeacon)
-	msg.Root, msg.Priority, msg.Depth, msg.Seq = m.root, m.priority, m.depth, l.sent
-	msg.Number, msg.Members, msg.Path, msg.Clock = m.beacon.number, m.beacon.members, lineage, m.servedClock
+	msg.Priority, msg.Seq = m.priority, l.sent
+	m.setPlace(msg, lineage)
+}
+
+// setPlace says where we are below the root, and how new our sign of its life is.
+func (m *Machine) setPlace(msg *protocol.Message, lineage []protocol.Node) {
+	msg.Root, msg.Depth, msg.Path = m.root, m.depth, lineage
+	msg.Number, msg.Members, msg.Clock = m.beacon.number, m.beacon.members, m.servedClock
+}
+
+// takePlace takes the place below a parent that says where it is.
+func (m *Machine) takePlace(msg *protocol.Message) {
+	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
+	m.depth, m.ancestors = min(msg.Depth, math.MaxUint8-1)+1, append(m.ancestors[:0], msg.Path...)
+}
+
+// isBelow reports whether a parent that says where it is is below us, or as good as that.
+func (m *Machine) isBelow(msg *protocol.Message) bool {
+	return slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth
 }
 
 // onBeacon takes a sign of life. One from the parent that is fresh goes down to
 // our children at once, and one of ours back up.
 func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
-	l.heard = m.now
+	l.mute = 0
 	l.ack(msg.Ack)
 	if l.unacked == 0 { // who sends all the time makes room once in so many messages
 		l.kept = nil
@@ -44,15 +64,14 @@ func (m *Machine) onBeacon(l *link, msg *protocol.Message) error {
 	if newer < 0 || newer == 0 && msg.Number <= m.beacon.number {
 		return nil
 	}
-	if slices.Contains(msg.Path, m.self) || len(msg.Path) >= maxDepth {
+	if m.isBelow(msg) {
 		m.orphan() // a cycle of parents
 		return nil
 	}
 	if newer > 0 {
 		m.turn(msg.Epoch, msg.Root)
 	}
-	m.beacon.number, m.beacon.members, m.beacon.fresh = msg.Number, msg.Members, m.now
-	m.depth, m.ancestors = depthBelow(msg.Depth), append(m.ancestors[:0], msg.Path...)
+	m.takePlace(msg)
 	if newer > 0 {
 		m.beat()
 	}
@@ -77,7 +96,7 @@ func (m *Machine) reconnect() {
 	}
 	m.callForRoot() // the broker was started again, perhaps with whoever served the topic
 	if m.join != nil {
-		m.joinAgain()
+		m.startJoin(0)
 	}
 }
 
@@ -87,7 +106,7 @@ func (m *Machine) considerMove() {
 	settled := m.under == "" && m.role == protocol.Member && m.join == nil && !m.departing && m.depth >= 2
 	if m.outrankedFor(settled && (rank(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
 		m.outranks = m.now
-		m.joinAgain()
+		m.startJoin(0)
 	}
 }
 
@@ -111,6 +130,3 @@ func (m *Machine) deepEnough() uint32 {
 	}
 	return d
 }
-
-// depthBelow is our depth below a parent that says how deep it is.
-func depthBelow(hops uint32) uint32 { return min(hops, math.MaxUint8-1) + 1 }

@@ -78,31 +78,17 @@ func (m *Machine) admission(e *entry) protocol.Reason {
 // its place among them.
 func (m *Machine) attainable(r *resource, e *entry) bool {
 	at := m.homeBy(r)
-	placed := false
-	next := func(w *entry) bool {
-		in := after(at, m.transit(w))
-		at = m.homeAfter(at, w)
-		return !placed || in <= w.deadline
-	}
-	for _, w := range r.q.waiting {
-		if !placed && compare(protocol.Deadline, e, w) < 0 {
-			placed = true
-			if !next(e) {
-				return false
-			}
-		}
+	place, _ := r.q.find(protocol.Deadline, e)
+	for i, w := range slices.Insert(slices.Clone(r.q.waiting), place, e) {
 		if w.deadline == protocol.Never {
-			return true // the others come after all that have one
+			break // the others come after all that have one
 		}
-		if !next(w) {
+		if i >= place && after(at, m.transit(w)) > w.deadline {
 			return false
 		}
+		at = m.homeAfter(at, w)
 	}
-	if placed {
-		return true
-	}
-	placed = true
-	return next(e)
+	return true
 }
 
 // homeBy is when the token of r is home at the latest; Never if that is not known.

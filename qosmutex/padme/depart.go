@@ -22,7 +22,7 @@ func (m *Machine) depart() {
 	}
 	for len(m.own) > 0 {
 		e := m.own[0]
-		m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: e.q.resource, Fence: m.find(e.q.resource).tok.fence})
+		m.lost(m.find(e.q.resource))
 		_ = m.leave(e.ref)
 	}
 	if m.role == protocol.Root {
@@ -63,10 +63,7 @@ func (m *Machine) finish() {
 		bye.Session = m.session.number
 	}
 	for _, r := range m.resources {
-		if e := r.tok.inside; e != nil {
-			m.lose(r, e)
-		}
-		r.tok.phase, r.tok.down = away, nil
+		m.lose(r)
 	}
 	m.role, m.join = protocol.Departed, nil
 	m.out.Changed = true

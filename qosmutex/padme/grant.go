@@ -1,30 +1,15 @@
 package padme
 
-import (
-	"iter"
-
-	"padme/qosmutex/protocol"
-)
-
-// satisfying yields the resources that satisfy a request in q.
-func (m *Machine) satisfying(q *queue) iter.Seq[*resource] {
-	return func(yield func(*resource) bool) {
-		if q != &m.any {
-			yield(m.resource(q.resource))
-			return
-		}
-		for _, name := range m.settings.Resources {
-			if !yield(m.resource(name)) {
-				return
-			}
-		}
-	}
-}
+import "padme/qosmutex/protocol"
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
-	for r := range m.satisfying(q) {
-		m.serve(r)
+	if q != &m.any {
+		m.serve(m.resource(q.resource))
+		return
+	}
+	for _, name := range m.settings.Resources {
+		m.serve(m.resource(name))
 	}
 }
 
@@ -49,14 +34,26 @@ func (m *Machine) serve(r *resource) {
 	}
 }
 
-// first is the most important request that r would satisfy.
+// first is the most important request that r would satisfy, of those that are ready.
 func (m *Machine) first(r *resource) *entry {
 	e := m.ready(&r.q)
-	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) &&
-		(e == nil || m.orderOf(r).before(a, e)) {
+	if a := m.ready(&m.any); a != nil && m.declared(r.q.resource) && (e == nil || m.orderOf(r).before(a, e)) {
 		e = a
 	}
 	return e
+}
+
+// ownCandidate is the most important own request that the token of r satisfies.
+func (m *Machine) ownCandidate(r *resource) *entry {
+	var best *entry
+	o := m.orderOf(r)
+	for _, e := range m.own {
+		fits := e.state == waiting && (e.q == &r.q || e.q == &m.any && m.declared(r.q.resource))
+		if fits && (best == nil || o.before(e, best)) {
+			best = e
+		}
+	}
+	return best
 }
 
 // known reports whether a message may name this resource: it is one lock, and the
@@ -65,45 +62,24 @@ func (m *Machine) known(resource string) bool {
 	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
 }
 
-// serveTry grants a TryLock request if its token rests here, or refuses it.
-func (m *Machine) serveTry(e *entry) {
-	if !m.acting() {
-		return // serveAll will
-	}
-	if m.quiet(e) {
-		m.refuse(e, protocol.ReasonBusy)
-		return
-	}
-	for r := range m.satisfying(e.q) {
-		if r.tok.phase == home && m.mayGive(r) {
-			m.give(r, e)
-			return
-		}
-	}
-	m.refuse(e, protocol.ReasonBusy)
-}
-
 // give starts a new grant of r for e. Only the root does this.
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
 	m.grants++
-	t.grant = protocol.Grant{Epoch: m.epoch, Number: m.grants}
+	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
-	t.entries, t.replied, t.holder = t.entries[:0], replied{}, nil
-	if e.from == nil {
-		t.used, t.until, t.due = true, 0, 0
-		t.fences = protocol.Fences{}
-		t.next++
-		m.enter(r, e, t.next-1, false)
-		return
-	}
-	t.used = false
+	t.entries, t.holder = t.entries[:0], nil
 	n := m.fencesFor(e.hops)
 	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
 	t.next += n
-	t.sole = n == 1
-	m.makeProvisional(r)
+	t.until = 0
+	if t.used = e.from == nil; t.used {
+		m.enter(r, e)
+		return
+	}
+	due := m.makeProvisional(r)
 	m.passDown(r)
+	t.until = due
 }
 
 // takeHome ends a grant at the root, if the Release is that of the grant which is
@@ -118,23 +94,15 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
 	default:
-		m.comeHome(r, t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0)
+		mayUse := t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0 && m.uses(m.settings.Models.Release)
+		t.recovery, t.phase, t.down = nil, home, nil
+		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
+			m.give(r, own)
+		}
 	}
 	m.touch(r.q.resource)
 	for _, e := range msg.Entries {
 		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
 	}
 	return nil
-}
-
-// comeHome ends a grant at the root.
-func (m *Machine) comeHome(r *resource, mayUse bool) {
-	t := &r.tok
-	t.recovery = nil
-	t.phase, t.down, t.due = home, nil, 0
-	if own := m.ownCandidate(r); own != nil && mayUse && m.uses(m.settings.Models.Release) && m.mayGive(r) {
-		m.give(r, own)
-		return
-	}
-	m.serve(r)
 }

@@ -10,30 +10,21 @@ type holder struct {
 	priority int64
 }
 
-// nameHolder says in an answer which entry it is that goes on here.
-func (m *Machine) nameHolder(answer *protocol.Message, r *resource) {
-	if h := m.holderOf(r); h != nil {
-		answer.Entries, answer.Priority = []protocol.Entry{h.entry}, h.priority
-	}
-}
-
-// answered takes what an answer to a Sync says of who is inside. A fence that was never
-// handed out is not believed.
+// answered takes what an answer to a Sync says of who is inside.
 func (t *token) answered(msg *protocol.Message) {
 	switch {
-	case msg.Verdict != protocol.VerdictHolding:
-		if t.holder != nil && t.holder.entry.ID.Node == msg.From {
-			t.holder = nil
-		}
-	case len(msg.Entries) == 1 && msg.Entries[0].ID.Node == msg.From && msg.Entries[0].Fence < t.next:
-		t.holder = &holder{msg.Entries[0], msg.Priority}
+	case msg.Verdict == protocol.VerdictHolding && len(msg.Entries) == 1:
+		t.heldBy(msg.From, msg.Entries[0], msg.Priority)
+	case msg.Verdict != protocol.VerdictHolding && t.holder != nil && t.holder.entry.ID.Node == msg.From:
+		t.holder = nil
 	}
 }
 
-// named notes the holder that a heartbeat tells of.
-func (t *token) named(ts *protocol.TokenState) {
-	if ts.Target == t.target && t.fences.Next <= ts.Fence && ts.Fence < t.fences.End {
-		t.holder = &holder{protocol.Entry{ID: ts.Target, Fence: ts.Fence}, t.prio}
+// heldBy notes who says that it is inside. A fence that was never handed out is not
+// believed.
+func (t *token) heldBy(from protocol.Node, e protocol.Entry, priority int64) {
+	if e.ID.Node == from && e.Fence < t.next {
+		t.holder = &holder{e, priority}
 	}
 }
 
@@ -50,11 +41,11 @@ func (m *Machine) holderOf(r *resource) *holder {
 	return nil
 }
 
-// grantFences are those of the entries on the present grant of r that we have not
-// been told of. A grant of a former root may have had any that is handed out.
-func (m *Machine) grantFences(r *resource) protocol.Fences {
-	t := &r.tok
-	switch h := m.holderOf(r); {
+// grantFences are those of the entries on the present grant that we, as the root, have
+// not been told of, but for that of h, which holds. A grant of a former root may have had
+// any that is handed out.
+func (m *Machine) grantFences(t *token, h *holder) protocol.Fences {
+	switch {
 	case m.role != protocol.Root || t.phase != below:
 		return protocol.Fences{}
 	case t.grant.Epoch == m.epoch:
@@ -67,6 +58,3 @@ func (m *Machine) grantFences(r *resource) protocol.Fences {
 
 // leftAsRoot reports whether we were the root when we left: there was no successor.
 func (m *Machine) leftAsRoot() bool { return m.role == protocol.Departed && m.root == m.self }
-
-// deserted reports whether we left as the root and nobody else was there.
-func (m *Machine) deserted() bool { return m.leftAsRoot() && len(m.members) == 0 }

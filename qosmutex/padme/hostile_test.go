@@ -23,7 +23,7 @@ func dump(m *Machine) string {
 			continue
 		}
 		s += fmt.Sprintf("\nlink %d %v gen %d p%d session %d sent %d acked %d leaving %v", i, l.peer, l.gen, l.priority,
-			l.session, l.sent, l.unacked, l.leaving)
+			l.session, l.sent, l.unacked, l.leaving())
 	}
 	for _, x := range m.members {
 		s += fmt.Sprintf("\nsession %+v", *x)
@@ -32,8 +32,8 @@ func dump(m *Machine) string {
 	s += "\nany" + dumpQueue(&m.any)
 	for _, r := range m.resources {
 		t := r.tok
-		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d replied %v entries %v recovery %v",
-			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.replied, t.entries, t.recovery)
+		s += fmt.Sprintf("\n%s%s token %d %v bound %v target %v p%d fences %v passed %v fence %d next %d entries %v recovery %v",
+			r.q.resource, dumpQueue(&r.q), t.phase, t.grant, t.bound, t.target, t.prio, t.fences, t.passed, t.fence, t.next, t.entries, t.recovery)
 	}
 	for _, e := range slices.Clone(m.requests) {
 		s += fmt.Sprintf("\nrequest %v p%d %s hops %d state %d sent %v try %v ref %d", e.id, e.priority, e.q.resource, e.hops, e.state, e.sent, e.try, e.ref)
@@ -217,7 +217,7 @@ func TestHostileTerms(t *testing.T) {
 	b.authority.inherit, b.fences = protocol.Never-1, max(b.fences, 1<<20)
 	beat := protocol.Message{
 		Kind: protocol.KindBeat, From: stranger, To: b.self, Epoch: b.epoch, Session: 7, Sent: 1,
-		Tokens: []protocol.TokenState{{Resource: "x", Out: true, Fence: 1}},
+		Tokens: []protocol.TokenState{{Resource: "x", Fence: 1}},
 	}
 	handover := protocol.Message{
 		Kind: protocol.KindHandover, From: c.root, To: c.self,

@@ -4,10 +4,8 @@ import "padme/qosmutex/protocol"
 
 // awaitReport marks a token as one that anybody may have, and report.
 func (m *Machine) awaitReport(r *resource) {
-	t := &r.tok
-	t.phase, t.down, t.passed, t.target, t.prio, t.back, t.due, t.sole = below, nil, nil, protocol.RequestID{}, 0, protocol.Never, 0, false
-	t.fences, t.entries = protocol.Fences{}, t.entries[:0]
-	t.recovery, t.holder = &recovery{unreported: true}, nil
+	t := r.tok
+	r.tok = token{phase: below, grant: t.grant, bound: t.bound, next: t.next, back: protocol.Never, recovery: &recovery{unreported: true}}
 }
 
 // inheriting reports whether tokens may still be reported.
@@ -28,10 +26,13 @@ func (m *Machine) inherited() {
 	}
 }
 
+// unreported reports whether anybody may have the token.
+func (t *token) unreported() bool { return t.recovery != nil && t.recovery.unreported }
+
 // adoptSession takes over a session that our predecessor gave, with its holds. The
 // heartbeat names all of them, or none would be safe.
 func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
-	s := &memberSession{node: msg.From, number: msg.Session, heard: m.now - m.timing.TTL, beaten: true}
+	s := &memberSession{node: msg.From, number: msg.Session, heard: m.now - m.timing.TTL}
 	m.addSession(s)
 	for i := range msg.Tokens {
 		m.adoptHold(msg.From, &msg.Tokens[i])
@@ -45,7 +46,7 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	}
 	r := m.resource(ts.Resource)
 	t := &r.tok
-	if t.recovery == nil || !t.recovery.unreported {
+	if !t.unreported() {
 		return
 	}
 	m.counters.Adopted++
@@ -61,9 +62,7 @@ func (m *Machine) markServed(id protocol.RequestID) {
 	if e == nil || e.state != waiting {
 		return
 	}
-	if !e.try {
-		e.q.remove(m.settings.Models.Priority, e)
-	}
+	e.q.remove(m.settings.Models.Priority, e)
 	e.state = served
 }
 
@@ -74,7 +73,7 @@ func (m *Machine) holds(all bool) []protocol.TokenState {
 	for _, r := range m.resources {
 		if t := &r.tok; t.unconfirmed() || all && t.phase == using {
 			list = append(list, protocol.TokenState{
-				Resource: r.q.resource, Out: true, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
+				Resource: r.q.resource, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
 			})
 		}
 	}

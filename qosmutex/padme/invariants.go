@@ -38,10 +38,14 @@ func (m *Machine) CheckInvariants() error {
 				return fmt.Errorf("request %v came from %v before, which is no other child", id, l.peer)
 			}
 		}
-		if e.state == waiting && !e.try {
+		if e.state == waiting {
 			queued--
 		}
-		if e.state == served && m.role == protocol.Root && !m.isOut(e) {
+		if e.state == waiting && e.try && m.acting() {
+			return fmt.Errorf("the try %v waits at the root", id)
+		}
+		out := func(r *resource) bool { return r.tok.phase == below && r.tok.target == e.id }
+		if e.state == served && m.role == protocol.Root && !slices.ContainsFunc(m.resources, out) {
 			return fmt.Errorf("request %v was granted, but its token is not out", id)
 		}
 	}
@@ -51,37 +55,18 @@ func (m *Machine) CheckInvariants() error {
 	return m.checkTree()
 }
 
-// isOut reports whether a token is on its way for e.
-func (m *Machine) isOut(e *entry) bool {
-	for _, r := range m.resources {
-		if r.tok.phase == below && r.tok.target == e.id {
-			return true
-		}
-	}
-	return false
-}
-
 func (m *Machine) checkQueue(q *queue) error {
-	unsent := 0
-	for _, e := range q.waiting {
-		if !e.sent {
-			unsent++
-		}
-	}
-	if unsent != q.unsent {
-		return fmt.Errorf("queue %q counts %d unsent requests and has %d", q.resource, q.unsent, unsent)
-	}
 	for i, e := range q.waiting {
 		if m.requests.get(e.id) != e || e.state != waiting {
 			return fmt.Errorf("queue %q holds a dead request %v", q.resource, e.id)
 		}
-		if (e.level == 0) != (e.patience == 0) {
+		if m.settings.Models.Priority == protocol.Aging && (e.level == 0) != (e.patience == 0) {
 			return fmt.Errorf("request %v is at level %d with a patience of %d", e.id, e.level, e.patience)
 		}
 		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
 		}
-		if m.parent != nil && e.hops < maxDepth && !e.sent && (i == 0 || m.climbs()) {
+		if m.parent != nil && e.hops < maxDepth && !e.sent && (e == q.head() || e.try || m.climbs()) {
 			return fmt.Errorf("request %v for %q waits here but our parent does not know it", e.id, q.resource)
 		}
 	}

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"slices"
 
 	"padme/qosmutex/canonical"
@@ -13,29 +14,35 @@ type offer struct {
 	priority int64
 	depth    uint32
 	root     bool
-	free     bool
-	displace bool // no slot is free, but the least important child ranks below us
+	slot     slot
 }
+
+// slot says what place a parent has, the best first.
+type slot uint8
+
+const (
+	free     slot = iota
+	displace      // that of its least important child, which ranks below us
+	full
+)
 
 // join is the search for a parent (cloud paper §2.1): multicast the priority,
 // collect offers, attach to the best.
 type join struct {
-	moving bool // there is a parent meanwhile
 	until  protocol.Time
 	rounds uint
 	best   offer
-	target protocol.Node // Attach was sent to it
-	gen    uint64
-	lost   *link // the parent given up, until its Releases are repeated
+	target protocol.Node // Attach was sent to it, for link linkGen
+	lost   *link         // the parent given up, until its Releases are repeated
 }
 
 // maxRounds is after how many rounds of Join the wait grows no longer.
 const maxRounds = 4
 
 func (j *join) write(w *canonical.Writer, self protocol.Node) {
-	w.Flags(j.moving, j.best.root, j.best.free, j.best.displace)
+	w.Flags(j.best.root)
 	w.Left(j.until)
-	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), j.gen)
+	w.Uint(uint64(min(j.rounds, maxRounds)), uint64(j.best.depth), uint64(j.best.slot))
 	w.Node(j.best.from)
 	w.Int(j.best.priority)
 	w.Node(j.target)
@@ -46,26 +53,17 @@ func (j *join) write(w *canonical.Writer, self protocol.Node) {
 	}
 }
 
-// joinAgain begins a new search.
-func (m *Machine) joinAgain() {
+// startJoin asks everybody for a parent, or for a better one, after so many rounds of
+// that.
+func (m *Machine) startJoin(rounds uint) {
+	j := &join{rounds: rounds + 1, until: m.now + m.timing.JoinWait<<min(rounds, 3)}
 	if m.join != nil {
-		m.join.rounds = 0
+		j.lost = m.join.lost
 	}
-	m.startJoin()
-}
-
-// startJoin asks everybody for a parent, and again until there is one.
-func (m *Machine) startJoin() {
-	j := m.join
-	if j == nil {
-		j = &join{}
-		m.join = j
-	}
-	*j = join{moving: m.parent != nil, rounds: j.rounds + 1, lost: j.lost}
+	m.join = j
 	if m.parent == nil {
 		m.role = protocol.Joining
 	}
-	j.until = m.now + m.timing.JoinWait<<min(j.rounds-1, 3)
 	m.emitJoin()
 }
 
@@ -119,26 +117,31 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	case m.session.number != 0 && msg.Register != m.domain && msg.Flags&protocol.FlagInherits == 0:
 		return m.stale(msg, "of another register, while our session lasts")
 	}
-	if msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number {
-		m.adoptEpoch(msg.Epoch, msg.Root) // who holds must tell it soon
-	}
-	if m.join == nil || slices.Contains(msg.Path, m.self) || msg.Root.IsZero() {
+	newRoot := msg.Flags&protocol.FlagRoot != 0 && m.role == protocol.Member && msg.Epoch.Number > m.epoch.Number
+	switch {
+	case m.join == nil && !newRoot, slices.Contains(msg.Path, m.self), msg.Root.IsZero():
 		return nil
-	}
-	if msg.Epoch.Compare(m.epoch) < 0 {
+	case msg.Epoch.Compare(m.epoch) < 0:
 		return m.stale(msg, "an old epoch")
 	}
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.root = msg.Root
-	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
-	if m.session.number == 0 {
+	if m.session.number == 0 || !m.reported { // who holds must tell a new root soon
 		m.beat()
 	}
+	if m.join == nil {
+		return nil
+	}
+	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
 	o := offer{
 		from: msg.From, priority: msg.Priority, depth: msg.Depth,
-		root: msg.Flags&protocol.FlagRoot != 0, free: msg.Flags&protocol.FlagFree != 0,
+		root: msg.Flags&protocol.FlagRoot != 0, slot: full,
 	}
-	o.displace = !o.free && !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0
+	if msg.Flags&protocol.FlagFree != 0 {
+		o.slot = free
+	} else if !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0 {
+		o.slot = displace
+	}
 	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}
@@ -149,26 +152,16 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	return nil
 }
 
-// better prefers a free slot, then one that can be made free, then the least
-// deep, then the one closest to us in priority, then the one that was started first:
+// better prefers the better slot, then the least deep, then the one closest to us in priority, then the one that was started first:
 // where members come and go it is the most likely to stay.
 func (o offer) better(b offer) bool {
-	if o.free != b.free {
-		return o.free
-	}
-	if o.displace != b.displace {
-		return o.displace
-	}
-	if o.depth != b.depth {
-		return o.depth < b.depth
-	}
-	if o.priority != b.priority {
-		return o.priority > b.priority
-	}
-	if o.from.Incarnation != b.from.Incarnation {
-		return o.from.Incarnation < b.from.Incarnation
-	}
-	return o.from.Compare(b.from) > 0
+	return cmp.Or(
+		cmp.Compare(o.slot, b.slot),
+		cmp.Compare(o.depth, b.depth),
+		cmp.Compare(b.priority, o.priority),
+		cmp.Compare(o.from.Incarnation, b.from.Incarnation),
+		b.from.Compare(o.from),
+	) < 0
 }
 
 // progressJoin attaches to the best candidate as soon as nothing better can come.
@@ -177,10 +170,10 @@ func (m *Machine) progressJoin() {
 	if j == nil || !j.target.IsZero() || j.best.from.IsZero() || m.session.number == 0 {
 		return
 	}
-	if m.now < j.until && !(j.best.root && j.best.free) && m.under == "" {
+	if m.now < j.until && !(j.best.root && j.best.slot == free) && m.under == "" {
 		return
 	}
-	if j.moving && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
+	if m.parent != nil && (j.best.from == m.parent.peer || j.best.depth+1 >= m.depth) {
 		m.join = nil // no better place than ours
 		return
 	}
@@ -192,18 +185,21 @@ func (m *Machine) attach(to protocol.Node) {
 		m.linkGen = max(m.linkGen, l.gen)
 	}
 	m.linkGen++
-	j := m.join
-	j.target, j.gen = to, m.linkGen
-	j.until = m.now + 4*m.timing.JoinWait
+	m.join.target, m.join.until = to, m.now+4*m.timing.JoinWait
 	msg := m.emit(protocol.KindAttach, to)
-	msg.Link, msg.Priority, msg.Session = j.gen, m.priority, m.session.number
+	msg.Link, msg.Priority, msg.Session = m.linkGen, m.priority, m.session.number
 	if m.departing {
 		msg.Flags |= protocol.FlagParting
 	}
 }
 
+// asked reports whether msg answers our Attach.
+func (m *Machine) asked(msg *protocol.Message) bool {
+	return m.join != nil && m.join.target == msg.From && m.linkGen == msg.Link
+}
+
 func (m *Machine) onRefuse(msg *protocol.Message) error {
-	if j := m.join; j != nil && j.target == msg.From && j.gen == msg.Link {
+	if j := m.join; m.asked(msg) {
 		j.target, j.best = protocol.Node{}, offer{}
 		j.until = m.now + m.timing.JoinWait // then ask again
 	}
@@ -216,7 +212,7 @@ func (m *Machine) redirected(to protocol.Node) {
 	case to.IsZero():
 		m.orphan()
 	case m.under == "" && m.session.number != 0 && m.child(to) == nil && to != m.self:
-		m.startJoin()
+		m.startJoin(0)
 		m.attach(to)
 	}
 }

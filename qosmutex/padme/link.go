@@ -34,7 +34,9 @@ func (k *links) write(w *canonical.Writer, c *core) {
 	w.Uint(uint64(len(k.children)))
 	for _, l := range k.children {
 		l.write(w, c)
-		w.Age(l.heard, max(c.grace(), 2*c.heartbeat()+1)) // the parent's silence is noticed by the beacon
+		if w.Is(l.mute != 0) { // the parent's silence is noticed by the beacon
+			w.Age(l.mute, max(c.grace(), c.heartbeat()+1))
+		}
 	}
 }
 
@@ -46,9 +48,9 @@ func (k *links) write(w *canonical.Writer, c *core) {
 type link struct {
 	peer     protocol.Node // never changes
 	gen      uint64
-	priority int64  // of the peer, as a participant
-	session  uint64 // at the parent's end: the child's session
-	heard    protocol.Time
+	priority int64         // of the peer, as a participant
+	session  uint64        // at the parent's end: the child's session
+	mute     protocol.Time // at the parent's end: since when no beacon was answered; 0: the last one was
 
 	sent, received uint64
 	// What may have to be repeated is kept as bytes: a message in memory is ten
@@ -57,12 +59,12 @@ type link struct {
 	start   uint32
 	unacked uint32
 
-	asked   bool          // for a repetition of received+1
-	leaving bool          // at the parent's end: told to attach elsewhere
 	parting bool          // at the parent's end: a child that is about to leave for good
-	askedAt protocol.Time // asked
-	leaveBy protocol.Time // leaving: then it is told again
+	askedAt protocol.Time // when we asked for a repetition of received+1; 0: we have not
+	leaveBy protocol.Time // at the parent's end: told to attach elsewhere, and told again then; 0: not
 }
+
+func (l *link) leaving() bool { return l.leaveBy != 0 }
 
 const (
 	lengthWidth = 4   // bytes of the length before each kept message
@@ -151,17 +153,15 @@ func (m *Machine) repeat(l *link) {
 
 // accept decides on a numbered message: true exactly once for each, in order.
 func (m *Machine) accept(l *link, msg *protocol.Message) bool {
-	l.heard = m.now
+	l.mute = 0
 	l.ack(msg.Ack)
-	switch {
-	case msg.Seq == l.received+1:
+	if msg.Seq == l.received+1 {
 		l.received++
-		l.asked = false
+		l.askedAt = 0
 		return true
-	case msg.Seq <= l.received:
-		m.counters.Stale++ // a repetition
-	default:
-		m.counters.Stale++
+	}
+	m.counters.Stale++
+	if msg.Seq > l.received { // else it is a repetition
 		m.askRepeat(l)
 	}
 	return false
@@ -170,10 +170,10 @@ func (m *Machine) accept(l *link, msg *protocol.Message) bool {
 // askRepeat asks the peer for what is missing, at most once a heartbeat for the
 // same gap.
 func (m *Machine) askRepeat(l *link) {
-	if l.asked && m.now < l.askedAt+m.timing.Heartbeat {
+	if l.askedAt != 0 && m.now < l.askedAt+m.timing.Heartbeat {
 		return
 	}
-	l.asked, l.askedAt = true, m.now
+	l.askedAt = m.now
 	m.emitOn(l, protocol.KindResend)
 }
 
@@ -191,11 +191,10 @@ func (l *link) write(w *canonical.Writer, c *core) {
 	w.Int(l.priority)
 	w.OnLink(c.self, l.peer, l.gen, l.sent)
 	w.OnLink(l.peer, c.self, l.gen, l.received)
-	w.Flags(l.asked, l.leaving, l.parting)
-	if l.asked {
+	if w.Flags(l.askedAt != 0, l.leaving(), l.parting); l.askedAt != 0 {
 		w.Age(l.askedAt, c.timing.Heartbeat)
 	}
-	if l.leaving {
+	if l.leaving() {
 		w.Left(l.leaveBy)
 	}
 	l.writeKept(w, c.self)
@@ -234,18 +233,21 @@ func (k *links) linkOf(msg *protocol.Message) *link {
 
 // child returns the link to a child, or nil.
 func (k *links) child(n protocol.Node) *link {
-	i, ok := slices.BinarySearchFunc(k.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
-	if !ok {
-		return nil
+	if i, ok := k.searchChild(n); ok {
+		return k.children[i]
 	}
-	return k.children[i]
+	return nil
+}
+
+func (k *links) searchChild(n protocol.Node) (int, bool) {
+	return slices.BinarySearchFunc(k.children, n, func(l *link, n protocol.Node) int { return l.peer.Compare(n) })
 }
 
 // slots is how many more children we take.
 func (k *links) slots() int {
 	n := k.fanout
 	for _, l := range k.children {
-		if !l.leaving {
+		if !l.leaving() {
 			n--
 		}
 	}
@@ -255,7 +257,7 @@ func (k *links) slots() int {
 func (k *links) leastChild() *link {
 	var least *link
 	for _, l := range k.children {
-		if !l.leaving && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
+		if !l.leaving() && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
 			least = l
 		}
 	}

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,9 +40,8 @@ const (
 	maxSpare          = 4       // requests kept for reuse: where many wait, they come and go one by one
 )
 
-// Machine is one participant of PADME. Make one with New. Its parts each know when they
-// next have something to do, copy themselves and write their state; what takes several
-// of them is a method of the Machine.
+// Machine is one participant of PADME. Make one with New. Its parts each copy themselves
+// and write their state; what takes several of them is a method of the Machine.
 type Machine struct {
 	core
 	links
@@ -65,12 +65,6 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if cfg.Parent == cfg.Self.ID {
 		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
 	}
-	if cfg.Fanout == 0 {
-		cfg.Fanout = defaultFanout
-	}
-	if cfg.MaxWaiting == 0 {
-		cfg.MaxWaiting = defaultMaxWaiting
-	}
 	cfg.Settings.Resources = sortedSet(cfg.Settings.Resources)
 	if slices.Contains(cfg.Settings.Resources, protocol.Any) || slices.Contains(cfg.Settings.Resources, "") {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
@@ -80,17 +74,18 @@ func New(cfg protocol.Config) (*Machine, error) {
 			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
-		links: links{fanout: cfg.Fanout},
+		links: links{fanout: cmp.Or(cfg.Fanout, defaultFanout)},
 		tree:  tree{under: cfg.Parent},
 		sessions: sessions{
 			trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 			confirmAt: protocol.Never,
 		},
 		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never},
-		queues: queues{maxWaiting: cfg.MaxWaiting, any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
+		queues: queues{maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
 	}
 	if cfg.Root {
 		m.settings = cfg.Settings
+		m.settings.Version = 1
 	}
 	return m, nil
 }
@@ -105,27 +100,23 @@ func sortedSet(ids []string) []string {
 func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
 	out.Reset()
 	if m.role == protocol.Departed {
-		return m.refuseAll(in, out)
+		if in.Kind == protocol.Acquire {
+			out.Denials = append(out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: protocol.ReasonClosed})
+		}
+		return nil
 	}
 	m.now, m.out = max(now, m.now), out
 	if !m.began {
 		m.began = true
 		m.begin()
 	}
-	m.expire() // before the input: what has expired must not be used
+	m.run(0, expiries) // before the input: what has expired must not be used
 	err := m.handle(in)
-	m.timers()
+	m.run(expiries, len(m.timers()))
+	m.refuseTries()
 	out.WakeAt = m.wakeAt()
 	m.out = nil
 	return err
-}
-
-// refuseAll is the Step of a machine that has departed.
-func (m *Machine) refuseAll(in *protocol.Input, out *protocol.Output) error {
-	if in.Kind == protocol.Acquire {
-		out.Denials = append(out.Denials, protocol.Denial{Ref: in.Ref, Resource: in.Resource, Reason: protocol.ReasonClosed})
-	}
-	return nil
 }
 
 func (m *Machine) handle(in *protocol.Input) error {
@@ -156,10 +147,14 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.leased(in)
 	case protocol.Yield:
 		return m.yield()
-	case protocol.Dismissed:
-		return m.dismissed()
-	case protocol.Announce:
-		m.announce()
+	case protocol.Dismissed: // before its lease is over
+		if m.role == protocol.Root {
+			m.stepDown()
+		}
+	case protocol.Announce: // so that a root of another register hears of us
+		if m.acting() {
+			m.offer(protocol.Node{})
+		}
 	case protocol.Bar, protocol.Unbar:
 		m.barred = in.Kind == protocol.Bar
 	default:

@@ -18,7 +18,7 @@ func (m *Machine) passDown(r *resource) {
 		return
 	}
 	q := e.q
-	if !e.try && e.state == waiting { // else an earlier grant for it was lost
+	if e.state == waiting { // else an earlier grant for it was lost
 		q.remove(m.settings.Models.Priority, e)
 	}
 	e.state = served
@@ -32,8 +32,7 @@ func (m *Machine) passDown(r *resource) {
 	m.propagate(q, nil) // Replace: the next head can be served by another token
 }
 
-// passUp sends the token home, with every entry made on it. Under Replace the
-// new heads go first, on the same channel.
+// passUp sends the token home, with every entry made on it.
 func (m *Machine) passUp(r *resource, returned bool) {
 	t := &r.tok
 	if m.role == protocol.Root {
@@ -41,22 +40,16 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		m.serve(r)
 		return
 	}
-	m.appendReplied(t)
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil
 		return
 	}
-	m.propagate(&r.q, nil)
-	m.propagate(&m.any, nil)
 	rel := protocol.Message{ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences, Entries: t.entries}
 	if returned {
 		rel.Flags = protocol.FlagReturned
 	}
 	m.sendRelease(&rel)
-	t.phase, t.down, t.passed = away, nil, &m.parent.peer
-	if returned {
-		m.sendAgain(t.target)
-	}
+	t.phase, t.down, t.passed, t.entries = away, nil, &m.parent.peer, t.entries[:0]
 }
 
 // sendRelease sends what a Release says to our parent.
@@ -64,6 +57,9 @@ func (m *Machine) sendRelease(rel *protocol.Message) {
 	msg := m.emitOn(m.parent, protocol.KindRelease)
 	msg.Flags, msg.ID, msg.Resource, msg.Grant, msg.Fences, msg.Entries = rel.Flags, rel.ID, rel.Resource, rel.Grant, rel.Fences, rel.Entries
 	m.commit(m.parent, msg)
+	if rel.Flags&protocol.FlagReturned != 0 {
+		m.sendAgain(rel.ID)
+	}
 }
 
 // onReply takes the token from the parent.
@@ -74,28 +70,24 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
-	if msg.Grant.Compare(t.grant) <= 0 { // it has been here, when its target had another way; those above think that served
-		if !m.sendAgain(msg.ID) {
-			return m.stale(msg, "an old grant")
-		}
-		m.counters.Stale++
-		return nil
-	}
-	if msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) { // answered for; those above may think it served
-		m.counters.Stale++
-		m.sendAgain(msg.ID)
-		if !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
+	// It has been here, when its target had another way, or is answered for.
+	if been := msg.Grant.Compare(t.grant) <= 0; been || msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) {
+		again := m.sendAgain(msg.ID)    // those above may think it served
+		if !been && !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
 			m.passStale(&protocol.Message{
 				Flags: protocol.FlagRepeated, ID: msg.ID, Resource: msg.Resource, Grant: msg.Grant, Fences: msg.Fences,
 			})
+		} else if !again {
+			return m.stale(msg, "an old grant")
 		}
+		m.counters.Stale++
 		return nil
 	}
 	if t.phase == using {
 		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}
 	t.grant, t.target, t.prio, t.fences, t.until = msg.Grant, msg.ID, msg.Priority, msg.Fences, msg.Until
-	t.entries, t.replied, t.returned = t.entries[:0], replied{}, false
+	t.entries, t.returned = t.entries[:0], false
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting:
@@ -107,14 +99,13 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		m.passUp(r, true)
 	case e.from == nil:
 		m.overtake(r, e)
-		t.fences.Next++
-		m.enter(r, e, t.fences.Next-1, false)
+		m.enter(r, e)
 	default:
 		m.overtake(r, e)
 		own := m.ownCandidate(r)
 		if m.uses(m.settings.Models.Reply) && own != nil && t.fences.End-t.fences.Next >= 2 {
-			t.fences.Next++
-			m.enter(r, own, t.fences.Next-1, true)
+			m.enter(r, own)
+			t.toTarget = true
 		} else {
 			m.passDown(r)
 		}
@@ -122,30 +113,15 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	return nil
 }
 
-// ownCandidate is the most important own request that the token of r satisfies.
-func (m *Machine) ownCandidate(r *resource) *entry {
-	var best *entry
-	o := m.orderOf(r)
-	for _, e := range m.own {
-		if e.state != waiting || e.try || e.q != &r.q && (e.q != &m.any || !m.declared(r.q.resource)) {
-			continue
-		}
-		if best == nil || o.before(e, best) {
-			best = e
-		}
-	}
-	return best
-}
-
-// enter lets the application in. toTarget: the Reply goes on when it has left.
-func (m *Machine) enter(r *resource, e *entry, fence uint64, toTarget bool) {
+// enter lets the application in, with the next fence of the grant.
+func (m *Machine) enter(r *resource, e *entry) {
 	t := &r.tok
+	fence := t.fences.Next
+	t.fences.Next++
 	q := e.q
-	if !e.try {
-		q.remove(m.settings.Models.Priority, e)
-	}
+	q.remove(m.settings.Models.Priority, e)
 	e.state, e.q = inside, &r.q
-	t.phase, t.down, t.inside, t.fence, t.toTarget, t.entered = using, nil, e, fence, toTarget, m.now
+	t.phase, t.down, t.inside, t.fence, t.entered = using, nil, e, fence, m.now
 	if t.until != 0 {
 		m.nextDue = min(m.nextDue, t.until)
 		m.askSoon(t)
@@ -167,24 +143,17 @@ func (m *Machine) leave(ref uint64) error {
 	t := &r.tok
 	entry := protocol.Entry{ID: e.id, Fence: t.fence}
 	m.remove(e)
-	t.inside = nil
-	switch {
-	case t.toTarget && m.role == protocol.Root: // it became one while inside: the way may lead through the old root, which refuses this grant
-		t.toTarget = false
-		m.ungrant(m.requests.get(t.target))
-		m.passUp(r, true)
-	case t.toTarget && !m.old(t.grant):
-		t.toTarget, t.replied = false, replied{entry.ID.Clock, entry.Fence}
+	onTheWay := t.toTarget
+	t.inside, t.toTarget = nil, false
+	t.entries = append(t.entries, entry)
+	if onTheWay && !m.old(t.grant) {
 		m.passDown(r)
-	default:
-		onTheWay := t.toTarget // but the way is of an earlier view
-		t.toTarget = false
-		t.entries = append(t.entries, entry)
-		if m.old(t.grant) {
-			t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
-		}
-		m.passUp(r, onTheWay)
+		return nil
 	}
+	if m.old(t.grant) {
+		t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
+	}
+	m.passUp(r, onTheWay) // the way is of an earlier view
 	return nil
 }
 
@@ -200,7 +169,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if m.role == protocol.Root {
 		return m.takeHome(l, r, msg)
 	}
-	m.propagate(&r.q, nil)
+	m.propagate(&r.q, nil) // Replace: new heads go first, on the same channel
 	m.propagate(&m.any, nil)
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
@@ -208,24 +177,21 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
-		t.replied, t.until = replied{}, 0
+		t.entries, t.until = t.entries[:0], 0
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
-	t.entries = append(t.entries[:0], msg.Entries...)
-	if !onPath {
+	t.entries = slices.Insert(t.entries, 0, msg.Entries...)
+	own := m.ownCandidate(r)
+	switch {
+	case !onPath:
 		m.counters.OffPath++
 		t.bind(t.grant)
 		m.passUp(r, returned)
-		return nil
+	case m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End:
+		m.enter(r, own)
+	default:
+		m.passUp(r, returned)
 	}
-	m.appendReplied(t)
-	own := m.ownCandidate(r)
-	if m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End {
-		t.fences.Next++
-		m.enter(r, own, t.fences.Next-1, false)
-		return nil
-	}
-	m.passUp(r, returned)
 	return nil
 }
 
@@ -246,18 +212,6 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 		m.remove(e)
 	case e.state == served: // it has another way now
 		m.wait(e)
-		if e.try && m.role == protocol.Root {
-			m.refuse(e, protocol.ReasonBusy) // its token is not here at this instant
-		}
-	}
-}
-
-// wait puts a served request back into its queue.
-func (m *Machine) wait(e *entry) {
-	m.touch(e.q.resource)
-	e.state = waiting
-	if !e.try {
-		e.q.insert(m.settings.Models.Priority, e)
 	}
 }
 
@@ -268,12 +222,9 @@ func (m *Machine) passStale(msg *protocol.Message) {
 	if m.parent == nil {
 		return
 	}
-	m.sendRelease(msg)
-	last := &m.out.Messages[len(m.out.Messages)-1]
-	last.Entries = slices.Clone(last.Entries)
-	if msg.Flags&protocol.FlagReturned != 0 {
-		m.sendAgain(msg.ID)
-	}
+	rel := *msg
+	rel.Entries = slices.Clone(msg.Entries) // their memory is the caller's
+	m.sendRelease(&rel)
 }
 
 // sendAgain sends up a request that those above have dropped, or think served,
@@ -284,7 +235,7 @@ func (m *Machine) sendAgain(id protocol.RequestID) bool {
 	if e == nil || e.state != waiting {
 		return false
 	}
-	m.unsend(e)
-	m.pass(e)
+	e.sent = false
+	m.propagate(e.q, e)
 	return true
 }

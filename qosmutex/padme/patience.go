@@ -83,9 +83,6 @@ func (m *Machine) countIn(q *queue, by *entry) {
 	}
 }
 
-// levelOf is the level of e but for Aging.
-func levelOf(e *entry) uint8 { return uint8(min(e.patience, 1)) }
-
 // scale is the different priorities that wait, the most important first.
 type scale []int64
 

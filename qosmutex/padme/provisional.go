@@ -1,10 +1,6 @@
 package padme
 
-import (
-	"math"
-
-	"padme/qosmutex/protocol"
-)
+import "padme/qosmutex/protocol"
 
 // A waiter that has died must not block the token for as long as its session would
 // last. So a grant on which nobody but its target can enter is provisional. The root
@@ -27,9 +23,6 @@ func (m *Machine) provisionalSpan() protocol.Duration { return m.timing.TTL / 2 
 // died: the root has not heard from it for clearly longer than the longest heartbeat, a
 // quarter of the TTL. Such a request is not served until a heartbeat comes.
 func (m *Machine) quiet(e *entry) bool {
-	if e.from == nil {
-		return false
-	}
 	s := m.sessionOf(e.id.Node)
 	for range maxDepth {
 		switch {
@@ -37,43 +30,30 @@ func (m *Machine) quiet(e *entry) bool {
 			return !m.inheriting() // else it may not have named its session yet
 		case m.silent(s):
 			return true
-		case s.parent == m.self.ID || s.parent == "":
+		case s.parent == m.self || s.parent.IsZero():
 			return false
 		}
-		s = m.sessionNamed(s.parent)
+		s = m.sessionOf(s.parent)
 	}
 	return false
-}
-
-// sessionNamed finds the live session of the newest run of a member, or nil.
-func (m *Machine) sessionNamed(id string) *memberSession {
-	next := protocol.Node{ID: id, Incarnation: math.MaxUint64}
-	i, _ := m.roll.search(next)
-	if i < len(m.members) && m.members[i].node == next {
-		return m.members[i]
-	}
-	if i == 0 || m.members[i-1].node.ID != id {
-		return nil
-	}
-	return m.members[i-1]
 }
 
 func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.timing.TTL/8 }
 
 // makeProvisional decides whether the grant of r that is about to be sent is
 // provisional: only its target can enter on it, for it has one fence, and the root
-// knows a heartbeat of the target, whose messages do not take long.
-func (m *Machine) makeProvisional(r *resource) {
+// knows a heartbeat of the target, whose messages do not take long. It returns when such
+// a grant ends on our clock, or 0.
+func (m *Machine) makeProvisional(r *resource) protocol.Time {
 	t := &r.tok
-	t.until, t.due = 0, 0
 	s := m.sessionOf(t.target.Node)
-	if !t.sole || s == nil || s.slow || s.asked == askedUnsaid || m.silent(s) {
-		return
+	if !t.sole() || s == nil || s.slow || s.sent+m.provisionalSpan() <= 0 {
+		return 0
 	}
-	if until := s.sent + m.provisionalSpan(); until > 0 {
-		t.until, t.due = until, s.heard+m.grace()/2+1
-		m.nextDue = min(m.nextDue, t.due)
-	}
+	t.until = s.sent + m.provisionalSpan()
+	due := s.heard + m.grace()/2 + 1
+	m.nextDue = min(m.nextDue, due)
+	return due
 }
 
 // confirm lets the grants on which a heartbeat names a hold last as long as the
@@ -82,22 +62,16 @@ func (m *Machine) confirm(msg *protocol.Message) {
 	for i := range msg.Tokens {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
-			r.tok.due = 0
-			r.tok.named(ts)
+			r.tok.until = 0
+			r.tok.heldBy(msg.From, protocol.Entry{ID: ts.Target, Fence: ts.Fence}, r.tok.prio)
 		}
 	}
 }
 
-// endsAt is when the grant of t ends unless it is confirmed: that we gave, as the root, or
-// on which we hold; 0: it does not.
-func (m *Machine) endsAt(t *token) protocol.Time {
-	switch {
-	case m.role == protocol.Root && t.phase == below:
-		return t.due
-	case m.role != protocol.Root && t.unconfirmed():
-		return t.until
-	}
-	return 0
+// ends reports whether the grant of t, that we gave, as the root, or on which we hold,
+// ends unless it is confirmed.
+func (m *Machine) ends(t *token) bool {
+	return t.unconfirmed() || t.until != 0 && t.phase == below && m.role == protocol.Root
 }
 
 // expireProvisional ends what was not confirmed in time. The root regenerates the token;
@@ -109,29 +83,17 @@ func (m *Machine) expireProvisional() {
 	}
 	m.nextDue = protocol.Never
 	for _, r := range m.resources {
-		switch ends, e := m.endsAt(&r.tok), r.tok.inside; {
-		case ends == 0:
-		case m.now < ends:
-			m.nextDue = min(m.nextDue, ends)
+		switch t := &r.tok; {
+		case !m.ends(t):
+		case m.now < t.until:
+			m.nextDue = min(m.nextDue, t.until)
 		case m.role == protocol.Root:
 			m.regenerate(r)
 		default:
-			m.counters.Losses++
-			m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
-			_ = m.leave(e.ref)
+			m.lost(r)
+			_ = m.leave(t.inside.ref)
 		}
 	}
-}
-
-// heardAgain serves requests that were quiet. Only the root does this.
-func (m *Machine) heardAgain() {
-	if len(m.requests) == 0 {
-		return
-	}
-	for _, r := range m.resources {
-		m.serve(r)
-	}
-	m.serveQueue(&m.any)
 }
 
 // tooLate reports whether a provisional grant came too late to be confirmed if we enter

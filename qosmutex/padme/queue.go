@@ -13,16 +13,14 @@ import (
 type queue struct {
 	resource string
 	waiting  []*entry
-	unsent   int // of waiting, those that our parent does not know
 	below    []belowCount
 }
 
-// belowCount is what waits in a child's subtree: known is how many of our
-// waiting requests came from it, hidden how many more it keeps to itself (Replace
-// passes on only the head). Without a known one there is no hidden one.
+// belowCount is how many requests a child keeps to itself (Replace passes on only the
+// head). None once no request that waits here came from it.
 type belowCount struct {
-	from          *link
-	known, hidden int
+	from   *link
+	hidden int
 }
 
 // compare orders two requests of a queue (PADME §3.2): Level by priority, clock,
@@ -33,8 +31,8 @@ func compare(model protocol.Priority, a, b *entry) int {
 	switch model {
 	case protocol.Fair:
 		p, c = c, p
-		if a.level == 0 || b.level == 0 {
-			p = cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.came, b.came), p)
+		if a.patience == 0 || b.patience == 0 {
+			p = cmp.Or(cmp.Compare(min(a.patience, 1), min(b.patience, 1)), cmp.Compare(a.came, b.came), p)
 		}
 	case protocol.Aging:
 		p = cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.came, b.came))
@@ -50,11 +48,14 @@ func compare(model protocol.Priority, a, b *entry) int {
 	return a.id.Node.Compare(b.id.Node)
 }
 
+// head is the first that waits; a try keeps nobody back.
 func (q *queue) head() *entry {
-	if len(q.waiting) == 0 {
-		return nil
+	for _, e := range q.waiting {
+		if !e.try {
+			return e
+		}
 	}
-	return q.waiting[0]
+	return nil
 }
 
 // ready is the first that may be served: not if its origin may have died, and behind a
@@ -79,61 +80,43 @@ func (q *queue) insert(model protocol.Priority, e *entry) {
 		q.waiting = append(q.waiting, e)
 		q.sort(model)
 	} else {
-		e.level = levelOf(e)
 		i, _ := q.find(model, e)
 		q.waiting = slices.Insert(q.waiting, i, e)
 	}
-	q.count(e, 1)
 }
 
 // remove takes e out. The order of the queue must still be that of model.
 func (q *queue) remove(model protocol.Priority, e *entry) {
 	if i, ok := q.find(model, e); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
-		q.count(e, -1)
+		q.prune(e.from)
 		if model == protocol.Aging {
 			q.sort(model)
 		}
 	}
 }
 
-func (q *queue) count(e *entry, by int) {
-	if !e.sent {
-		q.unsent += by
-	}
-	if e.from == nil {
-		return
-	}
-	b := q.child(e.from)
-	if b.known += by; b.known == 0 {
-		b.hidden = 0
+// hide notes how many requests child l says that it keeps to itself.
+func (q *queue) hide(l *link, n uint32) {
+	if q.forget(l); n > 0 {
+		q.below = append(q.below, belowCount{l, int(min(n, math.MaxInt32))})
 	}
 }
 
-func (q *queue) child(l *link) *belowCount {
-	for i := range q.below {
-		if q.below[i].from == l {
-			return &q.below[i]
-		}
+// prune forgets that once no request of l waits here.
+func (q *queue) prune(l *link) {
+	if len(q.below) > 0 && !slices.ContainsFunc(q.waiting, func(e *entry) bool { return e.from == l }) {
+		q.forget(l)
 	}
-	q.below = append(q.below, belowCount{from: l})
-	return &q.below[len(q.below)-1]
 }
 
-// hidden is how many requests a child says that it keeps to itself.
-func hidden(msg *protocol.Message) int { return int(min(msg.Hidden, math.MaxInt32)) }
-
-// sort finds the levels and the order of model.
+// sort finds the levels, under Aging, and the order of model.
 func (q *queue) sort(model protocol.Priority) {
 	if model == protocol.Aging {
 		var few [32]int64
 		s := scale(few[:0]).with(q)
 		for _, e := range q.waiting {
 			e.rank, e.level = max(e.rank, s.rank(e)), s.level(e)
-		}
-	} else {
-		for _, e := range q.waiting {
-			e.level = levelOf(e)
 		}
 	}
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
@@ -146,16 +129,22 @@ func (q *queue) forget(l *link) {
 
 // total is how many requests are known to wait here and below.
 func (q *queue) total() int {
-	return len(q.waiting) + q.hiddenBelow()
-}
-
-// hidden is how many of them our parent does not know.
-func (q *queue) hidden() int { return q.unsent + q.hiddenBelow() }
-
-func (q *queue) hiddenBelow() int {
-	n := 0
+	n := len(q.waiting)
 	for _, b := range q.below {
 		n += b.hidden
 	}
 	return n
+}
+
+// hidden is how many of them our parent is not told of.
+func (m *Machine) hidden(q *queue) uint32 {
+	n := q.total() - len(q.waiting)
+	if !m.climbs() {
+		for _, e := range q.waiting {
+			if !e.sent {
+				n++
+			}
+		}
+	}
+	return uint32(n)
 }

@@ -16,6 +16,7 @@ type queues struct {
 	spare      []*entry      // a few, for reuse
 	arrivals   uint64        // numbers them under Fair and Aging
 	nextMiss   protocol.Time // no deadline of an own request is before
+	tried      bool          // a try may wait
 }
 
 // requests writes all that live. Their queues follow from theq.
@@ -93,11 +94,11 @@ type entry struct {
 	hops     uint32  // links between the origin and here
 	state    entryState
 	sent     bool              // our parent knows it
-	try      bool              // never queued
+	try      bool              // refused by the root if it cannot be granted at once
 	named    bool              // named again since the child's last Attach
 	fixed    bool              // own: the priority does not follow the participant's
 	rank     uint8             // under Aging: the lowest that its priority had in its queue
-	level    uint8             // where it stands in its queue under Fair or Aging: 0 comes first
+	level    uint8             // under Aging: where it stands in its queue; 0 comes first
 	patience uint32            // under Fair or Aging: how many that came later may still overtake it
 	came     uint64            // number of its arrival here, since such a model is in force; 0: before
 	ref      uint64            // own

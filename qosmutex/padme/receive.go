@@ -72,7 +72,7 @@ func (m *Machine) receiveOnLink(msg *protocol.Message) error {
 	case protocol.KindBeacon:
 		return m.onBeacon(l, msg)
 	case protocol.KindResend:
-		l.heard = m.now
+		l.mute = 0
 		l.ack(msg.Ack)
 		m.repeat(l)
 		return nil

@@ -33,38 +33,19 @@ func (m *Machine) recover(r *resource) {
 	}
 	m.counters.Syncs++
 	t.recovery = &recovery{}
-	switch {
-	case t.sole:
-		m.askTarget(r)
-	case t.down != nil:
-		m.follow(r, t.down.peer)
-	case t.passed != nil:
+	if t.sole() || t.passed == nil { // nil: taken over from another root
+		m.askAll(r)
+	} else {
 		m.follow(r, *t.passed)
-	default:
-		m.askAll(r) // taken over from another root
 	}
-}
-
-// askTarget asks the only participant that can enter on the grant: whoever has the
-// token on its way can do nothing with it but send it home, where it is stale by then.
-func (m *Machine) askTarget(r *resource) {
-	rec, n := r.tok.recovery, r.tok.target.Node
-	rec.all = true
-	if m.mayAnswer(n) {
-		rec.pending = append(rec.pending, n)
-		m.sync(r, n)
-	}
-	m.concludeIfDone(r)
 }
 
 // follow asks the next custodian on the way. All before it have answered.
 func (m *Machine) follow(r *resource, n protocol.Node) {
 	rec := r.tok.recovery
 	switch {
-	case n == m.self:
-		m.askAll(r) // it says that the token is on its way to us
-	case slices.Contains(rec.answered, n):
-		m.regenerate(r) // two neighbours each passed it to the other: both are bound
+	case n == m.self || slices.Contains(rec.answered, n):
+		m.askAll(r) // the way leads back
 	case m.mayAnswer(n):
 		rec.pending = append(rec.pending[:0], n)
 		rec.until = m.now + 2*m.timing.Hop
@@ -89,14 +70,16 @@ func (m *Machine) gone(n protocol.Node) bool {
 	return s == nil || s.goodbye
 }
 
-// askAll asks every member that can have the grant and has not answered.
+// askAll asks every member that can have the grant and has not answered. If only the
+// target can enter on it, the others need not be asked: whoever has the token on its way
+// can do nothing with it but send it home, where it is stale by then.
 func (m *Machine) askAll(r *resource) {
 	t := &r.tok
 	rec := t.recovery
 	rec.all = true
 	rec.pending = rec.pending[:0]
 	for _, s := range m.members {
-		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) {
+		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) && (!t.sole() || s.node == t.target.Node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
 		}
@@ -162,23 +145,21 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 		return m.stale(msg, "not our root, or an epoch to come")
 	}
 	answer := m.emit(protocol.KindReport, msg.From)
-	answer.ID, answer.Resource, answer.Grant = msg.ID, msg.Resource, msg.Grant
+	answer.ID, answer.Resource, answer.Grant, answer.Verdict = msg.ID, msg.Resource, msg.Grant, protocol.VerdictNever
 	if newcomer {
-		answer.Verdict = protocol.VerdictNever
 		m.bind(msg.Grant)
 		return nil
 	}
-	r := m.resource(msg.Resource)
-	t := &r.tok
-	if t.grant == msg.Grant && t.phase == using {
-		answer.Verdict = protocol.VerdictHolding
-		m.nameHolder(answer, r)
+	t := &m.resource(msg.Resource).tok
+	switch {
+	case t.grant != msg.Grant:
+	case t.phase == using:
+		answer.Verdict, answer.Priority = protocol.VerdictHolding, t.inside.priority
+		answer.Entries = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}
 		return nil
-	}
-	answer.Verdict = protocol.VerdictNever
-	if t.grant == msg.Grant && t.phase == kept {
+	case t.phase == kept:
 		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
-	} else if t.grant == msg.Grant && t.passed != nil {
+	case t.passed != nil:
 		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
 	t.bind(msg.Grant)
@@ -215,31 +196,21 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 
 // regenerate makes a new token of r. The old grant is dead: its number is
 // refused everywhere from now on. The request that it was for is served again if
-// it still lives.
+// it still lives. If it was served after all, the next grant comes back unused.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
 	m.counters.Regenerated++
 	m.touch(r.q.resource)
-	t.recovery, t.phase, t.down, t.due = nil, home, nil, 0
-	m.ungrant(m.requests.get(t.target))
-	m.serve(r)
-	m.serveQueue(&m.any) // the request may have been for any
-}
-
-// ungrant lets a request that was granted wait again, now that its token came home
-// by another way than its Release. If it was served after all, the next grant comes
-// back unused. nil is no request.
-func (m *Machine) ungrant(e *entry) {
-	switch {
+	t.recovery, t.phase, t.down = nil, home, nil
+	switch e := m.requests.get(t.target); {
 	case e == nil || e.state != served:
 	case e.from != nil && m.gone(e.id.Node):
 		m.remove(e)
 	default:
 		m.wait(e)
-		if e.try {
-			m.serveTry(e)
-		}
 	}
+	m.serve(r)
+	m.serveQueue(&m.any) // the request may have been for any
 }
 
 // tokensBelow looks after the tokens that were passed to a child whose link is

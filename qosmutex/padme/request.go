@@ -49,29 +49,17 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 		return protocol.ReasonNone // the settings in force are not known yet
 	case resource == protocol.Any && len(m.settings.Resources) == 0:
 		return protocol.ReasonNoResource
-	case resource == protocol.Any || m.settings.Open && resource != "":
-		return protocol.ReasonNone
-	}
-	if _, declared := slices.BinarySearch(m.settings.Resources, resource); !declared {
+	case resource != protocol.Any && !m.declared(resource) && (!m.settings.Open || resource == ""):
 		return protocol.ReasonUndeclared
 	}
 	return protocol.ReasonNone
 }
 
-// route queues a new request, or a try, and lets it climb or be served.
+// route queues a new request and lets it climb or be served.
 func (m *Machine) route(e *entry) {
-	m.touch(e.q.resource)
-	if e.try {
-		if m.role == protocol.Root {
-			m.serveTry(e)
-		} else {
-			m.sendRequest(e)
-		}
-		return
-	}
 	q := e.q
 	m.arrive(e, m.rivals(q))
-	q.insert(m.settings.Models.Priority, e)
+	m.wait(e)
 	if m.role == protocol.Root {
 		m.serveQueue(q)
 		return
@@ -79,20 +67,32 @@ func (m *Machine) route(e *entry) {
 	m.propagate(q, e)
 }
 
-// pass sends up a request that waits here, as its kind and the model say.
-func (m *Machine) pass(e *entry) {
-	if e.try {
-		m.sendRequest(e) // it is in no queue
+// wait puts a request into its queue, also one that was served.
+func (m *Machine) wait(e *entry) {
+	m.touch(e.q.resource)
+	e.state = waiting
+	e.q.insert(m.settings.Models.Priority, e)
+	m.tried = m.tried || e.try
+}
+
+// refuseTries refuses, as the root, each try that could not be granted at once.
+func (m *Machine) refuseTries() {
+	if !m.tried || !m.acting() {
 		return
 	}
-	m.propagate(e.q, e)
+	m.tried = false
+	for _, e := range slices.Clone(m.requests) {
+		if e.try && e.state == waiting {
+			m.refuse(e, protocol.ReasonBusy)
+		}
+	}
 }
 
 // propagate sends a request up as the Request model says: Forward each, Replace
-// only the head of each queue. e is the request that is new or changed, nil if
-// the queue's head may have changed.
+// only the head of each queue. A try always goes up. e is the request that is new or
+// changed, nil if the queue's head may have changed.
 func (m *Machine) propagate(q *queue, e *entry) {
-	if !m.climbs() {
+	if !m.climbs() && (e == nil || !e.try) {
 		e = q.head()
 	}
 	if e != nil && !e.sent {
@@ -105,17 +105,12 @@ func (m *Machine) sendRequest(e *entry) {
 	if m.parent == nil || e.hops >= maxDepth {
 		return
 	}
-	if !e.sent && !e.try {
-		e.q.unsent--
-	}
 	e.sent = true
 	msg := m.emitOn(m.parent, protocol.KindRequest)
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
-	msg.Within, msg.Hold = m.within(e), e.hold
+	msg.Within, msg.Hold, msg.Hidden = m.within(e), e.hold, m.hidden(e.q)
 	if e.try {
 		msg.Flags |= protocol.FlagTry
-	} else {
-		msg.Hidden = uint32(e.q.hidden())
 	}
 	m.commit(m.parent, msg)
 }
@@ -125,14 +120,9 @@ func (m *Machine) sendRequest(e *entry) {
 // what was not named.
 func (m *Machine) nameAll() {
 	for _, e := range m.requests {
-		m.unsend(e)
+		e.sent = false
 	}
 	m.nameQueues()
-	for _, e := range m.requests {
-		if e.try && e.state == waiting {
-			m.sendRequest(e)
-		}
-	}
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindNamed))
 }
 
@@ -141,19 +131,11 @@ func (m *Machine) nameAll() {
 // Nothing is forgotten on either side: what the parent knows it must be told when it ends.
 func (m *Machine) nameAgain() {
 	for _, e := range m.requests {
-		if e.state == waiting && (e.sent || e.try) {
+		if e.state == waiting && e.sent {
 			m.sendRequest(e)
 		}
 	}
 	m.nameQueues()
-}
-
-// unsend marks a request as one that our parent does not know.
-func (m *Machine) unsend(e *entry) {
-	if e.sent && e.state == waiting && !e.try {
-		e.q.unsent++
-	}
-	e.sent = false
 }
 
 // nameQueues sends up what waits and our parent does not know, as the model says.
@@ -194,9 +176,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		}
 	}
 	m.requests.add(e)
-	if !e.try {
-		e.q.child(l).hidden = hidden(msg)
-	}
+	e.q.hide(l, msg.Hidden)
 	m.route(e)
 	return nil
 }
@@ -210,35 +190,29 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 			e.also = append(e.also, e.from)
 		}
 	}
-	if e.state != waiting || e.try {
+	if e.state != waiting {
 		e.priority = msg.Priority
-		m.reroute(e, l)
+	}
+	if m.reroute(e, l); e.state != waiting {
 		return
 	}
-	m.reroute(e, l)
-	q := e.q
-	m.touch(q.resource)
-	q.child(l).hidden = hidden(msg)
+	m.touch(e.q.resource)
+	e.q.hide(l, msg.Hidden)
 	m.reprioritise(e, msg.Priority)
-	m.serveQueue(q) // it may not have been ready
+	m.serveQueue(e.q) // it may not have been ready
 }
 
 // reroute notes that child l leads to the origin of e.
 func (m *Machine) reroute(e *entry, l *link) {
-	e.named = true
-	if e.state == waiting && !e.try {
-		e.q.count(e, -1)
-		e.from = l
-		e.q.count(e, 1)
-		return
-	}
-	e.from = l
+	old := e.from
+	e.from, e.named = l, true
+	e.q.prune(old)
 	if e.state == served && m.role != protocol.Root {
 		// The token crossed this message, or got lost and those above have dropped
 		// the request. If it crossed, its Release will settle this, too.
 		m.wait(e)
-		m.unsend(e)
-		m.pass(e)
+		e.sent = false
+		m.propagate(e.q, e)
 	}
 }
 
@@ -288,7 +262,7 @@ func (m *Machine) prioritise(priority int64) {
 	}
 	m.priority = priority
 	for _, e := range m.own {
-		if e.state == waiting && !e.fixed && !e.try {
+		if e.state == waiting && !e.fixed {
 			m.reprioritise(e, priority)
 		}
 	}
@@ -318,8 +292,7 @@ func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 // drop removes a request. If tell is set and the parent knows it, the parent
 // drops it too; a new head goes up in its place.
 func (m *Machine) drop(e *entry, tell bool) {
-	wasSent, resource := e.sent, e.q.resource
-	id, try := e.id, e.try
+	wasSent, id, resource := e.sent, e.id, e.q.resource
 	m.remove(e)
 	if m.parent == nil {
 		return
@@ -329,15 +302,13 @@ func (m *Machine) drop(e *entry, tell bool) {
 		msg.ID, msg.Resource = id, resource
 		m.commit(m.parent, msg)
 	}
-	if !try {
-		m.propagate(m.queueOf(resource), nil)
-	}
+	m.propagate(m.queueOf(resource), nil)
 }
 
 // remove forgets a request without telling anybody.
 func (m *Machine) remove(e *entry) {
 	m.touch(e.q.resource)
-	if e.state == waiting && !e.try {
+	if e.state == waiting {
 		e.q.remove(m.settings.Models.Priority, e)
 	}
 	m.requests.remove(e)
@@ -366,13 +337,12 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 
 // refuse ends a request with a reason: towards the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
-	if e.from != nil {
-		m.refuseBelow(e.from, e.id, e.q.resource, reason)
-		for _, l := range e.also {
+	if e.from == nil {
+		m.deny(e.ref, e.q.resource, reason)
+	} else {
+		for _, l := range append(e.also, e.from) {
 			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
-	} else {
-		m.deny(e.ref, e.q.resource, reason)
 	}
 	m.drop(e, false)
 }

@@ -34,15 +34,10 @@ func (m *Machine) beat() {
 	}
 	if m.session.number != 0 {
 		msg.Tokens = m.holds(!m.reported)
-		if m.unanswered() {
+		if m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() { // two in turn were not answered
 			m.callForRoot()
 		}
 	}
-}
-
-// unanswered reports whether two heartbeats in turn were not answered.
-func (m *Machine) unanswered() bool {
-	return m.session.until <= m.now+m.timing.TTL-2*m.heartbeat()
 }
 
 // callForRoot has a participant become the root while we hold or want something: one that
@@ -70,16 +65,12 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		return m.stale(msg, "another session")
 	case msg.Sent+msg.Valid <= m.now:
 		return m.stale(msg, "too late")
-	case s.number == 0 && msg.Grant.Epoch != msg.Epoch:
-		return m.stale(msg, "not the beginning of a session")
 	}
 	if s.number == 0 {
 		m.bind(msg.Grant)
-	}
-	m.timing.TTL = msg.TTL
-	if s.number == 0 {
 		m.out.Changed = true
 	}
+	m.timing.TTL = msg.TTL
 	s.number, m.domain, m.out.Renewal, m.out.Rank = msg.Session, msg.Register, msg.Renewal, int(msg.Rank)
 	m.claimed(msg, true)
 	if msg.Epoch == m.epoch { // else this root answered in an earlier term
@@ -100,14 +91,7 @@ func (m *Machine) expireOwn() {
 	m.session = session{asked: m.session.asked + 1}
 	losses := len(m.out.Losses)
 	for _, r := range m.resources {
-		t := &r.tok
-		if e := t.inside; e != nil {
-			m.lose(r, e)
-		}
-		if t.phase != away {
-			t.phase, t.down = away, nil
-			t.bind(t.grant)
-		}
+		m.lose(r)
 	}
 	if len(m.out.Losses) > losses {
 		m.counters.ExpiriesIn++
@@ -120,14 +104,27 @@ func (m *Machine) expireOwn() {
 		m.finish()
 		return
 	}
-	m.joinAgain()
+	m.startJoin(0)
 	m.beat()
 }
 
-// lose ends a hold that is no longer valid.
-func (m *Machine) lose(r *resource, e *entry) {
+// lose drops the token of r, and ends our hold if we have one, which is no longer valid.
+func (m *Machine) lose(r *resource) {
+	t := &r.tok
+	if t.phase == using {
+		m.lost(r)
+		m.remove(t.inside)
+		t.inside, t.toTarget = nil, false
+	}
+	if t.phase != away {
+		t.phase, t.down = away, nil
+		t.bind(t.grant)
+	}
+}
+
+// lost tells the application that its hold of r is over.
+func (m *Machine) lost(r *resource) {
+	e := r.tok.inside
 	m.counters.Losses++
 	m.out.Losses = append(m.out.Losses, protocol.Loss{Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: r.tok.fence})
-	r.tok.inside, r.tok.toTarget = nil, false
-	m.remove(e)
 }

@@ -1,7 +1,6 @@
 package padme
 
 import (
-	"math"
 	"slices"
 
 	"padme/qosmutex/canonical"
@@ -11,15 +10,15 @@ import (
 // sessions is who may hold: our own session as a member, and at the root those that it
 // gave and what entitles it to give any.
 type sessions struct {
-	trust       bool      // who is suspected has ended
-	candidate   bool      // we can be appointed the root
-	barred      bool      // but not now
-	isFixedRoot bool      // we are the root for ever (Config.Root)
-	reported    bool      // the root of this term knows our session, and what we hold
-	session     session   // at a member
-	authority   authority // at the root
-	roll                  // of the members, at the root
-	early       *handover // a Handover that came before we are appointed; nil: none
+	trust       bool              // who is suspected has ended
+	candidate   bool              // we can be appointed the root
+	barred      bool              // but not now
+	isFixedRoot bool              // we are the root for ever (Config.Root)
+	reported    bool              // the root of this term knows our session, and what we hold
+	session     session           // at a member
+	authority   authority         // at the root
+	roll                          // of the members, at the root
+	early       *protocol.Message // a Handover that came before we are appointed; nil: none
 
 	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
 }
@@ -30,26 +29,6 @@ func (s *sessions) clone() sessions {
 	return c
 }
 
-// wakeAt is when a session or lease ends, or something is to be asked.
-func (s *sessions) wakeAt(c *core) protocol.Time {
-	at := s.confirmAt
-	if c.role != protocol.Root {
-		if s.session.number != 0 {
-			at = min(at, s.session.until)
-		}
-		return at
-	}
-	a := &s.authority
-	at = min(at, s.nextExpiry, a.until)
-	if a.inherit != 0 {
-		at = min(at, a.inherit)
-		if len(a.awaited) > 0 {
-			at = min(at, a.callAt)
-		}
-	}
-	return at
-}
-
 func (s *sessions) write(w *canonical.Writer, c *core) {
 	w.Flags(s.reported, s.early != nil, s.barred)
 	w.Left(s.confirmAt)
@@ -58,10 +37,8 @@ func (s *sessions) write(w *canonical.Writer, c *core) {
 	if s.session.number != 0 {
 		w.Left(s.session.until)
 	}
-	if h := s.early; h != nil {
-		w.Node(h.from)
-		w.Epoch(h.epoch)
-		w.Handover(h.tokens, h.sessions)
+	if s.early != nil {
+		w.Message(s.early)
 	}
 	if c.role == protocol.Root {
 		s.authority.write(w, c)
@@ -75,14 +52,13 @@ type memberSession struct {
 	node      protocol.Node
 	number    uint64
 	priority  int64
-	parent    string        // of whichever incarnation
+	parent    protocol.Node // in the tree
 	sent      protocol.Time // when the heartbeat that counts was sent, on the member's clock
-	heard     protocol.Time // when that heartbeat was received; of a session that was handed over, when that was
+	heard     protocol.Time // when that heartbeat was received
 	deadline  protocol.Time // expires then: a grace after that heartbeat came
 	asked     uint64        // how many sessions it asked for
 	goodbye   bool
 	candidate bool           // can be the root
-	beaten    bool           // a heartbeat of it was answered
 	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 	slow      bool           // messages to it take long: its grants are not provisional
 }
@@ -105,20 +81,17 @@ func (r *roll) write(w *canonical.Writer, c *core) {
 		w.Node(o.node)
 		w.Uint(o.number, o.asked)
 		w.Int(o.priority)
-		w.Text(o.parent)
+		w.Node(o.parent)
 		w.Left(o.deadline)
 		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
 		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
-		w.Flags(o.goodbye, o.candidate, o.beaten, o.slow)
+		w.Flags(o.goodbye, o.candidate, o.slow)
 		first = min(first, o.deadline)
 	}
 	w.Flags(r.nextExpiry <= first) // that bound only saves work
 }
 
-const (
-	maxSessions = 1 << 16
-	askedUnsaid = math.MaxUint64 // of a session that was handed over
-)
+const maxSessions = 1 << 16
 
 // onBeat answers a heartbeat. Only the root answers; what has expired is over. The
 // session that it answers outlives the newest renewal of the root's lease by no more
@@ -127,42 +100,39 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	if !m.acting() {
 		return m.stale(msg, "not the root")
 	}
-	s := m.sessionOf(msg.From)
+	s, begins := m.sessionOf(msg.From), false
 	switch {
+	case s == nil && len(m.members) >= maxSessions:
+		return m.invalid(msg, "too many sessions")
+	case s == nil && msg.Epoch != m.epoch && m.inheriting():
+		return m.stale(msg, "of before this term")
 	case s == nil && msg.Session != 0 && m.inheriting():
-		if msg.Epoch != m.epoch || len(m.members) >= maxSessions {
-			return m.stale(msg, "of before this term")
-		}
 		if slices.ContainsFunc(msg.Tokens, m.isForged) {
 			return m.invalid(msg, "holds with fences that no root can have handed out")
 		}
 		s = m.adoptSession(msg)
-		m.shown(msg.From)
-	case msg.Session == 0 && s != nil && s.asked != askedUnsaid && msg.Attempt < s.asked:
+	case msg.Session == 0 && s != nil && msg.Attempt < s.asked:
 		return m.stale(msg, "an old question")
 	case msg.Session == 0 && (s == nil || s.asked != msg.Attempt || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
 			m.expired(s)
 		}
-		if s = m.newSession(msg); s == nil {
-			return m.invalid(msg, "too many sessions")
-		}
-		m.shown(msg.From)
+		s, begins = m.newSession(msg), true
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
 		no := m.emit(protocol.KindBeatAck, msg.From)
 		no.Flags, no.Session, no.Sent, no.Attempt = protocol.FlagExpired, msg.Session, msg.Sent, msg.Attempt
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	if msg.Session != 0 || !s.beaten { // else it does not hear our answers: who never has a session cannot keep it
-		again := m.silent(s) || s.parent != msg.Parent.ID
+	if msg.Session != 0 || begins { // else it does not hear our answers: who never has a session cannot keep it
+		again := m.silent(s) || s.parent != msg.Parent
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
-			defer m.heardAgain()
+			defer m.serveAll() // its requests were quiet
 		}
 	}
-	s.priority, s.parent, s.asked = msg.Priority, msg.Parent.ID, msg.Attempt
-	s.candidate, s.slow, s.beaten = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0, true
+	s.priority, s.parent, s.asked = msg.Priority, msg.Parent, msg.Attempt
+	s.candidate, s.slow = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	yes := m.emit(protocol.KindBeatAck, msg.From)
@@ -206,9 +176,6 @@ func (m *Machine) validFor() protocol.Duration {
 }
 
 func (m *Machine) newSession(msg *protocol.Message) *memberSession {
-	if len(m.members) >= maxSessions {
-		return nil
-	}
 	m.lastSession++
 	s := &memberSession{node: msg.From, number: m.lastSession, heard: m.now - m.timing.TTL, after: m.newestGrant()} // heard will be now
 	m.addSession(s)
@@ -223,6 +190,7 @@ func (m *Machine) newestGrant() protocol.Grant {
 func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
 	m.touch(protocol.Any)
+	m.shown(s.node)
 	i, _ := m.roll.search(s.node)
 	m.members = slices.Insert(m.members, i, s)
 }
@@ -238,8 +206,13 @@ func (m *Machine) sessionOf(n protocol.Node) *memberSession {
 
 // onGoodbye ends a session soon: what its holder sent before may still be on
 // its way through the tree. It takes no step any more, so a search that waits for its
-// answer goes on at once.
+// answer goes on at once. From the root, it says that a neighbor of ours has ended.
 func (m *Machine) onGoodbye(msg *protocol.Message) error {
+	if m.role != protocol.Root && msg.From == m.root {
+		m.unlink(msg.Ended)
+		return nil
+	}
+	m.shown(msg.From)
 	s := m.sessionOf(msg.From)
 	if m.role != protocol.Root || s == nil || s.number != msg.Session {
 		return m.stale(msg, "no such session")
@@ -261,22 +234,45 @@ func (m *Machine) expireSessions() {
 	for _, s := range slices.Clone(m.members) {
 		if m.now >= s.deadline {
 			m.expired(s)
+			m.tellNeighbors(s)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
 }
 
+// tellNeighbors has the children of who has ended look for another parent now, and its
+// parent make room for one, and not only when they have heard nothing for long enough.
+// If that is lost, they still do.
+func (m *Machine) tellNeighbors(ended *memberSession) {
+	for _, s := range m.members {
+		if s.parent == ended.node || s.node == ended.parent {
+			m.emit(protocol.KindGoodbye, s.node).Ended = ended.node
+		}
+	}
+}
+
+// unlink ends our link to who has ended.
+func (m *Machine) unlink(n protocol.Node) {
+	if l := m.child(n); l != nil {
+		m.dropChild(l)
+	}
+	if m.parent != nil && m.parent.peer == n {
+		m.orphan()
+	}
+}
+
 // expired ends a member's session for good and recovers the tokens that it may
-// have had.
+// have had. Its link to us ends with it, and makes room for another child.
 func (m *Machine) expired(s *memberSession) {
 	if !s.goodbye {
 		m.counters.Expiries++
 	}
 	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
+	m.unlink(s.node)
 	m.ended(s)
-	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node.ID })
+	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node })
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
 			m.recover(r)

@@ -19,7 +19,8 @@ func (m *Machine) propose(p *protocol.Proposal) {
 			m.sendWanted()
 		}
 	case m.isFixedRoot:
-		m.enforce(&s)
+		m.putInForce(&s)
+		m.serveAll()
 	default:
 		m.out.Proposed = p
 	}
@@ -53,18 +54,18 @@ func (m *Machine) configure(s *protocol.Settings) error {
 	if m.role != protocol.Root || m.isFixedRoot {
 		return m.badInput("not a root under a lease")
 	}
-	m.enforce(s)
+	m.putInForce(s)
+	m.serveAll()
 	return nil
 }
 
-// enforce puts other settings in force at the root.
-func (m *Machine) enforce(s *protocol.Settings) {
+// putInForce has the root go by other settings.
+func (m *Machine) putInForce(s *protocol.Settings) {
 	m.adoptSettings(s)
 	for _, name := range m.settings.Resources {
 		m.resource(name)
 	}
 	m.refuseUndeclared()
-	m.serveAll()
 }
 
 func (m *Machine) sendWanted() {
@@ -111,7 +112,7 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 // again, in the order of Fair.
 func (m *Machine) reorder(q *queue) {
 	for _, e := range q.waiting {
-		e.level = 1
+		e.patience = 1
 	}
 	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(protocol.Fair, a, b) })
 	for _, e := range q.waiting {

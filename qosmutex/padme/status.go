@@ -70,12 +70,12 @@ func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok
 }
 
 func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus {
-	t := &r.tok
+	t, h := &r.tok, m.holderOf(r)
 	s := protocol.ResourceStatus{
-		Resource: r.q.resource, Free: t.phase == home || m.deserted(), Inside: t.phase == using, Waiting: r.q.total(),
-		Fences: m.grantFences(r),
+		Resource: r.q.resource, Inside: t.phase == using, Waiting: r.q.total(), Fences: m.grantFences(t, h),
+		Free: t.phase == home || m.leftAsRoot() && len(m.members) == 0 && m.authority.inherit == 0, // nobody else was there
 	}
-	if h := m.holderOf(r); h != nil {
+	if h != nil {
 		s.Holder, s.HolderP = h.entry, h.priority
 	} else {
 		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil || m.leftAsRoot() && !s.Free

@@ -55,7 +55,6 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
-	sole     bool // at the root: only the target can enter on the grant
 
 	grant  protocol.Grant // newest seen here
 	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
@@ -68,11 +67,9 @@ type token struct {
 	inside *entry // using: our request
 	fence  uint64 // using: our fence
 
-	replied replied          // our entry on the Reply; appended when the target's Release comes by (PADME §3.2)
-	entries []protocol.Entry // kept while we are inside on a Release
+	entries []protocol.Entry // made on this grant, to go home with it: our own on the Reply with the target's Release (PADME §3.2)
 
-	until   protocol.Time // of a provisional grant: when it ends on its target's clock; 0: it ends with the session
-	due     protocol.Time // at the root: when a provisional grant ends that is not confirmed; else 0
+	until   protocol.Time // when a grant ends that is not confirmed, on its target's clock, or on ours if we gave it; 0: with the session
 	entered protocol.Time // using: since when
 
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
@@ -80,6 +77,9 @@ type token struct {
 	recovery *recovery
 	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status only
 }
+
+// sole reports, at the root, whether only the target can enter on the grant, which is out.
+func (t *token) sole() bool { return t.fences.End == t.fences.Next+1 }
 
 // find returns the record of a resource, or nil.
 func (s *tokens) find(name string) *resource {
@@ -104,31 +104,24 @@ func (t *token) bind(g protocol.Grant) {
 	}
 }
 
-// replied is an entry that we made on a Reply. The zero replied is none.
-type replied struct{ clock, fence uint64 }
-
 // fencesFor is how many fences a grant needs that travels over hops links: one
 // for the target, and where somebody may Use it on its way, for each participant
 // between it and the root one on the Reply and one on the Release.
 func (m *Machine) fencesFor(hops uint32) uint64 {
-	if !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
+	if hops == 0 || !m.uses(m.settings.Models.Reply) && !m.uses(m.settings.Models.Release) {
 		return 1
 	}
 	return 2*uint64(min(hops, maxDepth)) - 1
 }
 
-// appendReplied adds our entry on the Reply to those that came with the Release.
-func (m *Machine) appendReplied(t *token) {
-	if t.replied.fence != 0 {
-		id := protocol.RequestID{Node: m.self, Clock: t.replied.clock}
-		t.entries = append(t.entries, protocol.Entry{ID: id, Fence: t.replied.fence})
-		t.replied = replied{}
-	}
-}
-
 func (t *token) write(w *canonical.Writer, m *Machine) {
 	w.Uint(uint64(t.phase))
-	t.writeProvisional(w, m)
+	if w.Is(m.ends(t)) {
+		w.Left(t.until)
+	}
+	if t.unconfirmed() {
+		w.Age(t.entered, m.provisionalSpan())
+	}
 	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
@@ -137,13 +130,12 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 		w.Grant(bound)
 	}
 	w.Named(canonical.SortFence, t.next)
-	w.Named(canonical.SortClock, t.replied.clock)
-	w.Named(canonical.SortFence, t.replied.fence)
 	if t.passed != nil {
 		w.Node(*t.passed)
 	}
 	if t.phase != home {
 		w.ID(t.target)
+		w.Entries(t.entries)
 	}
 	switch t.phase {
 	case using:
@@ -153,7 +145,6 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 		fallthrough
 	case kept, below:
 		w.Fences(t.fences)
-		w.Entries(t.entries)
 	}
 	if t.phase == below {
 		t.down.writeName(w)
@@ -176,20 +167,4 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	}
 	w.Nodes(rec.pending)
 	w.Nodes(rec.answered)
-}
-
-// provisional writes when a provisional grant ends.
-func (t *token) writeProvisional(w *canonical.Writer, m *Machine) {
-	switch {
-	case t.phase == below && m.role == protocol.Root:
-		if w.Flags(t.due != 0, t.sole); t.due != 0 {
-			w.Left(t.due)
-		}
-	case t.unconfirmed():
-		w.Flags(true)
-		w.Left(t.until)
-		w.Age(t.entered, m.provisionalSpan())
-	default:
-		w.Flags(false)
-	}
 }

@@ -38,21 +38,6 @@ func (t *tree) clone() tree {
 	return c
 }
 
-// wakeAt is when the tree has something to do.
-func (t *tree) wakeAt(c *core) protocol.Time {
-	at := t.beacon.next
-	if c.role == protocol.Member {
-		at = min(at, t.beaconTimeout(c))
-	}
-	if t.join != nil {
-		at = min(at, t.join.until)
-	}
-	if c.departing {
-		at = min(at, t.departBy)
-	}
-	return at
-}
-
 func (t *tree) write(w *canonical.Writer, c *core) {
 	w.Uint(uint64(t.depth))
 	w.Nodes(t.ancestors)

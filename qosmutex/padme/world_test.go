@@ -164,9 +164,6 @@ func (w *world) send(n *node, msg *protocol.Message) {
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
 	c.Tokens, c.Sessions = slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)
-	for i := range c.Tokens {
-		c.Tokens[i].Path = slices.Clone(c.Tokens[i].Path)
-	}
 	c.Settings.Resources = slices.Clone(msg.Settings.Resources)
 	for _, name := range w.order {
 		if msg.To.IsZero() && name != n.name || msg.To.ID == name {

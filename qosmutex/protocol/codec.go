@@ -14,7 +14,7 @@ const (
 	MaxPath      = 64      // nodes of a path: the depth of a tree
 	MaxEntries   = 1024    // entries made on one grant
 	MaxResources = 1 << 16 // declared resources of a topic
-	MaxTokens    = 1 << 16 // tokens in a Handover
+	MaxTokens    = 1 << 16 // tokens in a Handover or heartbeat
 	MaxSessions  = 1 << 16 // sessions in a Handover
 	MaxWishes    = 1 << 16 // requests that travel with a token
 )
@@ -62,6 +62,7 @@ const (
 	fieldRank
 	fieldUntil
 	fieldRegister
+	fieldEnded
 	fieldEnd
 )
 
@@ -71,7 +72,7 @@ var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -79,7 +80,7 @@ var (
 		fieldLeast: 2, fieldLeastP: 1, fieldPassedTo: 2,
 		fieldReason: 1, fieldVerdict: 1, fieldSettings: 1, fieldPath: 1, fieldEntries: 1,
 		fieldTokens: 1, fieldSessions: 1, fieldWithin: 1, fieldHold: 1, fieldWishes: 1,
-		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1,
+		fieldAttempt: 1, fieldValid: 1, fieldRenewal: 2, fieldRank: 1, fieldUntil: 1, fieldRegister: 1, fieldEnded: 2,
 	}
 )
 
@@ -118,7 +119,7 @@ const knownFlags = flagEnd - 1
 //	Resend    -
 //	Beat      session sent attempt priority parent tokens
 //	BeatAck   session sent attempt ttl valid renewal rank grant register
-//	Goodbye   session
+//	Goodbye   session ended
 //	Handover  tokens sessions
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
@@ -166,7 +167,7 @@ var carried = [kindEnd][]field{
 	KindResend:   {},
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
-	KindGoodbye:  {fieldSession},
+	KindGoodbye:  {fieldSession, fieldEnded},
 	KindHandover: {fieldTokens, fieldSessions},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},

@@ -9,10 +9,9 @@ import (
 const (
 	nodeWidth     = 2
 	entryWidth    = 4
-	sessionWidth  = 6
 	wishWidth     = 6
 	settingsWidth = 9
-	tokenWidth    = 10
+	tokenWidth    = 8
 )
 
 // maxInterned bounds the names that a Decoder remembers: about two megabytes if
@@ -139,13 +138,13 @@ func (d *Decoder) field(f field, m *Message) {
 	case fieldSettings:
 		d.settings(what, &m.Settings)
 	case fieldPath:
-		m.Path = d.path(what, m.Path)
+		m.Path = d.nodes(what, MaxPath, m.Path)
 	case fieldEntries:
 		d.entries(what, m)
 	case fieldTokens:
 		d.tokens(what, m)
 	case fieldSessions:
-		d.sessions(what, m)
+		m.Sessions = d.nodes(what, MaxSessions, m.Sessions)
 	case fieldWithin:
 		m.Within = Duration(r.int64(what))
 	case fieldHold:
@@ -162,6 +161,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Rank = uint32(r.uint(what, math.MaxUint32))
 	case fieldRegister:
 		m.Register = r.uint64(what)
+	case fieldEnded:
+		m.Ended = d.node(what)
 	case fieldUntil:
 		m.Until = Time(r.int64(what))
 	}
@@ -233,17 +234,17 @@ func (d *Decoder) settings(what string, s *Settings) {
 	r.skip(what, extra)
 }
 
-func (d *Decoder) path(what string, path []Node) []Node {
+func (d *Decoder) nodes(what string, most int, list []Node) []Node {
 	r := &d.r
-	for range r.array(what, MaxPath) {
+	for range r.array(what, most) {
 		extra := r.tuple(what, nodeWidth)
-		path = append(path, d.node(what))
+		list = append(list, d.node(what))
 		r.skip(what, extra)
 		if r.err != nil {
 			break
 		}
 	}
-	return path
+	return list
 }
 
 func (d *Decoder) entries(what string, m *Message) {
@@ -262,26 +263,8 @@ func (d *Decoder) tokens(what string, m *Message) {
 	r := &d.r
 	for range r.array(what, MaxTokens) {
 		extra := r.tuple(what, tokenWidth)
-		t := extend(&m.Tokens)
-		t.Resource = d.name(what)
-		t.Out = r.bool(what)
-		t.Grant = d.grant(what)
-		t.Target = d.requestID(what)
-		t.Fence = r.uint64(what)
-		t.Path = d.path(what, t.Path[:0])
-		r.skip(what, extra)
-		if r.err != nil {
-			return
-		}
-	}
-}
-
-func (d *Decoder) sessions(what string, m *Message) {
-	r := &d.r
-	for range r.array(what, MaxSessions) {
-		extra := r.tuple(what, sessionWidth)
-		m.Sessions = append(m.Sessions, SessionState{
-			Node: d.node(what), Number: r.uint64(what), Priority: r.int64(what), Parent: d.node(what),
+		m.Tokens = append(m.Tokens, TokenState{
+			Resource: d.name(what), Grant: d.grant(what), Target: d.requestID(what), Fence: r.uint64(what),
 		})
 		r.skip(what, extra)
 		if r.err != nil {
@@ -302,15 +285,4 @@ func (d *Decoder) wishes(what string, m *Message) {
 			return
 		}
 	}
-}
-
-// extend makes tokens one longer without losing the path that the new element
-// had when the slice was last used.
-func extend(tokens *[]TokenState) *TokenState {
-	if n := len(*tokens); n < cap(*tokens) {
-		*tokens = (*tokens)[:n+1]
-	} else {
-		*tokens = append(*tokens, TokenState{})
-	}
-	return &(*tokens)[len(*tokens)-1]
 }

@@ -77,13 +77,13 @@ func appendField(dst []byte, f field, m *Message) []byte {
 	case fieldSettings:
 		return appendSettings(dst, &m.Settings)
 	case fieldPath:
-		return appendPath(dst, m.Path)
+		return appendNodes(dst, m.Path)
 	case fieldEntries:
 		return appendEntries(dst, m.Entries)
 	case fieldTokens:
 		return appendTokens(dst, m.Tokens)
 	case fieldSessions:
-		return appendSessions(dst, m.Sessions)
+		return appendNodes(dst, m.Sessions)
 	case fieldWithin:
 		return appendInt(dst, int64(m.Within))
 	case fieldHold:
@@ -100,6 +100,8 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendUint(dst, uint64(m.Rank))
 	case fieldRegister:
 		return appendUint(dst, m.Register)
+	case fieldEnded:
+		return appendNode(dst, m.Ended)
 	case fieldUntil:
 		return appendInt(dst, int64(m.Until))
 	}
@@ -139,9 +141,9 @@ func appendSettings(dst []byte, s *Settings) []byte {
 	return appendString(dst, s.ResourcesBy)
 }
 
-func appendPath(dst []byte, path []Node) []byte {
-	dst = appendArray(dst, len(path))
-	for _, n := range path {
+func appendNodes(dst []byte, list []Node) []byte {
+	dst = appendArray(dst, len(list))
+	for _, n := range list {
 		dst = appendArray(dst, nodeWidth)
 		dst = appendNode(dst, n)
 	}
@@ -164,24 +166,9 @@ func appendTokens(dst []byte, tokens []TokenState) []byte {
 		t := &tokens[i]
 		dst = appendArray(dst, tokenWidth)
 		dst = appendString(dst, t.Resource)
-		dst = appendBool(dst, t.Out)
 		dst = appendGrant(dst, t.Grant)
 		dst = appendRequestID(dst, t.Target)
 		dst = appendUint(dst, t.Fence)
-		dst = appendPath(dst, t.Path)
-	}
-	return dst
-}
-
-func appendSessions(dst []byte, sessions []SessionState) []byte {
-	dst = appendArray(dst, len(sessions))
-	for i := range sessions {
-		s := &sessions[i]
-		dst = appendArray(dst, sessionWidth)
-		dst = appendNode(dst, s.Node)
-		dst = appendUint(dst, s.Number)
-		dst = appendInt(dst, s.Priority)
-		dst = appendNode(dst, s.Parent)
 	}
 	return dst
 }

@@ -100,9 +100,9 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"entry flat", "entries: type 0xa1 is not an array", release([]any{"D", 1, 9, 5})},
 		{"entries many", "entries: has 1025 elements, at most 1024 are allowed", release(many(MaxEntries+1, []any{"D", 1, 9, 200}))},
 		{"path long", "path: has 65 elements, at most 64 are allowed", with(KindReply, 0, Version, "D", 1, 9, 0, "crane", 3, 4, 5, 200, 300, 11, many(MaxPath+1, []any{"A", 1}), 0)},
-		{"token short", "tokens: has 1 elements, needs 10", handover([]any{[]any{"crane"}}, []any{})},
+		{"token short", "tokens: has 1 elements, needs 8", handover([]any{[]any{"crane"}}, []any{})},
 		{"tokens many", "tokens: has 65537 elements, at most 65536 are allowed", handover(many(MaxTokens+1, []any{}), []any{})},
-		{"session short", "sessions: has 5 elements, needs 6", handover([]any{}, []any{[]any{"A", 1, 1, 1, "B"}})},
+		{"session short", "sessions: has 1 elements, needs 2", handover([]any{}, []any{[]any{"A"}})},
 		{"sessions many", "sessions: has 65537 elements, at most 65536 are allowed", handover([]any{}, many(MaxSessions+1, []any{}))},
 		{"appended too deep", "appended fields: is nested deeper than 16", append(header(KindNamed), deep)},
 	} {
@@ -260,11 +260,11 @@ func full(k Kind) Message {
 	return Message{
 		Kind: k, Flags: FlagFree | FlagRoot, From: a, To: b, Epoch: e, Root: a, Link: 5, Seq: 70000, Ack: 7, Clock: 8,
 		ID: id, Priority: -200, Resource: "crane", Hops: 2, Hidden: 3, Depth: 4, Members: 5, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
-		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
+		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, Ended: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
 		Settings: Settings{Version: 4, Models: Models{Fair, RequestReplace, Use, Use}, Resources: []string{"crane", "lift"}, Open: true},
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
-		Tokens:   []TokenState{{"crane", true, Grant{e, 20}, id, 1 << 51, path}, {Resource: "lift"}},
-		Sessions: []SessionState{{a, 1, 0, Node{}}, {b, 2, -5, a}},
+		Tokens:   []TokenState{{"crane", Grant{e, 20}, id, 1 << 51}, {Resource: "lift"}},
+		Sessions: path,
 		Within:   Second, Hold: 20 * Millisecond, Wishes: []Wish{{id, -3, Second, Millisecond}, {ID: RequestID{a, 1}}}, Until: 3 * Second,
 	}
 }

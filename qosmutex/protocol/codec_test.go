@@ -50,7 +50,7 @@ func drawMessage(t *rapid.T) Message {
 	m := Message{
 		Kind: Kind(rapid.IntRange(1, int(kindEnd)-1).Draw(t, "kind")), Flags: Flags(rapid.Uint16Range(0, uint16(knownFlags)).Draw(t, "flags")),
 		From: Node{drawName(t, "from", false), u64("inc")}, To: drawNode(t, "to"), Root: drawNode(t, "root"), Parent: drawNode(t, "parent"),
-		MoveTo: drawNode(t, "moveTo"), Least: drawNode(t, "least"), PassedTo: drawNode(t, "passedTo"),
+		MoveTo: drawNode(t, "moveTo"), Least: drawNode(t, "least"), Ended: drawNode(t, "ended"), PassedTo: drawNode(t, "passedTo"),
 		Epoch: Epoch{u64("epoch"), u64("tie")}, Link: u64("link"), Seq: u64("seq"), Ack: u64("ack"), Clock: u64("clock"),
 		ID: drawRequestID(t), Priority: rapid.Int64().Draw(t, "priority"), LeastP: rapid.Int64().Draw(t, "leastP"),
 		Resource: drawName(t, "resource", true), Hops: rapid.Uint32().Draw(t, "hops"), Hidden: rapid.Uint32().Draw(t, "hidden"),
@@ -75,11 +75,9 @@ func drawMessage(t *rapid.T) Message {
 		return Entry{drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
 	}), 0, 20).Draw(t, "entries")
 	m.Tokens = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TokenState {
-		return TokenState{drawName(t, "resource", true), rapid.Bool().Draw(t, "out"), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence"), drawPath(t)}
+		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
 	}), 0, 5).Draw(t, "tokens")
-	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) SessionState {
-		return SessionState{drawNode(t, "node"), rapid.Uint64().Draw(t, "number"), rapid.Int64().Draw(t, "priority"), drawNode(t, "parent")}
-	}), 0, 5).Draw(t, "sessions")
+	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Node { return drawNode(t, "node") }), 0, 5).Draw(t, "sessions")
 	return m
 }
 

@@ -45,10 +45,10 @@ const (
 	// Sessions.
 	KindBeat    // participant → root: I live; carries the sender's clock
 	KindBeatAck // root → participant: echo of that clock
-	KindGoodbye // participant → root: my session ends now
+	KindGoodbye // participant → root: my session ends now; root → participant: that of a neighbor in the tree has ended
 
 	// A planned change of the root.
-	KindHandover // former root → its successor: the sessions and tokens of the term before
+	KindHandover // former root → its successor: the tokens that rest, and who may have the others
 
 	// The other algorithms, between participants that know each other beforehand.
 	// Request, Reply, Release, Withdraw and Deny are theirs, too.
@@ -162,22 +162,13 @@ type Wish struct {
 	Hold     Duration // how long it will stay; 0: unknown
 }
 
-// TokenState describes one token in a Handover.
+// TokenState is one hold in a heartbeat: on which grant, and with which fence. In a
+// Handover it is one token that rests, of which only the Resource counts.
 type TokenState struct {
 	Resource string
-	Out      bool // the grant below is still out; else the token is at home
 	Grant    Grant
 	Target   RequestID
-	Fence    uint64 // the next fence to hand out, above every range reserved
-	Path     []Node // the way the grant was sent, the old root first
-}
-
-// SessionState describes one session in a Handover.
-type SessionState struct {
-	Node     Node
-	Number   uint64
-	Priority int64
-	Parent   Node
+	Fence    uint64
 }
 
 // Renewal names one write of the record of a topic by its root: see package register.
@@ -271,7 +262,7 @@ func (s *Settings) Validate() error {
 //	Resend    -
 //	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
 //	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
-//	Goodbye   Session
+//	Goodbye   Session (to the root) Ended (by the root)
 //	Handover  Tokens Sessions
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
@@ -320,6 +311,7 @@ type Message struct {
 	Parent   Node     // Beat: the sender's; Join: the only one that will do
 	MoveTo   Node     // Move: whom to attach to
 	Least    Node     // Offer: the least important child
+	Ended    Node     // Goodbye by the root: the receiver's parent or child, whose session has ended
 	LeastP   int64    // Offer: priority of Least
 	PassedTo Node     // Report: whom the grant was passed to
 	Reason   Reason   // why not
@@ -329,6 +321,6 @@ type Message struct {
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
 	Entries  []Entry  // Release, Report: made on the grant
 	Tokens   []TokenState
-	Sessions []SessionState
+	Sessions []Node
 	Wishes   []Wish
 }

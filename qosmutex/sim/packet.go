@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"padme/qosmutex/protocol"
 )
 
@@ -82,7 +80,4 @@ func copyMessage(dst, src *protocol.Message) {
 	dst.Sessions = append(sessions, src.Sessions...)
 	dst.Settings.Resources = append(resources, src.Settings.Resources...)
 	dst.Tokens = append(tokens, src.Tokens...)
-	for i := range dst.Tokens {
-		dst.Tokens[i].Path = slices.Clone(dst.Tokens[i].Path)
-	}
 }

@@ -17,8 +17,8 @@ func laden() protocol.Message {
 		Kind: protocol.KindHandover, From: a, To: b, ID: id, Priority: -4, Resource: "crane", Hold: second,
 		Settings: protocol.Settings{Version: 5, Resources: []string{"crane", "lift"}},
 		Path:     []protocol.Node{a, b}, Entries: []protocol.Entry{{ID: id, Fence: 6}},
-		Tokens:   []protocol.TokenState{{Resource: "crane", Fence: 7, Path: []protocol.Node{a}}},
-		Sessions: []protocol.SessionState{{Node: a, Number: 8}},
+		Tokens:   []protocol.TokenState{{Resource: "crane", Fence: 7}},
+		Sessions: []protocol.Node{a},
 		Wishes:   []protocol.Wish{{ID: id, Priority: 9}},
 	}
 }

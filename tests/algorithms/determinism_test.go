@@ -149,9 +149,6 @@ func copied(msg *protocol.Message) protocol.Message {
 	c := *msg
 	c.Path, c.Entries, c.Wishes = slices.Clone(c.Path), slices.Clone(c.Entries), slices.Clone(c.Wishes)
 	c.Tokens, c.Sessions = slices.Clone(c.Tokens), slices.Clone(c.Sessions)
-	for i := range c.Tokens {
-		c.Tokens[i].Path = slices.Clone(c.Tokens[i].Path)
-	}
 	c.Settings.Resources = slices.Clone(c.Settings.Resources)
 	return c
 }
@@ -166,12 +163,9 @@ func spoil(msg *protocol.Message) {
 		msg.Wishes[i] = protocol.Wish{ID: protocol.RequestID{Node: bad}, Priority: -9}
 	}
 	for i := range msg.Tokens {
-		spoilPath(msg.Tokens[i].Path, bad)
 		msg.Tokens[i] = protocol.TokenState{Resource: "spoilt"}
 	}
-	for i := range msg.Sessions {
-		msg.Sessions[i] = protocol.SessionState{Node: bad}
-	}
+	spoilPath(msg.Sessions, bad)
 	for i := range msg.Settings.Resources {
 		msg.Settings.Resources[i] = "spoilt"
 	}

@@ -1,9 +1,7 @@
 package mutants
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +17,8 @@ type mutant struct {
 	file     string // relative to the root of the module
 	old, new string
 	checks   []check
+	pkg      string // the file's
+	edits    []edit
 }
 
 // load reads testdata.
@@ -94,61 +94,28 @@ func (m *mutant) set(key, value string, _ bool) error {
 	return nil
 }
 
-// overlay writes the mutated file and the overlay that puts it in the place of the
-// original, and returns the overlay's path.
-func (m mutant) overlay(t *testing.T, dir string) string {
+// place finds out what the mutant changes in its file.
+func (m *mutant) place(t *testing.T) {
 	t.Helper()
-	original := filepath.Join(root(t), filepath.FromSlash(m.file))
-	source, err := os.ReadFile(original)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), m.old); n != 1 {
+	source := read(t, m.file)
+	if n := strings.Count(source, m.old); n != 1 {
 		t.Fatalf("the old text occurs %d times in %s: the code has changed: renew the mutant", n, m.file)
 	}
-	mutated := filepath.Join(dir, filepath.Base(m.file))
-	write(t, mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)))
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "overlay.json")
-	write(t, path, overlay)
-	return path
-}
-
-func write(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	var err error
+	if m.pkg, m.edits, err = changes(m.name, source, strings.Replace(source, m.old, m.new, 1)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// root is the root of the module.
-func root(t *testing.T) string {
+// kill runs the mutant's checks, each of which must be sound and kill it.
+func (m mutant) kill(t *testing.T, p *program) {
 	t.Helper()
-	dir, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// kill builds the mutant and runs its checks, each of which must kill it.
-func (m mutant) kill(t *testing.T) {
-	t.Helper()
-	dir := t.TempDir()
-	overlay := m.overlay(t, dir)
-	binaries := map[string]string{}
 	for _, c := range m.checks {
-		if binaries[c.pkg] == "" {
-			binary, err := build(t, dir, c.pkg, "-overlay="+overlay)
-			if err != nil {
-				t.Fatal(err)
-			}
-			binaries[c.pkg] = binary
+		if err := p.sound(t, c); err != nil {
+			t.Error(err)
+			continue
 		}
-		v := c.run(t, binaries[c.pkg])
+		v := c.run(t, p.binary(c), m.name)
 		if err := c.killed(v); err != nil {
 			t.Errorf("%s\n%v", m.why, err)
 			continue

@@ -120,14 +120,13 @@ func (l *lockers) handOvers(t *testing.T, d time.Duration) []time.Duration {
 	return gaps
 }
 
-// unharmed fails the test if a session expired or a hold was lost.
-func (l *lockers) unharmed(t *testing.T) {
-	t.Helper()
+// harm counts the sessions that expired and the holds that were lost.
+func (l *lockers) harm() (n uint64) {
 	for _, topic := range l.topics {
-		if c := topic.Status().Counters; c.Expiries != 0 || c.Losses != 0 {
-			t.Errorf("%d sessions expired and %d holds were lost", c.Expiries, c.Losses)
-		}
+		c := topic.Status().Counters
+		n += c.Expiries + c.Losses
 	}
+	return n
 }
 
 // TestStalledWatcherDoesNotDelayLocks stops a process that subscribes to every
@@ -145,11 +144,14 @@ func TestStalledWatcherDoesNotDelayLocks(t *testing.T) {
 			w.stop(t)
 			stalled := stall(t, l.broker.URL())
 
+			harmed := l.harm() // the flood may keep a busy machine from everything else
 			during := l.handOvers(t, beside)
 			if !stalled() {
 				t.Fatal("the watcher was not stalled for the whole time: nothing was tested")
 			}
-			l.unharmed(t)
+			if n := l.harm() - harmed; n > 0 {
+				t.Errorf("%d sessions expired or holds were lost beside a stalled watcher", n)
+			}
 			m0, m1 := before[len(before)/2], during[len(during)/2]
 			t.Logf("median hand-over %v alone (%d in %v), %v beside a stalled watcher (%d in %v): ratio %.2f; longest %v and %v",
 				m0, len(before), alone, m1, len(during), beside, float64(m1)/float64(m0), before[len(before)-1], during[len(during)-1])

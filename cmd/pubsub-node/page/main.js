@@ -52,7 +52,10 @@ const draw = onFrame(() => {
     dirty = new Set();
   }
   if (stale.detail) drawDetail(now);
-  if (stale.tree) drawTree();
+  if (stale.tree) {
+    drawMissing();
+    drawTree();
+  }
   else if (stale.notes) drawNotes(now);
   setText($("history-title"), at.view === "lock" ? "History of this lock" : "History");
   if (stale.history) timeline.draw(history, $("search").value, at.view === "lock" ? at : null);
@@ -104,6 +107,13 @@ function drawNotes(now) {
     stale.tree = true;
     draw();
   }, NOTES);
+}
+
+// drawMissing names the voters that do not answer the roots.
+function drawMissing() {
+  const missing = locks.missing();
+  $("missing").hidden = missing.length === 0;
+  setText($("missing"), `Voters are missing: ${missing.join(", ")}. "pubsub-node voters show" says why.`);
 }
 
 const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/quorum"
 )
 
@@ -217,6 +218,8 @@ func TestAlarmFromTheFirstMissingVoterOn(t *testing.T) {
 				t.Errorf("%s: %q, want one line with %q", what, got, want)
 			}
 		}
+		a.Receive("x", caspaxos.AppendMessage(nil, &caspaxos.Message{Kind: caspaxos.KindHello, Domain: register.Domain{1}}))
+		expect("a voter of another domain", "level=WARN msg=\"x sends it messages of another domain")
 		f.kill("c")
 		expect("one is missing", "level=WARN msg=\"a voter is missing")
 		if got := missingGauges(t, a); got != "b:0 c:1 " {

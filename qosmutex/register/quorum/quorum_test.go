@@ -169,6 +169,7 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 		}
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
 		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		time.Sleep(time.Second) // until c, too, has taken part: the others are a majority without it
 		f.kill("c")
 		c := f.start("c", abc...)
 		if e := get(t, c, "crane"); e.Version != renewed { // the two others cover it

@@ -275,14 +275,18 @@ func (v *Voter) note(m *caspaxos.Machine) {
 		v.enrolled = v.statusAt
 	}
 	v.mu.Unlock()
-	trouble := problem(v.opts.Self, &s)
+	trouble, votes := problem(v.opts.Self, &s), s.Phase == caspaxos.Voting
 	switch {
-	case trouble != "" && trouble != problem(v.opts.Self, &was):
+	case trouble == "" || trouble == problem(v.opts.Self, &was):
+	case votes: // whoever said that need not matter
+		v.log.Warn(trouble)
+	default:
 		v.log.Error("this voter does not vote: " + trouble)
-	case s.Phase != was.Phase:
+	}
+	if s.Phase != was.Phase {
 		v.log.Info("voter is "+s.Phase.String(), "quiet", time.Duration(s.Quiet))
 	}
-	if trouble == "" && !slices.Equal(s.Missing, was.Missing) {
+	if (trouble == "" || votes) && !slices.Equal(s.Missing, was.Missing) {
 		v.alarm(&s)
 	}
 }

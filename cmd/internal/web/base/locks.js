@@ -133,6 +133,11 @@ export class Locks {
     return true;
   }
 
+  /** missing names the voters that do not answer the roots. */
+  missing() {
+    return [...new Set([...this.views.values()].flatMap((v) => v.missing))].sort();
+  }
+
   #view(topic, payload, now) {
     if (payload === "") return this.views.delete(topic) ? { kind: "view", topic, view: null } : null;
     const view = readView(topic, payload);
@@ -258,6 +263,7 @@ export function readView(topic, payload) {
   return {
     topic, epoch: v.epoch, root: text(v.root), ttl: number(v.ttl), models: text(v.models),
     resources: names(v.resources), open: v.open === true, members: number(v.members),
+    missing: names(v.missing),
   };
 }
 

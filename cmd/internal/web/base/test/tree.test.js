@@ -23,6 +23,18 @@ test("who counts as a member: those with a presence of the same incarnation", ()
   assert.equal(roles.root, "member");
 });
 
+test("voters that any root misses", () => {
+  const m = new Locks();
+  const say = (topic, missing) => m.apply(["lock", topic, "view"], JSON.stringify({ topic, epoch: "1.0", root: "a", members: 3, missing }), 1);
+  say("a", ["v3", "v2"]);
+  say("b", ["v3", 7]);
+  say("c");
+  assert.deepEqual(m.missing(), ["v2", "v3"]);
+  say("a", []);
+  say("b");
+  assert.deepEqual(m.missing(), []);
+});
+
 test("a chain that somebody invented is drawn all the same", () => {
   const members = Array.from({ length: 20_000 }, (_, i) => member("m" + i, i ? "m" + (i - 1) : ""));
   assert.equal(layout(members, 800, 100).nodes.length, 20_000);
