@@ -41,7 +41,7 @@ type linkConfig struct {
 // Links are the only users of the MQTT client library.
 type link struct {
 	client mqtt.Client
-	conn   net.Conn
+	conn   *stream
 
 	buffer []byte // of post, which one goroutine calls
 
@@ -131,7 +131,18 @@ func (l *link) lose(err error) {
 // publish hands a message to the client and returns before the broker has it.
 // It blocks while the network takes nothing, at most for a keep-alive.
 func (l *link) publish(topic string, payload []byte, qos byte, retain bool) receipt {
-	return receipt{l, l.client.Publish(topic, qos, retain, payload), topic}
+	return receipt{l, l.hand(func() mqtt.Token { return l.client.Publish(topic, qos, retain, payload) }), topic}
+}
+
+// hand calls f, which hands the client something, unless the connection is lost: see
+// stream.Read.
+func (l *link) hand(f func() mqtt.Token) mqtt.Token {
+	l.conn.handing.Lock()
+	defer l.conn.handing.Unlock()
+	if l.conn.over {
+		return lostToken{}
+	}
+	return f()
 }
 
 // post writes a message at QoS 0 straight to the stream: nobody acknowledges it, so
@@ -145,7 +156,7 @@ func (l *link) post(p *packet) error {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(p.topic)))
 	b = append(b, p.topic...)
 	b = append(b, p.payload...)
-	if _, err := l.conn.Write(b); err != nil {
+	if err := l.conn.write(b); err != nil {
 		return err
 	}
 	if cap(b) <= maxKeptBuffer {
@@ -164,15 +175,17 @@ func appendLength(b []byte, n int) []byte {
 
 // subscribe asks for one filter at QoS 1. One per packet: see stream.
 func (l *link) subscribe(filter string) receipt {
-	return receipt{l, l.client.Subscribe(filter, 1, nil), filter}
+	return receipt{l, l.hand(func() mqtt.Token { return l.client.Subscribe(filter, 1, nil) }), filter}
 }
 
 // subscribeAtMostOnce is subscribe at QoS 0, which costs a cluster much less.
 func (l *link) subscribeAtMostOnce(filter string) receipt {
-	return receipt{l, l.client.Subscribe(filter, 0, nil), filter}
+	return receipt{l, l.hand(func() mqtt.Token { return l.client.Subscribe(filter, 0, nil) }), filter}
 }
 
-func (l *link) unsubscribe(filter string) { l.client.Unsubscribe(filter) }
+func (l *link) unsubscribe(filter string) {
+	l.hand(func() mqtt.Token { return l.client.Unsubscribe(filter) })
+}
 
 // close ends the session, politely if the broker takes the DISCONNECT in time,
 // and returns when the client has ended.
@@ -222,6 +235,20 @@ func (r receipt) wait(ctx context.Context) error {
 	}
 	return nil
 }
+
+// lostToken is the client's answer to what it was not handed.
+type lostToken struct{}
+
+func (lostToken) Wait() bool                     { return true }
+func (lostToken) WaitTimeout(time.Duration) bool { return true }
+func (lostToken) Done() <-chan struct{}          { return closed }
+func (lostToken) Error() error                   { return ErrOffline }
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // refusal is a SUBACK which grants nothing. The client reports no error for it.
 type refusal struct {

@@ -6,8 +6,13 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"padme/tests/brokers"
+	"padme/tests/bubble"
 )
 
 // A broker that breaks the protocol costs its participants the connection, and
@@ -66,6 +71,46 @@ func TestABrokerThatAcknowledgesNothing(t *testing.T) {
 	})
 }
 
+// The MQTT client stops taking messages when the connection is lost. A publisher that is
+// handing it one, since the broker takes them slowly, must not wait for its write timeout.
+// The client chooses at random between the message and the loss, so there are 20 tries.
+func TestALossHoldsUpNoPublisher(t *testing.T) {
+	brokers.Stays(t.Name(), brokers.VirtualTime)
+	bubble.Test(t, func(t *testing.T) {
+		for range 20 {
+			client, server := net.Pipe()
+			go func() { // it reads no more than the CONNECT
+				_, _ = server.Read(make([]byte, 4096))
+				_, _ = server.Write([]byte{0x20, 2, 0, 0})
+			}()
+			k, err := connectLink(t.Context(), linkConfig{
+				clientID: "a", keepAlive: 5 * time.Second,
+				open:    func(context.Context) (net.Conn, error) { return client, nil },
+				receive: func(string, []byte, bool) {},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var publisher sync.WaitGroup
+			publisher.Go(func() {
+				for !k.gone() {
+					if r := k.publish("t", []byte("x"), 1, false); r.done() {
+						return
+					}
+				}
+			})
+			synctest.Wait() // one is being written, and the others wait for it
+			lost := time.Now()
+			server.Close()
+			publisher.Wait()
+			if late := time.Since(lost); late > 0 {
+				t.Errorf("the publisher waits for %v after the loss", late)
+			}
+			k.close(0)
+		}
+	})
+}
+
 func TestRefusalsOfTheBrokerSayWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		code byte
@@ -100,7 +145,7 @@ func TestStreamBoundsStalledWrites(t *testing.T) {
 	defer server.Close()
 	s := newStream(client, 50*time.Millisecond)
 	defer s.Close()
-	if _, err := s.Write([]byte("x")); err == nil {
+	if err := s.write([]byte("x")); err == nil {
 		t.Error("a write that nobody reads succeeded")
 	}
 }

@@ -26,13 +26,40 @@ type stream struct {
 	closed  atomic.Bool   // by the MQTT client
 	writing sync.Mutex    // link.post writes beside the MQTT client
 	renewed atomic.Int64  // when the write deadline was last set, Unix nanoseconds
+
+	cause   atomic.Pointer[error] // why the connection is lost
+	handing sync.Mutex            // held while the MQTT client is handed something
+	over    bool                  // it is handed nothing any more; guarded by handing
 }
 
 func newStream(c net.Conn, stall time.Duration) *stream {
 	return &stream{Conn: c, r: bufio.NewReader(c), stall: stall}
 }
 
+// Read tells the MQTT client of a loss, and only when no call hands it anything, after
+// which none does. The client stops taking what it is handed when it learns of a loss,
+// and a call at that moment would wait for the whole write timeout. Until then the
+// connection is closed and writes succeed, so that the call ends at once.
 func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.read(p)
+	if err == nil {
+		return n, nil
+	}
+	err = s.fail(err)
+	s.handing.Lock()
+	defer s.handing.Unlock()
+	s.over = true
+	return n, err
+}
+
+// fail closes the connection after an error, and returns the first one.
+func (s *stream) fail(err error) error {
+	s.cause.CompareAndSwap(nil, &err)
+	_ = s.Conn.Close()
+	return *s.cause.Load()
+}
+
+func (s *stream) read(p []byte) (int, error) {
 	if s.left == 0 {
 		if err := s.nextPacket(); err != nil {
 			return 0, err
@@ -90,20 +117,28 @@ func (s *stream) nextPacket() error {
 	return nil
 }
 
-// Write fails when the peer takes nothing for the time of a stall. Setting a
+// Write is for the MQTT client, and never fails: Read tells it of the loss.
+func (s *stream) Write(p []byte) (int, error) {
+	if err := s.write(p); err != nil {
+		_ = s.fail(err)
+	}
+	return len(p), nil
+}
+
+// write fails when the peer takes nothing for the time of a stall. Setting a
 // deadline costs more than a quarter of a small write, so it is renewed only
 // once it has lost a quarter of its length.
-func (s *stream) Write(p []byte) (int, error) {
+func (s *stream) write(p []byte) error {
 	now := time.Now()
 	if last := s.renewed.Load(); now.UnixNano()-last > int64(s.stall/4) && s.renewed.CompareAndSwap(last, now.UnixNano()) {
 		if err := s.Conn.SetWriteDeadline(now.Add(s.stall)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	s.writing.Lock()
-	n, err := s.Conn.Write(p)
+	_, err := s.Conn.Write(p)
 	s.writing.Unlock()
-	return n, s.loss(err)
+	return s.loss(err)
 }
 
 // SetWriteDeadline does nothing: the MQTT client would set and reset it around
