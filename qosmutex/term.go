@@ -36,12 +36,22 @@ func (t *Topic) rule(now protocol.Time) {
 		b.lookAgain()
 		t.report(eventRecord{name: EventRooted, at: time.Now()})
 	}
-	b.term.until.Store(int64(until))
+	was := protocol.Time(b.term.until.Swap(int64(until)))
 	if over {
 		b.term = nil
+		t.noteLeaseOver(now - was)
 	}
 	if over || b.all {
 		t.flushSoon(flushAfter)
+	}
+}
+
+// noteLeaseOver tells people of a root whose lease ended that long ago, not of one that
+// stops before. The caller holds mu.
+func (t *Topic) noteLeaseOver(late protocol.Duration) {
+	if late >= 0 && t.status.Role == protocol.Root && !t.closing {
+		t.log.Warn("the lease of this root ended before it was renewed, and nothing is granted until there is a root again: "+
+			"is the machine overloaded, its disk slow, or the register or the broker away?", "noticed after", time.Duration(late))
 	}
 }
 

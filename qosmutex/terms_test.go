@@ -75,6 +75,39 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 	unlock(t, lock(t, root, "crane"))
 }
 
+// A root that stood still for longer than its lease says so. A planned change is no news.
+func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		log, logOfNext := &journal{}, &journal{}
+		start, clock := time.Now(), w.clock
+		var stood atomic.Int64 // nanoseconds
+		w.clock = WithClock(func() protocol.Time { return protocol.Time(time.Since(start).Nanoseconds() + stood.Load()) })
+		root := w.open("root", Create(), WithNodePriority(0), log.option())
+		defer root.close()
+		w.clock = clock
+		next := w.open("next", WithNodePriority(1), logOfNext.option())
+		defer next.close()
+		const warning = "the lease of this root ended"
+		time.Sleep(time.Minute)
+		if log.says(warning) {
+			t.Fatalf("nothing has happened, and it warns: %s", &log.text)
+		}
+		stood.Store(int64(2 * time.Second))
+		time.Sleep(time.Minute)
+		if n := log.warnings(warning); n != 1 || logOfNext.says(warning) {
+			t.Errorf("%d warnings, want 1: %s; the other member: %s", n, &log.text, &logOfNext.text)
+		}
+		root.close()
+		time.Sleep(time.Minute)
+		if s := next.Status(); s.Role != protocol.Root {
+			t.Errorf("the next one is %v", s.Role)
+		}
+		if n := log.warnings(warning); n != 1 || logOfNext.says(warning) {
+			t.Errorf("%d warnings after a planned change, want 1: %s; the other member: %s", n, &log.text, &logOfNext.text)
+		}
+	})
+}
+
 // The register cannot be reached any more: nothing is granted once the lease is over,
 // holds end with their sessions, and all goes on when it is back. That the members are
 // all there does not matter.
