@@ -42,9 +42,13 @@ func (m *Machine) tooLate(term uint64) bool {
 }
 
 // remember begins another term if somebody who looks for a root knows a later one than
-// ours, of a register that is gone, and follows nobody below it.
+// ours, of a register that is gone, and follows nobody below it. While the register is so
+// new that we have let nobody in, that is done at once, so that fences do not fall; later
+// a root of another register that lives has time to be heard first.
 func (m *Machine) remember(term uint64, out *Output) {
-	if m.cfg.FirstTerm == 0 || m.tooLate(term) || term < m.known.Record.Term || m.now < m.acting.began+2*m.cfg.grace(m.ttl()) {
+	grace := m.cfg.grace(m.ttl())
+	soon := m.now >= m.born+grace && m.now < m.acting.began+2*grace
+	if m.cfg.FirstTerm == 0 || soon || m.tooLate(term) || term < m.known.Record.Term {
 		return
 	}
 	m.later = term
@@ -98,6 +102,7 @@ func (m *Machine) above(r *protocol.Record) {
 		return
 	case heard >= r.Term:
 		r.Term = heard + 1
+		r.Ceiling = max(r.Ceiling, heard+2*block) // its fences began there, if its clock was ahead of ours
 	case m.cfg.FirstTerm == 0 || m.exists() && r.Term == m.known.Record.Term:
 		return
 	}

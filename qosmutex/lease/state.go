@@ -43,6 +43,7 @@ func (m *Machine) write(w *canonical.Writer) {
 	w.Age(m.acting.renewed, m.lease())
 	if m.cfg.FirstTerm != 0 {
 		w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))
+		w.Age(m.born, m.cfg.grace(m.ttl()))
 	}
 	w.Named(canonical.SortTerm, m.spent)
 	w.Named(canonical.SortTerm, m.later)

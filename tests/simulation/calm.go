@@ -43,10 +43,7 @@ func calmly(r *run) error {
 // for closeWait. A root that its predecessor named counts all sessions from then on; one that
 // took over does so once the lease of its predecessor, which was killed, has ended.
 func (r *run) gapBound() protocol.Duration {
-	t := r.preset.timing
-	if ttl := r.sim.Record().Record.TTL; ttl > 0 { // of whoever created the topic
-		t.TTL = ttl
-	}
+	t := r.timing()
 	bound := 2 * t.Heartbeat
 	if r.kills {
 		bound += t.Grace() + closeWait
@@ -61,6 +58,15 @@ func (r *run) gapBound() protocol.Duration {
 		bound += t.Grace() / 2
 	}
 	return bound
+}
+
+// timing is the preset with the TTL that is in force: of whoever created the topic.
+func (r *run) timing() protocol.Timing {
+	t := r.preset.timing
+	if ttl := r.sim.Record().Record.TTL; ttl > 0 {
+		t.TTL = ttl
+	}
+	return t
 }
 
 // watchGaps runs for a while and demands that no gap is longer than the bound.
@@ -98,7 +104,7 @@ func (r *run) killing(over *bool) {
 			r.sim.At(r.sim.Now()+either.draw(r), func() { r.heal(a) })
 			r.outcome.kills++
 		}
-		r.sim.At(r.sim.Now()+r.between(2, 4)*r.preset.timing.Grace(), kill)
+		r.sim.At(r.sim.Now()+r.between(2, 4)*r.timing().Grace(), kill)
 	}
 	r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.TTL), kill)
 }
