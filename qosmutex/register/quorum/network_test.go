@@ -56,6 +56,13 @@ func (p port) Send(to string, message []byte) error {
 	return nil
 }
 
+// slow has messages take up to d from now on.
+func (n *network) slow(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.slowest = d
+}
+
 func (n *network) deliver(from, to string, message []byte) {
 	n.mu.Lock()
 	inbox := n.inboxes[to]

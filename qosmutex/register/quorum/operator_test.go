@@ -52,7 +52,7 @@ func TestOperatorReplacesAVoter(t *testing.T) {
 		f.start("b", abc...)
 		f.start("c", abc...)
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
-		f.n.slowest = 10 * time.Millisecond
+		f.n.slow(10 * time.Millisecond)
 		r, trip, err := o.Inquire(soon(t), "a")
 		if err != nil || trip <= 0 || trip > 20*time.Millisecond {
 			t.Errorf("round trip %v, %v", trip, err)
