@@ -31,7 +31,7 @@ func published(t *testing.T) (url string, p *pubsub.Participant) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
-	p, err = pubsub.Join(t.Context(), b.URL(), "robot-1", pubsub.WithDomain(scenario.Domain))
+	p, err = pubsub.Join(t.Context(), b.URL(), "publisher-of-a-test", pubsub.WithDomain(scenario.Domain))
 	if err != nil {
 		t.Fatal(err)
 	}
