@@ -262,7 +262,7 @@ func TestWebSocketNeedsBinaryMessagesAndAnUpgrade(t *testing.T) {
 // A page from anywhere runs in a browser on this machine and so reaches what listens
 // here only. Where there are no users nothing else would stop it.
 func TestForeignPagesAreKeptOutWhereNobodyLogsIn(t *testing.T) {
-	open, withUsers := start(t, broker.Config{WebSocket: "127.0.0.1:0"}), start(t, broker.Config{WebSocket: "127.0.0.1:0", Users: cast(t)})
+	open, withUsers := start(t, broker.Config{WebSocket: "127.0.0.1:0", Origins: []string{"https://panel.example"}}), start(t, broker.Config{WebSocket: "127.0.0.1:0", Users: cast(t)})
 	for _, c := range []struct {
 		b      *broker.Broker
 		origin string
@@ -276,6 +276,8 @@ func TestForeignPagesAreKeptOutWhereNobodyLogsIn(t *testing.T) {
 		{open, "http://localhost.evil.example", false},
 		{open, "http://192.0.2.1", false},
 		{open, "null", false},
+		{open, "https://panel.example", true},
+		{open, "https://panel.example:1", false},
 		{withUsers, "http://panel.example", true},
 	} {
 		head := http.Header{}

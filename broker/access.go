@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -19,10 +18,13 @@ type access struct {
 	certificates bool   // a certificate's name is a user
 	acl          acl
 	quota        *quota
+	sessions     *sessions
 	server       *mqtt.Server
 	counts       *counters
 	log          *slog.Logger
-	stop         <-chan struct{}
+	limits       Limits
+	turns        *turns // at checking passwords
+	limited      func(limit, user, address string)
 }
 
 func (h *access) ID() string { return "access" }
@@ -30,7 +32,7 @@ func (h *access) ID() string { return "access" }
 func (h *access) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish, mqtt.OnACLCheck, mqtt.OnPacketRead,
-		mqtt.OnPublish, mqtt.OnSubscribe, mqtt.OnSubscribed,
+		mqtt.OnPublish, mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnRetainedExpired,
 	}, b) >= 0
 }
 
@@ -39,55 +41,36 @@ func (h *access) Provides(b byte) bool {
 // client would wait for ever. No client can name a topic with a NUL in it.
 const void = "\x00"
 
-// OnConnectAuthenticate checks name and password, and the will: mochi would
-// send any will to anywhere.
+// OnConnectAuthenticate takes over who was let in, and checks the will: mochi would send
+// any will to anywhere.
 func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	if h.users != nil {
-		name, why := h.authenticate(cl, pk)
-		if why != "" {
-			h.refuseConnect(cl, why, "user", string(name))
-			return false
+		c := connOf(cl)
+		if c == nil || c.user == nil || !bytes.Equal(pk.Connect.Username, c.connect.User) {
+			return false // not the CONNECT that letIn has judged
 		}
-		cl.Properties.Username = name
+		cl.Properties.Username = c.user
 		// Client ids are private to their user.
-		cl.ID = url.PathEscape(string(name)) + "/" + cl.ID
+		cl.ID = url.PathEscape(string(c.user)) + "/" + cl.ID
 	}
+	cl.ID = strings.Clone(cl.ID) // or it would keep the packet
 	if pk.Connect.WillFlag && !h.mayLeave(cl, pk.Connect.WillTopic) {
 		h.counts.refusedWill.Add(1)
 		h.logConnect(cl, "may not leave a will on that topic", "topic", pk.Connect.WillTopic)
 		return false
 	}
-	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.keep(string(cl.Properties.Username), pk.Connect.WillTopic, len(pk.Connect.WillPayload)) {
+	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.keep(string(cl.Properties.Username), pk.Connect.WillTopic, retainedCost(pk.Connect.WillTopic, len(pk.Connect.WillPayload), &pk.Connect.WillProperties)) {
 		h.counts.refusedRetain.Add(1)
+		h.sessions.b.limited("max-retained", string(cl.Properties.Username), cl.Net.Remote)
 		h.logConnect(cl, "keeps too much already to leave a retained will", "topic", pk.Connect.WillTopic)
 		return false
 	}
-	return true
+	return h.sessions.admit(cl)
 }
 
-// authenticate returns the user, and what is wrong with it if it is not let in.
-func (h *access) authenticate(cl *mqtt.Client, pk packets.Packet) (name []byte, why string) {
-	name = pk.Connect.Username
-	if c := connOf(cl); c != nil && h.certificates {
-		if certified, ok := c.certificateName(); ok {
-			if len(name) > 0 && string(name) != certified {
-				return name, fmt.Sprintf("the certificate is that of %q", certified)
-			}
-			if _, known := h.users.lookup([]byte(certified)); !known {
-				return []byte(certified), "a good certificate of nobody who is listed"
-			}
-			return []byte(certified), ""
-		}
-	}
-	if !h.users.verify(name, pk.Connect.Password, h.stop) {
-		return name, "wrong name or password"
-	}
-	return name, ""
-}
-
-func (h *access) refuseConnect(cl *mqtt.Client, why string, args ...any) {
+func (h *access) refuseConnect(c *conn, why string, args ...any) {
 	h.counts.refusedConnect.Add(1)
-	h.logConnect(cl, why, args...)
+	h.log.Warn("connection refused: "+why, append(args, "client", c.connect.ID, "remote", c.RemoteAddr())...)
 }
 
 func (h *access) logConnect(cl *mqtt.Client, why string, args ...any) {
@@ -132,18 +115,22 @@ func isSys(topic string) bool { return len(topic) >= 4 && strings.EqualFold(topi
 // early: an MQTT 5 topic alias is not resolved yet, and a refusal here
 // disconnects 3.1.1 clients. OnPublish judges those.
 func (h *access) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
-	if write || h.users == nil {
-		return true
+	if write {
+		return true // topic is empty where an alias stands for it
+	}
+	filter := strings.ContainsAny(topic, "+#") || topic[0] == '$'
+	if h.users == nil {
+		return filter || h.sessions.mayQueue(cl)
 	}
 	a, ok := h.users.lookup(cl.Properties.Username)
 	if !ok {
 		return false
 	}
 	name := string(cl.Properties.Username)
-	if strings.ContainsAny(topic, "+#") || topic[0] == '$' {
+	if filter {
 		return h.acl.maySubscribe(name, a.role, topic)
 	}
-	return h.acl.mayRead(name, a.role, topic)
+	return h.acl.mayRead(name, a.role, topic) && h.sessions.mayQueue(cl)
 }
 
 func (h *access) OnPacketRead(_ *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
@@ -162,10 +149,14 @@ func (h *access) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, 
 	case !h.mayPublish(cl, pk.TopicName):
 		h.counts.refusedPublish.Add(1)
 		h.logRefusal(cl, "publication refused", pk.TopicName)
-	case pk.FixedHeader.Retain && !h.quota.keep(string(cl.Properties.Username), pk.TopicName, len(pk.Payload)):
+	case !pk.FixedHeader.Retain:
+		return pk, nil
+	case !h.quota.keep(string(cl.Properties.Username), pk.TopicName, retainedCost(pk.TopicName, len(pk.Payload), &pk.Properties)):
 		h.counts.refusedRetain.Add(1)
+		h.sessions.b.limited("max-retained", string(cl.Properties.Username), cl.Net.Remote)
 		h.logRefusal(cl, "publication refused: the user keeps too much already", pk.TopicName)
 	default:
+		ownStrings(&pk)
 		return pk, nil
 	}
 	if cl.Properties.ProtocolVersion == 5 && pk.FixedHeader.Qos == 1 {
@@ -174,27 +165,8 @@ func (h *access) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, 
 	return pk, packets.CodeSuccessIgnore
 }
 
-// OnSubscribe grants at most QoS 1, since mochi throws a client out that sends
-// and receives at QoS 2, and empties malformed filters, which mochi takes for
-// good ones, so that it refuses them.
-func (h *access) OnSubscribe(_ *mqtt.Client, pk packets.Packet) packets.Packet {
-	for i := range pk.Filters {
-		pk.Filters[i].Qos = min(pk.Filters[i].Qos, 1)
-		if !validFilter(unshare(pk.Filters[i].Filter)) {
-			pk.Filters[i].Filter = ""
-		}
-	}
-	return pk
-}
-
-func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
-	for i, code := range codes {
-		if code >= packets.ErrUnspecifiedError.Code {
-			h.counts.refusedSubscribe.Add(1)
-			h.logRefusal(cl, "subscription refused", pk.Filters[i].Filter)
-		}
-	}
-}
+// OnRetainedExpired gives the room of a message back.
+func (h *access) OnRetainedExpired(topic string) { h.quota.keep("", topic, 0) }
 
 // logRefusal warns once for a connection: a client in a loop must not fill the
 // disk. The metrics count each.

@@ -52,8 +52,11 @@ func TestWhoMayWrite(t *testing.T) {
 		{r + "presence/alice", "alice", "bob watch bridge"},
 		{r + "presence/alic%65", "alice", "bob"},
 		{r + "presence/%zz", "root", "alice"},
-		{r + "ep/alice/1", "alice", "bob"},
-		{r + "ep/alice", "root", "alice"},
+		{r + "ep/t/alice/1", "alice", "bob"},
+		{r + "ep/bob/alice/1", "alice", "bob"},
+		{r + "ep/alice/1", "root", "alice"},
+		{r + "ep/t/alice", "root", "alice"},
+		{r + "ep/t/alice/1/more", "root", "alice"},
 		{r + "node/bob/alice", "alice", "bob watch"},
 		{r + "node/alice/alice", "alice", "bob"},
 		{r + "lock/t/146.52/state", "alice bob bridge", "watch"},
@@ -296,5 +299,25 @@ func TestRemovedUserGetsNothing(t *testing.T) {
 	}
 	if got := bob.payloads(); len(got) > 0 {
 		t.Errorf("bob has received %q", got)
+	}
+}
+
+// A user may ask what its role is, and hears nothing else.
+func TestUsersAreToldTheirRole(t *testing.T) {
+	b := start(t, broker.Config{Users: cast(t)})
+	for name, role := range map[string]string{"alice": "member", "root": "admin", "watch": "observer", "esp": "client", "bridge": "gateway"} {
+		c := connect(t, inProcess(b), as(name, name))
+		c.subscribe("padme/v1/default/role", 1)
+		if got := c.receive(1); got[0] != role {
+			t.Errorf("%s is told %q", name, got)
+		}
+	}
+	free := start(t, broker.Config{})
+	c := connect(t, inProcess(free))
+	c.subscribe("padme/v1/default/role", 1)
+	c.subscribe("x", 1)
+	c.publish("x", "nobody has a role here", 1, false)
+	if got := c.receive(1); got[0] != "nobody has a role here" {
+		t.Errorf("told %q", got)
 	}
 }

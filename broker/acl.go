@@ -62,8 +62,8 @@ func (a acl) mayWrite(name string, role Role, topic string) bool {
 		return len(l) == 7 && mine(l[5], name)
 	case "presence", "ask": // presence/{P}, ask/{P}
 		return len(l) == 3 && mine(l[2], name)
-	case "ep": // ep/{P}/{endpoint}
-		return len(l) == 4 && mine(l[2], name)
+	case "ep": // ep/{topic}/{P}/{endpoint}
+		return len(l) == 5 && mine(l[3], name)
 	case "node": // node/{to}/{P}
 		return len(l) == 4 && mine(l[3], name)
 	case "lock":

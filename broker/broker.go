@@ -33,10 +33,13 @@ type Config struct {
 	// Users, when set, makes name and password compulsory, and this table hold
 	// for publications, subscriptions and wills; what it does not name is
 	// denied. P stands for the percent-encoded user name, R for
-	// {Prefix}/v1/{domain}. Nil lets anyone connect and do anything.
+	// {Prefix}/v1/{domain}. Nil lets anyone who reaches the listeners connect and do
+	// anything, and leaves the limits for each user without effect: for a listener
+	// on loopback, or a network where everybody is trusted.
 	//
 	//	R/data/{partition}/{topic}/{key}/P/{writer}  P writes
-	//	R/presence/P, R/ask/P, R/ep/P/{endpoint}     P writes
+	//	R/presence/P, R/ask/P                        P writes
+	//	R/ep/{topic}/P/{endpoint}                    P writes
 	//	R/node/{to}/P                                P writes, {to} reads
 	//	R/lock/{topic}/{resource}/state              every member writes
 	//	R/lock/{topic}/events, R/lock/{topic}/view   every member writes
@@ -63,6 +66,12 @@ type Config struct {
 	// connections do, gives name and password.
 	CertificateUsers bool
 
+	// Origins are pages which may always connect over WebSocket, as browsers name them:
+	// "https://panel.example:8443". Others may as well where a password is needed. Where a
+	// certificate takes its place, which a browser shows for any page, only those of the
+	// broker's own host may, and on loopback without Users only those of this machine.
+	Origins []string
+
 	// DataDir, when set, is a directory (made if need be) where retained
 	// messages, sessions, subscriptions and queued messages survive kill -9.
 	// The operating system writes it out every second: power loss may cost the
@@ -80,14 +89,18 @@ type Config struct {
 
 // Broker is a running MQTT broker. Its methods may be called concurrently.
 type Broker struct {
-	cfg    Config
-	log    *slog.Logger
-	server *mqtt.Server
-	access *access
-	flow   *flow
-	hooks  []mqtt.Hook
-	store  *store // nil: memory only
-	counts counters
+	cfg      Config
+	log      *slog.Logger
+	server   *mqtt.Server
+	access   *access
+	flow     *flow
+	sessions *sessions
+	hooks    []mqtt.Hook
+	store    *store // nil: memory only
+	counts   counters
+	reached  limitLog
+	door     *door
+	guard    *retainGuard
 
 	tcp, ws   net.Listener
 	websocket *webSocketServer
@@ -95,6 +108,7 @@ type Broker struct {
 	mu      sync.Mutex
 	closing bool
 	conns   map[*conn]struct{}
+	inside  int // of conns, those of clients
 
 	work      sync.WaitGroup // accept loops and connections
 	stop      chan struct{}  // closed when closing begins
@@ -121,6 +135,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
 	}
+	b.door = newDoor(cfg.Limits, b.limited)
 	if err := b.start(ctx); err != nil {
 		for _, l := range []net.Listener{b.tcp, b.ws} {
 			if l != nil {
@@ -165,15 +180,19 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		}
 	}
 	b.server = newServer(b.cfg)
-	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, stop: b.stop, quota: newQuota(b.cfg.Limits.Retained)}
+	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited, quota: newQuota(b.cfg.Limits.Retained)}
 	b.flow = &flow{server: b.server, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
 	b.flow.sequence.Store(time.Now().UnixNano())
-	b.hooks = []mqtt.Hook{b.access, b.flow}
+	b.sessions = newSessions(b)
+	b.access.sessions = b.sessions
+	b.hooks = []mqtt.Hook{b.access, b.flow, b.sessions}
 	if b.store != nil {
 		b.flow.persist = &persistence{store: b.store, server: b.server}
 		b.hooks = append(b.hooks, b.flow.persist)
 	}
-	b.hooks = append(b.hooks, newRetainGuard()) // last: see OnPublish
+	guard := newRetainGuard()
+	b.guard = guard
+	b.hooks = append(b.hooks, guard, &replay{access: b.access, guard: guard, limits: b.cfg.Limits, log: b.log}) // last: see OnPublish and OnSubscribe
 	for _, h := range b.hooks {
 		if err := b.server.AddHook(h, nil); err != nil {
 			return fmt.Errorf("broker: %w", err)
@@ -197,6 +216,10 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	b.access.quota.restore(b)
+	b.sessions.restore()
+	b.work.Go(func() { b.sessions.run(b.stop) })
+	j := newJanitor(b, guard)
+	b.work.Go(func() { j.run(b.stop) })
 	b.serveListeners()
 	return nil
 }
@@ -224,10 +247,28 @@ func newServer(cfg Config) *mqtt.Server {
 
 // TCPAddr returns the address of the TCP listener, with its real port, or nil
 // when there is none.
-func (b *Broker) TCPAddr() net.Addr { return addr(b.tcp) }
+func (b *Broker) TCPAddr() net.Addr {
+	if b.made() != nil {
+		return nil
+	}
+	return addr(b.tcp)
+}
 
 // WebSocketAddr returns the address of the WebSocket listener, or nil.
-func (b *Broker) WebSocketAddr() net.Addr { return addr(b.ws) }
+func (b *Broker) WebSocketAddr() net.Addr {
+	if b.made() != nil {
+		return nil
+	}
+	return addr(b.ws)
+}
+
+// made is the error of a Broker that is not from Start, such as nil.
+func (b *Broker) made() error {
+	if b == nil || b.stop == nil {
+		return fmt.Errorf("%w: this Broker is not from Start: look at the error that Start returned", ErrClosed)
+	}
+	return nil
+}
 
 func addr(l net.Listener) net.Addr {
 	if l == nil {
@@ -239,6 +280,9 @@ func addr(l net.Listener) net.Addr {
 // URL returns where a client on this host reaches the broker: its TCP listener
 // (mqtt, mqtts), else its WebSocket listener (ws, wss), else "".
 func (b *Broker) URL() string {
+	if b.made() != nil {
+		return ""
+	}
 	scheme, l := "mqtt", b.tcp
 	if l == nil {
 		scheme, l = "ws", b.ws
@@ -263,6 +307,9 @@ func (b *Broker) URL() string {
 // users and limits as any other. It does not block. The connection ends when
 // either side closes it; Close of the broker ends it too.
 func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
+	if err := b.made(); err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("broker: dial: %w", err)
 	}
@@ -281,6 +328,9 @@ func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 // returns what the first one did. Of mochi's goroutines the housekeeping and one
 // writer for each client end by themselves, moments later at most.
 func (b *Broker) Close(ctx context.Context) error {
+	if b == nil || b.stop == nil {
+		return nil
+	}
 	b.closeOnce.Do(func() {
 		b.mu.Lock()
 		b.closing = true

@@ -28,7 +28,11 @@ func (c *conn) shakeHands() error {
 	if err == nil {
 		return nil
 	}
-	if raw, ok := secure.NetConn().(*net.TCPConn); ok && raw.CloseWrite() == nil {
+	below := secure.NetConn()
+	if g := c.guest(); g != nil {
+		below = g.Conn
+	}
+	if raw, ok := below.(*net.TCPConn); ok && raw.CloseWrite() == nil {
 		_ = raw.SetReadDeadline(time.Now().Add(lingering))
 		_, _ = io.CopyN(io.Discard, raw, lingeringBytes)
 	}

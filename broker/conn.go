@@ -2,16 +2,19 @@ package broker
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"padme/broker/internal/wire"
 )
 
 // conn is the broker's end of a client's connection. It adds the deadlines that
@@ -23,24 +26,40 @@ type conn struct {
 	mu       sync.Mutex // of deadline and afterwards
 	deadline time.Time  // of writing, renewed when half of it is gone
 
-	head []byte // of the CONNECT, read before mochi reads
+	head    []byte       // the CONNECT, read before mochi reads
+	connect wire.Connect // what it says
+	user    []byte       // who has proven to be that; nil without users
+	inside  bool         // counts among Limits.Clients; guarded by the broker's mu
+	ahead   *ahead       // what was read while the password was checked; nil for nothing
+	scanner wire.Scanner // of what comes after the CONNECT
+	refuse  func(error)  // tells the client why its packet was refused; nil before the session
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be
 	greet      func()        // closes it
 	afterwards func()        // see whenGreeted; guarded by mu
+	ended      func()        // to be called when the session is removed; nil for nothing to do
+	connack    connack       // what is to be said in it
+	departed   func()        // ends what its user is charged for; nil before it is charged
+	left       atomic.Bool   // the broker is done with it
+	stalled    atomic.Bool   // it was ended because nothing could be sent to it
 
 	client   atomic.Pointer[mqtt.Client] // once its CONNECT was accepted
 	pending  atomic.Int64                // QoS 1 messages on the way to the socket
 	progress atomic.Int64                // grows when one of them leaves or is acknowledged
 	warned   atomic.Bool                 // a refusal was logged
+	gone     atomic.Bool                 // the client has closed its end; what it sent before counts
 
 	// shadowed is a delivery whose packet id the client happens to use for a
 	// packet of its own; only the client's reading goroutine touches it.
 	shadowed *packets.Packet
+
+	replay                    replaying
+	replays                   atomic.Bool  // retained messages are being queued
+	takenMessages, takenBytes atomic.Int64 // of all publications that have left the queue
 }
 
 func newConn(raw net.Conn, l Limits) *conn {
-	c := &conn{Conn: raw, greeted: make(chan struct{})}
+	c := &conn{Conn: raw, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
 	c.greet = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -61,52 +80,48 @@ func connOf(cl *mqtt.Client) *conn {
 	return c
 }
 
-// readHead reads the fixed header of the first packet, so that a stranger's
-// length is judged by a smaller measure than a client's and costs a stranger
-// its connection before mochi spends 70 KB on it.
-func (c *conn) readHead() error {
-	var b [1]byte
-	for len(c.head) < 5 {
-		if _, err := io.ReadFull(c.Conn, b[:]); err != nil {
-			return err
-		}
-		c.head = append(c.head, b[0])
-		if c.head[0]&0xf0 != packets.Connect<<4 {
-			return fmt.Errorf("%w: the first packet is no CONNECT: is this an MQTT client, and does it agree with us on TLS?", errNotMQTT)
-		}
-		if len(c.head) == 1 || b[0]&0x80 != 0 {
-			continue
-		}
-		length := 0
-		for i, v := range c.head[1:] {
-			length |= int(v&0x7f) << (7 * i)
-		}
-		if length > maxConnectSize {
-			return fmt.Errorf("%w: a CONNECT of %d bytes: the limit is %d", errOversized, length, maxConnectSize)
-		}
-		return nil
-	}
-	return fmt.Errorf("%w: the length of the first packet is malformed", errNotMQTT)
-}
-
+// Read returns the CONNECT, which was read before, and then what the scanner accepts.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.head) > 0 {
 		n := copy(p, c.head)
 		c.head = c.head[n:]
 		return n, nil
 	}
-	return c.Conn.Read(p)
+	n, err := c.receive(p)
+	if beyond := c.scanner.Scan(p[:n]); beyond != nil {
+		if c.refuse != nil {
+			c.refuse(beyond)
+		}
+		return 0, beyond // so that mochi never has all of the packet
+	}
+	return n, err
 }
 
 // Write writes p as a whole or closes the connection: mochi would go on in the
-// middle of a packet.
+// middle of a packet. A client that has closed its end may have sent its DISCONNECT
+// before, which is to be read: mochi would stop reading, and publish the will.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.gone.Load() {
+		return len(p), nil
+	}
 	c.renewDeadline()
 	n, err := c.Conn.Write(p)
-	if err != nil {
+	switch {
+	case err == nil:
+	case closedByPeer(err):
+		c.gone.Store(true)
+		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Duration(c.patience.Load())))
+		return len(p), nil
+	default:
+		c.stalled.CompareAndSwap(false, errors.Is(err, os.ErrDeadlineExceeded))
 		_ = c.Close()
 	}
 	return n, err
+}
+
+// closedByPeer reports whether the other end of a connection takes nothing any more.
+func closedByPeer(err error) bool {
+	return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func (c *conn) renewDeadline() {
@@ -148,7 +163,12 @@ func (c *conn) Close() error {
 
 // SetDeadline is mochi's keepalive. It bounds reading only: a client with a
 // long keepalive must not stall its publishers for as long.
-func (c *conn) SetDeadline(t time.Time) error { return c.Conn.SetReadDeadline(t) }
+func (c *conn) SetDeadline(t time.Time) error {
+	if c.gone.Load() {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
+}
 
 // admit serves a new connection in a goroutine of its own, or closes it.
 func (b *Broker) admit(raw net.Conn, listener string) error {
@@ -166,25 +186,42 @@ func (b *Broker) admit(raw net.Conn, listener string) error {
 
 func (b *Broker) enter(c *conn) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closing {
-		return ErrClosed
+	inside := c.guest() == nil // in the process; all others knock first
+	closing, full := b.closing, inside && b.inside >= b.cfg.Limits.Clients
+	if !closing && !full {
+		if c.inside = inside; inside {
+			b.inside++
+		}
+		b.conns[c] = struct{}{}
+		b.work.Add(1)
 	}
-	if len(b.conns) >= b.cfg.Limits.Clients {
+	b.mu.Unlock()
+	switch {
+	case closing:
+		return ErrClosed
+	case full:
 		b.counts.refusedConnect.Add(1)
-		b.log.Warn("connection refused: too many clients", "limit", b.cfg.Limits.Clients, "remote", c.RemoteAddr())
+		b.limited("max-clients", "", c.RemoteAddr().String())
 		return ErrTooManyClients
 	}
-	b.conns[c] = struct{}{}
-	b.work.Add(1)
 	return nil
 }
 
 func (b *Broker) leave(c *conn) {
 	_ = c.Close()
+	if c.departed != nil {
+		c.departed()
+	}
+	c.left.Store(true)
 	b.mu.Lock()
 	delete(b.conns, c)
+	if c.inside {
+		b.inside--
+	}
 	b.mu.Unlock()
+	if c.ahead != nil {
+		<-c.ahead.done
+	}
 	b.work.Done()
 }
 
@@ -192,32 +229,60 @@ func (b *Broker) leave(c *conn) {
 func (b *Broker) serve(c *conn, listener string) {
 	log := b.log.With("remote", c.RemoteAddr(), "listener", listener)
 	defer func() {
+		if c.ended != nil {
+			c.ended()
+		}
+	}()
+	defer func() {
 		// mochi indexes some packets before it has checked their length.
 		if r := recover(); r != nil {
 			log.Error("a packet broke its decoder; the client was disconnected", "panic", r, "stack", string(debug.Stack()))
 			b.counts.cut[cutProtocol].Add(1)
+			b.guard.endReading(c)
 			b.bury(c)
 		}
 	}()
 	if err := c.shakeHands(); err != nil {
 		b.counts.cut[cutTLS].Add(1)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			b.limited("connect-timeout", "", c.RemoteAddr().String())
+		}
 		log.Info("connection closed before CONNECT", "error", err)
 		return
 	}
-	if err := c.readHead(); err != nil {
-		b.counts.noteCut(err)
+	if err := c.readConnect(b.cfg.Limits); err != nil {
+		b.noteCut(c, err)
 		if !errors.Is(err, io.EOF) {
 			log.Info("connection closed before CONNECT", "error", err)
 		}
 		return
 	}
+	if !b.letIn(c) {
+		return
+	}
+	c.refuse = func(why error) { b.refuse(c, why) }
 	err := b.server.EstablishConnection(listener, c)
-	b.counts.noteCut(err)
+	b.noteCut(c, err)
 	if cl := c.client.Load(); cl != nil {
 		log.Debug("client disconnected", "client", cl.ID, "error", err)
 	} else if err != nil {
 		log.Info("connection refused", "error", err)
 	}
+}
+
+// refuse tells an MQTT 5 client why its packet was refused and ends its connection; before
+// that version there is no way to say it.
+func (b *Broker) refuse(c *conn, why error) {
+	cl := c.client.Load()
+	if cl == nil || cl.Properties.ProtocolVersion != 5 {
+		return
+	}
+	code := packets.ErrMalformedPacket
+	if errors.As(why, new(*wire.LimitError)) {
+		code = packets.ErrQuotaExceeded
+		code.Reason = why.Error()
+	}
+	_ = b.server.DisconnectClient(cl, code)
 }
 
 // bury ends a session in mochi's stead after a panic in its connection.
@@ -231,7 +296,7 @@ func (b *Broker) bury(c *conn) {
 	for _, h := range b.hooks {
 		h.OnDisconnect(cl, packets.ErrMalformedPacket, !outlives(cl))
 	}
-	if !outlives(cl) {
+	if !outlives(cl) && !cl.IsTakenOver() {
 		cl.ClearInflights()
 		b.server.UnsubscribeClient(cl)
 		b.server.Clients.Delete(cl.ID)

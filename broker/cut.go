@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"padme/broker/internal/wire"
 )
 
 // Why a connection was ended. Refused names, passwords and wills are counted as
@@ -24,22 +26,48 @@ var (
 	errOversized = errors.New("broker: packet too large")
 )
 
-// noteCut counts what ended a connection, unless it is the usual: a client or a
-// network that has gone.
-func (c *counters) noteCut(err error) {
+// noteCut counts what ended a connection, unless it is the usual, a client or a
+// network that has gone, and the limit if it was one.
+func (b *Broker) noteCut(c *conn, err error) {
 	var code packets.Code
+	var beyond *wire.LimitError
+	cut, address := &b.counts.cut, c.RemoteAddr().String()
+	if c.stalled.Load() {
+		b.limited("write-timeout", string(c.user), address)
+	}
 	switch {
 	case err == nil:
+	case errors.As(err, &beyond):
+		b.beyond(beyond.What, string(c.user), address)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.cut[cutTimeout].Add(1)
-	case errors.Is(err, errOversized), errors.Is(err, packets.ErrPacketTooLarge):
-		c.cut[cutOversized].Add(1)
-	case errors.Is(err, errNotMQTT), errors.As(err, &code) && malformed(code):
-		c.cut[cutProtocol].Add(1)
+		cut[cutTimeout].Add(1)
+		if c.client.Load() == nil {
+			b.limited("connect-timeout", "", address)
+		}
+	case errors.Is(err, errOversized):
+		cut[cutOversized].Add(1)
+		b.limited("max-connect-size", "", address)
+	case errors.Is(err, packets.ErrPacketTooLarge):
+		cut[cutOversized].Add(1)
+		b.limited("max-packet", string(c.user), address)
+	case errors.Is(err, errNotMQTT), errors.Is(err, wire.ErrMalformed), errors.As(err, &code) && malformed(code):
+		cut[cutProtocol].Add(1)
 	}
 }
 
 // malformed reports whether a reason is that of a packet or its length.
 func malformed(c packets.Code) bool {
 	return c.Code == packets.ErrMalformedPacket.Code || c.Code == packets.ErrProtocolViolation.Code
+}
+
+// beyond counts a packet that held too many of something.
+func (b *Broker) beyond(what wire.Kind, user, address string) {
+	switch what {
+	case wire.Properties:
+		b.limited("max-properties", user, address)
+	case wire.Filters:
+		b.limited("max-filters", user, address)
+	case wire.Levels:
+		b.limited("max-topic-levels", user, address)
+	}
 }

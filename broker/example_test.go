@@ -124,3 +124,18 @@ func ExampleRules() {
 	}
 	// Output: an observer reads lock/+/+/state
 }
+
+// An operator who knows the limits by their defaults changes one.
+func ExampleDefaultLimits() {
+	limits := broker.DefaultLimits()
+	fmt.Println(limits.UserSessions, "sessions of a user, each for", limits.SessionExpiry)
+
+	limits.UserSessions = 100
+	b, err := broker.Start(context.Background(), broker.Config{Limits: limits})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close(context.Background())
+	// Output: 16 sessions of a user, each for 72h0m0s
+}

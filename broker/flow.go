@@ -31,7 +31,7 @@ type flow struct {
 	sequence atomic.Int64
 
 	seed  maphash.Seed
-	turns [256]sync.Mutex // by client id, to connect
+	turns [256]sync.Mutex // by client id, to connect and to end
 
 	mu    sync.Mutex
 	spare []*mqtt.Client // inline clients to publish with, one goroutine each
@@ -154,7 +154,22 @@ func stepAside(cl *mqtt.Client, id uint16) {
 
 func (h *flow) OnPacketProcessed(cl *mqtt.Client, _ packets.Packet, _ error) { unshadow(cl) }
 
-func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, _ bool) { unshadow(cl) }
+// OnDisconnect waits for its turn, too, until serve ends, if the session ends with its
+// connection: mochi removes what stands under the client id, which may be the session of
+// a connection that has begun meanwhile. That would be subscribed and never get anything.
+func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
+	unshadow(cl)
+	if c := connOf(cl); c != nil && expire && c.ended == nil {
+		turn := h.turn(cl)
+		turn.Lock()
+		c.ended = turn.Unlock
+	}
+}
+
+// turn is held by the one of a client id that connects or ends.
+func (h *flow) turn(cl *mqtt.Client) *sync.Mutex {
+	return &h.turns[maphash.String(h.seed, cl.ID)%uint64(len(h.turns))]
+}
 
 func unshadow(cl *mqtt.Client) {
 	c := connOf(cl)
@@ -174,7 +189,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	if c == nil {
 		return
 	}
-	turn := &h.turns[maphash.String(h.seed, cl.ID)%uint64(len(h.turns))]
+	turn := h.turn(cl)
 	turn.Lock()
 	c.whenGreeted(turn.Unlock)
 }
@@ -213,6 +228,9 @@ func (h *flow) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) 
 		return
 	}
 	c.pending.Add(1)
+	if pk.FixedHeader.Retain && c.replays.Load() {
+		return // in the subscriber's goroutine again; replay waits
+	}
 	if !pk.FixedHeader.Dup && h.lags(cl, c) {
 		h.await(cl, c)
 	}
@@ -267,6 +285,7 @@ func (h *flow) await(cl *mqtt.Client, c *conn) {
 		if p := c.progress.Load(); p != seen {
 			seen, since = p, time.Now()
 		} else if time.Since(since) > h.limits.WriteTimeout {
+			c.stalled.Store(true)
 			h.log.Warn("client disconnected: it does not read or acknowledge what it subscribed to", "client", cl.ID,
 				"queued", c.pending.Load(), "unacknowledged", cl.State.Inflight.Len())
 			cl.Stop(packets.ErrQuotaExceeded)
@@ -282,6 +301,8 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	if c == nil || pk.FixedHeader.Type != packets.Publish {
 		return pk
 	}
+	c.takenMessages.Add(1)
+	c.takenBytes.Add(weight(pk))
 	if !pk.FixedHeader.Dup {
 		<-c.greeted
 	}

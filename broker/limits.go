@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -11,8 +12,9 @@ type Limits struct {
 	// PacketSize is the largest MQTT packet in bytes, default 1 MiB. A client
 	// that announces more is disconnected before anything is allocated.
 	PacketSize int
-	// Clients is the number of connections at a time, those that have not yet
-	// said who they are included; default 4096. One more is closed at once.
+	// Clients is the number of clients at a time that are connected, and have proven
+	// who they are where there are Users; default 4096. One more is told that the server
+	// is busy.
 	Clients int
 	// ConnectTimeout is how long a connection may take from being accepted to
 	// a complete CONNECT, TLS and WebSocket handshakes included; default 5 s.
@@ -22,24 +24,86 @@ type Limits struct {
 	// 5 s. It is also the longest that one stalled subscriber delays a
 	// publisher.
 	WriteTimeout time.Duration
-	// Retained is how many bytes of retained messages one user may keep, each
-	// counted with its topic and 512 bytes more, default 64 MiB; those without a
-	// name share one account. What is beyond is refused like a publication that
-	// is not allowed.
+	// Retained is how many bytes of retained messages one user may keep, each counted
+	// with what it takes: payload, properties, 640 bytes for each level of its topic and
+	// 1280 more; default 64 MiB, some nine thousand small ones. Those without a name
+	// share one account. What is beyond is refused like a publication that is not allowed.
 	Retained int
 	// Queue is how many QoS 1 messages may wait for one session, on their way
 	// or while it is offline; default and largest value 65535, one for each
 	// packet id. Beyond it an offline session loses the newest messages, which
 	// are counted as dropped.
 	Queue int
+
+	// ConnectSize is the largest CONNECT in bytes, default 16 KiB: anyone may send one, and
+	// the will of a participant with as much user data as it may have fits. A longer one
+	// costs its connection before it is read.
+	ConnectSize int
+	// Unauthenticated is the number of connections at a time, beside Clients, which have not
+	// proven yet who they are; default 4096, so that thousands may connect at once. Each
+	// costs about 20 KiB (60 with TLS) and its CONNECT. For one more the oldest is closed.
+	Unauthenticated int
+	// UnauthenticatedPerAddress is the same for one address (of IPv6: one /64); default 256,
+	// a large site behind one router. The addresses of this machine, where proxies and
+	// whole fleets of programs are, have no such limit unless it is set.
+	UnauthenticatedPerAddress int
+	// PasswordChecks is how many passwords are checked at a time, each of which keeps a
+	// processor busy for tens of milliseconds; default half of the processors, so that
+	// strangers leave the other half. A password that was right before costs nothing.
+	PasswordChecks int
+	// PasswordWait is how long a client waits for its password to be checked before it is
+	// told that the server is busy; default 10 s, as long as clients wait. Addresses
+	// take turns, and so do the names at one.
+	PasswordWait time.Duration
+	// Properties is how many MQTT 5 properties a packet may have, user properties
+	// included; default 64. Decoding makes up to ten times their bytes of them.
+	Properties int
+	// Filters is how many filters a SUBSCRIBE or UNSUBSCRIBE may have; default 128, as each
+	// may be sent all that is retained.
+	Filters int
+	// SharedSubscriptions is how many subscriptions beginning with $share one user may have,
+	// or without users one session; default 16, as each of them costs every publication
+	// that it matches some 15 µs, whoever receives it. One more is refused, with reason
+	// 0x97 in MQTT 5.
+	SharedSubscriptions int
+	// TopicLevels is how many levels a topic name or filter may have; default 32, three
+	// times what padme uses. Each costs a node of a tree.
+	TopicLevels int
+
+	// The next four bound what one user has of the broker at a time. Without
+	// Config.Users there are no users to tell apart, and they do not apply.
+
+	// UserClients is the number of its connections, default 100; an observer may
+	// have a quarter of it. One more is refused: with reason 0x97 (quota exceeded)
+	// in MQTT 5, with 3 (unavailable) in MQTT 3.1.1. So is what is beyond
+	// UserSessions.
+	UserClients int
+	// UserSessions is the number of its sessions that outlive their connection,
+	// absent or not, default 16. An observer has none: its sessions end with
+	// their connections.
+	UserSessions int
+	// UserSubscriptions is the number of filters to which all its sessions
+	// together are subscribed, default 10000. One more is refused.
+	UserSubscriptions int
+	// UserQueue is how many bytes of QoS 1 messages may wait for all its absent
+	// sessions together, each message counted with its topic, its properties and
+	// 1024 bytes more; default 64 MiB. Beyond it they lose the newest messages,
+	// which are counted as dropped.
+	UserQueue int
+	// SessionExpiry is for how long a session waits for its client to come back,
+	// of MQTT 3.1.1 too, in whole seconds, rounded up; default 72 h. An MQTT 5
+	// client that asks for more is told. A restart of the broker begins it anew.
+	SessionExpiry time.Duration
 }
 
 const (
 	maxQueue = 65535
 
-	// maxConnectSize bounds the first packet, which anyone may send: a will of
-	// some size fits, a thousand strangers cost little.
-	maxConnectSize = 64 << 10
+	// defaultPerAddress is that of UnauthenticatedPerAddress, which is for others than
+	// the addresses of this machine.
+	defaultPerAddress = 256
+	// maxSessionExpiry keeps a sum of times in seconds far from mochi's own expiry.
+	maxSessionExpiry = 10 * 365 * 24 * time.Hour
 
 	// pendingWrites is mochi's per-client channel of packets to write, 8 bytes
 	// for each slot. At highWater waiting QoS 1 packets publishers wait; what
@@ -48,8 +112,53 @@ const (
 	highWater     = 4096
 )
 
+// strangers sets the defaults of what is counted before mochi decodes it.
+func (l *Limits) strangers() error {
+	if l.PasswordWait < 0 {
+		return fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, *l)
+	}
+	if l.PasswordWait == 0 {
+		l.PasswordWait = 10 * time.Second
+	}
+	if l.UnauthenticatedPerAddress < 0 {
+		return fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, *l)
+	}
+	for _, f := range []struct {
+		value       *int
+		byDefault   int
+		name        string
+		least, most int
+	}{
+		{&l.ConnectSize, 16 << 10, "ConnectSize", 128, 1 << 20},
+		{&l.Unauthenticated, 4096, "Unauthenticated", 1, 1 << 24},
+		{&l.PasswordChecks, (runtime.GOMAXPROCS(0) + 1) / 2, "PasswordChecks", 1, 1 << 10},
+		{&l.Properties, 64, "Properties", 1, 1 << 16},
+		{&l.Filters, 128, "Filters", 1, 1 << 16},
+		{&l.SharedSubscriptions, 16, "SharedSubscriptions", 1, 1 << 16},
+		{&l.TopicLevels, 32, "TopicLevels", 8, 1 << 10},
+	} {
+		if *f.value == 0 {
+			*f.value = f.byDefault
+		}
+		if *f.value < f.least || *f.value > f.most {
+			return fmt.Errorf("%w: Limits.%s %d: choose %d to %d", ErrInvalidConfig, f.name, *f.value, f.least, f.most)
+		}
+	}
+	return nil
+}
+
+// DefaultLimits returns what the zero Limits stand for.
+func DefaultLimits() Limits {
+	l, err := Limits{}.withDefaults()
+	if err != nil {
+		panic(err) // they are constants
+	}
+	return l
+}
+
 func (l Limits) withDefaults() (Limits, error) {
-	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 {
+	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 ||
+		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.SessionExpiry < 0 {
 		return l, fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, l)
 	}
 	if l.PacketSize == 0 {
@@ -68,10 +177,31 @@ func (l Limits) withDefaults() (Limits, error) {
 		l.WriteTimeout = 5 * time.Second // longer than a Wi-Fi roam, shorter than an operator's patience
 	}
 	if l.Retained == 0 {
-		l.Retained = 64 << 20 // a hundred thousand small ones
+		l.Retained = 64 << 20
+	}
+	if err := l.strangers(); err != nil {
+		return l, err
 	}
 	if l.Queue == 0 {
 		l.Queue = maxQueue
+	}
+	if l.UserClients == 0 {
+		l.UserClients = 100 // a publication to all of them takes 2 ms, and the connections of 40 such users fit
+	}
+	if l.UserSessions == 0 {
+		l.UserSessions = 16 // each costs 100 KB without its messages, and every publication that it receives
+	}
+	if l.UserSubscriptions == 0 {
+		l.UserSubscriptions = 10_000 // some ten megabytes
+	}
+	if l.UserQueue == 0 {
+		l.UserQueue = 64 << 20 // as Retained
+	}
+	if l.SessionExpiry == 0 {
+		l.SessionExpiry = 72 * time.Hour // a device that was off over the weekend finds its messages
+	}
+	if l.SessionExpiry > maxSessionExpiry {
+		return l, fmt.Errorf("%w: Limits.SessionExpiry %v: choose at most %v", ErrInvalidConfig, l.SessionExpiry, maxSessionExpiry)
 	}
 	if l.Queue > maxQueue {
 		return l, fmt.Errorf("%w: Limits.Queue %d exceeds the %d packet ids of MQTT", ErrInvalidConfig, l.Queue, maxQueue)

@@ -43,6 +43,7 @@ func (b *Broker) closeListeners() {
 
 func (b *Broker) acceptTCP() {
 	accept(b.tcp, b.stop, func(raw net.Conn) {
+		raw = b.door.admit(raw)
 		if b.cfg.TLS != nil {
 			raw = tls.Server(raw, b.cfg.TLS) // its handshake happens on the first read, under the CONNECT's deadline
 		}

@@ -34,6 +34,7 @@ var (
 	droppedDesc       = desc("messages_dropped_total", "Messages not delivered because a subscriber's queue was full.")
 	refusedDesc       = desc("refused_total", "What was refused: connections (password, certificate, too many), wills, publications, subscriptions, retained messages beyond a user's quota.", "action")
 	cutDesc           = desc("cut_total", "Connections ended for what came on them, or did not come.", "reason")
+	limitedDesc       = desc("limited_total", "What went beyond a limit, by the flag that sets it.", "limit")
 	storeErrorsDesc   = desc("store_errors_total", "Writes to the data directory that failed.")
 )
 
@@ -66,6 +67,7 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	for r := range b.counts.cut {
 		emit(cutDesc, counter, b.counts.cut[r].Load(), cutNames[r])
 	}
+	b.reached.each(func(limit string, n int64) { emit(limitedDesc, counter, n, limit) })
 	emit(storeErrorsDesc, counter, b.store.failures())
 }
 

@@ -75,6 +75,32 @@ func TestACertificateIsAUser(t *testing.T) {
 	}
 }
 
+// A browser shows its user's certificate for every page that connects.
+func TestForeignPagesDoNotRideOnACertificate(t *testing.T) {
+	ca := certs.New()
+	b := mutual(t, ca, nil)
+	at := b.WebSocketAddr().String()
+	d := websocket.Dialer{Subprotocols: []string{"mqtt"}, TLSClientConfig: &tls.Config{
+		RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue("carol", time.Now().Add(time.Hour))},
+	}}
+	for origin, in := range map[string]bool{"": true, "https://127.0.0.1:1": true, "https://evil.example": false, "http://localhost": false, "null": false} {
+		head := http.Header{}
+		if origin != "" {
+			head.Set("Origin", origin)
+		}
+		ws, res, err := d.DialContext(t.Context(), "wss://"+at, head)
+		if res != nil {
+			res.Body.Close()
+		}
+		if err == nil {
+			ws.Close()
+		}
+		if (err == nil) != in {
+			t.Errorf("origin %q: %v, want to be let in: %v", origin, err, in)
+		}
+	}
+}
+
 func TestStrangersOnATLSPort(t *testing.T) {
 	ca, other := certs.New(), certs.New()
 	registry := prometheus.NewRegistry()

@@ -67,8 +67,7 @@ func (h *persistence) putSession(cl *mqtt.Client) {
 		Username:        cl.Properties.Username,
 		ProtocolVersion: cl.Properties.ProtocolVersion,
 		Properties: storage.ClientProperties{
-			SessionExpiryInterval:     p.SessionExpiryInterval,
-			SessionExpiryIntervalFlag: p.SessionExpiryIntervalFlag,
+			SessionExpiryInterval: p.SessionExpiryInterval,
 		},
 	})
 }
@@ -191,7 +190,11 @@ func load[T any](s *store, prefix string) ([]T, error) {
 }
 
 func (h *persistence) StoredClients() ([]storage.Client, error) {
-	return load[storage.Client](h.store, sessionKey)
+	all, err := load[storage.Client](h.store, sessionKey)
+	for i := range all {
+		all[i].Properties.SessionExpiryIntervalFlag = false // older versions stored it; see sessions.bound
+	}
+	return all, err
 }
 
 func (h *persistence) StoredSubscriptions() ([]storage.Subscription, error) {

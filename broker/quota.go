@@ -1,13 +1,12 @@
 package broker
 
 import (
+	"maps"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 )
-
-// keepingCosts is what a retained message costs beside its topic and payload, in
-// bytes: its place in mochi's tree and in the tables below.
-const keepingCosts = 512
 
 // quota bounds what each user has the broker retain: one that publishes on ever new
 // topics must not take the memory of all.
@@ -17,6 +16,9 @@ type quota struct {
 	mu      sync.Mutex
 	byTopic map[string]kept
 	byUser  map[string]int64
+	topics  []string // of byTopic, sorted
+	added   []string // to topics, the latest; see addedSince
+	dropped int      // from the beginning of added
 }
 
 type kept struct {
@@ -28,16 +30,12 @@ func newQuota(limit int) *quota {
 	return &quota{limit: int64(limit), byTopic: map[string]kept{}, byUser: map[string]int64{}}
 }
 
-// keep reports whether a user may have a message retained, and charges it. An empty
-// payload clears the topic and is always allowed.
-func (q *quota) keep(user, topic string, payload int) bool {
+// keep reports whether a user may have a message retained, and charges what it costs.
+// One of no cost clears the topic and is always allowed.
+func (q *quota) keep(user, topic string, size int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	old := q.byTopic[topic]
-	size := int64(keepingCosts + len(topic) + payload)
-	if payload == 0 {
-		size = 0
-	}
+	old, known := q.byTopic[topic]
 	used := q.byUser[user]
 	if old.user == user {
 		used -= old.size
@@ -47,6 +45,17 @@ func (q *quota) keep(user, topic string, payload int) bool {
 	}
 	q.charge(old.user, -old.size)
 	q.charge(user, size)
+	at, _ := slices.BinarySearch(q.topics, topic)
+	switch {
+	case size > 0 && !known:
+		topic = strings.Clone(topic) // or it would keep the packet
+		q.topics = slices.Insert(q.topics, at, topic)
+		if q.added = append(q.added, topic); len(q.added) > 2*keptAdded {
+			q.added, q.dropped = slices.Clone(q.added[keptAdded:]), q.dropped+keptAdded
+		}
+	case size == 0 && known:
+		q.topics = slices.Delete(q.topics, at, at+1)
+	}
 	if size == 0 {
 		delete(q.byTopic, topic)
 	} else {
@@ -61,11 +70,13 @@ func (q *quota) charge(user string, size int64) {
 	}
 }
 
-// restore charges what the data directory held to whom its topics name.
+// restore charges what the data directory held to whom its topics name. In order, as
+// each goes into a sorted list.
 func (q *quota) restore(b *Broker) {
-	for topic, pk := range b.server.Topics.Retained.GetAll() {
-		if !isSys(topic) {
-			q.keep(b.access.acl.owner(topic), topic, len(pk.Payload))
+	all := b.server.Topics.Retained.GetAll()
+	for _, topic := range slices.Sorted(maps.Keys(all)) {
+		if pk := all[topic]; !isSys(topic) {
+			q.keep(b.access.acl.owner(topic), topic, retainedCost(topic, len(pk.Payload), &pk.Properties))
 		}
 	}
 }
@@ -76,7 +87,7 @@ func (a acl) owner(topic string) string {
 	if len(l) < 3 {
 		return ""
 	}
-	at := map[string]int{"presence": 2, "ep": 2, "node": 3, "data": 5}[l[1]]
+	at := map[string]int{"presence": 2, "ep": 3, "node": 3, "data": 5}[l[1]]
 	if l[1] == "lock" && len(l) > 4 && named(l[3]) {
 		at = 4
 	}

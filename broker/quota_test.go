@@ -17,7 +17,7 @@ func TestOneUserCannotFillTheMemory(t *testing.T) {
 	const own = "padme/v1/default/data/p/t/%d/alice/w"
 	begin := func() (*broker.Broker, *prometheus.Registry) {
 		registry := prometheus.NewRegistry()
-		return start(t, broker.Config{Users: cast(t), DataDir: dir, Metrics: registry, Limits: broker.Limits{Retained: 10_000}}), registry
+		return start(t, broker.Config{Users: cast(t), DataDir: dir, Metrics: registry, Limits: broker.Limits{Retained: 51_000}}), registry
 	}
 	kept := func(registry *prometheus.Registry) float64 {
 		return gather(t, registry)["padme_broker_retained_messages"]

@@ -13,19 +13,19 @@ import (
 // for a new subscription. A torn read of a string takes the process down.
 //
 // Writing lasts from OnPublish or OnWill, the last hooks before it, to
-// OnRetainMessage, the first one after. Reading lasts from the SUBACK, after which
-// nothing waits for the network, to the end of the SUBSCRIBE. (Not guarded, because
-// no hook comes before it: a delayed will of MQTT 5.)
+// OnRetainMessage, the first one after. Reading lasts from the SUBACK to the end of the
+// SUBSCRIBE, and pauses after each message (see replay), so that a message which is
+// retained meanwhile is either the one that is sent, or queued after it. (Not guarded,
+// because no hook comes before it: a delayed will of MQTT 5.)
 type retainGuard struct {
 	mqtt.HookBase
 	tree sync.RWMutex
 
 	mu      sync.Mutex
-	writing *mqtt.Client          // has tree locked
-	reading map[*mqtt.Client]bool // have tree locked for reading
+	writing *mqtt.Client // has tree locked
 }
 
-func newRetainGuard() *retainGuard { return &retainGuard{reading: map[*mqtt.Client]bool{}} }
+func newRetainGuard() *retainGuard { return &retainGuard{} }
 
 func (g *retainGuard) ID() string { return "retain" }
 
@@ -74,25 +74,27 @@ func (g *retainGuard) OnRetainMessage(cl *mqtt.Client, _ packets.Packet, _ int64
 
 // OnPacketSent begins the reading.
 func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
-	if pk.FixedHeader.Type != packets.Suback {
+	c := connOf(cl)
+	if c == nil || pk.FixedHeader.Type != packets.Suback {
 		return
 	}
+	c.replay.atStart = taken{c.takenMessages.Load(), c.takenBytes.Load()}
 	g.tree.RLock()
-	g.mu.Lock()
-	g.reading[cl] = true
-	g.mu.Unlock()
+	c.replay.locked = true
+	c.replays.Store(true)
 }
 
 // OnPacketProcessed ends the reading.
 func (g *retainGuard) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
-	if pk.FixedHeader.Type != packets.Subscribe {
-		return
+	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Subscribe {
+		g.endReading(c)
 	}
-	g.mu.Lock()
-	mine := g.reading[cl]
-	delete(g.reading, cl)
-	g.mu.Unlock()
-	if mine {
+}
+
+func (g *retainGuard) endReading(c *conn) {
+	if c.replay.locked {
 		g.tree.RUnlock()
 	}
+	c.replay = replaying{}
+	c.replays.Store(false)
 }

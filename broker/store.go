@@ -40,6 +40,7 @@ type store struct {
 	buckets map[string]map[string]extent
 	record  []byte // reused
 	closed  bool
+	told    time.Time // when it was last logged that a write has failed
 }
 
 // extent is where a value's record stands in the file.
@@ -55,7 +56,8 @@ const (
 	opDelete  = 'D'
 	opDrop    = 'X' // a whole bucket
 	recordMax = 512 << 20
-	frame     = 8        // length and checksum
+	frame     = 8 // length and checksum
+	tellAgain = 10 * time.Second
 	rubbish   = 16 << 20 // bytes of it that are not worth a rewrite
 )
 
@@ -274,7 +276,10 @@ func (s *store) append(op byte, bucket, key string, value []byte) {
 	// After a failure end stays, and the next record overwrites the torn one.
 	if _, err := s.file.WriteAt(r, s.end); err != nil {
 		s.failed.Add(1)
-		s.log.Error("the broker's log cannot be written: is the disk full?", "file", s.path, "error", err)
+		if now := time.Now(); now.Sub(s.told) >= tellAgain {
+			s.told = now
+			s.log.Error("the broker's log cannot be written: is the disk full?", "file", s.path, "error", err)
+		}
 		return
 	}
 	if err := s.apply(r, s.end); err != nil {

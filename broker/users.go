@@ -27,7 +27,8 @@ const (
 	// Member takes part under its own name; see [Config.Users] for the table.
 	Member Role = ""
 	// Observer reads every topic, also outside the prefix and $SYS, except
-	// other people's inboxes and answers, and writes nothing.
+	// other people's inboxes and answers, and writes nothing. Its sessions end
+	// with their connections.
 	Observer Role = "observer"
 	// Gateway is a member that also reads the requests and writes the answers
 	// of clients without our library: lock/{topic}/client/{anyone}/….
@@ -62,9 +63,8 @@ type Users struct {
 	mu       sync.RWMutex
 	accounts map[string]*account
 
-	once  sync.Once
-	key   [32]byte      // of verified
-	slots chan struct{} // bounds the processors that strangers keep busy
+	once sync.Once
+	key  [32]byte // of verified
 }
 
 // LoadUsers reads a file written by [Users.Save]: one user per line as
@@ -132,7 +132,7 @@ func checkName(name string) error {
 
 func checkRole(r Role) error {
 	if !slices.Contains([]Role{Member, Observer, Gateway, Client, Admin}, r) {
-		return fmt.Errorf("role %q: choose %q, %q, %q, %q or none", r, Observer, Gateway, Client, Admin)
+		return fmt.Errorf("role %q: choose %q, %q, %q, %q, or none for a member", r, Observer, Gateway, Client, Admin)
 	}
 	return nil
 }
@@ -261,30 +261,24 @@ var decoy = sync.OnceValue(func() []byte {
 	return hash
 })
 
-// verify reports whether the password is the user's. It waits for its turn at
-// the processor and gives up when stop is closed.
-func (u *Users) verify(name, password []byte, stop <-chan struct{}) bool {
-	u.once.Do(func() {
-		_, _ = rand.Read(u.key[:]) // never fails
-		u.slots = make(chan struct{}, 1)
-	})
+// remembers reports whether bcrypt has accepted the password before.
+func (u *Users) remembers(name, password []byte) bool {
 	a, known := u.lookup(name)
+	return known && hmac.Equal(u.sum(a, password), a.verified)
+}
+
+func (u *Users) sum(a account, password []byte) []byte {
+	u.once.Do(func() { _, _ = rand.Read(u.key[:]) }) // never fails
 	mac := hmac.New(sha256.New, u.key[:])
 	mac.Write(a.hash)
 	mac.Write(password)
-	sum := mac.Sum(nil)
-	if known && hmac.Equal(sum, a.verified) {
-		return true
-	}
-	if len(password) > maxPassword {
-		return false
-	}
-	select {
-	case u.slots <- struct{}{}:
-		defer func() { <-u.slots }()
-	case <-stop:
-		return false
-	}
+	return mac.Sum(nil)
+}
+
+// check reports whether the password, of at most maxPassword bytes, is the user's. It
+// takes tens of milliseconds of a processor, by design; see turns.
+func (u *Users) check(name, password []byte) bool {
+	a, known := u.lookup(name)
 	if !known || string(a.hash) == noPassword {
 		_ = bcrypt.CompareHashAndPassword(decoy(), password)
 		return false
@@ -292,7 +286,7 @@ func (u *Users) verify(name, password []byte, stop <-chan struct{}) bool {
 	if bcrypt.CompareHashAndPassword(a.hash, password) != nil {
 		return false
 	}
-	u.remember(string(name), a.hash, sum)
+	u.remember(string(name), a.hash, u.sum(a, password))
 	return true
 }
 

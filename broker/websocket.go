@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
+	"slices"
 
 	"github.com/gorilla/websocket"
 )
@@ -40,20 +40,29 @@ func newWebSocketServer(b *Broker) *webSocketServer {
 	return s
 }
 
-// welcome reports whether the page that asks, if it is one, may connect. With users
-// any may: MQTT has its own credentials, nothing rides on a browser's cookies. Without,
-// a listener on loopback is trusted to be reached from this machine only, and pages
-// from elsewhere reach it by the browsers here.
+// welcome reports whether the page that asks, if it is one, may connect. Where a password
+// is needed any may: MQTT has its own credentials, nothing rides on a browser's cookies. But
+// a browser shows its user's certificate for whatever page asks, and reaches a listener on
+// loopback, where nobody need log in, for pages from elsewhere.
 func (s *webSocketServer) welcome(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	if a, ok := s.b.ws.Addr().(*net.TCPAddr); origin == "" || s.b.cfg.Users != nil || !ok || !a.IP.IsLoopback() {
+	if origin == "" || slices.Contains(s.b.cfg.Origins, origin) {
 		return true
 	}
-	u, err := url.Parse(origin)
-	if err != nil {
-		return false
+	host := ""
+	if u, err := url.Parse(origin); err == nil {
+		host = u.Hostname()
 	}
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	a, _ := s.b.ws.Addr().(*net.TCPAddr)
+	switch {
+	case s.b.cfg.Users != nil && !s.b.cfg.CertificateUsers:
+		return true
+	case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
+		return host != "" && host == (&url.URL{Host: r.Host}).Hostname()
+	case s.b.cfg.Users == nil && a != nil && a.IP.IsLoopback():
+		return host == "localhost" || net.ParseIP(host).IsLoopback()
+	}
+	return true
 }
 
 // handshakes reads what net/http logs: a failed TLS handshake is told nowhere else.
@@ -68,7 +77,7 @@ func (h handshakes) Write(p []byte) (int, error) {
 }
 
 func (s *webSocketServer) run() {
-	var l net.Listener = &boundedListener{Listener: s.b.ws, slots: make(chan struct{}, s.b.cfg.Limits.Clients)}
+	var l net.Listener = doorListener{s.b.ws, s.b.door}
 	if s.b.cfg.TLS != nil {
 		conf := s.b.cfg.TLS.Clone()
 		conf.NextProtos = []string{"http/1.1"}
@@ -132,42 +141,4 @@ func (c *webSocketConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// boundedListener serves at most as many connections at a time as it has slots
-// and closes the others at once.
-type boundedListener struct {
-	net.Listener
-	slots chan struct{}
-}
-
-func (l *boundedListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case l.slots <- struct{}{}:
-		return &boundedConn{Conn: c, slots: l.slots}, nil
-	default:
-		_ = c.Close()
-		return &boundedConn{Conn: c, released: true}, nil // net/http finds it closed
-	}
-}
-
-type boundedConn struct {
-	net.Conn
-	mu       sync.Mutex
-	slots    chan struct{}
-	released bool
-}
-
-func (c *boundedConn) Close() error {
-	c.mu.Lock()
-	if !c.released {
-		c.released = true
-		<-c.slots
-	}
-	c.mu.Unlock()
-	return c.Conn.Close()
 }

@@ -1,0 +1,201 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"padme/broker/internal/wire"
+)
+
+// errBusy says: a password could not be checked in time.
+var errBusy = errors.New("too many passwords wait to be checked")
+
+// readConnect reads the first packet as a whole, so that a stranger costs its bytes only:
+// mochi spends 70 KB on a connection, and much more on what it decodes.
+func (c *conn) readConnect(l Limits) error {
+	length, err := c.readHead()
+	if err != nil {
+		return err
+	}
+	if length > l.ConnectSize {
+		return fmt.Errorf("%w: a CONNECT of %d bytes: the limit is %d", errOversized, length, l.ConnectSize)
+	}
+	var body bytes.Buffer // grows with what comes
+	if _, err := io.CopyN(&body, c.Conn, int64(length)); err != nil {
+		return err
+	}
+	if c.connect, err = wire.ParseConnect(body.Bytes(), c.scanner.Limits); err != nil {
+		return fmt.Errorf("CONNECT: %w", err)
+	}
+	c.scanner.Version = c.connect.Version
+	c.head = append(c.head, body.Bytes()...)
+	return nil
+}
+
+// readHead reads the fixed header of the first packet.
+func (c *conn) readHead() (length int, err error) {
+	var b [1]byte
+	for len(c.head) < 5 {
+		if _, err := io.ReadFull(c.Conn, b[:]); err != nil {
+			return 0, err
+		}
+		c.head = append(c.head, b[0])
+		if c.head[0]&0xf0 != packets.Connect<<4 {
+			return 0, fmt.Errorf("%w: the first packet is no CONNECT: is this an MQTT client, and does it agree with us on TLS?", errNotMQTT)
+		}
+		if len(c.head) == 1 || b[0]&0x80 != 0 {
+			continue
+		}
+		for i, v := range c.head[1:] {
+			length |= int(v&0x7f) << (7 * i)
+		}
+		return length, nil
+	}
+	return 0, fmt.Errorf("%w: the length of the first packet is malformed", errNotMQTT)
+}
+
+// letIn decides on a CONNECT by who has sent it. A refusal has been answered, counted and
+// logged.
+func (b *Broker) letIn(c *conn) bool {
+	if b.access.users != nil {
+		name, why := b.access.authenticate(c)
+		switch {
+		case errors.Is(why, errBusy):
+			b.counts.refusedConnect.Add(1)
+			b.limited("max-password-wait", "", c.RemoteAddr().String())
+			c.answer(packets.ErrServerBusy)
+			return false
+		case errors.Is(why, context.Canceled): // the peer has gone
+			return false
+		case why != nil:
+			b.access.refuseConnect(c, why.Error(), "user", string(name))
+			c.answer(packets.ErrBadUsernameOrPassword)
+			return false
+		}
+		c.user = name
+	}
+	if g := c.guest(); g != nil {
+		if !b.hasRoom(c) {
+			b.counts.refusedConnect.Add(1)
+			b.limited("max-clients", string(c.user), c.RemoteAddr().String())
+			c.answer(packets.ErrServerBusy)
+			return false
+		}
+		g.known()
+	}
+	return true
+}
+
+// hasRoom counts a connection among the clients, if they are not too many.
+func (b *Broker) hasRoom(c *conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.inside >= b.cfg.Limits.Clients {
+		return false
+	}
+	b.inside++
+	c.inside = true
+	return true
+}
+
+// answer refuses a CONNECT.
+func (c *conn) answer(code packets.Code) {
+	pk := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Connack}, ProtocolVersion: c.connect.Version, ReasonCode: code.Code}
+	switch {
+	case c.connect.Version == 5:
+		pk.Properties.ReasonString = code.Reason
+	case code == packets.ErrServerBusy:
+		pk.ReasonCode = packets.Err3ServerUnavailable.Code
+	default:
+		pk.ReasonCode = packets.Err3NotAuthorized.Code
+	}
+	var buf bytes.Buffer
+	if pk.ConnackEncode(&buf) == nil {
+		_, _ = c.Write(buf.Bytes())
+	}
+}
+
+// authenticate returns the user of a connection, and what is wrong with it if it is not
+// to be let in: errBusy, context.Canceled if the peer has gone, or what to log.
+func (h *access) authenticate(c *conn) (name []byte, why error) {
+	name = c.connect.User
+	if h.certificates {
+		if certified, ok := c.certificateName(); ok {
+			if len(name) > 0 && string(name) != certified {
+				return name, fmt.Errorf("the certificate is that of %q", certified)
+			}
+			if _, known := h.users.lookup([]byte(certified)); !known {
+				return []byte(certified), errors.New("a good certificate of nobody who is listed")
+			}
+			return []byte(certified), nil
+		}
+	}
+	password := c.connect.Password
+	if h.users.remembers(name, password) {
+		return name, nil
+	}
+	wrong := errors.New("wrong name or password")
+	if len(password) > maxPassword {
+		return name, wrong
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), h.limits.PasswordWait, errBusy)
+	defer cancel()
+	present, leave := context.WithCancel(ctx)
+	defer leave()
+	_ = c.SetReadDeadline(time.Now().Add(2 * h.limits.PasswordWait)) // until mochi sets the keepalive's
+	c.lookAhead(leave)
+	if err := h.turns.take(present, hostOf(c.RemoteAddr().String()), string(name)); err != nil {
+		return name, err
+	}
+	defer h.turns.give()
+	if !h.users.remembers(name, password) && !h.users.check(name, password) {
+		return name, wrong
+	}
+	return name, nil
+}
+
+// ahead is what came, or did not, while a password waited to be checked.
+type ahead struct {
+	done chan struct{} // closed when read and err are set
+	read []byte
+	err  error
+}
+
+// lookAhead reads on in a goroutine, once, and calls gone if the peer has left. What it
+// reads is the first that Read returns after the CONNECT.
+func (c *conn) lookAhead(gone func()) {
+	a := &ahead{done: make(chan struct{})}
+	c.ahead = a
+	go func() {
+		defer close(a.done)
+		buf := make([]byte, 512)
+		n, err := c.Conn.Read(buf)
+		if a.read, a.err = buf[:n], err; err != nil {
+			gone()
+		}
+	}()
+}
+
+// receive reads what came after the CONNECT.
+func (c *conn) receive(p []byte) (int, error) {
+	if a := c.ahead; a != nil {
+		<-a.done
+		n := copy(p, a.read)
+		if a.read = a.read[n:]; len(a.read) > 0 || len(p) == 0 {
+			return n, nil
+		}
+		if c.ahead = nil; n > 0 || a.err != nil {
+			return n, a.err
+		}
+	}
+	return c.Conn.Read(p)
+}
+
+var _ net.Conn = (*conn)(nil)

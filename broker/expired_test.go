@@ -1,0 +1,60 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// A retained message whose time is over is charged no longer.
+func TestWhatHasExpiredIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := Start(context.Background(), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := b.Dial(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var buf bytes.Buffer
+		connect := packets.Packet{
+			FixedHeader: packets.FixedHeader{Type: packets.Connect}, ProtocolVersion: 5,
+			Connect: packets.ConnectParams{ProtocolName: []byte("MQTT"), Clean: true, ClientIdentifier: "x"},
+		}
+		publish := packets.Packet{
+			FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1, Retain: true}, ProtocolVersion: 5,
+			PacketID: 1, TopicName: "r", Payload: []byte("x"), Properties: packets.Properties{MessageExpiryInterval: 5},
+		}
+		for _, encode := range []func(*bytes.Buffer) error{connect.ConnectEncode, publish.PublishEncode} {
+			buf.Reset()
+			if err := encode(&buf); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(buf.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			skip(t, conn)
+		}
+		charged := func() int64 {
+			b.access.quota.mu.Lock()
+			defer b.access.quota.mu.Unlock()
+			return b.access.quota.byUser[""]
+		}
+		if charged() == 0 {
+			t.Error("nothing is charged")
+		}
+		time.Sleep(20 * time.Second)
+		if n := charged(); n != 0 {
+			t.Errorf("%d bytes are still charged", n)
+		}
+		_ = conn.Close()
+		if err := b.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

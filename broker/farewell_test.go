@@ -1,0 +1,44 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/broker"
+)
+
+// Who says goodbye and closes its connection, as MQTT wants (3.1.1 §3.14.4), leaves no
+// will, although the broker finds that it can write to it no more before it has read that.
+func TestADisconnectCountsAfterAFailedWrite(t *testing.T) {
+	for name, cfg := range map[string]broker.Config{"tcp": {TCP: "127.0.0.1:0"}, "in process": {}} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			cfg.Metrics = registry
+			b := start(t, cfg)
+			watcher := raw(t, b)
+			watcher.connect("watcher", "", "", "")
+			watcher.send(packet(0x82, []byte{0, 1}, text("will/+"), []byte{0}))
+			watcher.receive()
+			for i := range 30 {
+				c := raw(t, b)
+				c.connect(fmt.Sprint("c", i), "", fmt.Sprint("will/", i), "lost")
+				farewell := []byte{}
+				for id := range byte(200) { // each is to be acknowledged
+					farewell = append(farewell, packet(0x32, text("x"), []byte{1, id + 1})...)
+				}
+				c.send(append(farewell, 0xe0, 0))
+				_ = c.Close()
+			}
+			c := raw(t, b)
+			c.connect("cut off", "", "will/last", "lost")
+			eventually(t, func() bool { return gather(t, registry)["padme_broker_sessions"] == 2 },
+				func() string { return fmt.Sprint(gather(t, registry)["padme_broker_sessions"], " sessions") })
+			_ = c.Close()
+			if _, body := watcher.receive(); string(body) != string(text("will/last"))+"lost" {
+				t.Errorf("a will of who has said goodbye: %q", body)
+			}
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package broker
+
+import (
+	"bytes"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// sessions is the hook that decides which sessions outlive their connection, and for how
+// long, and that ends those to which nobody has come back. mochi's own expiry leaves the
+// subscriptions behind, for whoever comes next under that client id, and may take a
+// session away from a client that is just coming back: it is kept from acting, see bound.
+type sessions struct {
+	mqtt.HookBase
+	b      *Broker
+	usages usages
+}
+
+func newSessions(b *Broker) *sessions {
+	return &sessions{b: b, usages: usages{limits: b.cfg.Limits, byUser: map[string]*usage{}}}
+}
+
+func (h *sessions) ID() string { return "sessions" }
+
+func (h *sessions) Provides(b byte) bool {
+	return bytes.IndexByte([]byte{
+		mqtt.OnSessionEstablish, mqtt.OnDisconnect, mqtt.OnPacketRead, mqtt.OnPacketEncode,
+		mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
+	}, b) >= 0
+}
+
+// connack is what the CONNACK says that mochi does not know of.
+type connack struct {
+	refused    packets.Code // in place of mochi's reason, if it has a code
+	tellExpiry bool         // that the session expires sooner than the client has asked for
+}
+
+// admit bounds the session of a client that has been let in, and reports whether its user
+// has room for it. The CONNACK then says why not.
+func (h *sessions) admit(cl *mqtt.Client) bool {
+	h.bound(cl)
+	c := connOf(cl)
+	if c == nil || h.b.cfg.Users == nil {
+		return true
+	}
+	user := string(cl.Properties.Username)
+	most := h.b.cfg.Limits.UserClients
+	if h.observes(cl) {
+		most = (most + 3) / 4
+	}
+	connections, room := h.usages.admit(user, cl, most)
+	switch {
+	case !connections:
+		h.b.limited("max-user-clients", user, cl.Net.Remote)
+	case !room:
+		h.b.limited("max-user-sessions", user, cl.Net.Remote)
+	default:
+		c.departed = func() { h.usages.depart(user) }
+		return true
+	}
+	h.b.counts.refusedConnect.Add(1)
+	c.connack.refused = packets.ErrQuotaExceeded
+	if cl.Properties.ProtocolVersion < 5 {
+		c.connack.refused = packets.Err3ServerUnavailable // of its five reasons the nearest
+	}
+	return false
+}
+
+// bound limits what a client asks for: an observer's session ends with its connection.
+// MQTT 5 has a property in which it is told; MQTT 3.1.1 tells it, when it comes back, that
+// no session was present.
+func (h *sessions) bound(cl *mqtt.Client) {
+	p := &cl.Properties
+	asked, most := outlives(cl), h.longest()
+	if h.observes(cl) {
+		p.Clean, most = true, 0
+		if asked {
+			h.b.limited("max-user-sessions", string(p.Username), cl.Net.Remote)
+		}
+	}
+	if p.Props.SessionExpiryInterval > most {
+		p.Props.SessionExpiryInterval = most
+		if c := connOf(cl); c != nil {
+			c.connack.tellExpiry = true
+		}
+	}
+	// Without the flag mochi takes its own largest interval, of 136 years.
+	p.Props.SessionExpiryIntervalFlag = false
+}
+
+// longest is for how many seconds a session may wait for its client.
+func (h *sessions) longest() uint32 {
+	return uint32((h.b.cfg.Limits.SessionExpiry + time.Second - 1) / time.Second)
+}
+
+func (h *sessions) observes(cl *mqtt.Client) bool {
+	if h.b.cfg.Users == nil {
+		return false
+	}
+	a, known := h.b.cfg.Users.lookup(cl.Properties.Username)
+	return known && a.role == Observer
+}
+
+// OnSessionEstablish comes when it is this connection's turn: of two under one client id
+// the later one has the session.
+func (h *sessions) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+	if h.b.cfg.Users != nil {
+		h.usages.hold(string(cl.Properties.Username), cl)
+	}
+}
+
+func (h *sessions) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
+	if expire {
+		h.usages.remove(cl)
+		return
+	}
+	h.usages.absent(cl)
+}
+
+// OnPacketRead takes the change of mind about its session, which an MQTT 5 client may
+// send when it leaves, in mochi's stead; see bound.
+func (h *sessions) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Type != packets.Disconnect || !pk.Properties.SessionExpiryIntervalFlag || !outlives(cl) {
+		return pk, nil // one that ends cannot be prolonged; mochi refuses that
+	}
+	cl.Properties.Props.SessionExpiryInterval = min(pk.Properties.SessionExpiryInterval, h.longest())
+	pk.Properties.SessionExpiryIntervalFlag = false
+	return pk, nil
+}
+
+func (h *sessions) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
+	c := connOf(cl)
+	if pk.FixedHeader.Type != packets.Connack || c == nil {
+		return pk
+	}
+	switch {
+	case c.connack.refused.Code != 0:
+		pk.ReasonCode, pk.Properties.ReasonString = c.connack.refused.Code, c.connack.refused.Reason
+	case c.connack.tellExpiry && pk.ReasonCode == packets.CodeSuccess.Code:
+		pk.Properties.SessionExpiryInterval = cl.Properties.Props.SessionExpiryInterval
+		pk.Properties.SessionExpiryIntervalFlag = true
+	}
+	return pk
+}
+
+// restore counts the sessions that the data directory held, before clients come.
+func (h *sessions) restore() {
+	if h.b.cfg.Users != nil {
+		for _, cl := range h.b.server.Clients.GetAll() {
+			if !cl.Net.Inline {
+				h.usages.hold(string(cl.Properties.Username), cl)
+				h.usages.absent(cl)
+			}
+		}
+	}
+	h.sweep(time.Now())
+}
+
+func (h *sessions) run(stop <-chan struct{}) {
+	ticker := time.NewTicker(time.Second) // as fine as MQTT's expiry
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			h.sweep(now)
+		case <-stop:
+			return
+		}
+	}
+}
+
+// sweep ends the sessions that are over. One whose client is just coming back has its
+// turn taken, and is looked at again a second later.
+func (h *sessions) sweep(now time.Time) {
+	clients := h.b.server.Clients
+	for id, cl := range clients.GetAll() {
+		if !h.over(cl, now) {
+			continue
+		}
+		turn := h.b.flow.turn(cl)
+		if !turn.TryLock() {
+			continue
+		}
+		if current, there := clients.Get(id); there && current == cl {
+			h.end(cl)
+		}
+		turn.Unlock()
+	}
+}
+
+// over reports whether nothing will happen to a session any more. A connection that still
+// ends by itself removes its session itself.
+func (h *sessions) over(cl *mqtt.Client, now time.Time) bool {
+	if cl.Net.Inline || cl.StopTime() == 0 {
+		return false
+	}
+	if c := connOf(cl); c != nil && !c.left.Load() {
+		return false
+	}
+	lasts := int64(h.longest())
+	if cl.Properties.ProtocolVersion == 5 {
+		lasts = min(lasts, int64(cl.Properties.Props.SessionExpiryInterval))
+	}
+	return !outlives(cl) || h.observes(cl) || cl.StopTime()+lasts < now.Unix()
+}
+
+// end removes a session whose turn is held. What is published to it meanwhile must not
+// stay on disk, therefore that is cleared first and last.
+func (h *sessions) end(cl *mqtt.Client) {
+	persist := h.b.flow.persist
+	if persist != nil {
+		persist.OnClientExpired(cl)
+	}
+	h.b.server.UnsubscribeClient(cl)
+	cl.ClearInflights()
+	h.b.server.Clients.Delete(cl.ID)
+	h.usages.remove(cl)
+	if persist != nil {
+		persist.OnClientExpired(cl)
+	}
+	h.b.log.Debug("session expired", "client", cl.ID)
+}

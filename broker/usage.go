@@ -1,0 +1,253 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// usages is what each user has of the broker at the moment. Without users nothing is
+// held in it.
+type usages struct {
+	limits Limits
+
+	mu     sync.Mutex
+	byUser map[string]*usage
+}
+
+// usage is one user's part.
+type usage struct {
+	connections int
+	queued      int64               // bytes that wait for its absent sessions
+	sessions    map[string]*session // by client id, absent ones included
+}
+
+// session is a client's state, with or without a connection.
+type session struct {
+	cl     *mqtt.Client
+	kept   bool  // outlives its connection
+	queued int64 // bytes that have come to wait for it while it is absent
+}
+
+// queuedCosts is what a waiting message costs beside its strings, in bytes: a packet of
+// mochi's in a map.
+const queuedCosts = 1024
+
+func queuedSize(pk packets.Packet) int64 {
+	p := pk.Properties
+	size := queuedCosts + len(pk.TopicName) + len(pk.Payload) + len(p.CorrelationData) + len(p.ResponseTopic) + len(p.ContentType)
+	for _, u := range p.User {
+		size += 32 + len(u.Key) + len(u.Val)
+	}
+	return int64(size)
+}
+
+// of returns a user's usage, made if need be; a.mu is held.
+func (a *usages) of(user string) *usage {
+	if a.byUser[user] == nil {
+		a.byUser[user] = &usage{sessions: map[string]*session{}}
+	}
+	return a.byUser[user]
+}
+
+// tidy forgets a usage with nothing in it; a.mu is held.
+func (a *usages) tidy(user string) {
+	if of := a.byUser[user]; of != nil && of.connections == 0 && len(of.sessions) == 0 {
+		delete(a.byUser, user)
+	}
+}
+
+// admit charges a connection, of most, and its session to a user, unless either is one too
+// many. One that takes the place of another is granted half as many again, since the
+// other ends only afterwards.
+func (a *usages) admit(user string, cl *mqtt.Client, most int) (connections, sessions bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.tidy(user)
+	of := a.of(user)
+	if of.sessions[cl.ID] != nil {
+		most += (most + 1) / 2
+	}
+	if of.connections >= most {
+		return false, true
+	}
+	if outlives(cl) {
+		others := 0
+		for id, s := range of.sessions {
+			if s.kept && id != cl.ID {
+				others++
+			}
+		}
+		if others >= a.limits.UserSessions {
+			return true, false
+		}
+	}
+	of.connections++
+	of.hold(cl)
+	return true, true
+}
+
+// depart ends a connection that was admitted.
+func (a *usages) depart(user string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of(user).connections--
+	a.tidy(user)
+}
+
+// hold makes a client the one that has the session of its id.
+func (a *usages) hold(user string, cl *mqtt.Client) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of(user).hold(cl)
+}
+
+func (of *usage) hold(cl *mqtt.Client) {
+	if s := of.sessions[cl.ID]; s != nil {
+		if s.cl == cl {
+			return
+		}
+		of.queued -= s.queued
+	}
+	of.sessions[cl.ID] = &session{cl: cl, kept: outlives(cl)}
+}
+
+// find returns a client's session if it still has it; a.mu is held.
+func (a *usages) find(cl *mqtt.Client) (*usage, *session) {
+	of := a.byUser[string(cl.Properties.Username)]
+	if of == nil {
+		return nil, nil
+	}
+	s := of.sessions[cl.ID]
+	if s == nil || s.cl != cl {
+		return nil, nil
+	}
+	return of, s
+}
+
+// remove ends a session.
+func (a *usages) remove(cl *mqtt.Client) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of, s := a.find(cl); s != nil {
+		of.queued -= s.queued
+		delete(of.sessions, cl.ID)
+		a.tidy(string(cl.Properties.Username))
+	}
+}
+
+// absent charges what waits for a session whose connection has ended.
+func (a *usages) absent(cl *mqtt.Client) {
+	var size int64
+	for _, pk := range cl.State.Inflight.GetAll(false) {
+		size += queuedSize(pk)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of, s := a.find(cl); s != nil {
+		of.queued += size - s.queued
+		s.queued = size
+	}
+}
+
+// charge adds to what waits for an absent session, or subtracts.
+func (a *usages) charge(cl *mqtt.Client, size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of, s := a.find(cl); s != nil {
+		size = max(size, -s.queued)
+		of.queued += size
+		s.queued += size
+	}
+}
+
+// queued is how many bytes wait for the absent sessions of a client's user.
+func (a *usages) queued(cl *mqtt.Client) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of, _ := a.find(cl); of != nil {
+		return of.queued
+	}
+	return 0
+}
+
+// subscriptions counts those of all sessions of a client's user.
+func (a *usages) subscriptions(cl *mqtt.Client) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of, _ := a.find(cl)
+	if of == nil {
+		return 0
+	}
+	n := 0
+	for _, s := range of.sessions {
+		n += s.cl.State.Subscriptions.Len()
+	}
+	return n
+}
+
+// tooMany takes the place of a filter that is one too many: mochi refuses it.
+const tooMany = "#/max-user-subscriptions"
+
+// OnSubscribe marks the filters that are beyond the user's quota.
+func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
+	if h.b.cfg.Users == nil {
+		return pk
+	}
+	left := h.b.cfg.Limits.UserSubscriptions - h.usages.subscriptions(cl)
+	for i, f := range pk.Filters {
+		if _, there := cl.State.Subscriptions.Get(f.Filter); there {
+			continue
+		}
+		if left--; left < 0 {
+			pk.Filters[i].Filter = tooMany
+			h.b.limited("max-user-subscriptions", string(cl.Properties.Username), cl.Net.Remote)
+		}
+	}
+	return pk
+}
+
+// OnSubscribed says why, which MQTT 3.1.1 cannot.
+func (h *sessions) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
+	for i, f := range pk.Filters {
+		if f.Filter == tooMany && cl.Properties.ProtocolVersion == 5 {
+			codes[i] = packets.ErrQuotaExceeded.Code
+		}
+	}
+}
+
+// mayQueue reports whether a message may be delivered to a session: to an absent one only
+// while there is room for what waits for it and for its user. That may be passed by one
+// message of each of those that publish at the same time.
+func (h *sessions) mayQueue(cl *mqtt.Client) bool {
+	if !cl.Closed() {
+		return true
+	}
+	user := string(cl.Properties.Username)
+	switch l := h.b.cfg.Limits; {
+	case cl.State.Inflight.Len() >= l.Queue:
+		h.b.limited("max-queue", user, cl.Net.Remote)
+	case h.usages.queued(cl) >= int64(l.UserQueue):
+		h.b.limited("max-user-queue", user, cl.Net.Remote)
+	default:
+		return true
+	}
+	atomic.AddInt64(&h.b.server.Info.InflightDropped, 1)
+	return false
+}
+
+// OnQosPublish charges what begins to wait for an absent session.
+func (h *sessions) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) {
+	if pk.FixedHeader.Type == packets.Publish && cl.Closed() {
+		h.usages.charge(cl, queuedSize(pk))
+	}
+}
+
+// OnQosDropped gives back what has expired before its session came back.
+func (h *sessions) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
+	if pk.FixedHeader.Type == packets.Publish && cl.Closed() {
+		h.usages.charge(cl, -queuedSize(pk))
+	}
+}

@@ -1,0 +1,280 @@
+package broker_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/broker"
+)
+
+// lockedText is a log that a test reads while the broker writes it.
+type lockedText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (x *lockedText) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(p)
+}
+
+func (x *lockedText) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+// One user's connections end at its quota, those of another do not; a client that comes
+// back, whose former connection still stands, is let in.
+func TestOneUserCannotTakeAllConnections(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{Users: cast(t), Metrics: registry, Limits: broker.Limits{UserClients: 3}})
+	var first *rawConn
+	for i := range 3 {
+		c := raw(t, b)
+		c.connect(fmt.Sprint("c", i), "alice", "", "")
+		if i == 0 {
+			first = c
+		}
+	}
+	if _, connack := keep(t, b, "c3", "alice", 0); connack[1] != 3 {
+		t.Errorf("MQTT 3.1.1: CONNACK %v", connack)
+	}
+	if _, connack := keep(t, b, "c3", "alice", 9); connack[1] != 0x97 {
+		t.Errorf("MQTT 5: CONNACK %v", connack)
+	}
+	raw(t, b).connect("c3", "bob", "", "")
+	raw(t, b).connect("c1", "alice", "", "") // takes the place of the former
+	raw(t, b).connect("w", "watch", "", "")
+	if _, connack := keep(t, b, "w2", "watch", 9); connack[1] != 0x97 {
+		t.Errorf("the second connection of an observer: CONNACK %v", connack)
+	}
+	first.leave(-1)
+	eventually(t, func() bool { c, connack := keep(t, b, "c9", "alice", 9); _ = c.Close(); return connack[1] == 0 },
+		func() string { return "a place that was left is not free" })
+	got := gather(t, registry)
+	if n := got["padme_broker_limited_total/max-user-clients"]; n < 2 || n != got["padme_broker_refused_total/connect"] {
+		t.Errorf("%v counted, %v refused", n, got["padme_broker_refused_total/connect"])
+	}
+}
+
+// One user's sessions end at its quota, also over a restart; one that it has may be
+// resumed, and clean ones are not counted.
+func TestOneUserCannotLeaveManySessions(t *testing.T) {
+	cfg := broker.Config{Users: cast(t), DataDir: t.TempDir(), Limits: broker.Limits{UserSessions: 2}}
+	b := start(t, cfg)
+	for range 2 {
+		for i, expiry := range []uint32{0, 1000} {
+			c, connack := keep(t, b, fmt.Sprint("s", i), "alice", expiry)
+			if connack[1] != 0 {
+				t.Fatalf("s%d: CONNACK %v", i, connack)
+			}
+			c.leave(-1)
+		}
+		if _, connack := keep(t, b, "s2", "alice", 0); connack[1] != 3 {
+			t.Errorf("MQTT 3.1.1: CONNACK %v", connack)
+		}
+		if _, connack := keep(t, b, "s2", "alice", 1000); connack[1] != 0x97 {
+			t.Errorf("MQTT 5: CONNACK %v", connack)
+		}
+		raw(t, b).connect("s2", "alice", "", "")
+		if c, connack := keep(t, b, "s0", "bob", 0); connack[1] != 0 {
+			t.Errorf("bob: CONNACK %v", connack)
+		} else {
+			c.leave(-1)
+		}
+		stop(t, b)
+		b = start(t, cfg)
+	}
+	c, _ := keep(t, b, "s1", "alice", 1000)
+	c.leave(0) // gives it up
+	if _, connack := keep(t, b, "s2", "alice", 0); connack[1] != 0 {
+		t.Errorf("in the place of one that was given up: CONNACK %v", connack)
+	}
+}
+
+// One user's subscriptions end at its quota, over all its sessions.
+func TestOneUserCannotSubscribeToEverything(t *testing.T) {
+	b := start(t, broker.Config{Users: cast(t), Limits: broker.Limits{UserSubscriptions: 5}})
+	of := func(names ...string) []string {
+		for i, n := range names {
+			names[i] = "padme/v1/default/presence/" + n
+		}
+		return names
+	}
+	want := func(what string, got []byte, codes ...byte) {
+		t.Helper()
+		if !bytes.Equal(got, codes) {
+			t.Errorf("%s: SUBACK %v", what, got)
+		}
+	}
+	absent, _ := keep(t, b, "absent", "alice", 0)
+	want("absent", absent.subscribe(4, of("a", "b")...), 1, 1)
+	absent.leave(-1)
+	four := raw(t, b)
+	four.connect("four", "alice", "", "")
+	five, _ := keep(t, b, "five", "alice", 1)
+	want("four", four.subscribe(4, of("a", "b")...), 1, 1)
+	want("five", five.subscribe(5, of("a", "b", "c")...), 1, 0x97, 0x97)
+	want("again", four.subscribe(4, of("b", "c")...), 1, 0x80)
+	four.send(packet(0xa2, []byte{0, 9}, text(of("a")[0])))
+	four.receive()
+	want("after an UNSUBSCRIBE", five.subscribe(5, of("d")...), 1)
+	bob := raw(t, b)
+	bob.connect("bob", "bob", "", "")
+	want("bob", bob.subscribe(4, of("a", "b", "c", "d", "e")...), 1, 1, 1, 1, 1)
+	four.leave(-1)
+	eventually(t, func() bool { return five.subscribe(5, of("e")...)[0] == 1 }, func() string { return "those of an ended session still count" })
+}
+
+// What waits for one user's absent sessions ends at its quota, over a restart too; another
+// user has a quota of its own, and a session that has come back has room again.
+func TestOneUserCannotQueueWithoutEnd(t *testing.T) {
+	cfg := broker.Config{Users: cast(t), DataDir: t.TempDir(), Limits: broker.Limits{UserQueue: 20_000}}
+	begin := func() (*broker.Broker, *prometheus.Registry) {
+		registry := prometheus.NewRegistry()
+		cfg.Metrics = registry
+		return start(t, cfg), registry
+	}
+	b, registry := begin()
+	for _, s := range []string{"alice/0", "alice/1", "bob/0"} {
+		user, id, _ := strings.Cut(s, "/")
+		c, _ := keep(t, b, id, user, 0)
+		c.subscribe(4, "padme/v1/default/presence/+")
+		c.leave(-1)
+	}
+	load := strings.Repeat("x", 976)
+	flood := func() {
+		t.Helper()
+		root := connect(t, inProcess(b), as("root", "root"))
+		for range 20 { // with its topic somewhat more than 2000 bytes each
+			root.publish("padme/v1/default/presence/x", load, 1, false)
+		}
+		root.Disconnect(50)
+	}
+	waits := func(user, id string) int {
+		t.Helper()
+		c := connect(t, inProcess(b), as(user, user), session(id))
+		c.publish("padme/v1/default/presence/"+user, "end", 1, false)
+		eventually(t, func() bool { p := c.payloads(); return len(p) > 0 && p[len(p)-1] == "end" }, func() string { return "the end has not come" })
+		n := len(c.payloads())
+		c.Disconnect(50)
+		return n
+	}
+	flood()
+	got := gather(t, registry)
+	if n := got["padme_broker_unacknowledged_messages"]; n != 10+10 {
+		t.Errorf("%v messages wait", n)
+	}
+	if n := got["padme_broker_limited_total/max-user-queue"]; n != 40 || got["padme_broker_messages_dropped_total"] != n {
+		t.Errorf("%v counted, %v dropped", n, got["padme_broker_messages_dropped_total"])
+	}
+	stop(t, b)
+	b, registry = begin()
+	flood()
+	got = gather(t, registry)
+	if n := got["padme_broker_unacknowledged_messages"]; n != 10+10 {
+		t.Errorf("after a restart %v messages wait", n)
+	}
+	if n := waits("alice", "0") + waits("alice", "1"); n < 10 || n > 15 {
+		t.Errorf("alice got %d", n)
+	}
+	if n := waits("bob", "0"); n < 10 || n > 12 {
+		t.Errorf("bob got %d", n)
+	}
+	dropped := gather(t, registry)["padme_broker_messages_dropped_total"]
+	flood()
+	if n := gather(t, registry)["padme_broker_messages_dropped_total"] - dropped; n < 40 || n > 45 {
+		t.Errorf("what was fetched still counts: %v dropped", n)
+	}
+}
+
+// Whatever goes beyond a limit is counted under its flag, and the log names who did.
+func TestEveryLimitIsCounted(t *testing.T) {
+	serverTLS, _ := certificates(t)
+	for name, tc := range map[string]struct {
+		who    string
+		limits broker.Limits
+		config broker.Config
+		exceed func(*testing.T, *broker.Broker)
+	}{
+		"max-clients": {"address=in-process", broker.Limits{Clients: 1}, broker.Config{}, func(t *testing.T, b *broker.Broker) {
+			raw(t, b).connect("a", "", "", "")
+			if _, err := b.Dial(t.Context()); err == nil {
+				t.Error("it was let in")
+			}
+		}},
+		"max-packet": {"user=alice", broker.Limits{PacketSize: 1000}, broker.Config{Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			c := raw(t, b)
+			c.connect("a", "alice", "", "")
+			c.send(packet(0x30, text("t"), make([]byte, 1000)))
+			c.gone()
+		}},
+		"max-queue": {"user=alice", broker.Limits{Queue: 5}, broker.Config{Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			const topic = "padme/v1/default/presence/bob"
+			c, _ := keep(t, b, "a", "alice", 0)
+			c.subscribe(4, topic)
+			c.leave(-1)
+			pub := connect(t, inProcess(b), as("bob", "bob"))
+			for range 10 {
+				pub.publish(topic, "x", 1, false)
+			}
+		}},
+		"max-retained": {"user=bob", broker.Limits{Retained: 1}, broker.Config{Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			connect(t, inProcess(b), as("bob", "bob")).publish("padme/v1/default/presence/bob", "x", 1, true)
+		}},
+		"connect-timeout": {
+			"address=127.0.0.1",
+			broker.Limits{ConnectTimeout: 100 * time.Millisecond},
+			broker.Config{TCP: "127.0.0.1:0"},
+			func(t *testing.T, b *broker.Broker) { raw(t, b).gone() },
+		},
+		"connect-timeout of TLS": {
+			"address=127.0.0.1",
+			broker.Limits{ConnectTimeout: 100 * time.Millisecond},
+			broker.Config{TCP: "127.0.0.1:0", TLS: serverTLS},
+			func(t *testing.T, b *broker.Broker) { raw(t, b).gone() },
+		},
+		"write-timeout": {"user=alice", broker.Limits{WriteTimeout: 100 * time.Millisecond}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			c := raw(t, b)
+			c.connect("a", "alice", "", "")
+			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0})) // and reads nothing of it
+			pub := connect(t, at(b.URL()), as("bob", "bob"))
+			for range 200 {
+				pub.publish("padme/v1/default/presence/bob", strings.Repeat("x", 100_000), 1, false)
+			}
+		}},
+		"write-timeout without acknowledgements": {"user=alice", broker.Limits{Queue: 100, WriteTimeout: 100 * time.Millisecond}, broker.Config{Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			c := raw(t, b)
+			c.connect("a", "alice", "", "")
+			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{1}))
+			pub := connect(t, inProcess(b), as("bob", "bob"))
+			for range 200 {
+				pub.Publish("padme/v1/default/presence/bob", 1, false, "x")
+			}
+			c.gone()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit, _, _ := strings.Cut(name, " ")
+			registry := prometheus.NewRegistry()
+			var log lockedText
+			cfg := tc.config
+			cfg.Limits, cfg.Metrics, cfg.Logger = tc.limits, registry, slog.New(slog.NewTextHandler(&log, nil))
+			tc.exceed(t, start(t, cfg))
+			eventually(t, func() bool { return gather(t, registry)["padme_broker_limited_total/"+limit] > 0 },
+				func() string { return "it is not counted: " + log.String() })
+			if line := "limit=" + limit + " " + tc.who; !strings.Contains(log.String(), line) {
+				t.Errorf("the log has no %s: %s", line, log.String())
+			}
+		})
+	}
+}
