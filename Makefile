@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check lint test race bench fuzz demo chaos churn soak papers sim explore brokers screenshots
+.PHONY: check lint test race bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
 
 check: lint test ## what must hold before a commit
 
@@ -32,6 +32,12 @@ soak: ## processes under random faults, watched for leaks (DURATION=1h for longe
 churn: ## a deployment with members that come and go (DURATION=10m; KILL=1 kills processes; VOTERS=1 on mosquitto)
 	go test -count=1 -timeout 0 -v ./tests/churn -churn.duration $(or $(DURATION),1m) $(if $(KILL),-churn.kill) $(if $(VOTERS),-churn.voters)
 
+clients: ## ten thousand JSON clients on one serve, which is killed: memory of each, requests a second (CLIENTS=500 for fewer)
+	go test -count=1 -parallel 1 -v -run 'Fleet|Throughput|FirstUse|Crowd|Commands' ./tests/clients -fleet $(or $(CLIENTS),10000)
+
+ring: ## what it costs that 100, 300 and 1,000 participants find each other (RING=100,200 for others)
+	go test -count=1 -v ./tests/ring -ring $(or $(RING),100,300,1000)
+
 brokers: ## the tests of pubsub, qosmutex and the algorithms on mosquitto, RabbitMQ and a NATS cluster (PADME_BROKERS=nats for one)
 	./.ci/brokers
 
@@ -39,12 +45,15 @@ screenshots: ## the pictures of the pages in docs/img; they need chromium and np
 	mkdir -p docs/img
 	go test -count=1 ./tests/browser -run Screenshots -shots $(CURDIR)/docs/img
 
+vuln: ## known vulnerabilities in what the programs link, by https://vuln.go.dev (DB=/path/to/database for a copy)
+	./.ci/vuln $(DB)
+
 papers: ## every figure and table of the papers again, into docs/results
 	go run ./tests/papers/figures -out docs/results
 
 sim: ## PADME under faults: 10,000 seeds, or HOURS=1 for an hour
 	go test -v -count=1 -timeout 0 ./tests/simulation $(if $(HOURS),-hours $(HOURS),-seeds 10000)
 
-explore: ## the model checker as far as it gets, a quarter of an hour; go test does what takes a minute
+explore: ## the model checkers, a quarter of an hour of two cores and 7 GB; go test does what takes a minute
 	go test ./qosmutex/explore -run TestExplore -full -v -timeout 0
 	go test ./qosmutex/lease -run TestModel -model.all -v -timeout 0

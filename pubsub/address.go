@@ -1,6 +1,12 @@
 package pubsub
 
-import "time"
+import (
+	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/wire"
+)
 
 // address makes the packets of a writer, whose samples stand on the topics
 // R/data/{partition}/{topic}/{key}/{P}/{writer}. It is of one goroutine at a time.
@@ -9,7 +15,7 @@ type address struct {
 	qos                   byte          // of MQTT
 	delay                 time.Duration // of coalescing
 
-	bundles map[string]*bundle // by partition
+	bundles map[string]*connection.Bundle // by partition
 
 	partition, key, last string // the topic made last: most writers need no other
 }
@@ -21,21 +27,27 @@ func (a *address) topic(partition, key string) string {
 	return a.last
 }
 
+// gather has samples gather for another time from now on.
+func (a *address) gather(delay time.Duration) {
+	a.delay = delay
+	clear(a.bundles)
+}
+
 // packet is that of one sample, which may share a message with others.
-func (a *address) packet(partition, key string, payload []byte, with company) packet {
-	p := packet{topic: a.topic(partition, key), payload: payload, qos: a.qos}
-	if with == alone {
+func (a *address) packet(partition, key string, payload []byte, with reliable.Sharing) connection.Packet {
+	p := connection.Packet{Topic: a.topic(partition, key), Payload: payload, QoS: a.qos}
+	if with == reliable.Alone {
 		return p
 	}
-	if p.bundle = a.bundles[partition]; p.bundle == nil {
+	if p.Bundle = a.bundles[partition]; p.Bundle == nil {
 		if len(a.bundles) >= maxBundles {
 			clear(a.bundles) // what gathers goes without joining what follows
 		}
-		p.bundle = &bundle{delay: a.delay, mixed: a.before + partition + a.middle + manyKeys + a.after}
-		a.bundles[partition] = p.bundle
+		p.Bundle = &connection.Bundle{Delay: a.delay, Mixed: a.before + partition + a.middle + wire.ManyKeys + a.after}
+		a.bundles[partition] = p.Bundle
 	}
-	if with == anyInstance {
-		p.mixed = p.bundle.mixed
+	if with == reliable.AnyInstance {
+		p.Mixed = p.Bundle.Mixed
 	}
 	return p
 }

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/wire"
 )
 
 // valve is the way of one participant to the broker. While it is shut, nothing comes
@@ -137,7 +140,7 @@ func TestAFullBundleDoesNotWait(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		g := startGathering(t, d, reliably)
 		write(t, g.w, pose{X: 1})
-		write(t, g.w, pose{X: 2, Tags: []string{strings.Repeat("x", maxBundle-300)}})
+		write(t, g.w, pose{X: 2, Tags: []string{strings.Repeat("x", connection.MaxBundle-300)}})
 		g.expect(t, 0)
 		write(t, g.w, pose{X: 3, Tags: []string{strings.Repeat("x", 200)}}) // it has no room with them
 		g.expect(t, 0, 1, 2)
@@ -282,7 +285,7 @@ func observe(t *testing.T, d *world, domain string, q QoS, narrow bool, opts ...
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.SubscribeRaw(testContext(t), []string{"data", "+", "p", "+", "a", "+"}, func(m RawMessage) { out.messages++ }); err != nil {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"data", "+", "p", "+", "a", "+"}, func(m RawMessage) { out.messages++ }); err != nil {
 		t.Fatal(err)
 	}
 	wanted := QoS{Reliability: q.Reliability, History: KeepAll, Exclusive: q.Exclusive, BySourceTime: q.BySourceTime, Partition: q.Partition, Deadline: q.Deadline, Durability: q.Durability}
@@ -428,9 +431,7 @@ func TestWhatGathersIsNotGivenUp(t *testing.T) {
 		for x := range 3 {
 			write(t, g.w, pose{X: float64(x + 1)})
 		}
-		g.w.send.mu.Lock()
-		g.w.send.beatNow()
-		g.w.send.mu.Unlock()
+		g.w.send.Handle(wire.GUID(g.r.GUID()), &wire.Repair{Op: wire.OpAck, B: 1}) // which asks for a heartbeat
 		g.expect(t, gatherFor/2)
 		g.expect(t, gatherFor, 1, 2, 3)
 		if lost := told[SampleLost](g.r.ep.events); len(lost) > 0 {
@@ -442,7 +443,7 @@ func TestWhatGathersIsNotGivenUp(t *testing.T) {
 func TestWhatIsTooLargeForABundleDoesNotWait(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		g := startGathering(t, d, reliably)
-		write(t, g.w, pose{X: 1, Tags: []string{strings.Repeat("x", maxBundle)}})
+		write(t, g.w, pose{X: 1, Tags: []string{strings.Repeat("x", connection.MaxBundle)}})
 		g.expect(t, 0, 1)
 		write(t, g.w, pose{X: 2})
 		g.expect(t, gatherFor-1)

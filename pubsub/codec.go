@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"padme/pubsub/internal/wire"
 )
 
 // Codec is how samples are written on the wire.
@@ -16,14 +18,19 @@ type Codec string
 
 // Codecs.
 const (
-	Msgpack Codec = "msgpack" // the default: small, structs as maps
-	JSON    Codec = "json"    // readable by anything that speaks MQTT
+	// Msgpack is the default: small, structs as maps.
+	Msgpack Codec = "msgpack"
+	// JSON is readable by anything that speaks MQTT: a message is one JSON object (of a
+	// writer with WithCoalescing several, one after the other), with the sample as "data"
+	// and beside it what readers need, such as its number; docs/topics.md names the fields.
+	JSON Codec = "json"
 )
 
-// encode returns what goes into an envelope's body.
-func (c Codec) encode(v any) (body []byte, err error) {
+// encode returns what goes into an envelope's body. It is good until free is called.
+func (c Codec) encode(v any) (body []byte, free func(), err error) {
 	if c == JSON {
-		return json.Marshal(v)
+		body, err = json.Marshal(v)
+		return body, func() {}, err
 	}
 	b := encodeBuffers.Get().(*bytes.Buffer)
 	b.Reset()
@@ -32,26 +39,20 @@ func (c Codec) encode(v any) (body []byte, err error) {
 	enc.Reset(b)
 	enc.UseCompactInts(true)
 	err = enc.Encode(v)
-	body = bytes.Clone(b.Bytes())
-	if b.Cap() <= maxEncodeBuffer {
-		encodeBuffers.Put(b)
-	}
-	return body, err
+	return b.Bytes(), func() { encodeBuffers.Put(b) }, err
 }
 
-// encodeBuffers have grown already, unlike new ones.
+// encodeBuffers have grown already, unlike new ones. The garbage collector takes those that
+// nobody uses.
 var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// maxEncodeBuffer bounds the memory that each keeps, in bytes.
-const maxEncodeBuffer = 64 << 10
 
 // decode reads a body from the network.
 func (c Codec) decode(body []byte, v any) error {
 	if c == JSON {
 		return json.Unmarshal(body, v)
 	}
-	if rest, err := skipValue(body); err != nil || len(rest) > 0 {
-		return errMsgpack
+	if rest, err := wire.SkipValue(body); err != nil || len(rest) > 0 {
+		return wire.ErrMsgpack
 	}
 	return msgpack.Unmarshal(body, v)
 }

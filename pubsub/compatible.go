@@ -102,18 +102,28 @@ type Peer struct {
 }
 
 // Matched returns the readers that match, in no order.
-func (w *Writer[T]) Matched() []Peer { return w.topic.p.exchange.matched(w.ep) }
+func (w *Writer[T]) Matched() []Peer {
+	if w.made() != nil {
+		return nil
+	}
+	return w.topic.p.exchange.matched(w.ep)
+}
 
 // Matched returns the writers that match, in no order.
-func (r *Reader[T]) Matched() []Peer { return r.topic.p.exchange.matched(r.ep) }
+func (r *Reader[T]) Matched() []Peer {
+	if r.made() != nil {
+		return nil
+	}
+	return r.topic.p.exchange.matched(r.ep)
+}
 
 func (x *exchange) matched(l *localEndpoint) (all []Peer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for g, matched := range l.seen {
-		if e := x.remote[g.Participant][g.Endpoint]; matched && e != nil && e.guid == g {
+	for g, v := range l.seen {
+		if e := x.remoteEndpoint(l.json.Topic, g); v.matched && e != nil {
 			all = append(all, Peer{
-				g, e.Type, e.QoS.Reliability, e.QoS.Durability, append([]string(nil), e.QoS.Partition...),
+				GUID(g), e.Type, e.QoS.Reliability, e.QoS.Durability, append([]string(nil), e.QoS.Partition...),
 				maps.Clone(e.UserData), maps.Clone(e.TopicData),
 			})
 		}

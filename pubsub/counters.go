@@ -1,39 +1,18 @@
 package pubsub
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub/internal/drop"
 )
-
-// errVersion marks an envelope of another protocol version.
-var errVersion = errors.New("pubsub: unknown version")
-
-// reason says why a received or queued message was dropped.
-type reason int
-
-const (
-	dropMalformed  reason = iota // not an envelope, or a broken one
-	dropVersion                  // an envelope of another protocol version
-	dropTopic                    // a topic that decodes to no name
-	dropChannel                  // a letter for a channel without handler
-	dropKind                     // an envelope of an unknown kind
-	dropBacklog                  // the side lane's queue was full
-	dropUnmatched                // a sample of a writer that does not match
-	dropDuplicate                // a sample received before
-	dropDisconnect               // queued or unacknowledged when the connection was lost
-	dropLate                     // too late for the order by source time
-	reasons
-)
-
-var reasonNames = [reasons]string{"malformed", "version", "topic", "channel", "kind", "backlog", "unmatched", "duplicate", "disconnect", "late"}
 
 // counters are what a participant counts about itself; they are a
 // prometheus.Collector, so that counting costs one atomic add.
 type counters struct {
 	sent, received, published, connects atomic.Uint64
-	dropped                             [reasons]atomic.Uint64
+	dropped                             [drop.Reasons]atomic.Uint64
 	statuses                            [statusKinds]atomic.Uint64
 }
 
@@ -64,11 +43,11 @@ func (c *counters) Collect(ch chan<- prometheus.Metric) {
 		counter(descStatus, &c.statuses[k], statusNames[k])
 	}
 	for r := range c.dropped {
-		counter(descDropped, &c.dropped[r], reasonNames[r])
+		counter(descDropped, &c.dropped[r], drop.Reason(r).String())
 	}
 }
 
-func (c *counters) drop(r reason) { c.dropped[r].Add(1) }
+func (c *counters) drop(r drop.Reason) { c.dropped[r].Add(1) }
 
 // statusKind is an event that is counted.
 type statusKind int
@@ -93,27 +72,4 @@ var statusNames = [statusKinds]string{
 }
 
 // status counts an event.
-func (c *counters) status(e Event) {
-	switch e.(type) {
-	case Matched:
-		c.statuses[countMatched].Add(1)
-	case Unmatched:
-		c.statuses[countUnmatched].Add(1)
-	case IncompatibleQoS:
-		c.statuses[countIncompatible].Add(1)
-	case InconsistentTopic:
-		c.statuses[countInconsistent].Add(1)
-	case SampleLost:
-		c.statuses[countLost].Add(1)
-	case SampleRejected:
-		c.statuses[countRejected].Add(1)
-	case OfferedDeadlineMissed:
-		c.statuses[countOfferedDeadline].Add(1)
-	case RequestedDeadlineMissed:
-		c.statuses[countRequestedDeadline].Add(1)
-	case LivelinessLost:
-		c.statuses[countLivelinessLost].Add(1)
-	case LivelinessChanged:
-		c.statuses[countLivelinessChanged].Add(1)
-	}
-}
+func (c *counters) status(e Event) { c.statuses[e.event()].Add(1) }

@@ -6,71 +6,33 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wait"
+	"padme/pubsub/internal/wire"
 )
 
-// Who is there is retained, and followed by wildcard. Not every broker returns
-// retained messages for a wildcard (RabbitMQ never does), and some may miss what is
-// published while a subscription is being made (a NATS cluster). Therefore whoever
-// begins to follow others asks once, on R/ask/{P}, and everybody tells it in a
-// letter what stands on its retained topics; and who hears from an endpoint that it
-// does not know asks its participant.
+// Who is there is retained: endpoints where those of the same topic read them, by
+// wildcard, and presences, of which a participant reads those that it may match. Not
+// every broker returns retained messages for a wildcard (RabbitMQ never does). Whoever
+// begins to follow a topic has announced its own endpoint before; if that does not come
+// back, nor anything else that was retained, it asks once on the topic, and the others
+// there tell it in messages what their retained topics hold. Some brokers may miss
+// what is published while a subscription is being made (a NATS cluster), but not for
+// both of two endpoints, and who hears from one that it does not know asks its
+// participant.
 
-// An announcement letter tells what stands on R/presence/{P}, or, with the name of
-// an endpoint, on R/ep/{P}/{endpoint}, of the sender.
-type announcement struct {
-	endpoint string // "" for the presence
-	payload  []byte // as retained; empty: there is none
-
-	// all are the endpoints that there are, with the presence: who was away when one
-	// was closed finds nothing where it stood. listed is false if nothing is said.
-	all    map[string]bool
-	listed bool
-}
-
-func (a *announcement) encode(sender uint64) []byte {
-	body := appendBin(appendStr(make([]byte, 0, 16+len(a.endpoint)+len(a.payload)), a.endpoint), a.payload)
-	if a.listed {
-		body = append(body, 0xdc, byte(len(a.all)>>8), byte(len(a.all)))
-		for name := range a.all {
-			body = appendStr(body, name)
-		}
-	}
-	e := envelope{kind: kindAnnounce, epoch: sender, body: body}
-	return appendEnvelope(make([]byte, 0, len(body)+32), &e)
-}
-
-func parseAnnouncement(b []byte) (a announcement, err error) {
-	name, b, err := readBytes(b)
-	if err != nil || len(name) > maxLevel {
-		return a, errMsgpack
-	}
-	a.endpoint = string(name)
-	if a.payload, b, err = readBytes(b); err != nil || len(b) == 0 {
-		return a, err
-	}
-	n, b, err := readArray(b)
-	a.all = map[string]bool{}
-	for range n {
-		if name, b, err = readBytes(b); err != nil {
-			return a, err
-		}
-		a.all[string(name)] = true
-	}
-	a.listed = err == nil
-	return a, err
-}
+// question is the place of an endpoint's name on which a participant asks who else is
+// there with a topic. It is no name of an endpoint.
+const question = "ask"
 
 func (p *Participant) askFilter() string { return p.root + "/ask/+" }
 
 // subscribeAsk listens to questions. A broker whose rules do not let us only makes
 // us harder to find.
-func (p *Participant) subscribeAsk(ctx context.Context, k *link) error {
-	err := k.subscribeAtMostOnce(p.askFilter()).wait(ctx)
-	for range 10 {
-		if packetIDInUse(err) {
-			err = k.subscribeAtMostOnce(p.askFilter()).wait(ctx)
-		}
-	}
+func (p *Participant) subscribeAsk(ctx context.Context, k *connection.Link) error {
+	err := connection.SubscribeAll(ctx, k, []string{p.askFilter()}, 0)
 	if errors.Is(err, ErrRefused) {
 		p.log.Warn("others may not find this participant: allow it to read the topic in the broker's access rules", "filter", p.askFilter(), "error", err)
 		return nil
@@ -79,37 +41,58 @@ func (p *Participant) subscribeAsk(ctx context.Context, k *link) error {
 }
 
 // ask asks everybody who is there. Offline nothing is asked: reconnecting does.
-func (p *Participant) ask() {
-	_ = p.put(packet{topic: p.root + "/ask/" + p.level, qos: 1})
-}
+func (p *Participant) ask() { _ = p.put(connection.Packet{Topic: p.root + "/ask/" + p.level, QoS: 1}) }
 
-// askOne asks a participant whose letter came from an endpoint that we do not know.
-func (p *Participant) askOne(to string) {
-	if topic, err := p.inboxTopic(to); err == nil {
-		_ = p.put(packet{topic: topic, payload: p.self.signal(kindWho), qos: 1})
+// askTopic asks who else is there with a topic.
+func (p *Participant) askTopic(topic string) {
+	if level, err := EncodeLevel(topic); err == nil {
+		_ = p.put(connection.Packet{Topic: p.root + "/ep/" + level + "/" + p.level + "/" + question, QoS: 1})
 	}
 }
 
+// askUnlessTold puts a question if the broker is not found to return, for a wildcard,
+// what it retains.
+func (p *Participant) askUnlessTold(ask func()) {
+	if p.unannounced || p.recalls.Load() { // to the one nobody could answer
+		return
+	}
+	p.start(func() {
+		if wait.Sleep(p.ctx, recallWait) && !p.recalls.Load() {
+			ask()
+		}
+	})
+}
+
+// askOne asks a participant for what it has of a topic.
+func (p *Participant) askOne(to, topic string) {
+	who := wire.Envelope{Kind: wire.KindWho, Epoch: p.incarnation, Body: []byte(topic)}
+	p.message(to, wire.Append(nil, &who))
+}
+
 const (
-	// answerPause is the least time between two answers to the same participant: an
+	// recallWait is how long what a broker retains may take to come once a subscription
+	// is granted.
+	recallWait = 300 * time.Millisecond
+	// answerPause is the least time between two answers to the same question: an
 	// answer is a letter for each endpoint, through the queue that lock messages
 	// wait in, and whoever can ask can ask often.
 	answerPause = 250 * time.Millisecond
-	// maxAnswers bounds the participants of which it is remembered that they were
-	// answered.
+	// maxAnswers bounds the questions of which it is remembered that they were answered.
 	maxAnswers = 4096
 )
 
-// answers are who was answered within answerPause, and whether they have asked again
-// since.
+// answers are the questions that were answered within answerPause, and whether they were
+// put again since.
 type answers struct {
 	mu    sync.Mutex
-	again map[string]bool
+	again map[asking]bool
 }
+
+type asking struct{ from, topic string }
 
 // first reports whether a question is to be answered at once. If not, it is answered
 // when the pause is over.
-func (a *answers) first(to string) bool {
+func (a *answers) first(to asking) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, lately := a.again[to]
@@ -120,14 +103,14 @@ func (a *answers) first(to string) bool {
 	case len(a.again) >= maxAnswers: // who needs us asks again
 		return false
 	case a.again == nil:
-		a.again = map[string]bool{}
+		a.again = map[asking]bool{}
 	}
 	a.again[to] = false
 	return true
 }
 
 // over follows a pause; it reports whether somebody has asked again in it.
-func (a *answers) over(to string) bool {
+func (a *answers) over(to asking) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	again := a.again[to]
@@ -137,50 +120,47 @@ func (a *answers) over(to string) bool {
 	return again
 }
 
-// asked handles a question, our own too: our readers match our writers. It runs on
-// the goroutine that reads.
-func (p *Participant) asked(to string) {
-	if !p.answers.first(to) {
+// asked handles a question for the endpoints of a topic, or of all if that is "", our
+// own question too: our readers match our writers. It runs on the goroutine that reads.
+func (p *Participant) asked(from, topic string) {
+	q := asking{from, topic}
+	if p.unannounced || len(topic) > wire.MaxName || !p.answers.first(q) {
 		return
 	}
-	p.answer(to)
+	p.answer(q)
 	p.start(func() {
-		for sleep(p.ctx, answerPause) && p.answers.over(to) {
-			p.answer(to)
+		for wait.Sleep(p.ctx, answerPause) && p.answers.over(q) {
+			p.answer(q)
 		}
 	})
 }
 
-func (p *Participant) answer(to string) {
+func (p *Participant) answer(q asking) {
 	if birth, alive := p.self.presence(); alive {
-		p.exchange.tellAll(to, birth)
+		p.exchange.tell(q.from, q.topic, birth)
 	}
 }
 
 // tell sends one announcement. What is lost is asked for again by whoever needs it.
-func (p *Participant) tell(to string, a announcement) {
-	if topic, err := p.inboxTopic(to); err == nil {
-		_ = p.put(packet{topic: topic, payload: a.encode(p.incarnation), qos: 1})
-	}
-}
+func (p *Participant) tell(to string, a wire.Announcement) { p.message(to, a.Encode(p.incarnation)) }
 
 // told handles an announcement letter as if it had come from the retained topic.
-func (p *Participant) told(from string, e *envelope) {
-	a, err := parseAnnouncement(e.body)
+func (p *Participant) told(from string, e *wire.Envelope) {
+	a, err := wire.ParseAnnouncement(e.Body)
 	level, _ := EncodeLevel(from)
 	switch {
 	case err != nil:
-		p.drop(dropMalformed, "announcement of "+from, err)
-	case !p.peers.following.Load(): // we did not ask
-		p.counters.drop(dropKind)
-	case a.endpoint == "":
-		p.peers.receive("presence/"+level, a.payload, false)
-		if a.listed {
-			p.exchange.closedBut(from, e.epoch, a.all)
+		p.drop(drop.Malformed, "announcement of "+from, err)
+	case a.Endpoint == "" && (p.peers.following.Load() || p.exchange.watches(from)):
+		p.peers.receive("presence/"+level, a.Payload, false)
+		if a.Listed {
+			p.exchange.closedBut(from, e.Epoch, a.Topic, a.All)
 		}
-	case strings.Contains(a.endpoint, "/"):
-		p.counters.drop(dropTopic)
+	case a.Endpoint == "": // we did not ask
+		p.counters.drop(drop.Kind)
+	case strings.Contains(a.Endpoint, "/"):
+		p.counters.drop(drop.Topic)
 	default:
-		p.exchange.announced("ep/"+level+"/"+a.endpoint, a.payload, false)
+		p.exchange.learn(from, a.Topic, a.Endpoint, a.Payload)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/wire"
 )
 
 // However often one asks, the others do not spend their queues, through which lock
@@ -15,7 +18,7 @@ func TestQuestionsAreNotAnsweredOneByOne(t *testing.T) {
 			writerOf(t, topicOf[pose](t, a, "p"), QoS{})
 		}
 		pass(time.Minute)
-		put := a.main.out.(*fifo).last
+		put := a.main.Out.(*connection.Queue).Last
 		before := put()
 		for range 100 {
 			b.ask()
@@ -37,21 +40,41 @@ func TestQuestionsAreNotAnsweredOneByOne(t *testing.T) {
 	})
 }
 
+// What is told is what was announced: nothing is marshaled while everything else waits.
+func TestAnAnswerIsWhatWasAnnounced(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		a, b := d.join("a"), d.join("b")
+		w := writerOf(t, topicOf[pose](t, a, "p"), QoS{})
+		readerOf(t, topicOf[pose](t, b, "p"), QoS{})
+		pass(time.Second)
+		a.exchange.mu.Lock()
+		w.ep.json.Type = "another"
+		a.exchange.mu.Unlock()
+		b.askOne("a", "p")
+		pass(time.Second)
+		b.exchange.mu.Lock()
+		defer b.exchange.mu.Unlock()
+		if e := b.exchange.remoteEndpoint("p", wire.GUID(w.GUID())); e == nil || e.Type == "another" {
+			t.Errorf("told %+v", e)
+		}
+	})
+}
+
 // One participant cannot take the room for the endpoints of all.
 func TestOneParticipantDoesNotFillTheEndpoints(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		x := &d.join("a").exchange
-		if err := x.start(testContext(t)); err != nil {
+		if _, err := x.attend(testContext(t), "t"); err != nil {
 			t.Fatal(err)
 		}
 		payload := []byte(`{"kind":"writer","topic":"t","schema":"1","incarnation":"2","epoch":"3","qos":{"reliability":1}}`)
 		for i := range maxEndpoints + 1 {
-			x.announced(fmt.Sprintf("ep/stranger/w%d", i), payload, false)
+			x.announced(fmt.Sprintf("ep/t/stranger/w%d", i), payload, false)
 		}
-		x.announced("ep/other/w1", payload, false)
+		x.announced("ep/t/other/w1", payload, false)
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.remote["other"]["w1"] == nil {
+		if x.remote["other"][place{"t", "w1"}] == nil {
 			t.Error("there is no room for others")
 		}
 		if x.size != len(x.remote["stranger"])+1 {
@@ -81,7 +104,7 @@ func TestWhoWasAwayHearsWhatWasClosed(t *testing.T) {
 		pass(time.Second)
 		wire.mend()
 		pass(time.Minute)
-		if n, _ := r.recv.matches(); n != 1 {
+		if n, _ := r.recv.Matches(); n != 1 {
 			t.Errorf("%d writers match, there is one", n)
 		}
 		if got := states(r); got["r"] != NoWriters {

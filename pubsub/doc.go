@@ -12,7 +12,7 @@
 // [Participant.Inbox]), raw topics ([Participant.PublishRaw],
 // [Participant.SubscribeRaw]) and a view of who else is there
 // ([Participant.Peers]). Typed topics stand on top: [NewTopic], [NewWriter],
-// [NewReader].
+// [NewReader]. A participant that is [Unannounced] has raw topics and the view alone.
 //
 // # Topics
 //
@@ -21,7 +21,7 @@
 //	R/presence/{P}                                  retained JSON: birth, or death as the last will
 //	R/node/{to}/{P}                                 inbox of "to", written by P
 //	R/ask/{P}                                       P asks who is there
-//	R/ep/{P}/{endpoint}                             retained JSON: a writer or reader of P
+//	R/ep/{topic}/{P}/{endpoint}                     retained JSON: a writer or reader of P
 //	R/data/{partition}/{topic}/{key}/{P}/{writer}   samples
 //
 // P is the id of a participant. Every level is percent-encoded by
@@ -32,6 +32,7 @@
 // Everything exported may be used by several goroutines at once. Handlers given
 // to Inbox and SubscribeRaw run one at a time, in order, on the goroutine which
 // reads from the network: they must only hand the message on. A content filter
-// runs there too and must only decide. Code that reads
-// samples, events or presences never runs there.
+// runs there too, possibly twice at once, and should only decide. No mutex is held
+// while any of them runs. Code that reads samples, events or presences never runs
+// there.
 package pubsub

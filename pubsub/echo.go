@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/wire"
 )
 
 // echoes finds out when what the broker kept has arrived: it delivers to us in
@@ -25,18 +28,21 @@ const echoAgain = 2 * time.Second
 func (x *exchange) caughtUp(ctx context.Context) error {
 	ctx, cancel := x.p.while(ctx)
 	defer cancel()
+	if x.p.unannounced { // it has no inbox to write to
+		return x.quiet(ctx)
+	}
 	topic := x.p.inbox.prefix + x.p.level
 	stop, err := x.p.subscribe(ctx, x.data, topic, func(_ string, payload []byte, _ bool) {
-		var e envelope
-		if parseEnvelope(payload, &e) == nil && e.kind == kindEcho {
-			x.echoes.heard("data", string(e.body))
+		var e wire.Envelope
+		if wire.Parse(payload, &e) == nil && e.Kind == wire.KindEcho {
+			x.echoes.heard("data", string(e.Body))
 		}
 	})
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for lane, out := range map[string]outbox{"main": x.p.main.out, "data": x.data.out} {
+	for lane, out := range map[string]connection.Outbox{"main": x.p.main.Out, "data": x.data.Out} {
 		if err := x.echoes.await(ctx, lane, out, topic, x.p.incarnation); err != nil {
 			return err
 		}
@@ -45,7 +51,7 @@ func (x *exchange) caughtUp(ctx context.Context) error {
 }
 
 // await sends an echo on a lane until it comes back on it.
-func (es *echoes) await(ctx context.Context, lane string, out outbox, topic string, incarnation uint64) error {
+func (es *echoes) await(ctx context.Context, lane string, out connection.Outbox, topic string, incarnation uint64) error {
 	es.mu.Lock()
 	if es.waiting == nil {
 		es.waiting = map[string]chan struct{}{}
@@ -59,7 +65,7 @@ func (es *echoes) await(ctx context.Context, lane string, out outbox, topic stri
 		delete(es.waiting, id)
 		es.mu.Unlock()
 	}()
-	echo := envelope{kind: kindEcho, epoch: incarnation, body: []byte(id)}
+	echo := wire.Envelope{Kind: wire.KindEcho, Epoch: incarnation, Body: []byte(id)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -71,7 +77,7 @@ func (es *echoes) await(ctx context.Context, lane string, out outbox, topic stri
 		case <-timer.C:
 			timer.Reset(echoAgain)
 			// While offline it is sent again.
-			_ = out.put(packet{topic: topic, payload: appendEnvelope(nil, &echo), qos: 1})
+			_ = out.Put(connection.Packet{Topic: topic, Payload: wire.Append(nil, &echo), QoS: 1})
 		}
 	}
 }

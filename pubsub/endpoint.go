@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+
+	"padme/pubsub/internal/wire"
 )
 
 // A GUID names a writer or reader for as long as its participant's process
@@ -16,14 +17,14 @@ type GUID struct {
 }
 
 // String returns participant~incarnation/endpoint.
-func (g GUID) String() string {
-	return g.Participant + "~" + strconv.FormatUint(g.Incarnation, 36) + "/" + g.Endpoint
-}
+func (g GUID) String() string { return wire.GUID(g).String() }
 
 // endpoint is what R/ep/{P}/{endpoint} says about a writer or reader.
 type endpoint struct {
-	guid  GUID
+	guid  wire.GUID
 	epoch uint64 // of the connection that announced it
+
+	connection int // of ours on which we heard of it last
 	endpointJSON
 }
 
@@ -36,6 +37,7 @@ type endpointJSON struct {
 	Incarnation uint64 `json:"incarnation,string"`
 	Epoch       uint64 `json:"epoch,string"`
 	QoS         offer  `json:"qos"`
+	Change      uint64 `json:"change,omitempty"` // how often the QoS was changed
 
 	Fields    map[string]string `json:"fields,omitempty"`
 	UserData  map[string]string `json:"userData,omitempty"`
@@ -46,7 +48,7 @@ type endpointJSON struct {
 const maxEndpoint = 16 << 10
 
 func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
-	e := endpoint{guid: GUID{Participant: participant, Endpoint: name}}
+	e := endpoint{guid: wire.GUID{Participant: participant, Endpoint: name}}
 	if len(payload) > maxEndpoint {
 		return e, errors.New("pubsub: endpoint announcement too large")
 	}
@@ -62,16 +64,16 @@ func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
 
 // match returns nil if samples flow between the two, else the event that tells
 // the local side why not.
-func match(local, remote endpointJSON, peer GUID) Event {
+func match(local, remote endpointJSON, peer wire.GUID) Event {
 	if !consistent(&local, &remote) {
-		return InconsistentTopic{peer, remote.Type}
+		return InconsistentTopic{GUID(peer), remote.Type}
 	}
 	offered, requested := local.QoS, remote.QoS
 	if local.Kind == "reader" {
 		offered, requested = requested, offered
 	}
 	if policy := incompatible(offered, requested); policy != "" {
-		return IncompatibleQoS{peer, policy}
+		return IncompatibleQoS{GUID(peer), policy}
 	}
 	return nil
 }

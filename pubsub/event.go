@@ -4,18 +4,20 @@ import (
 	"context"
 	"iter"
 	"sync"
+
+	"padme/pubsub/internal/wait"
 )
 
 // An Event is a change of status of a writer or reader: Matched, Unmatched,
 // IncompatibleQoS, InconsistentTopic, SampleLost, SampleRejected,
 // OfferedDeadlineMissed, RequestedDeadlineMissed, LivelinessLost or
 // LivelinessChanged.
-type Event interface{ event() }
+type Event interface{ event() statusKind }
 
 type (
 	// Matched says that samples flow from or to Peer.
 	Matched struct{ Peer GUID }
-	// Unmatched says that Peer was closed or died.
+	// Unmatched says that Peer was closed or died, or does not match any more.
 	Unmatched struct{ Peer GUID }
 	// IncompatibleQoS says that no data flows because more of Policy is
 	// requested than offered.
@@ -29,8 +31,9 @@ type (
 		Peer GUID
 		Type string
 	}
-	// SampleLost says that a reliable reader will never see Count samples:
-	// the writer's history does not hold them any more.
+	// SampleLost says that a reliable reader will never see Count samples: the
+	// writer's history does not hold them any more, or the writer was closed, has
+	// been dead for 30 s, or does not match any more.
 	SampleLost struct {
 		Writer GUID
 		Count  uint64
@@ -41,14 +44,30 @@ type (
 		Writer GUID
 		Err    error
 	}
+	// OfferedDeadlineMissed says that this writer did not write Instance within
+	// its Deadline. It comes again for each further period, until the instance is
+	// written, disposed or unregistered.
+	OfferedDeadlineMissed struct {
+		Instance string // as SampleInfo.Key
+		Total    uint64 // periods missed by this writer so far, over all instances
+	}
+	// RequestedDeadlineMissed says that this reader got no sample of Instance
+	// within its Deadline. It comes again for each further period, until a sample
+	// comes or the instance is not alive any more.
+	RequestedDeadlineMissed struct {
+		Instance string // as SampleInfo.Key
+		Total    uint64 // periods missed by this reader so far, over all instances
+	}
 )
 
-func (Matched) event()           {}
-func (Unmatched) event()         {}
-func (IncompatibleQoS) event()   {}
-func (InconsistentTopic) event() {}
-func (SampleLost) event()        {}
-func (SampleRejected) event()    {}
+func (Matched) event() statusKind                 { return countMatched }
+func (Unmatched) event() statusKind               { return countUnmatched }
+func (IncompatibleQoS) event() statusKind         { return countIncompatible }
+func (InconsistentTopic) event() statusKind       { return countInconsistent }
+func (SampleLost) event() statusKind              { return countLost }
+func (SampleRejected) event() statusKind          { return countRejected }
+func (OfferedDeadlineMissed) event() statusKind   { return countOfferedDeadline }
+func (RequestedDeadlineMissed) event() statusKind { return countRequestedDeadline }
 
 // maxEvents bounds the events that wait for a reader of Events.
 const maxEvents = 256
@@ -58,22 +77,20 @@ type events struct {
 	mu    sync.Mutex
 	queue []Event
 	wake  chan struct{}
-	count func(Event) // told every event, whoever reads it; nil for nobody
+	count func(Event) // told every event, whoever reads it
 }
 
-func newEvents() *events { return &events{wake: make(chan struct{}, 1)} }
+func newEvents(count func(Event)) *events { return &events{wake: make(chan struct{}, 1), count: count} }
 
 func (e *events) add(ev Event) {
-	if e.count != nil {
-		e.count(ev)
-	}
+	e.count(ev)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == maxEvents {
 		e.queue = e.queue[1:]
 	}
 	e.queue = append(e.queue, ev)
-	signal(e.wake)
+	wait.Signal(e.wake)
 }
 
 func (e *events) next() (Event, bool) {
@@ -85,7 +102,7 @@ func (e *events) next() (Event, bool) {
 	ev := e.queue[0]
 	e.queue = e.queue[1:]
 	if len(e.queue) > 0 {
-		signal(e.wake)
+		wait.Signal(e.wake)
 	}
 	return ev, true
 }

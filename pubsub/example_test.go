@@ -325,3 +325,39 @@ func ExampleDialBroker() {
 	fmt.Printf("%x %v\n", answer, err) // CONNACK: accepted
 	// Output: 20020000 <nil>
 }
+
+// A program that knows nothing of this package writes, and this one reads.
+func ExampleConnectPlain() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	c, err := pubsub.ConnectPlain(ctx, url, "panel")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close(ctx)
+
+	heard := make(chan pubsub.PlainMessage, 1)
+	if _, err := c.Subscribe(ctx, "sensors/+/celsius", func(m pubsub.PlainMessage) { heard <- m }); err != nil {
+		log.Fatal(err)
+	}
+	if err := c.Publish(ctx, "sensors/roof/celsius", []byte("21.5"), 1, false); err != nil {
+		log.Fatal(err)
+	}
+	m := <-heard
+	fmt.Printf("%s: %s\n", m.Topic, m.Payload)
+	// Output: sensors/roof/celsius: 21.5
+}
+
+// Which names stand for several topics in ObserveSamples.
+func ExampleHasWildcard() {
+	for _, topic := range []string{"home/+/celsius", "home/#", "home/roof", "c#"} {
+		fmt.Println(topic, pubsub.HasWildcard(topic))
+	}
+	// Output:
+	// home/+/celsius true
+	// home/# true
+	// home/roof false
+	// c# false
+}

@@ -1,13 +1,22 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/timing"
+	"padme/pubsub/internal/wait"
+	"padme/pubsub/internal/wire"
 )
 
 const (
@@ -24,110 +33,118 @@ const (
 type exchange struct {
 	p *Participant
 
-	starting sync.Mutex
-	started  bool
-	data     *lane
-	samples  *fifo // outbox of data
+	starting wait.Turn
+	data     *connection.Lane
+	samples  *connection.Queue // outbox of data
 	wake     chan struct{}
-	manual   assertion // of the writers that are manual by participant
+	manual   reliable.Assertion // of the writers that are manual by participant
 	echoes   echoes
+	heard    atomic.Uint64 // announcements and presences so far
+	everyone atomic.Bool   // all topics and presences are followed
 
 	mu     sync.Mutex
 	closed bool
 	count  int
 	local  map[string]*localEndpoint            // by name
 	topics map[string]map[string]*localEndpoint // by topic and name
-	remote map[string]map[string]*endpoint      // by participant and name
-	alive  map[string]Presence                  // by participant
+	remote map[string]map[place]*endpoint       // by participant
+	alive  map[string]Presence                  // by participant, of those followed
 	size   int                                  // of remote
+
+	connection int // counts those of the main lane
+
+	swept  time.Time          // when remote was full and the dead were evicted
+	follow map[string]*follow // by topic, "" for all
+	watch  map[string]*watch  // by participant
+	survey map[string]int     // by topic: readers that look who is there before they are
+	ended  reliable.Ended     // writers that are closed
 }
+
+// place is where a participant announces an endpoint.
+type place struct{ topic, name string }
 
 // localEndpoint is a writer or reader of this participant.
 type localEndpoint struct {
+	x    *exchange
 	name string
 	json endpointJSON
+	qos  QoS    // as it is
+	said []byte // json as announced last
 	core core
-	seen map[GUID]bool // endpoints judged: true if matched
+	seen map[wire.GUID]finding // endpoints judged
 
 	events *events
 	ended  chan struct{} // closed when the endpoint or its participant has ended
+	stop   func()        // ends the following of its topic; x.mu is held
 }
 
-// core is a sender or receiver.
+// core is a writer's or reader's side of the protocol.
 type core interface {
-	tick(now time.Time) (next time.Time)
-	matched(endpoint)
-	unmatched(g GUID, died bool)
+	Tick(now time.Time) (next time.Time)
+	Handle(from wire.GUID, m *wire.Repair) bool // false: there is no such message for it
+	Matched(reliable.Peer)
+	Updated(reliable.Peer)            // it has other policies and still matches
+	Unmatched(g wire.GUID, died bool) // it was closed, or its participant died
+	Parted(g wire.GUID, ours bool)    // it does not match: any more if we have changed our policies, else maybe never did
+	Adapt(reliable.Policies)
 }
 
 func (x *exchange) init(p *Participant) {
 	x.p = p
-	x.wake = make(chan struct{}, 1)
+	x.starting, x.wake = wait.NewTurn(), make(chan struct{}, 1)
 	x.local, x.topics = map[string]*localEndpoint{}, map[string]map[string]*localEndpoint{}
-	x.remote, x.alive = map[string]map[string]*endpoint{}, map[string]Presence{}
+	x.remote, x.alive = map[string]map[place]*endpoint{}, map[string]Presence{}
+	x.follow, x.watch, x.survey = map[string]*follow{}, map[string]*watch{}, map[string]int{}
+	x.ended = reliable.Ended{}
 }
 
-// start opens the data lane and follows the announcements of others. It blocks
-// until both stand or ctx ends.
+// start opens the data lane. It blocks until that stands or ctx ends.
 func (x *exchange) start(ctx context.Context) error {
 	ctx, cancel := x.p.while(ctx)
 	defer cancel()
-	x.starting.Lock()
-	defer x.starting.Unlock()
+	if err := x.starting.Take(ctx); err != nil {
+		return err
+	}
+	defer x.starting.Give()
 	p := x.p
 	if x.data == nil {
-		samples := newFIFO()
-		data := &lane{
-			name:    "data",
-			out:     samples,
-			changed: x.dataChanged,
-			failed:  func(err error) { p.log.Info("connecting the data lane failed", "error", err) },
-			dropped: func(n int) { p.counters.dropped[dropDisconnect].Add(uint64(n)) },
-		}
-		data.establish = func(ctx context.Context) (*link, error) {
-			k, err := p.connectLane(ctx, "~d", packet{}, func(topic string, payload []byte, retained bool) {
-				if below, ok := strings.CutPrefix(topic, p.root+"/"); ok {
-					data.routes.dispatch(below, payload, retained)
-				}
-			})
-			if err != nil {
-				return nil, err
-			}
-			if err := data.resubscribe(ctx, k); err != nil {
-				k.close(politeness)
-				return nil, err
-			}
-			return k, nil
-		}
-		if !p.start(func() { data.run(p.ctx, nil) }) || !p.start(x.beat) {
-			return ErrClosed
+		samples := connection.NewQueue()
+		data := p.newLane("data", "~d", samples)
+		data.Changed = x.dataChanged
+		if !p.start(func() { data.Run(p.ctx, nil) }) || !p.start(x.beat) {
+			return cmp.Or(p.Err(), ErrClosed)
 		}
 		x.mu.Lock()
 		x.data, x.samples = data, samples
 		x.mu.Unlock()
 	}
-	if _, err := x.data.online(ctx); err != nil {
-		return err
-	}
-	if x.started {
-		return nil
-	}
-	if _, err := p.subscribe(ctx, p.main, p.root+"/ep/+/+", x.announced); err != nil {
-		return err
-	}
-	asked := p.peers.following.Load() // by somebody who did not hear of endpoints
-	if err := p.peers.followAll(ctx, x.presence); err != nil {
-		return err
-	}
-	if asked {
-		p.ask()
-	}
-	x.started = true
-	return nil
+	_, err := x.data.Online(ctx)
+	return err
 }
 
-// add makes an endpoint known to others. prefix is "w" or "r".
-func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name string) core) (*localEndpoint, error) {
+// join makes an endpoint known to others, and others to it. It blocks until what they
+// announce is followed, or ctx ends. prefix is "w" or "r".
+func (x *exchange) join(ctx context.Context, prefix string, j endpointJSON, q QoS, ev *events, make func(name string) core) (*localEndpoint, error) {
+	l, err := x.add(prefix, j, q, ev, make)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := x.attend(ctx, j.Topic) // after the announcement, so that it comes back
+	if err != nil {
+		x.remove(l)
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.local[l.name] != l {
+		stop()
+		return nil, l.err()
+	}
+	l.stop = stop
+	return l, nil
+}
+
+func (x *exchange) add(prefix string, j endpointJSON, q QoS, ev *events, make func(name string) core) (*localEndpoint, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed || x.p.ctx.Err() != nil {
@@ -139,7 +156,7 @@ func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name
 		return nil, err
 	}
 	x.count++
-	l := &localEndpoint{name: prefix + strconv.Itoa(x.count), json: j, seen: map[GUID]bool{}, events: ev, ended: newChan()}
+	l := &localEndpoint{x: x, name: prefix + strconv.Itoa(x.count), json: j, qos: q, seen: map[wire.GUID]finding{}, events: ev, ended: newChan()}
 	l.core = make(l.name)
 	x.local[l.name] = l
 	if x.topics[j.Topic] == nil {
@@ -149,10 +166,11 @@ func (x *exchange) add(prefix string, j endpointJSON, ev *events, make func(name
 	x.announce(l)
 	for participant := range x.remote {
 		x.judgeAll(participant, l)
+		x.reconsider(participant)
 	}
-	signal(x.wake)
-	if r, ok := l.core.(*receiver); ok {
-		r.settle(x.standing)
+	wait.Signal(x.wake)
+	if r, ok := l.core.(*reliable.Receiver); ok {
+		r.Settle(x.standing(j.Topic))
 	}
 	return l, nil
 }
@@ -167,11 +185,14 @@ func (x *exchange) announce(l *localEndpoint) {
 		x.p.log.Error("endpoint cannot be announced", "endpoint", l.name, "error", err)
 		return
 	}
-	_ = x.p.put(packet{topic: x.topic(l), payload: payload, retain: true, qos: 1})
+	l.said = payload
+	_ = x.p.put(connection.Packet{Topic: x.topic(place{l.json.Topic, l.name}), Payload: payload, Retain: true, QoS: 1})
 }
 
-func (x *exchange) topic(l *localEndpoint) string {
-	return x.p.root + "/ep/" + x.p.level + "/" + l.name
+// topic is where this participant announces an endpoint.
+func (x *exchange) topic(at place) string {
+	level, _ := EncodeLevel(at.topic) // checked by NewTopic
+	return x.p.root + "/ep/" + level + "/" + x.p.level + "/" + at.name
 }
 
 // announceAll follows a reconnection, which has a new epoch.
@@ -183,24 +204,25 @@ func (x *exchange) announceAll() {
 	}
 }
 
-// tellAll tells one participant of all endpoints, as they are announced, after the
-// birth.
-func (x *exchange) tellAll(to string, birth []byte) {
+// tell tells one participant of the endpoints of a topic, or of all if that is "", as
+// they are announced, and of the birth.
+func (x *exchange) tell(to, topic string, birth []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	a := announcement{payload: birth, listed: len(x.local) <= maxEndpointsOfOne}
-	if a.listed {
-		a.all = map[string]bool{}
-		for name := range x.local {
-			a.all[name] = true
+	of := x.topics[topic]
+	if topic == "" {
+		of = x.local
+	}
+	a := wire.Announcement{Payload: birth, Topic: topic, Listed: len(of) <= maxEndpointsOfOne, All: map[string]bool{}}
+	for name, l := range of {
+		if l.said != nil {
+			x.p.tell(to, wire.Announcement{Endpoint: name, Payload: l.said, Topic: l.json.Topic})
+		}
+		if a.Listed {
+			a.All[name] = true
 		}
 	}
 	x.p.tell(to, a)
-	for _, l := range x.local {
-		if payload, err := json.Marshal(l.json); err == nil {
-			x.p.tell(to, announcement{endpoint: l.name, payload: payload})
-		}
-	}
 }
 
 // remove ends an endpoint and tells others.
@@ -211,202 +233,53 @@ func (x *exchange) remove(l *localEndpoint) {
 		return
 	}
 	delete(x.local, l.name)
-	delete(x.topics[l.json.Topic], l.name)
-	_ = x.p.put(packet{topic: x.topic(l), retain: true, qos: 1})
+	if delete(x.topics[l.json.Topic], l.name); len(x.topics[l.json.Topic]) == 0 {
+		delete(x.topics, l.json.Topic)
+	}
+	if s, ok := l.core.(*reliable.Sender); ok {
+		s.End()
+		x.ended.Remember(s)
+	}
+	_ = x.p.put(connection.Packet{Topic: x.topic(place{l.json.Topic, l.name}), Retain: true, QoS: 1})
 	close(l.ended)
-}
-
-// leave ends all endpoints after what they have written is with the broker.
-func (x *exchange) leave(ctx context.Context) {
-	x.mu.Lock()
-	x.closed = true
-	data := x.data
-	var all []*localEndpoint
-	for _, l := range x.local {
-		all = append(all, l)
-	}
-	x.mu.Unlock()
-	if data != nil {
-		_ = data.flush(ctx)
-	}
-	for _, l := range all {
-		x.remove(l)
-	}
-}
-
-// announced handles a message on R/ep/{P}/{endpoint}.
-func (x *exchange) announced(topic string, payload []byte, _ bool) {
-	levels := strings.Split(topic, "/")
-	participant, err := DecodeLevel(levels[1])
-	if err != nil {
-		x.p.drop(dropTopic, topic, err)
+	if x.closed { // the connection ends
 		return
 	}
-	name := levels[2]
-	if _, err := DecodeLevel(name); err != nil {
-		x.p.drop(dropTopic, topic, err)
-		return
-	}
-	var e endpoint
-	if len(payload) > 0 {
-		if e, err = parseEndpoint(participant, name, payload); err != nil {
-			x.p.drop(dropMalformed, topic, err)
-			return
-		}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := x.remote[participant][name]
-	if old != nil && (len(payload) == 0 || old.guid != e.guid) {
-		x.forget(old, len(payload) == 0)
-	}
-	if len(payload) == 0 {
-		return
-	}
-	if x.remote[participant][name] == nil {
-		if x.size >= maxEndpoints || len(x.remote[participant]) >= maxEndpointsOfOne {
-			x.p.counters.drop(dropBacklog)
-			return
-		}
-		x.size++
-	}
-	if x.remote[participant] == nil {
-		x.remote[participant] = map[string]*endpoint{}
-	}
-	x.remote[participant][name] = &e
-	for _, l := range x.topics[e.Topic] {
-		x.judge(l, &e)
-	}
-}
-
-// forget removes an endpoint that was closed or replaced.
-func (x *exchange) forget(e *endpoint, closed bool) {
-	delete(x.remote[e.guid.Participant], e.guid.Endpoint)
-	if len(x.remote[e.guid.Participant]) == 0 {
-		delete(x.remote, e.guid.Participant)
-	}
-	x.size--
-	for _, l := range x.topics[e.Topic] {
-		if matched := l.seen[e.guid]; matched {
-			l.core.unmatched(e.guid, !closed)
-			signal(x.wake)
-		}
-		delete(l.seen, e.guid)
-	}
-}
-
-// closedBut forgets endpoints of a participant that has named all which it has.
-func (x *exchange) closedBut(participant string, incarnation uint64, all map[string]bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for name, e := range x.remote[participant] {
-		if e.guid.Incarnation == incarnation && !all[name] {
-			x.forget(e, true)
-		}
-	}
-}
-
-// presence follows births and deaths.
-func (x *exchange) presence(pr Presence) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if pr.Alive {
-		x.alive[pr.ID] = pr
-	} else {
-		delete(x.alive, pr.ID)
-	}
-	x.judgeAll(pr.ID, nil)
-}
-
-// judgeAll looks again at the endpoints of a participant, for one or all of our
-// own.
-func (x *exchange) judgeAll(participant string, only *localEndpoint) {
-	for _, e := range x.remote[participant] {
-		for _, l := range x.topics[e.Topic] {
-			if only == nil || l == only {
-				x.judge(l, e)
-			}
-		}
-	}
-}
-
-// judge decides whether l and e match.
-func (x *exchange) judge(l *localEndpoint, e *endpoint) {
-	if l.json.Kind == e.Kind {
-		return
-	}
-	counts := x.alive[e.guid.Participant].counts(e)
-	matched, judged := l.seen[e.guid]
-	switch {
-	case counts && !judged && !l.json.QoS.Partition.meets(e.QoS.Partition):
-		l.seen[e.guid] = false // they are none of each other's business
-	case counts && !judged:
-		why := match(l.json, e.endpointJSON, e.guid)
-		l.seen[e.guid] = why == nil
-		if why == nil {
-			l.core.matched(*e)
-			signal(x.wake)
-		} else {
-			l.events.add(why)
-		}
-	case counts && matched:
-		l.refresh(e)
-	case !counts && judged:
-		delete(l.seen, e.guid)
-		if matched {
-			l.core.unmatched(e.guid, true)
-			signal(x.wake)
-		}
+	x.reconsiderAll()
+	if l.stop != nil {
+		l.stop()
 	}
 }
 
 // repair hands a repair letter to the endpoint it is for.
-func (x *exchange) repair(from string, e *envelope) {
-	m, err := parseRepair(e.body)
+func (x *exchange) repair(from string, e *wire.Envelope) {
+	m, err := wire.ParseRepair(e.Body)
 	if err != nil {
-		x.p.drop(dropMalformed, "repair from "+from, err)
+		x.p.drop(drop.Malformed, "repair from "+from, err)
 		return
 	}
-	g := GUID{from, e.epoch, m.from}
+	g := wire.GUID{Participant: from, Incarnation: e.Epoch, Endpoint: m.From}
 	x.mu.Lock()
-	l, peer, pr := x.local[m.to], x.remote[from][m.from], x.alive[from]
+	l, end := x.local[m.To], x.ended.Answer(g, &m)
+	known := l != nil && x.expects(g, l.json.Topic)
+	x.hears(from)
 	x.mu.Unlock()
-	if l == nil || m.incarnation != x.p.incarnation {
-		x.p.counters.drop(dropUnmatched)
-		if m.incarnation == x.p.incarnation {
-			x.p.tell(from, announcement{endpoint: m.to}) // it missed that this one was closed
+	if l == nil || m.Incarnation != x.p.incarnation {
+		x.p.counters.drop(drop.Unmatched)
+		if m.Incarnation == x.p.incarnation {
+			if end != nil {
+				x.p.message(from, end.Encode(x.p.incarnation))
+			}
+			x.p.tell(from, wire.Announcement{Endpoint: m.To}) // it missed that this one was closed
 		}
 		return
 	}
-	if peer == nil || peer.guid != g || !pr.counts(peer) {
-		x.p.askOne(from) // it knows us, and we missed its announcement
+	if !known {
+		x.p.askOne(from, l.json.Topic) // it knows us, and we missed its announcement
 	}
-	switch c := l.core.(type) {
-	case *sender:
-		if m.op == opAck {
-			c.acknowledged(g, &m)
-			signal(x.wake)
-			return
-		}
-	case *receiver:
-		switch m.op {
-		case opHeartbeat:
-			c.heartbeat(g, &m)
-			return
-		case opGap:
-			c.gap(g, &m)
-			return
-		case opAlive:
-			c.alive(g, &m)
-			return
-		case opSample:
-			if key, err := DecodeLevel(m.key); err == nil {
-				c.repaired(key, writerLevels(g), m.sample)
-				return
-			}
-		}
+	if !l.core.Handle(g, &m) {
+		x.p.counters.drop(drop.Kind)
 	}
-	x.p.counters.drop(dropKind)
 }
 
 // beat sends heartbeats while something is unacknowledged, and does what the
@@ -425,7 +298,7 @@ func (x *exchange) beat() {
 		var next time.Time
 		now := time.Now()
 		for _, c := range x.cores() {
-			next = earliest(next, c.tick(now))
+			next = timing.Earliest(next, c.Tick(now))
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -440,7 +313,7 @@ func (x *exchange) cores() (all []core) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, l := range x.local {
-		if r, ok := l.core.(*receiver); !ok || r.timed.Load() {
+		if r, ok := l.core.(*reliable.Receiver); !ok || r.Timed() {
 			all = append(all, l.core)
 		}
 	}
@@ -459,17 +332,43 @@ func (x *exchange) endAll() {
 	clear(x.topics)
 }
 
-// post sends a repair letter; what is lost is repeated.
-func (x *exchange) post(to string, letter []byte) {
-	if topic, err := x.p.inboxTopic(to); err == nil {
-		_ = x.p.put(packet{topic: topic, payload: letter, qos: 1})
+// err says why the endpoint has ended.
+func (l *localEndpoint) err() error {
+	if err := l.x.p.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the %s of topic %q", ErrClosed, l.json.Kind, l.json.Topic)
+}
+
+// await blocks until what is awaited is there; the channel is closed when that may have
+// changed. Errors: why ctx ended, or the endpoint.
+func (l *localEndpoint) await(ctx context.Context, there func() (bool, <-chan struct{})) error {
+	for {
+		ok, change := there()
+		if ok {
+			return nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.ended:
+			return l.err()
+		}
 	}
 }
 
-// err says why an endpoint has ended.
-func (x *exchange) err(what, topic string) error {
-	if err := x.p.Err(); err != nil {
-		return err
+// over reports whether the endpoint has ended.
+func (l *localEndpoint) over() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
 	}
-	return fmt.Errorf("%w: the %s of topic %q", ErrClosed, what, topic)
+}
+
+// all yields the endpoint's events.
+func (l *localEndpoint) all(ctx context.Context) iter.Seq2[Event, error] {
+	return l.events.all(ctx, l.ended, l.err)
 }

@@ -2,8 +2,12 @@ package pubsub
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"padme/pubsub/filter"
+	"padme/pubsub/internal/reliable"
 )
 
 type shape struct {
@@ -16,7 +20,7 @@ type shape struct {
 func TestExpressionsSelectSamples(t *testing.T) {
 	v := shape{Color: "RED", X: 7, Name: "a = b AND c", Ok: true}
 	for _, codec := range []Codec{Msgpack, JSON} {
-		body, err := codec.encode(v)
+		body, _, err := codec.encode(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,11 +37,11 @@ func TestExpressionsSelectSamples(t *testing.T) {
 			"ok = false":                       false,
 			"color in ['BLUE', 'RED']":         true,
 		} {
-			x, err := parseExpression(text)
+			x, err := filter.Parse(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := x.keeper(codec)(body); err != nil || got != want {
+			if got, err := keeperOf(x, codec)(body); err != nil || got != want {
 				t.Errorf("%s as %s: %v, %v", text, codec, got, err)
 			}
 		}
@@ -48,15 +52,22 @@ func TestBrokenExpressionsAreRefused(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, d *domain) {
 		a := d.join("a")
 		topic := topicOf[shape](t, a, "p")
-		for _, text := range []string{"", "x >", "x > 5 AND nome = 'a'", "len(name) > 1", "color = 'RED", string(make([]byte, maxExpression+1))} {
-			if _, err := NewReader(testContext(t), topic, WithExpression(text)); !errors.Is(err, ErrInvalid) {
+		for _, text := range []string{"", "x >", "len(name) > 1", "color = 'RED", strings.Repeat(" ", 4<<10+1)} {
+			x, err := filter.Parse(text)
+			if !errors.Is(err, ErrInvalid) {
 				t.Errorf("%.20q: %v", text, err)
 			}
+			if _, err := NewReader(testContext(t), topic, WithExpression(x)); !errors.Is(err, ErrInvalid) {
+				t.Errorf("a reader with %.20q: %v", text, err)
+			}
+		}
+		if _, err := NewReader(testContext(t), topic, selected(t, "x > 5 AND nome = 'a'")); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "nome") {
+			t.Errorf("a field that is not there: %v", err)
 		}
 		if _, err := NewReader(testContext(t), topic, WithFilter(func(int) bool { return true })); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a filter of another type: %v", err)
 		}
-		if _, err := NewWriter(testContext(t), topic, WithExpression("x > 1")); !errors.Is(err, ErrInvalid) {
+		if _, err := NewWriter(testContext(t), topic, selected(t, "x > 1")); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a writer with a filter: %v", err)
 		}
 	})
@@ -67,8 +78,8 @@ func TestAFilteredReaderHasOnlyWhatPasses(t *testing.T) {
 		a, b := d.join("a"), d.join("b")
 		w := writerOf(t, topicOf[pose](t, a, "p"), keepAll)
 		last := newReader(t, topicOf[pose](t, b, "p"), WithQoS(QoS{Reliability: Reliable}), WithFilter(func(p pose) bool { return p.X < 5 }))
-		text := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), WithExpression("X = 3 OR X = 8"))
-		both := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), WithExpression("X > 3"), WithFilter(func(p pose) bool { return p.X < 6 }))
+		text := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), selected(t, "X = 3 OR X = 8"))
+		both := newReader(t, topicOf[pose](t, b, "p"), WithQoS(keepAll), selected(t, "X > 3"), WithFilter(func(p pose) bool { return p.X < 6 }))
 		awaitReaders(t, w, 3)
 		for i := range 10 {
 			write(t, w, poseOf("r", float64(i)))
@@ -91,7 +102,7 @@ func TestAFilteredReaderHasOnlyWhatPasses(t *testing.T) {
 		}
 		expectXs(t, "text", text, 3, 8)
 		expectXs(t, "both", both, 4, 5)
-		if got := last.Take(9); len(got) != 1 || got[0].Info.State != Disposed {
+		if got := last.Take(9); len(got) != 2 || got[0].Data.X != 4 || got[1].Info.State != Disposed {
 			t.Errorf("keep last: %+v", got)
 		}
 		silent(t, "a reader", text.ep.events)
@@ -118,7 +129,7 @@ func TestASampleWithoutAnswerIsRejected(t *testing.T) {
 		a := d.join("a")
 		topic := topicOf[any](t, a, "p")
 		w := writerOf(t, topic, keepAll)
-		r := newReader(t, topic, WithQoS(keepAll), WithExpression("x > 5"))
+		r := newReader(t, topic, WithQoS(keepAll), selected(t, "x > 5"))
 		awaitReaders(t, w, 1)
 		for _, v := range []any{map[string]any{"x": 6}, map[string]any{"y": 6}, map[string]any{"x": "text"}, map[string]any{"x": 4}} {
 			write(t, w, v)
@@ -129,7 +140,7 @@ func TestASampleWithoutAnswerIsRejected(t *testing.T) {
 		}
 		rejected := 0
 		for _, e := range drain(r.ep.events) {
-			if s, ok := e.(SampleRejected); ok && errors.Is(s.Err, errNoAnswer) {
+			if s, ok := e.(SampleRejected); ok && errors.Is(s.Err, reliable.ErrNoAnswer) {
 				rejected++
 			}
 		}

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/broker"
+	"padme/pubsub/filter"
 	"padme/tests/brokers"
 )
 
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) {
 	for test, why := range embeddedOnly {
 		brokers.Stays(test, why)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(brokers.Ending(m), goleak.Cleanup(func(code int) {
 		brokers.Report()
 		os.Exit(code)
 	}))
@@ -68,7 +70,12 @@ func join(t testing.TB, url, id string, opts ...Option) *Participant {
 	if err != nil {
 		t.Fatalf("Join(%q): %v", id, err)
 	}
-	t.Cleanup(func() { closeNow(t, p) })
+	t.Cleanup(func() {
+		// The test is over, and its broker may be: what is unread may remain so.
+		if err := closeSoon(p); err != nil && !errors.Is(err, ErrUndelivered) {
+			t.Errorf("Close(%q): %v", p.ID(), err)
+		}
+	})
 	return p
 }
 
@@ -77,11 +84,15 @@ func at(t testing.TB) []Option { return []Option{WithDomain(brokers.Domain(t))} 
 
 func closeNow(t testing.TB, p *Participant) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := p.Close(ctx); err != nil {
+	if err := closeSoon(p); err != nil {
 		t.Errorf("Close(%q): %v", p.ID(), err)
 	}
+}
+
+func closeSoon(p *Participant) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return p.Close(ctx)
 }
 
 // testContext bounds every wait of a test.
@@ -220,4 +231,14 @@ func (p *proxy) thaw() {
 		close(p.frozen)
 		p.frozen = nil
 	}
+}
+
+// selected is the option of a filter in text.
+func selected(t *testing.T, text string) EndpointOption {
+	t.Helper()
+	x, err := filter.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return WithExpression(x)
 }

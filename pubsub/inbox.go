@@ -6,6 +6,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wire"
 )
 
 // A Letter is a message to the inbox of this participant.
@@ -41,7 +45,7 @@ const maxInboxTopics = 4096
 // confirms that the letter arrives, or that there is such a participant.
 //
 // Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
-// ErrInvalid, ErrClosed.
+// ErrInvalid, ErrUnannounced, ErrClosed.
 func (p *Participant) Send(to, channel string, payload []byte) error {
 	return p.post(to, channel, payload, 1)
 }
@@ -54,8 +58,12 @@ func (p *Participant) Post(to, channel string, payload []byte) error {
 }
 
 func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
+	p = p.orEnded()
 	topic, err := p.inboxTopic(to)
 	if err != nil {
+		return err
+	}
+	if err := p.needPresence("a message to another participant"); err != nil {
 		return err
 	}
 	if err := checkChannel(channel); err != nil {
@@ -64,10 +72,10 @@ func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 	if err := checkPayload(payload); err != nil {
 		return err
 	}
-	e := envelope{kind: kindLetter, epoch: p.incarnation, body: payload}
-	e.options.channel = []byte(channel)
-	b := appendEnvelope(make([]byte, 0, len(payload)+len(channel)+32), &e)
-	if err := p.put(packet{topic: topic, payload: b, qos: qos}); err != nil {
+	e := wire.Envelope{Kind: wire.KindLetter, Epoch: p.incarnation, Body: payload}
+	e.Options.Channel = []byte(channel)
+	b := wire.Append(make([]byte, 0, len(payload)+len(channel)+32), &e)
+	if err := p.put(connection.Packet{Topic: topic, Payload: b, QoS: qos}); err != nil {
 		return err
 	}
 	p.counters.sent.Add(1)
@@ -75,16 +83,24 @@ func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 }
 
 // put queues on the main lane.
-func (p *Participant) put(pk packet) error {
+func (p *Participant) put(pk connection.Packet) error {
 	if p.ctx.Err() != nil {
 		return p.Err()
 	}
-	return p.main.out.put(pk)
+	return p.main.Put(pk)
+}
+
+// message puts a message of discovery or repair on the way to an inbox. What is lost is
+// repeated, or asked for again.
+func (p *Participant) message(to string, message []byte) {
+	if topic, err := p.inboxTopic(to); err == nil {
+		_ = p.put(connection.Packet{Topic: topic, Payload: message, QoS: 1})
+	}
 }
 
 func checkChannel(channel string) error {
-	if channel == "" || len(channel) > maxLevel {
-		return fmt.Errorf("%w: channel %.20q has %d bytes, give 1 to %d", ErrInvalid, channel, len(channel), maxLevel)
+	if channel == "" || len(channel) > wire.MaxName {
+		return fmt.Errorf("%w: channel %.20q has %d bytes, give 1 to %d", ErrInvalid, channel, len(channel), wire.MaxName)
 	}
 	return nil
 }
@@ -112,7 +128,14 @@ func (p *Participant) inboxTopic(to string) (string, error) {
 // ErrInUse. Letters for a channel without handler are counted and dropped. After
 // stop returns, no new call begins.
 func (p *Participant) Inbox(channel string, handler func(Letter)) (stop func(), err error) {
+	p = p.orEnded()
+	if err := needHandler(handler != nil); err != nil {
+		return nil, err
+	}
 	if err := checkChannel(channel); err != nil {
+		return nil, err
+	}
+	if err := p.needPresence("an inbox"); err != nil {
 		return nil, err
 	}
 	if p.ctx.Err() != nil {
@@ -158,37 +181,37 @@ func (i *inbox) change(edit func(map[string]*inboxHandler) bool) bool {
 func (p *Participant) letter(from string, payload []byte) {
 	id, err := DecodeLevel(from)
 	if err != nil {
-		p.drop(dropTopic, p.inbox.prefix+from, err)
+		p.drop(drop.Topic, p.inbox.prefix+from, err)
 		return
 	}
-	var e envelope
-	if err := parseEnvelope(payload, &e); err != nil {
-		p.drop(malformed(err), p.inbox.prefix+from, err)
+	var e wire.Envelope
+	if err := wire.Parse(payload, &e); err != nil {
+		p.drop(drop.Unparsed(err), p.inbox.prefix+from, err)
 		return
 	}
 	switch {
-	case e.kind == kindLetter:
+	case e.Kind == wire.KindLetter:
 		var h *inboxHandler
 		if m := p.inbox.handlers.Load(); m != nil {
-			h = (*m)[string(e.options.channel)]
+			h = (*m)[string(e.Options.Channel)]
 		}
 		if h == nil {
-			p.drop(dropChannel, p.inbox.prefix+from, nil)
+			p.drop(drop.Channel, p.inbox.prefix+from, nil)
 			return
 		}
 		p.counters.received.Add(1)
-		h.handle(Letter{From: id, Incarnation: e.epoch, Channel: h.channel, Payload: e.body})
-	case (e.kind == kindWho || e.kind == kindHere) && id == p.id:
-		p.self.heard(e.kind, e.epoch)
-	case e.kind == kindEcho && id == p.id:
-		p.exchange.echoes.heard("main", string(e.body))
-	case e.kind == kindWho:
-		p.asked(id)
-	case e.kind == kindAnnounce:
+		h.handle(Letter{From: id, Incarnation: e.Epoch, Channel: h.channel, Payload: e.Body})
+	case (e.Kind == wire.KindWho || e.Kind == wire.KindHere) && id == p.id:
+		p.self.heard(e.Kind, e.Epoch)
+	case e.Kind == wire.KindEcho && id == p.id:
+		p.exchange.echoes.heard("main", string(e.Body))
+	case e.Kind == wire.KindWho:
+		p.asked(id, string(e.Body))
+	case e.Kind == wire.KindAnnounce:
 		p.told(id, &e)
-	case e.kind == kindRepair:
+	case e.Kind == wire.KindRepair:
 		p.exchange.repair(id, &e)
 	default:
-		p.drop(dropKind, p.inbox.prefix+from, nil)
+		p.drop(drop.Kind, p.inbox.prefix+from, nil)
 	}
 }

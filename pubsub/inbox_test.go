@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wire"
 )
 
 func TestLettersArriveInOrder(t *testing.T) {
@@ -83,8 +86,8 @@ func TestUnusableLettersAreCountedByReason(t *testing.T) {
 	raw("a", nil)
 	raw("a", []byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 	raw("a", []byte{0x98, 9, 1, 0, 0, 0, 0, 0x80, 0xc4, 0})
-	raw("a", appendEnvelope(nil, &envelope{kind: 99}))
-	raw("a", appendEnvelope(nil, &envelope{kind: kindAnnounce})) // b did not ask
+	raw("a", wire.Append(nil, &wire.Envelope{Kind: 99}))
+	raw("a", wire.Append(nil, &wire.Envelope{Kind: wire.KindAnnounce})) // b did not ask
 	if err := a.Send("b", "unknown", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +95,11 @@ func TestUnusableLettersAreCountedByReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	receive(t, last, "the last letter")
-	for r, want := range map[reason]uint64{dropMalformed: 4, dropVersion: 1, dropKind: 1, dropChannel: 1} {
+	for r, want := range map[drop.Reason]uint64{drop.Malformed: 4, drop.Version: 1, drop.Kind: 1, drop.Channel: 1} {
 		// Letters at QoS 0 may be overtaken by those at QoS 1.
-		eventually(t, "dropped as "+reasonNames[r], func() bool { return b.counters.dropped[r].Load() >= want })
+		eventually(t, "dropped as "+r.String(), func() bool { return b.counters.dropped[r].Load() >= want })
 		if n := b.counters.dropped[r].Load(); n != want {
-			t.Errorf("dropped as %s: %d, want %d", reasonNames[r], n, want)
+			t.Errorf("dropped as %s: %d, want %d", r.String(), n, want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"padme/pubsub/internal/cache"
 )
 
 // The scenarios of the public DDS interoperability suite (omg-dds/dds-rtps,
@@ -224,8 +226,8 @@ func TestInteroperabilitySuiteContentFilter(t *testing.T) {
 		topic := topicOf[square](t, c, "Square")
 		readers := map[string]*Reader[square]{
 			"predicate":            newReader(t, topic, WithQoS(q), WithFilter(func(s square) bool { return s.Color == "RED" })),
-			"expression":           newReader(t, topic, WithQoS(q), WithExpression("color = 'RED'")),
-			"expression, unpinned": newReader(t, topic, WithQoS(q), WithExpression("NOT (color = 'BLUE')")),
+			"expression":           newReader(t, topic, WithQoS(q), selected(t, "color = 'RED'")),
+			"expression, unpinned": newReader(t, topic, WithQoS(q), selected(t, "NOT (color = 'BLUE')")),
 			"instance":             newReader(t, topic, WithQoS(q), WithInstance(square{Color: "RED"})),
 		}
 		awaitReaders(t, blue, len(readers))
@@ -331,7 +333,7 @@ func TestSamplesBeyondTheLimitsAreToldAsRejected(t *testing.T) {
 			r    *Reader[square]
 			held int
 			err  error
-		}{"MaxInstances": {r, 3, errInstances}, "MaxSamples": {few, 2, errSamples}} {
+		}{"MaxInstances": {r, 3, cache.ErrInstances}, "MaxSamples": {few, 2, cache.ErrSamples}} {
 			rejected := 0
 			for _, e := range drain(c.r.ep.events) {
 				if s, ok := e.(SampleRejected); ok && errors.Is(s.Err, c.err) {

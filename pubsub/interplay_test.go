@@ -5,10 +5,6 @@ import (
 	"reflect"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
-
-	"padme/tests/bubble"
 )
 
 // Policies that are right alone, together.
@@ -30,10 +26,8 @@ func TestASampleThatWaitedForItsTimeExpires(t *testing.T) {
 		xs(r)
 		write(t, short, poseOf("r", 2))
 		pass(time.Minute)
-		r.recv.mu.Lock()
-		defer r.recv.mu.Unlock()
-		if r.recv.cache.live != 0 {
-			t.Errorf("%d samples are kept beyond their lifespan", r.recv.cache.live)
+		if n := r.recv.Held(); n != 0 {
+			t.Errorf("%d samples are kept beyond their lifespan", n)
 		}
 	})
 }
@@ -123,7 +117,7 @@ func TestTheDeadOfOtherPartitionsAreNotHeard(t *testing.T) {
 func TestANarrowReaderDoesNotMissWhatItFiltersOut(t *testing.T) {
 	virtually(t, func(t *testing.T, v *world) {
 		w := writerOf(t, topicOf[pose](t, v.join("a"), "p"), keepAll)
-		r := newReader(t, topicOf[pose](t, v.join("b"), "p"), WithQoS(keepAll), WithExpression("Robot = 'r' AND X > 5"))
+		r := newReader(t, topicOf[pose](t, v.join("b"), "p"), WithQoS(keepAll), selected(t, "Robot = 'r' AND X > 5"))
 		awaitReaders(t, w, 1)
 		for i := range 9 {
 			write(t, w, poseOf("r", float64(i)))
@@ -157,90 +151,6 @@ func TestNarrowReadersOfOneInstanceDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// Who looks at a full reader just when what is in it expires makes room as well.
-func TestReadingWhatExpiresMakesRoom(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		const lifespan = 5 * time.Second
-		n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 4})
-		n.match()
-		n.heal()
-		for i := range 5 {
-			e := envelope{schema: 7, nanos: uint64(time.Now().UnixNano())}
-			if i < 4 {
-				e.options.lifespan = uint64(lifespan)
-			}
-			for len(n.wire) > 0 {
-				n.step(0, "deliver")
-			}
-			if _, err := n.s.tryWrite("-", &e); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for len(n.wire) > 0 {
-			n.step(0, "deliver")
-		}
-		if !n.r.stalled {
-			t.Fatal("the reader is not full")
-		}
-		time.Sleep(lifespan)
-		n.r.waiting(1)
-		n.r.tick(time.Now())
-		n.heal()
-		if got := n.r.waiting(9); len(got) != 1 || got[0].seq != 5 {
-			t.Errorf("%d samples wait, stalled %v", len(got), n.r.stalled)
-		}
-	})
-}
-
-// An instance of which nothing was taken in takes no room.
-func TestAnInstanceThatIsTurnedAwayIsForgotten(t *testing.T) {
-	q := QoS{History: KeepAll, MaxSamples: 1, MaxInstances: 2}
-	_ = q.validate()
-	r := newReceiver("r1", 1, 7, q, newEvents())
-	w := &remoteWriter{guid: GUID{"p", 1, "w1"}}
-	now := time.Now()
-	for i, key := range []string{"a", "b", "c"} {
-		r.deliver(w, inSample{key: key, writer: w, seq: uint64(i + 1)}, now)
-	}
-	r.takeNext()
-	r.cache.writerGone(w, now)
-	r.takeNext()
-	if ok, err := r.cache.accept(inSample{key: "d", writer: w, seq: 4}, now); !ok || err != nil {
-		t.Errorf("%v, %v, although nobody writes the other instances", ok, err)
-	}
-	r.takeNext()
-	if ok, err := r.cache.accept(inSample{key: "e", writer: w, seq: 5}, now); !ok || err != nil {
-		t.Errorf("%v, %v, although of two instances one is known", ok, err)
-	}
-}
-
-// A strong writer whose clock is behind owns what it writes.
-func TestALateSampleShowsWhoOwns(t *testing.T) {
-	q := QoS{Reliability: Reliable, History: KeepAll, Exclusive: true, BySourceTime: true}
-	_ = q.validate()
-	r := newReceiver("r1", 1, 7, q, newEvents())
-	late := 0
-	r.drop = func(reason) { late++ }
-	weak := &remoteWriter{guid: GUID{"p", 1, "w1"}, alive: true}
-	strong := &remoteWriter{guid: GUID{"p", 1, "w2"}, alive: true, strength: 5}
-	now := time.Now()
-	var got []uint64
-	for i, s := range []inSample{{writer: weak, nanos: 100}, {writer: strong, nanos: 50}, {writer: weak, nanos: 200}, {writer: strong, nanos: 110}} {
-		s.key, s.seq = "k", uint64(i+1)
-		r.deliver(s.writer, s, now)
-		for h := r.takeNext(); h != nil; h = r.takeNext() {
-			got = append(got, h.seq)
-		}
-	}
-	if !reflect.DeepEqual(got, []uint64{1, 4}) || late != 1 {
-		t.Errorf("got %v, %d late; the third is of a writer weaker than one that writes", got, late)
-	}
-	r.cache.writerGone(weak, now)
-	if i := r.cache.byKey["k"]; i.state != Alive {
-		t.Errorf("%v although one writes it", i.state)
-	}
-}
-
 // What has expired is kept nowhere: not for late joiners, not for a broker that
 // may lose its memory.
 func TestWhatIsRetainedExpires(t *testing.T) {
@@ -253,14 +163,8 @@ func TestWhatIsRetainedExpires(t *testing.T) {
 		pass(4 * time.Second)
 		write(t, w, poseOf("new", 2))
 		pass(2 * time.Second)
-		w.send.mu.Lock()
-		old, young := w.send.retention.last["old"], w.send.retention.last["new"]
-		w.send.mu.Unlock()
-		if len(old.payload) > 0 || len(young.payload) == 0 {
-			t.Errorf("the writer keeps %d bytes of what is over and %d of what is not", len(old.payload), len(young.payload))
-		}
 		var kept []string
-		stop, err := b.SubscribeRaw(context.Background(), []string{"data", "default", "p", "+", "+", "+"}, func(m RawMessage) {
+		stop, err := b.SubscribeRaw(context.Background(), Main, []string{"data", "default", "p", "+", "+", "+"}, func(m RawMessage) {
 			kept = append(kept, m.Levels[3])
 		})
 		if err != nil {
@@ -293,38 +197,6 @@ func TestAnInfiniteLeaseAssertsOthers(t *testing.T) {
 		pass(600 * time.Millisecond)
 		if lost := told[LivelinessLost](finite.ep.events); len(lost) > 0 {
 			t.Errorf("%v although another writer of the kind wrote", lost)
-		}
-	})
-}
-
-// What a writer wrote before its lease ended may be heard after.
-func TestWhatComesLateOfADeadWriterLeavesNoWriter(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := newLossyPair(QoS{Reliability: Reliable})
-		n.r.cache.qos.Depth = 2
-		writer := endpoint{guid: GUID{"w", 1, "w1"}}
-		writer.QoS = offer{Reliability: Reliable, timeOffer: timeOffer{Liveliness: ManualByTopic, Lease: time.Second}}
-		n.r.matched(writer)
-		reader := endpoint{guid: GUID{"r", 2, "r1"}}
-		reader.QoS = offer{Reliability: Reliable}
-		n.s.matched(reader)
-		n.heal()
-		for range 2 {
-			if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		n.step(0, "lose")
-		n.step(0, "deliver")
-		n.wire = nil
-		time.Sleep(2 * time.Second)
-		n.r.tick(time.Now())
-		n.heal() // the first one is replaced: the second one follows
-		if h := n.r.takeNext(); h == nil || h.seq != 2 {
-			t.Fatalf("%+v", h)
-		}
-		if i := n.r.cache.byKey["k"]; i.state != NoWriters || len(i.writers) > 0 {
-			t.Errorf("the instance is %v, with %d writers, although the only one is dead", i.state, len(i.writers))
 		}
 	})
 }
@@ -418,136 +290,6 @@ func TestTheEndOfADeadWriterIsTold(t *testing.T) {
 		pass(time.Second)
 		if got := told[LivelinessChanged](r.ep.events); len(got) != 1 || got[0].NotAliveWriters != 0 {
 			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// Whatever policies a reader has and whatever comes: who is dead holds nothing, what
-// has ended is not kept, and once everybody has gone the cache is empty.
-func TestACacheUnderAllPoliciesComesToRest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		q := QoS{
-			Reliability: Reliable, MaxSamples: rapid.IntRange(2, 6).Draw(t, "samples"), MaxInstances: 3,
-			Exclusive: rapid.Bool().Draw(t, "exclusive"), BySourceTime: rapid.Bool().Draw(t, "by source"),
-			Depth: rapid.IntRange(1, 2).Draw(t, "depth"),
-		}
-		if rapid.Bool().Draw(t, "keep all") {
-			q.History, q.Depth = KeepAll, 0
-		}
-		if rapid.Bool().Draw(t, "deadline") {
-			q.Deadline = 10 * time.Second
-		}
-		if rapid.Bool().Draw(t, "filter") {
-			q.TimeBasedFilter = 5 * time.Second
-		}
-		if rapid.Bool().Draw(t, "transient") {
-			q.Durability = Transient
-		}
-		if err := q.validate(); err != nil {
-			t.Fatal(err)
-		}
-		r := newReceiver("r1", 1, 7, q, newEvents())
-		r.drop, r.post, r.wake = func(reason) {}, func(string, []byte) {}, make(chan struct{}, 1)
-		c := &r.cache
-		var all []*remoteWriter
-		for i := range 3 {
-			e := endpoint{guid: GUID{"w", 1, name("w", i)}}
-			e.QoS = offer{Reliability: Reliable, timeOffer: timeOffer{Exclusive: q.Exclusive, Strength: rapid.IntRange(0, 2).Draw(t, "strength"), Lease: time.Hour}}
-			r.matched(e)
-			all = append(all, r.writers["w/"+name("w", i)])
-		}
-		for _, w := range all {
-			w.started, w.next = true, 1
-		}
-		now := time.Now()
-		check := func() {
-			t.Helper()
-			held := 0
-			for key, i := range c.byKey {
-				held += len(i.held)
-				for w := range i.writers {
-					if !w.alive {
-						t.Fatalf("%q is written by a dead one", key)
-					}
-				}
-				if i.owner != nil && !i.owner.alive {
-					t.Fatalf("%q is owned by a dead one", key)
-				}
-				if i.state == Alive && len(i.writers) == 0 {
-					t.Fatalf("%q is alive without a writer", key)
-				}
-				if c.deadlines.byKey[key] != nil && i.state != Alive {
-					t.Fatalf("%q has a deadline and is %v", key, i.state)
-				}
-			}
-			if held != c.live || c.live > q.MaxSamples {
-				t.Fatalf("%d held, %d live", held, c.live)
-			}
-			for key := range c.deadlines.byKey {
-				if c.byKey[key] == nil {
-					t.Fatalf("%q has a deadline and is forgotten", key)
-				}
-			}
-			for i := range c.separation.waiting {
-				if i.state == Disposed && !c.separation.waiting[i].orphan {
-					t.Fatal("a sample of a disposed instance waits")
-				}
-			}
-			if next := c.due(); !next.IsZero() && (r.due.IsZero() || r.due.After(next)) {
-				t.Fatalf("due at %v, armed for %v", next, r.due)
-			}
-		}
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			w := all[rapid.IntRange(0, 2).Draw(t, "writer")]
-			switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
-			case op < 5:
-				if !w.alive {
-					r.revive(w, now)
-				}
-				s := inSample{
-					key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"), writer: w, seq: w.next,
-					nanos:  uint64(now.UnixNano() - rapid.Int64Range(0, 3).Draw(t, "behind")*int64(time.Second)),
-					status: status(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "status")),
-				}
-				if s.status == statusData && rapid.Bool().Draw(t, "mortal") {
-					s.mortal = &mortal{due: now.Add(4 * time.Second)}
-				}
-				if r.deliver(w, s, now) {
-					w.next++
-				}
-			case op == 5:
-				dead := &remoteWriter{guid: GUID{"dead", 1, "w1"}, reliable: true}
-				o := inSample{key: rapid.SampledFrom([]string{"a", "b", "e"}).Draw(t, "key"), writer: dead, seq: 1, nanos: uint64(now.UnixNano()), orphan: true}
-				r.deliver(dead, o, now)
-			case op == 6:
-				r.bury(w, now)
-			case op == 7:
-				now = now.Add(time.Duration(rapid.IntRange(1, 8).Draw(t, "seconds")) * time.Second)
-				c.release(now)
-				r.arm(c.due())
-				r.tick(now)
-			case op == 8:
-				c.take()
-			default:
-				r.restrengthened(w.guid, rapid.IntRange(0, 2).Draw(t, "new strength"))
-			}
-			check()
-		}
-		for _, w := range all {
-			r.unmatched(w.guid, true)
-		}
-		for range 3 {
-			for c.take() != nil {
-			}
-			now = now.Add(time.Minute)
-			c.release(now)
-			r.tick(now)
-			check()
-		}
-		for c.purge() {
-		}
-		if len(c.byKey) > 0 || c.live > 0 || len(c.mortals) > 0 || len(c.separation.waiting) > 0 || !c.deadlines.next().IsZero() {
-			t.Fatalf("left: %d instances, %d samples, %d mortals, %d wait", len(c.byKey), c.live, len(c.mortals), len(c.separation.waiting))
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"padme/pubsub/internal/level"
 )
 
 // noKey is the key level of a topic whose type has no key: all its samples are
@@ -52,7 +54,7 @@ func keyText(v reflect.Value, keys []int) string {
 		parts = append(parts, fieldText(v.Field(i), len(keys) > 1))
 	}
 	text := strings.Join(parts, ",")
-	if _, err := checkLevel(text); err == nil && text[0] != '=' {
+	if _, err := level.Check(text); err == nil && text[0] != '=' {
 		return text
 	}
 	sum := sha256.Sum256([]byte(text))

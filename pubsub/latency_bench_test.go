@@ -75,7 +75,7 @@ func BenchmarkThroughput(b *testing.B) {
 	})
 }
 
-func bareClient(b *testing.B, url, id string) mqtt.Client {
+func bareClient(b testing.TB, url, id string) mqtt.Client {
 	b.Helper()
 	c := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(id))
 	if t := c.Connect(); t.Wait() && t.Error() != nil {

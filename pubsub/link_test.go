@@ -6,13 +6,10 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"padme/tests/brokers"
-	"padme/tests/bubble"
+	"padme/pubsub/internal/connection"
 )
 
 // A broker that breaks the protocol costs its participants the connection, and
@@ -30,7 +27,7 @@ func TestABrokerThatBreaksTheProtocolIsLeft(t *testing.T) {
 			if !errors.Is(err, ErrUnreachable) {
 				t.Errorf("Join: %v", err)
 			}
-			if d := time.Since(began); d >= connectTimeout { // it would have given up without noticing
+			if d := time.Since(began); d >= connection.ConnectTimeout { // it would have given up without noticing
 				t.Errorf("noticed after %v", d)
 			}
 		})
@@ -71,46 +68,6 @@ func TestABrokerThatAcknowledgesNothing(t *testing.T) {
 	})
 }
 
-// The MQTT client stops taking messages when the connection is lost. A publisher that is
-// handing it one, since the broker takes them slowly, must not wait for its write timeout.
-// The client chooses at random between the message and the loss, so there are 20 tries.
-func TestALossHoldsUpNoPublisher(t *testing.T) {
-	brokers.Stays(t.Name(), brokers.VirtualTime)
-	bubble.Test(t, func(t *testing.T) {
-		for range 20 {
-			client, server := net.Pipe()
-			go func() { // it reads no more than the CONNECT
-				_, _ = server.Read(make([]byte, 4096))
-				_, _ = server.Write([]byte{0x20, 2, 0, 0})
-			}()
-			k, err := connectLink(t.Context(), linkConfig{
-				clientID: "a", keepAlive: 5 * time.Second,
-				open:    func(context.Context) (net.Conn, error) { return client, nil },
-				receive: func(string, []byte, bool) {},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var publisher sync.WaitGroup
-			publisher.Go(func() {
-				for !k.gone() {
-					if r := k.publish("t", []byte("x"), 1, false); r.done() {
-						return
-					}
-				}
-			})
-			synctest.Wait() // one is being written, and the others wait for it
-			lost := time.Now()
-			server.Close()
-			publisher.Wait()
-			if late := time.Since(lost); late > 0 {
-				t.Errorf("the publisher waits for %v after the loss", late)
-			}
-			k.close(0)
-		}
-	})
-}
-
 func TestRefusalsOfTheBrokerSayWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		code byte
@@ -137,15 +94,5 @@ func TestRefusalsOfTheBrokerSayWhatToDo(t *testing.T) {
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("code %d: %v", c.code, err)
 		}
-	}
-}
-
-func TestStreamBoundsStalledWrites(t *testing.T) {
-	client, server := net.Pipe()
-	defer server.Close()
-	s := newStream(client, 50*time.Millisecond)
-	defer s.Close()
-	if err := s.write([]byte("x")); err == nil {
-		t.Error("a write that nobody reads succeeded")
 	}
 }

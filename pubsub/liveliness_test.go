@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"testing"
 	"time"
-
-	"padme/tests/bubble"
 )
 
 // lives returns what a reader was told of its writers' liveliness.
@@ -54,6 +52,7 @@ func TestAnAutomaticWriterLivesAsLongAsItIsHeard(t *testing.T) {
 		if some := r.Take(1); len(some) != 1 || some[0].Info.State != Alive || some[0].Info.NoWritersGeneration != 1 {
 			t.Errorf("it wrote: %+v", some)
 		}
+		wire.cut() // what vanished is never acknowledged, which Close would wait for
 	})
 }
 
@@ -242,43 +241,6 @@ func TestAReaderWithoutConnectionTakesItsWritersForDead(t *testing.T) {
 		pass(1100 * time.Millisecond)
 		if got := lives(r); !reflect.DeepEqual(got, []bool{true, false}) {
 			t.Errorf("%v", got)
-		}
-	})
-}
-
-// A sample may overtake the word that its writer is alive again, and that word
-// may never come: the instance must not live for ever.
-func TestASampleRevivesItsWriterForALease(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := newLossyPair(QoS{Reliability: Reliable, History: KeepAll})
-		n.match()
-		deliver := func() {
-			for len(n.wire) > 0 {
-				n.step(0, "deliver")
-			}
-		}
-		deliver()
-		w := n.r.writers["w/w1"]
-		w.lease, w.alive = time.Second, false
-		for range 2 {
-			drain(n.r.events)
-			if _, err := n.s.tryWrite("k", &envelope{schema: 7}); err != nil {
-				t.Fatal(err)
-			}
-			deliver()
-			if got := told[LivelinessChanged](n.r.events); len(got) != 1 || !got[0].Alive {
-				t.Errorf("with the sample: %v", got)
-			}
-			time.Sleep(time.Second)
-			if next := n.r.tick(time.Now()); !next.IsZero() {
-				t.Errorf("next tick in %v", time.Until(next))
-			}
-			if got := told[LivelinessChanged](n.r.events); len(got) != 1 || got[0].Alive {
-				t.Errorf("a lease later: %v", got)
-			}
-			if state := n.r.cache.byKey["k"].state; state != NoWriters {
-				t.Errorf("a lease later the instance is %v", state)
-			}
 		}
 	})
 }

@@ -7,7 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/level"
+	"padme/pubsub/internal/wire"
 )
 
 // An Announcement is a writer or reader of the domain, as it announced itself.
@@ -32,11 +37,9 @@ type Announcement struct {
 // until the broker has told all that it keeps, or ctx ends. Errors: ErrRefused,
 // ErrClosed.
 func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
+	p = p.orEnded()
 	x := &p.exchange
-	if err := x.start(ctx); err != nil {
-		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", err)
-	}
-	if err := x.caughtUp(ctx); err != nil {
+	if err := x.surveyAll(ctx); err != nil {
 		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", err)
 	}
 	x.mu.Lock()
@@ -53,22 +56,28 @@ func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	return all, nil
 }
 
+// surveyAll blocks until all endpoints and presences have arrived that the broker has.
+func (x *exchange) surveyAll(ctx context.Context) error {
+	if err := x.start(ctx); err != nil {
+		return err
+	}
+	first, err := x.all(ctx)
+	if err == nil {
+		err = x.caughtUp(ctx)
+	}
+	if err == nil && first && !x.p.unannounced && !x.p.recalls.Load() {
+		x.p.ask()
+		err = x.caughtUp(ctx)
+	}
+	return err
+}
+
 func (x *exchange) describe(e *endpoint) Announcement {
 	return Announcement{
-		GUID: e.guid, Kind: e.Kind, Topic: e.Topic, Type: e.Type, Codec: e.Codec,
+		GUID: GUID(e.guid), Kind: e.Kind, Topic: e.Topic, Type: e.Type, Codec: e.Codec,
 		QoS: e.QoS.policies(), Instance: e.QoS.Instance, Alive: x.alive[e.guid.Participant].counts(e),
 		UserData: maps.Clone(e.UserData), TopicData: maps.Clone(e.TopicData),
 		json: e.endpointJSON,
-	}
-}
-
-// policies are those of an announcement.
-func (o *offer) policies() QoS {
-	return QoS{
-		Reliability: o.Reliability, Durability: o.Durability,
-		Deadline: o.Deadline, Liveliness: o.Liveliness, LivelinessLease: o.Lease,
-		Exclusive: o.Exclusive, Strength: o.Strength,
-		Partition: slices.Clone(o.Partition), BySourceTime: o.BySource, AllowCompatible: o.Compatible,
 	}
 }
 
@@ -76,10 +85,10 @@ func (o *offer) policies() QoS {
 // in either order: "PARTITION", "TYPE", or the policy of which less is offered
 // than requested; "" if they do.
 func (a Announcement) Mismatch(b Announcement) string {
-	if !a.json.QoS.Partition.meets(b.json.QoS.Partition) {
+	if !a.json.QoS.Partition.Meets(b.json.QoS.Partition) {
 		return "PARTITION"
 	}
-	switch e := match(a.json, b.json, b.GUID).(type) {
+	switch e := match(a.json, b.json, wire.GUID(b.GUID)).(type) {
 	case IncompatibleQoS:
 		return e.Policy
 	case InconsistentTopic:
@@ -100,6 +109,7 @@ const (
 
 // An ObservedSample is a sample as it passes through the broker.
 type ObservedSample struct {
+	Topic          string
 	Partition, Key string
 	Writer         GUID
 	Sequence       uint64
@@ -131,59 +141,121 @@ func (s *ObservedSample) JSON() (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: the writer %v is not announced, so how it writes is not known", ErrInvalid, s.Writer)
 }
 
+// HasWildcard reports whether a topic's name, cut at its slashes, has a level + or ends
+// with a level #.
+func HasWildcard(topic string) bool {
+	levels := strings.Split(topic, "/")
+	return slices.Contains(levels, "+") || levels[len(levels)-1] == "#"
+}
+
+// nameMatches reports whether a topic's name is one of those that pattern stands for, as
+// MQTT has it.
+func nameMatches(pattern, name string) bool {
+	for {
+		want, patterns, more := strings.Cut(pattern, "/")
+		level, names, deeper := strings.Cut(name, "/")
+		switch {
+		case want == "#" && !more:
+			return true
+		case want != "+" && want != level:
+			return false
+		case !more:
+			return !deeper
+		case !deeper:
+			return patterns == "#" // a/# stands for a, too
+		}
+		pattern, name = patterns, names
+	}
+}
+
 // ObserveSamples has handler called for all samples of a topic, of any type and in
 // any partition, as the broker delivers them: without history, repair, filters or
-// QoS, and once for each partition that the writer names. No writer learns of it.
+// QoS, and once for each partition that the writer names. No writer learns of it. A topic
+// that HasWildcard is all topics that it stands for, + for any level of their names and #
+// for all that follow.
 // It blocks until the broker has granted the subscription; a refusal wraps
 // ErrRefused.
 //
 // handler runs on the goroutine which reads from the network and must not block;
 // Body is its own. After stop returns, no new call begins.
 func (p *Participant) ObserveSamples(ctx context.Context, topic string, handler func(ObservedSample)) (stop func(), err error) {
-	level, err := EncodeLevel(topic)
+	p = p.orEnded()
+	if err := needHandler(handler != nil); err != nil {
+		return nil, err
+	}
+	several := HasWildcard(topic)
+	level, err := "+", error(nil)
+	if !several {
+		level, err = EncodeLevel(topic)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("topic name: %w", err)
 	}
 	x := &p.exchange
-	if err := x.start(ctx); err != nil {
+	err = x.start(ctx)
+	var release func()
+	if err == nil {
+		release, err = x.attend(ctx, announcedAs(topic))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("pubsub: observing topic %q: %w", topic, err)
 	}
-	return p.subscribe(ctx, x.data, p.root+"/data/+/"+level+"/+/+/+", func(topic string, payload []byte, retained bool) {
+	forget := sync.OnceFunc(func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		release()
+	})
+	end, err := p.subscribe(ctx, x.data, p.root+"/data/+/"+level+"/+/+/+", func(at string, payload []byte, retained bool) {
 		if len(payload) == 0 {
 			return // a retained one is cleared
 		}
-		for _, s := range x.observed(topic, payload) {
-			s.Retained = retained
-			handler(s)
+		for _, s := range x.observed(at, payload) {
+			if s.Retained = retained; !several || nameMatches(topic, s.Topic) {
+				handler(s)
+			}
 		}
 	})
+	if err != nil {
+		forget()
+		return nil, err
+	}
+	return func() { end(); forget() }, nil
+}
+
+// announcedAs is the topic, or "" for all topics, whose announcements say how the
+// samples of the given ones are written.
+func announcedAs(topic string) string {
+	if HasWildcard(topic) {
+		return ""
+	}
+	return topic
 }
 
 // observed takes data/{partition}/{topic}/{key}/{P}/{writer} and its samples apart.
 func (x *exchange) observed(topic string, payload []byte) (all []ObservedSample) {
-	levels, err := decodeTopic(topic)
+	levels, err := level.DecodeTopic(topic)
 	if err != nil || len(levels) != 6 {
-		x.p.drop(dropTopic, topic, err)
+		x.p.drop(drop.Topic, topic, err)
 		return nil
 	}
 	for len(payload) > 0 {
-		var e envelope
-		rest, err := nextEnvelope(payload, &e)
-		if err != nil || e.kind != kindSample {
-			x.p.drop(dropMalformed, topic, err)
+		var e wire.Envelope
+		rest, err := wire.Next(payload, &e)
+		if err != nil || e.Kind != wire.KindSample {
+			x.p.drop(drop.Malformed, topic, err)
 			break
 		}
 		key := levels[3]
-		if key == manyKeys {
-			if key, err = DecodeLevel(string(e.options.key)); err != nil {
-				x.p.drop(dropTopic, topic, err)
+		if key == wire.ManyKeys {
+			if key, err = DecodeLevel(string(e.Options.Key)); err != nil {
+				x.p.drop(drop.Topic, topic, err)
 				break
 			}
 		}
 		all = append(all, ObservedSample{
-			Partition: levels[1], Key: key, Writer: GUID{levels[4], e.epoch, levels[5]},
-			Sequence: e.seq, SourceTime: time.Unix(0, int64(e.nanos)), ReceiveTime: time.Now(),
-			Kind: sampleKinds[e.options.status], Size: len(payload) - len(rest), Body: slices.Clone(e.body),
+			Topic: levels[2], Partition: levels[1], Key: key, Writer: GUID{levels[4], e.Epoch, levels[5]},
+			Sequence: e.Seq, SourceTime: time.Unix(0, int64(e.Nanos)), ReceiveTime: time.Now(),
+			Kind: SampleKind(wire.StatusNames[e.Options.Status]), Size: len(payload) - len(rest), Body: slices.Clone(e.Body),
 		})
 		payload = rest
 	}
@@ -191,7 +263,7 @@ func (x *exchange) observed(topic string, payload []byte) (all []ObservedSample)
 	defer x.mu.Unlock()
 	for i := range all {
 		s := &all[i]
-		if w := x.remote[s.Writer.Participant][s.Writer.Endpoint]; w != nil && w.guid == s.Writer {
+		if w := x.remoteEndpoint(s.Topic, wire.GUID(s.Writer)); w != nil {
 			s.Codec = w.Codec
 		} else {
 			s.Codec = codecOf(s.Body)
@@ -199,8 +271,6 @@ func (x *exchange) observed(topic string, payload []byte) (all []ObservedSample)
 	}
 	return all
 }
-
-var sampleKinds = [statuses]SampleKind{SampleWritten, SampleDisposed, SampleUnregistered}
 
 // codecOf tells by the body how it was written, for a writer whose announcement has
 // gone or not come yet. JSON begins with ASCII, msgpack with another byte unless it is

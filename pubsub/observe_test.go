@@ -150,3 +150,56 @@ func TestCodecOfAnUnannouncedWriter(t *testing.T) {
 		}
 	}
 }
+
+func TestObserversOfSeveralTopics(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		a, c := d.join("a"), d.join("c")
+		seen := make(chan ObservedSample, 9)
+		stop, err := c.ObserveSamples(testContext(t), "home/+/celsius", func(s ObservedSample) { seen <- s })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		for i, name := range []string{"home/roof/celsius", "home/roof", "home/roof/celsius/mean", "away/roof/celsius", "home/cellar/celsius"} {
+			write(t, writerOf(t, topicOf[int](t, a, name), QoS{}), i)
+		}
+		pass(time.Second)
+		for _, want := range []string{"home/roof/celsius", "home/cellar/celsius"} {
+			if s := <-seen; s.Topic != want {
+				t.Errorf("a sample of %q, want %q", s.Topic, want)
+			}
+		}
+		if len(seen) > 0 {
+			t.Errorf("also %+v", <-seen)
+		}
+	})
+}
+
+func TestNamesMatchAsInMQTT(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"#", "a", true},
+		{"#", "a/b", true},
+		{"a/#", "a", true},
+		{"a/#", "a/b/c", true},
+		{"a/#", "ab", false},
+		{"+", "a", true},
+		{"+", "a/b", false},
+		{"+/b", "a/b", true},
+		{"a/+", "a", false},
+		{"a/+/c", "a/b/c", true},
+		{"a/+/c", "a/b/d", false},
+		{"+/+", "a/", true},
+		{"a/+/#", "a", false},
+		{"a/+/#", "a/b", true},
+	} {
+		if got := nameMatches(c.pattern, c.name); got != c.want || !HasWildcard(c.pattern) {
+			t.Errorf("%q matches %q: %v", c.pattern, c.name, got)
+		}
+	}
+	if HasWildcard("c#") || HasWildcard("a+b/c") || HasWildcard("#/a") {
+		t.Error("a name without a wildcard has one")
+	}
+}

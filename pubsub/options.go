@@ -3,8 +3,10 @@ package pubsub
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"time"
 
@@ -34,6 +36,9 @@ type options struct {
 	log            *slog.Logger
 	metrics        prometheus.Registerer
 	takeover       bool
+	unannounced    bool
+	willLevels     []string // nil: no will of its own
+	willPayload    []byte
 }
 
 func defaultOptions() options {
@@ -114,18 +119,17 @@ func WithKeepAlive(d time.Duration) Option {
 	}
 }
 
-// WithUserData publishes data with this participant's presence. Keys and values
-// together have at most 8 KiB.
+// WithUserData publishes data with this participant's presence. As JSON it has at most
+// 8 KiB: it is in the last will, too, and brokers bound the size of a CONNECT.
 func WithUserData(data map[string]string) Option {
 	return func(o *options) error {
-		o.userData = make(map[string]string, len(data))
-		size := 0
-		for k, v := range data {
-			o.userData[k] = v
-			size += len(k) + len(v)
+		o.userData = maps.Clone(data)
+		encoded, err := json.Marshal(data)
+		if err != nil {
+			return fmt.Errorf("%w: user data: %w", ErrInvalid, err)
 		}
-		if size > maxUserData {
-			return fmt.Errorf("%w: user data of %d bytes, the most is %d", ErrInvalid, size, maxUserData)
+		if len(encoded) > maxUserData {
+			return fmt.Errorf("%w: user data of %d bytes as JSON, the most is %d", ErrInvalid, len(encoded), maxUserData)
 		}
 		return nil
 	}

@@ -4,56 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wire"
 )
-
-// Two readers that get the samples of several writers in different orders end
-// with the same one, give times that never fall, and count what they drop.
-func TestReadersBySourceTimeAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		q := QoS{BySourceTime: true, History: KeepAll}
-		_ = q.validate()
-		var samples []inSample
-		for i := range rapid.IntRange(1, 12).Draw(t, "samples") {
-			w := &remoteWriter{guid: GUID{"p", 1, rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(t, "writer")}}
-			samples = append(samples, inSample{
-				key: "k", writer: w, seq: uint64(i + 1), nanos: uint64(rapid.IntRange(1, 4).Draw(t, "time")),
-				status: status(rapid.IntRange(0, 1).Draw(t, "status")),
-			})
-		}
-		var ends []moment
-		for _, order := range []string{"first", "second"} {
-			r := newReceiver("r1", 1, 7, q, newEvents())
-			late := 0
-			r.drop = func(why reason) {
-				if why == dropLate {
-					late++
-				}
-			}
-			for _, s := range rapid.Permutation(samples).Draw(t, order) {
-				r.deliver(s.writer, s, time.Now())
-			}
-			i := r.cache.byKey["k"]
-			var last moment
-			given := 0
-			for h := r.takeNext(); h != nil; h = r.takeNext() {
-				m := moment{h.nanos, h.writer.guid}
-				if m.compare(last) < 0 {
-					t.Fatalf("%v after %v", m, last)
-				}
-				last = m
-				given++
-			}
-			if given+late > len(samples) {
-				t.Fatalf("%d given, %d late, of %d", given, late, len(samples))
-			}
-			ends = append(ends, i.newest)
-		}
-		if ends[0] != ends[1] {
-			t.Fatalf("two readers end with %+v and %+v", ends[0], ends[1])
-		}
-	})
-}
 
 func TestALateSampleIsDroppedBySourceTime(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, d *domain) {
@@ -69,9 +22,9 @@ func TestALateSampleIsDroppedBySourceTime(t *testing.T) {
 		write(t, wb, poseOf("r", 1))
 		settle(time.Second)
 		// What a writes with a clock that is an hour behind comes late.
-		e := envelope{nanos: uint64(time.Now().Add(-time.Hour).UnixNano()), schema: wa.topic.schema}
-		e.body, _ = wa.topic.encodeSample(poseOf("r", 2))
-		if _, err := wa.send.tryWrite("r", &e); err != nil {
+		e := wire.Envelope{Nanos: uint64(time.Now().Add(-time.Hour).UnixNano()), Schema: wa.topic.schema}
+		e.Body, _, _ = wa.topic.encodeSample(poseOf("r", 2))
+		if _, err := wa.send.TryWrite("r", &e); err != nil {
 			t.Fatal(err)
 		}
 		settle(time.Second)
@@ -79,7 +32,7 @@ func TestALateSampleIsDroppedBySourceTime(t *testing.T) {
 		settle(time.Second)
 		expectXs(t, "by source time", ra, 1, 3)
 		expectXs(t, "by reception", rb, 1, 2, 3)
-		if n := c.counters.dropped[dropLate].Load(); n != 1 {
+		if n := c.counters.dropped[drop.Late].Load(); n != 1 {
 			t.Errorf("%d counted as late", n)
 		}
 		if err := wa.WaitAcked(testContext(t)); err != nil {
@@ -124,24 +77,5 @@ func expectIncompatible(t *testing.T, p *Participant, offered, requested QoS, po
 	}
 	if len(got) > 0 {
 		t.Errorf("%v flowed in spite of %s", got, policy)
-	}
-}
-
-// A wall clock that is set back does not make a writer's samples late.
-func TestSourceTimesOfAWriterGrow(t *testing.T) {
-	n := newLossyPair(QoS{BySourceTime: true, History: KeepAll})
-	n.match()
-	n.heal()
-	now := uint64(time.Now().UnixNano())
-	for _, nanos := range []uint64{now, now - 1000, now - 1000, now} {
-		if _, err := n.s.tryWrite("k", &envelope{schema: 7, nanos: nanos}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.heal()
-	for want := range uint64(4) {
-		if h := n.r.takeNext(); h == nil || h.seq != want+1 || h.nanos != now+want {
-			t.Fatalf("sample %d: %+v", want+1, h)
-		}
 	}
 }

@@ -13,6 +13,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Who gives up is not told to start a broker.
+func TestJoinSaysThatItsContextEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("had enough")
+	cancel(why)
+	_, err := Join(ctx, "127.0.0.1:1", "a")
+	_, plain := ConnectPlain(ctx, "127.0.0.1:1", "a")
+	for _, err := range []error{err, plain} {
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || errors.Is(err, ErrUnreachable) || strings.Contains(err.Error(), "start a broker") {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+}
+
 func TestJoinSaysWhatIsWrong(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	if err != nil {
@@ -40,7 +54,7 @@ func TestJoinSaysWhatIsWrong(t *testing.T) {
 		{"x:1883", "a\x00", WithDomain("d"), ErrInvalid, "U+0000"},
 		{"x:1883", "a", WithDomain(""), ErrInvalid, "empty"},
 		{"x:1883", "a", WithKeepAlive(time.Second), ErrInvalid, "2s"},
-		{"x:1883", "a", WithUserData(map[string]string{"k": strings.Repeat("x", 9000)}), ErrInvalid, "9001"},
+		{"x:1883", "a", WithUserData(map[string]string{"k": strings.Repeat("x", 9000)}), ErrInvalid, "9008"},
 		{"x:1883", "a", WithCredentials("", "x"), ErrInvalid, "anonymous"},
 		{"x:1883", "a", WithDialer(nil), ErrInvalid, "nil"},
 	} {
@@ -162,7 +176,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 	if _, err := a.Inbox("c", func(l Letter) { letters <- string(l.Payload) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.SubscribeRaw(testContext(t), []string{"x", "+"}, func(m RawMessage) { raws <- m.Levels[1] }); err != nil {
+	if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x", "+"}, func(m RawMessage) { raws <- m.Levels[1] }); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -214,6 +228,14 @@ func TestAFrozenConnectionIsNoticed(t *testing.T) {
 	receive(t, down, "reconnection")
 }
 
+// The most that a participant may say of itself is in its last will, and thus in what a
+// broker is sent first by a stranger.
+func TestAParticipantMaySayAsMuchAsItMay(t *testing.T) {
+	url := startBroker(t)
+	most := map[string]string{strings.Repeat("k", 100): strings.Repeat("<", (maxUserData-107)/6)} // each as \u003c
+	join(t, url, strings.Repeat("<", 128), WithUserData(most))
+}
+
 func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a", WithUserData(map[string]string{"k": "v"})), join(t, url, "b")
@@ -226,7 +248,7 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 		return ok && pr.Alive && pr.UserData["k"] == "v"
 	})
 	last := make(chan []byte, 10)
-	if _, err := b.SubscribeRaw(testContext(t), []string{"presence", "a"}, func(m RawMessage) {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"presence", "a"}, func(m RawMessage) {
 		last <- append([]byte{}, m.Payload...)
 	}); err != nil {
 		t.Fatal(err)
@@ -274,13 +296,13 @@ func TestWhoeverSeesItsOwnDeathIsBornAgain(t *testing.T) {
 	a, b := join(t, url, "a"), join(t, url, "b")
 	forged := a.self.birth.death
 	seen := make(chan Presence, 10)
-	if _, err := b.SubscribeRaw(testContext(t), []string{"presence", "a"}, func(m RawMessage) {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"presence", "a"}, func(m RawMessage) {
 		pr, _ := parsePresence("a", m.Payload)
 		seen <- pr
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.PublishRaw(Main, []string{"presence", "a"}, forged.payload, true); err != nil {
+	if err := b.PublishRaw(Main, []string{"presence", "a"}, forged.Payload, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, alive := range []bool{true, false, true} { // the first may come twice, retained and as it is published

@@ -3,64 +3,7 @@ package pubsub
 import (
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
-
-func TestPartitionsMeetAsNamesAndPatterns(t *testing.T) {
-	for _, c := range []struct {
-		a, b partitions
-		want bool
-	}{
-		{nil, nil, true},
-		{nil, partitions{"default"}, true},
-		{nil, partitions{"*"}, true},
-		{nil, partitions{"p1"}, false},
-		{partitions{"p1"}, partitions{"p1"}, true},
-		{partitions{"p1"}, partitions{"p2"}, false},
-		{partitions{"p1", "p2"}, partitions{"p3", "p2"}, true},
-		{partitions{"p1"}, partitions{"p*"}, true},
-		{partitions{"x1"}, partitions{"p*"}, false},
-		{partitions{"p1"}, partitions{"p?"}, true},
-		{partitions{"p12"}, partitions{"p?"}, false},
-		{partitions{"pb"}, partitions{"p[a-c]"}, true},
-		{partitions{"pd"}, partitions{"p[!a-c]"}, true},
-		{partitions{"pb"}, partitions{"p[!a-c]"}, false},
-		{partitions{"site/hall/7"}, partitions{"site*7"}, true}, // a slash is no border
-		{partitions{"p*"}, partitions{"p*"}, false},             // two patterns never meet
-		{partitions{"*"}, partitions{"p*"}, false},
-		{partitions{"p*", "q"}, partitions{"p*", "q"}, true},
-		{partitions{"["}, partitions{"a"}, false}, // a stranger's
-	} {
-		if c.a.meets(c.b) != c.want || c.b.meets(c.a) != c.want {
-			t.Errorf("%q and %q: want %v", c.a, c.b, c.want)
-		}
-	}
-}
-
-// Whenever two match, the writer publishes to a topic that the reader hears.
-func TestWhoMeetsIsHeard(t *testing.T) {
-	list := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "ab", "a/b", "a*", "*", "?", "[ab]", "[!a]", "default"}), 0, 4, rapid.ID[string])
-	rapid.Check(t, func(t *rapid.T) {
-		w, r := partitions(list.Draw(t, "writer")), partitions(list.Draw(t, "reader"))
-		if w.validate() != nil || r.validate() != nil {
-			t.Fatal("refused")
-		}
-		readers := map[GUID]*remoteReader{}
-		if w.meets(r) {
-			readers[GUID{}] = &remoteReader{partitions: r}
-		}
-		heard := false
-		for _, level := range w.published(readers) {
-			for _, f := range r.filters() {
-				heard = heard || f == level || f == "+"
-			}
-		}
-		if w.meets(r) && !heard {
-			t.Fatalf("%q publishes to %q, %q hears %q", w, w.published(readers), r, r.filters())
-		}
-	})
-}
 
 func TestSamplesFlowWithinPartitions(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, d *domain) {
@@ -111,7 +54,15 @@ func TestAWritersPatternReachesReadersByTheirNames(t *testing.T) {
 		expectXs(t, "hall 8", r8, 2)
 		r7.Close()
 		settle(time.Second)
-		if got := w.send.partitions; len(got) != 1 || got[0] != "hall%208" {
+		var got []string
+		stop, err := b.SubscribeRaw(testContext(t), Main, []string{"data", "+", "p", "+", "a", "+"}, func(m RawMessage) { got = append(got, m.Levels[1]) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		write(t, w, poseOf("r", 3))
+		settle(time.Second)
+		if len(got) != 1 || got[0] != "hall 8" {
 			t.Errorf("publishes to %q after the reader of hall 7 has gone", got)
 		}
 	})

@@ -7,6 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wait"
 )
 
 const (
@@ -16,22 +20,23 @@ const (
 	// forgetAfter: after a reconnection a broker that lost its memory does not
 	// tell who died. Who has not announced itself again by then is dead; it is
 	// longer than anybody's back-off and attempt to connect.
-	forgetAfter = maxBackoff + connectTimeout
+	forgetAfter = connection.MaxBackoff + connection.ConnectTimeout
 )
 
-// peers follows the presences of all participants, once somebody asks for them.
+// peers follows the presences of those participants with whom something may match, and
+// of all once somebody asks for them. The exchange is told of each.
 type peers struct {
 	p *Participant
 
-	starting sync.Mutex // held by the one who subscribes
+	starting wait.Turn // of the one who subscribes
 	started  bool
 
-	following atomic.Bool // started, without waiting
+	following atomic.Bool // all of them: started, without waiting
 
 	mu      sync.Mutex
 	known   map[string]*peer
 	watches map[*presenceWatch]struct{}
-	follow  func(Presence) // told at once, must not block; nil for none
+	watched map[string]int // those followed one by one, and how often
 	changes int            // losses and reconnections so far
 }
 
@@ -53,6 +58,7 @@ type presenceWatch struct {
 // latest presence of each. The error is yielded last, once: why the iteration
 // could not begin or go on; nil values never come with it.
 func (p *Participant) Peers(ctx context.Context) iter.Seq2[Presence, error] {
+	p = p.orEnded()
 	return func(yield func(Presence, error) bool) {
 		if err := p.peers.start(ctx); err != nil {
 			yield(Presence{}, err)
@@ -82,24 +88,30 @@ func (p *Participant) Peers(ctx context.Context) iter.Seq2[Presence, error] {
 
 // start subscribes to all presences; it blocks until that is granted.
 func (ps *peers) start(ctx context.Context) error {
-	ps.starting.Lock()
-	defer ps.starting.Unlock()
+	if err := ps.starting.Take(ctx); err != nil {
+		return err
+	}
+	defer ps.starting.Give()
 	if ps.started {
 		return nil
 	}
+	ps.following.Store(true)
 	_, err := ps.p.subscribe(ctx, ps.p.main, ps.p.root+"/presence/+", ps.receive)
+	ps.following.Store(err == nil)
 	if ps.started = err == nil; ps.started {
-		ps.following.Store(true)
-		ps.p.ask()
+		ps.p.askUnlessTold(ps.p.ask)
 	}
 	return err
 }
 
-func (ps *peers) receive(topic string, payload []byte, _ bool) {
+func (ps *peers) receive(topic string, payload []byte, retained bool) {
 	id, err := DecodeLevel(strings.TrimPrefix(topic, "presence/"))
 	if err != nil {
-		ps.p.drop(dropTopic, topic, err)
+		ps.p.drop(drop.Topic, topic, err)
 		return
+	}
+	if retained && !ps.p.unannounced && id == ps.p.id && ps.p.self.isBirth(payload) { // no other subscription returns it
+		ps.p.recalls.Store(true)
 	}
 	if len(payload) == 0 { // the retained message was cleared
 		ps.cleared(id)
@@ -107,8 +119,11 @@ func (ps *peers) receive(topic string, payload []byte, _ bool) {
 	}
 	pr, err := parsePresence(id, payload)
 	if err != nil {
-		ps.p.drop(dropMalformed, topic, err)
+		ps.p.drop(drop.Malformed, topic, err)
 		return
+	}
+	if !retained && pr.Alive {
+		ps.p.exchange.hearsOf(id)
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -131,11 +146,13 @@ func (ps *peers) update(pr Presence) {
 	old := ps.known[pr.ID]
 	switch {
 	case old == nil && len(ps.known) >= maxPeers:
-		ps.p.counters.drop(dropBacklog)
+		ps.p.counters.drop(drop.Backlog)
 		return
 	case old == nil:
 		old = &peer{}
 	case !pr.Alive && old.Alive && pr.Epoch != old.Epoch:
+		return
+	case pr.Incarnation == old.Incarnation && pr.Epoch < old.Epoch: // it was retained until the one that overtook it
 		return
 	case pr.Alive == old.Alive && pr.Epoch == old.Epoch && pr.Incarnation == old.Incarnation:
 		old.confirmed = true
@@ -153,23 +170,42 @@ func (ps *peers) tell(pr Presence) {
 	for w := range ps.watches {
 		w.add(pr)
 	}
-	if ps.follow != nil {
-		ps.follow(pr)
+	ps.p.exchange.presence(pr)
+}
+
+// each has f told every presence that is known.
+func (ps *peers) each(f func(*peer)) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, pr := range ps.known {
+		f(pr)
 	}
 }
 
-// followAll has f told every presence, those already known first.
-func (ps *peers) followAll(ctx context.Context, f func(Presence)) error {
-	if err := ps.start(ctx); err != nil {
-		return err
-	}
+// keep remembers a participant that is followed by itself, until as many calls of let;
+// the exchange is told of its presence if that is known already.
+func (ps *peers) keep(id string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.follow = f
-	for _, pr := range ps.known {
-		f(pr.Presence)
+	if ps.watched == nil {
+		ps.watched = map[string]int{}
 	}
-	return nil
+	ps.watched[id]++
+	if pr := ps.known[id]; pr != nil {
+		ps.p.exchange.presence(pr.Presence)
+	}
+}
+
+func (ps *peers) let(id string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.watched[id]--; ps.watched[id] > 0 {
+		return
+	}
+	delete(ps.watched, id)
+	if !ps.following.Load() {
+		delete(ps.known, id)
+	}
 }
 
 func (w *presenceWatch) add(pr Presence) {
@@ -177,7 +213,7 @@ func (w *presenceWatch) add(pr Presence) {
 		w.changed = append(w.changed, pr.ID)
 	}
 	w.pending[pr.ID] = pr
-	signal(w.wake)
+	wait.Signal(w.wake)
 }
 
 func (ps *peers) watch() *presenceWatch {
@@ -214,20 +250,26 @@ func (ps *peers) next(w *presenceWatch) (Presence, bool) {
 	return pr, true
 }
 
+// connecting follows that another connection is made. What an earlier attempt has seen
+// does not count: the broker may have forgotten it since.
+func (ps *peers) connecting() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, pr := range ps.known {
+		pr.confirmed = false
+	}
+}
+
 // changed follows the connection.
 func (ps *peers) changed(up bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.changes++
-	if !up {
-		for _, pr := range ps.known {
-			pr.confirmed = false
-		}
+	if ps.changes++; !up {
 		return
 	}
 	now := ps.changes
 	ps.p.start(func() {
-		if sleep(ps.p.ctx, forgetAfter) {
+		if wait.Sleep(ps.p.ctx, forgetAfter) {
 			ps.forget(now)
 		}
 	})

@@ -1,10 +1,13 @@
 package pubsub
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"padme/pubsub/internal/connection"
 )
 
 // Presence tells that a participant was born or died.
@@ -54,22 +57,27 @@ func parsePresence(id string, payload []byte) (Presence, error) {
 // the next birth is known to be stale.
 type birth struct {
 	epoch         uint64
-	packet, death packet
+	packet, death connection.Packet
 }
 
 func newBirth(p *Participant, epoch uint64) *birth {
 	b := &birth{epoch: epoch}
 	j := presenceJSON{Alive: true, Incarnation: p.incarnation, Epoch: epoch, Since: time.Now().UTC(), UserData: p.userData}
-	b.packet = packet{topic: p.self.topic, payload: encodePresence(p, j), qos: 1, retain: true}
+	b.packet = connection.Packet{Topic: p.self.topic, Payload: encodePresence(p, j), QoS: 1, Retain: true}
 	b.death = b.encodeDeath(p, j.Since)
 	return b
 }
 
+// publish returns when the broker has the birth.
+func (b *birth) publish(ctx context.Context, k *connection.Link) error {
+	return k.Publish(&b.packet).Wait(ctx)
+}
+
 // encodeDeath is the death at a time; a last will can only name that of the
 // birth.
-func (b *birth) encodeDeath(p *Participant, at time.Time) packet {
+func (b *birth) encodeDeath(p *Participant, at time.Time) connection.Packet {
 	j := presenceJSON{Incarnation: p.incarnation, Epoch: b.epoch, Since: at.UTC(), UserData: p.userData}
-	return packet{topic: p.self.topic, payload: encodePresence(p, j), qos: 1, retain: true}
+	return connection.Packet{Topic: p.self.topic, Payload: encodePresence(p, j), QoS: 1, Retain: true}
 }
 
 func encodePresence(p *Participant, j presenceJSON) []byte {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"padme/pubsub/internal/wait"
 )
 
 // Abilities are what a broker was found to do by Probe.
@@ -103,32 +105,37 @@ func (p *Participant) probeRetained(ctx context.Context, level string) (seen boo
 
 func (p *Participant) birthReturned(ctx context.Context, level string) (bool, error) {
 	seen := make(chan struct{}, 1)
-	stop, err := p.SubscribeRaw(ctx, []string{"presence", level}, func(m RawMessage) {
+	stop, err := p.SubscribeRaw(ctx, Main, []string{"presence", level}, func(m RawMessage) {
 		if m.Retained && m.Levels[1] == p.id {
-			signal(seen)
+			wait.Signal(seen)
 		}
 	})
 	if err != nil {
 		return false, err
 	}
 	defer stop()
-	return await(ctx, seen)
+	return await(ctx, seen, func(struct{}) bool { return true })
 }
 
 // probeLetter reports whether a letter to oneself arrives.
 func (p *Participant) probeLetter(ctx context.Context, size int, letters chan int) (bool, error) {
-	if _, err := p.main.online(ctx); err != nil { // a letter that was too large may have cost the connection
+	if _, err := p.main.Online(ctx); err != nil { // a message that was too large may have cost the connection
 		return false, err
 	}
 	if err := p.Send(p.id, "probe", make([]byte, size)); err != nil && !errors.Is(err, ErrOffline) {
 		return false, err
 	}
+	return await(ctx, letters, func(n int) bool { return n == size }) // not a late one
+}
+
+// await reports whether what is wanted comes in time.
+func await[T any](ctx context.Context, ch <-chan T, wanted func(T) bool) (bool, error) {
 	timeout := time.NewTimer(probeWait)
 	defer timeout.Stop()
 	for {
 		select {
-		case n := <-letters:
-			if n == size { // not a late one
+		case v := <-ch:
+			if wanted(v) {
 				return true, nil
 			}
 		case <-timeout.C:
@@ -136,19 +143,5 @@ func (p *Participant) probeLetter(ctx context.Context, size int, letters chan in
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
-	}
-}
-
-// await reports whether ch has a token in time.
-func await(ctx context.Context, ch <-chan struct{}) (bool, error) {
-	timeout := time.NewTimer(probeWait)
-	defer timeout.Stop()
-	select {
-	case <-ch:
-		return true, nil
-	case <-timeout.C:
-		return false, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
 	}
 }

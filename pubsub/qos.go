@@ -3,7 +3,10 @@ package pubsub
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"padme/pubsub/internal/partition"
 )
 
 // ErrUnsupportedQoS says that a policy was asked for which this package does not
@@ -48,7 +51,9 @@ const (
 
 // QoS holds the policies of a writer or reader. The zero value is best effort,
 // volatile, keep last 1. Policies marked "not supported" must stay zero;
-// otherwise making the entity fails with ErrUnsupportedQoS.
+// otherwise making the entity fails with ErrUnsupportedQoS. Deadline, Lifespan,
+// Strength, Partition and TimeBasedFilter can be changed later, see Writer.SetQoS
+// and Reader.SetQoS.
 //
 // Offered means the writer's QoS, requested the reader's. Reliability,
 // Durability, Deadline, Liveliness and BySourceTime match when what is offered is at
@@ -58,13 +63,21 @@ type QoS struct {
 	Reliability Reliability
 	// MaxBlocking bounds how long Write of a reliable writer blocks; 0 is 1 s.
 	MaxBlocking time.Duration
-	// Durability above Volatile needs Reliable.
+	// Transient needs Reliable. With TransientLocal a best-effort reader gets the
+	// history whole and once, as a reliable one does, and then what comes. A
+	// best-effort writer forgets its oldest sample at MaxSamples.
 	Durability Durability
 	History    History
 	Depth      int // of KeepLast; 0 is 1
-	// MaxSamples bounds the samples held, over all instances; 0 is 8192.
+	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
+	// an instance's state are not counted, nor limited by Depth. Of a writer with
+	// a durability they include what late joiners get; instances that are disposed or,
+	// of TransientLocal, unregistered make room when all matched readers know.
 	MaxSamples int
-	// MaxInstances bounds the instances known to a reader; 0 is 8192.
+	// MaxInstances bounds the instances known to a reader; 0 is 8192. One that is
+	// disposed or without writers, and read, makes room. At the bound a reader tells
+	// SampleRejected: with KeepAll it stops acknowledging until there is room, with
+	// KeepLast it drops samples of further instances. Of a writer it must stay zero.
 	MaxInstances int
 
 	// Deadline is how often every instance is written at least, as offered by the
@@ -85,7 +98,7 @@ type QoS struct {
 	// of the lowest GUID, that is alive and in time. Both sides must agree on it.
 	// Readers decide for themselves and may disagree for a while: it is not a lock.
 	Exclusive bool
-	Strength  int // OWNERSHIP_STRENGTH of an exclusive writer; see Writer.SetStrength
+	Strength  int // OWNERSHIP_STRENGTH of an exclusive writer
 	// Partition names the parts of the domain that a writer or reader is in, at
 	// most 16; none stands for "default". A name with * ? or [ is a pattern, as in
 	// a POSIX shell. A writer and a reader match only if a name of one is a name of
@@ -119,6 +132,10 @@ const (
 	defaultLimit       = 8192
 	maxLimit           = 1 << 20
 	defaultMaxBlocking = time.Second
+	// minDeadline keeps a period above what timers and a broker can tell apart.
+	minDeadline = time.Millisecond
+	// minLease keeps heartbeats, of which a lease has four, at least 5 ms apart.
+	minLease = 20 * time.Millisecond
 )
 
 // validate fills in defaults and refuses what cannot be had.
@@ -152,8 +169,8 @@ func (q *QoS) validate() error {
 	switch {
 	case q.Reliability > Reliable, q.History > KeepAll:
 		return fmt.Errorf("%w: there is no such reliability or history in %+v", ErrInvalid, *q)
-	case q.Durability >= TransientLocal && q.Reliability != Reliable:
-		return fmt.Errorf("%w: durability above Volatile needs Reliable: a history that may be lost on the way is none", ErrInvalid)
+	case q.Durability == Transient && q.Reliability != Reliable:
+		return fmt.Errorf("%w: Transient needs Reliable: what outlives a writer must have come to the broker", ErrInvalid)
 	case q.Depth < 0 || q.Depth > maxLimit || q.MaxSamples < 1 || q.MaxSamples > maxLimit || q.MaxInstances < 1 || q.MaxInstances > maxLimit:
 		return fmt.Errorf("%w: depth %d, samples %d and instances %d must be 1 to %d", ErrInvalid, q.Depth, q.MaxSamples, q.MaxInstances, maxLimit)
 	case q.History == KeepLast && q.Depth > q.MaxSamples:
@@ -164,28 +181,52 @@ func (q *QoS) validate() error {
 	if err := q.validateTime(); err != nil {
 		return err
 	}
-	return q.validateData()
+	return partition.List(q.Partition).Validate()
 }
 
-// incompatible names the first policy of which less is offered than requested,
-// "" if there is none.
-func incompatible(offered, requested offer) string {
+// validateTime checks the policies of time and of writers' standing.
+func (q *QoS) validateTime() error {
 	switch {
-	case offered.Reliability < requested.Reliability:
-		return "RELIABILITY"
-	case offered.Durability < requested.Durability:
-		return "DURABILITY"
+	case q.Deadline != 0 && q.Deadline < minDeadline:
+		return fmt.Errorf("%w: Deadline %v, give at least %v, or 0 for none", ErrInvalid, q.Deadline, minDeadline)
+	case q.Liveliness > ManualByTopic:
+		return fmt.Errorf("%w: there is no liveliness %d", ErrInvalid, q.Liveliness)
+	case q.LivelinessLease != 0 && q.LivelinessLease < minLease:
+		return fmt.Errorf("%w: LivelinessLease %v, give at least %v, or 0 for an infinite one", ErrInvalid, q.LivelinessLease, minLease)
+	case q.Lifespan < 0:
+		return fmt.Errorf("%w: Lifespan %v is negative", ErrInvalid, q.Lifespan)
+	case q.TimeBasedFilter < 0:
+		return fmt.Errorf("%w: TimeBasedFilter %v is negative", ErrInvalid, q.TimeBasedFilter)
+	case q.Deadline > 0 && q.TimeBasedFilter > q.Deadline:
+		return fmt.Errorf("%w: TimeBasedFilter %v is above Deadline %v: each period would be missed", ErrInvalid, q.TimeBasedFilter, q.Deadline)
+	case q.Strength != 0 && !q.Exclusive:
+		return fmt.Errorf("%w: Strength %d has no meaning without Exclusive", ErrInvalid, q.Strength)
 	}
-	if policy := incompatibleTime(offered.timeOffer, requested.timeOffer); policy != "" {
-		return policy
-	}
-	return incompatibleData(offered.dataOffer, requested.dataOffer)
+	return nil
 }
 
-// offer is the part of QoS that both sides must know.
-type offer struct {
-	Reliability Reliability `json:"reliability"`
-	Durability  Durability  `json:"durability"`
-	timeOffer
-	dataOffer
+// checkReader refuses what only a writer can have: a reader would ignore it.
+func (q *QoS) checkReader() error {
+	switch {
+	case q.Lifespan != 0:
+		return fmt.Errorf("%w: Lifespan is a policy of writers, leave it at zero", ErrInvalid)
+	case q.Strength != 0:
+		return fmt.Errorf("%w: Strength is a policy of writers, leave it at zero", ErrInvalid)
+	}
+	return nil
+}
+
+// checkWriter refuses what only a reader can have: a writer would ignore it.
+func (q *QoS) checkWriter() error {
+	switch {
+	case q.TimeBasedFilter != 0:
+		return fmt.Errorf("%w: TimeBasedFilter is a policy of readers, leave it at zero", ErrInvalid)
+	case q.MaxInstances != defaultLimit: // which validate has filled in
+		return fmt.Errorf("%w: RESOURCE_LIMITS of a writer's instances: leave MaxInstances at zero, only readers bound theirs", ErrUnsupportedQoS)
+	case q.AllowCompatible:
+		return fmt.Errorf("%w: AllowCompatible is a policy of readers, leave it false", ErrInvalid)
+	case q.Durability == Transient && slices.ContainsFunc(q.Partition, partition.IsPattern):
+		return fmt.Errorf("%w: a transient writer keeps its samples for readers to come, so it must name its partitions: %q has a pattern", ErrInvalid, q.Partition)
+	}
+	return nil
 }

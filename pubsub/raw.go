@@ -2,8 +2,11 @@ package pubsub
 
 import (
 	"context"
-	"fmt"
 	"strings"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/level"
 )
 
 // Lane is one of the connections of a participant.
@@ -15,7 +18,8 @@ const (
 	// Side is a second connection, opened when it is first used. A broker holds
 	// up the publisher of a topic when one of its subscribers stalls: what
 	// watchers read goes over Side, where that delays nothing but the next
-	// message to watchers.
+	// message to watchers. And it cuts off a subscriber that does not keep up:
+	// what crowds of strangers send is read there, too, at QoS 0.
 	Side
 )
 
@@ -31,7 +35,7 @@ const (
 // latest of each topic, of others the newest thousand, the oldest being dropped
 // and counted.
 func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain bool) error {
-	return p.publishRaw(l, levels, packet{payload: payload, retain: retain, qos: 1})
+	return p.publishRaw(l, levels, connection.Packet{Payload: payload, Retain: retain, QoS: 1})
 }
 
 // PublishWhile publishes a retained message on Side as PublishRaw does, unless current
@@ -39,62 +43,34 @@ func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain
 // what it says may be true no more. current is called by another goroutine and must not
 // block. What has left for the broker cannot be taken back.
 func (p *Participant) PublishWhile(current func() bool, levels []string, payload []byte) error {
-	return p.publishRaw(Side, levels, packet{payload: payload, retain: true, qos: 1, current: current})
+	return p.publishRaw(Side, levels, connection.Packet{Payload: payload, Retain: true, QoS: 1, Current: current})
 }
 
-func (p *Participant) publishRaw(l Lane, levels []string, pk packet) (err error) {
-	if pk.topic, err = encodeTopic(p.root, levels); err != nil {
+func (p *Participant) publishRaw(l Lane, levels []string, pk connection.Packet) (err error) {
+	p = p.orEnded()
+	if pk.Topic, err = level.EncodeTopic(p.root, levels); err != nil {
 		return err
 	}
-	if err := checkPayload(pk.payload); err != nil {
+	if err := checkPayload(pk.Payload); err != nil {
 		return err
 	}
-	pk.payload = append([]byte{}, pk.payload...)
-	switch l {
-	case Main:
-		if !pk.retain {
-			pk.qos = 0
+	pk.Payload = append([]byte{}, pk.Payload...)
+	lane, err := p.lane(l)
+	switch {
+	case err != nil:
+		return err
+	case lane == p.main:
+		if !pk.Retain {
+			pk.QoS = 0
 		}
 		err = p.put(pk)
-	case Side:
-		err = p.putSide(pk)
 	default:
-		return fmt.Errorf("%w: lane %d, there are Main and Side", ErrInvalid, l)
+		err = lane.Put(pk)
 	}
 	if err == nil {
 		p.counters.published.Add(1)
 	}
 	return err
-}
-
-func (p *Participant) putSide(pk packet) error {
-	if p.ctx.Err() != nil {
-		return p.Err()
-	}
-	p.sideOnce.Do(func() {
-		side := &lane{
-			name: "side", keeps: true,
-			out: newCoalescer(func() { p.counters.drop(dropBacklog) }),
-			establish: func(ctx context.Context) (*link, error) {
-				return p.connectLane(ctx, "~s", packet{}, func(string, []byte, bool) {})
-			},
-			changed: func(bool, bool) {},
-			failed:  func(err error) { p.log.Info("connecting the side lane failed", "error", err) },
-			dropped: func(n int) { p.counters.dropped[dropDisconnect].Add(uint64(n)) },
-		}
-		if p.start(func() { side.run(p.ctx, nil) }) {
-			p.mu.Lock()
-			p.side = side
-			p.mu.Unlock()
-		}
-	})
-	p.mu.Lock()
-	side := p.side
-	p.mu.Unlock()
-	if side == nil {
-		return ErrClosed
-	}
-	return side.out.put(pk)
 }
 
 // RawMessage is a message on a raw topic.
@@ -104,23 +80,31 @@ type RawMessage struct {
 	Retained bool // it was published before the subscription
 }
 
-// SubscribeRaw has handler called, in order, for messages on topics below Root
-// which match levels: unencoded names, or "+" for any level and a final "#" for
+// SubscribeRaw has handler called, in order, for messages that come over a lane on topics
+// below Root which match levels: unencoded names, or "+" for any level and a final "#" for
 // all that follow. It blocks until the broker has granted the subscription; a
 // refusal wraps ErrRefused. Retained messages are delivered again after a
 // reconnection and may come when another handler subscribes to the same levels.
 //
-// handler runs on the goroutine which reads from the network and must not block.
+// handler runs on the goroutine which reads from the lane's connection and must not block.
 // After stop returns, no new call begins.
-func (p *Participant) SubscribeRaw(ctx context.Context, levels []string, handler func(RawMessage)) (stop func(), err error) {
-	filter, err := encodeFilter(p.root, levels)
+func (p *Participant) SubscribeRaw(ctx context.Context, l Lane, levels []string, handler func(RawMessage)) (stop func(), err error) {
+	p = p.orEnded()
+	if err := needHandler(handler != nil); err != nil {
+		return nil, err
+	}
+	filter, err := level.EncodeFilter(p.root, levels)
 	if err != nil {
 		return nil, err
 	}
-	return p.subscribe(ctx, p.main, filter, func(topic string, payload []byte, retained bool) {
-		names, err := decodeTopic(topic)
+	lane, err := p.lane(l)
+	if err != nil {
+		return nil, err
+	}
+	return p.subscribe(ctx, lane, filter, func(topic string, payload []byte, retained bool) {
+		names, err := level.DecodeTopic(topic)
 		if err != nil {
-			p.drop(dropTopic, topic, err)
+			p.drop(drop.Topic, topic, err)
 			return
 		}
 		handler(RawMessage{names, payload, retained})
@@ -128,10 +112,10 @@ func (p *Participant) SubscribeRaw(ctx context.Context, levels []string, handler
 }
 
 // subscribe is lane.subscribe until ctx or the participant ends.
-func (p *Participant) subscribe(ctx context.Context, l *lane, filter string, handler func(topic string, payload []byte, retained bool)) (stop func(), err error) {
+func (p *Participant) subscribe(ctx context.Context, l *connection.Lane, filter string, handler func(topic string, payload []byte, retained bool)) (stop func(), err error) {
 	ctx, cancel := p.while(ctx)
 	defer cancel()
-	return l.subscribe(ctx, filter, strings.TrimPrefix(filter, p.root+"/"), handler)
+	return l.Subscribe(ctx, filter, strings.TrimPrefix(filter, p.root+"/"), handler)
 }
 
 // while returns a context that ends with ctx or the participant.

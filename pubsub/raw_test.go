@@ -15,7 +15,7 @@ func TestRawTopicsCarryAnyName(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a"), join(t, url, "b")
 	got := make(chan RawMessage, 10)
-	stop, err := a.SubscribeRaw(testContext(t), []string{"lock", "+", "#"}, func(m RawMessage) { got <- m })
+	stop, err := a.SubscribeRaw(testContext(t), Main, []string{"lock", "+", "#"}, func(m RawMessage) { got <- m })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestRawTopicsCarryAnyName(t *testing.T) {
 	stop()
 	stop()
 	again := make(chan RawMessage, 10)
-	if _, err := a.SubscribeRaw(testContext(t), names[:1:1], func(m RawMessage) { again <- m }); err != nil {
+	if _, err := a.SubscribeRaw(testContext(t), Main, names[:1:1], func(m RawMessage) { again <- m }); err != nil {
 		t.Fatal(err)
 	}
 	for _, levels := range [][]string{names, {"lock"}} {
@@ -52,7 +52,7 @@ func TestRetainedMessagesComeToALateSubscriber(t *testing.T) {
 	if brokers.Chosen() == brokers.NATS { // what is published while a subscription is made is neither returned nor delivered
 		eventually(t, "the broker retains it", func() bool {
 			heard := make(chan RawMessage, 1)
-			stop, err := b.SubscribeRaw(testContext(t), []string{"s", "1"}, func(m RawMessage) { heard <- m })
+			stop, err := b.SubscribeRaw(testContext(t), Main, []string{"s", "1"}, func(m RawMessage) { heard <- m })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,12 +66,12 @@ func TestRetainedMessagesComeToALateSubscriber(t *testing.T) {
 		})
 	}
 	got := make(chan RawMessage, 10)
-	if _, err := b.SubscribeRaw(testContext(t), []string{"s", "+"}, func(m RawMessage) { got <- m }); err != nil {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s", "+"}, func(m RawMessage) { got <- m }); err != nil {
 		t.Fatal(err)
 	}
 	receive(t, got, "the retained message")
 	late := make(chan RawMessage, 10)
-	if _, err := a.SubscribeRaw(testContext(t), []string{"s", "1"}, func(m RawMessage) { late <- m }); err != nil {
+	if _, err := a.SubscribeRaw(testContext(t), Main, []string{"s", "1"}, func(m RawMessage) { late <- m }); err != nil {
 		t.Fatal(err)
 	}
 	if m := receive(t, late, "the retained message"); !m.Retained {
@@ -83,12 +83,12 @@ func TestUnsubscribingKeepsAnEqualSubscription(t *testing.T) {
 	a := join(t, startBroker(t), "a")
 	var first, second atomic.Int32
 	for range 50 {
-		stop, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) { first.Add(1) })
+		stop, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) { first.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop()
-		stop, err = a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) { second.Add(1) })
+		stop, err = a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) { second.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestSubscribeRawEndsWithItsContextOrTheParticipant(t *testing.T) {
 	defer wall.thaw()
 	errs := make(chan error, 1)
 	go func() {
-		_, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) {})
+		_, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {})
 		errs <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
@@ -127,7 +127,7 @@ func TestRawArgumentsAreChecked(t *testing.T) {
 		if err := a.PublishRaw(Main, levels, nil, false); !errors.Is(err, ErrInvalid) {
 			t.Errorf("PublishRaw(%q): %v", levels, err)
 		}
-		if _, err := a.SubscribeRaw(testContext(t), levels, func(RawMessage) {}); !errors.Is(err, ErrInvalid) {
+		if _, err := a.SubscribeRaw(testContext(t), Main, levels, func(RawMessage) {}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("SubscribeRaw(%q): %v", levels, err)
 		}
 	}
@@ -139,47 +139,12 @@ func TestRawArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-func TestTheSideLaneCoalesces(t *testing.T) {
-	dropped := 0
-	c := newCoalescer(func() { dropped++ })
-	for i := range 10 {
-		put(t, c, packet{topic: fmt.Sprint(i % 2), payload: []byte{byte(i)}, retain: true})
-	}
-	for i := range sideEvents + 3 {
-		put(t, c, packet{topic: "e", payload: []byte{byte(i)}})
-	}
-	if dropped != 3 {
-		t.Errorf("%d dropped, want the 3 oldest", dropped)
-	}
-	for _, want := range []byte{8, 9, 3} {
-		if p, _, ok := c.take(true); !ok || p.payload[0] != want {
-			t.Errorf("took %v, want %d", p, want)
-		}
-	}
-	// A lost connection brings back the latest retained message of each topic, and
-	// the events that were not acknowledged.
-	put(t, c, packet{topic: "0", payload: []byte{20}, retain: true})
-	c.lost([]packet{{topic: "0", payload: []byte{8}, retain: true}, {topic: "1", payload: []byte{9}, retain: true}, {topic: "1", payload: []byte{11}, retain: true}, {topic: "e", payload: []byte{2}}})
-	for _, want := range []byte{20, 11, 2, 4} {
-		if p, _, ok := c.take(true); !ok || p.payload[0] != want {
-			t.Errorf("took %v, want %d", p, want)
-		}
-	}
-}
-
-func put(t *testing.T, o outbox, p packet) {
-	t.Helper()
-	if err := o.put(p); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestTheSideLaneOutlivesALostConnection(t *testing.T) {
 	url := startBroker(t)
 	wall := startProxy(t, url)
 	a, b := join(t, wall.url(), "a"), join(t, url, "b")
 	got := make(chan string, 100)
-	if _, err := b.SubscribeRaw(testContext(t), []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
 		t.Fatal(err)
 	}
 	side := func(s string) {
@@ -205,7 +170,7 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 	wall := startProxy(t, url)
 	a, b := join(t, wall.url(), "a"), join(t, url, "b")
 	got := make(chan string, 4096)
-	if _, err := b.SubscribeRaw(testContext(t), []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
 		t.Fatal(err)
 	}
 	missing := map[string]bool{}
@@ -224,6 +189,55 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 	for len(missing) > 3 {
 		delete(missing, receive(t, got, fmt.Sprintf("%d events", len(missing))))
 	}
+}
+
+// Subscriptions of the side lane are made again when it connects, whatever waits on it.
+func TestTheSideLaneSubscribes(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		a, cable := w.joinBy("a")
+		b, _ := w.joinBy("b")
+		defer closeNow(t, a)
+		defer closeNow(t, b)
+		got := make(chan string, 10)
+		stop, err := a.SubscribeRaw(t.Context(), Side, []string{"crowd", "+"}, func(m RawMessage) { got <- string(m.Payload) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		say := func(s string) {
+			if err := b.PublishRaw(Main, []string{"crowd", "b"}, []byte(s), false); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Millisecond)
+		}
+		say("1")
+		cable.mu.Lock()
+		side := cable.conns[1]
+		cable.mu.Unlock()
+		side.Close()
+		pass(time.Millisecond)
+		for range 3 { // what waits for the connection is not in the way
+			if err := a.PublishRaw(Side, []string{"s"}, []byte("x"), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say("nobody reads this")
+		pass(time.Second)
+		say("2")
+		if n := a.counters.connects.Load(); n != 1 {
+			t.Errorf("the main lane connected %d times", n)
+		}
+		stop()
+		pass(time.Millisecond)
+		say("nor this")
+		close(got)
+		var all []string
+		for s := range got {
+			all = append(all, s)
+		}
+		if !slices.Equal(all, []string{"1", "2"}) {
+			t.Errorf("read %q", all)
+		}
+	})
 }
 
 // Who leaves while the side lane looks for a connection waits for it only as long as there
@@ -262,7 +276,7 @@ func TestWhatIsNoLongerTrueIsNotPublished(t *testing.T) {
 		a, cable := w.joinBy("a")
 		b := w.join("b")
 		got := make(chan string, 100)
-		if _, err := b.SubscribeRaw(testContext(t), []string{"s", "+"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
+		if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s", "+"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
 			t.Fatal(err)
 		}
 		var over atomic.Bool

@@ -6,7 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
+
+	"padme/pubsub/internal/cache"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/partition"
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/wait"
 )
 
 // A Sample is a value, or with Info.Valid false only a change of an instance's
@@ -27,29 +34,46 @@ type SampleInfo struct {
 	SourceTime  time.Time // by the writer's clock
 	ReceiveTime time.Time // by ours
 
-	DisposedGeneration  int // how often the instance came back after a disposal
+	DisposedGeneration  int // how often the instance had come back after a disposal, when this sample came
 	NoWritersGeneration int // how often after it had lost its writers
+
+	// When this sample was read or taken: whether it had been read before, whether
+	// the application had met the instance before, and the state of the instance,
+	// which later samples may have changed.
+	SampleState   SampleState
+	ViewState     ViewState
+	InstanceState InstanceState
 }
 
 // A Reader receives samples of a topic into a cache from which the application
 // takes them. Its methods may be called from several goroutines, each sample is
 // taken once.
 type Reader[T any] struct {
-	topic *Topic[T]
-	ep    *localEndpoint
-	recv  *receiver
-	stop  func()
+	topic    *Topic[T]
+	ep       *localEndpoint
+	recv     *reliable.Receiver
+	key      string        // level of its subscriptions
+	changing chan struct{} // has an element while SetQoS is under way
+
+	mu         sync.Mutex
+	subscribed map[string]func() // by the level of the partition; ends the subscription
 }
 
 // NewReader makes a reader and announces it. It blocks until samples can arrive
 // or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
-// ErrClosed.
+// ErrUnannounced, ErrClosed.
 func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Reader[T], error) {
+	if err := t.made(); err != nil {
+		return nil, err
+	}
 	o, err := gather(opts)
 	var keep keeper
 	var only string
 	if err == nil {
 		err = o.checkReader()
+	}
+	if err == nil {
+		err = t.p.needPresence("a reader")
 	}
 	if err == nil && o.coalescing != 0 {
 		err = fmt.Errorf("%w: coalescing is for writers, readers take apart what comes", ErrInvalid)
@@ -68,65 +92,37 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	q := o.QoS
-	r := &Reader[T]{topic: t}
-	ev := newEvents()
-	ev.count = t.p.counters.status
-	r.recv = newReceiver("", t.p.incarnation, t.schema, q, ev)
-	r.recv.post = x.post
-	r.recv.wake = x.wake
-	r.recv.drop = t.p.counters.drop
-	r.recv.keep, r.recv.narrow = keep, only != ""
-	if err := r.subscribe(ctx, q.Partition, only); err != nil {
+	r := &Reader[T]{topic: t, key: "+", changing: make(chan struct{}, 1), subscribed: map[string]func(){}}
+	if only != "" {
+		if r.key, err = EncodeLevel(only); err != nil {
+			return nil, fmt.Errorf("reader of topic %q: %w", t.name, err)
+		}
+	}
+	ev := newEvents(t.p.counters.status)
+	r.recv = reliable.NewReceiver(&reliable.Reader{Policies: q.delivery(), Incarnation: t.p.incarnation, Schema: t.schema, Narrow: only != "", Patience: o.patience},
+		reliable.Inlet{Post: t.p.message, Wake: x.stir, Drop: t.p.counters.drop, Filter: keep}, ev)
+	if err := r.subscribe(ctx, partition.List(q.Partition).Filters()); err != nil {
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	if q.Durability == Transient {
-		if err := x.caughtUp(ctx); err != nil {
-			r.stop()
+		surveyed, err := x.surveyed(ctx, t.name)
+		if err != nil {
+			r.unsubscribeAll()
 			return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 		}
+		defer surveyed()
 	}
 	announcement := t.announcement("reader", &o)
 	announcement.QoS.Instance, announcement.QoS.Bundles = only, true
-	r.ep, err = x.add("r", announcement, ev, func(name string) core {
-		r.recv.name = name
+	r.ep, err = x.join(ctx, "r", announcement, q, ev, func(name string) core {
+		r.recv.Named(name)
 		return r.recv
 	})
 	if err != nil {
-		r.stop()
+		r.unsubscribeAll()
 		return nil, err
 	}
-	if q.TimeBasedFilter > 0 {
-		t.p.start(func() { r.recv.separate(r.ep.ended, t.p.ctx.Done()) })
-	}
 	return r, nil
-}
-
-// subscribe has samples arrive from partitions, of one instance or of all.
-func (r *Reader[T]) subscribe(ctx context.Context, in partitions, only string) error {
-	p := r.topic.p
-	key := "+"
-	if only != "" {
-		var err error
-		if key, err = EncodeLevel(only); err != nil {
-			return err
-		}
-	}
-	var stops []func()
-	r.stop = func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
-	level, _ := EncodeLevel(r.topic.name) // checked by NewTopic
-	for _, partition := range in.filters() {
-		stop, err := p.subscribe(ctx, p.exchange.data, p.root+"/data/"+partition+"/"+level+"/"+key+"/+/+", r.receive)
-		if err != nil {
-			r.stop()
-			return err
-		}
-		stops = append(stops, stop)
-	}
-	return nil
 }
 
 // receive takes data/{partition}/{topic}/{key}/{P}/{writer} apart.
@@ -136,53 +132,65 @@ func (r *Reader[T]) receive(topic string, payload []byte, retained bool) {
 	key := strings.LastIndexByte(topic[:participant], '/')
 	name, err := DecodeLevel(topic[key+1 : participant])
 	if err != nil {
-		r.topic.p.drop(dropTopic, topic, err)
+		r.topic.p.drop(drop.Topic, topic, err)
 		return
 	}
 	levels := topic[participant+1:]
-	if len(payload) > 0 && retained && !r.within(topic) {
-		return
+	if len(payload) > 0 && retained && !r.recv.Reaches(partitionOf(topic)) {
+		return // with a pattern it hears of all. Of the living, matching decides; the dead match nobody
 	}
 	switch {
 	case len(payload) == 0:
-		r.recv.cleared(name, levels)
+		r.recv.Cleared(name, levels)
 	case retained:
-		r.topic.p.exchange.retained(r.recv, name, levels, payload)
+		r.topic.p.exchange.retained(r.recv, r.topic.name, partitionOf(topic), name, levels, payload)
 	default:
-		r.recv.sample(name, levels, payload)
+		r.recv.Arrived(name, levels, payload)
 	}
 }
 
-// within reports whether a topic is of a partition that the reader matches: with a
-// pattern it hears of all. Of the living, matching decides; the dead match nobody.
-func (r *Reader[T]) within(topic string) bool {
+// partitionOf returns that of data/{partition}/…, "" if it is none.
+func partitionOf(topic string) string {
 	_, rest, _ := strings.Cut(topic, "/")
 	level, _, _ := strings.Cut(rest, "/")
-	partition, err := DecodeLevel(level)
-	return err == nil && partitions(r.recv.qos.Partition).has(partition)
+	partition, _ := DecodeLevel(level)
+	return partition
 }
 
 // GUID names this reader.
 func (r *Reader[T]) GUID() GUID {
+	if r.made() != nil {
+		return GUID{}
+	}
 	return GUID{r.topic.p.id, r.topic.p.incarnation, r.ep.name}
 }
 
-// Take removes up to n samples that wait, oldest first. It does not block.
-func (r *Reader[T]) Take(n int) []Sample[T] {
+// Take removes up to n samples that wait, oldest first, or of those that which selects.
+// It does not block. What it returns at once has the states of one moment; each instance
+// in it is not new any more.
+func (r *Reader[T]) Take(n int, which ...Selector) []Sample[T] {
+	if r.made() != nil {
+		return nil
+	}
+	x := selectionOf(which)
 	var out []Sample[T]
 	for len(out) < n {
-		s, ok := r.takeOne()
-		if !ok {
+		got := r.recv.Collect(n-len(out), &x, true)
+		if len(got) == 0 {
 			break
 		}
-		out = append(out, s)
+		for _, h := range got {
+			if s, ok := r.decode(h, false); ok {
+				out = append(out, s)
+			}
+		}
 	}
 	return out
 }
 
 // takeOne reports false when nothing waits.
 func (r *Reader[T]) takeOne() (Sample[T], bool) {
-	for h := r.recv.takeNext(); h != nil; h = r.recv.takeNext() {
+	for h := r.recv.TakeNext(); h != nil; h = r.recv.TakeNext() {
 		if s, ok := r.decode(h, false); ok {
 			return s, true
 		}
@@ -190,57 +198,113 @@ func (r *Reader[T]) takeOne() (Sample[T], bool) {
 	return Sample[T]{}, false
 }
 
-// Read returns up to n samples that wait, oldest first, and leaves them there.
-// It does not block.
-func (r *Reader[T]) Read(n int) []Sample[T] {
+// Read is Take, but the samples stay and have been read from then on: Read(n, NotRead)
+// returns what is new since the last call.
+func (r *Reader[T]) Read(n int, which ...Selector) []Sample[T] {
+	if r.made() != nil {
+		return nil
+	}
+	x := selectionOf(which)
 	var out []Sample[T]
-	for _, h := range r.recv.waiting(n) {
+	for _, h := range r.recv.Collect(n, &x, false) {
 		if s, ok := r.decode(h, true); ok {
 			out = append(out, s)
+		} else {
+			r.recv.Discard(h)
 		}
 	}
 	return out
 }
 
+// Wait blocks until Read or Take with the same selectors would find a sample: a
+// ReadCondition with its WaitSet (DDS 1.4, 2.2.2.5.8). Of several goroutines that wait
+// all go on. Errors: why ctx ended, or the reader.
+func (r *Reader[T]) Wait(ctx context.Context, which ...Selector) error {
+	x := selectionOf(which)
+	return r.await(ctx, func() (bool, <-chan struct{}) { return r.recv.Waits(&x) })
+}
+
+// Lookup returns the instance that v's key fields name, and whether the reader knows it
+// (lookup_instance, DDS 1.4, 2.2.2.5.3.29). One that is not alive may be forgotten once
+// its samples are taken, when MaxInstances needs the room; when it comes back it is New,
+// and its generations count from zero. It does not block.
+func (r *Reader[T]) Lookup(v T) (i Instance, known bool) {
+	if r.made() != nil {
+		return "", false
+	}
+	key := r.topic.key(v)
+	return Instance(key), r.recv.Knows(key)
+}
+
+// WaitForHistoricalData blocks until the reader has received what was written before it
+// by the writers that the broker tells of when it is called (DDS 1.4, 2.2.2.5.3.33):
+// what they still hold, and with Transient what writers that are gone have left. At a
+// broker that tells of none (RabbitMQ) it is those that answer within 0.3 s. A
+// Volatile reader does not wait. With KeepAll there must be room: take what comes.
+// Errors: why ctx ended, or the reader.
+func (r *Reader[T]) WaitForHistoricalData(ctx context.Context) error {
+	if err := r.made(); err != nil {
+		return err
+	}
+	if r.QoS().Durability == Volatile {
+		return nil
+	}
+	if err := r.topic.p.exchange.metAllOf(ctx, r.topic.name); err != nil {
+		return fmt.Errorf("pubsub: waiting for the history of topic %q: %w", r.topic.name, err)
+	}
+	return r.await(ctx, r.recv.History)
+}
+
+// await blocks until what is awaited is there.
+func (r *Reader[T]) await(ctx context.Context, there func() (bool, <-chan struct{})) error {
+	if err := r.made(); err != nil {
+		return err
+	}
+	return r.ep.await(ctx, there)
+}
+
 // decode reports false, with an event, if the sample is not a T. The decoded
 // value may share memory with the encoded one, which stays after a Read.
-func (r *Reader[T]) decode(h *held, again bool) (Sample[T], bool) {
-	s := Sample[T]{Info: h.info}
-	if !h.info.Valid {
+func (r *Reader[T]) decode(h *cache.Held, again bool) (Sample[T], bool) {
+	s := Sample[T]{Info: infoOf(h)}
+	if !h.Valid() {
 		return s, true
 	}
-	body := h.body
+	body := h.Body
 	if again {
 		body = bytes.Clone(body)
 	}
 	if err := r.topic.codec.decode(body, &s.Data); err != nil {
-		r.topic.p.counters.drop(dropMalformed)
-		r.ep.events.add(SampleRejected{h.info.Writer, fmt.Errorf("pubsub: a sample of topic %q is not a %s: %w", r.topic.name, r.topic.typ, err)})
+		r.topic.p.counters.drop(drop.Malformed)
+		r.ep.events.add(SampleRejected{s.Info.Writer, fmt.Errorf("pubsub: a sample of topic %q is not a %s: %w", r.topic.name, r.topic.typ, err)})
 		return s, false
 	}
 	return s, true
 }
 
-// Samples takes samples as they come, until ctx ends; if the reader or its
+// Samples takes all samples as they come, until ctx ends; if the reader or its
 // participant ends first, what waits is yielded, then the error.
 func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
+	if err := r.made(); err != nil {
+		return only[Sample[T]](err)
+	}
 	return func(yield func(Sample[T], error) bool) {
 		for ctx.Err() == nil {
 			if s, ok := r.takeOne(); ok {
 				if !yield(s, nil) {
-					signal(r.recv.cache.wake) // for another goroutine in Samples
+					wait.Signal(r.recv.Wake()) // for another goroutine in Samples
 					return
 				}
 				continue
 			}
 			select {
-			case <-r.recv.cache.wake:
+			case <-r.recv.Wake():
 			case <-ctx.Done():
 			case <-r.ep.ended:
-				if len(r.recv.waiting(1)) > 0 {
+				if some, _ := r.recv.Waits(&anySample); some {
 					continue
 				}
-				yield(Sample[T]{}, r.topic.p.exchange.err("reader", r.topic.name))
+				yield(Sample[T]{}, r.ep.err())
 				return
 			}
 		}
@@ -249,29 +313,27 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 
 // WaitMatched blocks until at least n writers match.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
-	for {
-		have, change := r.recv.matches()
-		if have >= n {
-			return nil
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-r.ep.ended:
-			return r.topic.p.exchange.err("reader", r.topic.name)
-		}
-	}
+	return r.await(ctx, func() (bool, <-chan struct{}) {
+		have, change := r.recv.Matches()
+		return have >= n, change
+	})
 }
 
 // Events yields status changes until ctx ends; if the reader or its participant
 // ends first, the error is yielded last. Without a caller the last 256 are kept.
 func (r *Reader[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
-	return r.ep.events.all(ctx, r.ep.ended, func() error { return r.topic.p.exchange.err("reader", r.topic.name) })
+	if err := r.made(); err != nil {
+		return only[Event](err)
+	}
+	return r.ep.all(ctx)
 }
 
 // Close withdraws the reader. What waits can still be taken. It does not block.
 func (r *Reader[T]) Close() {
-	r.stop()
+	if r.made() != nil {
+		return
+	}
+	r.unsubscribeAll()
 	r.topic.p.exchange.remove(r.ep)
+	r.unsubscribeAll() // from what SetQoS has subscribed to meanwhile
 }

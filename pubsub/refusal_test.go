@@ -90,7 +90,7 @@ func TestARefusalAfterAGrantIsTriedAgain(t *testing.T) {
 			m := &moody{refuses: func(session int, f string) bool { return session == 2 && strings.HasSuffix(f, filter) }}
 			a := join(t, "", "a", WithDialer(m.dial))
 			t.Cleanup(func() { closeNow(t, a); m.cut(); m.wg.Wait() })
-			if _, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) {}); err != nil {
+			if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {}); err != nil {
 				t.Fatal(err)
 			}
 			ups := make(chan bool, 10)
@@ -112,7 +112,7 @@ func TestARefusalThatStaysCostsTheSubscription(t *testing.T) {
 	m := &moody{refuses: func(session int, f string) bool { return session > 1 && strings.HasSuffix(f, "/x") }}
 	a := join(t, "", "a", WithDialer(m.dial))
 	t.Cleanup(func() { closeNow(t, a); m.cut(); m.wg.Wait() })
-	if _, err := a.SubscribeRaw(testContext(t), []string{"x"}, func(RawMessage) {}); err != nil {
+	if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {}); err != nil {
 		t.Fatal(err)
 	}
 	ups := make(chan bool, 10)

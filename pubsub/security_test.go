@@ -37,7 +37,7 @@ func TestABrokerWithAccessRulesLetsMembersDoTheirWork(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := b.SubscribeRaw(testContext(t), []string{"node", "a b", "+"}, func(RawMessage) {}); !errors.Is(err, ErrRefused) {
+	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"node", "a b", "+"}, func(RawMessage) {}); !errors.Is(err, ErrRefused) {
 		t.Errorf("reading somebody else's inbox: %v", err)
 	}
 	for _, opts := range [][]Option{nil, {WithCredentials("b", "wrong")}, {WithCredentials("a b", "secret")}} {

@@ -146,7 +146,7 @@ func silent(t *testing.T, what string, ev *events) {
 
 // matchedPeers counts, without waiting.
 func matchedPeers[T any](r *Reader[T]) int {
-	n, _ := r.recv.matches()
+	n, _ := r.recv.Matches()
 	return n
 }
 

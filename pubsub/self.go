@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wait"
+	"padme/pubsub/internal/wire"
 )
 
 const (
@@ -33,6 +38,7 @@ type self struct {
 	echo    chan struct{} // has a token when our own question came back
 	rival   chan uint64   // has the incarnation of a rival which must be yielded to
 	asked   chan struct{} // has a token when a younger rival wants an answer
+	born    chan struct{} // closed when the birth has come back, and all that the broker kept before it
 	claimed uint64        // incarnation that the retained presence says is alive, 0 if none
 	beaten  uint64        // younger rival which is told to yield, 0 if none
 
@@ -54,6 +60,7 @@ func (s *self) init(p *Participant) {
 
 func (s *self) reset() {
 	s.echo, s.rival, s.asked = make(chan struct{}, 1), make(chan uint64, 1), make(chan struct{}, 1)
+	s.born = make(chan struct{})
 	s.claimed, s.beaten, s.owesBirth = 0, 0, false
 }
 
@@ -73,9 +80,13 @@ func (s *self) begin() *birth {
 // alone returns nil when no other incarnation of the id answers. Messages of one
 // sender to one receiver stay in order, so once the question itself has come
 // back, the retained presence has come too.
-func (s *self) alone(ctx context.Context, k *link) error {
-	k.publish(s.p.inbox.prefix+s.p.level, s.signal(kindWho), 1, false)
-	timeout := time.NewTimer(echoWait)
+func (s *self) alone(ctx context.Context, k *connection.Link) error {
+	s.tell(k, wire.KindWho)
+	wait := echoWait
+	if s.p.counters.connects.Load() > 0 { // it was delivered before
+		wait = connection.ConnectTimeout
+	}
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	echoed := false
 	for {
@@ -87,7 +98,7 @@ func (s *self) alone(ctx context.Context, k *link) error {
 			echoed = true
 			timeout.Reset(claimWait)
 		case <-s.asked:
-			k.publish(s.p.inbox.prefix+s.p.level, s.signal(kindHere), 1, false)
+			s.tell(k, wire.KindHere)
 		case rival := <-s.rival:
 			return s.duplicate(rival)
 		case <-timeout.C:
@@ -96,12 +107,17 @@ func (s *self) alone(ctx context.Context, k *link) error {
 				return s.settle()
 			}
 			return fmt.Errorf("%w: participant %q does not receive what it writes to its inbox %s%s: allow this user to read and write it in the broker's access rules", ErrRefused, s.p.id, s.p.inbox.prefix, s.p.level)
-		case <-k.lost:
+		case <-k.Lost():
 			return ErrOffline
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// tell writes to the own inbox.
+func (s *self) tell(k *connection.Link, what wire.Kind) {
+	k.Publish(&connection.Packet{Topic: s.p.inbox.prefix + s.p.level, Payload: s.signal(what), QoS: 1})
 }
 
 // settle makes this incarnation the owner of the id unless it has to yield.
@@ -130,8 +146,8 @@ func (s *self) duplicate(rival uint64) error {
 }
 
 // signal encodes a message without content to the own inbox.
-func (s *self) signal(k kind) []byte {
-	return appendEnvelope(nil, &envelope{kind: k, epoch: s.p.incarnation})
+func (s *self) signal(k wire.Kind) []byte {
+	return wire.Append(nil, &wire.Envelope{Kind: k, Epoch: s.p.incarnation})
 }
 
 // connected and lost follow the connection.
@@ -168,17 +184,17 @@ func (s *self) epoch() uint64 {
 func (s *self) presence() (birth []byte, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.birth.packet.payload, s.state == announced
+	return s.birth.packet.Payload, s.state == announced
 }
 
 // leave returns the death to publish, if there was a birth.
-func (s *self) leave() (packet, bool) {
+func (s *self) leave() (connection.Packet, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	born := s.state == announced && s.p.Connected()
 	s.state = leaving
 	if !born {
-		return packet{}, false
+		return connection.Packet{}, false
 	}
 	return s.birth.encodeDeath(s.p, time.Now()), true
 }
@@ -186,36 +202,36 @@ func (s *self) leave() (packet, bool) {
 // answer tells whoever asked that this incarnation lives, at once or when the
 // lane opens.
 func (s *self) answer() {
-	if s.p.main.out.put(packet{topic: s.p.inbox.prefix + s.p.level, payload: s.signal(kindHere), qos: 1}) != nil {
-		signal(s.asked)
+	if s.p.main.Put(connection.Packet{Topic: s.p.inbox.prefix + s.p.level, Payload: s.signal(wire.KindHere), QoS: 1}) != nil {
+		wait.Signal(s.asked)
 	}
 }
 
 // rebirth publishes the birth again, at once or when the lane opens.
 func (s *self) rebirth() {
-	s.owesBirth = s.p.main.out.put(s.birth.packet) != nil
+	s.owesBirth = s.p.main.Put(s.birth.packet) != nil
 }
 
 // heard handles a signal in the own inbox.
-func (s *self) heard(k kind, incarnation uint64) {
+func (s *self) heard(k wire.Kind, incarnation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	older := incarnation < s.p.incarnation
 	switch {
 	case s.state == leaving:
 	case incarnation == s.p.incarnation:
-		if k == kindWho {
-			signal(s.echo)
+		if k == wire.KindWho {
+			wait.Signal(s.echo)
 		}
-	case k == kindWho && s.state == announced:
+	case k == wire.KindWho && s.state == announced:
 		s.answer()
-	case k == kindWho && !older:
+	case k == wire.KindWho && !older:
 		s.beaten = incarnation
-		signal(s.asked)
-	case k == kindHere && incarnation == s.beaten:
+		wait.Signal(s.asked)
+	case k == wire.KindHere && incarnation == s.beaten:
 		// It answers our question, and has yet to read our answer to its own:
 		// if both yielded, nobody would stay.
-	case k == kindHere && s.state == announced && !older:
+	case k == wire.KindHere && s.state == announced && !older:
 		// It sees our birth and ends.
 	case s.state == announced:
 		s.p.end(s.duplicate(incarnation))
@@ -231,7 +247,23 @@ func (s *self) heard(k kind, incarnation uint64) {
 func (s *self) isBirth(payload []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return bytes.Equal(payload, s.birth.packet.payload)
+	if !bytes.Equal(payload, s.birth.packet.Payload) {
+		return false
+	}
+	select {
+	case <-s.born:
+	default:
+		close(s.born)
+	}
+	return true
+}
+
+// settled is closed when all has arrived that the broker kept for what the present
+// connection has begun with: the birth is published after that, and delivered in order.
+func (s *self) settled() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.born
 }
 
 // seen handles what stands on the own presence topic.
@@ -241,7 +273,7 @@ func (s *self) seen(payload []byte) {
 	}
 	pr, err := parsePresence(s.p.id, payload)
 	if err != nil {
-		s.p.drop(dropMalformed, s.topic, err)
+		s.p.drop(drop.Malformed, s.topic, err)
 		return
 	}
 	s.mu.Lock()
@@ -257,5 +289,8 @@ func (s *self) seen(payload []byte) {
 		s.p.end(s.duplicate(pr.Incarnation))
 	default: // dead, or a younger rival which will see this birth and end
 		s.rebirth()
+		if own && pr.Epoch == s.birth.epoch { // others have forgotten what it announced
+			s.p.start(s.p.exchange.announceAll)
+		}
 	}
 }

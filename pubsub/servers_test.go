@@ -1,10 +1,15 @@
 package pubsub
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A cluster is played by two addresses of one broker.
@@ -59,4 +64,32 @@ func TestDialBrokerTakesTheServerThatAnswers(t *testing.T) {
 	if _, err := DialBroker(cancelled, url, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context has ended: %v", err)
 	}
+}
+
+func TestAWebServerIsNoBroker(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	_, err := Join(testContext(t), "ws"+strings.TrimPrefix(s.URL, "http"), "a")
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no broker's WebSocket") || !strings.Contains(err.Error(), "404") {
+		t.Error(err)
+	}
+}
+
+// Whoever looks for why a connection is lost again and again finds it in the log.
+func TestALossIsLoggedWithWhatWasOnItsWay(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		var log bytes.Buffer // goroutines of the bubble write to it by turns
+		c := &cable{to: d.b.Dial}
+		p := join(t, "", "a", WithDialer(c.dial), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		c.mute.Store(true)
+		if err := p.Send("b", "c", make([]byte, 70_000)); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond)
+		c.cut()
+		pass(time.Millisecond)
+		if text := log.String(); !strings.Contains(text, `msg="connection lost"`) || !strings.Contains(text, `"largest unacknowledged"=700`) {
+			t.Error(text)
+		}
+	})
 }

@@ -46,12 +46,15 @@ func WithCodec(c Codec) TopicOption {
 // not match and get an InconsistentTopic event.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
 	typ := reflect.TypeFor[T]()
-	t := &Topic[T]{p: p, name: name, typ: typ.String()}
+	t := &Topic[T]{p: p.orEnded(), name: name, typ: typ.String()}
 	set := topicOptions{codec: Msgpack}
 	if _, err := EncodeLevel(name); err != nil {
 		return nil, fmt.Errorf("topic name: %w", err)
 	}
 	for _, o := range opts {
+		if o == nil {
+			continue
+		}
 		if err := o(&set); err != nil {
 			return nil, err
 		}
@@ -66,18 +69,24 @@ func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T
 }
 
 // Name returns the name given to NewTopic.
-func (t *Topic[T]) Name() string { return t.name }
+func (t *Topic[T]) Name() string {
+	if t.made() != nil {
+		return ""
+	}
+	return t.name
+}
 
 // EndpointOption configures NewWriter and NewReader.
 type EndpointOption func(*endpointOptions)
 
 type endpointOptions struct {
 	QoS
-	filter     any     // func(T) bool
-	expression *string // filter in text
-	instance   any     // T
+	filter     any // func(T) bool
+	expression Expression
+	instance   any // T
 	data       map[string]string
 	coalescing time.Duration
+	patience   time.Duration // with writers that died; 0 is the default
 }
 
 // WithQoS sets the policies of a writer or reader.
@@ -93,12 +102,14 @@ func (o *endpointOptions) checkWriter() error {
 	if err := o.checkCoalescing(); err != nil {
 		return err
 	}
-	return o.checkWriterData()
+	return o.QoS.checkWriter()
 }
 
 func gather(opts []EndpointOption) (o endpointOptions, err error) {
 	for _, set := range opts {
-		set(&o)
+		if set != nil {
+			set(&o)
+		}
 	}
 	return o, o.validate()
 }
@@ -108,19 +119,21 @@ func (t *Topic[T]) key(v T) string {
 	return keyText(reflect.ValueOf(&v).Elem(), t.keys)
 }
 
-// encodeSample makes the body of a sample.
-func (t *Topic[T]) encodeSample(v T) ([]byte, error) {
-	body, err := t.codec.encode(v)
+// encodeSample makes the body of a sample, which is good until free is called.
+func (t *Topic[T]) encodeSample(v T) (body []byte, free func(), err error) {
+	body, free, err = t.codec.encode(v)
 	if err != nil {
-		return nil, fmt.Errorf("pubsub: sample of topic %q cannot be encoded: %w", t.name, err)
+		err = fmt.Errorf("pubsub: sample of topic %q cannot be encoded: %w", t.name, err)
+	} else {
+		err = checkPayload(body)
 	}
-	return body, checkPayload(body)
+	return body, free, err
 }
 
-// encodeKey makes the body that tells which instance is disposed.
-func (t *Topic[T]) encodeKey(v T) ([]byte, error) {
+// encodeKey makes the body that tells which instance is disposed, as encodeSample does.
+func (t *Topic[T]) encodeKey(v T) (body []byte, free func(), err error) {
 	if len(t.keys) == 0 {
-		return []byte{}, nil
+		return []byte{}, func() {}, nil
 	}
 	return t.codec.encode(keyOnly(reflect.ValueOf(&v).Elem(), t.keys).Interface())
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"padme/pubsub/internal/connection"
 )
 
 type pose struct {
@@ -272,7 +274,7 @@ func TestUnsupportedPoliciesAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
-	for _, q := range []QoS{{Reliability: 7}, {History: 7}, {Durability: TransientLocal}, {Durability: Transient}, {Reliability: Reliable, Durability: Transient, Partition: []string{"a*"}}, {TimeBasedFilter: -1}, {TimeBasedFilter: 1}, {AllowCompatible: true}, {Partition: []string{""}}, {Partition: []string{"a["}}, {Partition: []string{"a", "a"}}, {Depth: -1}, {MaxSamples: -1}, {MaxSamples: 1 << 30}, {Depth: 9, MaxSamples: 8}, {MaxBlocking: -1}} {
+	for _, q := range []QoS{{Reliability: 7}, {History: 7}, {Durability: Transient}, {Reliability: Reliable, Durability: Transient, Partition: []string{"a*"}}, {TimeBasedFilter: -1}, {TimeBasedFilter: 1}, {AllowCompatible: true}, {Partition: []string{""}}, {Partition: []string{"a["}}, {Partition: []string{"a", "a"}}, {Depth: -1}, {MaxSamples: -1}, {MaxSamples: 1 << 30}, {Depth: 9, MaxSamples: 8}, {MaxBlocking: -1}} {
 		if _, err := NewWriter(t.Context(), topic, WithQoS(q)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", q, err)
 		}
@@ -450,7 +452,7 @@ func TestReliableSamplesSurviveLostConnections(t *testing.T) {
 	url := startBroker(t)
 	wallA, wallB := startProxy(t, url), startProxy(t, url)
 	a, b := join(t, wallA.url(), "a"), join(t, wallB.url(), "b")
-	q := QoS{Reliability: Reliable, History: KeepAll, MaxBlocking: maxBackoff * 6}
+	q := QoS{Reliability: Reliable, History: KeepAll, MaxBlocking: connection.MaxBackoff * 6}
 	w := writerOf(t, topicOf[int](t, a, "n"), q)
 	r := readerOf(t, topicOf[int](t, b, "n"), q)
 	awaitReaders(t, w, 1)
@@ -514,6 +516,9 @@ func TestEverythingComesBackAfterTheBrokerRestarts(t *testing.T) {
 		if s.Info.Valid {
 			if s.Data != 1 {
 				t.Errorf("got %d", s.Data)
+			}
+			if err := w.WaitAcked(testContext(t)); err != nil { // before the broker ends
+				t.Error(err)
 			}
 			return
 		}

@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -140,7 +142,11 @@ func TestAReaderThatWasAwayGetsTheLastValue(t *testing.T) {
 			write(t, w, poseOf("r", float64(3+i)))
 		}
 		settle(time.Second)
-		closeNow(t, a)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second/2)
+		defer cancel()
+		if err := a.Close(ctx); !errors.Is(err, ErrUndelivered) {
+			t.Errorf("Close while a reader is away: %v", err)
+		}
 		fuse.blow(false)
 		settle(time.Minute)
 		expectXs(t, "back again", r, 5)

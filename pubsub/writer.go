@@ -6,24 +6,34 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/wire"
 )
 
 // A Writer writes samples of a topic. Its methods may be called from several
 // goroutines; their samples are numbered in the order of the calls' effects.
 type Writer[T any] struct {
 	topic *Topic[T]
-	qos   QoS
+	qos   QoS // as it was made: SetQoS may have changed what is mutable
 	ep    *localEndpoint
-	send  *sender
+	send  *reliable.Sender
 }
 
 // NewWriter makes a writer and announces it. It blocks until the participant is
 // ready to write, or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its
-// QoS, ErrRefused, ErrClosed.
+// QoS, ErrRefused, ErrUnannounced, ErrClosed.
 func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Writer[T], error) {
+	if err := t.made(); err != nil {
+		return nil, err
+	}
 	o, err := gather(opts)
 	if err == nil {
 		err = o.checkWriter()
+	}
+	if err == nil {
+		err = t.p.needPresence("a writer")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writer of topic %q: %w", t.name, err)
@@ -35,31 +45,18 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	q := o.QoS
 	w := &Writer[T]{topic: t, qos: q}
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
-	ev := newEvents()
-	ev.count = t.p.counters.status
 	announcement := t.announcement("writer", &o)
 	announcement.QoS.Bundles = o.coalescing > 0
-	w.ep, err = x.add("w", announcement, ev, func(name string) core {
-		w.send = newSender(name, t.p.incarnation, q, ev)
-		w.send.life = x.lifeOf(&q)
+	ev := newEvents(t.p.counters.status)
+	w.ep, err = x.join(ctx, "w", announcement, q, ev, func(name string) core {
 		to := &address{
 			before: t.p.root + "/data/", middle: "/" + level + "/", after: "/" + t.p.level + "/" + name,
-			qos: byte(q.Reliability), delay: o.gatherFor(), bundles: map[string]*bundle{},
+			qos: byte(q.Reliability), bundles: map[string]*connection.Bundle{},
 		}
-		w.send.publish = w.send.toPartitions(func(partition, key string, payload []byte) error {
-			return x.samples.put(to.packet(partition, key, payload, w.send.company))
-		})
-		w.send.coalesces, w.send.keyed = o.coalescing > 0, len(t.keys) > 0
-		w.send.regroup()
-		if q.Durability == Transient {
-			w.send.retention = newRetention(func(partition, key string, payload []byte) error {
-				p := to.packet(partition, key, payload, alone)
-				p.retain = true
-				return x.samples.put(p)
-			})
-		}
-		w.send.post, w.send.wake = x.post, func() { signal(x.wake) }
-		w.send.placed, w.send.passed, w.send.urge = x.samples.last, x.data.passed, x.samples.send
+		w.send = reliable.NewSender(&reliable.Writer{
+			Policies: q.delivery(), Topic: t.name, Name: name, Incarnation: t.p.incarnation, Keyed: len(t.keys) > 0,
+			Coalescing: o.coalescing, Assertion: x.assertionOf(&q), Online: t.p.Connected,
+		}, x.outOf(to), ev)
 		return w.send
 	})
 	if err != nil {
@@ -69,12 +66,14 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 }
 
 func (t *Topic[T]) announcement(kind string, o *endpointOptions) endpointJSON {
-	q := &o.QoS
-	return endpointJSON{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: offer{q.Reliability, q.Durability, q.timeOffer(), q.dataOffer()}}
+	return endpointJSON{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: o.offer()}
 }
 
 // GUID names this writer.
 func (w *Writer[T]) GUID() GUID {
+	if w == nil || w.ep == nil {
+		return GUID{}
+	}
 	return GUID{w.topic.p.id, w.topic.p.incarnation, w.ep.name}
 }
 
@@ -84,35 +83,39 @@ func (w *Writer[T]) GUID() GUID {
 // history is full, at most until ctx ends or for MaxBlocking, and then returns
 // ErrTimeout with nothing written. Write does not use v after it returns.
 func (w *Writer[T]) Write(ctx context.Context, v T) error {
-	return w.write(ctx, v, statusData, w.qos.MaxBlocking)
+	return w.write(ctx, v, wire.StatusData, true)
 }
 
 // TryWrite is Write without blocking: ErrTimeout if it would.
 func (w *Writer[T]) TryWrite(v T) error {
-	return w.write(context.Background(), v, statusData, 0)
+	return w.write(context.Background(), v, wire.StatusData, false)
 }
 
 // Dispose tells readers that the instance which v's key names is gone. Only the
 // key fields of v matter. It blocks as Write does.
 func (w *Writer[T]) Dispose(ctx context.Context, v T) error {
-	return w.write(ctx, v, statusDispose, w.qos.MaxBlocking)
+	return w.write(ctx, v, wire.StatusDispose, true)
 }
 
 // Unregister tells readers that this writer will not write the instance which
 // v's key names any more; without another writer its state becomes NoWriters.
 func (w *Writer[T]) Unregister(ctx context.Context, v T) error {
-	return w.write(ctx, v, statusUnregister, w.qos.MaxBlocking)
+	return w.write(ctx, v, wire.StatusUnregister, true)
 }
 
-func (w *Writer[T]) write(ctx context.Context, v T, s status, patience time.Duration) error {
+func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) error {
+	if err := w.made(); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	encode := w.topic.encodeSample
-	if s != statusData {
+	if s != wire.StatusData {
 		encode = w.topic.encodeKey
 	}
-	body, err := encode(v)
+	body, free, err := encode(v)
+	defer free()
 	if err != nil {
 		return err
 	}
@@ -120,28 +123,25 @@ func (w *Writer[T]) write(ctx context.Context, v T, s status, patience time.Dura
 	if err != nil {
 		return err
 	}
-	e := envelope{nanos: uint64(time.Now().UnixNano()), schema: w.topic.schema, body: body}
-	e.options.status = s
-	if s == statusData {
-		e.options.lifespan = uint64(w.qos.Lifespan)
-	}
+	e := wire.Envelope{JSON: w.topic.codec == JSON, Nanos: uint64(time.Now().UnixNano()), Schema: w.topic.schema, Body: body}
+	e.Options.Status = s
 	var timeout <-chan time.Time
 	for {
-		if w.over() {
-			return w.topic.p.exchange.err("writer", w.topic.name)
+		if w.ep.over() {
+			return w.ep.err()
 		}
-		wait, err := w.send.tryWrite(key, &e)
+		wait, err := w.send.TryWrite(key, &e)
 		if errors.Is(err, ErrBacklog) && w.qos.Reliability == Reliable {
-			wait = w.topic.p.exchange.samples.room()
+			wait = w.topic.p.exchange.samples.Room()
 		}
 		if wait == nil {
 			return err
 		}
-		if patience == 0 {
+		if !blocks {
 			return w.giveUp(err)
 		}
 		if timeout == nil {
-			t := time.NewTimer(patience)
+			t := time.NewTimer(w.qos.MaxBlocking)
 			defer t.Stop()
 			timeout = t.C
 		}
@@ -157,77 +157,81 @@ func (w *Writer[T]) write(ctx context.Context, v T, s status, patience time.Dura
 }
 
 func (w *Writer[T]) giveUp(err error) error {
-	if errors.Is(err, errFull) {
-		return w.send.fullError()
+	if errors.Is(err, reliable.ErrFull) {
+		return w.send.FullError()
 	}
 	return fmt.Errorf("%w: %w", ErrTimeout, err)
-}
-
-func (w *Writer[T]) over() bool {
-	select {
-	case <-w.ep.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // WaitAcked blocks until every matched reliable reader has received all samples
 // written before the call, or ctx ends. It is an acknowledgement of the readers,
 // not of the broker. Without such readers it returns at once.
 func (w *Writer[T]) WaitAcked(ctx context.Context) error {
-	seq := w.send.last()
-	for {
-		wait := w.send.lagging(seq)
-		if wait == nil {
-			return nil
-		}
-		if err := w.await(ctx, wait); err != nil {
-			return err
-		}
+	if err := w.made(); err != nil {
+		return err
 	}
+	seq := w.send.Last()
+	return w.ep.await(ctx, func() (bool, <-chan struct{}) {
+		change := w.send.Lagging(seq)
+		return change == nil, change
+	})
 }
 
 // WaitMatched blocks until at least n readers match and have said so themselves:
 // what is written afterwards reaches them.
 func (w *Writer[T]) WaitMatched(ctx context.Context, n int) error {
-	for {
-		have, change := w.send.confirmedReaders()
-		if have >= n {
-			return nil
-		}
-		if err := w.await(ctx, change); err != nil {
-			return err
-		}
+	if err := w.made(); err != nil {
+		return err
 	}
-}
-
-func (w *Writer[T]) await(ctx context.Context, change <-chan struct{}) error {
-	select {
-	case <-change:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-w.ep.ended:
-		return w.topic.p.exchange.err("writer", w.topic.name)
-	}
+	return w.ep.await(ctx, func() (bool, <-chan struct{}) {
+		have, change := w.send.ConfirmedReaders()
+		return have >= n, change
+	})
 }
 
 // Events yields status changes until ctx ends; if the writer or its participant
 // ends first, the error is yielded last. Without a caller the last 256 are kept.
 func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
-	return w.ep.events.all(ctx, w.ep.ended, func() error { return w.topic.p.exchange.err("writer", w.topic.name) })
+	if err := w.made(); err != nil {
+		return only[Event](err)
+	}
+	return w.ep.all(ctx)
 }
 
-// Close withdraws the writer after the broker has what it wrote; ctx bounds the
-// waiting for that. Its instances lose it as a writer, and late joiners get no
-// history, but what is Transient. Use WaitAcked before to be sure of the readers.
+// Close withdraws the writer after its matched reliable readers have acknowledged what
+// it wrote, and the broker has the rest. ctx bounds the waiting; without a deadline
+// Close waits for as long as acknowledgements come, with pauses of at most MaxBlocking
+// or a second, whichever is longer. If that was not enough it returns
+// ErrUndelivered: readers still get what is on its way to them, and SampleLost for
+// what is not; ErrOffline says that the broker may lack the last values of a best-effort
+// or Transient writer. The writer's instances lose it, and late joiners get no history,
+// but what is Transient.
 func (w *Writer[T]) Close(ctx context.Context) error {
+	if w == nil || w.ep == nil {
+		return nil
+	}
 	x := &w.topic.p.exchange
 	var err error
-	if !w.over() {
-		err = x.data.flush(ctx)
+	if !w.ep.over() {
+		if err = w.send.Linger(ctx, w.ep.ended); err == nil {
+			err = w.flush(ctx)
+		}
 	}
 	x.remove(w.ep)
 	return err
+}
+
+// flush waits until the broker has what no reader has acknowledged. If it is away, a
+// reliable writer lacks nothing by then, unless late joiners were to find its values there.
+func (w *Writer[T]) flush(ctx context.Context) error {
+	err := w.topic.p.exchange.data.Flush(ctx)
+	switch {
+	case !errors.Is(err, ErrOffline):
+		return err
+	case w.qos.Durability == Transient:
+		return fmt.Errorf("%w: the writer of topic %q was closed while the broker was away, which may lack its last values for late joiners", err, w.topic.name)
+	case w.qos.Reliability == Reliable:
+		return nil
+	}
+	return fmt.Errorf("%w: the best-effort writer of topic %q was closed while the broker was away, which may lack its last samples", err, w.topic.name)
 }

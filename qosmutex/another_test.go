@@ -44,7 +44,7 @@ func TestAnotherRegister(t *testing.T) {
 			t.Errorf("two are in, with fence %d", h.Fence())
 		}
 		before := h.Fence()
-		if err := h.Unlock(ctx); err != nil {
+		if err := h.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		now, cancel := context.WithCancel(ctx)
@@ -57,10 +57,10 @@ func TestAnotherRegister(t *testing.T) {
 		if h.Fence() <= before {
 			t.Errorf("fence %d follows %d", h.Fence(), before)
 		}
-		if took, most := time.Since(died), 3*time.Duration(LAN().TTL); took > most || took < time.Duration(LAN().TTL) {
-			t.Errorf("it takes %v to go on after the root with the other register, want %v to %v", took, time.Duration(LAN().TTL), most)
+		if took, most := time.Since(died), 3*LAN().TTL; took > most || took < LAN().TTL {
+			t.Errorf("it takes %v to go on after the root with the other register, want %v to %v", took, LAN().TTL, most)
 		}
-		_ = h.Unlock(ctx)
+		_ = h.Unlock()
 		first.Close(now)
 	})
 }
@@ -110,7 +110,7 @@ func TestRegistersThatMeet(t *testing.T) {
 					mu.Lock()
 					inside--
 					mu.Unlock()
-					_ = h.Unlock(ctx)
+					_ = h.Unlock()
 				}
 			})
 		}
@@ -135,9 +135,9 @@ func TestRegistersThatMeet(t *testing.T) {
 	})
 }
 
-// Serve has heard for a TTL what is said to all: it creates a new topic at once, if
+// A server has heard for a TTL what is said to all: it creates a new topic at once, if
 // nobody else roots it.
-func TestServeNeedNotListenAgain(t *testing.T) {
+func TestServerNeedNotListenAgain(t *testing.T) {
 	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx, cancel := context.WithCancel(context.Background())
 		p, q, r := join("node"), join("client"), join("stranger")
@@ -153,8 +153,13 @@ func TestServeNeedNotListenAgain(t *testing.T) {
 		}
 		defer other.Close(context.Background())
 		opts := []Option{clock, WithNodePriority(-1 << 62), WithRegister(local.Memory())}
+		server, err := NewServer(p, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
 		serving.Go(func() {
-			if err := Serve(ctx, p, opts...); err != nil {
+			defer server.Close()
+			if err := server.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -170,11 +175,11 @@ func TestServeNeedNotListenAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			took = time.Since(began)
-			_ = h.Unlock(ctx)
+			_ = h.Unlock()
 			defer topic.Close(ctx)
 			return topic.Status().Root.ID, took
 		}
-		if root, took := first("new"); root != "node" || took >= time.Duration(LAN().JoinWait) {
+		if root, took := first("new"); root != "node" || took >= LAN().JoinWait {
 			t.Errorf("the first use of a lock takes %v, and %q is its root", took, root)
 		}
 		if root, _ := first("taken"); root != "stranger" {

@@ -17,7 +17,7 @@ import (
 // without, at a member with a round trip to the root.
 func BenchmarkUncontended(b *testing.B) {
 	for _, events := range []bool{false, true} {
-		root, members := group(b, startBroker(b, "127.0.0.1:0").URL(), "t", 1, WithTiming(LAN()), WithEvents(events))
+		root, members := group(b, startBroker(b, "127.0.0.1:0").URL(), "t", 1, WithTiming(LAN()), withEvents(events))
 		unlock(b, lock(b, root, "crane")) // a new register grants nothing for a grace
 		for _, topic := range []*Topic{root, members[0]} {
 			b.Run(fmt.Sprintf("%s/events=%v", topic.self.ID, events), func(b *testing.B) {
@@ -26,7 +26,7 @@ func BenchmarkUncontended(b *testing.B) {
 				for b.Loop() {
 					h, err := topic.Lock(ctx, "crane")
 					if err == nil {
-						err = h.Unlock(ctx)
+						err = h.Unlock()
 					}
 					if err != nil {
 						b.Fatal(err)
@@ -53,10 +53,10 @@ func BenchmarkHandOver(b *testing.B) {
 					opts = append(opts, pubsub.WithDialer(server.Dial))
 				}
 				root := join(b, server.URL(), "root", opts...)
-				open(b, root, "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), WithEvents(events))
+				open(b, root, "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), withEvents(events))
 				var topics []*Topic
 				for _, id := range []string{"p", "q"} {
-					topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN()), WithEvents(events)))
+					topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN()), withEvents(events)))
 				}
 				measureHandOver(b, topics, arrivals(b, root), []<-chan time.Time{arrivals(b, topics[0].p), arrivals(b, topics[1].p)})
 			})
@@ -94,14 +94,14 @@ func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at 
 	b.ResetTimer()
 	for i := range b.N {
 		next := (i + 1) % 2
-		h := &Hold{topic: topics[next], resource: "crane", requested: time.Now(), parent: ctx}
+		h := &Hold{of: topics[next], resource: "crane", requested: time.Now(), parent: ctx}
 		if err := topics[next].ask(h, new(request), false); err != nil {
 			b.Fatal(err)
 		}
 		send(topics[next].p.Post, "root") // behind the request
 		<-atRoot
 		left := time.Now()
-		if err := held.Unlock(ctx); err != nil {
+		if err := held.Unlock(); err != nil {
 			b.Fatal(err)
 		}
 		<-h.ready
@@ -153,7 +153,7 @@ func BenchmarkContention(b *testing.B) {
 	for _, topic := range topics {
 		wg.Go(func() {
 			for entries.Add(1) <= int64(b.N) {
-				if h, err := topic.Lock(ctx, "crane"); err != nil || h.Unlock(ctx) != nil {
+				if h, err := topic.Lock(ctx, "crane"); err != nil || h.Unlock() != nil {
 					b.Error("lock or unlock failed", err)
 					return
 				}

@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"padme/pubsub"
@@ -28,8 +29,9 @@ type board struct {
 	view      View
 	viewDirty bool
 	viewSent  echoes
-	contested time.Time // since when something of a later epoch is there; zero: it is not
-	next      time.Time // no states before
+	contested time.Time     // since when something of a later epoch is there; zero: it is not
+	next      time.Time     // no states before
+	vanished  chan struct{} // not nil: nothing is told any more; closed once all is cleared
 }
 
 // noticeOf returns the notice of a resource, made if need be. The caller holds mu.
@@ -47,10 +49,7 @@ func (t *Topic) noticeOf(resource string) *notice {
 
 // described is what the machine says of a resource without its queue, if it tells.
 func (t *Topic) described(resource string) (r protocol.ResourceStatus, ok bool) {
-	if t.brief == nil {
-		return r, false
-	}
-	return t.brief.Resource(resource, 0)
+	return t.machine.Resource(resource, 0)
 }
 
 // touch has the state of a resource published soon.
@@ -72,19 +71,22 @@ func (b *board) lookAgain() {
 	}
 	b.all, b.viewDirty, b.view = true, true, View{}
 	for _, n := range b.resources {
-		n.shown = false
+		n.shown, n.cleared = false, false
 	}
 }
 
-// notice notes what a step changed on the board; err is the machine's. The caller
-// holds mu.
-func (t *Topic) notice(in *protocol.Input, err error) {
+// notice notes what a step changed on the board. The caller holds mu.
+func (t *Topic) notice(in *protocol.Input) {
 	if t.board.term == nil {
 		return
 	}
 	for i := range t.out.Grants {
 		g := &t.out.Grants[i]
-		t.noticeOf(g.Resource).enter(entered{t.self.ID, g.Priority, g.Fence, time.Now()})
+		e := entered{who: t.self.ID, priority: g.Priority, fence: g.Fence, at: time.Now()}
+		if h := t.calls[g.Ref]; h != nil {
+			e.client = h.client
+		}
+		t.noticeOf(g.Resource).enter(e)
 		t.touch(g.Resource)
 	}
 	for i := range t.out.Denials {
@@ -101,34 +103,20 @@ func (t *Topic) notice(in *protocol.Input, err error) {
 			n.leave(entered{who: l.ID.Node.ID, fence: l.Fence, at: time.Now()})
 		}
 	}
-	switch {
-	case t.algorithm.Static:
-		t.noticeStatic(in, err)
-	case in.Kind == protocol.Tick:
+	if in.Kind == protocol.Tick {
 		t.touch(Any) // recoveries, expired sessions
-	}
-}
-
-// noticeStatic guesses what a step changed, for a static algorithm does not tell.
-func (t *Topic) noticeStatic(in *protocol.Input, err error) {
-	resource := in.Resource
-	switch {
-	case err != nil: // what the machine refused may name anything
-		return
-	case in.Kind == protocol.Receive:
-		resource = in.Message.Resource
-	case in.Kind != protocol.Acquire && in.Kind != protocol.Withdraw && in.Kind != protocol.Leave:
-		return
-	}
-	if t.checkDeclared(resource) == nil {
-		t.touch(resource)
 	}
 }
 
 // publishBoard publishes what has changed.
 func (t *Topic) publishBoard() {
 	t.mu.Lock()
-	term := t.board.term
+	term, vanished := t.board.term, t.board.vanished
+	if vanished != nil {
+		t.mu.Unlock()
+		t.clearBoard(term, vanished)
+		return
+	}
 	if !term.lasts() {
 		t.mu.Unlock()
 		return
@@ -138,11 +126,11 @@ func (t *Topic) publishBoard() {
 	t.reclaim()
 	t.mu.Unlock()
 	t.readNews(news)
+	states, view := t.pendingBoard(term)
 	for _, resource := range t.takeCleared() {
 		levels := []string{"lock", t.name, resource, "state"}
 		t.countPublication(levels, t.p.PublishWhile(term.lasts, levels, nil))
 	}
-	states, view := t.pendingBoard(term)
 	for i := range states {
 		s := &states[i]
 		t.publishInTerm(term, []string{"lock", t.name, s.Resource, "state"}, s, func() *echoes { return &t.noticeOf(s.Resource).sent })
@@ -177,20 +165,28 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 	b.next = time.Now().Add(stateEvery)
 	show := func(r *protocol.ResourceStatus) {
 		n := t.noticeOf(r.Resource)
+		if t.retired(r) {
+			if !n.cleared {
+				n.shown, n.cleared = false, true
+				b.cleared = append(b.cleared, r.Resource)
+			}
+			return
+		}
+		n.cleared = false
 		if s := t.stateOf(n, r); !n.shown || !s.equal(n.last) {
 			n.last, n.shown = s, true
 			states = append(states, s)
 		}
 	}
-	if t.brief != nil && !b.all {
-		for _, n := range b.dirty {
-			if r, ok := t.brief.Resource(n.resource, maxQueue); ok {
-				show(&r)
-			}
-		}
-	} else {
+	if b.all {
 		for _, r := range t.machine.Status().Resources {
 			show(&r)
+		}
+	} else {
+		for _, n := range b.dirty {
+			if r, ok := t.machine.Resource(n.resource, maxQueue); ok {
+				show(&r)
+			}
 		}
 	}
 	for _, n := range b.dirty {
@@ -205,12 +201,36 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 	return states, view
 }
 
+// retired reports whether the topic does not have this resource any more, and nobody uses it.
+func (t *Topic) retired(r *protocol.ResourceStatus) bool {
+	s := &t.status.Settings
+	_, declared := slices.BinarySearch(s.Resources, r.Resource)
+	return !declared && !s.Open && r.Free && r.Waiting == 0
+}
+
+// View returns what holds for the topic as a whole, as far as this participant knows. Members
+// and Missing the root knows.
+func (t *Topic) View() View {
+	if t.made() != nil {
+		return View{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.viewOf()
+	if t.status.Role != protocol.Root {
+		v.Root = t.status.Root.ID
+	}
+	v.Resources, v.Missing = slices.Clone(v.Resources), slices.Clone(v.Missing)
+	return v
+}
+
+// viewOf is what the root publishes. The caller holds mu.
 func (t *Topic) viewOf() View {
 	st := &t.status
 	v := View{
 		Topic: t.name, Epoch: st.Epoch.String(), Root: t.self.ID,
-		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(),
-		Resources: st.Settings.Resources, Open: st.Settings.Open, Members: st.Members, Missing: t.record.missing,
+		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(), ModelsBy: st.Settings.ModelsBy,
+		Resources: st.Settings.Resources, Open: st.Settings.Open, ResourcesBy: st.Settings.ResourcesBy, Members: st.Members, Missing: t.record.missing,
 	}
 	if v.Resources == nil {
 		v.Resources = []string{}
@@ -221,9 +241,14 @@ func (t *Topic) viewOf() View {
 // noteChange follows the settings. The caller holds mu.
 func (t *Topic) noteChange(was *protocol.Status) {
 	b := &t.board
+	if b.term != nil && was.Settings.Version != t.status.Settings.Version {
+		b.all = true
+	}
 	if b.term != nil && was.Role == protocol.Root && was.Settings.Models != t.status.Settings.Models {
-		b.viewDirty = true
 		t.report(eventRecord{name: EventModels, models: t.status.Settings.Models.String(), at: time.Now()})
+	}
+	if is := t.status.Settings; b.term != nil && was.Role == protocol.Root && !sameResources(&was.Settings, &is) {
+		t.report(eventRecord{name: EventResources, settings: &is, at: time.Now()})
 	}
 	t.flushSoon(flushAfter)
 }
@@ -257,7 +282,7 @@ func (t *Topic) unfollow() {
 
 func (t *Topic) subscribeNews() {
 	for _, levels := range [][]string{{"lock", t.name, "+", "state"}, {"lock", t.name, "events"}, {"lock", t.name, "view"}} {
-		stop, err := t.p.SubscribeRaw(t.ctx, levels, t.heardNews)
+		stop, err := t.p.SubscribeRaw(t.ctx, pubsub.Main, levels, t.heardNews)
 		if err != nil {
 			t.log.Info("the root cannot follow its topic yet", "error", err)
 			t.unfollow()
@@ -313,10 +338,11 @@ func (t *Topic) readEvent(e *Event) {
 	}
 	n, news := t.noticeOf(e.Resource), false
 	t.handOver(&n.passages, e, fence)
-	if e.Participant == t.self.ID || !t.believes(n, fence) {
+	participant, client := e.member()
+	if participant == t.self.ID || !t.believes(n, fence) {
 		return
 	}
-	switch entry := (entered{e.Participant, e.Priority, fence, e.At}); e.Event {
+	switch entry := (entered{participant, client, e.Priority, fence, e.At}); e.Event {
 	case EventGranted:
 		news = n.enter(entry)
 	case EventReleased, EventLost:
@@ -332,10 +358,7 @@ func (t *Topic) readEvent(e *Event) {
 // would hide every true entry below it.
 func (t *Topic) handedOut(resource string, fence uint64) bool {
 	r, ok := t.described(resource)
-	if !ok {
-		return t.brief == nil || t.algorithm.Static
-	}
-	return r.Fence == 0 || fence < r.Fence || r.Inside && fence == r.Fence
+	return ok && (r.Fence == 0 || fence < r.Fence || r.Inside && fence == r.Fence)
 }
 
 // believes reports whether what is told of an entry with this fence may change a state.
@@ -366,9 +389,6 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	sent, n := &b.viewSent, (*notice)(nil)
 	if !isView {
 		if n = b.resources[m.Levels[2]]; n == nil {
-			if t.brief == nil || t.algorithm.Static {
-				return // the first member need not know of a resource that others use
-			}
 			n = &notice{resource: m.Levels[2]}
 		}
 		sent = &n.sent
@@ -389,8 +409,11 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	case isView:
 		b.view, b.viewDirty = View{}, true
 		t.flushSoon(flushAfter)
+	case n.cleared && len(m.Payload) == 0:
+		return // as it should be
 	case t.knows(n.resource):
-		t.noticeOf(n.resource).shown = false
+		n = t.noticeOf(n.resource)
+		n.shown, n.cleared = false, false
 		t.touch(n.resource)
 	case len(m.Payload) == 0:
 		return // as it should be
@@ -404,5 +427,5 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 // is declared, or was asked for or held since it took over.
 func (t *Topic) knows(resource string) bool {
 	_, ok := t.described(resource)
-	return ok || t.brief == nil || t.algorithm.Static
+	return ok
 }

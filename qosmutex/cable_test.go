@@ -11,7 +11,6 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
-	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
@@ -39,7 +38,7 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		defer b.Close(context.Background())
-		w := &world{t: t, b: b, clock: WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }), shared: local.Memory()}
+		w := &world{t: t, b: b, clock: WithClock(func() time.Duration { return time.Since(start) }), shared: local.Memory()}
 		defer w.killed.Wait()
 		f(t, w)
 	})

@@ -13,10 +13,13 @@ const departWait = time.Second
 // Close releases what this participant holds, withdraws its requests, leaves the
 // tree and ends the topic. It waits, as long as ctx allows and at most about a
 // second, for the others to know; when they do not answer it says goodbye and ends
-// the topic all the same. If not even that arrives, they will notice after the TTL
-// (those of a static algorithm never: see WithAlgorithm). Calls that wait return an
-// error that wraps ErrClosed. Close may be called again, and returns nil.
+// the topic all the same. If not even that arrives, they will notice after the TTL.
+// Calls that wait return an error that wraps ErrClosed. Close may be called again, and
+// returns nil.
 func (t *Topic) Close(ctx context.Context) error {
+	if t == nil || t.p == nil {
+		return nil
+	}
 	t.closeWithin(ctx, departWait)
 	return nil
 }
@@ -37,7 +40,7 @@ func (t *Topic) depart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closing = true
-	if t.ended || t.machine == nil {
+	if t.ended || t.machine == nil || t.p.Err() != nil { // with the participant it ends as in a crash
 		return
 	}
 	for _, h := range t.calls {
@@ -58,7 +61,7 @@ func (t *Topic) depart() {
 func (t *Topic) departAtOnce() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.ended && t.machine != nil && t.status.Role != protocol.Departed {
+	if !t.ended && t.machine != nil && t.p.Err() == nil && t.status.Role != protocol.Departed {
 		_ = t.step(protocol.Input{Kind: protocol.Depart})
 	}
 }

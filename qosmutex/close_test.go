@@ -52,10 +52,10 @@ func TestCloseSaysGoodbyeWithoutAnAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took, most := time.Since(start), time.Duration(LAN().Grace()); took > most {
+		if took, most := time.Since(start), LAN().Grace(); took > most {
 			t.Errorf("the next one entered %v after the parent's death, want at most %v", took, most)
 		}
-		if err := h.Unlock(ctx); err != nil {
+		if err := h.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 	})

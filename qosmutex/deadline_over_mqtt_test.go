@@ -86,7 +86,7 @@ func TestModelsChangeWhileDeadlinesWait(t *testing.T) {
 			}
 			priority := []string{"level", "deadline", "fair", "aging"}[i%4]
 			passing := []string{"forward-forward-forward", "replace-use-use", "forward-use-forward"}[i%3]
-			if err := topics[i%4].SetModels(testContext(t), models(t, priority+"-"+passing)); err != nil {
+			if err := topics[i%4].Configure(testContext(t), WithModels(models(t, priority+"-"+passing))); err != nil {
 				t.Error(err)
 			}
 			changes.Add(1)

@@ -2,8 +2,10 @@
 // of a lock topic form a tree; a token for each resource travels along it, so
 // that one participant at a time is inside, the most important first.
 //
-// [Open] makes a participant a member of a lock topic. [Topic.Lock] waits for a
-// resource and returns a [Hold]; [Topic.Do] runs a function inside. A Hold may
+// [Open] makes a participant a member of a lock topic, for as long as it lives; [Dial]
+// makes one a client of a member that serves, which suits programs that come and go. With
+// either, Lock waits for a resource and returns a [Hold], and Do runs a function inside
+// (see [Locker]). A Hold may
 // be lost while the application works, because the participant lost touch with
 // the root of the topic for too long: [Hold.Check] tells, [Hold.Context] is
 // cancelled, and [Hold.Fence] is a number that rises with every entry, so that
@@ -17,9 +19,10 @@
 // gone back.
 //
 // Who is the root of a topic is recorded in a register; a participant that has it
-// (WithRegister) can become the root. All of them must have the same register.
+// ([WithRegister]) can become the root. All of them must have the same register.
 //
-// Package fence is a guard that checks the fence, for the side of the resource.
+// Package fence is a guard that checks the fence, for the side of the resource. Package
+// papers runs other algorithms than PADME, behind the interface [Locker].
 //
 // # What others see
 //
@@ -34,5 +37,6 @@
 //
 // # Concurrency
 //
-// Everything exported may be used by several goroutines at once.
+// Everything exported may be used by several goroutines at once. What blocks takes a
+// context and says so.
 package qosmutex

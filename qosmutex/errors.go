@@ -13,6 +13,8 @@ import (
 var (
 	// ErrNoRoot says that the lock topic has no root that answers.
 	ErrNoRoot = errors.New("qosmutex: no root")
+	// ErrNoServer says that no participant serves locks to clients.
+	ErrNoServer = errors.New("qosmutex: no server")
 	// ErrBusy says that TryLock found the resource taken.
 	ErrBusy = errors.New("qosmutex: busy")
 	// ErrLost says that a hold ended although it was not released: another
@@ -20,7 +22,7 @@ var (
 	ErrLost = errors.New("qosmutex: hold lost")
 	// ErrReleased says that a hold was released before.
 	ErrReleased = errors.New("qosmutex: hold released")
-	// ErrClosed says that the topic or its participant was closed.
+	// ErrClosed says that the topic or its participant was closed, or never opened.
 	ErrClosed = errors.New("qosmutex: closed")
 	// ErrConflict says that the topic runs with other settings than those given.
 	ErrConflict = errors.New("qosmutex: conflicting settings")
@@ -40,8 +42,9 @@ var (
 	ErrDeadlineUnattainable = errors.New("qosmutex: deadline unattainable")
 	// ErrDeadlineMissed says that the request still waited when its deadline passed.
 	ErrDeadlineMissed = errors.New("qosmutex: deadline missed")
-	// ErrUnsupported says that the algorithm has no such request.
-	ErrUnsupported = errors.New("qosmutex: not supported by the algorithm")
+	// ErrUnsupported says that options exclude each other, or that the algorithm or a Client
+	// has no such request.
+	ErrUnsupported = errors.New("qosmutex: not supported")
 	// ErrMissed says that a watcher read too slowly and did not see everything.
 	ErrMissed = errors.New("qosmutex: missed")
 )
@@ -49,32 +52,58 @@ var (
 // interrupted is the error of a call whose context ended; what says what was
 // waited for.
 func interrupted(ctx context.Context, what string) error {
-	kind := ErrCancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind = ErrTimeout
-	}
-	return fmt.Errorf("%w while waiting for %s: %w", kind, what, context.Cause(ctx))
+	return fmt.Errorf("%w while waiting for %s: %w", kindOf(ctx), what, context.Cause(ctx))
 }
 
+// kindOf is what a call ends with whose context ended.
+func kindOf(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ErrTimeout
+	}
+	return ErrCancelled
+}
+
+// explained is an error of a kind that its text does not begin with.
+type explained struct {
+	text string
+	kind error
+}
+
+func (e *explained) Error() string { return e.text }
+
+func (e *explained) Unwrap() error { return e.kind }
+
+// noRoot says that nobody has answered for a while.
 func (t *Topic) noRoot() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &noRootError{topic: t.name, url: t.p.URL(), register: t.record.failure}
+	return &explained{fmt.Sprintf("qosmutex: lock topic %q on %s %s", t.name, t.p.URL(), t.rootless()), ErrNoRoot}
 }
 
-type noRootError struct {
-	topic, url string
-	register   error // why the register did not answer; nil: it did, or there is none
-}
-
-func (e *noRootError) Error() string {
-	if e.register != nil {
-		return fmt.Sprintf("qosmutex: lock topic %q has no root on %s, and its register does not answer: %v", e.topic, e.url, e.register)
+// rootless says why there is no root, and what to do. The caller holds mu.
+func (t *Topic) rootless() string {
+	if t.record.failure != nil {
+		return fmt.Sprintf("has no root, and its register does not answer: %v", t.record.failure)
 	}
-	return fmt.Sprintf("qosmutex: lock topic %q has no root on %s: start one with \"pubsub-node broker\" or Open with qosmutex.Create", e.topic, e.url)
+	return fmt.Sprintf("has no root: start one with \"pubsub-node broker\", at another broker with \"pubsub-node serve %s\", or Open with qosmutex.Create", shellWord(t.name))
 }
 
-func (e *noRootError) Unwrap() error { return ErrNoRoot }
+// noPlace says what Open was still waiting for when ctx ended.
+func (t *Topic) noPlace(ctx context.Context) error {
+	connected := t.p.Connected()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	why := error(&explained{text: "its root answers, and has not taken this member yet: allow more time"})
+	switch {
+	case !connected:
+		why = &explained{text: "there is no connection to the broker"}
+	case t.record.failure != nil, !t.heard && t.parent == "":
+		why = &explained{"it " + t.rootless(), ErrNoRoot}
+	case t.parent != "":
+		why = &explained{text: fmt.Sprintf("%q does not take this member as a child: start that participant, or Open without WithParent", t.parent)}
+	}
+	return fmt.Errorf("%w while waiting for a place in lock topic %q on %s: %w: %w", kindOf(ctx), t.name, t.p.URL(), why, context.Cause(ctx))
+}
 
 // denied says why a request was refused. The caller holds mu.
 func (t *Topic) denied(resource string, reason protocol.Reason) error {
@@ -84,24 +113,35 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 	case protocol.ReasonUndeclared:
 		return undeclared(t.name, resource, t.status.Settings.Resources)
 	case protocol.ReasonNoResource:
-		return fmt.Errorf("%w: lock topic %q declares no resources to choose from: name one, or create it with WithResources", ErrUndeclared, t.name)
+		return fmt.Errorf("%w: lock topic %q declares no resources to choose from: name one, or declare them with: pubsub-node lock create %s --resources …", ErrUndeclared, t.name, shellWord(t.name))
 	case protocol.ReasonFull:
 		return fmt.Errorf("%w: %q of lock topic %q: try again later", ErrFull, resource, t.name)
 	case protocol.ReasonClosed:
 		return t.closedError()
 	case protocol.ReasonUnattainable:
-		return t.unattainable(resource)
+		return unattainable(t.what(resource))
 	case protocol.ReasonMissed:
-		return t.missed(resource)
+		return missed(t.what(resource))
 	case protocol.ReasonUnsupported:
-		return fmt.Errorf("%w: %q cannot serve %q of lock topic %q like this: name one resource", ErrUnsupported, t.algorithm.Name, resource, t.name)
+		return anyInTime(t.name)
 	}
 	return fmt.Errorf("%w: lock topic %q refused %q: %v", ErrBusy, t.name, resource, reason)
 }
 
+// anyInTime refuses two options that exclude each other where deadlines are promised.
+func anyInTime(topic string) error {
+	return fmt.Errorf("%w: Any with WithDeadline: lock topic %q promises deadlines, for one resource at a time: name one, or leave WithDeadline out", ErrUnsupported, topic)
+}
+
 func undeclared(topic, resource string, declared []string) error {
-	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or create it with WithOpenResources",
-		ErrUndeclared, topic, resource, list(declared))
+	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or change them with: pubsub-node lock configure %s",
+		ErrUndeclared, topic, resource, list(declared), shellWord(topic))
+}
+
+// ownName refuses the resource that is named as its topic, where nobody declared any.
+func ownName(topic string) error {
+	return fmt.Errorf("%w: lock topic %q has no resource %q: its own is %q, which \"pubsub-node lock %s\" takes, too; if it is to have one of its name, declare it with: pubsub-node lock create %s --resources %s",
+		ErrUndeclared, topic, topic, DefaultResource, shellWord(topic), shellWord(topic), shellWord(topic))
 }
 
 func (t *Topic) closedError() error {

@@ -3,6 +3,8 @@ package qosmutex
 import (
 	"strconv"
 	"time"
+
+	"padme/qosmutex/protocol"
 )
 
 // Names of events.
@@ -15,6 +17,7 @@ const (
 	EventWithdrawn     = "withdrawn"
 	EventDenied        = "denied"
 	EventModels        = "models"
+	EventResources     = "resources"
 	EventRegenerated   = "regenerated"
 	EventRooted        = "rooted"
 )
@@ -26,9 +29,10 @@ type Event struct {
 	Event       string `json:"event"`
 	Topic       string `json:"topic"`
 	Resource    string `json:"resource,omitempty"`
-	Participant string `json:"participant"`
+	Participant string `json:"participant"`   // who asks and enters: a client, if Via is there
+	Via         string `json:"via,omitempty"` // through which participant a client asks; see WithClient
 	// Request names one request, the same from requested to released:
-	// "<participant>/<number>".
+	// "<participant>/<number>", where the participant is that of Via, if it is there.
 	Request  string `json:"request,omitempty"`
 	Priority int64  `json:"priority"`
 	Fence    string `json:"fence,omitempty"` // decimal: it may be above 2^53
@@ -38,7 +42,11 @@ type Event struct {
 	Waited float64   `json:"waited,omitempty"` // seconds from requested
 	Held   float64   `json:"held,omitempty"`   // seconds from granted
 	Models string    `json:"models,omitempty"`
-	Reason string    `json:"reason,omitempty"`
+	// Resources are those that are declared from now on, and Open that any other name is
+	// one, too: of EventResources.
+	Resources []string `json:"resources,omitempty"`
+	Open      bool     `json:"open,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
 }
 
 // eventRecord is an event before it is written, small enough to be made under
@@ -46,6 +54,7 @@ type Event struct {
 type eventRecord struct {
 	name     string
 	resource string
+	client   string // empty: this participant
 	ref      uint64
 	priority int64
 	fence    uint64
@@ -53,16 +62,26 @@ type eventRecord struct {
 	waited   time.Duration
 	held     time.Duration
 	models   string
+	settings *protocol.Settings // of EventResources; else nil
 	reason   string
+}
+
+// event is what h has to do with an event of this name.
+func (h *Hold) event(name string, at time.Time) eventRecord {
+	return eventRecord{name: name, resource: h.resource, client: h.client, ref: h.ref, priority: h.priority, fence: h.fence, at: at}
 }
 
 func (t *Topic) eventOf(r *eventRecord) Event {
 	e := Event{
-		Event: r.name, Topic: t.name, Resource: r.resource, Participant: t.self.ID,
+		Event: r.name, Topic: t.name, Resource: r.resource,
 		Priority: r.priority, At: r.at.UTC(),
 		Waited: r.waited.Seconds(), Held: r.held.Seconds(),
 		Models: r.models, Reason: r.reason,
 	}
+	if s := r.settings; s != nil {
+		e.Resources, e.Open = s.Resources, s.Open
+	}
+	e.Participant, e.Via = asker(t.self.ID, r.client)
 	if r.ref != 0 {
 		e.Request = t.self.ID + "/" + strconv.FormatUint(r.ref, 10)
 	}
@@ -70,6 +89,23 @@ func (t *Topic) eventOf(r *eventRecord) Event {
 		e.Fence = formatFence(r.fence)
 	}
 	return e
+}
+
+// asker is how a request of a participant, perhaps for a client, is told: who, and via
+// whom.
+func asker(participant, client string) (who, via string) {
+	if client == "" {
+		return participant, ""
+	}
+	return client, participant
+}
+
+// member is the participant that an event is of, and client on whose behalf.
+func (e *Event) member() (participant, client string) {
+	if e.Via == "" {
+		return e.Participant, ""
+	}
+	return e.Via, e.Participant
 }
 
 func formatFence(fence uint64) string { return strconv.FormatUint(fence, 10) }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/register/local"
 )
 
 // exampleBroker is a broker in this process, as the examples need one.
@@ -57,7 +57,9 @@ func ExampleOpen() {
 	defer joiner.Close(ctx)
 	fmt.Println(joiner.Resources(), joiner.Models(), joiner.Status().Root)
 
-	_, err = qosmutex.Open(ctx, second, "cranes", qosmutex.WithTiming(qosmutex.Local()))
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // for how long a root may be missing
+	defer cancel()
+	_, err = qosmutex.Open(short, second, "cranes", qosmutex.WithTiming(qosmutex.Local()))
 	fmt.Println(errors.Is(err, qosmutex.ErrNoRoot))
 	// Output:
 	// [146.52 446.00] level-forward-forward-forward first
@@ -91,14 +93,14 @@ func ExampleTopic_Lock() {
 	_, err = topic.TryLock(ctx, "146.52")
 	fmt.Println(first.Resource(), second.Resource(), errors.Is(err, qosmutex.ErrBusy))
 	fence := first.Fence()
-	fmt.Println(first.Unlock(ctx), second.Unlock(ctx))
+	fmt.Println(first.Unlock(), second.Unlock())
 
 	again, err := topic.Lock(ctx, "146.52")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(again.Fence() > fence, again.Check(), errors.Is(first.Check(), qosmutex.ErrReleased))
-	fmt.Println(again.Unlock(ctx))
+	fmt.Println(again.Unlock())
 	// Output:
 	// 146.52 446.00 true
 	// <nil> <nil>
@@ -138,63 +140,8 @@ func ExampleTopic_Do() {
 	// Output: 10
 }
 
-// Everybody at the broker can watch who waits for what and who is inside.
-func ExampleTopic_Watch() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	b := exampleBroker(ctx)
-	defer b.Close(ctx)
-	p := exampleJoin(ctx, b, "robot")
-	defer p.Close(ctx)
-	topic, err := qosmutex.Open(ctx, p, "cranes", qosmutex.Create(), qosmutex.WithResources("crane"), qosmutex.WithTiming(qosmutex.Local()))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer topic.Close(ctx)
-
-	working, stop := context.WithCancel(ctx)
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		for topic.Do(working, "crane", func(context.Context, *qosmutex.Hold) error { return nil }) == nil {
-			time.Sleep(20 * time.Millisecond)
-		}
-	})
-	request := ""
-	for e, err := range topic.Watch(ctx) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		if e.Event == qosmutex.EventRequested && request == "" {
-			request = e.Request
-		}
-		if e.Request == "" || e.Request != request {
-			continue
-		}
-		fmt.Println(e.Participant, e.Event, e.Resource)
-		if e.Event == qosmutex.EventReleased {
-			break
-		}
-	}
-	stop()
-	worker.Wait()
-	for s, err := range topic.States(ctx) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		if s.Holder == "" {
-			fmt.Println(s.Resource, "is free")
-			break
-		}
-	}
-	// Output:
-	// robot requested crane
-	// robot granted crane
-	// robot released crane
-	// crane is free
-}
-
-// A broker's host serves lock topics on demand.
-func ExampleServe() {
+// A broker's host creates lock topics on demand.
+func ExampleNewServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	b := exampleBroker(ctx)
@@ -204,10 +151,15 @@ func ExampleServe() {
 		log.Fatal(err)
 	}
 	defer host.Close(context.Background())
+	server, err := qosmutex.NewServer(host, qosmutex.WithRegister(local.Memory()), qosmutex.WithTiming(qosmutex.Local()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
 	serving, stop := context.WithCancel(ctx)
-	var server sync.WaitGroup
-	server.Go(func() {
-		if err := qosmutex.Serve(serving, host, qosmutex.WithTiming(qosmutex.Local())); err != nil {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Run(serving); err != nil {
 			log.Print(err)
 		}
 	})
@@ -221,49 +173,8 @@ func ExampleServe() {
 	topic.Close(ctx)
 	p.Close(ctx)
 	stop()
-	server.Wait()
+	running.Wait()
 	// Output: <nil>
-}
-
-// Three participants run Ricart and Agrawala's algorithm instead of PADME.
-func ExampleWithAlgorithm() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	b := exampleBroker(ctx)
-	defer b.Close(ctx)
-	algorithm, err := qosmutex.AlgorithmNamed("ricart-agrawala")
-	if err != nil {
-		log.Fatal(err)
-	}
-	members := []string{"ann", "bob", "cid"}
-	var inside, most atomic.Int32
-	var all sync.WaitGroup
-	for _, id := range members {
-		p := exampleJoin(ctx, b, id)
-		defer p.Close(ctx)
-		topic, err := qosmutex.Open(ctx, p, "licence", qosmutex.WithAlgorithm(algorithm), qosmutex.WithMembers(members...),
-			qosmutex.WithResources("seat"), qosmutex.WithTiming(qosmutex.Local()))
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer topic.Close(ctx)
-		all.Go(func() {
-			for range 3 {
-				err := topic.Do(ctx, "seat", func(context.Context, *qosmutex.Hold) error {
-					most.Store(max(most.Load(), inside.Add(1)))
-					inside.Add(-1)
-					return nil
-				})
-				if err != nil {
-					log.Fatal(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	fmt.Printf("%s messages an entry, at most %d inside\n", algorithm.Messages, most.Load())
-	// Output:
-	// 2(N-1) messages an entry, at most 1 inside
 }
 
 // Under the Deadline model a request is promised its deadline or refused at once.
@@ -294,12 +205,12 @@ func ExampleWithDeadline() {
 	_, err = joiner.Lock(ctx, "crane", qosmutex.WithDeadline(time.Now().Add(time.Second)), qosmutex.WithHold(time.Second))
 	fmt.Println(errors.Is(err, qosmutex.ErrDeadlineUnattainable)) // told at once, not after a second
 
-	time.AfterFunc(100*time.Millisecond, func() { _ = hold.Unlock(ctx) })
+	time.AfterFunc(100*time.Millisecond, func() { _ = hold.Unlock() })
 	next, err := joiner.Lock(ctx, "crane", qosmutex.WithDeadline(time.Now().Add(10*time.Second)), qosmutex.WithHold(time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("inside", next.Resource(), next.Unlock(ctx))
+	fmt.Println("inside", next.Resource(), next.Unlock())
 	// Output:
 	// true
 	// inside crane <nil>

@@ -74,7 +74,7 @@ func enterDespiteFaults(t *testing.T, topics []*Topic, d time.Duration) {
 				case h.Check() == nil:
 					g.visit(t, h)
 				}
-				if err := h.Unlock(testContext(t)); err != nil && !errors.Is(err, ErrLost) {
+				if err := h.Unlock(); err != nil && !errors.Is(err, ErrLost) {
 					t.Errorf("%s: Unlock: %v", topic.self.ID, err)
 				}
 				stopIfEnough()
@@ -134,7 +134,7 @@ func TestHolderThatDiesIsReplacedAfterTTL(t *testing.T) {
 	if next.Fence() <= h.Fence() {
 		t.Errorf("fence %d after %d", next.Fence(), h.Fence())
 	}
-	if err := h.Unlock(testContext(t)); !errors.Is(err, ErrLost) {
+	if err := h.Unlock(); !errors.Is(err, ErrLost) {
 		t.Errorf("Unlock = %v, want ErrLost", err)
 	}
 	if err := next.Check(); err != nil {
@@ -274,7 +274,7 @@ func TestDuplicateOpen(t *testing.T) {
 
 func TestRootThatClosesHandsOver(t *testing.T) {
 	t.Parallel()
-	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2, WithRegister(local.Memory()))
+	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2, WithRegister(local.Memory()), WithTiming(LAN()))
 	h := lock(t, members[0], "crane")
 	closeTopic(t, root)
 	if err := h.Check(); err != nil {

@@ -144,3 +144,34 @@ func TestWatchersForgetAnInventedEpoch(t *testing.T) {
 		}
 	}
 }
+
+// Messages about resources that the topic does not have leave nothing behind.
+func TestForeignResourcesAreNotKept(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	stranger := join(t, url, "b")
+	from := protocol.Node{ID: "b", Incarnation: 7}
+	topic, _ := group(t, url, "t", 0)
+	const many = 100
+	for i := range many {
+		for _, kind := range []protocol.Kind{protocol.KindRequest, protocol.KindRelease} {
+			m := protocol.Message{
+				Kind: kind, From: from, To: topic.self, Seq: uint64(i) + 1, Link: 1, Clock: 5, Resource: fmt.Sprint("r", i),
+				ID: protocol.RequestID{Node: from, Clock: 3},
+			}
+			if err := stranger.Send(topic.self.ID, topic.channel, protocol.AppendMessage(nil, &m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "all have come", func() bool {
+		topic.mu.Lock()
+		defer topic.mu.Unlock()
+		return topic.metrics.received[protocol.KindRelease] == many
+	})
+	topic.mu.Lock()
+	defer topic.mu.Unlock()
+	if n := len(topic.board.resources); n > 2 {
+		t.Errorf("%d states are kept for two resources", n)
+	}
+}

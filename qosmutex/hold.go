@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -20,21 +21,25 @@ const (
 )
 
 // Hold is one grant of one resource. It is never used again: a Hold that was
-// released or lost stays so. A Hold that Lock has not returned counts as lost.
+// released or lost stays so. A Hold that Lock has not returned, as nil, counts as lost.
 type Hold struct {
-	topic    *Topic
+	of       attachment
 	ref      uint64
 	parent   context.Context // of Context
 	resource string          // asked for, then granted
+	client   string          // on whose behalf; empty: the participant's own
 	fence    uint64
 	priority int64
 	fixed    bool
+	options  *request // of a request that may be asked again; else nil
+	try      bool
+	note     []byte // of WithNote; nil: none
 
 	requested, entered time.Time
 
-	phase atomic.Uint32 // changed under topic.mu, and by Check from held to lost
-	until atomic.Int64  // it is valid below that on the topic's clock; 0 once it is lost
-	first protocol.Time // it ends then at the latest until the root confirms it; 0: with the session. Under topic.mu
+	phase atomic.Uint32 // changed under the mutex of the attachment, and by Check from held to lost
+	until atomic.Int64  // it is valid below that on the attachment's clock; 0 once it is lost
+	first protocol.Time // it ends then at the latest until the root confirms it; 0: with the session. Under Topic.mu
 	ready chan struct{} // closed when no longer waiting; nil if it never waited
 	err   error         // of a failed request; set before ready
 
@@ -45,32 +50,50 @@ type Hold struct {
 
 // Topic returns the name of the lock topic.
 func (h *Hold) Topic() string {
-	if h.topic == nil {
+	if h.made() != nil {
 		return ""
 	}
-	return h.topic.name
+	return h.of.Name()
 }
 
 // Resource returns the resource held; for a request of Any, the one granted.
-func (h *Hold) Resource() string { return h.resource }
+func (h *Hold) Resource() string {
+	if h.made() != nil {
+		return ""
+	}
+	return h.resource
+}
 
 // Fence returns a number that is higher than that of every earlier entry to this
 // resource, by any participant. Hand it to the protected resource, and have that
 // refuse a fence below the highest it has seen.
-func (h *Hold) Fence() uint64 { return h.fence }
+func (h *Hold) Fence() uint64 {
+	if h.made() != nil {
+		return 0 // which no holder has
+	}
+	return h.fence
+}
 
 // Priority returns the priority with which the request was granted.
-func (h *Hold) Priority() int64 { return h.priority }
+func (h *Hold) Priority() int64 {
+	if h.made() != nil {
+		return 0
+	}
+	return h.priority
+}
 
 // Check reads the clock and returns nil while the hold is valid, and else an
 // error that wraps ErrLost or ErrReleased. It does not block. A process can be
 // paused right after Check: what cannot bear that must check the fence.
 func (h *Hold) Check() error {
+	if err := h.made(); err != nil {
+		return err
+	}
 	switch h.phase.Load() {
 	case released:
 		return h.releasedError()
 	case held:
-		if int64(h.topic.clock()) < h.until.Load() {
+		if int64(h.of.now()) < h.until.Load() {
 			return nil
 		}
 		// Final, even if the root should answer after all.
@@ -89,29 +112,34 @@ func (h *Hold) Check() error {
 // from the context given there; that of Lock does not, as its context often
 // bounds the waiting only.
 func (h *Hold) Context() context.Context {
+	if err := h.made(); err != nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(err)
+		return ctx
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
-		parent := h.parent
-		if parent == nil { // Lock has not returned it
-			parent = context.Background()
-		}
-		h.ctx, h.cancel = context.WithCancelCause(parent)
+		h.ctx, h.cancel = context.WithCancelCause(h.parent)
 		h.cancelEnded()
 	}
 	return h.ctx
 }
 
-// Unlock releases the resource. It always does, whatever ctx says, and never
-// waits for the network: while there is no connection the release is kept and
-// sent later. It returns an error that wraps ErrReleased if that was done before,
-// and ErrLost if the hold had been lost.
-func (h *Hold) Unlock(ctx context.Context) error {
-	_ = ctx // nothing to wait for: the release is handed over before Unlock returns
-	t := h.topic
-	if t == nil {
-		return h.Check()
+// Unlock releases the resource. It never waits for the network: while there is no
+// connection the release is kept and sent later. It returns an error that wraps
+// ErrReleased if that was done before, and ErrLost if the hold had been lost.
+func (h *Hold) Unlock() error {
+	if err := h.made(); err != nil {
+		return err
 	}
+	return h.of.unlock(h)
+}
+
+// now is the time by the clock that holds are valid by.
+func (t *Topic) now() protocol.Time { return t.clock() }
+
+func (t *Topic) unlock(h *Hold) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := h.Check()
@@ -121,10 +149,25 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return err
 }
 
-// leave ends a hold that the machine still counts. The caller holds topic.mu.
+// do runs f and unlocks.
+func (h *Hold) do(f func(ctx context.Context, h *Hold) error) (err error) {
+	defer func() {
+		if e := h.Unlock(); errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, e)
+		}
+	}()
+	return f(h.Context(), h)
+}
+
+// leave ends a hold that the machine still counts. What ends with the participant is not
+// left: nobody can be told, and with a note it may go on. The caller holds topic.mu.
 func (t *Topic) leave(h *Hold) {
+	orderly := t.p.Err() == nil
 	delete(t.calls, h.ref)
 	delete(t.inside, h.ref)
+	if orderly {
+		t.forgetHold(h)
+	}
 	if h.phase.CompareAndSwap(held, released) {
 		h.cancelContext()
 		t.reportLeave(h, EventReleased)
@@ -132,7 +175,9 @@ func (t *Topic) leave(h *Hold) {
 		t.reportLeave(h, EventLost)
 		t.metrics.losses++
 	}
-	_ = t.step(protocol.Input{Kind: protocol.Leave, Ref: h.ref, Resource: h.resource})
+	if orderly {
+		_ = t.step(protocol.Input{Kind: protocol.Leave, Ref: h.ref, Resource: h.resource})
+	}
 }
 
 // lost handles a loss that the machine tells of.
@@ -141,6 +186,7 @@ func (t *Topic) lost(l *protocol.Loss) {
 	if h == nil {
 		return
 	}
+	t.forgetHold(h)
 	delete(t.calls, l.Ref)
 	delete(t.inside, l.Ref)
 	t.lose(h)
@@ -188,7 +234,8 @@ func (t *Topic) lose(h *Hold) {
 
 func (t *Topic) reportLeave(h *Hold, name string) {
 	now := time.Now()
-	r := eventRecord{name: name, resource: h.resource, ref: h.ref, priority: h.priority, fence: h.fence, at: now, held: now.Sub(h.entered)}
+	r := h.event(name, now)
+	r.held = now.Sub(h.entered)
 	t.metrics.holding.Observe(r.held.Seconds())
 	t.report(r)
 }
@@ -228,10 +275,7 @@ type holdError struct {
 }
 
 func (e *holdError) Error() string {
-	if e.hold.topic == nil {
-		return fmt.Sprintf("%v: Lock has not returned this Hold: use one that it returned", e.kind)
-	}
-	return fmt.Sprintf("%v: %q of lock topic %q with fence %d: %s", e.kind, e.hold.resource, e.hold.topic.name, e.hold.fence, e.remedy)
+	return fmt.Sprintf("%v: %q of lock topic %q with fence %d: %s", e.kind, e.hold.resource, e.hold.of.Name(), e.hold.fence, e.remedy)
 }
 
 func (e *holdError) Unwrap() error { return e.kind }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"padme/pubsub"
-	"padme/qosmutex/protocol"
 )
 
 // Check reads the clock while the session ends and the topic gets another one: the
@@ -28,11 +27,11 @@ func TestNewSessionDoesNotReviveAHold(t *testing.T) {
 		var asleep atomic.Int64
 		var within atomic.Pointer[func()] // runs within the next reading of the laptop's clock
 		start := time.Now()
-		laptop, err := Open(ctx, q, "t", WithClock(func() protocol.Time {
+		laptop, err := Open(ctx, q, "t", WithClock(func() time.Duration {
 			if f := within.Swap(nil); f != nil {
 				(*f)()
 			}
-			return protocol.Time(time.Since(start)) + protocol.Time(asleep.Load())
+			return time.Since(start) + time.Duration(asleep.Load())
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +61,7 @@ func TestNewSessionDoesNotReviveAHold(t *testing.T) {
 			if within.Load() != nil {
 				t.Errorf("%s did not read the clock", name)
 			}
-			if err := h.Unlock(ctx); !errors.Is(err, ErrLost) {
+			if err := h.Unlock(); !errors.Is(err, ErrLost) {
 				t.Errorf("Unlock = %v, want ErrLost", err)
 			}
 		}
@@ -72,7 +71,7 @@ func TestNewSessionDoesNotReviveAHold(t *testing.T) {
 func TestZeroHoldIsNotHeld(t *testing.T) {
 	var h Hold
 	for name, err := range map[string]error{
-		"Check": h.Check(), "Unlock": h.Unlock(context.Background()), "the cause of Context": context.Cause(h.Context()),
+		"Check": h.Check(), "Unlock": h.Unlock(), "the cause of Context": context.Cause(h.Context()),
 	} {
 		if !errors.Is(err, ErrLost) || err.Error() == "" {
 			t.Errorf("%s = %v, want an error that wraps ErrLost", name, err)

@@ -2,12 +2,10 @@ package qosmutex
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
-	"padme/qosmutex/static"
 )
 
 // inbox handles what came to the participant's inbox. It runs on the goroutine that reads
@@ -51,7 +49,7 @@ func (t *Topic) receive(from string, payload []byte, toAll bool) {
 		t.drop(dropSender, from, nil)
 		return
 	case toAll != m.To.IsZero(),
-		!toAll && (m.To.ID != t.self.ID || m.To.Incarnation != t.self.Incarnation && m.To.Incarnation != 0 && !t.algorithm.Static):
+		!toAll && (m.To.ID != t.self.ID || m.To.Incarnation != t.self.Incarnation && m.To.Incarnation != 0):
 		t.drop(dropAddress, from, nil)
 		return
 	}
@@ -61,28 +59,15 @@ func (t *Topic) receive(from string, payload []byte, toAll bool) {
 		t.heard = true
 	}
 	if err := t.step(protocol.Input{Kind: protocol.Receive, Message: m}); err != nil {
-		t.refusedFrom(m.From, err)
-	}
-}
-
-// refusedFrom notes that the machine refused a message. Where that is how it will
-// be for ever, a person has to know: once for each run of a peer, which is a
-// member, or there would be no channel to it.
-func (t *Topic) refusedFrom(peer protocol.Node, err error) {
-	if !errors.Is(err, static.ErrIncarnation) && !errors.Is(err, static.ErrGivenUp) && !errors.Is(err, static.ErrMembers) {
-		t.drop(dropMachine, peer.ID, err)
-		return
-	}
-	t.drop(dropPeer, peer.ID, err)
-	if peer.Incarnation > t.warned[peer.ID] {
-		t.warned[peer.ID] = peer.Incarnation
-		t.log.Warn("a member is not understood and will not be: end all members, then start them again with the same algorithm and members",
-			"peer", peer.ID, "error", err)
+		t.drop(dropMachine, from, err)
 	}
 }
 
 // send puts a message on the way. It never blocks.
 func (t *Topic) send(m *protocol.Message) {
+	if m.Kind == protocol.KindJoin && t.givenTiming {
+		m.TTL = t.timing.TTL // for a server that creates the topic because we ask for it
+	}
 	t.buffer = protocol.AppendMessage(t.buffer[:0], m)
 	t.metrics.sent[m.Kind]++
 	var err error

@@ -2,7 +2,6 @@ package qosmutex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,60 +14,90 @@ import (
 // When it ends, the request is withdrawn and leaves nothing behind.
 //
 // Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrUndeclared,
-// ErrInvalidName, ErrFull or ErrClosed, ErrUnsupported where the algorithm has no
-// such request, and with WithDeadline ErrDeadlineUnattainable or ErrDeadlineMissed. A goroutine that locks a resource which it
-// already holds waits for itself.
+// ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrUnsupported where the algorithm
+// has no such request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or
+// ErrUnsupported for Any where deadlines are promised. A goroutine that locks a resource
+// which it already holds waits for itself.
 func (t *Topic) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, false, opts)
 }
 
 // TryLock is Lock for a resource that is free now; otherwise the error wraps
-// ErrBusy. It waits for the answer of the root, so ctx counts as well.
+// ErrBusy. It waits for the answer of the root, so ctx counts as well. At a root that does
+// not know whether somebody holds the resource, as one that has just begun, TryLock waits
+// until it does: a grace of the topic's TTL at most.
 func (t *Topic) TryLock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, true, opts)
 }
 
 // Do runs f inside resource and unlocks when f returns or panics. The context
 // that f gets is cancelled with cause ErrLost when the hold is lost, and then Do
-// returns an error that wraps ErrLost even if f returned nil.
-func (t *Topic) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) (err error) {
+// returns an error that wraps ErrLost even if f returned nil. Without an f the error wraps
+// ErrInvalidConfig.
+func (t *Topic) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {
+	if f == nil {
+		return errNothingToDo
+	}
 	h, err := t.acquire(ctx, ctx, resource, false, opts)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := h.Unlock(ctx); errors.Is(e, ErrLost) && !errors.Is(err, ErrLost) {
-			err = errors.Join(err, e)
-		}
-	}()
-	return f(h.Context(), h)
+	return h.do(f)
 }
+
+// errNothingToDo refuses a Do before it takes the lock.
+var errNothingToDo = fmt.Errorf("%w: Do without a function: give it what to run inside", ErrInvalidConfig)
 
 // acquire asks for a resource and waits.
 func (t *Topic) acquire(ctx, parent context.Context, resource string, try bool, opts []LockOption) (*Hold, error) {
+	if err := t.made(); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx, t.what(resource))
 	}
-	r := request{}
-	for _, opt := range opts {
-		opt(&r)
-	}
-	h := &Hold{topic: t, parent: parent, resource: resource, priority: r.priority, fixed: r.fixed, requested: time.Now()}
+	r := requestOf(opts)
+	h := t.newHold(parent, resource, &r)
 	if err := t.ask(h, &r, try); err != nil {
 		return nil, err
 	}
+	return t.wait(ctx, h, &r)
+}
+
+func requestOf(opts []LockOption) request {
+	r := request{}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&r)
+		}
+	}
+	return r
+}
+
+func (t *Topic) newHold(parent context.Context, resource string, r *request) *Hold {
+	return &Hold{of: t, parent: parent, resource: resource, client: r.client, priority: r.priority, fixed: r.fixed, note: r.note, requested: time.Now()}
+}
+
+// wait returns when a request is decided, or withdraws it.
+func (t *Topic) wait(ctx context.Context, h *Hold, r *request) (*Hold, error) {
+	return h.await(ctx, r, t.giveUp)
+}
+
+// await returns when a request is decided, or gives it up. giveUp returns false if the
+// request was decided without a hold in the meantime.
+func (h *Hold) await(ctx context.Context, r *request, giveUp func(*Hold) bool) (*Hold, error) {
 	if h.ready != nil {
 		expired, stop := r.expiry()
 		defer stop()
 		select {
 		case <-h.ready:
 		case <-expired:
-			if t.giveUp(h) {
-				return nil, t.missed(resource)
+			if giveUp(h) {
+				return nil, missed(h.what())
 			}
 		case <-ctx.Done():
-			if t.giveUp(h) {
-				return nil, interrupted(ctx, t.what(resource))
+			if giveUp(h) {
+				return nil, interrupted(ctx, h.what())
 			}
 		}
 	}
@@ -78,12 +107,18 @@ func (t *Topic) acquire(ctx, parent context.Context, resource string, try bool, 
 	return h, nil
 }
 
-func (t *Topic) what(resource string) string {
-	return fmt.Sprintf("%q of lock topic %q", resource, t.name)
-}
+// what names the resource in an error.
+func (h *Hold) what() string { return what(h.resource, h.of.Name()) }
+
+func (t *Topic) what(resource string) string { return what(resource, t.name) }
+
+func what(resource, topic string) string { return fmt.Sprintf("%q of lock topic %q", resource, topic) }
 
 // ask puts the request to the machine, which may answer at once.
 func (t *Topic) ask(h *Hold, r *request, try bool) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || t.closing {
@@ -92,26 +127,38 @@ func (t *Topic) ask(h *Hold, r *request, try bool) error {
 	if err := t.checkDeclared(h.resource); err != nil {
 		return err
 	}
+	t.caution(h.resource)
+	if h.try = try; try || !r.deadline.IsZero() {
+		h.options = r
+	}
+	if err := t.line(h, r, try); err != nil {
+		return err
+	}
+	if h.phase.Load() == waiting {
+		h.ready = make(chan struct{})
+	}
+	return nil
+}
+
+// line puts a request in line under a number of its own. The caller holds mu.
+func (t *Topic) line(h *Hold, r *request, try bool) error {
 	within, hold := r.input(h.requested)
 	if !r.deadline.IsZero() && within <= 0 {
-		return t.missed(h.resource)
+		return missed(t.what(h.resource))
 	}
 	t.lastRef++
 	h.ref = t.lastRef
 	if !h.fixed {
 		h.priority = t.priority
 	}
-	t.calls[h.ref] = h
-	t.report(eventRecord{name: EventRequested, resource: h.resource, ref: h.ref, priority: h.priority, at: h.requested})
+	t.calls[h.ref], t.used = h, h.requested
+	t.report(h.event(EventRequested, h.requested))
 	if err := t.step(protocol.Input{
 		Kind: protocol.Acquire, Ref: h.ref, Resource: h.resource, Priority: h.priority, Fixed: h.fixed, Try: try,
-		Within: within, Hold: hold,
+		Client: h.client, Within: within, Hold: hold,
 	}); err != nil && h.phase.Load() == waiting {
 		delete(t.calls, h.ref)
 		return fmt.Errorf("qosmutex: asking for %s: %w", t.what(h.resource), err)
-	}
-	if h.phase.Load() == waiting {
-		h.ready = make(chan struct{})
 	}
 	return nil
 }
@@ -132,10 +179,56 @@ func (t *Topic) checkDeclared(resource string) error {
 	if err := checkResource(resource); err != nil {
 		return err
 	}
-	if !s.Open {
+	switch {
+	case !s.Open:
 		return undeclared(t.name, resource, s.Resources)
+	case resource == t.name && t.openByDefault():
+		return ownName(t.name)
 	}
 	return nil
+}
+
+// openByDefault reports whether any name is a resource because nobody has said which there
+// are. The caller holds mu.
+func (t *Topic) openByDefault() bool {
+	s := &t.status.Settings
+	return s.Open && s.ResourcesBy == ""
+}
+
+// Warning is a sentence for a person who locks resource, "" if there is nothing to warn of.
+// In a topic of which nobody has declared which resources it has, every name is one, so
+// whoever means the same thing under two names excludes nobody: then Warning says so of
+// every name but DefaultResource. Lock logs it, once for each name.
+func (t *Topic) Warning(resource string) string {
+	if t.made() != nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.warning(resource)
+}
+
+func (t *Topic) warning(resource string) string {
+	s := &t.status.Settings
+	if _, ok := slices.BinarySearch(s.Resources, resource); ok || resource == DefaultResource || resource == Any || !t.openByDefault() {
+		return ""
+	}
+	return fmt.Sprintf("nobody has declared which resources lock %q has, so %q is one of its own, beside %q: declare them, or that any name is one, with: pubsub-node lock create %s --resources %s or --open",
+		t.name, resource, DefaultResource, shellWord(t.name), shellWord(DefaultResource+","+resource))
+}
+
+// maxCautioned bounds the names of which a topic has warned.
+const maxCautioned = 64
+
+// caution logs the warning of a resource, once. The caller holds mu.
+func (t *Topic) caution(resource string) {
+	if t.served || t.cautioned[resource] || len(t.cautioned) >= maxCautioned {
+		return
+	}
+	if w := t.warning(resource); w != "" {
+		t.cautioned[resource] = true
+		t.log.Warn(w)
+	}
 }
 
 // giveUp withdraws a request. It returns false if the request was decided
@@ -146,7 +239,7 @@ func (t *Topic) giveUp(h *Hold) bool {
 	switch h.phase.Load() {
 	case waiting:
 		delete(t.calls, h.ref)
-		t.report(eventRecord{name: EventWithdrawn, resource: h.resource, ref: h.ref, priority: h.priority, at: time.Now()})
+		t.report(h.event(EventWithdrawn, time.Now()))
 		_ = t.step(protocol.Input{Kind: protocol.Withdraw, Ref: h.ref, Resource: h.resource})
 	case failed:
 		return false
@@ -168,11 +261,10 @@ func (t *Topic) granted(g *protocol.Granted) {
 	h.resource, h.fence, h.priority = g.Resource, g.Fence, g.Priority
 	h.entered = time.Now()
 	t.inside[g.Ref] = h
+	t.noteHold(h)
 	t.metrics.entries++
-	r := eventRecord{
-		name: EventGranted, resource: h.resource, ref: h.ref, priority: h.priority, fence: h.fence,
-		at: h.entered, waited: h.entered.Sub(h.requested),
-	}
+	r := h.event(EventGranted, h.entered)
+	r.waited = h.entered.Sub(h.requested)
 	t.metrics.waiting.Observe(r.waited.Seconds())
 	h.first = g.Until
 	t.setUntil(h)
@@ -189,8 +281,14 @@ func (t *Topic) refused(d *protocol.Denial) {
 	if h == nil {
 		return
 	}
+	if h.options != nil && (d.Reason == protocol.ReasonBusy || d.Reason == protocol.ReasonUnattainable) && t.unsure(h.resource) {
+		t.unanswered = append(t.unanswered, unanswered{h, h.ref})
+		return
+	}
 	delete(t.calls, d.Ref)
-	t.report(eventRecord{name: EventDenied, resource: h.resource, ref: h.ref, priority: h.priority, at: time.Now(), reason: d.Reason.String()})
+	r := h.event(EventDenied, time.Now())
+	r.reason = d.Reason.String()
+	t.report(r)
 	t.fail(h, t.denied(h.resource, d.Reason))
 }
 
@@ -200,4 +298,44 @@ func (t *Topic) fail(h *Hold, err error) {
 	if h.ready != nil {
 		close(h.ready)
 	}
+}
+
+// unanswered is a request under this number that the root refused while it did not know who
+// holds: a try, or one with a deadline.
+type unanswered struct {
+	hold *Hold
+	ref  uint64
+}
+
+// unsure reports whether this participant is a root that does not know who has the token of
+// resource: then "busy" may be untrue, and so that a deadline cannot be promised. The caller
+// holds mu.
+func (t *Topic) unsure(resource string) bool {
+	if resource == Any {
+		return slices.ContainsFunc(t.status.Settings.Resources, t.unsure)
+	}
+	r, ok := t.described(resource)
+	return ok && r.Lost
+}
+
+// askAgain takes a request that the root could not answer and asks again, once it can. It
+// reports whether there was one. The caller holds mu.
+func (t *Topic) askAgain() bool {
+	for i, u := range t.unanswered {
+		h := u.hold
+		over := h.phase.Load() != waiting || h.ref != u.ref || t.calls[u.ref] != h
+		if !over && t.unsure(h.resource) {
+			continue
+		}
+		t.unanswered = slices.Delete(t.unanswered, i, i+1)
+		if !over {
+			t.report(h.event(EventWithdrawn, time.Now()))
+			delete(t.calls, h.ref)
+			if err := t.line(h, h.options, h.try); err != nil {
+				t.fail(h, err)
+			}
+		}
+		return true
+	}
+	return false
 }

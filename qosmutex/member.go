@@ -8,8 +8,7 @@ import (
 
 // Member is the place of one participant in the tree of a topic, as it says itself:
 // retained JSON on R/lock/{topic}/member/{P}, cleared when it leaves in good order.
-// It counts while the presence of P is alive and of the same incarnation. Static
-// algorithms have no members of this kind.
+// It counts while the presence of P is alive and of the same incarnation.
 type Member struct {
 	Topic       string `json:"topic"`
 	Participant string `json:"participant"`
@@ -44,9 +43,6 @@ type standing struct {
 // noteStanding notes where the participant stands after its status has changed. The
 // caller holds mu.
 func (t *Topic) noteStanding() {
-	if t.algorithm.Static {
-		return
-	}
 	st, s := &t.status, &t.standing
 	if st.Role == protocol.Member || st.Role == protocol.Root {
 		s.known = true

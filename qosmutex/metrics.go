@@ -19,12 +19,11 @@ const (
 	dropReports                       // too many events wait
 	dropNews                          // the root reads its topic too slowly
 	dropPublication                   // the client did not take it
-	dropPeer                          // of a static algorithm: the channel to that member is broken for good
 	dropForeign                       // a state, view or event in the root's name, or of a fence that it never handed out
 	dropEnd
 )
 
-var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "peer", "foreign"}
+var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "foreign"}
 
 // kinds bounds the numbers of kinds of message.
 const kinds = 64

@@ -1,38 +1,37 @@
 package qosmutex
 
-import "padme/qosmutex/protocol"
+import (
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/protocol"
+)
 
-// Any asks for the first free one of a topic's declared resources.
+// Any asks for the first free one of a topic's declared resources. Where deadlines are
+// promised it cannot have one: see [WithDeadline].
 const Any = protocol.Any
 
-// Models is a combination of the four PADME models.
+// DefaultResource is the resource that is meant where nobody names one: what
+// "pubsub-node lock NAME" takes, and a JSON request without a resource.
+const DefaultResource = jsonlock.DefaultResource
+
+// Models is a combination of the four PADME models: a struct with the fields Priority
+// (Level, Fair, Aging or Deadline), Request (RequestForward or RequestReplace), Reply and
+// Release (Forward or Use). Its zero value, the default, is Level and Forward throughout.
 type Models = protocol.Models
 
-// The models; see package protocol.
+// The models; docs/choosing.md says which to choose.
 const (
-	Level          = protocol.Level
-	Fair           = protocol.Fair
-	Aging          = protocol.Aging
-	Deadline       = protocol.Deadline
-	RequestForward = protocol.RequestForward
-	RequestReplace = protocol.RequestReplace
-	Forward        = protocol.Forward
-	Use            = protocol.Use
+	Level    = protocol.Level    // the most important first
+	Fair     = protocol.Fair     // everybody in turn
+	Aging    = protocol.Aging    // as Level, but a request that is overtaken often becomes more important
+	Deadline = protocol.Deadline // the earliest deadline first, each promised or refused at once
+
+	RequestForward = protocol.RequestForward // every request is passed on
+	RequestReplace = protocol.RequestReplace // only the most important one of a subtree is
+
+	Forward = protocol.Forward // a token only passes through
+	Use     = protocol.Use     // who waits may enter when it passes
 )
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or
 // its initials, "FRUU".
 func ParseModels(s string) (Models, error) { return protocol.ParseModels(s) }
-
-// Timing holds the time constants of a lock topic.
-type Timing = protocol.Timing
-
-// LAN suits participants and broker on one wired or Wi-Fi network. It is the
-// default.
-func LAN() Timing { return protocol.LAN() }
-
-// WAN suits participants that reach the broker over the Internet.
-func WAN() Timing { return protocol.WAN() }
-
-// Local suits participants on one machine.
-func Local() Timing { return protocol.Local() }

@@ -18,12 +18,14 @@ type notice struct {
 	passages passages
 	last     State // as published
 	shown    bool  // last was published
+	cleared  bool  // or that there is nothing to show
 	sent     echoes
 }
 
 // entered is one entry.
 type entered struct {
-	who      string
+	who      string // the participant
+	client   string // on whose behalf; empty: itself
 	priority int64
 	fence    uint64 // 0: none is known
 	at       time.Time
@@ -33,12 +35,13 @@ type entered struct {
 type claim struct {
 	status          string
 	holder, grantee string
+	via             string // of either
 	fence           uint64 // of the holder
 }
 
 // begin forgets what was known in an earlier term: others may have entered since.
 func (n *notice) begin(r *protocol.ResourceStatus) {
-	n.latest, n.over, n.says, n.shown = entered{}, false, claim{}, false
+	n.latest, n.over, n.says, n.shown, n.cleared = entered{}, false, claim{}, false, false
 	if n.first = r.Fence; r.Holder.Fence != 0 {
 		n.first = r.Holder.Fence
 	}
@@ -75,28 +78,30 @@ func (n *notice) leave(e entered) (news bool) {
 // follow takes in what the machine knows of entries.
 func (n *notice) follow(r *protocol.ResourceStatus, self string) {
 	if h := &r.Holder; h.Fence != 0 {
-		n.enter(entered{h.ID.Node.ID, r.HolderP, h.Fence, time.Now()})
+		n.enter(entered{h.ID.Node.ID, r.HolderClient, r.HolderP, h.Fence, time.Now()})
 	}
 	if n.latest.who == self && !r.Inside {
 		n.over = true
 	}
 }
 
-// claim says what is known of the token: static, from events alone.
-func (n *notice) claim(r *protocol.ResourceStatus, static bool) claim {
+// claim says what is known of the token.
+func (n *notice) claim(r *protocol.ResourceStatus) claim {
 	e := &n.latest
-	present := e.fence != 0 && (static || r.Holder.Fence == e.fence || within(r.Fences, e.fence))
+	present := e.fence != 0 && (r.Holder.Fence == e.fence || within(r.Fences, e.fence))
 	switch {
 	case r.Inside || present && !n.over && !r.Free && !r.Lost:
-		return claim{status: StatusHeld, holder: e.who, fence: e.fence}
-	case r.Free || static:
+		c := claim{status: StatusHeld, fence: e.fence}
+		c.holder, c.via = asker(e.who, e.client)
+		return c
+	case r.Free:
 		return claim{status: StatusFree}
 	case r.Lost:
 		return claim{status: StatusUnknown}
 	}
 	c := claim{status: StatusGranted}
 	if !present || e.who != r.Target.Node.ID { // else it has left, and the token is on its way back
-		c.grantee = r.Target.Node.ID
+		c.grantee, c.via = asker(r.Target.Node.ID, r.TargetClient)
 	}
 	return c
 }
@@ -115,14 +120,14 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 	if n.latest.fence != 0 {
 		s.Fence = formatFence(n.latest.fence)
 	}
-	c := n.claim(r, t.algorithm.Static)
+	c := n.claim(r)
 	if c != n.says {
 		n.says, n.since = c, time.Now()
 		if c.status == StatusHeld {
 			n.since = n.latest.at
 		}
 	}
-	s.Status, s.Holder, s.Grantee, s.Since = c.status, c.holder, c.grantee, n.since.UTC()
+	s.Status, s.Holder, s.Grantee, s.Via, s.Since = c.status, c.holder, c.grantee, c.via, n.since.UTC()
 	switch {
 	case c.holder != "":
 		s.Priority = n.latest.priority
@@ -130,7 +135,8 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 		s.Priority = r.TargetP
 	}
 	for _, w := range r.Queue[:min(len(r.Queue), maxQueue)] {
-		s.Queue = append(s.Queue, Waiter{Participant: w.ID.Node.ID, Priority: w.Priority, Any: w.Any})
+		who, via := asker(w.ID.Node.ID, w.Client)
+		s.Queue = append(s.Queue, Waiter{Participant: who, Via: via, Priority: w.Priority, Any: w.Any})
 	}
 	return s
 }

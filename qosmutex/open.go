@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"padme/pubsub"
@@ -15,11 +15,8 @@ import (
 // maxTopicName leaves room for the prefix of the inbox channel.
 const maxTopicName = 120
 
-// earliest is the time before which this code did not exist: a clock that is
-// behind it was not set, and fences that rest on it would go back.
-var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// joinAttempts is for how many join waits Open listens for a root in vain.
+// joinAttempts is for how many join waits Open listens in vain for a root if its context
+// has no deadline.
 const joinAttempts = 10
 
 // leastPatience is for how long it listens at least: a busy root may be slow.
@@ -27,23 +24,30 @@ const leastPatience = 2 * time.Second
 
 // Open makes participant p a member of the lock topic and returns when it has a
 // place in its tree and a session, or is its root (see Create and WithRegister). The
-// context bounds that only. A participant can be a member of many topics, and
-// once of each.
+// context bounds that only: until its deadline Open waits for a root to come. Without a
+// deadline it waits for two seconds (with a JoinWait above 200 ms for ten of those) in
+// which no root answers. A participant can be a member of many topics, and once of each.
+// Close the topic before p: what p ends with is as after a crash, and others wait for the
+// TTL.
 //
 // Errors wrap ErrNoRoot when no root answers, ErrConflict when the topic runs with
 // other models, resources or TTL than those given, ErrInvalidName and
 // ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), and ErrClosed
-// when the participant ends.
+// when the participant ends. One that wraps ErrTimeout or ErrCancelled says what was
+// missing; it wraps ErrNoRoot, too, if that was a root.
 func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Topic, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkName("lock topic", name); err != nil {
+	if o.session != "" {
+		return nil, errMortal
+	}
+	if err := o.checkTopic(name); err != nil {
 		return nil, err
 	}
-	if len(name) > maxTopicName {
-		return nil, fmt.Errorf("%w: lock topic: %.20q… has %d bytes, the most is %d", ErrInvalidName, name, len(name), maxTopicName)
+	if p.Err() != nil {
+		return nil, participantEnded(name, p)
 	}
 	t := newTopic(p, name, o)
 	if err := t.metrics.register(t); err != nil {
@@ -58,6 +62,29 @@ func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Optio
 	return t, nil
 }
 
+// errMortal refuses what only a client can have.
+var errMortal = fmt.Errorf("%w: LastWill is for Dial: the last will of a member is its death", ErrInvalidConfig)
+
+// checkTopic refuses what no member opens: words of the topic contract, but for the lock
+// topic of servers among themselves.
+func (o *options) checkTopic(name string) error {
+	if o.served && name == servedBy {
+		return nil
+	}
+	return checkServed(name)
+}
+
+func checkTopicName(name string) error {
+	if len(name) > maxTopicName {
+		return fmt.Errorf("%w: lock topic: %.20q… has %d bytes, the most is %d", ErrInvalidName, name, len(name), maxTopicName)
+	}
+	// pubsub-node would take a part of it for a resource: two that mean the same exclude nobody.
+	if topic, resource, ok := strings.Cut(name, "/"); ok {
+		return fmt.Errorf("%w: lock topic %q has a slash: what pubsub-node calls %s is resource %q of lock topic %q", ErrInvalidName, name, name, resource, topic)
+	}
+	return checkName("lock topic", name)
+}
+
 // join subscribes, starts the machine and waits for a place.
 func (t *Topic) join(ctx context.Context) error {
 	if err := t.listen(ctx); err != nil {
@@ -66,13 +93,17 @@ func (t *Topic) join(ctx context.Context) error {
 	if err := t.start(); err != nil {
 		return t.openError(ctx, err)
 	}
+	if t.begins != nil {
+		t.begins(t)
+	}
 	if err := t.awaitPlace(ctx); err != nil {
-		return t.openError(ctx, err)
+		return err
 	}
-	if err := t.declare(ctx); err != nil {
-		return t.openError(ctx, err)
+	wanted := t.wanted(t.self.ID)
+	if err := t.declare(ctx, &wanted); err != nil {
+		return t.proposalError(ctx, err)
 	}
-	return t.checkConflict()
+	return t.checkConflict(&wanted)
 }
 
 // listen subscribes to what the machine must hear.
@@ -85,7 +116,7 @@ func (t *Topic) listen(ctx context.Context) error {
 		return err
 	}
 	t.stops = append(t.stops, stop)
-	stop, err = t.p.SubscribeRaw(ctx, []string{"lock", t.name, "join", "+"}, t.joinMessage)
+	stop, err = t.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", t.name, "join", "+"}, t.joinMessage)
 	if err != nil {
 		return err
 	}
@@ -101,7 +132,7 @@ func (t *Topic) start() error {
 	}
 	machine, err := t.newMachine(cfg)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		return invalid(err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,37 +140,34 @@ func (t *Topic) start() error {
 		return t.closedError()
 	}
 	t.machine = machine
-	t.brief, _ = machine.(brief)
-	t.look() // a static algorithm has its role from the start
+	t.look()
 	if t.trust {
 		t.aside.Go(t.watchWills)
 	}
 	return t.step(protocol.Input{Kind: protocol.Tick})
 }
 
-// newMachine makes the topic's machine. Fences of other algorithms than PADME start at the
-// wall clock, as no participant remembers the earlier ones.
-func (t *Topic) newMachine(cfg protocol.Config) (protocol.Machine, error) {
-	if t.algorithm.Name == padme.Algorithm.Name {
-		if t.register != nil {
-			return t.newCandidate(cfg)
-		}
-		return t.options.machine(cfg)
+// newMachine makes the topic's machine.
+func (t *Topic) newMachine(cfg protocol.Config) (machine, error) {
+	switch {
+	case t.substitute != nil:
+		return t.substitute(cfg)
+	case t.register != nil:
+		return t.newCandidate(cfg)
 	}
-	now := time.Now()
-	if now.Before(earliest) {
-		return nil, fmt.Errorf("the wall clock says %s: set it before opening lock topic %q, as fences start from it", now.UTC().Format(time.DateTime), t.name)
-	}
-	cfg.FenceFloor, cfg.EpochFloor, cfg.Root = uint64(now.UnixMicro()), uint64(now.UnixMicro()), t.create
-	return t.options.machine(cfg)
+	return padme.New(cfg)
 }
 
-// awaitPlace returns when the participant has a place, or no participant has answered
-// for a while.
+// awaitPlace returns when the participant has a place. A context without a deadline does
+// not say for how long a root may be missing: then it returns, too, when nobody has
+// answered for a while.
 func (t *Topic) awaitPlace(ctx context.Context) error {
-	patience := max(joinAttempts*time.Duration(t.timing.JoinWait), leastPatience)
-	silence := time.NewTimer(patience)
-	defer silence.Stop()
+	var silence <-chan time.Time
+	if _, bounded := ctx.Deadline(); !bounded {
+		ticker := time.NewTicker(max(joinAttempts*time.Duration(t.timing.JoinWait), leastPatience))
+		defer ticker.Stop()
+		silence = ticker.C
+	}
 	for {
 		t.mu.Lock()
 		ready, changed := t.ready(), t.changed
@@ -152,8 +180,8 @@ func (t *Topic) awaitPlace(ctx context.Context) error {
 		case <-t.ctx.Done():
 			return t.Err()
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-silence.C:
+			return t.noPlace(ctx)
+		case <-silence:
 			t.mu.Lock()
 			silent := !t.heard && (t.register == nil || t.record.absent || t.record.failure != nil && !t.create)
 			t.heard = false
@@ -161,53 +189,79 @@ func (t *Topic) awaitPlace(ctx context.Context) error {
 			if silent {
 				return t.noRoot()
 			}
-			silence.Reset(patience)
 		}
 	}
 }
 
-// openError gives an error of Open its kind.
+// openError gives an error of the participant its kind.
 func (t *Topic) openError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return interrupted(ctx, fmt.Sprintf("a place in lock topic %q on %s", t.name, t.p.URL()))
+		return interrupted(ctx, fmt.Sprintf("an answer of the broker %s for lock topic %q", t.p.URL(), t.name))
 	case errors.Is(err, pubsub.ErrClosed):
 		return t.participantEnded()
+	case errors.Is(err, pubsub.ErrUnannounced):
+		return fmt.Errorf("%w: lock topic %q: Open with a participant that is Unannounced: join %q without that, or take the lock with Dial: %w", ErrInvalidConfig, t.name, t.self.ID, err)
 	}
 	return err
 }
 
 // participantEnded is the error when the participant is gone.
-func (t *Topic) participantEnded() error {
-	return fmt.Errorf("%w: lock topic %q: participant %q has ended, join again: %w", ErrClosed, t.name, t.self.ID, t.p.Err())
+func participantEnded(name string, p *pubsub.Participant) error {
+	return fmt.Errorf("%w: lock topic %q: participant %q has ended, join again: %w", ErrClosed, name, p.ID(), p.Err())
 }
 
+func (t *Topic) participantEnded() error { return participantEnded(t.name, t.p) }
+
 // checkConflict compares what was asked for with what is in force.
-func (t *Topic) checkConflict() error {
+func (t *Topic) checkConflict(asked *protocol.Settings) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	in := t.status.Settings
-	conflict := func(what string, asked, inForce any, by string) error {
-		if by != "" {
-			by = fmt.Sprintf(", as %q declared", by)
-		}
-		return fmt.Errorf("%w: lock topic %q: asked for %s %v, but %v in force%s: leave the option out to take what is in force",
-			ErrConflict, t.name, what, asked, inForce, by)
-	}
+	in := &t.status.Settings
 	switch {
-	case t.givenModels && in.Models != t.models:
-		return conflict("models", t.models, fmt.Sprintf("%v are", in.Models), in.ModelsBy)
-	case t.givenResources && (in.Open != t.open || !slices.Equal(in.Resources, t.resources)):
-		return conflict("resources", resourcesText(t.resources, t.open), resourcesText(in.Resources, in.Open)+" are", in.ResourcesBy)
+	case asked.ModelsBy != "" && in.Models != asked.Models:
+		return t.conflict("models "+asked.Models.String(), fmt.Sprintf("%v are", in.Models), in.ModelsBy, "--models "+asked.Models.String())
+	case asked.ResourcesBy != "" && !sameResources(in, asked):
+		return t.conflict("resources "+resourcesText(asked), resourcesText(in)+" are", in.ResourcesBy, resourcesFlags(asked))
 	case t.givenTiming && t.status.TTL != t.timing.TTL:
-		return conflict("TTL", time.Duration(t.timing.TTL), fmt.Sprintf("%v is", time.Duration(t.status.TTL)), "")
+		return fmt.Errorf("%w: lock topic %q: %q asks for a TTL of %v, but %v is in force, which never changes: leave it out, or take another lock topic",
+			ErrConflict, t.name, t.self.ID, time.Duration(t.timing.TTL), time.Duration(t.status.TTL))
 	}
 	return nil
 }
 
-func resourcesText(ids []string, open bool) string {
-	if open {
-		return list(ids) + " and any other"
+// conflict names both sides, and the command that settles it.
+func (t *Topic) conflict(asked, inForce, by, flags string) error {
+	if by != "" {
+		by = fmt.Sprintf(", as %q declared", by)
 	}
-	return list(ids)
+	return fmt.Errorf("%w: lock topic %q: %q asks for %s, but %s in force%s: leave the option out to take those, or put yours in their place with: pubsub-node lock configure %s %s",
+		ErrConflict, t.name, t.self.ID, asked, inForce, by, shellWord(t.name), flags)
+}
+
+func resourcesText(s *protocol.Settings) string {
+	if s.Open {
+		return list(s.Resources) + " and any other"
+	}
+	return list(s.Resources)
+}
+
+// resourcesFlags are the flags of pubsub-node that ask for these resources.
+func resourcesFlags(s *protocol.Settings) string {
+	flags := ""
+	if len(s.Resources) > 0 {
+		flags = "--resources " + shellWord(strings.Join(s.Resources, ","))
+	}
+	if s.Open {
+		flags = strings.TrimSpace(flags + " --open")
+	}
+	return flags
+}
+
+// shellWord quotes a word for the shell where it needs it.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:") == "" && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

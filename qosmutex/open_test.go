@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 )
@@ -17,26 +18,73 @@ func TestOpenWithoutRootSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	p := join(t, url, "a")
-	_, err := Open(testContext(t), p, "crane", WithTiming(quick()))
-	want := `qosmutex: lock topic "crane" has no root on ` + url + `: start one with "pubsub-node broker" or Open with qosmutex.Create`
+	_, err := Open(t.Context(), p, "crane", WithTiming(quick()))
+	remedy := `has no root: start one with "pubsub-node broker", at another broker with "pubsub-node serve crane", or Open with qosmutex.Create`
+	want := `qosmutex: lock topic "crane" on ` + url + ` ` + remedy
 	if !errors.Is(err, ErrNoRoot) || err.Error() != want {
+		t.Errorf("Open = %v\nwant   %s", err, want)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = Open(short, p, "crane", WithTiming(quick()))
+	want = `qosmutex: timed out while waiting for a place in lock topic "crane" on ` + url + `: it ` + remedy + `: context deadline exceeded`
+	if !errors.Is(err, ErrNoRoot) || !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
 		t.Errorf("Open = %v\nwant   %s", err, want)
 	}
 	// Nothing is left of it: the same topic can be created now.
 	unlock(t, lock(t, open(t, p, "crane", Create(), WithOpenResources()), "x"))
 }
 
+func TestOpenNeedsAPresence(t *testing.T) {
+	t.Parallel()
+	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a", pubsub.Unannounced())
+	if _, err := Open(testContext(t), p, "t"); !errors.Is(err, ErrInvalidConfig) || !strings.Contains(err.Error(), "Dial") {
+		t.Errorf("Open = %v", err)
+	}
+}
+
+// A context with a deadline says for how long a root may be missing.
 func TestOpenWaitsForTheCreation(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	created := make(chan struct{})
 	a, b := join(t, url, "a"), join(t, url, "b")
-	go func() {
+	time.AfterFunc(leastPatience*5/4, func() {
 		defer close(created)
 		open(t, a, "t", Create(), WithResources("x"))
-	}()
+	})
 	unlock(t, lock(t, open(t, b, "t"), "x"))
 	<-created
+}
+
+// Words of the contract are no names of lock topics, but for servers among themselves.
+func TestOpenRefusesWordsOfTheContract(t *testing.T) {
+	t.Parallel()
+	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
+	s := newServer(t, p)
+	defer s.Close()
+	for _, name := range append([]string{servedBy}, reserved...) {
+		if topic, err := Open(testContext(t), p, name, Create(), WithOpenResources()); !errors.Is(err, ErrInvalidName) {
+			t.Errorf("Open %q = %v", name, err)
+			_ = topic.Close(t.Context())
+		}
+		if _, err := s.Topic(testContext(t), name); errors.Is(err, ErrInvalidName) == (name == servedBy) {
+			t.Errorf("Server.Topic %q = %v", name, err)
+		}
+	}
+}
+
+// A member that its parent does not take is told so.
+func TestOpenSaysThatTheParentIsMissing(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	group(t, url, "t", 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := Open(ctx, join(t, url, "b"), "t", WithTiming(quick()), WithParent("nobody"))
+	if !errors.Is(err, ErrTimeout) || errors.Is(err, ErrNoRoot) || !strings.Contains(err.Error(), `"nobody" does not take this member`) {
+		t.Errorf("Open = %v", err)
+	}
 }
 
 func TestConflictsNameBothValues(t *testing.T) {
@@ -80,19 +128,27 @@ func TestBadOptionsAndNames(t *testing.T) {
 		{"t", WithTiming(bad), ErrInvalidConfig},
 		{"t", WithFanout(0), ErrInvalidConfig},
 		{"t", WithModels(Models{Priority: 9}), ErrInvalidConfig},
-		{"t", WithAlgorithm(protocol.Algorithm{Name: "none"}), ErrInvalidConfig},
 		{"t", WithClock(nil), ErrInvalidConfig},
+		{"t", Resume(), ErrInvalidConfig},
 		{"t", WithParent("a"), ErrInvalidConfig},
 		{"t", WithParent(""), ErrInvalidName},
 		{"t", WithResources("ok", "*"), ErrInvalidName},
 		{"t", WithResources("join"), ErrInvalidName},
 		{"", Create(), ErrInvalidName},
+		{"yard/b", Create(), ErrInvalidName}, // pubsub-node takes it for resource b of yard
 		{strings.Repeat("x", 125), Create(), ErrInvalidName},
 		{"a\x01", Create(), ErrInvalidName},
 	} {
 		if topic, err := Open(testContext(t), p, c.name, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("Open(%.10q) = %v, %v; want %v", c.name, topic, err, c.want)
 		}
+	}
+	topic := open(t, p, "good", Create(), WithResources("ok"))
+	if err := topic.Do(testContext(t), "ok", nil); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("Do with nothing to do = %v", err)
+	}
+	if err := topic.Configure(testContext(t), WithResources("*")); !errors.Is(err, ErrInvalidName) || errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("Configure = %v", err)
 	}
 }
 
@@ -108,12 +164,12 @@ func TestOpenHonoursItsContext(t *testing.T) {
 	}
 }
 
-func TestSetModelsReachesAll(t *testing.T) {
+func TestConfigureReachesAll(t *testing.T) {
 	t.Parallel()
 	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
 	for i, m := range protocol.AllModels() {
 		topic := append(members, root)[i%3]
-		if err := topic.SetModels(testContext(t), m); err != nil {
+		if err := topic.Configure(testContext(t), WithModels(m)); err != nil {
 			t.Fatal(err)
 		}
 		if topic.Models() != m {
@@ -125,8 +181,8 @@ func TestSetModelsReachesAll(t *testing.T) {
 		eventually(t, "the last models are in force everywhere", func() bool { return topic.Models() == last })
 	}
 	contend(t, append(members, root), 20, &guarded{})
-	if err := root.SetModels(testContext(t), Models{Reply: 7}); !errors.Is(err, ErrInvalidConfig) {
-		t.Errorf("SetModels = %v", err)
+	if err := root.Configure(testContext(t), WithModels(Models{Reply: 7})); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("Configure = %v", err)
 	}
 }
 
@@ -144,7 +200,7 @@ func TestSetPriorityMovesWaitingRequests(t *testing.T) {
 		eventually(t, "it waits", func() bool { return len(m.callsNow()) == 1 })
 	}
 	eventually(t, "two wait", func() bool { return waitingAt(root, "crane") == 2 })
-	if err := members[1].SetPriority(testContext(t), 5); err != nil {
+	if err := members[1].SetPriority(5); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "b is first", func() bool {
@@ -174,15 +230,16 @@ func TestManyTopicsAndAny(t *testing.T) {
 	}
 }
 
-func TestServeCreatesOnDemand(t *testing.T) {
+func TestServerCreatesOnDemand(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	ctx, cancel := context.WithCancel(testContext(t))
 	served := make(chan error, 1)
-	host := join(t, url, "host")
-	go func() { served <- Serve(ctx, host, WithTiming(quick())) }()
+	server := newServer(t, join(t, url, "host"), WithRegister(local.Memory()), WithTiming(quick()))
+	t.Cleanup(server.Close)
+	go func() { served <- server.Run(ctx) }()
 	a, b := join(t, url, "a"), join(t, url, "b")
-	eventually(t, "Serve listens", func() bool {
+	eventually(t, "the server listens", func() bool {
 		topic, err := Open(testContext(t), a, "ping", WithTiming(quick()))
 		if err != nil {
 			return false
@@ -191,7 +248,7 @@ func TestServeCreatesOnDemand(t *testing.T) {
 		return true
 	})
 	var x *Topic
-	eventually(t, "Serve has created it", func() (ok bool) { // which may take longer than Open listens
+	eventually(t, "the server has created it", func() (ok bool) { // which may take longer than Open listens
 		var err error
 		x, err = Open(testContext(t), a, "t", WithTiming(quick()))
 		return err == nil
@@ -206,7 +263,7 @@ func TestServeCreatesOnDemand(t *testing.T) {
 	closeTopic(t, y)
 	cancel()
 	if err := <-served; err != nil {
-		t.Errorf("Serve = %v", err)
+		t.Errorf("Run = %v", err)
 	}
 }
 
@@ -216,7 +273,7 @@ func TestOpenWithoutRegisterAndRootGivesUp(t *testing.T) {
 	url := startBroker(t, "127.0.0.1:0").URL()
 	reg := &cutRegister{Register: local.Memory()}
 	reg.cut.Store(true)
-	_, err := Open(testContext(t), join(t, url, "a"), "crane", WithRegister(reg), WithTiming(quick()))
+	_, err := Open(t.Context(), join(t, url, "a"), "crane", WithRegister(reg), WithTiming(quick()))
 	if !errors.Is(err, ErrNoRoot) || !strings.Contains(err.Error(), "its register does not answer") || !strings.Contains(err.Error(), "v1") {
 		t.Errorf("Open = %v, want one that says which voter is missing", err)
 	}
@@ -233,9 +290,11 @@ func TestDeclarationsReplaceDefaults(t *testing.T) {
 		p := join(t, url, id)
 		ctx, cancel := context.WithCancel(testContext(t))
 		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, p, WithRegister(register), WithTiming(quick())) }()
+		s := newServer(t, p, WithRegister(register), WithTiming(quick()))
+		go func() { ended <- s.Run(ctx) }()
 		return func() {
 			cancel()
+			s.Close()
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}

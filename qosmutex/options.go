@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub"
-	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
@@ -22,40 +22,57 @@ const (
 
 type options struct {
 	create    bool
+	resumes   bool
 	listened  bool              // for a root of another register, before
 	register  register.Register // nil: this participant cannot be the root
 	resources []string          // sorted
 	open      bool
 	models    Models
-	timing    Timing
+	timing    protocol.Timing
 	priority  int64
 	parent    string
 	fanout    int
 	trust     bool
-	algorithm protocol.Algorithm
-	members   []string
+	served    bool // by a Server: other processes use what this participant locks, and are told what it is told
 	log       *slog.Logger
 	metrics   prometheus.Registerer
 	events    bool
+	session   string // of a client, and the participant that its last will is of
+	willOf    string
 	clock     func() protocol.Time
+	limits    TopicLimits  // of a Server
+	begins    func(*Topic) // of a Server; may be nil
+
+	substitute func(protocol.Config) (machine, error) // of a test: makes the machine
 
 	// What was given is declared, and must be what is in force.
 	givenModels, givenResources, givenTiming bool
+	settingsGiven                            int // how many options said something of that
 }
 
 func defaultOptions() options {
 	return options{
-		timing:    protocol.LAN(),
-		priority:  defaultPriority,
-		algorithm: padme.Algorithm,
-		log:       slog.New(slog.DiscardHandler),
-		events:    true,
-		clock:     bootTime,
+		timing:   protocol.LAN(),
+		priority: defaultPriority,
+		log:      slog.New(slog.DiscardHandler),
+		events:   true,
+		clock:    bootTime,
 	}
 }
 
 // Option configures Open.
 type Option func(*options) error
+
+// Resume lets holds go on that an earlier process had at the same place under WithNote, and
+// that it did not unlock: see Topic.Resumed, and who opens the topic MUST see to them. It
+// needs a register in a file (WithRegister): with another one it changes nothing. Without
+// Resume such holds are over, and the topic waits until nobody can go by them any more.
+func Resume() Option {
+	return func(o *options) error {
+		o.resumes = true
+		return nil
+	}
+}
 
 // Create creates the lock topic if the register has none of that name, and makes this
 // participant a candidate: it can become the topic's root. Without WithRegister the
@@ -85,7 +102,10 @@ func WithRegister(r register.Register) Option {
 	}
 }
 
-// WithResources declares the resources of the topic. Any chooses among them.
+// WithResources declares the resources of the topic. Any chooses among them. The first
+// declaration replaces a default, such as that of a broker's lock node, which accepts any
+// id; Open returns ErrConflict where other resources were declared before. See
+// [Topic.Configure] for a change.
 func WithResources(ids ...string) Option {
 	return func(o *options) error {
 		for _, id := range ids {
@@ -93,7 +113,7 @@ func WithResources(ids ...string) Option {
 				return err
 			}
 		}
-		o.givenResources = true
+		o.giveResources()
 		o.resources = append(o.resources, ids...)
 		slices.Sort(o.resources)
 		o.resources = slices.Compact(o.resources)
@@ -104,21 +124,61 @@ func WithResources(ids ...string) Option {
 // WithOpenResources accepts any resource id in addition to those declared.
 func WithOpenResources() Option {
 	return func(o *options) error {
-		o.givenResources, o.open = true, true
+		o.giveResources()
+		o.open = true
 		return nil
 	}
 }
 
-// openByDefault accepts any resource id as long as nobody declares which there are.
-func openByDefault(o *options) error {
-	o.open = true
-	return nil
+// giveResources puts what is said of resources in the place of a default.
+func (o *options) giveResources() {
+	o.settingsGiven++
+	if !o.givenResources {
+		o.givenResources, o.resources, o.open = true, nil, false
+	}
 }
 
-// WithModels sets the models of the topic. The default is those in force, and
-// for who creates the topic Level-Forward-Forward-Forward.
+// asDefault says what holds for the topic if this participant creates it: the models,
+// resources and timing that opts give. They are a default, which is no declaration: it
+// gives way to the first one, by whomever, and Open takes what is in force where the topic
+// exists already.
+func asDefault(opts ...Option) Option {
+	return func(o *options) error {
+		d, err := settingsOf(opts)
+		if d.givenModels && !o.givenModels {
+			o.models = d.models
+		}
+		if d.givenResources && !o.givenResources {
+			o.resources, o.open = d.resources, d.open
+		}
+		if d.givenTiming && !o.givenTiming {
+			o.timing = d.timing
+		}
+		return err
+	}
+}
+
+// settingsOf applies options that say what holds for a topic, and refuses others.
+func settingsOf(opts []Option) (options, error) {
+	var o options
+	var errs []error
+	opts = slices.DeleteFunc(slices.Clone(opts), func(opt Option) bool { return opt == nil })
+	for _, opt := range opts {
+		errs = append(errs, opt(&o))
+	}
+	err := errors.Join(errs...)
+	if err == nil && o.settingsGiven != len(opts) { // one that is wrong may not have been counted
+		err = fmt.Errorf("%w: an option here is no setting of a lock topic", ErrInvalidConfig)
+	}
+	return o, err
+}
+
+// WithModels declares the models of the topic. The first declaration replaces the default,
+// Level-Forward-Forward-Forward; Open returns ErrConflict where others were declared
+// before. Without this option those in force are taken.
 func WithModels(m Models) Option {
 	return func(o *options) error {
+		o.settingsGiven++
 		o.givenModels, o.models = true, m
 		if m.Priority > Deadline || m.Request > RequestReplace || m.Reply > Use || m.Release > Use {
 			return fmt.Errorf("%w: models %+v: take the constants of this package or ParseModels", ErrInvalidConfig, m)
@@ -127,15 +187,14 @@ func WithModels(m Models) Option {
 	}
 }
 
-// WithTiming sets the time constants; the default is LAN. The TTL must be that
-// in force.
+// WithTiming sets the time constants; the default is LAN. The TTL must be that in force:
+// that of a topic never changes. A topic that a [Server] creates because this
+// participant asks for it gets this TTL, if it is MinTTL to MaxTTL.
 func WithTiming(timing Timing) Option {
 	return func(o *options) error {
-		o.givenTiming, o.timing = true, timing
-		if err := timing.Validate(); err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
-		}
-		return nil
+		o.settingsGiven++
+		o.givenTiming, o.timing = true, timing.protocol()
+		return invalid(o.timing.Validate())
 	}
 }
 
@@ -198,24 +257,22 @@ func WithMetrics(r prometheus.Registerer) Option {
 	}
 }
 
-// WithEvents says whether the topic publishes this participant's lock events;
-// the default is true. Without them the published states do not tell that it is
-// inside: the root hears of entries by events alone, but for its own, and for those
-// that it asks about.
-func WithEvents(on bool) Option {
+// withEvents says whether the topic publishes this participant's lock events, for
+// benchmarks. Without them the published states do not tell that it is inside.
+func withEvents(on bool) Option {
 	return func(o *options) error {
 		o.events = on
 		return nil
 	}
 }
 
-// WithClock replaces the clock that sessions are measured with. It must never
-// run backwards, drift less than Timing.Drift and count the time in which the
-// machine sleeps; it is for virtual time and for platforms whose monotonic clock
-// stops.
-func WithClock(now func() protocol.Time) Option {
+// WithClock replaces the clock that sessions are measured with: now tells the time since
+// an instant that stays the same. It must never run backwards, drift less than
+// Timing.Drift and count the time in which the machine sleeps; it is for virtual time and
+// for platforms whose monotonic clock stops. It is called under a mutex, and often.
+func WithClock(now func() time.Duration) Option {
 	return func(o *options) error {
-		o.clock = now
+		o.clock = func() protocol.Time { return protocol.Time(now()) }
 		if now == nil {
 			return fmt.Errorf("%w: the clock is nil", ErrInvalidConfig)
 		}
@@ -246,9 +303,15 @@ func optionsOf(opts []Option) (options, error) {
 	o := defaultOptions()
 	var errs []error
 	for _, opt := range opts {
-		errs = append(errs, opt(&o))
+		if opt != nil {
+			errs = append(errs, opt(&o))
+		}
 	}
-	errs = append(errs, o.checkMembers())
+	s := o.wanted("")
+	errs = append(errs, invalid(s.Validate()))
+	if o.resumes && o.register == nil {
+		errs = append(errs, fmt.Errorf("%w: Resume without WithRegister: what goes on is in the file of a register", ErrInvalidConfig))
+	}
 	if o.create && o.register == nil {
 		o.register = local.Memory()
 	}

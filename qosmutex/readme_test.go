@@ -24,7 +24,7 @@ func share(ctx context.Context, url string) error {
 		return err
 	}
 	defer node.Close(ctx)
-	freq, err := qosmutex.Open(ctx, node, "frequencies")
+	freq, err := qosmutex.Open(ctx, node, "frequencies", qosmutex.WithResources("146.52", "446.00"))
 	if err != nil {
 		return err // says what to start if nobody serves the topic
 	}

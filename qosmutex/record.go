@@ -13,6 +13,7 @@ import (
 	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
 )
 
 // recordKeeper asks the register what the machine of a candidate wants to know or
@@ -21,10 +22,13 @@ type recordKeeper struct {
 	candidate *candidate.Machine // nil: this participant cannot be the root
 	requests  chan lease.Request // one at a time
 	register  register.Register
-	placed    placed // the register, if it is one; else nil
-	settled   bool   // placed knows all members
+	placed    placed          // the register, if it is one; else nil
+	settled   bool            // placed knows all members
+	former    []protocol.Node // members of a former root at the same place that have not come back
+	notes     heldNotes
 	key       string
-	patience  time.Duration // for an answer
+	patience  time.Duration // for an answer; twice that while the register is slow
+	slow      bool          // its last answer took longer than patience, or did not come
 	failure   error         // why the register did not answer last; nil if it did
 	absent    bool          // the register has no record of the topic, and this participant may not create it
 	elsewhere bool          // another one keeps this participant from being the root
@@ -43,6 +47,11 @@ type placed interface {
 	Members(key string) (all []string, ok bool)
 	Inhabited() (keys []string)
 	NoteMember(key, member string, gone bool) error
+	// Held, NoteHold, NoteTerm and ForgetHolds keep what the process holds: see notes.go.
+	Held(key string) (held []local.Hold, term uint64)
+	NoteHold(key string, h local.Hold, gone bool) error
+	NoteTerm(key string, term uint64) error
+	ForgetHolds(key string) error
 }
 
 // newCandidate makes the machine of a participant that can be the root.
@@ -60,6 +69,7 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	if p != nil {
 		c.Lease.Place = p.Place()
 		c.Lease.Members, c.Lease.Known = membersOf(p, key)
+		c.Lease.Held, c.Lease.HeldIn = t.readNotes(p, key)
 	}
 	m, err := candidate.New(c)
 	if err != nil {
@@ -67,7 +77,7 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 	}
 	t.record = recordKeeper{
 		candidate: m, requests: make(chan lease.Request, 1), register: t.register, placed: p,
-		key: key, patience: time.Duration(l.Lease) / 8,
+		former: slices.Clone(c.Lease.Members), notes: t.record.notes, key: key, patience: time.Duration(l.Lease) / 8,
 	}
 	t.aside.Go(t.keepRecord)
 	return m, nil
@@ -97,28 +107,35 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // noteMembers keeps the members for a root that is started again at this place. It
 // comes before anything is sent. The caller holds mu.
 func (t *Topic) noteMembers() {
-	p := t.record.placed
-	if p == nil {
+	k := &t.record
+	if k.placed == nil {
 		return
 	}
-	note := func(n protocol.Node, gone bool) {
-		name := ""
-		if !n.IsZero() {
-			name = n.ID + "/" + strconv.FormatUint(n.Incarnation, 10)
-		}
-		if err := p.NoteMember(t.record.key, name, gone); err != nil {
-			t.log.Warn("members cannot be noted: after a restart nothing is granted for the time-to-live", "error", err)
-		}
-	}
 	for _, n := range t.out.Ended {
-		note(n, true)
+		t.note(n, true)
 	}
 	for _, n := range t.out.Begun {
-		note(n, false)
+		t.note(n, false)
+		k.former = slices.DeleteFunc(k.former, func(o protocol.Node) bool { return o == n })
 	}
-	if !t.record.settled && t.record.candidate.Settled() {
-		t.record.settled = true
-		note(protocol.Node{}, false)
+	if !k.settled && k.candidate.Settled() {
+		k.settled = true
+		for _, n := range k.former { // whoever has not come back by now holds nothing
+			t.note(n, true)
+		}
+		k.former = nil
+		t.note(protocol.Node{}, false)
+	}
+}
+
+// note names who may hold, or does not any more; nobody: no other member does.
+func (t *Topic) note(n protocol.Node, gone bool) {
+	name := ""
+	if !n.IsZero() {
+		name = n.ID + "/" + strconv.FormatUint(n.Incarnation, 10)
+	}
+	if err := t.record.placed.NoteMember(t.record.key, name, gone); err != nil {
+		t.log.Warn("members cannot be noted: after a restart nothing is granted for the time-to-live", "error", err)
 	}
 }
 
@@ -206,15 +223,20 @@ func (t *Topic) answered(a *lease.Answer, err error) {
 
 // consult asks the register. The error says why it did not answer.
 func (k *recordKeeper) consult(ctx context.Context, r *lease.Request) (lease.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	patience := k.patience
+	if k.slow {
+		patience *= 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a := lease.Answer{Outcome: lease.Failed}
+	a, begun := lease.Answer{Outcome: lease.Failed}, time.Now()
 	var err error
 	if r.Kind == lease.ReadRecord {
 		err = k.read(ctx, &a)
 	} else {
 		err = k.write(ctx, &r.Write, &a)
 	}
+	k.slow = time.Since(begun) >= k.patience
 	a.Age = protocol.Duration(k.register.Age())
 	return a, err
 }

@@ -3,14 +3,17 @@ package qosmutex
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"padme/pubsub"
 	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
 )
 
 // oneAnswer is a register that gives the same answer to everything, or none in time.
@@ -101,6 +104,35 @@ func TestRegisterAnswers(t *testing.T) {
 	}
 }
 
+// TestSlowRegister: answers that take a little longer than is waited for are heard the next time.
+func TestSlowRegister(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &recordKeeper{register: &slowRegister{takes: 150 * time.Millisecond}, key: "k", patience: 100 * time.Millisecond}
+		for i, want := range []lease.Outcome{lease.Failed, lease.Done, lease.Done} {
+			if a, _ := k.consult(t.Context(), &lease.Request{Kind: lease.ReadRecord}); a.Outcome != want {
+				t.Errorf("question %d: outcome %v, want %v", i+1, a.Outcome, want)
+			}
+		}
+	})
+}
+
+// slowRegister has no record.
+type slowRegister struct {
+	register.Register
+	takes time.Duration
+}
+
+func (r *slowRegister) Get(ctx context.Context, _ string) (register.Entry, error) {
+	select {
+	case <-time.After(r.takes):
+		return register.Entry{}, nil
+	case <-ctx.Done():
+		return register.Entry{}, ctx.Err()
+	}
+}
+
+func (r *slowRegister) Age() time.Duration { return 0 }
+
 // TestRenewalsAloneNeedNoSync: a register may forget a renewal, and nothing else.
 func TestRenewalsAloneNeedNoSync(t *testing.T) {
 	for _, renewal := range []bool{false, true} {
@@ -116,13 +148,13 @@ func TestRenewalsAloneNeedNoSync(t *testing.T) {
 	}
 }
 
-// notes is what a register's file keeps of the members of a topic.
-type notes struct {
+// memberNotes is what a register's file keeps of the members of a topic.
+type memberNotes struct {
 	placed
 	members []string
 }
 
-func (n *notes) NoteMember(_, member string, gone bool) error {
+func (n *memberNotes) NoteMember(_, member string, gone bool) error {
 	if gone {
 		n.members = slices.DeleteFunc(n.members, func(m string) bool { return m == member })
 	} else {
@@ -131,11 +163,60 @@ func (n *notes) NoteMember(_, member string, gone bool) error {
 	return nil
 }
 
-func (n *notes) Members(string) ([]string, bool) { return n.members, true }
+func (n *memberNotes) Members(string) ([]string, bool) { return n.members, true }
+
+// TestFormerMembersAreForgotten: a member that died while there was no root is waited for
+// once, and not after each restart.
+func TestFormerMembersAreForgotten(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		path := filepath.Join(t.TempDir(), "register")
+		start := func() (took time.Duration, end func()) {
+			began := time.Now()
+			r, err := local.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := join("node")
+			topic, err := Open(ctx, p, "t", Create(), WithRegister(r), WithOpenResources(), WithNodePriority(-1), clock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := topic.Lock(ctx, "crane")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = h.Unlock()
+			return time.Since(began), func() {
+				_ = p.Close(ctx)
+				_ = topic.Close(ctx)
+				_ = r.Close()
+			}
+		}
+		_, end := start()
+		time.Sleep(10 * time.Second)
+		q := join("member")
+		member, err := Open(ctx, q, "t", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		_ = q.Close(ctx)
+		_ = member.Close(ctx)
+		first, end := start()
+		time.Sleep(10 * time.Second)
+		end()
+		second, end := start()
+		end()
+		if ttl := LAN().TTL; first < ttl || second > ttl/2 {
+			t.Errorf("granted %v and %v after two restarts, want the second one not to wait", first, second)
+		}
+	})
+}
 
 // TestMembersAreNoted: a root that is started again at its place knows who may hold.
 func TestMembersAreNoted(t *testing.T) {
-	n := &notes{}
+	n := &memberNotes{}
 	topic := &Topic{record: recordKeeper{placed: n, settled: true}}
 	first, second, other := protocol.Node{ID: "hall/a", Incarnation: 1}, protocol.Node{ID: "hall/a", Incarnation: 2}, protocol.Node{ID: "b", Incarnation: 7}
 	topic.out.Begun = []protocol.Node{first, other}

@@ -3,12 +3,12 @@ package qosmutex
 import "time"
 
 // Remaining returns for how long from now Check will pass if nothing more is heard
-// from the root, and 0 if it does not pass now. It is at most the TTL of the topic,
-// and half of that until the root has confirmed the hold. Like Check it reads the
+// from the root (by a Client: from its server), and 0 if it does not pass now. It is at
+// most the TTL of the topic, and half of that until the root has confirmed the hold. Like Check it reads the
 // clock and does not block.
 func (h *Hold) Remaining() time.Duration {
 	if h.Check() != nil {
 		return 0
 	}
-	return time.Duration(max(h.until.Load()-int64(h.topic.clock()), 0))
+	return time.Duration(max(h.until.Load()-int64(h.of.now()), 0))
 }

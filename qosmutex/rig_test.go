@@ -2,11 +2,8 @@ package qosmutex
 
 import (
 	"context"
-	"flag"
 	"net"
 	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,21 +13,16 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
-	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
+	"padme/tests/parallel"
 )
 
-// TestMain lets more tests run at a time than there are processors: nearly all of
-// them wait for a time to live to end.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-		panic(err)
-	}
+	parallel.Tests(2)
 	for test, why := range embeddedOnly {
 		brokers.Stays(test, why)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(brokers.Ending(m), goleak.Cleanup(func(code int) {
 		brokers.Report()
 		os.Exit(code)
 	}))
@@ -39,9 +31,8 @@ func TestMain(m *testing.M) {
 // embeddedOnly are the tests with a broker which the choice of one does not
 // concern.
 var embeddedOnly = map[string]string{
-	"TestRestartedBrokerDelaysOnly":               "restarts its broker: tests/brokers does that to all",
-	"TestStaticAlgorithmsSurviveARestartedBroker": "restarts its broker with and without a memory",
-	"Example…": "what they print shows the embedded broker",
+	"TestRestartedBrokerDelaysOnly": "restarts its broker: tests/brokers does that to all",
+	"Example…":                      "what they print shows the embedded broker",
 }
 
 // testContext bounds every wait of a test.
@@ -116,8 +107,8 @@ func join(t testing.TB, url, id string, opts ...pubsub.Option) *pubsub.Participa
 // waits for a loaded machine.
 func quick() Timing {
 	timing := Local()
-	timing.TTL = 1200 * protocol.Millisecond
-	timing.Heartbeat = 150 * protocol.Millisecond
+	timing.TTL = 1200 * time.Millisecond
+	timing.Heartbeat = 150 * time.Millisecond
 	return timing
 }
 
@@ -161,7 +152,7 @@ func lock(t testing.TB, topic *Topic, resource string, opts ...LockOption) *Hold
 
 func unlock(t testing.TB, h *Hold) {
 	t.Helper()
-	if err := h.Unlock(testContext(t)); err != nil {
+	if err := h.Unlock(); err != nil {
 		t.Fatalf("Unlock: %v", err)
 	}
 }
@@ -208,7 +199,7 @@ func contend(t testing.TB, topics []*Topic, n int, g *guarded) {
 					return
 				}
 				g.visit(t, h)
-				if err := h.Unlock(testContext(t)); err != nil {
+				if err := h.Unlock(); err != nil {
 					t.Errorf("%s: Unlock: %v", topic.self.ID, err)
 				}
 			}

@@ -3,9 +3,9 @@ package qosmutex
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 )
 
@@ -13,7 +13,10 @@ import (
 // of its waiting requests which had no WithPriority. Smaller is more important.
 // It does not block; the tree follows after Timing.MoveAfter. The error wraps
 // ErrClosed.
-func (t *Topic) SetPriority(_ context.Context, priority int64) error {
+func (t *Topic) SetPriority(priority int64) error {
+	if err := t.made(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || t.closing {
@@ -26,28 +29,76 @@ func (t *Topic) SetPriority(_ context.Context, priority int64) error {
 	for _, h := range t.calls {
 		if h.phase.Load() == waiting && !h.fixed {
 			h.priority = priority
-			t.report(eventRecord{name: EventReprioritised, resource: h.resource, ref: h.ref, priority: priority, at: time.Now()})
+			t.report(h.event(EventReprioritised, time.Now()))
 		}
 	}
 	return t.step(protocol.Input{Kind: protocol.Prioritise, Priority: priority})
 }
 
-// SetModels changes the models of the whole topic while it runs, and returns when
-// they are in force at this participant, and in the record of the topic. Requests that
-// wait stay. A change that has not returned may be forgotten with its root. Errors wrap
-// ErrInvalidConfig, ErrUnsupported with a static algorithm, ErrTimeout or
-// ErrCancelled (and context.Cause), or ErrClosed.
-func (t *Topic) SetModels(ctx context.Context, m Models) error {
-	if err := WithModels(m)(new(options)); err != nil {
+// Configure changes what holds for the topic while it is in use: the models, with
+// WithModels, and which resources there are, with WithResources and WithOpenResources. It
+// replaces what was declared before, by whomever, and returns when that is in force at this
+// participant, and in the record of the topic. The part of which no option speaks stays. If
+// two change the same part at once, one of them is last.
+//
+// Who holds a resource that is not declared any more keeps it to the end of the hold. Who
+// waits for it is refused with ErrUndeclared, and so is who asks for it from then on. All
+// other requests go on waiting. If it is declared again, its fences go on.
+//
+// A change that has not returned may be forgotten with its root. Errors wrap
+// ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), or ErrClosed.
+func (t *Topic) Configure(ctx context.Context, opts ...Option) error {
+	wanted, err := t.wish(opts)
+	if err != nil {
 		return err
 	}
-	if t.algorithm.Static {
-		return fmt.Errorf("%w: %q of lock topic %q has no models: they are PADME's", ErrUnsupported, t.algorithm.Name, t.name)
+	in := protocol.Input{Kind: protocol.Change, Lease: &protocol.Lease{Settings: wanted}}
+	err = t.propose(ctx, &in, func(s *protocol.Settings) bool {
+		return declared(s, &wanted) && (wanted.ModelsBy == "" || s.Models == wanted.Models) && (wanted.ResourcesBy == "" || sameResources(s, &wanted))
+	})
+	return t.proposalError(ctx, err)
+}
+
+// Declare does what the same options do in Open: it declares the models or resources, in the place of a
+// default. Errors wrap ErrConflict where others were declared before, and are those of Configure.
+func (t *Topic) Declare(ctx context.Context, opts ...Option) error {
+	wanted, err := t.wish(opts)
+	if err != nil {
+		return err
 	}
-	in := protocol.Input{Kind: protocol.SetModels, Models: m}
-	err := t.propose(ctx, &in, func(s *protocol.Settings) bool { return s.Models == m })
-	if ctx.Err() != nil && err != nil {
-		return interrupted(ctx, "models "+m.String()+" of lock topic "+t.name)
+	if err := t.declare(ctx, &wanted); err != nil {
+		return t.proposalError(ctx, err)
+	}
+	return t.checkConflict(&wanted)
+}
+
+// wish is what options say that are for Configure.
+func (t *Topic) wish(opts []Option) (protocol.Settings, error) {
+	if err := t.made(); err != nil {
+		return protocol.Settings{}, err
+	}
+	o, err := settingsOf(opts)
+	switch {
+	case err != nil:
+		return protocol.Settings{}, err
+	case o.givenTiming:
+		return protocol.Settings{}, fmt.Errorf("%w: the TTL of lock topic %q never changes: open another one with WithTiming", ErrInvalidConfig, t.name)
+	case len(opts) == 0:
+		return protocol.Settings{}, fmt.Errorf("%w: lock topic %q: give WithModels, WithResources or WithOpenResources", ErrInvalidConfig, t.name)
+	case o.givenResources && len(o.resources) == 0 && !o.open:
+		return protocol.Settings{}, fmt.Errorf("%w: lock topic %q would be left without a resource: name one, or give WithOpenResources", ErrInvalidConfig, t.name)
+	}
+	s := o.wanted(t.self.ID)
+	if err := s.Validate(); err != nil {
+		return s, fmt.Errorf("%w: lock topic %q: %s", ErrInvalidConfig, t.name, plain(err))
+	}
+	return s, nil
+}
+
+// proposalError gives an error of propose its kind.
+func (t *Topic) proposalError(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return interrupted(ctx, fmt.Sprintf("settings of lock topic %q", t.name))
 	}
 	return err
 }
@@ -64,16 +115,19 @@ func (o *options) wanted(by string) protocol.Settings {
 	return s
 }
 
-// declare puts what was given in the place of defaults.
-func (t *Topic) declare(ctx context.Context) error {
-	if t.algorithm.Name != padme.Algorithm.Name {
-		return nil
-	}
-	wanted := t.wanted(t.self.ID)
-	in := protocol.Input{Kind: protocol.Declare, Lease: &protocol.Lease{Settings: wanted}}
-	return t.propose(ctx, &in, func(s *protocol.Settings) bool {
-		return (wanted.ModelsBy == "" || s.ModelsBy != "") && (wanted.ResourcesBy == "" || s.ResourcesBy != "")
-	})
+// declare puts the parts of wanted that name this participant in the place of defaults.
+func (t *Topic) declare(ctx context.Context, wanted *protocol.Settings) error {
+	in := protocol.Input{Kind: protocol.Declare, Lease: &protocol.Lease{Settings: *wanted}}
+	return t.propose(ctx, &in, func(s *protocol.Settings) bool { return declared(s, wanted) })
+}
+
+// declared reports whether somebody has declared all parts that are wanted.
+func declared(s, wanted *protocol.Settings) bool {
+	return (wanted.ModelsBy == "" || s.ModelsBy != "") && (wanted.ResourcesBy == "" || s.ResourcesBy != "")
+}
+
+func sameResources(a, b *protocol.Settings) bool {
+	return a.Open == b.Open && slices.Equal(a.Resources, b.Resources)
 }
 
 // propose feeds in to the machine until the settings in force are as done says.

@@ -28,6 +28,7 @@ type State struct {
 	Status   string    `json:"status"`
 	Holder   string    `json:"holder,omitempty"`  // who is inside, while held
 	Grantee  string    `json:"grantee,omitempty"` // while granted: for whom, until it is known to have left
+	Via      string    `json:"via,omitempty"`     // where Holder or Grantee is a client: through which participant; see WithClient
 	Priority int64     `json:"priority"`          // of the request of Holder or Grantee
 	Fence    string    `json:"fence,omitempty"`   // decimal, of the last entry known; empty: the root knows of none
 	Since    time.Time `json:"since"`             // of the entry, while held; else of Status and Grantee
@@ -39,32 +40,35 @@ type State struct {
 
 // Waiter is one waiting request.
 type Waiter struct {
-	Participant string `json:"participant"`
+	Participant string `json:"participant"`   // who waits: a client, if Via is there
+	Via         string `json:"via,omitempty"` // through which participant a client asks
 	Priority    int64  `json:"priority"`
 	Any         bool   `json:"any,omitempty"`
 }
 
 // View is what holds for a whole topic: retained JSON on R/lock/{topic}/view.
 type View struct {
-	Topic     string   `json:"topic"`
-	Epoch     string   `json:"epoch"`
-	Root      string   `json:"root"`
-	TTL       float64  `json:"ttl"` // seconds
-	Models    string   `json:"models"`
-	Resources []string `json:"resources"`
-	Open      bool     `json:"open"`
-	Members   int      `json:"members"`
-	Missing   []string `json:"missing,omitempty"` // voters of the register that do not answer the root, if it is a voter
+	Topic       string   `json:"topic"`
+	Epoch       string   `json:"epoch"`
+	Root        string   `json:"root"`
+	TTL         float64  `json:"ttl"` // seconds
+	Models      string   `json:"models"`
+	ModelsBy    string   `json:"models_by,omitempty"` // who declared them; empty: nobody, it is a default
+	Resources   []string `json:"resources"`
+	Open        bool     `json:"open"`                   // any other name is a resource, too
+	ResourcesBy string   `json:"resources_by,omitempty"` // who declared Resources and Open; empty: nobody
+	Members     int      `json:"members"`
+	Missing     []string `json:"missing,omitempty"` // voters of the register that do not answer the root, if it is a voter
 }
 
 func (v View) equal(o View) bool {
 	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root &&
-		v.TTL == o.TTL && v.Models == o.Models && slices.Equal(v.Resources, o.Resources) &&
-		v.Open == o.Open && v.Members == o.Members && slices.Equal(v.Missing, o.Missing)
+		v.TTL == o.TTL && v.Models == o.Models && v.ModelsBy == o.ModelsBy && slices.Equal(v.Resources, o.Resources) &&
+		v.Open == o.Open && v.ResourcesBy == o.ResourcesBy && v.Members == o.Members && slices.Equal(v.Missing, o.Missing)
 }
 
 func (s State) equal(o State) bool {
-	return s.Status == o.Status && s.Holder == o.Holder && s.Grantee == o.Grantee && s.Priority == o.Priority && s.Fence == o.Fence && s.Since.Equal(o.Since) &&
+	return s.Status == o.Status && s.Holder == o.Holder && s.Grantee == o.Grantee && s.Via == o.Via && s.Priority == o.Priority && s.Fence == o.Fence && s.Since.Equal(o.Since) &&
 		s.Waiting == o.Waiting && slices.Equal(s.Queue, o.Queue) && s.Epoch == o.Epoch && s.Root == o.Root
 }
 

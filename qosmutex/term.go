@@ -22,7 +22,7 @@ func (r *term) lasts() bool { return r != nil && int64(r.clock()) < r.until.Load
 // of the step: a participant that reads those may be the next root. The caller holds mu.
 func (t *Topic) rule(now protocol.Time) {
 	b := &t.board
-	until := t.rulesUntil()
+	until := t.machine.RulesUntil()
 	over := now >= until
 	switch {
 	case b.term == nil && over:
@@ -53,15 +53,4 @@ func (t *Topic) noteLeaseOver(late protocol.Duration) {
 		t.log.Warn("the lease of this root ended before it was renewed, and nothing is granted until there is a root again: "+
 			"is the machine overloaded, its disk slow, or the register or the broker away?", "noticed after", time.Duration(late))
 	}
-}
-
-// rulesUntil is until when this participant speaks for its topic, as its machine says.
-func (t *Topic) rulesUntil() protocol.Time {
-	switch {
-	case t.brief != nil:
-		return t.brief.RulesUntil()
-	case t.status.Role == protocol.Root, t.status.Role == protocol.Departed && t.board.term != nil:
-		return protocol.Never
-	}
-	return 0
 }

@@ -81,7 +81,7 @@ func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
 		log, logOfNext := &journal{}, &journal{}
 		start, clock := time.Now(), w.clock
 		var stood atomic.Int64 // nanoseconds
-		w.clock = WithClock(func() protocol.Time { return protocol.Time(time.Since(start).Nanoseconds() + stood.Load()) })
+		w.clock = WithClock(func() time.Duration { return time.Since(start) + time.Duration(stood.Load()) })
 		root := w.open("root", Create(), WithNodePriority(0), log.option())
 		defer root.close()
 		w.clock = clock
@@ -172,7 +172,7 @@ func TestViewNamesTheRoot(t *testing.T) {
 	a := open(t, join(t, url, "a"), "t", shared, WithNodePriority(1))
 	open(t, join(t, url, "b"), "t", shared, WithNodePriority(2))
 	views := make(chan View, 64)
-	stop, err := a.p.SubscribeRaw(testContext(t), []string{"lock", "t", "view"}, func(m pubsub.RawMessage) {
+	stop, err := a.p.SubscribeRaw(testContext(t), pubsub.Main, []string{"lock", "t", "view"}, func(m pubsub.RawMessage) {
 		var v View
 		if err := json.Unmarshal(m.Payload, &v); err != nil {
 			t.Error(err)
@@ -207,7 +207,7 @@ func TestTrustedWillEndsAHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	timing := LAN()
-	timing.TTL, timing.Heartbeat = 6*protocol.Second, 1500*protocol.Millisecond
+	timing.TTL, timing.Heartbeat = 6*time.Second, 1500*time.Millisecond
 	opts := []Option{WithTiming(timing), WithTrustedWills()}
 	root := open(t, join(t, url, "root"), "t", append(opts, Create(), WithResources("crane"))...)
 	cable := startProxy(t, url)

@@ -24,9 +24,8 @@ type Topic struct {
 	// mu is held for each step of the machine, from the reading of the clock to
 	// the handling of what follows. Nothing under it blocks.
 	mu      sync.Mutex
-	machine protocol.Machine
+	machine machine
 	record  recordKeeper
-	brief   brief // the machine, if it is one
 	out     protocol.Output
 	in      protocol.Input
 	decoder protocol.Decoder
@@ -36,16 +35,19 @@ type Topic struct {
 	calls   map[uint64]*Hold // waiting and inside, by Ref
 	inside  map[uint64]*Hold // of calls, those that the machine counts as inside
 	orphans []uint64         // granted, but the caller has gone
+	// unanswered is what the root refused while it did not know who holds.
+	unanswered []unanswered
 	// validUntil is when the session of this participant ends by its clock.
 	validUntil protocol.Time
-	heard      bool // a join was answered
+	heard      bool      // a join was answered
+	used       time.Time // when a participant last came or went, or somebody asked here; zero: never
 	status     protocol.Status
 	changed    chan struct{} // closed and replaced when status may have changed
 	closing    bool
 	ended      bool
 	err        error
 	barriers   barriers
-	warned     map[string]uint64 // by peer of a static algorithm, the incarnation that was warned of
+	cautioned  map[string]bool // resources of which Lock has warned
 
 	wake wakeUp
 
@@ -73,7 +75,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
 		calls:     map[uint64]*Hold{},
 		inside:    map[uint64]*Hold{},
-		warned:    map[string]uint64{},
+		cautioned: map[string]bool{},
 		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),
@@ -91,10 +93,18 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 }
 
 // Name returns the name of the lock topic.
-func (t *Topic) Name() string { return t.name }
+func (t *Topic) Name() string {
+	if t.made() != nil {
+		return ""
+	}
+	return t.name
+}
 
 // Models returns the models in force, as far as this participant knows.
 func (t *Topic) Models() Models {
+	if t.made() != nil {
+		return Models{}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status.Settings.Models
@@ -102,6 +112,9 @@ func (t *Topic) Models() Models {
 
 // Resources returns the declared resources, sorted.
 func (t *Topic) Resources() []string {
+	if t.made() != nil {
+		return nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.status.Settings.Resources)
@@ -110,6 +123,9 @@ func (t *Topic) Resources() []string {
 // Status describes this participant's part of the algorithm. It is meant for
 // people and costs time in proportion to resources and requests.
 func (t *Topic) Status() protocol.Status {
+	if t.made() != nil {
+		return protocol.Status{}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.machine.Status()
@@ -117,11 +133,19 @@ func (t *Topic) Status() protocol.Status {
 
 // Done is closed when the topic has ended, by Close or because the participant
 // ended; Err then says why.
-func (t *Topic) Done() <-chan struct{} { return t.ctx.Done() }
+func (t *Topic) Done() <-chan struct{} {
+	if t.made() != nil {
+		return ended
+	}
+	return t.ctx.Done()
+}
 
 // Err returns nil while the topic is open, and an error that wraps ErrClosed
 // afterwards.
 func (t *Topic) Err() error {
+	if err := t.made(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
@@ -145,6 +169,7 @@ func (t *Topic) settle() {
 			_ = t.stepOnce(protocol.Input{Kind: protocol.Leave, Ref: ref})
 		case c != nil && c.Pending():
 			_ = t.stepOnce(protocol.Input{Kind: protocol.Tick})
+		case t.askAgain():
 		default:
 			t.askRegister()
 			return
@@ -158,7 +183,7 @@ func (t *Topic) stepOnce(input protocol.Input) error {
 	now := t.clock()
 	err := t.machine.Step(now, in, &t.out)
 	t.carryOut(in, now)
-	t.notice(in, err)
+	t.notice(in)
 	return err
 }
 
@@ -167,7 +192,11 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	for i := range t.out.Losses {
 		t.lost(&t.out.Losses[i])
 	}
+	if len(t.out.Begun)+len(t.out.Ended) > 0 {
+		t.used = time.Now()
+	}
 	t.noteMembers()
+	t.noteRoot()
 	t.noteElsewhere()
 	spoke := t.board.term
 	t.rule(now)
@@ -176,8 +205,8 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	}
 	if t.worthALook(in) || t.board.term != spoke {
 		t.look()
-	} else if t.brief != nil {
-		t.extend(t.brief.ValidUntil())
+	} else {
+		t.extend(t.machine.ValidUntil())
 	}
 	for _, ref := range t.out.Confirmed {
 		t.confirmed(ref)
@@ -191,9 +220,9 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	t.arm(now, t.out.WakeAt)
 }
 
-// brief is what a machine may offer in addition to the contract, to spare a Status where
-// the runtime asks often.
-type brief interface {
+// machine is PADME's, which answers what the runtime asks often without a Status.
+type machine interface {
+	protocol.Machine
 	ValidUntil() protocol.Time
 	// RulesUntil is until when the machine speaks for the topic; 0: it does not.
 	RulesUntil() protocol.Time
@@ -205,10 +234,7 @@ type brief interface {
 // It does not by the traffic of requests and tokens, so the path that counts does not
 // pay for a Status. Numbers of members and the like are looked at with each tick.
 func (t *Topic) worthALook(in *protocol.Input) bool {
-	if t.algorithm.Static {
-		return len(t.out.Losses) > 0 || t.closing || t.status.Session == 0 && t.status.Role != protocol.Root
-	}
-	return t.brief == nil || t.out.Changed || len(t.out.Losses) > 0 || t.closing || in.Kind == protocol.Tick
+	return t.out.Changed || len(t.out.Losses) > 0 || t.closing || in.Kind == protocol.Tick
 }
 
 // look takes over what the machine says of itself and tells those that wait for a
@@ -217,9 +243,6 @@ func (t *Topic) look() {
 	was := t.status
 	t.status = t.machine.Status()
 	t.extend(t.status.ValidUntil)
-	if t.brief == nil {
-		t.rule(t.clock())
-	}
 	t.noteStanding()
 	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||
 		is.Settings.Version != was.Settings.Version || is.Settings.Models != was.Settings.Models {

@@ -32,7 +32,7 @@ func (r *record) in(resource string, h *Hold) *stay {
 	if r.stays[resource] == nil {
 		r.stays[resource] = map[uint64]*stay{}
 	}
-	s := &stay{who: h.topic.self.ID, resource: resource, in: time.Now()}
+	s := &stay{who: h.of.(*Topic).self.ID, resource: resource, in: time.Now()}
 	r.stays[resource][h.Fence()] = s
 	return s
 }
@@ -83,7 +83,7 @@ func (c *churn) work(m *member, resource string, rng *rand.Rand) {
 		}
 		s := c.record.in(resource, h)
 		time.Sleep(time.Duration(rng.IntN(600)) * time.Millisecond)
-		err = h.Unlock(context.Background())
+		err = h.Unlock()
 		c.record.out(s, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
-	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
 	"padme/tests/bubble"
 )
@@ -20,7 +19,7 @@ func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.P
 	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
 		start := time.Now()
-		clock := WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })
+		clock := WithClock(func() time.Duration { return time.Since(start) })
 		ctx := context.Background()
 		b, err := broker.Start(ctx, broker.Config{})
 		if err != nil {
@@ -72,11 +71,11 @@ func TestHoldLastsAsLongAsHeartbeatsDo(t *testing.T) {
 			waiting <- h
 		}()
 		time.Sleep(10 * time.Minute)
-		if err := h.Unlock(ctx); err != nil {
+		if err := h.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		h = <-waiting
-		if err := h.Unlock(ctx); err != nil {
+		if err := h.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -96,7 +95,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 		defer root.Close(ctx)
 		var asleep atomic.Int64
 		start := time.Now()
-		laptop, err := Open(ctx, q, "t", WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) + protocol.Time(asleep.Load()) }))
+		laptop, err := Open(ctx, q, "t", WithClock(func() time.Duration { return time.Since(start) + time.Duration(asleep.Load()) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,19 +116,19 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 				}
 			}
 			<-held.Done()
-			if late := time.Since(woke); late > time.Duration(LAN().TTL/10) || check && late > 0 {
+			if late := time.Since(woke); late > LAN().TTL/10 || check && late > 0 {
 				t.Errorf("the context was cancelled %v after waking up", late)
 			}
 			if !errors.Is(context.Cause(held), ErrLost) {
 				t.Errorf("cause = %v", context.Cause(held))
 			}
-			if err := h.Unlock(ctx); !errors.Is(err, ErrLost) {
+			if err := h.Unlock(); !errors.Is(err, ErrLost) {
 				t.Errorf("Unlock = %v, want ErrLost", err)
 			}
 			if h, err = laptop.Lock(ctx, "crane"); err != nil { // in a new session
 				t.Fatal(err)
 			}
-			if err := h.Unlock(ctx); err != nil {
+			if err := h.Unlock(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,7 +150,7 @@ func TestCreateRefusesAClockThatWasNotSet(t *testing.T) {
 		}
 		defer p.Close(ctx)
 		start := time.Now()
-		if _, err := Open(ctx, p, "t", Create(), WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) })); !errors.Is(err, ErrInvalidConfig) {
+		if _, err := Open(ctx, p, "t", Create(), WithClock(func() time.Duration { return time.Since(start) })); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("Open = %v, want ErrInvalidConfig", err)
 		}
 	})

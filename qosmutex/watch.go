@@ -16,22 +16,13 @@ import (
 // maxUnread bounds what waits for a watcher to read.
 const maxUnread = 4096
 
-// Watch yields the events of this topic from now on, as all members publish
-// them, until ctx, the participant or the loop ends. See WatchEvents.
-func (t *Topic) Watch(ctx context.Context) iter.Seq2[Event, error] {
-	return WatchEvents(ctx, t.p, t.name)
-}
-
-// States yields the state of every resource of this topic and then each change.
-// See WatchStates.
-func (t *Topic) States(ctx context.Context) iter.Seq2[State, error] {
-	return WatchStates(ctx, t.p, t.name)
-}
-
 // Queue returns who waits for a resource, as the root last published it: the
 // first 16, in the order of service. Errors wrap ErrUndeclared, ErrInvalidName,
 // ErrClosed, or ErrTimeout or ErrCancelled (and context.Cause).
 func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
+	if err := t.made(); err != nil {
+		return nil, err
+	}
 	if err := checkResource(resource); err != nil {
 		return nil, err
 	}
@@ -43,7 +34,7 @@ func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
 	}
 	var mu sync.Mutex
 	var latest State
-	stop, err := t.p.SubscribeRaw(ctx, []string{"lock", t.name, resource, "state"}, func(m pubsub.RawMessage) {
+	stop, err := t.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", t.name, resource, "state"}, func(m pubsub.RawMessage) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s, ok := parseState(m); ok {
@@ -167,7 +158,7 @@ func newWatcher() *watcher {
 func (w *watcher) watch(ctx context.Context, p *pubsub.Participant, levels []string, put func(pubsub.RawMessage),
 	each func(pubsub.RawMessage) bool, fail func(error) bool,
 ) error {
-	stop, err := p.SubscribeRaw(ctx, levels, func(m pubsub.RawMessage) {
+	stop, err := p.SubscribeRaw(ctx, pubsub.Main, levels, func(m pubsub.RawMessage) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		put(m)

@@ -40,7 +40,7 @@ type messages struct {
 func subscribe(t testing.TB, p *pubsub.Participant, levels ...string) *messages {
 	t.Helper()
 	m := &messages{}
-	stop, err := p.SubscribeRaw(testContext(t), levels, func(r pubsub.RawMessage) {
+	stop, err := p.SubscribeRaw(testContext(t), pubsub.Main, levels, func(r pubsub.RawMessage) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.all = append(m.all, r)
@@ -60,87 +60,83 @@ func (m *messages) now() []pubsub.RawMessage {
 
 func TestEventsAreJSONLinesForEverybody(t *testing.T) {
 	t.Parallel()
-	forEachAlgorithm(t, func(t *testing.T, opt Option) {
-		url := startBroker(t, "127.0.0.1:0").URL()
-		_, members := group(t, url, "t", 1, opt)
-		plain := subscribe(t, join(t, url, "plain"), "lock", "t", "events")
-		h := lock(t, members[0], "crane", WithPriority(-3))
-		unlock(t, h)
-		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
-		defer cancel()
-		_, err := members[0].TryLock(ctx, "truck")
-		_ = err
-		var events []map[string]any
-		eventually(t, "a released event", func() bool {
-			events = nil
-			for _, m := range plain.now() {
-				for line := range strings.Lines(string(m.Payload)) {
-					var e map[string]any
-					if err := json.Unmarshal([]byte(line), &e); err != nil {
-						t.Fatalf("%q: %v", line, err)
-					}
-					if e["participant"] == "a" && e["resource"] == "crane" {
-						events = append(events, e)
-					}
+	url := startBroker(t, "127.0.0.1:0").URL()
+	_, members := group(t, url, "t", 1)
+	plain := subscribe(t, join(t, url, "plain"), "lock", "t", "events")
+	h := lock(t, members[0], "crane", WithPriority(-3))
+	unlock(t, h)
+	ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+	defer cancel()
+	_, err := members[0].TryLock(ctx, "truck")
+	_ = err
+	var events []map[string]any
+	eventually(t, "a released event", func() bool {
+		events = nil
+		for _, m := range plain.now() {
+			for line := range strings.Lines(string(m.Payload)) {
+				var e map[string]any
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				if e["participant"] == "a" && e["resource"] == "crane" {
+					events = append(events, e)
 				}
 			}
-			return len(events) == 3
-		})
-		for i, name := range []string{"requested", "granted", "released"} {
-			e := events[i]
-			if e["event"] != name || e["topic"] != "t" || e["request"] != events[0]["request"] || e["priority"] != -3.0 {
-				t.Errorf("event %d is %v, want %s", i, e, name)
-			}
-			if _, err := time.Parse(time.RFC3339Nano, e["at"].(string)); err != nil {
-				t.Error(err)
-			}
-			if fence, _ := e["fence"].(string); (fence == formatFence(h.Fence())) != (i > 0) {
-				t.Errorf("event %s has fence %q", name, fence)
-			}
 		}
-		if events[1]["waited"] == nil || events[2]["held"] == nil || !strings.HasPrefix(events[0]["request"].(string), "a/") {
-			t.Errorf("times or request missing: %v", events)
-		}
+		return len(events) == 3
 	})
+	for i, name := range []string{"requested", "granted", "released"} {
+		e := events[i]
+		if e["event"] != name || e["topic"] != "t" || e["request"] != events[0]["request"] || e["priority"] != -3.0 {
+			t.Errorf("event %d is %v, want %s", i, e, name)
+		}
+		if _, err := time.Parse(time.RFC3339Nano, e["at"].(string)); err != nil {
+			t.Error(err)
+		}
+		if fence, _ := e["fence"].(string); (fence == formatFence(h.Fence())) != (i > 0) {
+			t.Errorf("event %s has fence %q", name, fence)
+		}
+	}
+	if events[1]["waited"] == nil || events[2]["held"] == nil || !strings.HasPrefix(events[0]["request"].(string), "a/") {
+		t.Errorf("times or request missing: %v", events)
+	}
 }
 
 func TestStateFollowsTheHolder(t *testing.T) {
 	t.Parallel()
-	forEachAlgorithm(t, func(t *testing.T, opt Option) {
-		url := startRemembering(t)
-		root, members := group(t, url, "t", 2, opt)
-		observer := join(t, url, "observer")
-		free := collectStates(t, observer, "t", 2)
-		if s := free["crane"]; s.Holder != "" || s.Root != "root" || s.Epoch == "" || s.Waiting != 0 {
-			t.Errorf("free state %+v", s)
-		}
-		h := lock(t, members[0], "crane", WithPriority(7))
-		go func() { unlock(t, lock(t, members[1], "crane", WithPriority(9))) }()
-		var s State
-		eventually(t, "a holds and b waits", func() bool {
-			s = collectStates(t, observer, "t", 2)["crane"]
-			return s.Holder == "a" && s.Waiting == 1
-		})
-		if s.Priority != 7 || s.Fence != formatFence(h.Fence()) || len(s.Queue) != 1 || s.Queue[0] != (Waiter{"b", 9, false}) || time.Since(s.Since) > time.Minute {
-			t.Errorf("state %+v", s)
-		}
-		q, err := members[0].Queue(testContext(t), "crane")
-		if err != nil || len(q) != 1 || q[0].Participant != "b" {
-			t.Errorf("Queue = %v, %v", q, err)
-		}
-		if q, err := root.Queue(testContext(t), "truck"); err != nil || len(q) != 0 {
-			t.Errorf("Queue = %v, %v", q, err)
-		}
-		if _, err := root.Queue(testContext(t), "ship"); !errors.Is(err, ErrUndeclared) {
-			t.Errorf("Queue = %v, want ErrUndeclared", err)
-		}
-		unlock(t, h)
-		// A first member that is no root hears of entries by events alone, so before b's it
-		// may show a free resource.
-		eventually(t, "free again after b", func() bool {
-			s = collectStates(t, observer, "t", 2)["crane"]
-			return s.Holder == "" && s.Waiting == 0 && parseFence(s.Fence) > h.Fence()
-		})
+	url := startRemembering(t)
+	root, members := group(t, url, "t", 2, WithTiming(LAN()))
+	observer := join(t, url, "observer")
+	free := collectStates(t, observer, "t", 2)
+	if s := free["crane"]; s.Holder != "" || s.Root != "root" || s.Epoch == "" || s.Waiting != 0 {
+		t.Errorf("free state %+v", s)
+	}
+	h := lock(t, members[0], "crane", WithPriority(7))
+	go func() { unlock(t, lock(t, members[1], "crane", WithPriority(9))) }()
+	var s State
+	eventually(t, "a holds and b waits", func() bool {
+		s = collectStates(t, observer, "t", 2)["crane"]
+		return s.Holder == "a" && s.Waiting == 1
+	})
+	if s.Priority != 7 || s.Fence != formatFence(h.Fence()) || len(s.Queue) != 1 || s.Queue[0] != (Waiter{Participant: "b", Priority: 9}) || time.Since(s.Since) > time.Minute {
+		t.Errorf("state %+v", s)
+	}
+	q, err := members[0].Queue(testContext(t), "crane")
+	if err != nil || len(q) != 1 || q[0].Participant != "b" {
+		t.Errorf("Queue = %v, %v", q, err)
+	}
+	if q, err := root.Queue(testContext(t), "truck"); err != nil || len(q) != 0 {
+		t.Errorf("Queue = %v, %v", q, err)
+	}
+	if _, err := root.Queue(testContext(t), "ship"); !errors.Is(err, ErrUndeclared) {
+		t.Errorf("Queue = %v, want ErrUndeclared", err)
+	}
+	unlock(t, h)
+	// A first member that is no root hears of entries by events alone, so before b's it
+	// may show a free resource.
+	eventually(t, "free again after b", func() bool {
+		s = collectStates(t, observer, "t", 2)["crane"]
+		return s.Holder == "" && s.Waiting == 0 && parseFence(s.Fence) > h.Fence()
 	})
 }
 
@@ -225,7 +221,7 @@ func TestViewTellsTheSettings(t *testing.T) {
 	if v.Root != "root" || v.TTL != 1.2 || v.Models != "level-forward-forward-forward" || len(v.Resources) != 2 || v.Open {
 		t.Errorf("view %+v", v)
 	}
-	if err := root.SetModels(testContext(t), Models{Priority: Fair}); err != nil {
+	if err := root.Configure(testContext(t), WithModels(Models{Priority: Fair})); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the models changed", func() bool { return view().Models == "fair-forward-forward-forward" })
@@ -313,4 +309,20 @@ func TestSlowWatcherIsToldWhatItMissed(t *testing.T) {
 	if unread, missed := w.take(); len(unread) != 1 || missed != 0 || unread[0].Payload[0] != 9 {
 		t.Errorf("%v unread, %d missed, want the latest only", unread, missed)
 	}
+}
+
+// What is retained in the end is that nobody is inside, also when the root, who says so, is
+// the one who was, and closes.
+func TestStateAfterTheRootHasClosed(t *testing.T) {
+	t.Parallel()
+	url := startWithFreshStates(t)
+	watcher := join(t, url, "watcher")
+	topic := open(t, join(t, url, "p"), "yard", Create(), WithResources("crane"))
+	h := lock(t, topic, "crane")
+	eventually(t, "the state says who holds", func() bool { return collectStates(t, watcher, "yard", 1)["crane"].Holder == "p" })
+	closeTopic(t, topic)
+	eventually(t, "the state says that nobody does", func() bool {
+		s := collectStates(t, watcher, "yard", 1)["crane"]
+		return s.Holder == "" && s.Fence == formatFence(h.Fence())
+	})
 }

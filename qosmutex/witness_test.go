@@ -13,9 +13,10 @@ import (
 
 // told is a state as any client of the broker reads it.
 type told struct {
-	Resource, Status, Holder, Grantee, Fence, Epoch, Root string
-	Priority                                              int64
-	at                                                    time.Time // when it was heard
+	Resource, Status, Holder, Grantee, Via, Fence, Epoch, Root string
+	Priority                                                   int64
+	Queue                                                      []Waiter
+	at                                                         time.Time // when it was heard
 }
 
 func (s told) fence() uint64 { return parseFence(s.Fence) }
@@ -31,7 +32,7 @@ func (w *world) witness() *witness {
 	w.t.Helper()
 	p, _ := w.join("witness")
 	o := &witness{p: p}
-	_, err := p.SubscribeRaw(w.t.Context(), []string{"lock", "t", "+", "state"}, func(m pubsub.RawMessage) {
+	_, err := p.SubscribeRaw(w.t.Context(), pubsub.Main, []string{"lock", "t", "+", "state"}, func(m pubsub.RawMessage) {
 		s := told{at: time.Now()}
 		if len(m.Payload) > 0 { // else it was cleared
 			if err := json.Unmarshal(m.Payload, &s); err != nil {

@@ -48,7 +48,8 @@ var aclRows = []aclRow{
 	{topic: "presence/esp"},
 	{topic: "ask/alice", writes: "alice", reads: aclAll},
 	{topic: "ask/watch"},
-	{topic: "ep/bob/w1", writes: "bob", reads: aclAll},
+	{topic: "ep/t/bob/w1", writes: "bob", reads: aclAll},
+	{topic: "ep/bob/w1"},
 	{topic: "data/p/t/k/alice/w1", writes: "alice", reads: aclAll},
 	{topic: "data/p/t/k/watch/w1"},
 	{topic: "node/bob/alice", writes: "alice", reads: "bob"},
@@ -98,7 +99,29 @@ func TestAccessListOfTheEmbeddedBroker(t *testing.T) {
 	tryAccess(t, b.TCPAddr().String(), true)
 }
 
-func TestAccessListOfMosquitto(t *testing.T) {
+func TestAccessListOfMosquitto(t *testing.T) { tryAccess(t, startMosquitto(t), false) }
+
+// TestMosquittoGateway: mosquitto grants every subscription, so who may serve clients there
+// finds out by itself.
+func TestMosquittoGateway(t *testing.T) {
+	url, dir := "mqtt://"+startMosquitto(t), t.TempDir()
+	for _, user := range []string{"alice", "bridge"} {
+		if err := os.WriteFile(filepath.Join(dir, user), []byte(user), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := startNode(t, dir, url, "serve", "--user", "alice", "--password-file", "alice", "--ready-file", "served", "crane")
+	if code := n.exit(t); code != exitRefused || !strings.Contains(n.stderr.String(), "may not serve clients") || exists(filepath.Join(dir, "served")) {
+		t.Errorf("exit code %d: %s", code, &n.stderr)
+	}
+	startNode(t, dir, url, "serve", "--user", "bridge", "--password-file", "bridge", "--ready-file", "bridged", "crane")
+	eventually(t, "the gateway hears clients", func() bool { return exists(filepath.Join(dir, "bridged")) })
+}
+
+// startMosquitto runs mosquitto with the users and rules of the tests and returns its
+// address.
+func startMosquitto(t *testing.T) string {
+	t.Helper()
 	program, err := exec.LookPath("mosquitto")
 	if err != nil {
 		program, err = exec.LookPath("/usr/sbin/mosquitto")
@@ -157,7 +180,7 @@ func TestAccessListOfMosquitto(t *testing.T) {
 			t.Fatalf("mosquitto does not listen: %s", log.text())
 		}
 	}
-	tryAccess(t, addr, false)
+	return addr
 }
 
 // tryAccess has every user write every row, alive and by its last will, and read

@@ -22,14 +22,21 @@ import (
 
 // brokerFlags are the flags of `pubsub-node broker`.
 type brokerFlags struct {
+	topicLimits topicLimitFlags
+
 	listen, webSocket  string
+	origins            []string // of pages
 	dataDir, usersFile string
 	certUsers          bool
+	anonymous          bool
 	metrics            string
 	timing             string
 	noLocks, memory    bool
 	readyFile          string
-	locksIn            string // where the register is
+	settings           settingsFlags
+	limit              limitFlags
+	locksIn            string        // where the register is
+	newFor             time.Duration // for how long the register is still too new to grant by
 }
 
 func newBroker(s *session) *cobra.Command {
@@ -38,19 +45,21 @@ func newBroker(s *session) *cobra.Command {
 		Use:   "broker",
 		Short: "Run an MQTT broker that also roots locks",
 		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node creates every
-lock that a client asks for and roots it next to the broker, which halves the
-way of each handoff. It keeps a file of who is the root, so that restarting the
+lock that is asked for and roots it next to the broker, which halves the way of each
+handoff. It also serves clients that speak JSON, as "pubsub-node serve" does. It keeps a file of who is the root, so that restarting the
 broker costs no hold: in --data, or else in $XDG_STATE_HOME/padme/ADDRESS (by
 default below ~/.local/state).
 
 It listens on this machine only. To let others in, listen on all addresses with
---listen :1883, and then say who they are with --users; see broker passwd.
+--listen :1883, and say who they are with --users; see broker passwd. With --anonymous
+anyone who reaches it may do anything. The --max flags bound what clients can make it
+spend: what goes beyond one is logged, and counted in padme_broker_limited_total.
 With --cert and --key it speaks TLS only, on both listeners; with --cafile each
 client must show a certificate of that authority, too.
 INT or TERM ends it in good order.`,
 		Example: `  pubsub-node broker
   pubsub-node broker --listen :1883 --users users --data /var/lib/padme
-  pubsub-node broker --listen :8883 --cert host.pem --key host.key --metrics 127.0.0.1:9100
+  pubsub-node broker --listen :8883 --cert host.pem --key host.key --users users --metrics 127.0.0.1:9100
   pubsub-node broker --listen :8883 --cert host.pem --key host.key --cafile clients.pem --use-identity-as-username --users users`,
 		Args:              noArgs,
 		PersistentPreRunE: refuseClientFlags,
@@ -63,14 +72,20 @@ INT or TERM ends it in good order.`,
 	fs := cmd.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:1883", "`address` for MQTT; :1883 is open to the network, port 0 takes a free one")
 	fs.StringVar(&f.webSocket, "ws", "", "`address` for MQTT over WebSocket (default: none)")
+	fs.StringSliceVar(&f.origins, "ws-origin", nil, "`origin` of a page that may connect over WebSocket, such as https://panel.example; others may if they need a password, else those of the same host")
 	fs.StringVar(&f.dataDir, "data", "", "`directory` where locks, retained messages and sessions survive a crash (default: messages and sessions in memory only)")
-	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone may do anything)")
+	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone on this machine, who may do anything)")
+	fs.BoolVar(&f.anonymous, "anonymous", false, "let anyone who reaches the addresses do anything, also from the network")
 	fs.BoolVar(&f.certUsers, "use-identity-as-username", false, "the common name of a client's certificate is its user, who must be in --users; needs --cafile")
 	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
 	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
-	fs.BoolVar(&f.noLocks, "no-locks", false, "do not create locks: only the broker")
-	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: after a restart nothing is granted for the time of --timing (default with port 0 and no --data)")
+	fs.BoolVar(&f.noLocks, "no-locks", false, "do not create locks nor serve clients: only the broker")
+	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: a restart ends the locks of \"pubsub-node lock\" and other clients, and nothing is granted for the time of --timing after it (default with port 0 and no --data)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it serves")
+	f.settings.add(cmd, " of locks that it creates, until others are declared")
+	f.limit.add(fs)
+	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing")
+	f.topicLimits.add(cmd)
 	cmd.AddCommand(newPasswd())
 	return cmd
 }
@@ -90,13 +105,41 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if err != nil {
 		return err
 	}
+	if timing, err = f.settings.timing(timing); err != nil {
+		return err
+	}
+	settings, err := f.settings.options()
+	if err != nil {
+		return err
+	}
+	topicLimits, err := f.topicLimits.option()
+	if err != nil {
+		return err
+	}
+	if f.noLocks && f.topicLimits.given() {
+		return usageError("--max-topics, --max-topics-per-user and --idle-topics are of locks that the broker creates, and with --no-locks it creates none")
+	}
+	if f.noLocks && (len(settings) > 0 || f.settings.ttl > 0) {
+		return usageError("--models, --resources, --open and --ttl are of locks that the broker creates, and with --no-locks it creates none")
+	}
+	for _, o := range f.origins {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || o != u.Scheme+"://"+u.Host {
+			return usageError("--ws-origin %q: write it as browsers do, https://host or https://host:port", o)
+		}
+	}
+	if len(f.origins) > 0 && f.webSocket == "" {
+		return usageError("--ws-origin is about pages that connect to --ws, which is not given")
+	}
+	if err := errors.Join(f.limit.check(), f.checkOpen()); err != nil {
+		return err
+	}
 	users, secret, err := f.users()
 	if err != nil {
 		return err
 	}
 	config := broker.Config{
-		TCP: f.listen, WebSocket: f.webSocket, Users: users, DataDir: f.dataDir, Prefix: s.prefix,
-		Logger: s.logger(slog.LevelWarn),
+		TCP: f.listen, WebSocket: f.webSocket, Origins: f.origins, Users: users, DataDir: f.dataDir, Prefix: s.prefix,
+		Limits: f.limit.limits, Logger: s.logger(slog.LevelWarn),
 	}
 	if config.TLS, err = s.serverTLS(); err != nil {
 		return err
@@ -123,15 +166,15 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		defer stop()
 		f.metrics = addr
 	}
-	locks := make(chan error, 1)
+	locks, disk := make(chan error, 2), make(chan error, 1)
 	if !f.noLocks {
 		r, where, openErr := openRegister(f.dataDir, f.listen, f.memory)
 		if openErr != nil {
 			return openErr
 		}
 		defer func() { err = errors.Join(err, r.Close()) }()
-		f.locksIn = where
-		stop, err := serveLocks(ctx, s, b, r, secret, timing, config.Metrics, locks)
+		f.locksIn, f.newFor = where, timing.Grace()-r.Age()
+		stop, err := serveLocks(ctx, s, b, &watchedRegister{r, where, disk}, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), config.Metrics, locks)
 		if err != nil {
 			return err
 		}
@@ -148,6 +191,8 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	select {
 	case <-ctx.Done():
 		return nil
+	case err := <-disk:
+		return err
 	case err := <-locks:
 		return fmt.Errorf("the lock node has ended: %w", err)
 	}
@@ -187,7 +232,10 @@ func (f *brokerFlags) users() (*broker.Users, string, error) {
 		return nil, "", err
 	}
 	secret := rand.Text()
-	return users, secret, users.Add(nodeName(), secret)
+	if err := users.Add(nodeName(), secret); err != nil {
+		return nil, "", err
+	}
+	return users, secret, users.Grant(nodeName(), broker.Gateway)
 }
 
 // greet says what is served and how to use it.
@@ -203,7 +251,13 @@ func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timin
 		fmt.Fprintf(w, "metrics  http://%s/metrics\n", f.metrics)
 	}
 	if !f.noLocks {
-		fmt.Fprintf(w, "locks    created when asked for; a silent holder loses its lock after %v; kept in %s\n", time.Duration(timing.TTL), f.locksIn)
+		fmt.Fprintf(w, "locks    created when asked for; a silent holder loses its lock after %v; kept in %s\n", timing.TTL, f.locksIn)
+		if f.locksIn == inMemory {
+			fmt.Fprintln(w, "         so a restart ends those of commands and other clients")
+		}
+		if f.newFor > 0 {
+			fmt.Fprintf(w, "         granted from %.1fs on, as that is new: by then whatever an earlier broker here granted is over\n", f.newFor.Seconds())
+		}
 	}
 	u, err := url.Parse(where)
 	if err != nil || u.Port() == "" {

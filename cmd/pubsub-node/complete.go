@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"padme/qosmutex"
 )
 
 // completionTakes bounds what pressing Tab may cost.
@@ -19,7 +21,7 @@ func completeLock(s *session) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completionTakes)
 		defer cancel()
-		p, err := s.join(ctx)
+		p, err := s.joinToRead(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -28,7 +30,7 @@ func completeLock(s *session) cobra.CompletionFunc {
 		var names []string
 		for _, st := range states {
 			names = append(names, st.Topic)
-			if cmd.Name() == "lock" && st.Resource != defaultResource {
+			if cmd.Name() == "lock" && st.Resource != qosmutex.DefaultResource {
 				names = append(names, st.Topic+"/"+st.Resource)
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -44,6 +45,8 @@ itself and reads, and says what it finds:
   lease     whether two round trips to a majority of the voters and a write to disk fit
             into half of each lock's lease, which is a quarter of its time-to-live
 
+A user that may only read gets what reading shows; voters are not asked then.
+
 Exit codes: 0 nothing is bad, 1 something is, 69 the broker cannot be reached, and those
 of "pubsub-node lock --help".`,
 		Example: `  pubsub-node doctor
@@ -80,6 +83,11 @@ const (
 
 func (s *session) examine(ctx context.Context) ([]finding, error) {
 	p, err := s.join(ctx)
+	barred := "" // why it can only read
+	if r := new(pubsub.RefusedError); errors.As(err, &r) && r.LetIn {
+		barred = err.Error()
+		p, err = s.joinToRead(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +103,7 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	if err := snapshot(ctx, s.pause(), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return nil, err
 	}
-	_, self := known[p.ID()] // the broker keeps our own birth
-	delete(known, p.ID())
-	if self {
-		found = append(found, finding{"retained", resultOK, "what the broker keeps is delivered to wildcards"})
-	} else {
-		found = append(found, finding{"retained", resultBad, "the broker does not deliver what it keeps to wildcards: states, views and presences stay unknown"})
-	}
+	found = append(found, examineRetained(p, known, barred))
 	views, err := lockViews(ctx, p, s)
 	if err != nil {
 		return nil, err
@@ -110,11 +112,31 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
 	found = append(found, examineRoots(views, known)...)
+	if barred != "" {
+		return append(found, finding{"voters", resultNote, "not asked: " + barred}), nil
+	}
 	seen, err := s.survey(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return append(found, examineVoters(seen, views)...), nil
+}
+
+// examineRetained looks for our own birth, which the broker keeps, and forgets it; who may
+// not take part has none, and looks for anybody's.
+func examineRetained(p *pubsub.Participant, known map[string]pubsub.Presence, barred string) finding {
+	kept := len(known) > 0
+	if barred == "" {
+		_, kept = known[p.ID()]
+		delete(known, p.ID())
+	}
+	switch {
+	case kept:
+		return finding{"retained", resultOK, "what the broker keeps is delivered to wildcards"}
+	case barred != "":
+		return finding{"retained", resultNote, "nobody is there whose presence would show that the broker delivers what it keeps"}
+	}
+	return finding{"retained", resultBad, "the broker does not deliver what it keeps to wildcards: states, views and presences stay unknown"}
 }
 
 // forgetLeavers drops participants that were heard to end, and are not known any more: they

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/pflag"
 
 	"padme/pubsub"
 	"padme/qosmutex"
@@ -18,7 +21,7 @@ import (
 const (
 	exitFailure     = 1
 	exitUsage       = 2
-	exitUnavailable = 69  // no broker answers, or the lock has no root
+	exitUnavailable = 69  // no broker answers, or nobody serves the lock
 	exitBusy        = 75  // -n, and the lock is not free
 	exitLost        = 76  // the lock was lost while the command ran
 	exitRefused     = 77  // credentials, an id in use, a resource that is not allowed
@@ -49,6 +52,33 @@ func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// plainKinds are the kinds of flags whose own errors speak of library functions, and
+// what they want.
+var plainKinds = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative", "float64": "a number", "bool": "true or false",
+}
+
+// wrongFlag says what is wrong with a flag in the words of the command line.
+func wrongFlag(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return usageError("%w", err)
+	}
+	flag := invalid.GetFlag()
+	wants := plainKinds[flag.Value.Type()]
+	if wants == "" {
+		return usageError("%w", err)
+	}
+	name := "--" + flag.Name
+	if flag.Shorthand != "" {
+		name = "-" + flag.Shorthand + ", " + name
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		wants += " of at most 64 bits"
+	}
+	return usageError("invalid argument %q for %q: want %s", invalid.GetValue(), name, wants)
+}
+
 // interrupted is the cause of a context which a signal ended.
 type interrupted struct{ signal syscall.Signal }
 
@@ -67,14 +97,15 @@ func exitCode(err error) int {
 		return exitSignal + int(sig.signal)
 	case errors.Is(err, qosmutex.ErrLost):
 		return exitLost
-	case errors.Is(err, qosmutex.ErrBusy):
+	case errors.Is(err, qosmutex.ErrBusy), errors.Is(err, qosmutex.ErrDeadlineUnattainable):
 		return exitBusy
-	case errors.Is(err, pubsub.ErrUnreachable), errors.Is(err, qosmutex.ErrNoRoot):
+	case errors.As(err, new(*qosmutex.NotReadyError)) && !errors.Is(err, qosmutex.ErrTimeout),
+		errors.Is(err, pubsub.ErrUnreachable), errors.Is(err, qosmutex.ErrNoRoot), errors.Is(err, qosmutex.ErrNoServer):
 		return exitUnavailable
 	case errors.Is(err, pubsub.ErrRefused), errors.Is(err, pubsub.ErrDuplicateID),
 		errors.Is(err, qosmutex.ErrUndeclared), errors.Is(err, qosmutex.ErrFull):
 		return exitRefused
-	case errors.Is(err, qosmutex.ErrTimeout), errors.Is(err, pubsub.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, qosmutex.ErrTimeout), errors.Is(err, qosmutex.ErrDeadlineMissed), errors.Is(err, pubsub.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
 	case errors.Is(err, pubsub.ErrInvalid), errors.Is(err, qosmutex.ErrInvalidName):
 		return exitUsage
@@ -84,5 +115,11 @@ func exitCode(err error) int {
 
 // message is err on one line, with the name of the program in front.
 func message(err error) string {
-	return "pubsub-node: " + printable(strings.Join(strings.Fields(err.Error()), " "))
+	text := flagsAlone.Replace(err.Error())
+	return "pubsub-node: " + printable(strings.Join(strings.Fields(text), " "))
 }
+
+// flagsAlone puts the words of the command line in the place of those of Go.
+var flagsAlone = strings.NewReplacer("RootCAs of WithTLS, ", "", "Certificates of WithTLS, ", "",
+	", or Open with qosmutex.Create", "", "give WithOpenResources", "give --open",
+	": Dial it again", "", ": Open it again", "")

@@ -59,7 +59,7 @@ func (s *session) edges(ctx context.Context) ([]edge, error) {
 	}
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +68,12 @@ func (s *session) edges(ctx context.Context) ([]edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return edgesOf(known, endpoints, states, p.ID()), nil
+	return edgesOf(known, endpoints, states), nil
 }
 
-func edgesOf(known map[string]pubsub.Presence, endpoints []pubsub.Announcement, states []qosmutex.State, self string) (edges []edge) {
+func edgesOf(known map[string]pubsub.Presence, endpoints []pubsub.Announcement, states []qosmutex.State) (edges []edge) {
 	for id, pr := range known {
-		if v := (vertex{"participant", id}); pr.Alive && id != self {
+		if v := (vertex{"participant", id}); pr.Alive {
 			edges = append(edges, edge{from: v, to: v})
 		}
 	}
@@ -89,14 +89,24 @@ func edgesOf(known map[string]pubsub.Presence, endpoints []pubsub.Announcement, 
 		lock := vertex{"lock", st.Topic + "/" + st.Resource}
 		edges = append(edges, edge{from: lock, to: lock})
 		if st.Holder != "" {
-			edges = append(edges, edge{lock, vertex{"participant", st.Holder}, "held", false})
+			participant, client := behind(st.Holder, st.Via)
+			edges = append(edges, edge{lock, participant, "held" + client, false})
 		}
 		for i, w := range st.Queue {
-			edges = append(edges, edge{vertex{"participant", w.Participant}, lock, fmt.Sprintf("waits %d", i+1), true})
+			participant, client := behind(w.Participant, w.Via)
+			edges = append(edges, edge{participant, lock, fmt.Sprintf("waits %d%s", i+1, client), true})
 		}
 	}
 	slices.SortFunc(edges, func(a, b edge) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return slices.Compact(edges) // two writers of one participant are one line
+}
+
+// behind is the participant of a holder or waiter, and for which client, as a label goes on.
+func behind(name, via string) (v vertex, client string) {
+	if via == "" {
+		return vertex{"participant", name}, ""
+	}
+	return vertex{"participant", via}, " for " + name
 }
 
 // vertices are those of the edges, sorted.
@@ -121,15 +131,19 @@ func writeDOT(w io.Writer, edges []edge) error {
 		fmt.Fprintf(&b, "\t%s [shape=%s label=%s]\n", name(v), shapes[v.kind], quote(v.name))
 	}
 	for _, e := range edges {
-		style := ""
+		var style []string
 		if e.label != "" {
-			style = " [label=" + quote(e.label) + "]"
+			style = append(style, "label="+quote(e.label))
 		}
 		if e.waits {
-			style = strings.Replace(style, "]", " style=dashed]", 1)
+			style = append(style, "style=dashed")
+		}
+		attributes := ""
+		if len(style) > 0 {
+			attributes = " [" + strings.Join(style, " ") + "]"
 		}
 		if e.from != e.to {
-			fmt.Fprintf(&b, "\t%s -> %s%s\n", name(e.from), name(e.to), style)
+			fmt.Fprintf(&b, "\t%s -> %s%s\n", name(e.from), name(e.to), attributes)
 		}
 	}
 	b.WriteString("}\n")
@@ -156,7 +170,7 @@ func writeMermaid(w io.Writer, edges []edge) error {
 			arrow = "-.->"
 		}
 		if e.label != "" {
-			arrow += "|" + e.label + "|"
+			arrow += `|"` + text(e.label) + `"|`
 		}
 		if e.from != e.to {
 			fmt.Fprintf(&b, "\t%s %s %s\n", name(e.from), arrow, name(e.to))

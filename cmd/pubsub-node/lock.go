@@ -5,29 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"padme/cmd/internal/flags"
+	"padme/cmd/pubsub-node/internal/supervisor"
 	"padme/pubsub"
 	"padme/qosmutex"
 )
-
-// defaultResource is what `lock NAME` locks.
-const defaultResource = "default"
 
 // lockFlags are the flags of `pubsub-node lock`.
 type lockFlags struct {
 	priority  int64
 	noWait    bool
 	wait      time.Duration
+	deadline  time.Duration
+	hold      time.Duration
 	killAfter time.Duration
+	shell     bool
 }
 
-// errWaitOver is the cause of a context that -w ended.
-var errWaitOver = errors.New("the wait given by -w is over")
+// errWaitOver is the cause of a context that -w ended, and errUndecided of one with -n.
+var (
+	errWaitOver  = errors.New("the wait given by -w is over")
+	errUndecided = errors.New("nobody said whether the lock is free")
+)
+
+// undecided is how long -n waits for an answer: a lock that is used for the first time may
+// have to be created, by a server that is busy.
+const undecided = 10 * time.Second
 
 func newLock(s *session) *cobra.Command {
 	f := &lockFlags{}
@@ -39,29 +50,43 @@ NAME may stand for a group of resources: NAME/RESOURCE locks one of them, and
 NAME/'*' any free one if the group declares them. Without RESOURCE the resource
 is "default".
 
+With --shell COMMAND is your shell ($SHELL), and its end releases the lock.
+
 COMMAND finds in its environment PADME_TOPIC (NAME), PADME_RESOURCE (the one it
 got), PADME_HOLDER (the participant) and PADME_FENCE: a number that rises with
 every holder. Whoever the command writes to should refuse a lower fence than it
 has seen, because no lock can stop a computer that was asleep.
 
-The lock lives as long as this process. It gets INT, TERM, HUP and QUIT for
-COMMAND and hands them on. When the lock is lost (no contact to the root for its
-TTL) COMMAND and all that it started gets TERM, and KILL after --kill-after.
+The lock lives as long as COMMAND, and not as long as what COMMAND leaves in the
+background. This process gets INT, TERM, HUP and QUIT for COMMAND and hands them on; as
+long as it waits for the lock, QUIT prints what it does and ends it with 2.
+
+When the lock is lost (no answer of the server for as long as the lock lasts, its TTL),
+or this process dies without a word, as by kill -9, COMMAND and all that it has started
+gets TERM, and KILL after --kill-after. Outside Linux that is its process group only, and
+on Windows COMMAND only, if this process lives. The next holder may enter meanwhile: only
+the fence keeps the effects of the last one out.
+
+The lock is had from a server, which is part of "pubsub-node broker", or else runs as
+"pubsub-node serve".
 
 Exit codes: that of COMMAND, 128+n when signal n ended it, or
     1  something else went wrong, see the message
     2  the command line is wrong
-   69  no broker answers, or the lock has no root: start "pubsub-node broker"
-   75  busy: -n was given and the lock is not free
+   69  no broker answers, or nobody serves locks there: start "pubsub-node broker";
+       with -n also: the server does not know yet whether the lock is free
+   75  busy: -n was given and the lock is not free, or --deadline cannot be promised
    76  lost: the lock was lost while COMMAND ran, whatever it returned
-   77  refused: credentials, an id that is in use, a resource that is not allowed
-  124  -w was given and the lock did not come in time
+   77  refused: credentials, access rules, a resource that is not allowed
+  124  -w or --deadline was given and the lock did not come in time
   126  COMMAND cannot be run
   127  COMMAND was not found
-128+n  signal n came while waiting for the lock`,
+128+n  signal n (INT, TERM or HUP) came while waiting for the lock`,
 		Example: `  pubsub-node lock crane -- ./lift.sh
   pubsub-node lock crane -p 1 -w 30s -- ./lift.sh urgent   # more important, at most 30 s
   pubsub-node lock crane -n -- ./lift.sh || echo "busy"
+  pubsub-node lock crane --deadline 5s --hold 2s -- ./lift.sh # by then, or not at all
+  pubsub-node lock crane --shell                           # to do several things by hand
   pubsub-node lock frequencies/'*' -- sh -c 'transmit --on "$PADME_RESOURCE"'`,
 		Args:              lockArgs,
 		ValidArgsFunction: completeLock(s),
@@ -69,20 +94,45 @@ Exit codes: that of COMMAND, 128+n when signal n ended it, or
 			if cmd.Flags().Changed("wait") && f.wait <= 0 {
 				return usageError("-w %v is not positive: use -n not to wait at all", f.wait)
 			}
+			for name, d := range map[string]time.Duration{"deadline": f.deadline, "hold": f.hold} {
+				if cmd.Flags().Changed(name) && d <= 0 {
+					return usageError("--%s %v is not positive", name, d)
+				}
+			}
 			return f.run(cmd.Context(), s, args)
 		},
 	}
 	fs := cmd.Flags()
 	fs.Int64VarP(&f.priority, "priority", "p", 100, "`priority`: smaller is more important")
 	fs.BoolVarP(&f.noWait, "no-wait", "n", false, "do not wait: exit 75 when the lock is not free now")
-	fs.DurationVarP(&f.wait, "wait", "w", 0, "wait at most this long, then exit 124 (default: for ever)")
-	fs.DurationVar(&f.killAfter, "kill-after", 5*time.Second, "how long COMMAND may take to end after the lock was lost")
-	cmd.AddCommand(newLockList(s), newLockWatch(s), newLockQueue(s), newLockClients(s), newLockBump(s), newLockEvict(s))
+	flags.DurationVar(fs, &f.wait, "wait", "w", 0, "wait at most this long, then exit 124 (default: for ever)")
+	flags.DurationVar(fs, &f.killAfter, "kill-after", "", 5*time.Second, "how long COMMAND may take to end after the lock was lost")
+	fs.BoolVar(&f.shell, "shell", false, "run your shell, in place of a COMMAND")
+	flags.DurationVar(fs, &f.deadline, "deadline", "", 0, "have the lock within this time or not at all: exit 75 at once if the lock's models promise deadlines and this one cannot be promised, else 124")
+	flags.DurationVar(fs, &f.hold, "hold", "", 0, "say how long COMMAND takes at most: the deadlines of others are promised on it")
+	cmd.AddCommand(newLockCreate(s), newLockConfigure(s), newLockRemove(s), newLockShow(s), newLockList(s), newLockWatch(s), newLockQueue(s), newLockClients(s), newLockBump(s), newLockEvict(s))
+	for _, verb := range cmd.Commands() {
+		runsNothing(verb)
+	}
 	return cmd
+}
+
+// runsNothing has a verb below lock refuse a command: it was taken for a lock's name.
+func runsNothing(verb *cobra.Command) {
+	args := verb.Args
+	verb.Args = func(cmd *cobra.Command, given []string) error {
+		if cmd.ArgsLenAtDash() >= 0 {
+			return usageError("%q is a verb below lock, and runs no command: a lock of that name is %s/%s", cmd.Name(), cmd.Name(), qosmutex.DefaultResource)
+		}
+		return args(cmd, given)
+	}
 }
 
 func lockArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
+	if shell, err := cmd.Flags().GetBool("shell"); err == nil && shell {
+		return shellArgs(args)
+	}
 	switch {
 	case len(args) == 0 || dash == 0:
 		return usageError("which lock? give NAME or NAME/RESOURCE")
@@ -105,7 +155,7 @@ func splitLock(arg string) (name, resource string, err error) {
 		return "", "", usageError("lock %q: want NAME or NAME/RESOURCE", arg)
 	}
 	if !given {
-		resource = defaultResource
+		resource = qosmutex.DefaultResource
 	}
 	return name, resource, nil
 }
@@ -125,116 +175,170 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	command := args[1:]
+	command := f.command(args)
 	path, err := f.check(command)
 	if err != nil {
 		return err
 	}
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
-	p, err := s.join(ctx)
+	took := &stopwatch{last: time.Now()}
+	if s.verbose {
+		defer func() {
+			fmt.Fprintf(os.Stderr, "pubsub-node: lock %s/%s: %s\n", printable(name), printable(resource), took)
+		}()
+	}
+	keeper := supervisor.Start() // which gets ready while we connect
+	defer keeper.Close()
+	p, locker, err := f.attach(ctx, s, name)
 	if err != nil {
-		return err
+		return f.explain(ctx, err, name, resource)
 	}
 	defer leave(p)
-	topic, hold, err := f.acquire(ctx, p, name, resource)
-	if errors.Is(err, qosmutex.ErrNoRoot) {
-		return fmt.Errorf("%w%s", err, s.lastRoot(ctx, p, name))
+	held := false
+	defer func() {
+		giveBack(sigs, locker, held)
+		took.lap("release")
+	}()
+	took.lap("connect")
+	hold, err := f.acquire(ctx, s, p, locker, resource)
+	if held = err == nil; !held {
+		return f.explain(ctx, err, name, resource)
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeWithin(topic.Close) }()
-	return f.runHolding(ctx, sigs, hold, path, command, p.ID())
+	took.lap("lock")
+	defer took.lap("run")
+	return f.runHolding(ctx, sigs, keeper, hold, path, command, p.ID())
 }
 
-// acquire opens the lock topic and takes the lock. The caller closes the topic
-// if there is no error.
-func (f *lockFlags) acquire(ctx context.Context, p *pubsub.Participant, name, resource string) (*qosmutex.Topic, *qosmutex.Hold, error) {
-	if f.wait > 0 {
+// giveBack ends the client, and says why if that takes long: while the broker is away the
+// server cannot know that the lock is free, and everybody else would wait for the lease. A
+// signal ends it at once.
+func giveBack(sigs *signals, locker qosmutex.Locker, held bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sigs.handTo(func(syscall.Signal) { cancel() })
+	what := "the request is over"
+	if held {
+		what = "the lock is free"
+	}
+	slow := time.AfterFunc(time.Second, func() {
+		fmt.Fprintf(os.Stderr, "pubsub-node: waiting a few seconds for the broker, to tell it that %s; interrupt to leave that to its lease\n", what)
+	})
+	defer slow.Stop()
+	_ = locker.Close(ctx)
+}
+
+// attach connects, as a client of whoever serves locks. The caller closes both if there is
+// no error.
+func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsub.Participant, qosmutex.Locker, error) {
+	will, session := qosmutex.LastWill(s.participantID())
+	p, err := s.joinAs(ctx, "member or client", pubsub.Unannounced(), will)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := qosmutex.Dial(ctx, p, name, session, qosmutex.WithLogger(s.logger(levelOff)))
+	if err != nil {
+		leave(p)
+		return nil, nil, err
+	}
+	return p, client, nil
+}
+
+// acquire takes the lock.
+func (f *lockFlags) acquire(ctx context.Context, s *session, p *pubsub.Participant, locker qosmutex.Locker, resource string) (*qosmutex.Hold, error) {
+	wait, cause := f.wait, errWaitOver
+	if f.noWait {
+		wait, cause = undecided, errUndecided
+	}
+	if wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.wait, errWaitOver)
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, cause)
 		defer cancel()
 	}
-	progress := watchProgress(ctx, p, name, resource)
+	progress := watchProgress(ctx, p, locker, resource, s.verbose)
 	defer progress.stop()
-	topic, err := open(ctx, p, name)
-	if err != nil {
-		return nil, nil, f.explain(ctx, err, name, resource)
-	}
-	progress.opened()
-	take := topic.Lock
+	take := locker.Lock
 	if f.noWait {
-		take = topic.TryLock
+		take = locker.TryLock
 	}
-	hold, err := take(ctx, resource, qosmutex.WithPriority(f.priority))
-	if err != nil {
-		_ = closeWithin(topic.Close)
-		return nil, nil, f.explain(ctx, err, name, resource)
+	opts := []qosmutex.LockOption{qosmutex.WithPriority(f.priority), qosmutex.WithHold(f.hold)}
+	if f.deadline > 0 {
+		opts = append(opts, qosmutex.WithDeadline(time.Now().Add(f.deadline)))
 	}
-	return topic, hold, nil
+	hold, err := take(ctx, resource, opts...)
+	if w := locker.Warning(resource); w != "" && !errors.Is(err, qosmutex.ErrUndeclared) {
+		fmt.Fprintf(os.Stderr, "pubsub-node: warning: %s\n", printable(w))
+	}
+	return hold, err
 }
 
-// rootTakes is how long a lock node may take to answer before there is said to be
-// none: a busy machine or a bad radio link.
-const rootTakes = 2 * time.Second
-
-// open joins the lock topic. Being told at once that there is no root would be
-// wrong too often, so it asks for a while.
-func open(ctx context.Context, p *pubsub.Participant, name string) (*qosmutex.Topic, error) {
-	for begun := time.Now(); ; {
-		topic, err := qosmutex.Open(ctx, p, name)
-		if !errors.Is(err, qosmutex.ErrNoRoot) || time.Since(begun) > rootTakes || ctx.Err() != nil {
-			return topic, err
-		}
-	}
+// stopwatch is what took how long.
+type stopwatch struct {
+	last time.Time
+	laps []string
 }
 
-// lastRoot says who was the root of a lock that has none now, as the broker remembers.
-func (s *session) lastRoot(ctx context.Context, p *pubsub.Participant, name string) string {
-	views, err := lockViews(ctx, p, s)
-	if err != nil {
-		return ""
-	}
-	for _, v := range views {
-		if v.Topic == name {
-			return fmt.Sprintf("; its last root was %s: if voters keep who is the root, \"pubsub-node voters show\" says whether enough of them run", v.Root)
-		}
-	}
-	return ""
+func (w *stopwatch) lap(name string) {
+	now := time.Now()
+	w.laps = append(w.laps, fmt.Sprintf("%s %.1f ms", name, now.Sub(w.last).Seconds()*1000))
+	w.last = now
 }
+
+func (w *stopwatch) String() string { return strings.Join(w.laps, ", ") }
 
 // explain says in the words of the command line why the lock was not got.
 func (f *lockFlags) explain(ctx context.Context, err error, name, resource string) error {
+	var unready *qosmutex.NotReadyError
+	show := shellWord(name)
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, new(interrupted)):
 		return fmt.Errorf("while waiting for lock %s/%s: %w", name, resource, cause)
-	case errors.Is(cause, errWaitOver):
-		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: see who has it with \"pubsub-node lock ls %s\"", name, resource, f.wait, name)}
+	case errors.Is(err, errWaitOver) && errors.As(err, &unready):
+		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: %s", name, resource, f.wait, unready.Why)}
+	case errors.Is(err, errWaitOver):
+		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: see who has it with \"pubsub-node lock ls %s\"", name, resource, f.wait, show)}
+	case errors.Is(err, errUndecided) && errors.As(err, &unready):
+		return &exitError{exitUnavailable, fmt.Errorf("lock %s/%s: nobody has said within %v whether it is free: %s", name, resource, undecided, unready.Why)}
+	case errors.Is(err, errUndecided):
+		return &exitError{exitUnavailable, fmt.Errorf("nobody has said within %v whether lock %s/%s is free: it may have no root at present, see \"pubsub-node doctor\"", undecided, name, resource)}
+	case errors.Is(err, qosmutex.ErrDeadlineMissed) && errors.As(err, &unready):
+		return &exitError{exitTimeout, fmt.Errorf("%w: lock %s/%s did not come within %v: %s", qosmutex.ErrDeadlineMissed, name, resource, f.deadline, unready.Why)}
+	case errors.Is(err, qosmutex.ErrDeadlineMissed):
+		return fmt.Errorf("%w: it did not come within %v: see who has it with \"pubsub-node lock ls %s\"", err, f.deadline, show)
+	case errors.Is(err, qosmutex.ErrUnsupported) && f.deadline > 0 && resource == qosmutex.Any:
+		return usageError("--deadline with %s/%s: this lock promises deadlines, for one resource at a time: name one, or leave --deadline out", name, resource)
 	case errors.Is(err, qosmutex.ErrBusy):
-		return fmt.Errorf("%w: see who has it with \"pubsub-node lock ls %s\", or wait with -w", err, name)
+		return &exitError{exitBusy, fmt.Errorf("busy: lock %s/%s is not free now: see who has it with \"pubsub-node lock ls %s\", or wait with -w", name, resource, show)}
 	}
 	return err
 }
 
+// withoutPassword leaves our password out of a command's environment: it is not the
+// command's, which may print its environment or hand it on.
+func withoutPassword(environment []string) []string {
+	return slices.DeleteFunc(environment, func(v string) bool { return strings.HasPrefix(v, "PADME_PASSWORD=") })
+}
+
 // runHolding runs the command and releases the lock.
-func (f *lockFlags) runHolding(ctx context.Context, sigs *signals, hold *qosmutex.Hold, path string, command []string, holder string) error {
-	environment := append(os.Environ(),
+func (f *lockFlags) runHolding(ctx context.Context, sigs *signals, keeper *supervisor.Supervisor, hold *qosmutex.Hold, path string, command []string, holder string) error {
+	environment := append(withoutPassword(os.Environ()),
 		"PADME_TOPIC="+hold.Topic(),
 		"PADME_RESOURCE="+hold.Resource(),
 		"PADME_HOLDER="+holder,
 		"PADME_FENCE="+strconv.FormatUint(hold.Fence(), 10),
 	)
-	code, err := runUnder(ctx, hold.Context(), sigs, path, command, environment, f.killAfter)
-	releasing, cancel := context.WithTimeout(context.Background(), parting)
-	defer cancel()
-	unlockErr := hold.Unlock(releasing)
+	f.greet(hold)
+	code, err := runUnder(ctx, hold.Context(), sigs, keeper, &supervisor.Command{
+		Path: path, Argv: command, Env: environment, HangUp: f.shell, KillAfter: f.killAfter,
+	})
+	unlockErr := hold.Unlock()
 	switch {
 	case errors.Is(unlockErr, qosmutex.ErrLost):
+		lost := fmt.Sprintf("lock %s/%s with fence %d was lost, and another may hold it now", hold.Topic(), hold.Resource(), hold.Fence())
 		if err != nil {
-			return fmt.Errorf("%w: the command was stopped: %w", unlockErr, err)
+			return &exitError{exitLost, fmt.Errorf("%s: the command was stopped: %w", lost, err)}
 		}
-		return fmt.Errorf("%w: the command was stopped, its exit code was %d", unlockErr, code)
+		return &exitError{exitLost, fmt.Errorf("%s: the command was stopped, its exit code was %d", lost, code)}
 	case err != nil:
 		return err
 	case unlockErr != nil: // released all the same; the root notices after the TTL

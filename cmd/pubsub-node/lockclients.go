@@ -14,25 +14,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"padme/broker"
+	"padme/cmd/internal/flags"
 	"padme/pubsub"
 	"padme/qosmutex/gateway"
+	"padme/qosmutex/jsonlock"
 )
 
 // clientAnswer is what a gateway tells a client of one of its requests.
 type clientAnswer struct {
 	Lock   string `json:"lock"`
 	Client string `json:"client"`
-	gateway.Answer
+	jsonlock.Answer
 }
 
 func (a *clientAnswer) request() string { return a.Client + " " + a.Session + " " + a.ID }
 
 func (a *clientAnswer) final() bool {
-	return a.Outcome != gateway.Waiting && a.Outcome != gateway.Granted
+	return a.Outcome != jsonlock.Waiting && a.Outcome != jsonlock.Granted
 }
 
 // operator speaks for clients of gateways, and hears what they are answered.
 type operator struct {
+	s       *session
 	p       *pubsub.Participant
 	lock    string
 	answers chan clientAnswer
@@ -40,9 +44,9 @@ type operator struct {
 
 // newOperator listens until stop. A broker with users lets gateways and
 // administrators.
-func newOperator(ctx context.Context, p *pubsub.Participant, lock string) (o *operator, stop func(), err error) {
-	o = &operator{p, lock, make(chan clientAnswer, maxUnseen)}
-	stop, err = p.SubscribeRaw(ctx, []string{"lock", lock, "client", "+", "answer"}, func(m pubsub.RawMessage) {
+func newOperator(ctx context.Context, s *session, p *pubsub.Participant, lock string) (o *operator, stop func(), err error) {
+	o = &operator{s, p, lock, make(chan clientAnswer, maxUnseen)}
+	stop, err = p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", lock, "client", "+", "answer"}, func(m pubsub.RawMessage) {
 		a := clientAnswer{Lock: lock, Client: m.Levels[3]}
 		if m.Retained || json.Unmarshal(m.Payload, &a.Answer) != nil {
 			return
@@ -64,6 +68,11 @@ func (o *operator) listen(ctx context.Context, during time.Duration) ([]clientAn
 		case a := <-o.answers:
 			latest[a.request()] = a
 		case <-over:
+			if len(latest) == 0 && o.s.named() {
+				if err := o.deaf(ctx); err != nil {
+					return nil, err
+				}
+			}
 			var all []clientAnswer
 			for _, a := range latest {
 				if !a.final() {
@@ -82,13 +91,23 @@ func (o *operator) listen(ctx context.Context, during time.Duration) ([]clientAn
 	}
 }
 
+// deaf says if this user hears nothing because of its role, as far as the broker tells it.
+func (o *operator) deaf(ctx context.Context) error {
+	switch role := o.s.role(ctx); broker.Role(role) {
+	case "", broker.Admin, broker.Gateway:
+		return nil
+	default:
+		return fmt.Errorf("%w: not authorized: user %s has role %s, %s needs admin or gateway", pubsub.ErrRefused, o.p.ID(), role, o.s.verb)
+	}
+}
+
 // sayAgain is how long an answer may take before the request is sent again.
 const sayAgain = time.Second
 
 // say sends op for a client's request until done accepts an answer about it. It names
 // the client's own clock as last heard, so that the client takes no answer for longer
 // than it is good.
-func (o *operator) say(ctx context.Context, of clientAnswer, op gateway.Op, more map[string]any, done func(*clientAnswer) bool) (clientAnswer, error) {
+func (o *operator) say(ctx context.Context, of clientAnswer, op jsonlock.Op, more map[string]any, done func(*clientAnswer) bool) (clientAnswer, error) {
 	body := map[string]any{"op": op, "id": of.ID, "session": of.Session}
 	if of.Sent != "" {
 		body["sent"] = of.Sent
@@ -132,11 +151,11 @@ type clientFlags struct {
 
 func (f *clientFlags) add(cmd *cobra.Command, one bool) {
 	fs := cmd.Flags()
-	fs.DurationVar(&f.listen, "listen", 4*time.Second, "how long to listen for clients: they renew, mostly every second")
+	flags.DurationVar(fs, &f.listen, "listen", "", 4*time.Second, "how long to listen for clients: they renew, mostly every second")
 	fs.BoolVar(&f.json, "json", false, "one JSON object per line, as in the gateway's answers")
 	if one {
 		fs.StringVar(&f.request, "request", "", "`id` of the request, if the client has several")
-		fs.DurationVarP(&f.wait, "wait", "w", 20*time.Second, "how long the gateway may take")
+		flags.DurationVar(fs, &f.wait, "wait", "w", 20*time.Second, "how long the gateway may take")
 	}
 }
 
@@ -180,12 +199,12 @@ func (f *clientFlags) run(ctx context.Context, s *session, name string, do func(
 	}
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave(p)
-	o, stop, err := newOperator(ctx, p, name)
+	o, stop, err := newOperator(ctx, s, p, name)
 	if err != nil {
 		return endedBy(ctx, err)
 	}
@@ -198,7 +217,7 @@ func (f *clientFlags) write(w io.Writer, all []clientAnswer) error {
 		return writeJSON(w, all)
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "CLIENT\tREQUEST\tRESOURCE\tOUTCOME\tPOSITION\tPRIORITY\tFENCE")
+	fmt.Fprintln(t, "CLIENT\tREQUEST\tRESOURCE\tOUTCOME\tPOSITION\tPRIORITY\tFENCE\tVIA")
 	for _, a := range all {
 		position, fence := "-", "-"
 		if a.Position > 0 {
@@ -211,7 +230,7 @@ func (f *clientFlags) write(w io.Writer, all []clientAnswer) error {
 		if a.Priority != nil {
 			priority = *a.Priority
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", printable(a.Client), printable(a.ID), printable(a.Resource), printable(string(a.Outcome)), position, priority, fence)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", printable(a.Client), printable(a.ID), printable(a.Resource), printable(string(a.Outcome)), position, priority, fence, printable(a.Gateway))
 	}
 	return t.Flush()
 }
@@ -253,7 +272,7 @@ those of "pubsub-node lock --help".`,
 			if !cmd.Flags().Changed("priority") {
 				return usageError("missing -p PRIORITY")
 			}
-			return f.act(cmd, s, args, gateway.Raise, map[string]any{"priority": f.priority}, func(a *clientAnswer) bool { return a.Op == gateway.Raise || a.final() })
+			return f.act(cmd, s, args, jsonlock.Raise, map[string]any{"priority": f.priority}, func(a *clientAnswer) bool { return a.Op == jsonlock.Raise || a.final() })
 		},
 	}
 	f.add(cmd, true)
@@ -278,7 +297,7 @@ Exit codes: 1 no such request, 124 it did not end in time, and those of
 		Example: "  pubsub-node lock evict crane esp32",
 		Args:    argCount(2, 2, "NAME and CLIENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.act(cmd, s, args, gateway.Gone, nil, (*clientAnswer).final)
+			return f.act(cmd, s, args, jsonlock.Gone, nil, (*clientAnswer).final)
 		},
 	}
 	f.add(cmd, true)
@@ -286,7 +305,7 @@ Exit codes: 1 no such request, 124 it did not end in time, and those of
 }
 
 // act says op for one request and shows how that stands afterwards.
-func (f *clientFlags) act(cmd *cobra.Command, s *session, args []string, op gateway.Op, more map[string]any, done func(*clientAnswer) bool) error {
+func (f *clientFlags) act(cmd *cobra.Command, s *session, args []string, op jsonlock.Op, more map[string]any, done func(*clientAnswer) bool) error {
 	return f.run(cmd.Context(), s, args[0], func(ctx context.Context, o *operator) error {
 		of, err := f.one(ctx, o, args[1])
 		if err != nil {
@@ -300,9 +319,9 @@ func (f *clientFlags) act(cmd *cobra.Command, s *session, args []string, op gate
 			return &exitError{exitTimeout, fmt.Errorf("no gateway has done it within %v: is \"pubsub-node serve\" running?", f.wait)}
 		case err != nil:
 			return err
-		case a.Outcome == gateway.Denied:
+		case a.Outcome == jsonlock.Denied:
 			return &exitError{exitRefused, fmt.Errorf("the gateway refuses it: %s: %s", a.Reason, a.Detail)}
-		case op == gateway.Raise && a.final():
+		case op == jsonlock.Raise && a.final():
 			return fmt.Errorf("the request is over: %s", a.Outcome)
 		}
 		return f.write(cmd.OutOrStdout(), []clientAnswer{a})

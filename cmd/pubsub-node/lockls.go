@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/gateway"
 )
 
 func newLockList(s *session) *cobra.Command {
@@ -25,11 +27,12 @@ func newLockList(s *session) *cobra.Command {
 		Use:   "ls [NAME]",
 		Short: "List locks: who holds them, who waits",
 		Long: `ls prints the state of every resource of the lock NAME, or of all locks, as the
-roots last published it: held, by HOLDER; granted, but nobody is known to be inside;
-free; or unknown, while the root looks for a token that was lost. FENCE is that of the
-last entry that the root knows of. With --json each line is one object as in the
-retained messages themselves, with the queue. Voters that do not answer the roots are
-named on standard error; see "pubsub-node voters show".`,
+roots last published it: held, by HOLDER ("esp32 (via gate)": a client of the gateway
+gate); granted, but nobody is known to be inside; free; or unknown, while the root looks
+for a token that was lost. FENCE is that of the last entry that the root knows of. With
+--json each line is one object as in the retained messages themselves, with the queue.
+Voters that do not answer the roots are named on standard error; see "pubsub-node voters
+show".`,
 		Example: `  pubsub-node lock ls
   pubsub-node lock ls crane --json | jq .queue`,
 		Args:              argCount(0, 1, ""),
@@ -37,7 +40,7 @@ named on standard error; see "pubsub-node voters show".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			p, err := s.join(ctx)
+			p, err := s.joinToRead(ctx)
 			if err != nil {
 				return err
 			}
@@ -85,6 +88,10 @@ func optional(args []string) string {
 	return args[0]
 }
 
+// asked reports whether a lock topic is meant by name, or by no name: then all are but
+// that by which servers agree among themselves.
+func asked(name, topic string) bool { return name != "" || topic != gateway.RoleTopic }
+
 // lockStates reads the retained state of every resource of a lock topic, or of
 // all with an empty name, sorted.
 func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration, name string) ([]qosmutex.State, error) {
@@ -92,6 +99,9 @@ func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration,
 	latest := map[key]qosmutex.State{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.State, error] { return qosmutex.WatchStates(ctx, p, name) }
 	err := snapshot(ctx, pause, watch, func(st qosmutex.State) {
+		if !asked(name, st.Topic) {
+			return
+		}
 		if latest[key{st.Topic, st.Resource}] = st; st.Epoch == "" { // cleared
 			delete(latest, key{st.Topic, st.Resource})
 		}
@@ -113,7 +123,7 @@ func writeStates(w io.Writer, states []qosmutex.State) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "LOCK\tRESOURCE\tSTATE\tHOLDER\tPRIORITY\tFENCE\tSINCE\tWAITING")
 	for _, st := range states {
-		holder, priority := printable(st.Holder), fmt.Sprint(st.Priority)
+		holder, priority := who(st.Holder, st.Via), fmt.Sprint(st.Priority)
 		if st.Holder == "" {
 			holder, priority = "-", "-"
 		}
@@ -138,10 +148,15 @@ func since(at time.Time) string {
 
 // writeJSON writes one object per line.
 func writeJSON[T any](w io.Writer, items []T) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	for _, item := range items {
+		text.Reset()
 		if err := enc.Encode(item); err != nil {
+			return err
+		}
+		if _, err := w.Write(escapeUnprintable(text.Bytes())); err != nil {
 			return err
 		}
 	}

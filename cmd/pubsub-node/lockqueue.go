@@ -14,8 +14,9 @@ import (
 type queueLine struct {
 	Lock        string `json:"lock"`
 	Resource    string `json:"resource"`
-	Position    int    `json:"position"` // 0 is inside, 1 the next
-	Participant string `json:"participant"`
+	Position    int    `json:"position"`      // 0 is inside, 1 the next
+	Participant string `json:"participant"`   // or client
+	Via         string `json:"via,omitempty"` // through which participant a client asks
 	Priority    int64  `json:"priority"`
 	Any         bool   `json:"any,omitempty"` // any resource of the lock will do
 	Fence       string `json:"fence,omitempty"`
@@ -29,7 +30,7 @@ func newLockQueue(s *session) *cobra.Command {
 		Long: `queue prints who holds the lock NAME, at position 0, and who waits for it in the order
 of service, as its root last published it: of each resource the first 16, and how many
 more there are. Since when the others wait nobody publishes; "lock watch" shows it as
-they come in. A gateway stands in line for its clients: see "lock clients".
+they come in. A client of a gateway is followed by the gateway: "esp32 (via gate)".
 
 Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node lock queue crane
@@ -43,7 +44,7 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 			}
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			p, err := s.join(ctx)
+			p, err := s.joinToRead(ctx)
 			if err != nil {
 				return err
 			}
@@ -80,10 +81,10 @@ func cutLock(arg string) (name, resource string, given bool, err error) {
 func queueLines(states []qosmutex.State) (lines []queueLine) {
 	for _, st := range states {
 		if st.Holder != "" {
-			lines = append(lines, queueLine{st.Topic, st.Resource, 0, st.Holder, st.Priority, false, st.Fence})
+			lines = append(lines, queueLine{st.Topic, st.Resource, 0, st.Holder, st.Via, st.Priority, false, st.Fence})
 		}
 		for i, w := range st.Queue {
-			lines = append(lines, queueLine{st.Topic, st.Resource, i + 1, w.Participant, w.Priority, w.Any, ""})
+			lines = append(lines, queueLine{st.Topic, st.Resource, i + 1, w.Participant, w.Via, w.Priority, w.Any, ""})
 		}
 	}
 	return lines
@@ -94,7 +95,7 @@ func writeQueue(w io.Writer, states []qosmutex.State) error {
 	fmt.Fprintln(t, "LOCK\tRESOURCE\tPOSITION\tPARTICIPANT\tPRIORITY")
 	for _, st := range states {
 		for _, l := range queueLines([]qosmutex.State{st}) {
-			participant := printable(l.Participant)
+			participant := who(l.Participant, l.Via)
 			if l.Any {
 				participant += " (any)"
 			}

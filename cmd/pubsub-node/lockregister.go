@@ -1,19 +1,25 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"padme/qosmutex/register"
 	"padme/qosmutex/register/journal"
 	"padme/qosmutex/register/local"
 )
 
 // registerFile is what the register of a lock node is called in its directory.
 const registerFile = "locks.register"
+
+// inMemory is said of a register that is kept nowhere.
+const inMemory = "memory"
 
 // openRegister opens the register in which the lock node of a broker keeps who is the
 // root of each lock, so that a restart costs no hold. dir is --data; if that is empty,
@@ -22,7 +28,7 @@ const registerFile = "locks.register"
 func openRegister(dir, listen string, memory bool) (r *local.Register, where string, err error) {
 	_, port, _ := net.SplitHostPort(listen)
 	if memory || dir == "" && port == "0" {
-		return local.Memory(), "memory", nil
+		return local.Memory(), inMemory, nil
 	}
 	if dir == "" {
 		if dir, err = stateDir(listen); err != nil {
@@ -37,6 +43,30 @@ func openRegister(dir, listen string, memory bool) (r *local.Register, where str
 		return nil, "", fmt.Errorf("%w%s", err, remedyOfRegister(err, dir))
 	}
 	return r, path, nil
+}
+
+// watchedRegister tells when its file cannot be written any more: the register answers
+// nothing from then on, and another start may heal it.
+type watchedRegister struct {
+	*local.Register
+	file  string
+	ended chan<- error // has room for one
+}
+
+func (w *watchedRegister) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
+	results := w.Register.CompareAndSet(ctx, writes...)
+	for _, r := range results {
+		var file *fs.PathError
+		if !errors.As(r.Err, &file) {
+			continue
+		}
+		select {
+		case w.ended <- fmt.Errorf("the locks cannot be kept any more: see to the disk of %s, then start the broker again: %w", w.file, r.Err):
+		default: // it was told
+		}
+		break
+	}
+	return results
 }
 
 // remedyOfRegister adds what to do about a file that a broker cannot use.

@@ -21,7 +21,7 @@ func newLockWatch(s *session) *cobra.Command {
 		Short: "Print what happens to locks as it happens",
 		Long: `watch prints each event of the lock NAME, or of all locks, until it is
 interrupted: requested, granted, released, lost, withdrawn, denied,
-reprioritised, and of the lock itself models, regenerated and rooted.`,
+reprioritised, and of the lock itself models, resources, regenerated and rooted.`,
 		Example: `  pubsub-node lock watch crane
   pubsub-node lock watch --json | jq 'select(.event == "lost")'`,
 		Args:              argCount(0, 1, ""),
@@ -29,7 +29,7 @@ reprioritised, and of the lock itself models, regenerated and rooted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			p, err := s.join(ctx)
+			p, err := s.joinToRead(ctx)
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,8 @@ reprioritised, and of the lock itself models, regenerated and rooted.`,
 					continue
 				case err != nil:
 					return err
+				case !asked(optional(args), event.Topic):
+					continue
 				case asJSON:
 					err = writeJSON(out, []qosmutex.Event{event})
 				default:
@@ -78,6 +80,7 @@ func writeEvent(w io.Writer, e qosmutex.Event) error {
 			parts = append(parts, name+"="+value)
 		}
 	}
+	add("via", e.Via)
 	if e.Request != "" {
 		add("priority", fmt.Sprint(e.Priority))
 	}
@@ -85,6 +88,9 @@ func writeEvent(w io.Writer, e qosmutex.Event) error {
 	add("waited", seconds(e.Waited))
 	add("held", seconds(e.Held))
 	add("models", e.Models)
+	if e.Event == qosmutex.EventResources {
+		add("resources", resourcesText(e.Resources, e.Open))
+	}
 	add("reason", e.Reason)
 	_, err := fmt.Fprintln(w, printable(strings.Join(parts, " ")))
 	return err

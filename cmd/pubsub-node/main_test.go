@@ -10,6 +10,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"padme/tests/parallel"
 )
 
 // TestMain makes the test binary be pubsub-node too: scripts and tests run it as
@@ -22,6 +24,7 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
+	parallel.Tests(3)
 	hearSignals()
 	defer ownState()()
 	code := m.M.Run()

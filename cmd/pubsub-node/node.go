@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -42,8 +41,8 @@ func newNodeList(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the participants",
-		Long: `ls prints the participants of the domain that are alive, this program itself
-left out. With --watch it goes on and prints every coming and going.`,
+		Long: `ls prints the participants of the domain that are alive. Programs that only read, such as
+this one, are none. With --watch it goes on and prints every coming and going.`,
 		Example: `  pubsub-node node ls
   pubsub-node node ls --watch --json`,
 		Args: noArgs,
@@ -53,7 +52,7 @@ left out. With --watch it goes on and prints every coming and going.`,
 			}
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			p, err := s.join(ctx)
+			p, err := s.joinToRead(ctx)
 			if err != nil {
 				return err
 			}
@@ -75,7 +74,6 @@ func listNodes(ctx context.Context, w io.Writer, p *pubsub.Participant, pause ti
 	if err := snapshot(ctx, pause, p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return err
 	}
-	delete(known, p.ID())
 	var nodes []nodeLine
 	for _, pr := range known {
 		if pr.Alive || all {
@@ -101,7 +99,7 @@ func watchNodes(ctx context.Context, w io.Writer, p *pubsub.Participant, asJSON 
 			return err
 		}
 		was := seen[pr.ID]
-		if pr.ID == p.ID() || !pr.Alive && !was { // the dead of former days are no news
+		if !pr.Alive && !was { // the dead of former days are no news
 			continue
 		}
 		seen[pr.ID] = pr.Alive
@@ -110,7 +108,7 @@ func watchNodes(ctx context.Context, w io.Writer, p *pubsub.Participant, asJSON 
 		}
 		n := lineOf(pr)
 		if asJSON {
-			err = json.NewEncoder(w).Encode(n)
+			err = writeJSON(w, []any{n})
 		} else {
 			_, err = fmt.Fprintf(w, "%s %-5s %s %s\n", n.Since.Local().Format(time.TimeOnly), n.state(), printable(n.ID), n.data())
 		}

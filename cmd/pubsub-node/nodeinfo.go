@@ -30,7 +30,8 @@ type nodeInfo struct {
 type lockRole struct {
 	Lock     string `json:"lock"`
 	Resource string `json:"resource,omitempty"`
-	Role     string `json:"role"` // root, candidate, holder or waiter
+	Role     string `json:"role"`             // root, candidate, holder or waiter
+	Client   string `json:"client,omitempty"` // for which it holds or waits; none: for itself
 	Priority int64  `json:"priority,omitempty"`
 }
 
@@ -82,7 +83,7 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 	info.nodeLine = lineOf(pr)
 	mine := slices.DeleteFunc(endpoints, func(e pubsub.Announcement) bool { return e.GUID.Participant != id })
 	info.Endpoints = append(info.Endpoints, endpointLines(mine)...)
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return info, err
 	}
@@ -136,7 +137,7 @@ func watchJSON[T any](ctx context.Context, p *pubsub.Participant, levels []strin
 	return func(yield func(T, error) bool) {
 		var none T
 		incoming := make(chan T, maxUnseen)
-		stop, err := p.SubscribeRaw(ctx, levels, func(m pubsub.RawMessage) {
+		stop, err := p.SubscribeRaw(ctx, pubsub.Main, levels, func(m pubsub.RawMessage) {
 			var v T
 			if json.Unmarshal(m.Payload, &v) != nil || !belongs(m.Levels, &v) {
 				return
@@ -179,16 +180,24 @@ func rolesOf(pr *pubsub.Presence, views []qosmutex.View, members map[string]qosm
 		}
 	}
 	for _, st := range states {
-		if st.Holder == id {
-			roles = append(roles, lockRole{st.Topic, st.Resource, "holder", st.Priority})
+		if client, ok := asksFor(id, st.Holder, st.Via); ok && st.Holder != "" {
+			roles = append(roles, lockRole{st.Topic, st.Resource, "holder", client, st.Priority})
 		}
 		for _, w := range st.Queue {
-			if w.Participant == id {
-				roles = append(roles, lockRole{st.Topic, st.Resource, "waiter", w.Priority})
+			if client, ok := asksFor(id, w.Participant, w.Via); ok {
+				roles = append(roles, lockRole{st.Topic, st.Resource, "waiter", client, w.Priority})
 			}
 		}
 	}
 	return roles
+}
+
+// asksFor reports whether participant id is who asks, and for which client; "": for itself.
+func asksFor(id, name, via string) (client string, ok bool) {
+	if via == "" {
+		return "", name == id
+	}
+	return name, via == id
 }
 
 func (n *nodeInfo) write(w io.Writer) error {
@@ -206,13 +215,16 @@ func (n *nodeInfo) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "LOCK\tRESOURCE\tROLE\tPRIORITY")
 	for _, l := range n.Locks {
-		resource, priority := l.Resource, "-"
+		resource, role, priority := l.Resource, l.Role, "-"
+		if l.Client != "" {
+			role += " for " + printable(l.Client)
+		}
 		if resource == "" {
 			resource = "-"
 		} else {
 			priority = fmt.Sprint(l.Priority)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(l.Lock), printable(resource), l.Role, priority)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(l.Lock), printable(resource), role, priority)
 	}
 	return t.Flush()
 }

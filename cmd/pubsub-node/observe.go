@@ -60,6 +60,7 @@ func observe(ctx context.Context, s *session, p *pubsub.Participant, topic strin
 // rawLine is one line of `sub --raw --json`. Body is there if the value cannot be
 // read.
 type rawLine struct {
+	Topic     string            `json:"topic"`
 	Partition string            `json:"partition"`
 	Key       string            `json:"key"`
 	Kind      pubsub.SampleKind `json:"kind"`
@@ -74,8 +75,13 @@ type rawLine struct {
 }
 
 // runRaw is `sub --raw`.
-func (f *subFlags) runRaw(ctx context.Context, s *session, p *pubsub.Participant, name string, out io.Writer) error {
-	seen := 0
+func (f *subFlags) runRaw(ctx context.Context, s *session, name string, out io.Writer) error {
+	p, err := s.joinToRead(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(p)
+	seen, several := 0, pubsub.HasWildcard(name)
 	for o, err := range observe(ctx, s, p, name) {
 		if err != nil {
 			return err
@@ -83,7 +89,7 @@ func (f *subFlags) runRaw(ctx context.Context, s *session, p *pubsub.Participant
 		if o.Kind != pubsub.SampleWritten && !f.json && !f.info {
 			continue
 		}
-		if err := f.writeRaw(out, &o); err != nil {
+		if err := f.writeRaw(out, &o, several); err != nil {
 			return err
 		}
 		if seen++; seen == f.count {
@@ -93,10 +99,10 @@ func (f *subFlags) runRaw(ctx context.Context, s *session, p *pubsub.Participant
 	return endOfStream(ctx)
 }
 
-func (f *subFlags) writeRaw(out io.Writer, o *pubsub.ObservedSample) error {
+func (f *subFlags) writeRaw(out io.Writer, o *pubsub.ObservedSample, several bool) error {
 	value, err := o.JSON()
 	if f.json {
-		line := rawLine{o.Partition, o.Key, o.Kind, value, nil, o.Writer.Participant, o.Writer.Endpoint, o.Sequence, o.Size, o.SourceTime, o.ReceiveTime}
+		line := rawLine{o.Topic, o.Partition, o.Key, o.Kind, value, nil, o.Writer.Participant, o.Writer.Endpoint, o.Sequence, o.Size, o.SourceTime, o.ReceiveTime}
 		if err != nil {
 			line.Body = o.Body
 		}
@@ -107,7 +113,11 @@ func (f *subFlags) writeRaw(out io.Writer, o *pubsub.ObservedSample) error {
 		text = strconv.Quote(string(o.Body))
 	}
 	if f.info {
-		text = fmt.Sprintf("%s %s/%s#%d %s/%s %s %s", o.SourceTime.Local().Format("15:04:05.000"), o.Writer.Participant, o.Writer.Endpoint, o.Sequence, o.Partition, o.Key, o.Kind, text)
+		topic := ""
+		if several {
+			topic = o.Topic + " "
+		}
+		text = fmt.Sprintf("%s %s/%s#%d %s%s/%s %s %s", o.SourceTime.Local().Format("15:04:05.000"), o.Writer.Participant, o.Writer.Endpoint, o.Sequence, topic, o.Partition, o.Key, o.Kind, text)
 	}
 	_, err = fmt.Fprintln(out, printable(text))
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -30,10 +31,16 @@ admin may do everything.`,
   pubsub-node broker passwd users robot-2 --no-password`,
 		Args: argCount(2, 2, "FILE and NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case role == "member":
+				role = ""
+			case role != "" && !slices.Contains([]broker.Role{broker.Observer, broker.Client, broker.Gateway, broker.Admin}, broker.Role(role)):
+				return usageError("--role %q: choose \"member\", \"observer\", \"client\", \"gateway\" or \"admin\"", role)
+			}
 			return passwd(args[0], args[1], broker.Role(role), cmd.Flags().Changed("role"), certified)
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", "", "`role`: observer, client, gateway or admin; \"\" is a member")
+	cmd.Flags().StringVar(&role, "role", "", "`role`: member, observer, client, gateway or admin (default: member, or as it was)")
 	cmd.Flags().BoolVar(&certified, "no-password", false, "no password lets NAME in, only its certificate: see --use-identity-as-username")
 	return cmd
 }

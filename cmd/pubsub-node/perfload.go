@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"padme/cmd/internal/flags"
 	"padme/pubsub"
 )
 
@@ -58,8 +59,8 @@ of "pubsub-node lock --help".`,
 	}
 	f.flags(cmd)
 	cmd.Flags().IntVar(&f.size, "size", 100, "`bytes` of payload")
-	cmd.Flags().DurationVar(&f.during, "for", 5*time.Second, "how long to write")
-	cmd.Flags().DurationVar(&f.coalesce, "coalesce", 0, "let samples gather for up to this long, at most 50ms, and go together (default: each alone)")
+	flags.DurationVar(cmd.Flags(), &f.during, "for", "", 5*time.Second, "how long to write")
+	flags.DurationVar(cmd.Flags(), &f.coalesce, "coalesce", "", 0, "let samples gather for up to this long, at most 50ms, and go together (default: each alone)")
 	cmd.Flags().IntVar(&f.readers, "wait-matching", 0, "`number` of readers to wait for before writing, within --timeout")
 	return cmd
 }

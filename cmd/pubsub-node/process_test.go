@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,10 +21,13 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/gateway"
+	"padme/qosmutex/register/local"
+	"padme/tests/address"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
-var localGrace = time.Duration(qosmutex.Local().Grace())
+var localGrace = qosmutex.Local().Grace()
 
 // startBroker runs a broker with a lock node in this process and returns its URL.
 // Local timing is quick but a busy machine may cost a holder its lock: tests in
@@ -35,20 +39,26 @@ func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pubsub.Join(ctx, b.URL(), "root", pubsub.WithDialer(b.Dial))
+	p, err := pubsub.Join(ctx, b.URL(), "root", pubsub.WithDialer(b.Dial), servesLocks(false))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() {
-		served <- qosmutex.Serve(ctx, p, qosmutex.WithTiming(timing), qosmutex.WithNodePriority(-1))
-	}()
+	server, err := qosmutex.NewServer(p, qosmutex.WithRegister(local.Memory()), qosmutex.WithTiming(timing), qosmutex.WithNodePriority(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	ready := make(chan struct{})
+	go func() { ended <- server.Run(ctx) }()
+	go func() { ended <- gateway.Serve(ctx, server, gateway.WithReady(func() { close(ready) })) }()
+	<-ready
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
+		if err := errors.Join(<-ended, <-ended); err != nil {
 			t.Error(err)
 		}
+		server.Close()
 		leave(p)
 		if err := closeWithin(b.Close); err != nil {
 			t.Error(err)
@@ -69,7 +79,7 @@ type node struct {
 func startNode(t *testing.T, dir, url string, args ...string) *node {
 	t.Helper()
 	n := &node{Cmd: exec.Command("pubsub-node", args...), exited: make(chan int, 1)}
-	n.Env = append(os.Environ(), "PADME_BROKER="+url)
+	n.Env = append(os.Environ(), "PADME_BROKER="+url, "LOOP="+ignoringTERM)
 	n.Dir = dir
 	n.Stdout, n.Stderr = &n.stdout, &n.stderr
 	n.WaitDelay = time.Second // a command that outlived its node keeps the pipes open
@@ -94,10 +104,15 @@ func startNode(t *testing.T, dir, url string, args ...string) *node {
 // exit waits for the end of the process and returns its exit code.
 func (n *node) exit(t *testing.T) int {
 	t.Helper()
+	return n.exitWithin(t, patienceInTests)
+}
+
+func (n *node) exitWithin(t *testing.T, d time.Duration) int {
+	t.Helper()
 	select {
 	case code := <-n.exited:
 		return code
-	case <-time.After(patienceInTests):
+	case <-time.After(d):
 		t.Fatalf("%v did not end: %s", n.Args, &n.stderr)
 		return 0
 	}
@@ -212,12 +227,21 @@ func TestLossStopsTheCommand(t *testing.T) {
 		"one that ends on TERM":     {`echo $$ >pid; trap 'touch term; exit 0' TERM; while :; do sleep 0.05; done`, "its exit code was 0"},
 		"one that must be killed":   {`echo $$ >pid; trap '' TERM; while :; do sleep 0.05; done`, "killed"},
 		"one that leaves processes": {`(trap '' TERM; while :; do sleep 0.05; done) & echo $! >pid; wait`, "killed"},
+		"one that leaves its group": {`setsid sh -c "$LOOP" & wait`, "killed"},
+		"one that leaves an orphan": {`(setsid sh -c "$LOOP" &); trap 'exit 0' TERM; while :; do sleep 0.05; done`, "killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if strings.Contains(test.command, "setsid") && runtime.GOOS != "linux" {
+				t.Skip("what leaves its process group can be found again on Linux only")
+			}
 			url := startBroker(t, qosmutex.Local())
 			dir := t.TempDir()
-			holder := startNode(t, dir, url, "lock", "crane", "--kill-after", "300ms", "--", "sh", "-c", test.command)
+			killAfter := "300ms"
+			if test.says != "killed" {
+				killAfter = "1m" // a busy machine takes its time
+			}
+			holder := startNode(t, dir, url, "lock", "crane", "--kill-after", killAfter, "--", "sh", "-c", test.command)
 			command := readPID(t, filepath.Join(dir, "pid"))
 			if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
@@ -248,6 +272,86 @@ func TestLossStopsTheCommand(t *testing.T) {
 	}
 }
 
+// ignoringTERM are lines of sh that write the id of their process and run until KILL.
+const ignoringTERM = `trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done`
+
+// Nothing of a killed holder's command is left, whether it ignores TERM or has left the
+// process group, when the lock is granted again or a little later.
+func TestKilledHolderLeavesNothingBehind(t *testing.T) {
+	for name, command := range map[string]string{
+		"a child that ignores TERM":   `sh -c "$LOOP" & wait`,
+		"a command that ignores TERM": `eval "$LOOP"`,
+		"a child with its own group":  `setsid sh -c "$LOOP" & wait`,
+		"an orphan":                   `(setsid sh -c "$LOOP" &); exec sleep 600`,
+		"one that is stopped":         `sh -c "$LOOP" & until [ -s pid ]; do sleep 0.01; done; kill -STOP $!; wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if strings.Contains(command, "setsid") && runtime.GOOS != "linux" {
+				t.Skip("what leaves its process group can be found again on Linux only")
+			}
+			dir := t.TempDir()
+			holder := startNode(t, dir, startBroker(t, qosmutex.LAN()), "lock", "crane", "--kill-after", "100ms", "--", "sh", "-c", command)
+			survivor := readPID(t, filepath.Join(dir, "pid"))
+			if err := holder.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "what the command started has ended", gone(survivor))
+		})
+	}
+}
+
+// The supervisor is the command's parent. When it is killed, the lock is released once
+// nothing of the command is left.
+func TestKilledSupervisorEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	holder := startNode(t, dir, startBroker(t, qosmutex.LAN()), "lock", "crane", "--kill-after", "100ms", "--",
+		"sh", "-c", `sh -c "$LOOP" & until [ -s pid ]; do sleep 0.01; done; kill -9 $PPID; wait`)
+	survivor := readPID(t, filepath.Join(dir, "pid"))
+	if code := holder.exit(t); code != exitFailure || !strings.Contains(holder.stderr.String(), "supervisor of the command was killed") {
+		t.Errorf("exit code %d: %s", code, &holder.stderr)
+	}
+	if !gone(survivor)() {
+		t.Error("what the command started is still there")
+	}
+}
+
+// A command gets the descriptors that were meant for it, under their numbers, and none of ours.
+func TestCommandInheritsWhatWasMeantForIt(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("open descriptors are listed by /proc")
+	}
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "third"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	under := []string{"pubsub-node", "--broker", startBroker(t, qosmutex.LAN()), "lock", "crane", "--"}
+	list := []string{"sh", "-c", `echo third >&3; exec ls /proc/self/fd`}
+	want, got := run(t, file, list...), run(t, file, append(under, list...)...)
+	if got != want {
+		t.Errorf("the command has these descriptors: %s, without a lock it has %s", strings.Fields(got), strings.Fields(want))
+	}
+	if text, err := os.ReadFile(file.Name()); err != nil || string(text) != "third\nthird\n" {
+		t.Errorf("descriptor 3 got %q, %v", text, err)
+	}
+}
+
+// run returns what a command says that finds file at descriptor 3.
+func run(t *testing.T, file *os.File, argv ...string) string {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.ExtraFiles = []*os.File{file}
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", argv, err, text)
+	}
+	return string(text)
+}
+
 // startBrokerProcess runs `pubsub-node broker` and returns when it serves.
 func startBrokerProcess(t *testing.T, dir, addr string, flags ...string) *node {
 	t.Helper()
@@ -272,6 +376,42 @@ func TestSignalsGoToTheCommand(t *testing.T) {
 		if code := holder.exit(t); code != 9 {
 			t.Errorf("%v: exit code %d, want 9: %s", sig, code, &holder.stderr)
 		}
+	}
+}
+
+// A process that seems to be stuck tells where.
+func TestQuitPrintsStacks(t *testing.T) {
+	t.Parallel()
+	n := startBrokerProcess(t, t.TempDir(), address.Free(t), "--memory")
+	if err := n.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	if code := n.exit(t); code != 2 || !strings.Contains(n.stderr.String(), "goroutine 1 ") {
+		t.Errorf("exit code %d: %s", code, &n.stderr)
+	}
+}
+
+// So does lock while it waits: docs/cli.md and its help say that.
+func TestQuitWhileWaitingPrintsStacks(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, qosmutex.LAN())
+	dir := t.TempDir()
+	holder := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", `echo $$ >pid; until [ -e free ]; do sleep 0.02; done`)
+	readPID(t, filepath.Join(dir, "pid"))
+	waiter := startNode(t, dir, url, "lock", "crane", "--id", "waiter", "--", "touch", "ran")
+	awaitQueue(t, url, "waiter")
+	if err := waiter.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	if code := waiter.exit(t); code != exitUsage || !strings.Contains(waiter.stderr.String(), "goroutine 1 ") {
+		t.Errorf("exit code %d: %s", code, &waiter.stderr)
+	}
+	awaitQueue(t, url) // its last will has come
+	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := holder.exit(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, &holder.stderr)
 	}
 }
 

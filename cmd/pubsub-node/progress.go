@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,36 +21,29 @@ const (
 	refresh = 5 * time.Second
 )
 
+// silence is how long an answer may take before a person is told of it.
+const silence = 2 * time.Second
+
 // progress tells a person at a terminal what a lock command waits for. Its
 // methods may be called on nil: nobody is there to be told.
 type progress struct {
-	name, resource string
-	cancel         context.CancelFunc
-	done           sync.WaitGroup
-
-	mu   sync.Mutex
-	open bool
+	p        *pubsub.Participant
+	locker   qosmutex.Locker
+	resource string
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
 }
 
-// watchProgress starts telling after a second, if standard error is a terminal.
-func watchProgress(ctx context.Context, p *pubsub.Participant, name, resource string) *progress {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
+// watchProgress starts telling after a second, if standard error is a terminal or it is
+// always wanted.
+func watchProgress(ctx context.Context, p *pubsub.Participant, locker qosmutex.Locker, resource string, always bool) *progress {
+	if !always && !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	pr := &progress{name: name, resource: resource, cancel: cancel}
-	pr.done.Go(func() { pr.run(ctx, p) })
+	pr := &progress{p: p, locker: locker, resource: resource, cancel: cancel}
+	pr.done.Go(func() { pr.run(ctx) })
 	return pr
-}
-
-// opened: from now on it is the queue that is waited for, no longer the root.
-func (pr *progress) opened() {
-	if pr == nil {
-		return
-	}
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.open = true
 }
 
 // stop ends the telling and waits for its end.
@@ -60,7 +54,7 @@ func (pr *progress) stop() {
 	}
 }
 
-func (pr *progress) run(ctx context.Context, p *pubsub.Participant) {
+func (pr *progress) run(ctx context.Context) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	told := ""
@@ -70,33 +64,75 @@ func (pr *progress) run(ctx context.Context, p *pubsub.Participant) {
 			return
 		case <-timer.C:
 		}
-		if line := pr.line(ctx, p); line != told && ctx.Err() == nil {
-			fmt.Fprintf(os.Stderr, "pubsub-node: %s\n", printable(line))
+		line := pr.line(ctx)
+		if line == "" {
+			timer.Reset(patience / 2)
+			continue
+		}
+		if line != told && ctx.Err() == nil {
+			fmt.Fprintf(os.Stderr, "pubsub-node: waiting for lock %s/%s: %s\n", printable(pr.locker.Name()), printable(pr.resource), printable(line))
 			told = line
 		}
 		timer.Reset(refresh)
 	}
 }
 
-func (pr *progress) line(ctx context.Context, p *pubsub.Participant) string {
-	pr.mu.Lock()
-	open := pr.open
-	pr.mu.Unlock()
-	lock := pr.name + "/" + pr.resource
-	switch {
-	case !p.Connected():
-		return fmt.Sprintf("waiting for lock %s: the broker at %s does not answer, trying again", lock, p.URL())
-	case !open:
-		return fmt.Sprintf("waiting for lock %s: looking for its root", lock)
+// line says what is waited for, and what is wrong if something is; "" if that is not known
+// yet.
+func (pr *progress) line(ctx context.Context) string {
+	if !pr.p.Connected() {
+		return fmt.Sprintf("the broker at %s does not answer, trying again", pr.p.URL())
 	}
-	states, err := lockStates(ctx, p, quiet, pr.name)
+	place := "in line"
+	if client, ok := pr.locker.(*qosmutex.Client); ok {
+		st := client.Status()
+		if wrong := wrongWith(&st, pr.p.URL()); wrong != "" {
+			return wrong
+		}
+		if len(st.Waiting) > 0 {
+			w := &st.Waiting[0]
+			if w.Position == 0 && w.Silent > 0 {
+				return ""
+			}
+			place = placeInLine(w.Position)
+		}
+	}
+	states, err := lockStates(ctx, pr.p, quiet, pr.locker.Name())
 	if err != nil {
-		return "waiting for lock " + lock
+		return place
 	}
 	for _, st := range states {
 		if st.Holder != "" && (st.Resource == pr.resource || pr.resource == qosmutex.Any) {
-			return fmt.Sprintf("waiting for lock %s: %s holds %s since %s, %d waiting", lock, st.Holder, st.Resource, st.Since.Local().Format(time.TimeOnly), st.Waiting)
+			return fmt.Sprintf("%s; %s holds %s since %s", place, who(st.Holder, st.Via), st.Resource, since(st.Since))
 		}
 	}
-	return "waiting for lock " + lock
+	return place
+}
+
+// wrongWith says why a request does not even wait in line; "" if it does.
+func wrongWith(st *qosmutex.ClientStatus, url string) string {
+	if len(st.Waiting) == 0 {
+		return ""
+	}
+	switch w := &st.Waiting[0]; {
+	case w.Busy != "":
+		return w.Busy
+	case w.Silent < silence:
+		return ""
+	case len(st.Servers) > 0:
+		return fmt.Sprintf("the server is busy: %s has not answered for %v", strings.Join(st.Servers, " or "), w.Silent.Round(time.Second))
+	case st.Server != "":
+		return fmt.Sprintf("%s, which served it, is gone: waiting for it or another to serve at %s", st.Server, url)
+	}
+	return "looking for who serves locks at " + url
+}
+
+func placeInLine(position int) string {
+	switch position {
+	case 0:
+		return "in line"
+	case 1:
+		return "next in line"
+	}
+	return fmt.Sprintf("place %d in line", position)
 }

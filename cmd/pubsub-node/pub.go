@@ -23,6 +23,10 @@ type pubFlags struct {
 	rate    float64
 	count   int
 	readers int
+
+	mqtt   bool
+	qos    int
+	retain bool
 }
 
 func newPub(s *session) *cobra.Command {
@@ -34,14 +38,26 @@ func newPub(s *session) *cobra.Command {
 of standard input when MESSAGE is - or left out. It ends when every subscriber that
 is there has acknowledged every sample, and fails if one does not within --timeout.
 
+With --mqtt TOPIC is an MQTT topic of any program, such as sensors/roof, and MESSAGE or
+each line is published there as it is, JSON or not, with --qos and --retain as MQTT has
+them. It ends when the broker has everything. An empty MESSAGE with --retain clears what
+the broker retains. A broker does not tell who may not write a topic.
+
 Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those of
 "pubsub-node lock --help".`,
 		Example: `  pubsub-node pub weather '{"celsius": 21}'
   pubsub-node pub weather '{"celsius": 21}' --key roof --rate 2 --count 10
   pubsub-node pub weather --file day.json --rate 10 --wait-matching 1
-  tail -f log.json | pubsub-node pub log`,
+  tail -f log.json | pubsub-node pub log
+  pubsub-node pub --mqtt sensors/roof/celsius 21.5 --qos 1 --retain`,
 		Args: argCount(1, 2, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkMQTT(cmd); err != nil {
+				return err
+			}
+			if !f.mqtt && pubsub.HasWildcard(args[0]) {
+				return usageError("topic %q has a wildcard, and a sample is of one topic: name it, or give --mqtt for topics of other programs", args[0])
+			}
 			samples, end, err := f.samples(args[1:], cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -49,6 +65,9 @@ Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those 
 			defer end()
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
+			if f.mqtt {
+				return f.runMQTT(ctx, s, args[0], samples)
+			}
 			return f.run(ctx, s, args[0], samples)
 		},
 	}
@@ -58,6 +77,9 @@ Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those 
 	fs.IntVar(&f.count, "count", 1, "`number` of times that MESSAGE is written")
 	fs.StringVar(&f.file, "file", "", "`name` of a file whose lines are written, one JSON value each")
 	fs.IntVar(&f.readers, "wait-matching", 0, "`number` of subscribers to wait for before writing, also called --readers")
+	fs.BoolVar(&f.mqtt, "mqtt", false, "TOPIC is an MQTT topic of any program, and payloads are as given")
+	fs.IntVar(&f.qos, "qos", 0, "of MQTT, with --mqtt: 0 at most once, 1 at least once")
+	fs.BoolVar(&f.retain, "retain", false, "with --mqtt: the broker keeps the last message for subscribers to come")
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "readers" {
 			name = "wait-matching"
@@ -83,9 +105,9 @@ func (f *pubFlags) samples(message []string, stdin io.Reader) (next func() (json
 		if err != nil {
 			return nil, nil, fmt.Errorf("--file: %w", err)
 		}
-		return lines(f.file, file), func() { _ = file.Close() }, nil
+		return f.lines(f.file, file), func() { _ = file.Close() }, nil
 	case len(message) == 0 || message[0] == "-":
-		return lines("standard input", stdin), end, nil
+		return f.lines("standard input", stdin), end, nil
 	}
 	value, left := json.RawMessage(message[0]), f.count
 	return func() (json.RawMessage, error) {
@@ -108,14 +130,15 @@ func (f *pubFlags) check(message []string) error {
 		return usageError("--file and MESSAGE contradict each other: give one of them")
 	case !literal && f.count != 1:
 		return usageError("--count is for a MESSAGE on the command line")
-	case literal && !json.Valid([]byte(message[0])):
+	case literal && !f.mqtt && !json.Valid([]byte(message[0])):
 		return usageError("%w; got %.40q", errNotJSON, message[0])
 	}
 	return nil
 }
 
-// lines reads one JSON value per line of what name names; empty lines are skipped.
-func lines(name string, r io.Reader) func() (json.RawMessage, error) {
+// lines reads one JSON value per line, or with --mqtt any text, of what name names; empty
+// lines are skipped.
+func (f *pubFlags) lines(name string, r io.Reader) func() (json.RawMessage, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, pubsub.MaxPayload)
 	number := 0
@@ -125,7 +148,7 @@ func lines(name string, r io.Reader) func() (json.RawMessage, error) {
 			if len(in.Bytes()) == 0 {
 				continue
 			}
-			if !json.Valid(in.Bytes()) {
+			if !f.mqtt && !json.Valid(in.Bytes()) {
 				return nil, fmt.Errorf("%s, line %d: %w", name, number, errNotJSON)
 			}
 			return json.RawMessage(in.Text()), nil
@@ -141,7 +164,9 @@ func lines(name string, r io.Reader) func() (json.RawMessage, error) {
 }
 
 func (f *pubFlags) run(ctx context.Context, s *session, name string, samples func() (json.RawMessage, error)) error {
-	return f.publish(ctx, s, name, func(w *pubsub.Writer[document]) error { return f.write(ctx, w, samples) })
+	return f.publish(ctx, s, name, func(w *pubsub.Writer[document]) error {
+		return f.each(ctx, samples, func(value json.RawMessage) error { return w.Write(ctx, document{Key: f.key, Value: value}) })
+	})
 }
 
 // publish makes a writer, has write use it, and waits for acknowledgements.
@@ -192,7 +217,8 @@ func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document],
 	return ctx.Err()
 }
 
-func (f *pubFlags) write(ctx context.Context, w *pubsub.Writer[document], samples func() (json.RawMessage, error)) error {
+// each gives one sample after the other to write, as often as --rate says.
+func (f *pubFlags) each(ctx context.Context, samples func() (json.RawMessage, error), write func(json.RawMessage) error) error {
 	due := time.Now()
 	for {
 		value, err := next(ctx, samples)
@@ -210,7 +236,7 @@ func (f *pubFlags) write(ctx context.Context, w *pubsub.Writer[document], sample
 			}
 			due = due.Add(time.Duration(float64(time.Second) / f.rate))
 		}
-		if err := w.Write(ctx, document{Key: f.key, Value: value}); err != nil {
+		if err := write(value); err != nil {
 			return err
 		}
 	}

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"padme/cmd/internal/flags"
 )
 
 // session is what every verb needs to reach a broker: the values of the
@@ -21,6 +24,7 @@ type session struct {
 	timeout            time.Duration
 	verbose            bool
 
+	verb   string        // the command that is run, without the program's name
 	joined time.Duration // how long connecting took
 }
 
@@ -61,11 +65,14 @@ its default.`,
 		SilenceUsage:  true,
 		Args:          noArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			s.verb = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrongFlag(err) })
 	f := root.PersistentFlags()
 	f.StringVar(&s.broker, "broker", env("PADME_BROKER", "mqtt://127.0.0.1:1883"), "`URL` of the MQTT broker: mqtt, mqtts, ws or wss [PADME_BROKER]")
-	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else the name in --cert, else host-pid)")
+	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else the name in --cert, else host-pid, in a container with a random end)")
 	f.StringVar(&s.user, "user", env("PADME_USER", ""), "`name` to log in with [PADME_USER]")
 	f.StringVar(&s.passwordFile, "password-file", "", "`file` whose first line is the password (default: the password is in PADME_PASSWORD)")
 	f.StringVar(&s.ca, "cafile", "", "PEM `file` of the authority that signed the other side's certificate (default: the system's)")
@@ -73,10 +80,12 @@ its default.`,
 	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
 	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
 	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
-	f.DurationVar(&s.timeout, "timeout", 5*time.Second, "how long connecting to the broker may take")
+	flags.DurationVar(f, &s.timeout, "timeout", "", 5*time.Second, "how long connecting to the broker may take")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s))
+	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s), newVersion())
+	root.Version = readVersion().Version
+	root.SetVersionTemplate("pubsub-node {{.Version}}\n")
 	return root
 }
 

@@ -7,12 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -28,11 +29,13 @@ import (
 
 // serveFlags are the flags of `pubsub-node serve`.
 type serveFlags struct {
-	metrics   string
-	timing    string
-	readyFile string
-	voters    []string
-	dataDir   string
+	metrics     string
+	timing      string
+	readyFile   string
+	voters      []string
+	dataDir     string
+	settings    settingsFlags
+	topicLimits topicLimitFlags
 
 	votersGiven bool
 }
@@ -43,7 +46,8 @@ func newServe(s *session) *cobra.Command {
 		Use:   "serve [NAME]...",
 		Short: "Let any MQTT client take locks",
 		Long: `serve offers the locks NAME, or every lock that a client names, to MQTT clients
-that do not have this library. They publish JSON on
+that do not have this library. "pubsub-node broker" does that itself: serve is for
+other brokers, and to share its work or take over from it. Clients publish JSON on
 
   PREFIX/v1/DOMAIN/lock/{topic}/client/{client}/request
 
@@ -87,6 +91,9 @@ kept until they cannot believe in them any more.`,
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it is connected")
 	fs.StringSliceVar(&f.voters, "voters", nil, "`ids` of the 1, 3 or 5 that keep who is the root of each lock, the same for all of them; --id is one of them")
 	fs.StringVar(&f.dataDir, "data", "", "`directory` of this voter's file; needed with --voters")
+	f.settings.add(cmd, " of the locks NAME, or, without NAME, of locks that it creates, until others are declared")
+	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing")
+	f.topicLimits.add(cmd)
 	return cmd
 }
 
@@ -95,12 +102,26 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
+	if timing, err = f.settings.timing(timing); err != nil {
+		return err
+	}
+	settings, err := f.settings.options()
+	if err != nil {
+		return err
+	}
+	limits, err := f.topicLimits.option()
+	if err != nil {
+		return err
+	}
 	if err := f.checkVoters(s.participantID()); err != nil {
 		return err
 	}
 	log := s.logger(slog.LevelWarn)
-	opts := []gateway.Option{gateway.WithTopics(names...), gateway.WithTiming(timing), gateway.WithLogger(log)}
-	lockOpts := []qosmutex.Option{qosmutex.WithLogger(log)}
+	opts := []gateway.Option{gateway.WithTopics(names...), gateway.WithLogger(log)}
+	lockOpts := append(slices.Clone(settings),
+		qosmutex.WithTiming(timing), qosmutex.WithLogger(log), limits,
+		qosmutex.WithNodePriority(math.MinInt64+1), // the root is where most requests come from, unless one is next to the broker
+	)
 	registry := prometheus.NewRegistry()
 	if f.metrics != "" {
 		addr, stop, err := serveMetrics(ctx, f.metrics, registry)
@@ -112,7 +133,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		opts = append(opts, gateway.WithMetrics(registry))
 		lockOpts = append(lockOpts, qosmutex.WithMetrics(registry))
 	}
-	p, err := s.join(ctx)
+	p, err := s.joinAs(ctx, "gateway", servesLocks(len(f.voters) > 0))
 	if err != nil {
 		return err
 	}
@@ -128,7 +149,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 			enrolled = c.IDs()
 		}
 		registry.MustRegister(voter)
-		opts = append(opts, gateway.WithRegister(voter))
+		lockOpts = append(lockOpts, qosmutex.WithRegister(voter))
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -137,17 +158,46 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 			cancel(&voterEnded{f.dataDir, voter.Err()})
 		}()
 	}
-	f.greet(stdout, p, names, enrolled)
-	if f.readyFile != "" {
+	server, err := qosmutex.NewServer(p, lockOpts...)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var listening sync.WaitGroup
+	listening.Go(func() { _ = server.Listen(ctx) }) // what ends it before ctx ends serving, too
+	defer listening.Wait()
+	defer cancel(nil)
+	if err := declareAll(ctx, server, names, settings); err != nil {
+		return endedBy(ctx, err)
+	}
+	err = gateway.Serve(ctx, server, append(opts, gateway.WithReady(func() {
+		f.greet(stdout, p, names, enrolled)
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
+			cancel(err)
+		}
+	}))...)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.As(cause, new(interrupted)) {
+		return cause
+	}
+	return err
+}
+
+// declareAll declares the settings of the locks that a gateway offers by name.
+func declareAll(ctx context.Context, server *qosmutex.Server, names []string, settings []qosmutex.Option) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		topic, err := server.Topic(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := topic.Declare(ctx, settings...); err != nil {
 			return err
 		}
 	}
-	err = gateway.Serve(ctx, p, append(opts, gateway.WithLockOptions(lockOpts...))...)
-	if ended := new(voterEnded); errors.As(context.Cause(ctx), &ended) {
-		return ended
-	}
-	return err
+	return nil
 }
 
 // voterEnded says that the voter of a gateway has ended.
@@ -210,7 +260,7 @@ func (f *serveFlags) startVoter(p *pubsub.Participant, timing qosmutex.Timing, l
 	}
 	voter, err := inboxes.Start(p, quorum.Options{
 		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
-		Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
+		Lease: timing.TTL / 2, Drift: timing.Drift,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))

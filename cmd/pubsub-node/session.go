@@ -27,36 +27,62 @@ const (
 // errJoinTimeout is the cause of a context that --timeout ended.
 var errJoinTimeout = errors.New("no answer within --timeout")
 
-// join connects to the broker within --timeout. The caller must leave.
+// join takes part in the domain, within --timeout. The caller must leave.
 func (s *session) join(ctx context.Context) (*pubsub.Participant, error) {
+	return s.joinAs(ctx, "member")
+}
+
+// joinAs joins with more options, which take a role at a broker with users. The caller
+// must leave.
+func (s *session) joinAs(ctx context.Context, role string, more ...pubsub.Option) (*pubsub.Participant, error) {
+	p, err := connect(ctx, s, func(ctx context.Context, url, id string, opts ...pubsub.Option) (*pubsub.Participant, error) {
+		return pubsub.Join(ctx, url, id, append(opts, more...)...)
+	})
+	return p, s.refused(ctx, err, role)
+}
+
+// joinToRead connects without taking part: nobody sees it, its id need not be free, and
+// a user that may write nothing can. The caller must leave.
+func (s *session) joinToRead(ctx context.Context) (*pubsub.Participant, error) {
+	return s.joinAs(ctx, "observer", pubsub.Unannounced())
+}
+
+// connectPlain connects for topics of other programs. The caller must close it.
+func (s *session) connectPlain(ctx context.Context) (*pubsub.Plain, error) {
+	c, err := connect(ctx, s, pubsub.ConnectPlain)
+	return c, s.refused(ctx, err, "")
+}
+
+// connect opens a connection of some kind within --timeout.
+func connect[T any](ctx context.Context, s *session, open func(ctx context.Context, url, id string, opts ...pubsub.Option) (T, error)) (none T, err error) {
 	if s.timeout <= 0 {
-		return nil, usageError("--timeout %v is not positive", s.timeout)
+		return none, usageError("--timeout %v is not positive", s.timeout)
 	}
 	if strings.Contains(s.broker, "@") {
-		return nil, usageError("--broker contains credentials: give them by --user and --password-file or PADME_PASSWORD")
+		return none, usageError("--broker contains credentials: give them by --user and --password-file or PADME_PASSWORD")
 	}
 	opts, err := s.options()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
 	defer cancel()
 	begun := time.Now()
-	p, err := pubsub.Join(ctx, s.broker, s.participantID(), opts...)
+	opened, err := open(ctx, s.broker, s.participantID(), opts...)
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		s.joined = time.Since(begun)
-		return p, nil
+		return opened, nil
 	case errors.As(cause, new(interrupted)):
-		return nil, cause
+		return none, cause
 	case isDialError(err): // nothing is there
-		return nil, fmt.Errorf("%w: start one with \"pubsub-node broker\" or give its URL by --broker", err)
+		return none, fmt.Errorf("%w: start one with \"pubsub-node broker\" or give its URL by --broker", err)
 	case errors.Is(cause, errJoinTimeout) && !errors.Is(err, errJoinTimeout):
-		return nil, fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, cause, s.timeout, err)
+		return none, fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, cause, s.timeout, err)
 	case errors.Is(cause, errJoinTimeout):
-		return nil, fmt.Errorf("%w of %v", err, s.timeout)
+		return none, fmt.Errorf("%w of %v", err, s.timeout)
 	}
-	return nil, err
+	return none, err
 }
 
 func isDialError(err error) bool {
@@ -76,7 +102,8 @@ func leave(p *pubsub.Participant) {
 	_ = p.Close(ctx)
 }
 
-// participantID: brokers which enforce who may write what expect the user's name.
+// participantID: brokers which enforce who may write what expect the user's name. It is
+// the same however often it is asked for.
 func (s *session) participantID() string {
 	if s.id != "" {
 		return s.id
@@ -87,7 +114,7 @@ func (s *session) participantID() string {
 	if name := s.certificateName(); name != "" {
 		return name
 	}
-	return fmt.Sprintf("%s-%d", hostName(), os.Getpid())
+	return ownID()
 }
 
 // hostName is the machine's name as far as the first dot, readable in a topic.
@@ -142,6 +169,11 @@ func (s *session) password() (string, error) {
 		return "", fmt.Errorf("--password-file %s: %w", s.passwordFile, err)
 	}
 	return password, nil
+}
+
+// withoutPassword reports whether none was given.
+func (s *session) withoutPassword() bool {
+	return s.passwordFile == "" && os.Getenv("PADME_PASSWORD") == ""
 }
 
 // firstLine reads up to the first line break, which is not part of the result.

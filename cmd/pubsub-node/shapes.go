@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"padme/pubsub"
+	"padme/pubsub/filter"
 )
 
 // shape is what the programs of the interoperability suite for DDS draw.
@@ -280,7 +281,11 @@ func (f *shapeFlags) subscribe(ctx context.Context, s *session, p *pubsub.Partic
 	case f.color != "":
 		opts = append(opts, pubsub.WithInstance(shape{Color: f.color}))
 	case f.filter != "":
-		opts = append(opts, pubsub.WithExpression(f.filter))
+		x, err := filter.Parse(f.filter)
+		if err != nil {
+			return err
+		}
+		opts = append(opts, pubsub.WithExpression(x))
 	}
 	setup, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -18,20 +18,18 @@ type signals struct {
 	to func(syscall.Signal)
 }
 
-// forwarded are the signals that a command under a lock gets instead of us. A
-// signal which the caller ignores (nohup, a background job of sh) stays ignored.
-func forwarded() []os.Signal {
-	var all []os.Signal
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			all = append(all, s)
+// notice has the signals watched, but for one which the caller ignores (nohup, a
+// background job of sh): that stays ignored.
+func (s *signals) notice(all ...os.Signal) {
+	for _, sig := range all {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.incoming, sig)
 		}
 	}
-	return all
 }
 
 // watchSignals returns a context that a signal ends, with cause interrupted. The
-// caller must stop the watching.
+// caller must stop the watching. SIGQUIT stays Go's: it prints what every goroutine does.
 func watchSignals(parent context.Context) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(parent)
 	s := &signals{
@@ -39,7 +37,7 @@ func watchSignals(parent context.Context) (context.Context, *signals) {
 		done:     make(chan struct{}),
 		to:       func(sig syscall.Signal) { cancel(interrupted{sig}) },
 	}
-	signal.Notify(s.incoming, forwarded()...)
+	s.notice(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		defer close(s.done)
 		for sig := range s.incoming {
@@ -61,8 +59,10 @@ func (s *signals) deliver(sig os.Signal) {
 }
 
 // handTo gives every further signal to f, which must not block, instead of
-// ending the context.
+// ending the context. SIGQUIT is among them, for a command under a lock gets it instead of
+// us.
 func (s *signals) handTo(f func(syscall.Signal)) {
+	s.notice(syscall.SIGQUIT)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = f

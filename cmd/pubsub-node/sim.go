@@ -15,7 +15,6 @@ import (
 
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
-	"padme/qosmutex/sim/chart"
 )
 
 // simFlags are the flags of `pubsub-node sim` that say what to do with a scenario.
@@ -23,7 +22,7 @@ type simFlags struct {
 	spec           *simSpec
 	scenario       string
 	compare, sort  string
-	log, plot      string
+	log            string
 	asJSON, logAll bool
 }
 
@@ -41,14 +40,15 @@ complete tree in this order, A at the root; algorithms without a tree take A for
 the server or the first holder of the token. All of them ask for one resource at
 the start of the measured time, stay inside for --cs, and ask again --think after
 they have left: never before, and never twice at a time. This decides the result;
-with --every they ask by the clock instead, whatever became of earlier requests,
-and with --trace as a file says. At one instant applications leave and ask before
-messages arrive. Messages of upkeep (tree, heartbeats, receipts) are not among
+with several --resources each request is for one that is drawn, with --asks-for '*'
+for any that is free; with --every they ask by the clock instead, whatever became
+of earlier requests, and with --trace as a file says. At one instant applications
+leave and ask before messages arrive. Messages of upkeep (tree, heartbeats, receipts) are not among
 those per entry; PADME's sessions live for 60 latencies, 3 s at least, and its
 heartbeats come five times in that, so that they do not disturb. Loss and faults
 begin with the measured time.
 
-A TIME is 20ms or 1.5s; where it may vary also one of
+A TIME is 20ms or 1.5s, or seconds without a unit; where it may vary also one of
   uniform:LEAST,GREATEST   exponential:MEAN
   normal:MEAN,DEVIATION    lognormal:MEAN,DEVIATION
 
@@ -72,6 +72,9 @@ The scenario in the output of --json is such a file.
 --compare takes algorithms, padme:MODELS, all-models (the paper's sixteen) and
 all, separated by commas, and prints one line for each, the best by --sort first.
 
+Charts of what --json prints are drawn by a program of its own in the source:
+go run ./cmd/pubsub-node/simplot.
+
 An interrupted run prints what it has measured. Exit codes: 1 when an algorithm
 broke a promise, such as two inside at once (what happened before is printed), 2
 when the scenario is wrong, 128+n after signal n.`,
@@ -79,7 +82,8 @@ when the scenario is wrong, 128+n after signal n.`,
   pubsub-node sim --algorithm list
   pubsub-node sim --models level-replace-use-use --latency 500ms --think 500ms
   pubsub-node sim --algorithm raymond --nodes 100 --latency lognormal:20ms,10ms --cs 50ms --think exponential:5s
-  pubsub-node sim --compare all-models --sort messages --plot entries.svg
+  pubsub-node sim --compare all-models --sort messages
+  pubsub-node sim --resources hook,boom --asks-for '*' --latency 20ms
   pubsub-node sim --compare padme,raymond,central --loss 0.05 --latency 20ms --json
   pubsub-node sim --scenario harbour.yaml --seed 7 --log what-happened.txt`,
 		Args: noArgs,
@@ -95,7 +99,6 @@ when the scenario is wrong, 128+n after signal n.`,
 	fs.StringVar(&f.compare, "compare", "", "run several: `names`, padme:MODELS, all-models, all")
 	fs.StringVar(&f.sort, "sort", "entries", "`column` of --compare: "+strings.Join(columnNames(), ", "))
 	fs.StringVar(&f.log, "log", "", "write to this `file` what happened, with -v upkeep as well")
-	fs.StringVar(&f.plot, "plot", "", "draw entries into this `file`: *.svg or *.png")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object, with --compare one per line")
 	complete(cmd, "algorithm", func() []string { return append(algorithmNames(), "list") })
 	complete(cmd, "models", modelNames)
@@ -158,11 +161,6 @@ func (f *simFlags) read(flags *pflag.FlagSet) error {
 			return wrong(err)
 		}
 	}
-	if f.plot != "" {
-		if _, err := chart.FormatOf(f.plot); err != nil {
-			return usageError("--plot %s: draw into a file named *.svg or *.png", f.plot)
-		}
-	}
 	if !slices.Contains(columnNames(), f.sort) {
 		return usageError("--sort %q%s: the columns are %s", f.sort, didYouMean(f.sort, columnNames()), strings.Join(columnNames(), ", "))
 	}
@@ -223,6 +221,23 @@ func (f *simFlags) openLog(start protocol.Time) (trace func(*sim.Record), end fu
 	return sim.TraceTo(w, logged(f.logAll)), func() error { return errors.Join(w.Flush(), file.Close()) }, nil
 }
 
+// logged keeps what a person looks for in a log: what the papers' figures show and
+// what went wrong; upkeep only with --verbose.
+func logged(verbose bool) func(*sim.Record) bool {
+	if verbose {
+		return nil
+	}
+	return func(r *sim.Record) bool {
+		switch r.Event {
+		case sim.Delivered:
+			return false
+		case sim.Sent, sim.Lost, sim.Duplicated, sim.Rejected:
+			return r.Kind.Counted()
+		}
+		return true
+	}
+}
+
 func (f *simFlags) finishOne(ctx context.Context, out io.Writer, o *outcome) error {
 	if o.err != nil {
 		return failed(o)
@@ -232,9 +247,6 @@ func (f *simFlags) finishOne(ctx context.Context, out io.Writer, o *outcome) err
 		err = writeJSON(out, []simReport{f.spec.report(o)})
 	} else {
 		err = f.spec.writeReport(out, o)
-	}
-	if err == nil && f.plot != "" {
-		err = f.spec.plotOne(f.plot, o)
 	}
 	if err != nil {
 		return err
@@ -256,9 +268,6 @@ func (f *simFlags) finishAll(ctx context.Context, out io.Writer, outcomes []outc
 		err = writeJSON(out, reports)
 	} else {
 		err = f.spec.writeComparison(out, rows)
-	}
-	if err == nil && f.plot != "" && len(rows) > 0 {
-		err = f.spec.plotAll(f.plot, rows)
 	}
 	if err != nil {
 		return err

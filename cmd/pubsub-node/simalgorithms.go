@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"padme/qosmutex"
 	"padme/qosmutex/classic"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 )
 
@@ -49,7 +49,7 @@ func (c *contender) overlaps() bool { return c.algorithm.Name == classic.VotingF
 
 // algorithmNamed finds an algorithm for the command line.
 func algorithmNamed(name string) (protocol.Algorithm, error) {
-	a, err := qosmutex.AlgorithmNamed(name)
+	a, err := papers.AlgorithmNamed(name)
 	if err != nil {
 		return a, fmt.Errorf("no algorithm is named %q%s: \"pubsub-node sim --algorithm list\" names them", name, didYouMean(name, algorithmNames()))
 	}
@@ -58,7 +58,7 @@ func algorithmNamed(name string) (protocol.Algorithm, error) {
 
 func algorithmNames() []string {
 	var names []string
-	for _, a := range qosmutex.Algorithms() {
+	for _, a := range papers.Algorithms() {
 		names = append(names, a.Name)
 	}
 	return names
@@ -102,7 +102,7 @@ func contenders(list string, models protocol.Models) ([]contender, error) {
 		case item == "":
 			return nil, usageError("--compare %q has an empty name: give algorithms, padme:MODELS, all-models or all", list)
 		case item == "all":
-			for _, a := range qosmutex.Algorithms() {
+			for _, a := range papers.Algorithms() {
 				add(contender{a, models})
 			}
 			continue
@@ -147,7 +147,7 @@ type listed struct {
 // listAlgorithms prints what --algorithm takes.
 func listAlgorithms(w io.Writer, asJSON bool) error {
 	var all []listed
-	for _, a := range qosmutex.Algorithms() {
+	for _, a := range papers.Algorithms() {
 		all = append(all, listed{a.Name, a.Messages, a.Delay, a.Source, a.Assumes, a.Crash})
 	}
 	if asJSON {

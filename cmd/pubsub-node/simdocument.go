@@ -27,6 +27,8 @@ type simDocument struct {
 	RequestPriorities []int64               `json:"request-priorities,omitempty"`
 	GiveUp            bool                  `json:"give-up,omitempty"`
 	Trace             string                `json:"trace,omitempty"`
+	Resources         []string              `json:"resources,omitempty"`
+	AsksFor           []string              `json:"asks-for,omitempty"`
 	Participants      []participantDocument `json:"participants,omitempty"`
 	Faults            []faultDocument       `json:"faults,omitempty"`
 }
@@ -42,6 +44,7 @@ type participantDocument struct {
 	Deadlines         []string `json:"deadlines,omitempty"`
 	RequestPriorities []int64  `json:"request-priorities,omitempty"`
 	GiveUp            bool     `json:"give-up,omitempty"`
+	AsksFor           []string `json:"asks-for,omitempty"`
 }
 
 type faultDocument struct {
@@ -58,7 +61,7 @@ func (s *simSpec) document(o *outcome) simDocument {
 		Algorithm: c.algorithm.Name, Nodes: s.nodes, Fanout: s.fanout, Priorities: s.priorities, Latency: s.latency.text,
 		Duration: s.duration.String(), Seed: s.seed, FIFO: s.fifo, Loss: s.loss.value, Duplicate: s.duplicate.value,
 		Drift: s.drift.value, Deadlines: texts(s.load.deadlines), RequestPriorities: s.load.requestPriorities,
-		GiveUp: s.load.giveUp, Trace: s.trace,
+		GiveUp: s.load.giveUp, Trace: s.trace, Resources: s.resources, AsksFor: s.load.asksFor,
 	}
 	if c.hasModels() {
 		d.Models = c.models.String()
@@ -99,6 +102,7 @@ func (p *participantSpec) document() participantDocument {
 	d := participantDocument{
 		ID: p.id, Parent: p.parent, Idle: p.idle, CS: p.load.cs.text, Think: p.load.think.text, Every: p.load.every.text,
 		Deadlines: texts(p.load.deadlines), RequestPriorities: p.load.requestPriorities, GiveUp: p.load.giveUp,
+		AsksFor: p.load.asksFor,
 	}
 	if p.given["priority"] {
 		d.Priority = &p.priority

@@ -126,11 +126,6 @@ func setOption(fs *pflag.FlagSet, name string, v *yaml.Node) error {
 	return nil
 }
 
-// plainKinds are the types of flags whose errors speak of library functions.
-var plainKinds = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative", "bool": "true or false",
-}
-
 // scalar is a value, or a list of values joined by commas.
 func scalar(v *yaml.Node) (string, error) {
 	v = resolve(v)

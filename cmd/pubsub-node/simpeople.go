@@ -118,7 +118,7 @@ func (s *simSpec) changeOne(to *sim.Participant, p *participantSpec, c *contende
 	case p.idle:
 		to.Workload = new(sim.Workload)
 	case load != nil:
-		w := load.workload(c, open)
+		w := load.workload(c, open, s.asked())
 		to.Workload = &w
 	}
 }
@@ -134,6 +134,7 @@ func (p *participantSpec) overlay(load loadSpec) *loadSpec {
 		{"cs", func() { load.cs = own.cs }},
 		{"think", func() { load.think = own.think }},
 		{"every", func() { load.every = own.every }},
+		{"asks-for", func() { load.asksFor = own.asksFor }},
 		{"deadlines", func() { load.deadlines = own.deadlines }},
 		{"request-priorities", func() { load.requestPriorities = own.requestPriorities }},
 		{"give-up", func() { load.giveUp = own.giveUp }},

@@ -18,6 +18,12 @@ type simReport struct {
 	Channels string      `json:"channels,omitempty"` // what repairs the network for the algorithm
 	Complete bool        `json:"complete"`           // false: interrupted
 	sim.Report
+	Nodes []simNode `json:"nodes"` // in the order of entries.byNode
+}
+
+type simNode struct {
+	Node     string `json:"node"`
+	Priority int64  `json:"priority"`
 }
 
 // channelsNote says what repairs the network for an algorithm.
@@ -29,7 +35,12 @@ func (s *simSpec) channelsNote(o *outcome) string {
 }
 
 func (s *simSpec) report(o *outcome) simReport {
-	return simReport{Scenario: s.document(o), Channels: s.channelsNote(o), Complete: o.ended, Report: o.result.Report()}
+	r := simReport{Scenario: s.document(o), Channels: s.channelsNote(o), Complete: o.ended, Report: o.result.Report()}
+	for i := range o.result.ByNode {
+		n := &o.result.ByNode[i]
+		r.Nodes = append(r.Nodes, simNode{n.Node, n.Priority})
+	}
+	return r
 }
 
 // headline says in a few lines of 80 columns what is run.
@@ -44,6 +55,9 @@ func (s *simSpec) headline(name string) string {
 		asks = "each participant asks every " + s.load.every.text + ", whatever became of its earlier requests"
 	case s.loaded():
 		asks = fmt.Sprintf("each participant asks again %s after it leaves", s.load.think.text)
+	}
+	if names := s.asksForText(); names != "" {
+		asks += ", for " + names
 	}
 	return strings.Join(wrap(fmt.Sprintf("%s: %d nodes, fan-out %d, latency %s, critical section %s; %s; %s measured, seed %d",
 		name, s.nodes, s.fanout, latency, s.load.cs.text, asks, short(protocol.Duration(s.duration)), s.seed), tableWidth), "\n") + "\n"

@@ -17,12 +17,13 @@ import (
 	"padme/qosmutex/static"
 )
 
-// simResource is what the simulated applications ask for.
+// simResource is what the simulated applications ask for if nothing is said.
 const simResource = sim.PaperResource
 
 // simSpec is a scenario as the command line and a file describe it.
 type simSpec struct {
 	algorithm, models string
+	resources         nameList // that the topic declares
 	nodes, fanout     int
 	priorities        intList
 	latency           spans
@@ -47,6 +48,7 @@ type simSpec struct {
 // loadSpec is what one application does.
 type loadSpec struct {
 	cs, think, every  spans
+	asksFor           nameList // one is drawn for each request; none: all resources
 	deadlines         spanList
 	requestPriorities intList
 	giveUp            bool
@@ -60,6 +62,7 @@ func newSimSpec() *simSpec {
 	fs.SortFlags = false
 	fs.StringVar(&s.algorithm, "algorithm", padmeName, "`name` of the algorithm, or list")
 	fs.StringVar(&s.models, "models", "fair-forward-use-use", "`models` of PADME: Priority-Request-Reply-Release")
+	fs.Var(&s.resources, "resources", "`names` of the resources (default crane, or those of the trace)")
 	fs.IntVar(&s.nodes, "nodes", 7, "`number` of participants")
 	fs.IntVar(&s.fanout, "fanout", 2, "`number` of children of each node of the tree")
 	fs.Var(&s.priorities, "priorities", "`numbers`: one for all participants or one for each, smaller is more important (default: the depth in the tree)")
@@ -71,7 +74,7 @@ func newSimSpec() *simSpec {
 	fs.Var(&s.loss, "loss", "`probability` that a message is lost")
 	fs.Var(&s.duplicate, "duplicate", "`probability` that a message comes twice")
 	fs.Var(&s.drift, "drift", "clocks are fast or slow by up to this `share`: 0.01 is one per cent")
-	fs.StringVar(&s.trace, "trace", "", "`file` of requests: lines of at,node,resource,hold[,priority[,within]]")
+	fs.StringVar(&s.trace, "trace", "", "`file` of requests: lines of at,node,resource,hold[,priority[,within]]; a resource * is any free one")
 	s.options = fs
 	return s
 }
@@ -81,6 +84,7 @@ func (l *loadSpec) flags(fs *pflag.FlagSet) {
 	fs.Var(&l.cs, "cs", "`time` inside the critical section")
 	fs.Var(&l.think, "think", "`time` from leaving to the next request")
 	fs.Var(&l.every, "every", "`time` from one request to the next, whether those before are over or not; instead of --think")
+	fs.Var(&l.asksFor, "asks-for", "`names` of resources: one is drawn for each request, * is any free one (default: all of them)")
 	fs.Var(&l.deadlines, "deadlines", "`times` within which a request must be inside; one is drawn for each")
 	fs.Var(&l.requestPriorities, "request-priorities", "`numbers`: one is drawn for each request, instead of the participant's")
 	fs.BoolVar(&l.giveUp, "give-up", false, "withdraw a request when its deadline passes")
@@ -158,7 +162,7 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 	}
 	sc := sim.Scenario{
 		Seed: s.seed, Fast: true, AllowOverlap: c.overlaps(),
-		Settings: protocol.Settings{Models: c.models, Resources: []string{simResource}, Open: s.trace != ""},
+		Settings: protocol.Settings{Models: c.models},
 		Duration: protocol.Duration(s.duration),
 	}
 	sc.Network.Latency = s.latency.Distribution
@@ -169,13 +173,17 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 	if sc.Participants, err = s.people(c); err != nil {
 		return sc, err
 	}
+	if sc.Arrivals, err = s.arrivals(); err != nil {
+		return sc, err
+	}
+	sc.Settings.Resources = s.declared(sc.Arrivals)
+	if err := s.checkAsked(&sc, c); err != nil {
+		return sc, err
+	}
 	sc.Timing, sc.Start = settle(sc.Participants, s.latencyBound(), max(s.drift.value, 0.01))
 	sc.Fanout = mostChildren(sc.Participants)
 	if s.loaded() {
-		sc.Workload = s.load.workload(c, s.open())
-	}
-	if sc.Arrivals, err = s.arrivals(); err != nil {
-		return sc, err
+		sc.Workload = s.load.workload(c, s.open(), s.asked())
 	}
 	for i := range s.faults {
 		if err := s.faults[i].check(&sc); err != nil {
@@ -289,10 +297,14 @@ func mostChildren(all []sim.Participant) int {
 	return most
 }
 
-// workload is l for the simulator. PADME ends requests that are late by itself.
-func (l *loadSpec) workload(c *contender, open bool) sim.Workload {
+// workload is l for the simulator, of one who asks for what is asked if l names nothing.
+// PADME ends requests that are late by itself.
+func (l *loadSpec) workload(c *contender, open bool, asked []string) sim.Workload {
+	if len(l.asksFor) > 0 {
+		asked = l.asksFor
+	}
 	w := sim.Workload{
-		Resources: []string{simResource}, Hold: l.cs.Distribution, Think: l.think.Distribution,
+		Resources: asked, Hold: l.cs.Distribution, Think: l.think.Distribution,
 		Priorities: l.requestPriorities, Deadlines: l.deadlines, GiveUp: l.giveUp && !c.hasModels(),
 	}
 	if open {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"padme/cmd/internal/flags"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -92,10 +94,10 @@ const longestSpan protocol.Duration = 1 << 60
 
 // parseSpan reads a time that is not negative.
 func parseSpan(text string) (protocol.Duration, error) {
-	d, err := time.ParseDuration(strings.TrimSpace(text))
+	d, err := flags.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no time with a unit, such as 20ms or 1.5s", text)
+		return 0, err
 	case d < 0:
 		return 0, fmt.Errorf("%q is negative", text)
 	case protocol.Duration(d) > longestSpan:
@@ -174,6 +176,30 @@ func (l *intList) String() string {
 
 // Type is what the help calls it.
 func (l *intList) Type() string { return "numbers" }
+
+// nameList is a list of names of resources.
+type nameList []string
+
+func (l *nameList) Set(text string) error {
+	var all nameList
+	for word := range strings.SplitSeq(text, ",") {
+		name := strings.TrimSpace(word)
+		switch {
+		case name == "":
+			return errors.New("there is an empty name")
+		case slices.Contains(all, name):
+			return fmt.Errorf("%q is there twice", name)
+		}
+		all = append(all, name)
+	}
+	*l = all
+	return nil
+}
+
+func (l *nameList) String() string { return strings.Join(*l, ",") }
+
+// Type is what the help calls it.
+func (l *nameList) Type() string { return "names" }
 
 // share is a number from 0 on, below most.
 type share struct {

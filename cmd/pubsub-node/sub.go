@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"padme/pubsub"
+	"padme/pubsub/filter"
 )
 
 // subFlags are the flags of `pubsub-node sub`.
@@ -19,7 +20,7 @@ type subFlags struct {
 	count      int
 	once       bool
 	json, info bool
-	raw        bool
+	raw, mqtt  bool
 	filter     string
 }
 
@@ -38,16 +39,24 @@ It asks for as much as the writers offer that it finds when it starts: reliabili
 history, ownership and partitions. Without any it asks for what "pub" offers.
 
 With --raw it prints what passes the broker from now on, of any type and in every
-partition, without reliability or history, and no writer learns of it.
+partition, without reliability or history, and no writer learns of it. In the name of a
+topic, levels are what stands between slashes: where a level of TOPIC is +, any will do,
+and a # at its end is for all that follow. Such a TOPIC is of several topics and so read
+as with --raw; --info and --json name the topic of each sample.
+
+With --mqtt TOPIC is an MQTT topic of other programs, or a filter of several, and what
+they publish is printed as it is: nothing of topics.md is expected of it.
 
 Exit codes: 0 after --once, --count or INT, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node sub weather
   pubsub-node sub weather --once --json | jq .value.celsius
   pubsub-node sub weather --filter "key = 'roof' AND value.celsius > 20"
-  pubsub-node echo poses --raw --info`,
+  pubsub-node echo poses --raw --info
+  pubsub-node sub 'weather/#' --info
+  pubsub-node sub --mqtt 'sensors/+/celsius' --json | jq -c '{topic, value}'`,
 		Args: argCount(1, 1, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags().Changed("filter")); err != nil {
+			if err := f.check(cmd, args[0]); err != nil {
 				return err
 			}
 			ctx, sigs := watchSignals(cmd.Context())
@@ -60,12 +69,18 @@ Exit codes: 0 after --once, --count or INT, and those of "pubsub-node lock --hel
 	fs.BoolVar(&f.once, "once", false, "end after the first sample")
 	fs.StringVar(&f.filter, "filter", "", "print only samples for which this `expression` over key and value is true")
 	fs.BoolVar(&f.raw, "raw", false, "print samples of any type as they pass the broker")
+	fs.BoolVar(&f.mqtt, "mqtt", false, "TOPIC is an MQTT topic of any program, with its wildcards")
 	fs.BoolVar(&f.json, "json", false, "one JSON object per line, with what --info shows")
 	fs.BoolVar(&f.info, "info", false, "show time, writer, number and key before each value")
 	return cmd
 }
 
-func (f *subFlags) check(filtered bool) error {
+func (f *subFlags) check(cmd *cobra.Command, topic string) error {
+	filtered := cmd.Flags().Changed("filter")
+	if err := checkPlain(cmd, f.mqtt, "raw", "filter"); err != nil {
+		return err
+	}
+	several := !f.mqtt && pubsub.HasWildcard(topic)
 	switch {
 	case f.count < 0:
 		return usageError("--count %d is negative", f.count)
@@ -73,12 +88,15 @@ func (f *subFlags) check(filtered bool) error {
 		return usageError("--once and --count contradict each other: give one of them")
 	case f.raw && filtered:
 		return usageError("--raw and --filter contradict each other: give one of them")
+	case several && filtered:
+		return usageError("--filter is for one topic, and %q is of several: they are read as with --raw", topic)
 	case filtered && f.filter == "":
 		return usageError("--filter is empty")
 	}
 	if f.once {
 		f.count = 1
 	}
+	f.raw = f.raw || several
 	return nil
 }
 
@@ -92,14 +110,17 @@ type sampleLine struct {
 }
 
 func (f *subFlags) run(ctx context.Context, s *session, name string, out io.Writer) error {
+	switch {
+	case f.mqtt:
+		return f.runMQTT(ctx, s, name, out)
+	case f.raw:
+		return f.runRaw(ctx, s, name, out)
+	}
 	p, err := s.join(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave(p)
-	if f.raw {
-		return f.runRaw(ctx, s, p, name, out)
-	}
 	r, err := f.open(ctx, s, p, name)
 	if err != nil {
 		return endedBy(ctx, err)
@@ -144,7 +165,11 @@ func (f *subFlags) open(ctx context.Context, s *session, p *pubsub.Participant, 
 	}
 	opts := []pubsub.EndpointOption{pubsub.WithQoS(adapted(endpoints, name))}
 	if f.filter != "" {
-		opts = append(opts, pubsub.WithExpression(f.filter))
+		x, err := filter.Parse(f.filter)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, pubsub.WithExpression(x))
 	}
 	return pubsub.NewReader(ctx, topic, opts...)
 }

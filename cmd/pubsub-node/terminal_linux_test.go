@@ -119,3 +119,15 @@ func TestCommandHasTheTerminal(t *testing.T) {
 	s.types("three\n", "got three")
 	s.types("echo code=$?\n", "code=0")
 }
+
+func TestShellHasTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := startShell(t, startBroker(t, qosmutex.LAN()))
+	s.types("SHELL=/bin/sh; export SHELL; pubsub-node lock crane --shell\n", "this shell holds lock crane/default: its end releases it")
+	s.types("echo topic=$PADME_TOPIC\n", "topic=crane")
+	s.types("sh -c 'echo runs$((1)); exec sleep 60'\n", "runs1") // before that it is the shell that is interrupted
+	s.types("\x03", "^C")
+	s.types("echo still=$PADME_RESOURCE\n", "still=default")
+	s.types("exit 3\n", "$ ")
+	s.types("echo code=$?\n", "code=3")
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"padme/cmd/pubsub-node/internal/supervisor"
 )
 
 // terminal is the terminal on standard input. The command gets it while it runs,
@@ -17,7 +19,7 @@ import (
 type terminal struct{ fd int }
 
 // standardTerminal returns nil when standard input is not our terminal.
-func standardTerminal() *terminal {
+func standardTerminal() supervisor.Terminal {
 	t := &terminal{int(os.Stdin.Fd())}
 	if t.owner() == 0 {
 		return nil
@@ -37,6 +39,14 @@ func (t *terminal) owner() int {
 // ours reports whether we are in the foreground.
 func (t *terminal) ours() bool { return t.owner() == unix.Getpgrp() }
 
+// Foreground implements [supervisor.Terminal].
+func (t *terminal) Foreground() int {
+	if t.ours() {
+		return t.fd
+	}
+	return -1
+}
+
 func (t *terminal) giveTo(group int) {
 	// Whoever changes the foreground from the background is stopped, unless it
 	// ignores this signal.
@@ -45,8 +55,8 @@ func (t *terminal) giveTo(group int) {
 	signal.Reset(syscall.SIGTTOU)
 }
 
-// reclaim takes the terminal back if group has it.
-func (t *terminal) reclaim(group int) {
+// Reclaim takes the terminal back if group has it.
+func (t *terminal) Reclaim(group int) {
 	if t.owner() == group {
 		t.giveTo(unix.Getpgrp())
 	}
@@ -56,11 +66,11 @@ func (t *terminal) reclaim(group int) {
 // us the system ignores the stop.
 const stopTakes = 200 * time.Millisecond
 
-// suspend stops our own group because the command's was stopped, and continues
+// Suspend stops our own group because the command's was stopped, and continues
 // the command when the shell continues us: in the foreground if that is where we
 // are then.
-func (t *terminal) suspend(group int) {
-	t.reclaim(group)
+func (t *terminal) Suspend(group int) {
+	t.Reclaim(group)
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)

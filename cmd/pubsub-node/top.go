@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"padme/cmd/internal/flags"
 )
 
 // topFlags are the flags of `pubsub-node top`.
@@ -50,14 +52,14 @@ snapshot of all locks every --interval, with an empty line between two, and with
 		},
 	}
 	fs := cmd.Flags()
-	fs.DurationVar(&f.interval, "interval", time.Second, "`time` between two snapshots")
+	flags.DurationVar(fs, &f.interval, "interval", "", time.Second, "`time` between two snapshots")
 	fs.IntVarP(&f.count, "count", "n", 0, "end after this `number` of snapshots (default: when interrupted)")
 	fs.BoolVar(&f.json, "json", false, "one JSON object per snapshot")
 	return cmd
 }
 
 func (f *topFlags) run(ctx context.Context, s *session, name string, out io.Writer) error {
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return err
 	}

@@ -58,11 +58,11 @@ Exit codes: those of "pubsub-node lock --help".`,
 }
 
 // look returns the participants and, of one topic or of all for "", the writers and
-// readers of the domain that are alive. Who looks is not among them.
+// readers of the domain that are alive.
 func look(ctx context.Context, s *session, topic string) (map[string]pubsub.Presence, []pubsub.Announcement, error) {
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,9 +77,8 @@ func look(ctx context.Context, s *session, topic string) (map[string]pubsub.Pres
 	if err := snapshot(ctx, quiet, p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return nil, nil, err
 	}
-	delete(known, p.ID())
 	return known, slices.DeleteFunc(all, func(e pubsub.Announcement) bool {
-		return !e.Alive || e.GUID.Participant == p.ID() || topic != "" && e.Topic != topic
+		return !e.Alive || topic != "" && e.Topic != topic
 	}), nil
 }
 

@@ -166,7 +166,7 @@ Exit codes: 1 too few samples came, and those of "pubsub-node lock --help".`,
 }
 
 func (f *rateFlags) run(ctx context.Context, s *session, m measure, topic string, out io.Writer) error {
-	p, err := s.join(ctx)
+	p, err := s.joinToRead(ctx)
 	if err != nil {
 		return err
 	}

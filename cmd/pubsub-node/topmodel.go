@@ -18,7 +18,7 @@ import (
 type topSnapshot struct {
 	At           time.Time `json:"at"`
 	Connected    bool      `json:"connected"`
-	Participants int       `json:"participants"` // alive, without this one
+	Participants int       `json:"participants"` // alive
 	Held         int       `json:"held"`
 	Waiting      int       `json:"waiting"`           // requests
 	Rate         float64   `json:"rate"`              // entries per second since the last snapshot
@@ -84,6 +84,9 @@ func (m *topModel) watchStates(ctx context.Context, name string) {
 			m.fail(err)
 			return
 		}
+		if !asked(name, st.Topic) {
+			continue
+		}
 		m.mu.Lock()
 		if m.states[lockID{st.Topic, st.Resource}] = st; st.Epoch == "" { // cleared
 			delete(m.states, lockID{st.Topic, st.Resource})
@@ -113,7 +116,7 @@ func (m *topModel) watchEvents(ctx context.Context, name string) {
 		case err != nil:
 			m.fail(err)
 			return
-		case e.Event == qosmutex.EventGranted:
+		case e.Event == qosmutex.EventGranted && asked(name, e.Topic):
 			m.mu.Lock()
 			m.entries[lockID{e.Topic, e.Resource}]++
 			m.mu.Unlock()
@@ -130,7 +133,7 @@ func (m *topModel) watchPeers(ctx context.Context) {
 			return
 		}
 		m.mu.Lock()
-		if peer.Alive && peer.ID != m.p.ID() {
+		if peer.Alive {
 			m.alive[peer.ID] = true
 		} else {
 			delete(m.alive, peer.ID)

@@ -50,12 +50,12 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 		rows = rows[:max(0, height-others-1)]
 	}
 	for _, l := range rows {
-		who, priority, held, wait, next := "-", "-", "-", "-", ""
+		holding, priority, held, wait, next := "-", "-", "-", "-", ""
 		switch {
 		case l.Holder != "":
-			who, priority, held = printable(l.Holder), fmt.Sprint(l.Priority), elapsed(snap.At.Sub(l.Since))
+			holding, priority, held = who(l.Holder, l.Via), fmt.Sprint(l.Priority), elapsed(snap.At.Sub(l.Since))
 		case l.Status == qosmutex.StatusUnknown:
-			who, held = "?", elapsed(snap.At.Sub(l.Since))
+			holding, held = "?", elapsed(snap.At.Sub(l.Since))
 		}
 		if l.Waiting > 0 {
 			wait = fmt.Sprint(l.Waiting)
@@ -63,7 +63,7 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 		if len(l.Queue) > 0 {
 			next = printable(l.Queue[0].Participant)
 		}
-		line(printable(lockName(l.Topic, l.Resource)), who, priority, held, wait, perSecond(l.Rate), next)
+		line(printable(lockName(l.Topic, l.Resource)), holding, priority, held, wait, perSecond(l.Rate), next)
 	}
 	if more := len(snap.Locks) - len(rows); more > 0 {
 		say("and " + many(more, "more lock"))
@@ -72,7 +72,7 @@ func writeTop(w io.Writer, snap topSnapshot, where string, width, height int) {
 
 // lockName is how people write a lock: without the resource that a topic has anyway.
 func lockName(topic, resource string) string {
-	if resource == defaultResource {
+	if resource == qosmutex.DefaultResource {
 		return topic
 	}
 	return topic + "/" + resource

@@ -15,6 +15,7 @@ import (
 // A root that is cut off from the broker loses its hold before the lock node of a
 // new broker can have created the topic again.
 func TestTwoRoots(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	addr := address.Free(t)
 	first := startBrokerProcess(t, dir, addr)

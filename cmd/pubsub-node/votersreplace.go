@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"padme/cmd/internal/flags"
 	"padme/pubsub"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/inboxes"
@@ -50,7 +51,7 @@ voters answers, 124 NEW does not vote yet, and those of "pubsub-node lock --help
 			return s.replaceVoter(ctx, cmd.OutOrStdout(), p, args[0], args[1], wait)
 		},
 	}
-	cmd.Flags().DurationVarP(&wait, "wait", "w", 30*time.Second, "how long to wait until NEW votes")
+	flags.DurationVar(cmd.Flags(), &wait, "wait", "w", 30*time.Second, "how long to wait until NEW votes")
 	return cmd
 }
 

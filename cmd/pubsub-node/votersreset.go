@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"padme/cmd/internal/flags"
 	"padme/qosmutex"
 	"padme/qosmutex/register/journal"
 )
@@ -34,7 +35,7 @@ func newVotersReset() *cobra.Command {
 	var dir string
 	var yes bool
 	var grace time.Duration
-	longest := time.Duration(qosmutex.WAN().Grace())
+	longest := qosmutex.WAN().Grace()
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Start over when a majority of the voters, or the file of a broker, is lost",
@@ -73,7 +74,7 @@ Exit codes: 0 done, 1 it cannot be done, and those of "pubsub-node lock --help".
 	}
 	cmd.Flags().StringVar(&dir, "data", "", "`directory` of the voter or broker")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().DurationVar(&grace, "grace", longest, "how long to wait until everything granted has expired: above the longest time-to-live of a lock")
+	flags.DurationVar(cmd.Flags(), &grace, "grace", "", longest, "how long to wait until everything granted has expired: above the longest time-to-live of a lock")
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"padme/cmd/internal/flags"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
 	"padme/qosmutex"
@@ -119,14 +120,14 @@ chaos; 130 after Ctrl-C.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.DurationVar(&cfg.Duration, "duration", cfg.Duration, "how long the robots search")
+	flags.DurationVar(f, &cfg.Duration, "duration", "", cfg.Duration, "how long the robots search")
 	f.IntVar(&cfg.Robots, "robots", cfg.Robots, "number of robots")
 	f.IntVar(&cfg.Frequencies, "frequencies", cfg.Frequencies, "number of free frequencies")
 	f.IntVar(&cfg.Survivors, "survivors", cfg.Survivors, "number of survivors")
 	f.StringVar(&models, "models", models, "models of the lock before the switch: level-{forward|replace}-{forward|use}-{forward|use}")
-	f.DurationVar(&cfg.SwitchAt, "switch-at", 0, "when the centre switches to fair (default half of the duration)")
+	flags.DurationVar(f, &cfg.SwitchAt, "switch-at", "", 0, "when the centre switches to fair (default half of the duration)")
 	f.Float64Var(&cfg.Speed, "speed", cfg.Speed, "pace of the simulated world: how fast robots go and transmit")
-	f.DurationVar(&cfg.Transmission, "transmission", cfg.Transmission, "time on the air per entry, in the simulated world")
+	flags.DurationVar(f, &cfg.Transmission, "transmission", "", cfg.Transmission, "time on the air per entry, in the simulated world")
 	f.Float64Var(&cfg.Width, "width", cfg.Width, "width of the area in yards")
 	f.Float64Var(&cfg.Height, "height", cfg.Height, "height of the area in yards")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "makes another area and other walks")

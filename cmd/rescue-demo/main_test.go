@@ -14,6 +14,7 @@ import (
 	"padme/broker"
 	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/tests/parallel"
 
 	"go.uber.org/goleak"
 )
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") { // a part: the test would start itself
 		main()
 	}
+	parallel.Tests(3)
 	goleak.VerifyTestMain(m)
 }
 
@@ -62,7 +64,7 @@ func TestSecondRunAtTheSameBroker(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
 	for n := range 2 {
-		code, out, errs := play(t, t.Context(), "--broker", b.URL(), "--robots", "3", "--duration", "4s", "--json", "--web", "off")
+		code, out, errs := play(t, t.Context(), "--broker", b.URL(), "--robots", "3", "--duration", "8s", "--json", "--web", "off")
 		if code != exitOK {
 			t.Fatalf("run %d ended with %d: %s", n+1, code, errs)
 		}

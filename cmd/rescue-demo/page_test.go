@@ -99,7 +99,7 @@ func (s *shown) join() {
 	}
 	s.t.Cleanup(func() { s.p.Close(context.Background()) })
 	for _, levels := range [][]string{{"show", "+"}, {"presence", "+"}, {"lock", scenario.LockTopic, "view"}, {"control", "answer"}} {
-		if _, err := s.p.SubscribeRaw(s.t.Context(), levels, s.heard); err != nil {
+		if _, err := s.p.SubscribeRaw(s.t.Context(), pubsub.Main, levels, s.heard); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -156,7 +156,7 @@ func (s *stage) launch(ctx context.Context, o *observer.Observer, start time.Tim
 	go func() {
 		defer close(c.back)
 		s.director.Run(ctx, chaos.Plan(chaos.Config{
-			Seed: s.cfg.ChaosSeed, Begin: scenario.WarmUp, End: s.cfg.Duration - s.cfg.Calm(), TTL: time.Duration(scenario.Timing().TTL),
+			Seed: s.cfg.ChaosSeed, Begin: scenario.WarmUp, End: s.cfg.Duration - s.cfg.Calm(), TTL: scenario.Timing().TTL,
 		}))
 		for i, a := range s.robots {
 			c.reports[i] = s.report(i, errors.Join(errs[i], a.await()))

@@ -14,15 +14,16 @@ type Sort uint8
 
 // Sorts of numbers.
 const (
-	SortClock   Sort = iota // Lamport clocks
-	SortFence               // fences
-	SortGrant               // numbers of grants
-	SortBeacon              // numbers of beacons in one term
-	SortLink                // message numbers on one direction of one link
-	SortArrival             // of requests at one participant
-	SortVersion             // counters of the versions of the topic's record
-	SortTerm                // terms of package lease; those of an epoch are written as they are
-	SortNonce               // of those versions: they are only compared for equality, and need no Slack
+	SortClock    Sort = iota // Lamport clocks
+	SortFence                // fences
+	SortGrant                // numbers of grants
+	SortBeacon               // numbers of beacons in one term
+	SortLink                 // message numbers on one direction of one link
+	SortArrival              // of requests at one participant
+	SortVersion              // counters of the versions of the topic's record
+	SortSettings             // versions of a topic's settings
+	SortTerm                 // terms of package lease; those of an epoch are written as they are
+	SortNonce                // of those versions: they are only compared for equality, and need no Slack
 	sortEnd
 )
 

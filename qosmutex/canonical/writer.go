@@ -118,7 +118,7 @@ func (w *Writer) Models(m protocol.Models) {
 
 // Settings appends the settings of a topic.
 func (w *Writer) Settings(v *protocol.Settings) {
-	w.Uint(v.Version)
+	w.Named(SortSettings, v.Version)
 	w.Models(v.Models)
 	w.Flags(v.Open)
 	w.Uint(uint64(len(v.Resources)))

@@ -54,10 +54,9 @@ func fixpoints() (rows []row) {
 		add(chain, m, 2, nil)
 		add(star, m, 2, nil)
 	}
-	for _, m := range passes() {
+	for i, m := range passes() {
 		add(four, m, 1, nil)
-		add(chain, m, 2, Budget{Withdraw: 1})
-		add(chain, m, 2, Budget{Duplicate: 1})
+		add(chain, m, 2, []Budget{{Withdraw: 1}, {Duplicate: 1}}[i%2])
 		add(chain, m, 1, Budget{Cut: 1})
 		add(chain, m, 1, Budget{Crash: 1, Tick: Unlimited})
 		add(star, m, 1, Budget{Crash: 1, Tick: Unlimited})
@@ -71,7 +70,6 @@ func fixpoints() (rows []row) {
 	add(pair, lfff, 1, Budget{Cut: 1, Lose: 1, Tick: Unlimited})
 	rows = append(rows, row{Config: Config{Parents: pair, Models: lfff, Requests: 1, Budget: Budget{Lose: 2, Tick: Unlimited}, Upkeep: true}})
 	fruu := models("fruu")
-	add(chain, fruu, 1, Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited})
 	for _, b := range []Budget{{Crash: 1, Restart: 1}, {Cut: 1}, {Pause: 1}, {Suspect: 1}} {
 		b[Tick] = Unlimited
 		add(pair, fruu, 1, b)
@@ -155,13 +153,14 @@ func fullRows() []row {
 		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
 	}
 	withdrawn := Config{Parents: chain, Models: aim.Models, Requests: 2, Budget: Budget{Withdraw: 1}}
-	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(200_000), terms(400_000), registers(200_000, 200_000))
+	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(60_000), terms(120_000), registers(60_000, 60_000))
 }
 
 func rows() []row {
 	const (
-		inCI      = 5000   // states of each bounded search
-		termsInCI = 20_000 // another root comes some ticks after the death of the first
+		inCI          = 5000   // states of each bounded search
+		termsInCI     = 10_000 // another root comes some ticks after the death of the first
+		registersInCI = 20_000 // and mutants live for longer
 	)
 	switch {
 	case *full:
@@ -173,7 +172,7 @@ func rows() []row {
 		}
 		return list
 	}
-	return slices.Concat(fixpoints(), bounded(inCI), terms(termsInCI), registers(termsInCI, inCI))
+	return slices.Concat(fixpoints(), bounded(inCI), terms(termsInCI), registers(registersInCI, inCI))
 }
 
 // TestExplore runs each search and prints how far it came, and how often each kind of

@@ -129,7 +129,7 @@ func newHasher(seed maphash.Seed) *hasher {
 	h := &hasher{seed: seed}
 	h.names.Slack = [...]uint64{
 		canonical.SortClock: 0, canonical.SortFence: 16, canonical.SortGrant: 1, canonical.SortBeacon: 1, canonical.SortLink: 32,
-		canonical.SortArrival: 1, canonical.SortVersion: 2, canonical.SortTerm: 1 << 62, canonical.SortNonce: 0,
+		canonical.SortArrival: 1, canonical.SortVersion: 2, canonical.SortSettings: 2, canonical.SortTerm: 1 << 62, canonical.SortNonce: 0,
 	}
 	return h
 }

@@ -1,23 +1,38 @@
 package gateway
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/protocol"
+)
 
 // Bounds of one client.
 const (
-	maxLive  = 32  // requests that wait or hold
-	maxEnded = 64  // requests that are remembered for repeated messages
-	rate     = 100 // messages a second
-	burst    = 200
+	maxLive    = jsonlock.MaxLive
+	maxEnded   = 64 // requests that are remembered for repeated messages
+	fewEnded   = 4  // the same, while too many are remembered in all
+	clientRate = jsonlock.Rate
 )
 
 // Bounds of a gateway.
 const (
-	maxClients  = 4096
-	maxRequests = 8192 // that wait or hold, of all clients
+	maxClients    = 1 << 15
+	maxRequests   = 1 << 15 // that wait or hold, of all clients
+	maxRemembered = 1 << 16 // ended requests, beyond which each client has few
+	deniedRate    = 1000    // answers a second to clients that are turned away
 )
 
 // forgetAfter is for how long an ended request is remembered.
 const forgetAfter = 5 * time.Minute
+
+// sweepEvery is how often clients are looked for that can be forgotten, and sweepSoon how
+// often while there are too many.
+const (
+	sweepEvery = 10 * time.Second
+	sweepSoon  = time.Second
+)
 
 // client is a foreign client as far as it must be remembered.
 type client struct {
@@ -29,41 +44,65 @@ type client struct {
 	warned  time.Time // when it was last told that it is too fast
 }
 
+// shown is the client's name as states and events have it: of a longer one than they take,
+// the beginning.
+func (c *client) shown() string {
+	if len(c.name) <= protocol.MaxClient {
+		return c.name
+	}
+	const more = "…"
+	end := protocol.MaxClient - len(more)
+	for !utf8.RuneStart(c.name[end]) {
+		end--
+	}
+	return c.name[:end] + more
+}
+
 type ended struct {
 	key
 	at time.Time
 }
 
-// end notes that a ticket has ended, and forgets those that ended long ago.
-func (c *client) end(t *ticket, now time.Time) {
+// end notes that a ticket has ended, and forgets all but the last few of those that have.
+// It returns how many more are remembered than before.
+func (c *client) end(t *ticket, now time.Time, few int) int {
 	c.live--
 	c.ended = append(c.ended, ended{t.key, now})
-	if len(c.ended) > maxEnded {
-		c.forget(now, len(c.ended)-maxEnded)
+	if len(c.ended) > few {
+		return 1 - c.forget(now, len(c.ended)-few)
 	}
+	return 1
 }
 
-// forget drops at least the oldest least ended tickets, and all that are too old.
-func (c *client) forget(now time.Time, least int) {
+// forget drops at least the oldest least ended tickets, and all that are too old. It
+// returns how many.
+func (c *client) forget(now time.Time, least int) int {
 	n := 0
 	for n < len(c.ended) && (n < least || now.Sub(c.ended[n].at) > forgetAfter) {
 		delete(c.tickets, c.ended[n].key)
 		n++
 	}
-	c.ended = append(c.ended[:0], c.ended[n:]...)
+	if c.ended = append(c.ended[:0], c.ended[n:]...); len(c.ended) == 0 {
+		c.ended = nil
+	}
+	return n
 }
 
-// bucket lets a burst through and then a rate.
+// idle reports whether nothing is lost if the client is forgotten.
+func (c *client) idle(now time.Time) bool { return len(c.tickets) == 0 && c.bucket.full(now) }
+
+// bucket lets a burst through, twice what it lets through in a second, and then a rate.
 type bucket struct {
+	rate   float64
 	tokens float64
 	at     time.Time
 }
 
-func newBucket(now time.Time) bucket { return bucket{burst, now} }
+func newBucket(now time.Time, rate float64) bucket { return bucket{rate, 2 * rate, now} }
 
 func (b *bucket) take(now time.Time) bool {
 	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(burst, b.tokens+rate*d.Seconds())
+		b.tokens = min(2*b.rate, b.tokens+b.rate*d.Seconds())
 		b.at = now
 	}
 	if b.tokens < 1 {
@@ -71,4 +110,8 @@ func (b *bucket) take(now time.Time) bool {
 	}
 	b.tokens--
 	return true
+}
+
+func (b *bucket) full(now time.Time) bool {
+	return b.tokens+b.rate*now.Sub(b.at).Seconds() >= 2*b.rate
 }

@@ -3,9 +3,11 @@
 // answers on R/lock/{topic}/client/{P}/answer. docs/clients.md is the contract, for
 // people who write such clients.
 //
-// [Serve] offers lock topics until it is told to stop. Several gateways may run: for
+// [Serve] offers lock topics until it is told to stop. It has them open by a
+// qosmutex.Server: whoever roots topics by the same server, as "pubsub-node broker" does,
+// answers a client without another message. Several gateways may run: for
 // each lock topic the one that holds the resource of that name in the lock topic
-// [RoleTopic] answers, the others stand by.
+// [RoleTopic] is active, the others stand by.
 //
 // # What a client may believe
 //

@@ -15,6 +15,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
+	"padme/qosmutex/jsonlock"
 )
 
 // A client that has nothing but MQTT takes a lock.
@@ -31,24 +32,29 @@ func ExampleServe() {
 		log.Fatal(err)
 	}
 	defer p.Close(context.Background())
+	server, err := qosmutex.NewServer(p, qosmutex.WithTiming(qosmutex.Local()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
 	serving, stop := context.WithCancel(ctx)
-	var server sync.WaitGroup
-	server.Go(func() {
-		if err := gateway.Serve(serving, p, gateway.WithTopics("crane"), gateway.WithTiming(qosmutex.Local())); err != nil {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := gateway.Serve(serving, server, gateway.WithTopics("crane")); err != nil {
 			log.Print(err)
 		}
 	})
 
 	client := paho.NewClient(paho.NewClientOptions().AddBroker(b.URL()).SetClientID("panel"))
 	client.Connect().Wait()
-	answers := make(chan gateway.Answer, 100)
+	answers := make(chan jsonlock.Answer, 100)
 	client.Subscribe("padme/v1/default/lock/crane/client/panel/answer", 0, func(_ paho.Client, m paho.Message) {
-		var a gateway.Answer
+		var a jsonlock.Answer
 		if json.Unmarshal(m.Payload(), &a) == nil {
 			answers <- a
 		}
 	}).Wait()
-	ask := func(request string, want gateway.Outcome) {
+	ask := func(request string, want jsonlock.Outcome) {
 		for { // whoever hears nothing sends the same again
 			client.Publish("padme/v1/default/lock/crane/client/panel/request", 1, false, request).Wait()
 			select {
@@ -63,25 +69,14 @@ func ExampleServe() {
 			}
 		}
 	}
-	ask(`{"op":"acquire","id":"1"}`, gateway.Granted)
-	ask(`{"op":"release","id":"1"}`, gateway.Released)
+	ask(`{"op":"acquire","id":"1"}`, jsonlock.Granted)
+	ask(`{"op":"release","id":"1"}`, jsonlock.Released)
 	client.Disconnect(100)
 	stop()
-	server.Wait()
+	running.Wait()
 	// Output:
 	// 1 granted true
 	// 1 released true
-}
-
-// What is left out has a default.
-func ExampleDecodeRequest() {
-	r, err := gateway.DecodeRequest([]byte(`{"op":"acquire","id":"7","wait_ms":5000}`))
-	fmt.Println(r.Op, r.ID, r.Resource, r.Priority, r.Wait, r.Lease, err)
-	_, err = gateway.DecodeRequest([]byte(`{"op":"sing","id":"7"}`))
-	fmt.Println(err != nil)
-	// Output:
-	// acquire 7 default 100 5s 10s <nil>
-	// true
 }
 
 func ExampleCheckTopic() {

@@ -4,23 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/internal/seldom"
+	"padme/qosmutex/jsonlock"
 )
 
 // RoleTopic is the lock topic in which gateways agree on who answers: for lock topic
-// T the holder of resource T.
+// T the holder of resource T. A client's `gone` there ends its session in all of them.
 const RoleTopic = "gateway"
-
-// maxTopics bounds the lock topics that strangers can have opened by naming them.
-const maxTopics = 256
 
 // reserved names lock topics that are never offered.
 func reserved(name string) bool {
@@ -29,128 +28,225 @@ func reserved(name string) bool {
 
 type gateway struct {
 	options
-	p     *pubsub.Participant
-	count counters
-	role  *membership
-	wg    sync.WaitGroup
+	server *qosmutex.Server
+	p      *pubsub.Participant
+	count  counters
+	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	desks map[string]*desk // nil once no more are opened
+	mu       sync.Mutex
+	topics   map[string]*topic   // nil once no more are opened
+	known    map[string][]*topic // by client: those in which it is known
+	resume   map[string]bool     // lock topics in which something of an earlier process goes on
+	named    map[string]int      // by client: how many of topics it was the first to name
+	removing map[string]bool     // lock topics that are being removed
+	denied   bucket              // answers to those that are turned away
 
-	clients, live atomic.Int32 // of all desks
+	told seldom.Log // of limits
+
+	clients, live, remembered atomic.Int32 // clients, requests that live, and that have ended; of all topics
+	unread                    atomic.Int64 // bytes of messages that wait to be read
 }
 
-// Serve offers lock topics to MQTT clients through participant p, which must be
+// Serve offers lock topics to MQTT clients through the participant of server, which must be
 // allowed to read requests and write answers of everybody: at an embedded broker with
-// users, the role gateway. It opens the lock topics on p, so p must not have them open
-// already, and creates those that have no root, with any resource.
+// users, the role gateway. Otherwise it returns an error that wraps pubsub.ErrRefused, at
+// once. It opens lock topics by server, so that whoever roots topics by the same server
+// answers clients without a message. If server has [qosmutex.Resume], clients go on with the
+// holds that they had through an earlier process.
 //
-// It blocks until ctx or p ends. After ctx it tells its clients that their holds are
-// lost, keeps them until no client can believe in them any more (at most the TTL), and
-// returns nil; after p an error that wraps qosmutex.ErrClosed.
-func Serve(ctx context.Context, p *pubsub.Participant, opts ...Option) error {
+// It blocks until ctx or the participant ends. After ctx it tells its clients that their
+// holds are lost, keeps them until no client can believe in them any more (at most the
+// TTL), and returns nil; after the participant an error that wraps qosmutex.ErrClosed.
+func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 	o, err := optionsOf(opts)
 	if err != nil {
 		return err
 	}
-	g := &gateway{options: o, p: p, count: newCounters(), desks: map[string]*desk{}}
-	unregister, err := g.count.register(o.metrics, p.ID())
+	if server.Participant() == nil {
+		return fmt.Errorf("%w: this Server is not from NewServer: look at the error that NewServer returned", qosmutex.ErrClosed)
+	}
+	g := &gateway{
+		options: o, server: server, p: server.Participant(), count: newCounters(),
+		topics: map[string]*topic{}, named: map[string]int{}, removing: map[string]bool{}, known: map[string][]*topic{}, denied: newBucket(time.Now(), deniedRate),
+	}
+	unregister, err := g.count.register(o.metrics, g.p.ID())
 	if err != nil {
 		return err
 	}
 	defer unregister()
-	g.role = newMembership(g, RoleTopic)
-	roleCtx, leave := context.WithCancel(context.WithoutCancel(ctx)) // it outlasts the desks, which give their roles back
-	var role sync.WaitGroup
-	role.Go(func() { g.role.run(roleCtx) })
-	defer role.Wait()
-	defer leave()
-
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
 		g.shut()
 	}()
-	for _, name := range o.topics {
-		g.desk(ctx, name)
+	if err := g.mayServe(ctx); err != nil {
+		return g.ended(ctx, err)
 	}
-	topic := "+"
-	if len(o.topics) == 1 {
-		topic = o.topics[0]
+	g.goOn(ctx)
+	for _, name := range o.only {
+		_, _ = g.topic(ctx, name, "")
 	}
-	stop, err := p.SubscribeRaw(ctx, []string{"lock", topic, "client", "+", "request"}, func(m pubsub.RawMessage) { g.heard(ctx, m) })
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
+	for _, name := range g.filters() {
+		stop, err := g.p.SubscribeRaw(ctx, pubsub.Side, []string{"lock", name, "client", "+", "request"}, func(m pubsub.RawMessage) { g.heard(ctx, m) })
+		if err != nil {
+			return g.ended(ctx, fmt.Errorf("gateway: reading requests: %w", err))
 		}
-		return fmt.Errorf("gateway: reading requests: %w: is the user of participant %q a gateway?", err, p.ID())
+		defer stop()
 	}
-	defer stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-p.Done():
-		return fmt.Errorf("%w: participant %q has ended: %w", qosmutex.ErrClosed, p.ID(), p.Err())
+	o.ready()
+	look := time.NewTicker(sweepEvery)
+	defer look.Stop()
+	for {
+		select {
+		case now := <-look.C:
+			g.giveUpIdle(now)
+			continue
+		case <-ctx.Done():
+		case <-g.p.Done():
+		}
+		return g.ended(ctx, nil)
 	}
 }
 
-// shut opens no more desks and waits for those that are open.
+// ended is what Serve returns.
+func (g *gateway) ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		err = nil // whatever that interrupted
+	case g.p.Err() != nil:
+		err = fmt.Errorf("%w: participant %q has ended: %w", qosmutex.ErrClosed, g.p.ID(), g.p.Err())
+	}
+	return err
+}
+
+// filters are the lock topics whose requests are read.
+func (g *gateway) filters() []string {
+	if len(g.only) == 1 {
+		return []string{g.only[0], RoleTopic}
+	}
+	return []string{"+"}
+}
+
+// shut opens no more topics and waits for those that are open.
 func (g *gateway) shut() {
 	g.mu.Lock()
-	g.desks = nil
+	g.topics = nil
 	g.mu.Unlock()
 	g.wg.Wait()
 }
 
-// heard hands a message to its desk. It runs on the goroutine which reads from the
+// heard hands a message to its topic. It runs on the goroutine which reads from the
 // network.
-func (g *gateway) heard(ctx context.Context, m pubsub.RawMessage) {
-	if len(m.Levels) != 5 {
+func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
+	if len(raw.Levels) != 5 {
 		return
 	}
-	letter := letter{client: m.Levels[3], retained: m.Retained, at: time.Now()}
-	if len(m.Payload) > maxPayload {
-		letter.tooLarge = len(m.Payload)
+	m := message{client: raw.Levels[3], retained: raw.Retained, at: time.Now()}
+	if len(raw.Payload) > jsonlock.MaxRequest {
+		m.tooLarge = len(raw.Payload)
 	} else {
-		letter.payload = bytes.Clone(m.Payload)
+		m.payload = bytes.Clone(raw.Payload)
 	}
-	name := m.Levels[1]
-	d, reason := g.desk(ctx, name)
-	if d == nil {
-		g.count.refused.WithLabelValues(string(reason)).Inc()
-		if reason != NotOffered { // somebody else may offer it
-			g.send(name, letter.client, Answer{Outcome: Denied, Reason: reason, Detail: "too many lock topics are open"})
-		}
+	m.ahead = m.mayOvertake()
+	name := raw.Levels[1]
+	if name == RoleTopic {
+		g.heardOfAll(&m)
 		return
 	}
-	select {
-	case d.letters <- letter:
-	default:
-		g.count.refused.WithLabelValues(string(Overload)).Inc()
+	if lock, resource, given := strings.Cut(name, "/"); given {
+		g.turnAway(name, &m, jsonlock.BadResource, "lock %q: a slash is for resources: ask for the resource %q of the lock %q", name, resource, lock)
+		return
+	}
+	if g.removal(ctx, name, &m) {
+		return
+	}
+	t, refusal := g.topic(ctx, name, m.client)
+	switch {
+	case refusal != nil && refusal.Reason == jsonlock.NotOffered: // somebody else may offer it
+		g.count.refused.WithLabelValues(string(refusal.Reason)).Inc()
+	case refusal != nil:
+		g.turnAway(name, &m, refusal.Reason, "%s", refusal.Detail)
+	case !t.inbox.put(m):
+		g.turnAway(name, &m, jsonlock.Overload, "the server is busy: it cannot read as fast as requests come; ask again in a while")
 	}
 }
 
-// desk returns the desk of a lock topic and opens it if need be.
-func (g *gateway) desk(ctx context.Context, name string) (*desk, Reason) {
+// heardOfAll hands the end of a session to all topics that know its client.
+func (g *gateway) heardOfAll(m *message) {
+	r, err := jsonlock.DecodeRequest(m.payload)
+	if err != nil || r.ID != "" || r.Op != jsonlock.Gone && r.Op != jsonlock.Release {
+		g.count.refused.WithLabelValues(string(jsonlock.NotOffered)).Inc()
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d := g.desks[name]
-	switch {
-	case d != nil:
-		return d, ""
-	case reserved(name), len(g.topics) > 0 && !slices.Contains(g.topics, name), g.desks == nil:
-		return nil, NotOffered
-	case len(g.desks) >= maxTopics:
-		return nil, TooMany
+	for _, t := range g.known[m.client] {
+		_ = t.inbox.put(*m) // what is not heard ends with its lease
 	}
-	d = newDesk(g, name)
-	g.desks[name] = d
-	g.wg.Go(func() { d.run(ctx) })
-	return d, ""
+}
+
+// know notes that a client is known in a topic, or not any more.
+func (g *gateway) know(client string, t *topic, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known {
+		g.clients.Add(1)
+		g.known[client] = append(g.known[client], t)
+		return
+	}
+	g.clients.Add(-1)
+	left := slices.DeleteFunc(g.known[client], func(o *topic) bool { return o == t })
+	if g.known[client] = left; len(left) == 0 {
+		delete(g.known, client)
+	}
+}
+
+// topic returns a lock topic and opens it if need be, for a client that names it.
+func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *jsonlock.Refusal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.topics[name]; t != nil {
+		t.used.Store(time.Now().UnixNano())
+		return t, nil
+	}
+	if reserved(name) || len(g.only) > 0 && !slices.Contains(g.only, name) || g.topics == nil {
+		return nil, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
+	}
+	if len(g.only) == 0 {
+		if refusal := g.mayName(name, client); refusal != nil {
+			return nil, refusal
+		}
+		g.named[client]++
+	}
+	t := newTopic(g, name)
+	t.by = client
+	t.resumes.Store(g.resume[name])
+	t.used.Store(time.Now().UnixNano())
+	g.topics[name] = t
+	ctx, t.end = context.WithCancel(ctx)
+	g.wg.Go(func() { t.run(ctx) })
+	return t, nil
+}
+
+// turnAway tells somebody who wants a lock that the server has too much to do. Other
+// messages are repeated, or their leases end.
+func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, detail string, args ...any) {
+	g.count.refused.WithLabelValues(string(reason)).Inc()
+	g.mu.Lock()
+	may := g.denied.take(m.at)
+	g.mu.Unlock()
+	if !may {
+		return
+	}
+	if r, err := jsonlock.DecodeRequest(m.payload); err == nil && r.Op == jsonlock.Acquire {
+		g.send(topic, m.client, jsonlock.Answer{
+			ID: r.ID, Session: r.Session, Op: r.Op, Sent: r.Sent, Outcome: jsonlock.Denied, Reason: reason, Detail: fmt.Sprintf(detail, args...),
+		})
+	}
 }
 
 // send publishes an answer. It is not repeated: whoever misses one asks again.
-func (g *gateway) send(topic, client string, a Answer) {
+func (g *gateway) send(topic, client string, a jsonlock.Answer) {
 	a.Gateway = g.p.ID()
 	payload, err := json.Marshal(a)
 	if err == nil {
@@ -162,19 +258,4 @@ func (g *gateway) send(topic, client string, a Answer) {
 		return
 	}
 	g.count.answers.WithLabelValues(string(a.Outcome)).Inc()
-}
-
-// open opens a lock topic, and creates it if it has no root: one whose root is
-// next to the broker outlives this gateway.
-func (g *gateway) open(ctx context.Context, name string) (*qosmutex.Topic, error) {
-	own := append(slices.Clone(g.lock),
-		qosmutex.WithNodePriority(nodePriority))
-	if g.shared { // who is the root is kept outside: create it if there is none
-		return qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
-	}
-	t, err := qosmutex.Open(ctx, g.p, name, own...)
-	if errors.Is(err, qosmutex.ErrNoRoot) {
-		t, err = qosmutex.Open(ctx, g.p, name, append(own, qosmutex.Create(), qosmutex.WithOpenResources(), qosmutex.WithTiming(g.timing))...)
-	}
-	return t, err
 }

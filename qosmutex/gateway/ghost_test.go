@@ -4,25 +4,27 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"padme/qosmutex/jsonlock"
 )
 
 // enter is what the clients of docs/clients.md do: they repeat their acquire until
 // they are inside, under another id once one has ended.
-func (c *foreign) enter(stop <-chan struct{}, granted chan<- Answer) {
+func (c *foreign) enter(stop <-chan struct{}, granted chan<- jsonlock.Answer) {
 	n := 1
 	for {
-		c.send(Acquire, fmt.Sprint(n), `"lease_ms":600000`)
+		c.send(jsonlock.Acquire, fmt.Sprint(n), `"lease_ms":600000`)
 		again := time.NewTimer(300 * time.Millisecond)
 		for waiting := true; waiting; {
 			select {
 			case a := <-c.answers:
 				switch {
 				case a.ID != fmt.Sprint(n):
-				case a.Outcome == Granted:
+				case a.Outcome == jsonlock.Granted:
 					again.Stop()
 					granted <- a
 					return
-				case a.Outcome == Lost:
+				case a.Outcome == jsonlock.Lost:
 					n++
 					waiting = false
 				}
@@ -45,10 +47,10 @@ func TestAnEndedRequestIsNotTakenOver(t *testing.T) {
 		c, d := s.client("esp32", "crane"), s.client("other", "crane")
 		defer c.close()
 		defer d.close()
-		d.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
 		two := s.gateway("gw-2")
 		defer two.stop()
-		stop, granted := make(chan struct{}), make(chan Answer, 1)
+		stop, granted := make(chan struct{}), make(chan jsonlock.Answer, 1)
 		defer close(stop)
 		go c.enter(stop, granted)
 		time.Sleep(20 * time.Second)

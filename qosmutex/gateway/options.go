@@ -4,19 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/register"
 )
 
 type options struct {
-	topics  []string // none: all
-	timing  qosmutex.Timing
-	lock    []qosmutex.Option
-	shared  bool // with other candidates, a register
+	only    []string // lock topics; none: all
+	ready   func()
 	log     *slog.Logger
 	metrics prometheus.Registerer
 }
@@ -28,7 +26,7 @@ type Option func(*options) error
 // lock topic that a client names.
 func WithTopics(names ...string) Option {
 	return func(o *options) error {
-		o.topics = append(o.topics, names...)
+		o.only = append(o.only, names...)
 		var errs []error
 		for _, name := range names {
 			errs = append(errs, CheckTopic(name))
@@ -43,36 +41,19 @@ func CheckTopic(name string) error {
 	if _, err := pubsub.EncodeLevel(name); err != nil {
 		return fmt.Errorf("%w: lock topic: %w", qosmutex.ErrInvalidName, err)
 	}
+	if topic, resource, ok := strings.Cut(name, "/"); ok {
+		return fmt.Errorf("%w: lock topic %q has a slash: offer %q, which has resource %q", qosmutex.ErrInvalidName, name, topic, resource)
+	}
 	if reserved(name) {
 		return fmt.Errorf("%w: lock topic %q is the gateways' own or a word of the topic contract", qosmutex.ErrInvalidName, name)
 	}
 	return nil
 }
 
-// WithTiming sets the time constants of lock topics that the gateway creates; the
-// default is LAN. Where a topic runs, its own count.
-func WithTiming(t qosmutex.Timing) Option {
+// WithReady has f called once requests are heard.
+func WithReady(f func()) Option {
 	return func(o *options) error {
-		o.timing = t
-		return t.Validate()
-	}
-}
-
-// WithLockOptions hands options to every Open of a lock topic: clocks, logs, metrics.
-func WithLockOptions(opts ...qosmutex.Option) Option {
-	return func(o *options) error {
-		o.lock = append(o.lock, opts...)
-		return nil
-	}
-}
-
-// WithRegister makes this gateway a candidate for the root of every topic that it opens,
-// as are all that have the same register. Without it a gateway creates a topic only if
-// no root answers, and is its root for as long as it lives.
-func WithRegister(r register.Register) Option {
-	return func(o *options) error {
-		o.shared = true
-		o.lock = append(o.lock, qosmutex.WithRegister(r))
+		o.ready = f
 		return nil
 	}
 }
@@ -96,10 +77,12 @@ func WithMetrics(r prometheus.Registerer) Option {
 }
 
 func optionsOf(opts []Option) (options, error) {
-	o := options{timing: qosmutex.LAN(), log: slog.New(slog.DiscardHandler)}
+	o := options{ready: func() {}, log: slog.New(slog.DiscardHandler)}
 	var errs []error
 	for _, opt := range opts {
-		errs = append(errs, opt(&o))
+		if opt != nil {
+			errs = append(errs, opt(&o))
+		}
 	}
 	return o, errors.Join(errs...)
 }

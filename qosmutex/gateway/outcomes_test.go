@@ -2,11 +2,18 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"padme/qosmutex"
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
 )
 
 func TestHoldIsGrantedRenewedAndReleased(t *testing.T) {
@@ -17,30 +24,30 @@ func TestHoldIsGrantedRenewedAndReleased(t *testing.T) {
 		defer g.stop()
 		c := s.client("esp32", "crane")
 		defer c.close()
-		a := c.ask(Acquire, "1", `"resource":"hook","lease_ms":60000`, Granted)
+		a := c.ask(jsonlock.Acquire, "1", `"resource":"hook","lease_ms":60000`, jsonlock.Granted)
 		first := fenceOf(t, a)
-		if a.Resource != "hook" || a.Gateway != "gw" || a.Session != "s1" || *a.Priority != defaultPriority {
+		if a.Resource != "hook" || a.Gateway != "gw" || a.Session != "s1" || *a.Priority != jsonlock.DefaultPriority {
 			t.Errorf("answer %+v", a)
 		}
 		for range 20 {
 			time.Sleep(time.Second)
-			a = c.ask(Renew, "1", "", Granted)
-			if fenceOf(t, a) != first || a.Op != Renew {
+			a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
+			if fenceOf(t, a) != first || a.Op != jsonlock.Renew {
 				t.Errorf("answer %+v", a)
 			}
-			if ttl := time.Duration(qosmutex.LAN().TTL); *a.ValidMS <= 0 || *a.ValidMS > ttl.Milliseconds() {
+			if ttl := qosmutex.LAN().TTL; *a.ValidMS <= 0 || *a.ValidMS > ttl.Milliseconds() {
 				t.Errorf("valid for %d ms, with a TTL of %v", *a.ValidMS, ttl)
 			}
 		}
 		if _, err := crane.TryLock(context.Background(), "hook"); err == nil {
 			t.Error("a node is let in beside the client")
 		}
-		c.ask(Release, "1", "", Released)
+		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 		h := s.lock(crane, "hook")
 		if h.Fence() <= first {
 			t.Errorf("after the release: fence %d after %d", h.Fence(), first)
 		}
-		_ = h.Unlock(context.Background())
+		_ = h.Unlock()
 	})
 }
 
@@ -58,20 +65,20 @@ func TestValidityCountsFromTheRequestThatItNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := c.ask(Acquire, "1", `"lease_ms":8000`, Waiting)
+		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":8000`, jsonlock.Waiting)
 		if until(t, a)-time.Since(s.start).Milliseconds() > 8000 {
 			t.Errorf("a waiting request is valid for longer than its lease: %+v", a)
 		}
 		time.Sleep(5 * time.Second)
-		if err := h.Unlock(context.Background()); err != nil {
+		if err := h.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		a = c.await("1", Granted)
+		a = c.await("1", jsonlock.Granted)
 		left := until(t, a) - time.Since(s.start).Milliseconds()
 		if left <= 0 || left > 3000 {
 			t.Errorf("%d ms are left, want what is left of a lease of 8 s after 5 s: %+v", left, a)
 		}
-		a = c.ask(Renew, "1", "", Granted)
+		a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
 		if again := until(t, a) - time.Since(s.start).Milliseconds(); again <= left && again < 2500 {
 			t.Errorf("renewed, %d ms are left, not more than %d", again, left)
 		}
@@ -92,37 +99,91 @@ func TestPrioritiesAndPositions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		low.ask(Acquire, "1", `"priority":300,"lease_ms":60000`, Waiting)
-		middle.ask(Acquire, "1", `"priority":200,"lease_ms":60000`, Waiting)
-		high.ask(Acquire, "1", `"priority":400,"lease_ms":60000`, Waiting)
+		low.ask(jsonlock.Acquire, "1", `"priority":300,"lease_ms":60000`, jsonlock.Waiting)
+		middle.ask(jsonlock.Acquire, "1", `"priority":200,"lease_ms":60000`, jsonlock.Waiting)
+		high.ask(jsonlock.Acquire, "1", `"priority":400,"lease_ms":60000`, jsonlock.Waiting)
 		time.Sleep(100 * time.Millisecond)
 		for c, want := range map[*foreign]int{middle: 1, low: 2, high: 3} {
-			if a := c.ask(Query, "1", "", Waiting); a.Position != want {
+			if a := c.ask(jsonlock.Query, "1", "", jsonlock.Waiting); a.Position != want {
 				t.Errorf("%s stands at %d, want %d", c.p.ID(), a.Position, want)
 			}
 		}
-		if a := high.ask(Raise, "1", `"priority":500`, Denied); a.Reason != BadPriority {
+		if a := high.ask(jsonlock.Raise, "1", `"priority":500`, jsonlock.Denied); a.Reason != jsonlock.BadPriority {
 			t.Errorf("made less important: %+v", a)
 		}
-		high.ask(Raise, "1", `"priority":1`, Waiting)
+		high.ask(jsonlock.Raise, "1", `"priority":1`, jsonlock.Waiting)
 		time.Sleep(2 * time.Second)
-		if a := high.ask(Query, "1", "", Waiting); a.Position != 1 || *a.Priority != 1 {
+		if a := high.ask(jsonlock.Query, "1", "", jsonlock.Waiting); a.Position != 1 || *a.Priority != 1 {
 			t.Errorf("raised: %+v", a)
 		}
-		if q, err := crane.Queue(context.Background(), "default"); err != nil || len(q) != 3 {
-			t.Errorf("queue %v %v, want three: the old request of the one that was raised is withdrawn", q, err)
+		want := []qosmutex.Waiter{
+			{Participant: "high", Via: "gw", Priority: 1}, {Participant: "middle", Via: "gw", Priority: 200}, {Participant: "low", Via: "gw", Priority: 300},
 		}
-		_ = h.Unlock(context.Background())
+		if q, err := crane.Queue(context.Background(), "default"); err != nil || !slices.Equal(q, want) {
+			t.Errorf("queue %v %v, want %v: the old request of the one that was raised is withdrawn", q, err, want)
+		}
+		_ = h.Unlock()
 		last := h.Fence()
 		for _, c := range []*foreign{high, middle, low} {
-			a := c.await("1", Granted)
+			a := c.await("1", jsonlock.Granted)
 			if f := fenceOf(t, a); f <= last {
 				t.Errorf("%s: fence %d after %d", c.p.ID(), f, last)
 			} else {
 				last = f
 			}
-			c.ask(Release, "1", "", Released)
+			c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 		}
+	})
+}
+
+// A client finds its own place among members and other clients of its priority, also one
+// whose name is longer than states show it.
+func TestPositionsAmongOthers(t *testing.T) {
+	onSite(t, func(s *site) {
+		crane, end := s.create("crane", qosmutex.WithOpenResources())
+		defer end()
+		g := s.gateway("gw")
+		defer g.stop()
+		long := strings.Repeat("ü", 40)
+		first, second := s.client(long, "crane"), s.client("esp32", "crane")
+		defer first.close()
+		defer second.close()
+		h := s.lock(crane, "default")
+		ctx, giveUp := context.WithCancel(context.Background())
+		var members sync.WaitGroup
+		defer members.Wait()
+		defer giveUp()
+		wait := func() {
+			members.Go(func() { _, _ = crane.Lock(ctx, "default", qosmutex.WithPriority(100)) })
+			time.Sleep(time.Second)
+		}
+		wait()
+		first.ask(jsonlock.Acquire, "1", `"priority":100,"lease_ms":60000`, jsonlock.Waiting)
+		time.Sleep(time.Second)
+		wait()
+		second.ask(jsonlock.Acquire, "1", `"priority":100,"lease_ms":60000`, jsonlock.Waiting)
+		time.Sleep(time.Second)
+		wait()
+		first.ask(jsonlock.Acquire, "2", `"priority":100,"lease_ms":60000`, jsonlock.Waiting)
+		time.Sleep(time.Second)
+		q, err := crane.Queue(context.Background(), "default")
+		if err != nil || len(q) != 6 {
+			t.Fatalf("queue %v %v", q, err)
+		}
+		shown := strings.Repeat("ü", 30) + "…"
+		after := func(from int, name string) int { // its place in the queue, beyond that
+			return from + 1 + slices.IndexFunc(q[from:], func(w qosmutex.Waiter) bool { return w.Participant == name && w.Via == "gw" })
+		}
+		for _, p := range []struct {
+			c    *foreign
+			id   string
+			want int
+		}{{first, "1", after(0, shown)}, {second, "1", after(0, "esp32")}, {first, "2", after(after(0, shown), shown)}} {
+			if a := p.c.ask(jsonlock.Query, p.id, "", jsonlock.Waiting); a.Position != p.want {
+				t.Errorf("%s stands at %d with %s, want %d: %v", p.c.p.ID(), a.Position, p.id, p.want, q)
+			}
+		}
+		_ = h.Unlock()
 	})
 }
 
@@ -139,28 +200,60 @@ func TestWhatIsNotToBeHadIsDenied(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer h.Unlock(context.Background())
+			defer h.Unlock()
 		}
-		denied := func(id, more string, want Reason) {
+		denied := func(id, more string, want jsonlock.Reason) {
 			t.Helper()
-			if a := c.ask(Acquire, id, more, Denied); a.Reason != want || a.Detail == "" && want != WaitOver {
+			a := c.ask(jsonlock.Acquire, id, more, jsonlock.Denied)
+			if a.Reason != want || a.Detail == "" && want != jsonlock.WaitOver {
 				t.Errorf("%s: %+v, want reason %s and words", more, a, want)
+			}
+			for _, word := range []string{"qosmutex", "Lock", "With", "Any"} {
+				if strings.Contains(a.Detail, word) {
+					t.Errorf("%s is told in the words of Go: %s", more, a.Detail)
+				}
 			}
 			if n := g.counted("qosmutex_gateway_refused_total", string(want)); n < 1 {
 				t.Errorf("%s is counted %v times", want, n)
 			}
 		}
-		denied("1", `"resource":"a","wait_ms":0`, Busy)
-		denied("2", `"resource":"a","wait_ms":700`, WaitOver)
-		denied("3", `"resource":"c"`, Undeclared)
-		denied("4", `"resource":"client"`, BadResource)
-		denied("5", `"resource":"a\u0000"`, BadResource)
-		denied("6", `"resource":"a","lease_ms":1`, BadLease)
-		denied("7", `"resource":"a","wait_ms":-1`, BadWait)
-		denied("8", `"resource":"a","lease_ms":1e99`, Malformed)
+		denied("1", `"resource":"a","wait_ms":0`, jsonlock.Busy)
+		denied("2", `"resource":"a","wait_ms":700`, jsonlock.WaitOver)
+		denied("3", `"resource":"c"`, jsonlock.Undeclared)
+		denied("4", `"resource":"client"`, jsonlock.BadResource)
+		denied("5", `"resource":"a\u0000"`, jsonlock.BadResource)
+		denied("6", `"resource":"a","lease_ms":1`, jsonlock.BadLease)
+		denied("7", `"resource":"a","wait_ms":-1`, jsonlock.BadWait)
+		denied("8", `"resource":"a","lease_ms":1e99`, jsonlock.Malformed)
+		slash := s.client("lost", "crane/a")
+		defer slash.close()
+		if a := slash.ask(jsonlock.Acquire, "1", "", jsonlock.Denied); a.Reason != jsonlock.BadResource || !strings.Contains(a.Detail, `resource "a" of the lock "crane"`) {
+			t.Errorf("a slash: %+v", a)
+		}
 		time.Sleep(100 * time.Millisecond) // the root publishes its queue every 20 ms
 		if q, err := crane.Queue(context.Background(), "a"); err != nil || len(q) != 0 {
 			t.Errorf("left behind: %v %v", q, err)
+		}
+	})
+}
+
+// Where deadlines are promised, a request of any resource cannot have one. Go's clients are
+// told so in Go's words, and others in those of JSON.
+func TestAnyInTimeIsRefusedNamingBoth(t *testing.T) {
+	onSite(t, func(s *site) {
+		crane, end := s.create("crane", qosmutex.WithResources("a", "b"), qosmutex.WithModels(qosmutex.Models{Priority: qosmutex.Deadline}))
+		defer end()
+		defer s.gateway("gw").stop()
+		soon := qosmutex.WithDeadline(time.Now().Add(time.Second))
+		_, err := crane.Lock(context.Background(), qosmutex.Any, soon, qosmutex.WithHold(time.Millisecond))
+		if !errors.Is(err, qosmutex.ErrUnsupported) || !strings.Contains(err.Error(), "Any with WithDeadline") {
+			t.Errorf("Lock = %v", err)
+		}
+		c := s.client("esp32", "crane")
+		defer c.close()
+		a := c.ask(jsonlock.Acquire, "1", `"resource":"*","within_ms":1000,"hold_ms":1`, jsonlock.Denied)
+		if a.Reason != jsonlock.Unsupported || !strings.Contains(a.Detail, `within_ms with resource "*"`) {
+			t.Errorf("%+v", a)
 		}
 	})
 }
@@ -177,11 +270,11 @@ func TestAnyTakesWhatIsFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.Unlock(context.Background())
-		if a := c.ask(Acquire, "1", `"resource":"*"`, Granted); a.Resource != "b" {
+		defer h.Unlock()
+		if a := c.ask(jsonlock.Acquire, "1", `"resource":"*"`, jsonlock.Granted); a.Resource != "b" {
 			t.Errorf("granted %q, want b", a.Resource)
 		}
-		c.ask(Release, "1", "", Released)
+		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 	})
 }
 
@@ -192,23 +285,23 @@ func TestLeaseThatIsNotRenewedEnds(t *testing.T) {
 		c, d := s.client("esp32", "crane"), s.client("other", "crane")
 		defer c.close()
 		defer d.close()
-		a := c.ask(Acquire, "1", `"lease_ms":2000`, Granted)
-		d.send(Acquire, "1", `"lease_ms":60000`)
-		d.await("1", Waiting)
-		b := d.await("1", Granted)
+		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":2000`, jsonlock.Granted)
+		d.send(jsonlock.Acquire, "1", `"lease_ms":60000`)
+		d.await("1", jsonlock.Waiting)
+		b := d.await("1", jsonlock.Granted)
 		if now := time.Since(s.start).Milliseconds(); now < until(t, a) || now > until(t, a)+200 {
 			t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
 		}
 		if fenceOf(t, b) <= fenceOf(t, a) {
 			t.Errorf("fence %s after %s", b.Fence, a.Fence)
 		}
-		c.await("1", Expired)
-		if a := c.ask(Renew, "1", "", Expired); a.ValidMS != nil {
+		c.await("1", jsonlock.Expired)
+		if a := c.ask(jsonlock.Renew, "1", "", jsonlock.Expired); a.ValidMS != nil {
 			t.Errorf("what is over is still valid: %+v", a)
 		}
 		// Nor is a waiting client remembered for longer than it says that it lives.
-		c.ask(Acquire, "2", `"lease_ms":1000`, Waiting)
-		c.await("2", Expired)
+		c.ask(jsonlock.Acquire, "2", `"lease_ms":1000`, jsonlock.Waiting)
+		c.await("2", jsonlock.Expired)
 	})
 }
 
@@ -220,25 +313,25 @@ func TestRepeatedRequestsAreHarmless(t *testing.T) {
 		defer g.stop()
 		c := s.client("esp32", "crane")
 		defer c.close()
-		first := c.ask(Acquire, "1", "", Granted)
+		first := c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
 		for range 10 {
-			if a := c.ask(Acquire, "1", "", Granted); a.Fence != first.Fence {
+			if a := c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted); a.Fence != first.Fence {
 				t.Errorf("a repeated acquire was granted again: fence %s after %s", a.Fence, first.Fence)
 			}
 		}
 		if st := crane.Status().Resources; len(st) != 1 || st[0].Waiting != 0 {
 			t.Errorf("a repeated acquire waits: %+v", st)
 		}
-		c.ask(Release, "1", "", Released)
+		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 		for range 3 {
-			c.ask(Release, "1", "", Released)
-			c.ask(Acquire, "1", "", Released) // late, or twice
+			c.ask(jsonlock.Release, "1", "", jsonlock.Released)
+			c.ask(jsonlock.Acquire, "1", "", jsonlock.Released) // late, or twice
 		}
 		h := s.lock(crane, "default") // unless a late acquire has taken it again
-		_ = h.Unlock(context.Background())
-		c.ask(Release, "2", "", Released)
-		c.ask(Acquire, "2", "", Released) // overtaken by its release
-		if a := c.ask(Renew, "never", "", Lost); a.Reason != Unknown {
+		_ = h.Unlock()
+		c.ask(jsonlock.Release, "2", "", jsonlock.Released)
+		c.ask(jsonlock.Acquire, "2", "", jsonlock.Released) // overtaken by its release
+		if a := c.ask(jsonlock.Renew, "never", "", jsonlock.Lost); a.Reason != jsonlock.Unknown {
 			t.Errorf("%+v", a)
 		}
 	})
@@ -252,17 +345,17 @@ func TestEndedRequestsAreRemembered(t *testing.T) {
 		c := s.client("esp32", "crane")
 		defer c.close()
 		for i := range remembered {
-			c.ask(Release, fmt.Sprint(i), "", Released)
+			c.ask(jsonlock.Release, fmt.Sprint(i), "", jsonlock.Released)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(forgotten - time.Minute - remembered*time.Second)
 		for i := range remembered {
-			if a := c.ask(Acquire, fmt.Sprint(i), "", Released); a.Reason != Unknown {
+			if a := c.ask(jsonlock.Acquire, fmt.Sprint(i), "", jsonlock.Released); a.Reason != jsonlock.Unknown {
 				t.Errorf("%d: %+v", i, a)
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		if a := c.ask(Renew, "0", "", Lost); a.Reason != Unknown {
+		if a := c.ask(jsonlock.Renew, "0", "", jsonlock.Lost); a.Reason != jsonlock.Unknown {
 			t.Errorf("after five minutes: %+v", a)
 		}
 	})
@@ -284,13 +377,87 @@ func TestValidityAllowsForDrift(t *testing.T) {
 		c, d := s.client("esp32", "crane"), s.client("other", "crane")
 		defer c.close()
 		defer d.close()
-		for _, a := range []Answer{
-			c.ask(Acquire, "1", `"lease_ms":2000`, Granted),
-			d.ask(Acquire, "1", `"lease_ms":2000`, Waiting),
+		for _, a := range []jsonlock.Answer{
+			c.ask(jsonlock.Acquire, "1", `"lease_ms":2000`, jsonlock.Granted),
+			d.ask(jsonlock.Acquire, "1", `"lease_ms":2000`, jsonlock.Waiting),
 		} {
 			if slow := float64(*a.ValidMS) / (1 - rho) * (1 + rho); slow > 2000 || slow < 1900 {
 				t.Errorf("%s for %d ms, which may last %.0f", a.Outcome, *a.ValidMS, slow)
 			}
 		}
+	})
+}
+
+// Just after a gateway has begun, nobody knows whether a lock is free: then it is not said
+// to be busy. Who waits is told why.
+func TestNotReadyIsNotBusy(t *testing.T) {
+	onSite(t, func(s *site) {
+		n := s.node("node", local.Memory())
+		defer n.die()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		c.send(jsonlock.Acquire, "1", `"wait_ms":0`)
+		time.Sleep(1500 * time.Millisecond)
+		c.send(jsonlock.Acquire, "1", `"wait_ms":0`)
+		if a := c.await("1", jsonlock.Waiting); a.Reason != jsonlock.NotReady || !strings.Contains(a.Detail, "has just begun") || a.ValidMS == nil {
+			t.Errorf("while the root does not know all: %+v", a)
+		}
+		c.ask(jsonlock.Acquire, "1", `"wait_ms":0`, jsonlock.Granted)
+		c.send(jsonlock.Acquire, "2", `"wait_ms":0`)
+		if a := c.await("2", jsonlock.Denied); a.Reason != jsonlock.Busy {
+			t.Errorf("what is held: %+v", a)
+		}
+	})
+}
+
+// away is a register none of whose voters answers.
+type away struct{ *local.Register }
+
+func (away) failure(ctx context.Context) error {
+	<-ctx.Done()
+	return &register.Unavailable{Missing: []string{"v2", "v3"}, Cause: ctx.Err()}
+}
+
+func (r away) Get(ctx context.Context, _ string) (register.Entry, error) {
+	return register.Entry{}, r.failure(ctx)
+}
+
+// Without a majority of the voters clients are told which are missing: those that wait while
+// they do, and the others when they have waited long enough.
+func TestWithoutVotersClientsAreTold(t *testing.T) {
+	onSite(t, func(s *site) {
+		p := s.join("node", s.broker.Dial)
+		defer p.Close(context.Background())
+		server, err := qosmutex.NewServer(p, qosmutex.WithRegister(away{local.Memory()}), qosmutex.WithClock(s.clock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, server) }()
+		defer func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Second)
+		c := s.client("esp32", "crane")
+		defer c.close()
+		for id, fields := range map[string]string{"try": `"wait_ms":0`, "short": `"wait_ms":2000`} {
+			begun := time.Now()
+			c.send(jsonlock.Acquire, id, fields)
+			if a := c.await(id, jsonlock.Waiting); a.Reason != jsonlock.NotReady || !strings.Contains(a.Detail, "start v2, v3") {
+				t.Errorf("%s waits: %+v", id, a)
+			}
+			a := c.ask(jsonlock.Acquire, id, fields, jsonlock.Denied)
+			if took := time.Since(begun); a.Reason != jsonlock.NotReady || !strings.Contains(a.Detail, "start v2, v3") || took > server.Settles(0)+2*time.Second {
+				t.Errorf("%s, after %v: %+v", id, took, a)
+			}
+		}
+		c.send(jsonlock.Acquire, "long", "")
+		c.await("long", jsonlock.Waiting)
+		c.ask(jsonlock.Release, "long", "", jsonlock.Released)
 	})
 }

@@ -1,80 +1,135 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"padme/qosmutex/jsonlock"
 )
 
 // read handles what a client sent.
-func (s *shift) read(l *letter) {
-	c := s.client(l)
+func (s *active) read(m *message) {
+	c := s.client(m)
 	if c == nil {
 		return
 	}
-	if !c.bucket.take(l.at) {
-		s.g.count.refused.WithLabelValues(string(TooFast)).Inc()
-		if l.at.Sub(c.warned) > time.Second {
-			c.warned = l.at
-			s.g.send(s.name, c.name, Answer{Outcome: Denied, Reason: TooFast, Detail: fmt.Sprintf("%d messages a second are read", rate)})
-		}
+	r, err := m.request()
+	if m.ahead && !s.overtakes(c, &r, err) {
+		m.ahead = false
+		_ = s.inbox.put(*m) // what there is no room for is repeated
 		return
 	}
-	r, err := Request{}, error(nil)
-	if l.tooLarge > 0 {
-		err = refuse(TooLarge, "%d bytes, the most is %d", l.tooLarge, maxPayload)
-	} else {
-		r, err = DecodeRequest(l.payload)
-	}
-	if err == nil && l.retained && r.Op != Gone {
-		err = refuse(Stale, "the message was retained: publish requests without the retain flag")
+	if !c.bucket.take(m.at) && !s.urgent(c, &r, m.at) {
+		s.g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		if m.at.Sub(c.warned) > time.Second {
+			c.warned = m.at
+			s.g.send(s.name, c.name, jsonlock.Answer{Outcome: jsonlock.Denied, Reason: jsonlock.TooFast, Detail: fmt.Sprintf("%d messages a second are read", clientRate)})
+		}
+		return
 	}
 	if err != nil {
 		s.refuse(c, &r, err)
 		return
 	}
 	s.g.count.requests.WithLabelValues(string(r.Op)).Inc()
-	s.do(c, &r, l.at)
+	s.do(c, &r, m.at)
 }
 
-// client returns who sent a letter, or nil if no more are known than can be.
-func (s *shift) client(l *letter) *client {
-	if c := s.clients[l.client]; c != nil {
+// overtakes reports whether a message does no harm if it is read before older ones of its
+// client: the request that a renewal names may be among them.
+func (s *active) overtakes(c *client, r *jsonlock.Request, err error) bool {
+	switch {
+	case err != nil || r.ID == "":
+		return false
+	case r.Op == jsonlock.Renew:
+		return c.tickets[key{r.Session, r.ID}] != nil
+	}
+	return r.Op == jsonlock.Release
+}
+
+// request is what a message says.
+func (m *message) request() (r jsonlock.Request, err error) {
+	if m.tooLarge > 0 {
+		return r, jsonlock.Refuse(jsonlock.TooLarge, "%d bytes, the most is %d", m.tooLarge, jsonlock.MaxRequest)
+	}
+	r, err = jsonlock.DecodeRequest(m.payload)
+	if err == nil && m.retained && r.Op != jsonlock.Gone {
+		err = jsonlock.Refuse(jsonlock.Stale, "the message was retained: publish requests without the retain flag")
+	}
+	return r, err
+}
+
+// renewedOften is how often a hold may be renewed at least.
+const renewedOften = 100 * time.Millisecond
+
+// urgent reports whether others pay for it if a message of a client that says too much is not
+// read: a release lets them in, and without its renewal a hold is lost.
+func (s *active) urgent(c *client, r *jsonlock.Request, at time.Time) bool {
+	t := c.tickets[key{r.Session, r.ID}]
+	switch {
+	case t == nil || !t.live():
+		return false
+	case r.Op == jsonlock.Renew:
+		return t.outcome == jsonlock.Granted && at.Sub(t.heard) >= renewedOften
+	}
+	return r.Op == jsonlock.Release
+}
+
+// client returns who sent a message, or nil if no more are known than can be.
+func (s *active) client(m *message) *client {
+	if c := s.clients[m.client]; c != nil {
 		return c
 	}
-	if s.g.clients.Load() >= maxClients || !s.strangers.take(l.at) {
-		s.g.count.refused.WithLabelValues(string(TooMany)).Inc()
-		if s.strangers.take(l.at) {
-			s.g.send(s.name, l.client, Answer{Outcome: Denied, Reason: TooMany, Detail: "too many clients"})
-		}
+	if s.g.clients.Load() >= maxClients {
+		s.sweep(m.at, sweepSoon)
+	}
+	if s.g.clients.Load() >= maxClients {
+		s.g.turnAway(s.name, m, jsonlock.TooMany, "the server is busy: it has %d clients already; ask again in a while", maxClients)
 		return nil
 	}
-	c := &client{name: l.client, tickets: map[key]*ticket{}, bucket: newBucket(l.at)}
+	return s.know(m.client, m.at)
+}
+
+// know makes a client that is not known.
+func (s *active) know(name string, at time.Time) *client {
+	c := &client{name: name, tickets: map[key]*ticket{}, bucket: newBucket(at, clientRate)}
 	s.clients[c.name] = c
-	s.g.clients.Add(1)
+	s.g.know(c.name, s.topic, true)
 	return c
+}
+
+// add has a new ticket live.
+func (s *active) add(t *ticket) {
+	s.g.live.Add(1)
+	t.client.tickets[t.key] = t
+	t.client.live++
+	s.live[t] = struct{}{}
+	s.topic.live.Store(int32(len(s.live)))
+	s.queue.join(t.resource)
 }
 
 // refuse answers a request that changes nothing. If it names one that lives, the
 // answer says how that stands; the outcome of a refused message is denied.
-func (s *shift) refuse(c *client, r *Request, err error) {
-	a := Answer{ID: r.ID, Session: r.Session, Op: r.Op, Outcome: Denied, Reason: Malformed, Sent: r.Sent}
-	var re *requestError
+func (s *active) refuse(c *client, r *jsonlock.Request, err error) {
+	a := jsonlock.Answer{ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Denied, Reason: jsonlock.Malformed, Sent: r.Sent}
+	var re *jsonlock.Refusal
 	if errors.As(err, &re) {
-		a.Reason, a.Detail = re.reason, re.detail
+		a.Reason, a.Detail = re.Reason, re.Detail
 	}
 	s.g.count.refused.WithLabelValues(string(a.Reason)).Inc()
-	if a.Reason == BadOp {
+	if a.Reason == jsonlock.BadOp {
 		a.Op = "" // a stranger's word
 	}
 	s.g.send(s.name, c.name, a)
 }
 
-func (s *shift) do(c *client, r *Request, at time.Time) {
+func (s *active) do(c *client, r *jsonlock.Request, at time.Time) {
 	t := c.tickets[key{r.Session, r.ID}]
 	switch r.Op {
-	case Acquire:
+	case jsonlock.Acquire:
 		if t == nil {
 			if t = s.open(c, r, at); t == nil {
 				return
@@ -83,78 +138,88 @@ func (s *shift) do(c *client, r *Request, at time.Time) {
 			t.renew(r, at)
 		}
 		s.reply(c, t, r, at)
-	case Renew:
+	case jsonlock.Renew:
 		if t != nil {
 			t.renew(r, at)
 		}
 		s.reply(c, t, r, at)
-	case Raise:
+	case jsonlock.Raise:
 		s.raise(c, t, r, at)
-	case Query:
+	case jsonlock.Query:
 		s.reply(c, t, r, at)
-	case Release, Gone:
+	case jsonlock.Show:
+		s.show(c, r)
+	case jsonlock.Release, jsonlock.Gone:
 		s.leave(c, t, r, at)
 	}
 }
 
 // open makes a ticket for a request that is not known.
-func (s *shift) open(c *client, r *Request, at time.Time) *ticket {
+func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	if c.live >= maxLive {
-		s.refuse(c, r, refuse(TooMany, "%d requests of this client live already", c.live))
+		s.refuse(c, r, jsonlock.Refuse(jsonlock.TooMany, "%d requests of this client live already", c.live))
 		return nil
 	}
 	if s.g.live.Load() >= maxRequests {
-		s.refuse(c, r, refuse(TooMany, "the gateway has %d requests already: try again later", maxRequests))
+		s.refuse(c, r, jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", maxRequests))
 		return nil
 	}
-	s.g.live.Add(1)
 	s.arrivals++
 	t := &ticket{
 		key: key{r.Session, r.ID}, client: c, arrived: s.arrivals, resource: r.Resource, priority: r.Priority,
-		try: r.Wait == 0, lease: r.Lease, outcome: Waiting, heard: at, sent: r.Sent,
+		try: r.Wait == 0, lease: r.Lease, stay: r.Hold, outcome: jsonlock.Waiting, heard: at, sent: r.Sent,
 	}
-	if r.Wait > 0 {
+	switch {
+	case t.try:
+		t.giveUpAt = at.Add(s.settles)
+	case r.Wait > 0:
 		t.giveUpAt = at.Add(r.Wait)
 	}
-	c.tickets[t.key] = t
-	c.live++
-	s.live[t] = struct{}{}
-	s.queue.join(t.resource)
+	if r.Within > 0 {
+		t.within = at.Add(r.Within)
+	}
+	s.add(t)
+	s.lines.join(t)
 	s.try(t, at)
 	return t
 }
 
-// renew begins the lease again. A request that came late does not take back what a
-// newer one gave.
-func (t *ticket) renew(r *Request, at time.Time) {
-	if t.live() && !t.gone && at.After(t.heard) {
-		t.heard, t.sent = at, r.Sent
+// renew begins the lease again, also that of a hold whose client had lost its connection. A
+// request that came late does not take back what a newer one gave.
+func (t *ticket) renew(r *jsonlock.Request, at time.Time) {
+	if t.live() && !t.final && at.After(t.heard) {
+		t.heard, t.sent, t.gone = at, r.Sent, false
 	}
 }
 
 // reply answers a request with how its ticket stands.
-func (s *shift) reply(c *client, t *ticket, r *Request, at time.Time) {
+func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	if t == nil {
-		s.g.send(s.name, c.name, Answer{
-			ID: r.ID, Session: r.Session, Op: r.Op, Outcome: Lost, Reason: Unknown, Sent: r.Sent,
+		s.g.send(s.name, c.name, jsonlock.Answer{
+			ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Lost, Reason: jsonlock.Unknown, Sent: r.Sent,
 			Detail: "no such request here: acquire again, under another id",
 		})
 		return
 	}
 	a := t.answer(at, r.Sent)
 	a.Op = r.Op
+	if r.Op == jsonlock.Acquire {
+		a.Warning = t.warn()
+	}
 	s.send(t, a)
 }
 
 // raise puts a waiting request further ahead.
-func (s *shift) raise(c *client, t *ticket, r *Request, at time.Time) {
+func (s *active) raise(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	switch {
-	case t == nil || t.outcome != Waiting || r.Priority == t.priority:
+	case t == nil || t.outcome != jsonlock.Waiting || r.Priority == t.priority:
 	case r.Priority > t.priority:
-		s.refuse(c, r, refuse(BadPriority, "priority %d is less important than %d: release the request and acquire again", r.Priority, t.priority))
+		s.refuse(c, r, jsonlock.Refuse(jsonlock.BadPriority, "priority %d is less important than %d: release the request and acquire again", r.Priority, t.priority))
 		return
 	default:
+		s.lines.leave(t)
 		t.priority = r.Priority
+		s.lines.join(t)
 		s.try(t, at)
 		if len(t.tries) > maxTries {
 			t.tries[0].cancel()
@@ -168,45 +233,46 @@ func (s *shift) raise(c *client, t *ticket, r *Request, at time.Time) {
 const maxTries = 4
 
 // leave ends one request, or all of the session.
-func (s *shift) leave(c *client, t *ticket, r *Request, at time.Time) {
+func (s *active) leave(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	if r.ID != "" {
 		if t == nil { // its acquire may be on the way still, and must not be served then
-			t = &ticket{key: key{r.Session, r.ID}, client: c, resource: r.Resource, priority: r.Priority, outcome: Released, reason: Unknown}
+			t = &ticket{key: key{r.Session, r.ID}, client: c, resource: r.Resource, priority: r.Priority, outcome: jsonlock.Released, reason: jsonlock.Unknown}
 			c.tickets[t.key] = t
 			c.live++
-			c.end(t, at)
+			s.remember(t, at)
 		}
 		s.leaveOne(t, r, at)
 		return
 	}
 	var all []*ticket
-	for t := range s.live {
-		if t.client == c && t.session == r.Session {
+	for k, t := range c.tickets {
+		if renewed := r.Op == jsonlock.Gone && t.heard.After(at); k.session == r.Session && t.live() && !renewed {
 			all = append(all, t)
 		}
 	}
-	slices.SortFunc(all, func(a, b *ticket) int { return int(int64(a.arrived) - int64(b.arrived)) })
+	slices.SortFunc(all, func(a, b *ticket) int { return cmp.Compare(a.arrived, b.arrived) })
 	for _, t := range all {
 		s.leaveOne(t, r, at)
 	}
-	if len(all) == 0 && r.Op == Release {
-		s.g.send(s.name, c.name, Answer{Session: r.Session, Op: r.Op, Outcome: Released, Sent: r.Sent})
+	if len(all) == 0 && r.Op == jsonlock.Release {
+		s.g.send(s.name, c.name, jsonlock.Answer{Session: r.Session, Op: r.Op, Outcome: jsonlock.Released, Sent: r.Sent})
 	}
 }
 
 // leaveOne releases at once what its client says it has left. A will is the broker's
 // word: the client may still believe that it is inside, so its hold is kept for as
-// long as it may.
-func (s *shift) leaveOne(t *ticket, r *Request, at time.Time) {
+// long as it may, and goes on if the client renews it. One that an operator ends, by its
+// id, does not.
+func (s *active) leaveOne(t *ticket, r *jsonlock.Request, at time.Time) {
 	switch {
 	case !t.live():
-	case r.Op == Release:
-		s.settle(t, Released, "")
-	case t.outcome == Waiting || !t.told.After(at):
-		s.settle(t, Lost, GoneAway)
+	case r.Op == jsonlock.Release:
+		s.settle(t, jsonlock.Released, "")
+	case t.outcome == jsonlock.Waiting || !t.told.After(at):
+		s.settle(t, jsonlock.Lost, jsonlock.GoneAway)
 	default:
-		t.gone = true
-		s.ring(t.wakeAt())
+		t.gone, t.final = true, t.final || r.ID != ""
+		s.schedule(t)
 		return
 	}
 	a := t.answer(at, r.Sent)

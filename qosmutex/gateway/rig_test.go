@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -17,7 +19,7 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/protocol"
+	"padme/qosmutex/jsonlock"
 	"padme/tests/bubble"
 )
 
@@ -47,7 +49,7 @@ func onSite(t *testing.T, f func(s *site)) {
 type cable struct {
 	site  *site
 	mu    sync.Mutex
-	conns []net.Conn
+	conns []*wire
 	cut   bool
 }
 
@@ -58,10 +60,34 @@ func (c *cable) dial(ctx context.Context) (net.Conn, error) {
 		return nil, errors.New("cut")
 	}
 	conn, err := c.site.broker.Dial(ctx)
-	if err == nil {
-		c.conns = append(c.conns, conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	w := &wire{Conn: conn}
+	c.conns = append(c.conns, w)
+	return w, nil
+}
+
+// wire is a connection that counts the requests of clients which come over it.
+type wire struct {
+	net.Conn
+	requests atomic.Int64
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.requests.Add(int64(bytes.Count(p[:n], []byte("/request{"))))
+	return n, err
+}
+
+// requests returns how many requests came over each connection that is there.
+func (c *cable) requests() (all []int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.conns {
+		all = append(all, w.requests.Load())
+	}
+	return all
 }
 
 // sever ends the connection for good.
@@ -82,6 +108,13 @@ func (c *cable) pull() {
 	c.conns = nil
 }
 
+// lose ends one connection; it is made again.
+func (c *cable) lose(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns[i].Close()
+}
+
 func (s *site) join(id string, dial func(context.Context) (net.Conn, error)) *pubsub.Participant {
 	s.Helper()
 	p, err := pubsub.Join(context.Background(), "", id, pubsub.WithDialer(dial))
@@ -91,7 +124,7 @@ func (s *site) join(id string, dial func(context.Context) (net.Conn, error)) *pu
 	return p
 }
 
-func (s *site) clock() protocol.Time { return protocol.Time(time.Since(s.start)) }
+func (s *site) clock() time.Duration { return time.Since(s.start) }
 
 // create opens a lock topic at a node of its own, which is the root.
 func (s *site) create(name string, opts ...qosmutex.Option) (topic *qosmutex.Topic, end func()) {
@@ -145,10 +178,18 @@ func (s *site) gateway(id string, opts ...Option) *served {
 	g.p = s.join(id, g.cable.dial)
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
-	opts = append([]Option{WithMetrics(g.registry), WithLockOptions(qosmutex.WithClock(func() protocol.Time {
-		return s.clock() + protocol.Time(g.asleep.Load())
-	}))}, opts...)
-	go func() { g.ended <- Serve(ctx, g.p, opts...) }()
+	server, err := qosmutex.NewServer(g.p, qosmutex.WithNodePriority(math.MinInt64+1), qosmutex.WithClock(func() time.Duration {
+		return s.clock() + time.Duration(g.asleep.Load())
+	}))
+	if err != nil {
+		s.Fatal(err)
+	}
+	opts = append([]Option{WithMetrics(g.registry)}, opts...)
+	go func() {
+		err := Serve(ctx, server, opts...)
+		server.Close()
+		g.ended <- err
+	}()
 	return g
 }
 
@@ -165,9 +206,14 @@ func (g *served) stop() {
 // counted returns a counter's value for one label value.
 func (g *served) counted(name, label string) float64 {
 	g.site.Helper()
-	families, err := g.registry.Gather()
+	return counted(g.site.T, g.registry, name, label)
+}
+
+func counted(t *testing.T, registry *prometheus.Registry, name, label string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
 	if err != nil {
-		g.site.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, f := range families {
 		if f.GetName() != name {
@@ -176,7 +222,7 @@ func (g *served) counted(name, label string) float64 {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				if l.GetValue() == label {
-					return m.GetCounter().GetValue()
+					return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 				}
 			}
 		}
@@ -190,14 +236,14 @@ type foreign struct {
 	site    *site
 	p       *pubsub.Participant
 	topic   string
-	answers chan Answer
+	answers chan jsonlock.Answer
 }
 
 func (s *site) client(id, topic string) *foreign {
 	s.Helper()
-	c := &foreign{site: s, p: s.join(id, s.broker.Dial), topic: topic, answers: make(chan Answer, 4096)}
-	_, err := c.p.SubscribeRaw(context.Background(), []string{"lock", topic, "client", id, "answer"}, func(m pubsub.RawMessage) {
-		var a Answer
+	c := &foreign{site: s, p: s.join(id, s.broker.Dial), topic: topic, answers: make(chan jsonlock.Answer, 4096)}
+	_, err := c.p.SubscribeRaw(context.Background(), pubsub.Main, []string{"lock", topic, "client", id, "answer"}, func(m pubsub.RawMessage) {
+		var a jsonlock.Answer
 		if err := json.Unmarshal(m.Payload, &a); err != nil {
 			s.Errorf("%s: answer %s: %v", id, m.Payload, err)
 		}
@@ -226,7 +272,7 @@ func (c *foreign) raw(payload string) {
 }
 
 // send publishes an operation with the client's clock; more are further fields.
-func (c *foreign) send(op Op, id, more string) {
+func (c *foreign) send(op jsonlock.Op, id, more string) {
 	c.site.Helper()
 	payload := `{"op":"` + string(op) + `","id":"` + id + `","session":"s1","sent":` + c.now()
 	if more != "" {
@@ -236,11 +282,11 @@ func (c *foreign) send(op Op, id, more string) {
 }
 
 // await returns the first answer to id with this outcome, dropping others.
-func (c *foreign) await(id string, outcome Outcome) Answer {
+func (c *foreign) await(id string, outcome jsonlock.Outcome) jsonlock.Answer {
 	c.site.Helper()
 	late := time.NewTimer(10 * time.Minute)
 	defer late.Stop()
-	var seen []Answer
+	var seen []jsonlock.Answer
 	for {
 		select {
 		case a := <-c.answers:
@@ -254,8 +300,8 @@ func (c *foreign) await(id string, outcome Outcome) Answer {
 	}
 }
 
-// ask sends an operation until it is answered, as clients do.
-func (c *foreign) ask(op Op, id, more string, want Outcome) Answer {
+// ask sends an operation until it is answered, as clients do, by a server that is ready.
+func (c *foreign) ask(op jsonlock.Op, id, more string, want jsonlock.Outcome) jsonlock.Answer {
 	c.site.Helper()
 	for range 100 {
 		c.send(op, id, more)
@@ -263,7 +309,7 @@ func (c *foreign) ask(op Op, id, more string, want Outcome) Answer {
 		for waiting := true; waiting; {
 			select {
 			case a := <-c.answers:
-				if a.ID == id && a.Outcome == want {
+				if a.ID == id && a.Outcome == want && (a.Reason != jsonlock.NotReady || want != jsonlock.Waiting) {
 					late.Stop()
 					return a
 				}
@@ -273,10 +319,10 @@ func (c *foreign) ask(op Op, id, more string, want Outcome) Answer {
 		}
 	}
 	c.site.Fatalf("%s: %s %q was never answered with %s", c.p.ID(), op, id, want)
-	return Answer{}
+	return jsonlock.Answer{}
 }
 
-func fenceOf(t testing.TB, a Answer) uint64 {
+func fenceOf(t testing.TB, a jsonlock.Answer) uint64 {
 	t.Helper()
 	f, err := strconv.ParseUint(a.Fence, 10, 64)
 	if err != nil || f == 0 {
@@ -286,7 +332,7 @@ func fenceOf(t testing.TB, a Answer) uint64 {
 }
 
 // until is when the client must stop believing in a, by its clock, in milliseconds.
-func until(t testing.TB, a Answer) int64 {
+func until(t testing.TB, a jsonlock.Answer) int64 {
 	t.Helper()
 	sent, err := a.Sent.Int64()
 	if err != nil || a.ValidMS == nil {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"testing"
 	"time"
+
+	"padme/qosmutex/jsonlock"
 )
 
 // Two gateways run. One answers; when it ends, the other does, and nobody is let in
@@ -18,38 +20,38 @@ func TestAnotherGatewayTakesOver(t *testing.T) {
 				c, d := s.client("esp32", "crane"), s.client("other", "crane")
 				defer c.close()
 				defer d.close()
-				c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+				c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
 				two := s.gateway("gw-2")
 				defer two.stop()
 				time.Sleep(20 * time.Second)
-				d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
-				a := c.ask(Renew, "1", "", Granted)
+				d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Waiting)
+				a := c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
 				if a.Gateway != "gw-1" {
 					t.Fatalf("%s answers beside the first", a.Gateway)
 				}
-				for _, o := range []Outcome{Granted, Waiting, Denied, Lost} {
+				for _, o := range []jsonlock.Outcome{jsonlock.Granted, jsonlock.Waiting, jsonlock.Denied, jsonlock.Lost} {
 					if n := two.counted("qosmutex_gateway_answers_total", string(o)); n != 0 {
 						t.Errorf("the one that stands by has answered %s %v times", o, n)
 					}
 				}
 				end(one)
-				b := d.ask(Acquire, "1", `"lease_ms":600000`, Granted) // repeated: who stands by had no desk then
+				b := d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted) // repeated: who stands by had no desk then
 				if now := time.Since(s.start).Milliseconds(); now < until(t, a) {
 					t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
 				}
 				if b.Gateway != "gw-2" || fenceOf(t, b) <= fenceOf(t, a) {
 					t.Errorf("%+v after %+v", b, a)
 				}
-				x := c.ask(Renew, "1", "", Lost)
-				if x.Gateway == "gw-1" && x.Reason == Ended { // its farewell
-					x = c.ask(Renew, "1", "", Lost)
+				x := c.ask(jsonlock.Renew, "1", "", jsonlock.Lost)
+				if x.Gateway == "gw-1" && x.Reason == jsonlock.Ended { // its farewell
+					x = c.ask(jsonlock.Renew, "1", "", jsonlock.Lost)
 				}
-				if x.Reason != Unknown || x.Gateway != "gw-2" {
+				if x.Reason != jsonlock.Unknown || x.Gateway != "gw-2" {
 					t.Errorf("the new gateway says %+v", x)
 				}
-				c.ask(Acquire, "2", "", Waiting)
-				d.ask(Release, "1", "", Released)
-				x = c.ask(Acquire, "2", "", Granted)
+				c.ask(jsonlock.Acquire, "2", "", jsonlock.Waiting)
+				d.ask(jsonlock.Release, "1", "", jsonlock.Released)
+				x = c.ask(jsonlock.Acquire, "2", "", jsonlock.Granted)
 				if fenceOf(t, x) <= fenceOf(t, b) {
 					t.Errorf("fence %s after %s", x.Fence, b.Fence)
 				}
@@ -68,10 +70,10 @@ func TestGatewayThatEndsTellsItsClients(t *testing.T) {
 		g := s.gateway("gw")
 		c := s.client("esp32", "yard")
 		defer c.close()
-		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
-		a := c.ask(Renew, "1", "", Granted)
+		c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		a := c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
 		g.stop()
-		if x := c.await("1", Lost); x.Reason != Ended {
+		if x := c.await("1", jsonlock.Lost); x.Reason != jsonlock.Ended {
 			t.Errorf("%+v", x)
 		}
 		if now := time.Since(s.start).Milliseconds(); now < until(t, a) {

@@ -3,11 +3,11 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
 
 	"padme/qosmutex"
+	"padme/qosmutex/jsonlock"
 )
 
 // drift bounds how fast or slow the clocks of a gateway and of a client run.
@@ -17,13 +17,11 @@ const drift = 0.01
 // raised: the new one is in line by then, so the client is never out of it.
 const raiseOverlap = time.Second
 
-func closing(err error) bool { return errors.Is(err, qosmutex.ErrClosed) }
-
 // key names a ticket among those of its client.
 type key struct{ session, id string }
 
 // ticket is one client's request, from its acquire until it is forgotten. Only the
-// desk's goroutine touches it.
+// topic's goroutine touches it.
 type ticket struct {
 	key
 	client   *client
@@ -33,9 +31,13 @@ type ticket struct {
 	try      bool
 	lease    time.Duration
 	giveUpAt time.Time // when it has waited long enough; zero: never
+	within   time.Time // it is to be granted by then; zero: no deadline
+	stay     time.Duration
+	warning  string // "": there is none, or the lock topic is not open yet
+	warned   bool   // the client was told the warning
 
-	outcome Outcome
-	reason  Reason
+	outcome jsonlock.Outcome
+	reason  jsonlock.Reason
 	detail  string
 	hold    *qosmutex.Hold // while granted
 	fence   uint64
@@ -43,7 +45,13 @@ type ticket struct {
 	heard time.Time   // when the last acquire or renew came
 	sent  json.Number // what that said of the client's clock
 	told  time.Time   // until when the client may believe that it is inside
-	gone  bool        // nobody renews it any more
+	gone  bool        // the client has lost its connection, and has not renewed since
+	final bool        // gone: nothing renews it any more
+
+	parked   bool   // it waits for the lock topic to be open
+	unfollow func() // of hold
+	turn     time.Time
+	index    int // among the deadlines, from 1
 
 	tries []*attempt // the last one counts; the others are about to be given up
 }
@@ -64,21 +72,21 @@ type news struct {
 	over bool
 }
 
-func (t *ticket) live() bool { return t.outcome == Waiting || t.outcome == Granted }
+func (t *ticket) live() bool { return t.outcome == jsonlock.Waiting || t.outcome == jsonlock.Granted }
 
 // ends is when the ticket ends if nothing more is heard of the client; zero: never.
 func (t *ticket) ends() time.Time {
 	end := t.heard.Add(t.lease)
 	switch {
-	case t.outcome == Granted && t.gone && t.told.Before(end):
+	case t.outcome == jsonlock.Granted && t.gone && t.told.Before(end):
 		end = t.told
-	case t.outcome == Waiting && !t.giveUpAt.IsZero() && t.giveUpAt.Before(end):
+	case t.outcome == jsonlock.Waiting && !t.giveUpAt.IsZero() && t.giveUpAt.Before(end):
 		end = t.giveUpAt
 	}
 	return end
 }
 
-// wakeAt is when the desk has to look after a live ticket.
+// wakeAt is when the gateway has to look after a live ticket.
 func (t *ticket) wakeAt() time.Time {
 	at := t.ends()
 	for _, a := range t.tries {
@@ -89,10 +97,26 @@ func (t *ticket) wakeAt() time.Time {
 	return at
 }
 
+// retire gives up attempts that others have replaced for long enough.
+func (t *ticket) retire(now time.Time) {
+	for len(t.tries) > 0 && !t.tries[0].retire.IsZero() && !t.tries[0].retire.After(now) {
+		t.tries[0].cancel()
+		t.tries = t.tries[1:]
+	}
+}
+
+func (t *ticket) unlock() {
+	if t.hold != nil {
+		t.unfollow()
+		_ = t.hold.Unlock()
+		t.hold = nil
+	}
+}
+
 // answer tells how the ticket stands. Its validity counts from the request with the
 // token sent, which came at base. It notes what the client may believe from now on.
-func (t *ticket) answer(base time.Time, sent json.Number) Answer {
-	a := Answer{
+func (t *ticket) answer(base time.Time, sent json.Number) jsonlock.Answer {
+	a := jsonlock.Answer{
 		ID: t.id, Session: t.session, Outcome: t.outcome, Reason: t.reason, Detail: t.detail,
 		Resource: t.resource, Priority: &t.priority, Sent: sent,
 	}
@@ -103,7 +127,7 @@ func (t *ticket) answer(base time.Time, sent json.Number) Answer {
 		return a
 	}
 	end := t.ends()
-	if t.outcome == Granted {
+	if t.outcome == jsonlock.Granted {
 		if left := time.Now().Add(t.hold.Remaining()); left.Before(end) {
 			end = left
 		}
@@ -114,6 +138,15 @@ func (t *ticket) answer(base time.Time, sent json.Number) Answer {
 	valid := validity(end.Sub(base))
 	a.ValidMS = &valid
 	return a
+}
+
+// warn returns the warning of a live ticket, for an answer that tells it.
+func (t *ticket) warn() string {
+	if !t.live() {
+		return ""
+	}
+	t.warned = t.warning != ""
+	return t.warning
 }
 
 // validity is for how many milliseconds of a clock that may be slow a span lasts that

@@ -1,12 +1,12 @@
 package gateway
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/jsonlock"
 )
 
 // publishRetained is what a broker does with a will that is retained.
@@ -26,18 +26,18 @@ func TestWillEndsTheSession(t *testing.T) {
 		c, d := s.client("esp32", "crane"), s.client("other", "crane")
 		defer c.close()
 		defer d.close()
-		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
-		c.ask(Acquire, "2", `"resource":"hook","lease_ms":600000`, Granted)
-		d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
-		c.ask(Acquire, "3", `"lease_ms":600000,"priority":1`, Waiting)
+		c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		c.ask(jsonlock.Acquire, "2", `"resource":"hook","lease_ms":600000`, jsonlock.Granted)
+		d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Waiting)
+		c.ask(jsonlock.Acquire, "3", `"lease_ms":600000,"priority":1`, jsonlock.Waiting)
 		c.raw(`{"op":"gone","session":"an earlier one"}`)
 		time.Sleep(10 * time.Second)
-		a := c.ask(Renew, "1", "", Granted)
+		a := c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
 		c.publishRetained(`{"op":"gone","session":"s1"}`)
-		if a := c.await("3", Lost); a.Reason != GoneAway {
+		if a := c.await("3", jsonlock.Lost); a.Reason != jsonlock.GoneAway {
 			t.Errorf("waiting: %+v", a)
 		}
-		b := d.await("1", Granted)
+		b := d.await("1", jsonlock.Granted)
 		now := time.Since(s.start).Milliseconds()
 		if now < until(t, a) {
 			t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
@@ -48,10 +48,79 @@ func TestWillEndsTheSession(t *testing.T) {
 		if fenceOf(t, b) <= fenceOf(t, a) {
 			t.Errorf("fence %s after %s", b.Fence, a.Fence)
 		}
-		if a := c.ask(Renew, "1", "", Lost); a.Reason != GoneAway {
+		if a := c.ask(jsonlock.Renew, "1", "", jsonlock.Lost); a.Reason != jsonlock.GoneAway {
 			t.Errorf("renewed after the will: %+v", a)
 		}
 	})
+}
+
+// A broker publishes the will of a client that has only lost its connection. The client goes
+// on if it comes back in time; what an operator ended does not.
+func TestHoldLivesOnIfItsClientComesBack(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		c, d := s.client("esp32", "crane"), s.client("other", "crane")
+		defer c.close()
+		defer d.close()
+		first := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Waiting)
+		c.raw(`{"op":"gone","session":"s1"}`)
+		time.Sleep(time.Second)
+		for range 10 {
+			if a := c.ask(jsonlock.Renew, "1", "", jsonlock.Granted); a.Fence != first.Fence {
+				t.Fatalf("fence %s after %s", a.Fence, first.Fence)
+			}
+			time.Sleep(time.Second)
+		}
+		c.raw(`{"op":"gone","session":"s1","id":"1"}`)
+		a := c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
+		d.await("1", jsonlock.Granted)
+		if now := time.Since(s.start).Milliseconds(); now < until(t, a) {
+			t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
+		}
+		if a := c.ask(jsonlock.Renew, "1", "", jsonlock.Lost); a.Reason != jsonlock.GoneAway {
+			t.Errorf("after it was ended by its id: %+v", a)
+		}
+	})
+}
+
+// A connection has one will. On the gateways' own lock topic it counts for all of them.
+func TestOneWillEndsTheSessionInAllTopics(t *testing.T) {
+	for name, opts := range map[string][]Option{"all": nil, "one": {WithTopics("crane")}} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				g := s.gateway("gw", opts...)
+				defer g.stop()
+				crane, lift := s.client("esp32", "crane"), s.client("other", "lift")
+				defer crane.close()
+				defer lift.close()
+				topics := []*foreign{crane}
+				if opts == nil {
+					topics = append(topics, lift)
+				}
+				for _, c := range topics {
+					c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
+				}
+				for _, c := range topics {
+					c.will(`{"op":"release","session":"an earlier one"}`)
+					c.will(`{"op":"release","id":"1","session":"s1"}`) // all or nothing
+					time.Sleep(100 * time.Millisecond)
+					c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
+					c.will(`{"op":"release","session":"s1"}`)
+					c.await("1", jsonlock.Released)
+				}
+			})
+		})
+	}
+}
+
+// will publishes on the gateways' own lock topic.
+func (c *foreign) will(payload string) {
+	c.site.Helper()
+	if err := c.p.PublishRaw(pubsub.Main, []string{"lock", RoleTopic, "client", c.p.ID(), "request"}, []byte(payload), false); err != nil {
+		c.site.Fatal(err)
+	}
 }
 
 // A client may choose that its will is believed.
@@ -62,11 +131,11 @@ func TestWillThatReleasesFreesAtOnce(t *testing.T) {
 		c, d := s.client("esp32", "crane"), s.client("other", "crane")
 		defer c.close()
 		defer d.close()
-		c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
-		d.ask(Acquire, "1", `"lease_ms":600000`, Waiting)
+		c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Waiting)
 		died := time.Now()
 		c.raw(`{"op":"release","session":"s1"}`)
-		d.await("1", Granted)
+		d.await("1", jsonlock.Granted)
 		if took := time.Since(died); took > 100*time.Millisecond {
 			t.Errorf("freed after %v", took)
 		}
@@ -83,19 +152,19 @@ func TestRetainedRequestsAreNotServed(t *testing.T) {
 		defer c.close()
 		g := s.gateway("gw")
 		defer g.stop()
-		c.ask(Acquire, "1", "", Granted)
+		c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
 		c.publishRetained(`{"op":"acquire","id":"old","session":"s1"}`)
-		c.await("old", Waiting) // published just now
-		c.ask(Release, "old", "", Released)
-		c.ask(Release, "1", "", Released)
+		c.await("old", jsonlock.Waiting) // published just now
+		c.ask(jsonlock.Release, "old", "", jsonlock.Released)
+		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 		c.publishRetained(`{"op":"acquire","id":"older","session":"s1"}`)
-		c.ask(Release, "older", "", Released)
+		c.ask(jsonlock.Release, "older", "", jsonlock.Released)
 		g.cable.pull()
 		time.Sleep(5 * time.Second)
-		if n := g.counted("qosmutex_gateway_refused_total", string(Stale)); n != 1 {
+		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.Stale)); n != 1 {
 			t.Errorf("%v retained requests were refused, want 1", n)
 		}
-		_ = s.lock(crane, "default").Unlock(context.Background())
+		_ = s.lock(crane, "default").Unlock()
 	})
 }
 
@@ -108,19 +177,19 @@ func TestLossIsToldAtOnce(t *testing.T) {
 		defer g.stop()
 		c := s.client("esp32", "crane")
 		defer c.close()
-		a := c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
 		woke := time.Now()
 		g.asleep.Add(int64(time.Minute))
-		c.await("1", Lost)
-		if took := time.Since(woke); took > time.Duration(qosmutex.LAN().TTL)/10+10*time.Millisecond {
+		c.await("1", jsonlock.Lost)
+		if took := time.Since(woke); took > qosmutex.LAN().TTL/10+10*time.Millisecond {
 			t.Errorf("told after %v", took)
 		}
 		h := s.lock(crane, "default")
 		if h.Fence() <= fenceOf(t, a) {
 			t.Errorf("fence %d after %s", h.Fence(), a.Fence)
 		}
-		_ = h.Unlock(context.Background())
-		b := c.ask(Acquire, "2", "", Granted) // the gateway is back
+		_ = h.Unlock()
+		b := c.ask(jsonlock.Acquire, "2", "", jsonlock.Granted) // the gateway is back
 		if fenceOf(t, b) <= h.Fence() {
 			t.Errorf("fence %s after %d", b.Fence, h.Fence())
 		}
@@ -138,16 +207,16 @@ func TestLossOfTheRootIsTold(t *testing.T) {
 		defer g.stop()
 		c := s.client("esp32", "crane")
 		defer c.close()
-		a := c.ask(Acquire, "1", `"lease_ms":600000`, Granted)
+		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
 		cable.sever()
 		died := time.Now()
-		if x := c.await("1", Lost); x.Reason != "" {
+		if x := c.await("1", jsonlock.Lost); x.Reason != "" {
 			t.Errorf("%+v", x)
 		}
-		if took := time.Since(died); took > time.Duration(qosmutex.LAN().TTL)+time.Second {
+		if took := time.Since(died); took > qosmutex.LAN().TTL+time.Second {
 			t.Errorf("told after %v", took)
 		}
-		if b := c.ask(Acquire, "2", "", Granted); fenceOf(t, b) <= fenceOf(t, a) {
+		if b := c.ask(jsonlock.Acquire, "2", "", jsonlock.Granted); fenceOf(t, b) <= fenceOf(t, a) {
 			t.Errorf("fence %s after %s", b.Fence, a.Fence)
 		}
 	})

@@ -36,9 +36,10 @@ func (m *Machine) claimed(c *protocol.Claim) {
 }
 
 // tooLate reports whether a term is above all that begin in the next hour: terms begin
-// at the wall clock, in microseconds.
+// at the wall clock, in microseconds. Where ours is, because that clock went back, one may
+// be above it by so little that whoever says so again and again does not outrun the clock.
 func (m *Machine) tooLate(term uint64) bool {
-	return term > max(m.wall(), m.known.Record.Term)+hour
+	return term > max(m.wall()+hour, m.known.Record.Term+second)
 }
 
 // remember begins another term if somebody who looks for a root knows a later one than

@@ -74,6 +74,11 @@ func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 	told.Register, told.TTL, told.Settings, told.Fences.Next = m.known.Version.Register(), r.TTL, r.Settings, w.fence
 	if m.spent == 0 { // who may hold when we were started is not who may hold in a later term
 		told.Members, told.Known = m.cfg.Members, m.cfg.Known
+		if len(m.cfg.Held) > 0 && (!w.restart || m.other.until != 0) {
+			told.Known = false
+		} else {
+			told.Held = m.cfg.Held
+		}
 	}
 	m.acting, m.spent, m.other = acting{true, told.Until, w.first, m.now}, r.Term, other{}
 }

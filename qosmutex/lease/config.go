@@ -42,6 +42,13 @@ type Config struct {
 	Members []protocol.Node
 	Known   bool
 
+	// Held is what the process that was in the place of this participant held as the root
+	// of the term HeldIn when it ended. It goes on if the record still names that term and
+	// this place when this participant takes over; else whoever goes by it may hold as
+	// well, and Members are not all.
+	Held   []protocol.Held
+	HeldIn uint64
+
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
 	// of a new topic start there.
 	Wall uint64
@@ -55,7 +62,8 @@ const (
 	// maxRaise bounds what the root may ask for at once: no correct one is near.
 	maxRaise = 1 << 32
 	// hour is how far, in microseconds, fences may be ahead of our clock to be believed.
-	hour = 3600 * 1_000_000
+	hour   = 3600 * second
+	second = 1_000_000
 	// earliest is a wall clock that no correct machine is below: 2026-01-01.
 	earliest = 1_767_225_600 * 1_000_000
 	// oldest is an age of the register beyond which nothing of before is left.
@@ -84,10 +92,12 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// record is what the first of a topic begins from, with fences from first.
+// record is what the first of a topic begins from, with fences from first. If the register
+// was lost, members that are still there know settings of an older record: these are newer,
+// as the fences are higher.
 func (c *Config) record(first uint64) protocol.Record {
 	s := c.Settings
-	s.Version = 1
+	s.Version = first
 	return protocol.Record{
 		Term: 1, Lease: c.Lease, TTL: c.TTL, Ceiling: first, Settings: s,
 	}

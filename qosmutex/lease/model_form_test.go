@@ -49,6 +49,7 @@ func (n *modelNode) write(b []byte, names *canonical.Names) []byte {
 	v := lease.Entry{Version: n.version}
 	b = v.AppendState(b, names)
 	names.Note(canonical.SortTerm, n.term)
+	names.Note(canonical.SortTerm, n.heldIn)
 	if n.m == nil {
 		return b
 	}

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type modelNode struct {
 	act     bool
 	until   protocol.Time
 	term    uint64
+	heldIn  uint64        // the term in which its process of before was the root last
 	version lease.Version // that its beacons name
 	op      modelOp
 }
@@ -145,12 +147,15 @@ func (w *model) start(i int) {
 	}
 	if w.cfg.places {
 		cfg.Place = self.ID
+		if cfg.HeldIn = cmp.Or(n.term, n.heldIn); cfg.HeldIn != 0 {
+			cfg.Held = []protocol.Held{{Ref: 1, Resource: "x", Fence: 1}}
+		}
 	}
 	m, err := lease.New(cfg)
 	if err != nil {
 		panic(err)
 	}
-	*n = modelNode{m: m, self: self, clock: 1000 * ms}
+	*n = modelNode{m: m, self: self, clock: 1000 * ms, heldIn: cfg.HeldIn}
 	w.hear(i, &protocol.Output{Echo: n.clock})
 }
 
@@ -229,6 +234,8 @@ func (w *model) appointed(i int, a *protocol.Lease) {
 		w.fail("%v has fences [%d,%d), and those below %d may be out", n.self, a.Fences.Next, a.Fences.End, w.watch.reach)
 	case w.watch.term != 0 && w.age(i, a.Heard) > w.watch.renewed:
 		w.fail("%v counts the grace from %d ticks ago, and the root before it renewed %d ticks ago", n.self, w.age(i, a.Heard), w.watch.renewed)
+	case len(a.Held) > 0 && w.watch.term != n.heldIn:
+		w.fail("%v goes on with what its process held in term %d, and term %d came after it", n.self, n.heldIn, w.watch.term)
 	case a.Until <= n.clock:
 		w.fail("%v is appointed when its lease is over", n.self)
 	}

@@ -151,6 +151,8 @@ func (m *Machine) ask(out *Output) {
 func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: p.record.Ceiling - block}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
+	old := &m.known.Record
+	w.restart = m.exists() && m.cfg.Place != "" && old.Place == m.cfg.Place && old.Term == m.cfg.HeldIn
 	if !m.exists() {
 		w.heard = m.born
 	}

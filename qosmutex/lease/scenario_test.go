@@ -54,6 +54,7 @@ func (s *steady) beacon(_, _ *candidate) (protocol.Duration, bool) { return ms, 
 //
 //	topic lease=1s ttl=2s rho=0.01     begins a world; the first line
 //	start A rank=0 create place=P models=fair by=alice clock=1.01      by: the models are declared
+//	start A place=P known held=2       all members are known, and the process that was there held something as the root of term 2
 //	advance 3s      quiet (renewals and reads are not told any more)    loud
 //	crash A         pause A       resume A
 //	cut A           it reaches the register but not the broker          heal A
@@ -260,6 +261,11 @@ func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Dur
 			cfg.Create = true
 		case "place":
 			cfg.Place = value
+		case "held":
+			cfg.Held = []protocol.Held{{Ref: 1, Resource: "x", Fence: 1}}
+			cfg.HeldIn, err = strconv.ParseUint(value, 10, 64)
+		case "known":
+			cfg.Known = true
 		case "models":
 			cfg.Settings.Models, err = protocol.ParseModels(value + "-forward-forward-forward")
 		case "by":

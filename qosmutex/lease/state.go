@@ -41,6 +41,9 @@ func (m *Machine) write(w *canonical.Writer) {
 	w.Age(m.lastGet, m.lease()/2)
 	w.Left(m.acting.until)
 	w.Age(m.acting.renewed, m.lease())
+	if m.spent == 0 { // else it is not read again
+		w.Named(canonical.SortTerm, m.cfg.HeldIn)
+	}
 	if m.cfg.FirstTerm != 0 {
 		w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))
 		w.Age(m.born, m.cfg.grace(m.ttl()))
@@ -89,7 +92,7 @@ func (e *Entry) write(w *canonical.Writer) {
 }
 
 func (p *pending) write(w *canonical.Writer, lease, far protocol.Duration, spent uint64) {
-	w.Flags(p.unknown, p.Renewal)
+	w.Flags(p.unknown, p.Renewal, p.restart)
 	p.Old.write(w)
 	w.Record(&p.Record)
 	w.Named(canonical.SortNonce, p.Nonce)

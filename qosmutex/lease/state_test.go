@@ -230,6 +230,21 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
+// TestSettingsOfANewRegister: members of a topic whose register was lost know the settings of
+// the old record, and go by the version.
+func TestSettingsOfANewRegister(t *testing.T) {
+	before, _ := renewing(t)
+	was := before.known.Record.Settings
+	for range 3 { // they were changed
+		was.Version++
+	}
+	c := before.cfg
+	c.Wall += uint64(protocol.Second / protocol.Microsecond)
+	if is := c.record(c.Wall).Settings; is.Version <= was.Version {
+		t.Errorf("the settings of a later record have version %d, those of the lost one %d", is.Version, was.Version)
+	}
+}
+
 // TestNoncesDiffer: also of runs whose seeds are neighbors.
 func TestNoncesDiffer(t *testing.T) {
 	var all []uint64

@@ -234,6 +234,9 @@ func (c *candidate) handle(out *lease.Output, was *lease.Status) {
 			w.oracle.appointed(c, l)
 			w.oracle.renewed = max(w.oracle.renewed, c.trueTime(l.Renewed))
 			heard := fmt.Sprintf("heard of the last renewal %dms ago", (c.local()-l.Heard)/ms)
+			if c.cfg.Known {
+				heard += fmt.Sprintf(", members known %v, holds that go on %d", l.Known, len(l.Held))
+			}
 			switch now := c.local(); {
 			case now-l.Heard >= protocol.MaxTTL:
 				heard = "new topic"

@@ -91,6 +91,7 @@ func (m *Machine) appointed(in *protocol.Lease) error {
 // root's lease by more than a TTL.
 func (m *Machine) rule(in *protocol.Lease) {
 	before, wanted, early := m.root, m.wanted, m.early
+	alone := m.session.number == 0 && m.session.asked == 0 // no other root has let anybody in, as far as we know
 	m.counters.Terms++
 	m.timing.TTL = in.TTL
 	m.fences = max(m.fences, in.Fences.Next)
@@ -107,15 +108,15 @@ func (m *Machine) rule(in *protocol.Lease) {
 	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
-		if in.Known {
-			m.await(in.Members)
-		}
 	}
 	for _, r := range m.resources {
 		m.takeToken(r)
 	}
 	m.forgetGrants()
 	m.putInForce(&in.Settings)
+	if resumed := m.resume(in.Held, alone); resumed && in.Known && m.inheriting() {
+		m.await(in.Members)
+	}
 	if wanted != nil {
 		m.propose(wanted)
 	}
@@ -206,10 +207,11 @@ func (m *Machine) serveAll() {
 	}
 }
 
-// refuseUndeclared refuses requests that were made before the settings were known.
+// refuseUndeclared refuses requests that were made before the settings in force were known.
+// What is granted already goes on.
 func (m *Machine) refuseUndeclared() {
 	for _, e := range slices.Clone(m.requests) {
-		if reason := m.refusal(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
+		if reason := m.undeclared(e.q.resource); reason != protocol.ReasonNone && e.state == waiting {
 			m.refuse(e, reason)
 		}
 	}

@@ -22,7 +22,7 @@ func (m *Machine) serve(r *resource) {
 		if e == nil {
 			return
 		}
-		m.servedClock = max(m.servedClock, e.id.Clock)
+		m.servedClock = max(m.servedClock, m.near(e.id.Clock))
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
 				m.give(r, own)
@@ -56,10 +56,14 @@ func (m *Machine) ownCandidate(r *resource) *entry {
 	return best
 }
 
+// single reports whether resource names one lock. The topic need not declare it: what was
+// granted before the settings changed goes its way to the end.
+func single(resource string) bool { return resource != "" && resource != protocol.Any }
+
 // known reports whether a message may name this resource: it is one lock, and the
 // topic has it.
 func (m *Machine) known(resource string) bool {
-	return resource != "" && resource != protocol.Any && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
+	return single(resource) && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
 }
 
 // give starts a new grant of r for e. Only the root does this.
@@ -69,9 +73,8 @@ func (m *Machine) give(r *resource, e *entry) {
 	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.holder = t.entries[:0], nil
-	n := m.fencesFor(e.hops)
-	t.fences = protocol.Fences{Next: t.next, End: t.next + n}
-	t.next += n
+	t.fences = protocol.Fences{Next: t.next, End: t.next + m.fencesFor(e.hops)}
+	t.next = t.fences.End
 	t.until = 0
 	if t.used = e.from == nil; t.used {
 		m.enter(r, e)

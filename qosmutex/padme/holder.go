@@ -8,13 +8,14 @@ import "padme/qosmutex/protocol"
 type holder struct {
 	entry    protocol.Entry
 	priority int64
+	client   string
 }
 
 // answered takes what an answer to a Sync says of who is inside.
 func (t *token) answered(msg *protocol.Message) {
 	switch {
 	case msg.Verdict == protocol.VerdictHolding && len(msg.Entries) == 1:
-		t.heldBy(msg.From, msg.Entries[0], msg.Priority)
+		t.heldBy(msg.From, holder{msg.Entries[0], msg.Priority, msg.Client})
 	case msg.Verdict != protocol.VerdictHolding && t.holder != nil && t.holder.entry.ID.Node == msg.From:
 		t.holder = nil
 	}
@@ -22,10 +23,18 @@ func (t *token) answered(msg *protocol.Message) {
 
 // heldBy notes who says that it is inside. A fence that was never handed out is not
 // believed.
-func (t *token) heldBy(from protocol.Node, e protocol.Entry, priority int64) {
-	if e.ID.Node == from && e.Fence < t.next {
-		t.holder = &holder{e, priority}
+func (t *token) heldBy(from protocol.Node, h holder) {
+	if h.entry.ID.Node == from && h.entry.Fence < t.next {
+		t.holder = copied(&h)
 	}
+}
+
+// clientOf is on whose behalf a request was made, as far as it is known here.
+func (m *Machine) clientOf(id protocol.RequestID) string {
+	if e := m.requests.get(id); e != nil {
+		return e.client
+	}
+	return ""
 }
 
 // holderOf is who is known to be inside r: we, or, at the root, who said so in a
@@ -34,7 +43,7 @@ func (m *Machine) holderOf(r *resource) *holder {
 	t := &r.tok
 	switch {
 	case t.phase == using:
-		return &holder{protocol.Entry{ID: t.inside.id, Fence: t.fence}, t.inside.priority}
+		return &holder{protocol.Entry{ID: t.inside.id, Fence: t.fence}, t.inside.priority, t.inside.client}
 	case t.phase == below && t.holder != nil && m.sessionOf(t.holder.entry.ID.Node) != nil:
 		return t.holder
 	}

@@ -41,7 +41,7 @@ func (m *Machine) adoptSession(msg *protocol.Message) *memberSession {
 }
 
 func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
-	if !m.known(ts.Resource) || !m.old(ts.Grant) {
+	if !single(ts.Resource) || !m.old(ts.Grant) {
 		return
 	}
 	r := m.resource(ts.Resource)
@@ -73,7 +73,7 @@ func (m *Machine) holds(all bool) []protocol.TokenState {
 	for _, r := range m.resources {
 		if t := &r.tok; t.unconfirmed() || all && t.phase == using {
 			list = append(list, protocol.TokenState{
-				Resource: r.q.resource, Grant: t.grant, Target: t.inside.id, Fence: t.fence,
+				Resource: r.q.resource, Grant: t.grant, Target: t.inside.id, Fence: t.fence, Client: t.inside.client,
 			})
 		}
 	}

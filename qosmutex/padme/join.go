@@ -152,8 +152,9 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	return nil
 }
 
-// better prefers the better slot, then the least deep, then the one closest to us in priority, then the one that was started first:
-// where members come and go it is the most likely to stay.
+// better prefers the better slot, then the least deep, then the one closest to us in
+// priority, then the one that was started first: where members come and go it is the most
+// likely to stay.
 func (o offer) better(b offer) bool {
 	return cmp.Or(
 		cmp.Compare(o.slot, b.slot),

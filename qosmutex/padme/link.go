@@ -12,6 +12,9 @@ import (
 // so little is treated as silent.
 const maxUnacked = 1 << 14
 
+// maxSought bounds among how many messages that are kept we look for one.
+const maxSought = 64
+
 // links are those to our neighbors in the tree.
 type links struct {
 	parent   *link
@@ -132,6 +135,14 @@ func (l *link) unacknowledged() []protocol.Message {
 		rest = rest[n:]
 	}
 	return list
+}
+
+// keeps reports whether a Release that says the same as rel is not acknowledged yet. It
+// does not look through many: a flood of them would cost their square.
+func (l *link) keeps(rel *protocol.Message) bool {
+	return l.unacked <= maxSought && slices.ContainsFunc(l.unacknowledged(), func(o protocol.Message) bool {
+		return o.Kind == rel.Kind && o.Flags == rel.Flags && o.Resource == rel.Resource && o.Grant == rel.Grant && slices.Equal(o.Entries, rel.Entries)
+	})
 }
 
 // repeat sends again everything that was not acknowledged, with what the sender knows

@@ -32,7 +32,8 @@ const (
 	defaultFanout     = 8
 	defaultMaxWaiting = 1 << 16
 	maxLag            = 1       // as far as a clock lags when everybody is served in turn
-	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault
+	maxClockJump      = 1 << 32 // a Lamport clock that jumps further is a forgery or a fault: see near
+	maxClock          = 1 << 63 // so that none wraps: 2^31 messages of a forger are not enough
 	maxTermJump       = 1 << 60 // a term that jumps further, too: two of them would leave none above
 	maxFence          = 1 << 62 // so that none wraps
 	maxDepth          = 64
@@ -133,10 +134,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.leave(in.Ref)
 	case protocol.Prioritise:
 		m.prioritise(in.Priority)
-	case protocol.SetModels:
-		m.propose(&protocol.Proposal{Settings: protocol.Settings{Models: in.Models, ModelsBy: m.self.ID}, Change: true})
-	case protocol.Declare:
-		return m.declare(in.Lease)
+	case protocol.Declare, protocol.Change:
+		return m.declare(in.Lease, in.Kind == protocol.Change)
 	case protocol.Reconnect:
 		m.reconnect()
 	case protocol.Depart:

@@ -10,6 +10,14 @@ import (
 
 // entered notes an entry and checks that fences rise (I2).
 func (w *world) entered(n *node, g protocol.Granted) {
+	if i := slices.IndexFunc(n.noted, func(h protocol.Held) bool { return h.Ref == g.Ref }); i >= 0 {
+		if h := n.noted[i]; g.Fence != h.Fence || g.Fence != w.fences[g.Resource] || g.Resource != h.Resource || g.Priority != h.Priority {
+			w.fail("%s goes on with %s, fence %d, and had noted %v after fence %d", n.name, g.Resource, g.Fence, h, w.fences[g.Resource])
+		}
+		n.refs = append(n.refs, request{ref: g.Ref, resource: g.Resource, inside: true})
+		n.inside[g.Resource] = g
+		return
+	}
 	if g.Fence <= w.fences[g.Resource] {
 		w.fail("%s enters %s with fence %d after fence %d", n.name, g.Resource, g.Fence, w.fences[g.Resource])
 	}

@@ -159,7 +159,7 @@ func (m *Machine) leave(ref uint64) error {
 
 // onRelease takes the token back from a child.
 func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
-	if !m.known(msg.Resource) || msg.Fences.Next > msg.Fences.End {
+	if !single(msg.Resource) || msg.Fences.Next > msg.Fences.End {
 		return m.invalid(msg, "not a release")
 	}
 	m.settle(l, msg)
@@ -174,6 +174,9 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		return nil
+	}
+	if t.grant == msg.Grant && m.wentUp(t) && !m.departing {
+		m.orphan() // a cycle of parents
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
@@ -193,6 +196,11 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		m.passUp(r, returned)
 	}
 	return nil
+}
+
+// wentUp reports whether we passed a token to our parent last.
+func (m *Machine) wentUp(t *token) bool {
+	return t.phase == away && t.passed != nil && m.parent != nil && *t.passed == m.parent.peer
 }
 
 // settle removes from the queues what a Release says is done: each entry made,
@@ -216,10 +224,11 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 }
 
 // passStale hands an outdated or repeated Release on towards the root, which
-// alone knows what it is worth. Our own record of the token stays as it is.
+// alone knows what it is worth. Our own record of the token stays as it is. One that our
+// parent has not acknowledged yet does not go again: it would go round in a cycle of parents.
 func (m *Machine) passStale(msg *protocol.Message) {
 	m.counters.OffPath++
-	if m.parent == nil {
+	if m.parent == nil || m.parent.keeps(msg) {
 		return
 	}
 	rel := *msg

@@ -2,7 +2,6 @@ package padme
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +62,7 @@ const (
 
 func newPlayer(t *rapid.T, k kind) *player {
 	p := &player{world: newWorld(), t: t, kind: k}
-	p.quiet = true
+	p.quiet, p.stepped = true, p.checkClients
 	return p
 }
 
@@ -192,7 +191,7 @@ func (p *player) play(m move) {
 		p.line("tick %dms", 100*(1+m.b))
 	case "request":
 		if n := p.pick(m.a, running); n != nil && len(n.refs) < 3 {
-			p.line("request %s%s", n.name, p.wish(m.b))
+			p.line("request %s%s%s", n.name, p.wish(m.b), p.onBehalf(n.name))
 		}
 	case "leave":
 		if n := p.pick(m.a, func(n *node) bool { return !n.paused && len(n.inside) > 0 }); n != nil {
@@ -256,8 +255,6 @@ func (p *player) hold(m move) {
 	}
 	p.line("hold %s %s", from, to)
 }
-
-func (p *player) holding() bool { return slices.Contains(slices.Collect(maps.Values(p.held)), true) }
 
 // disturb plays a move which changes who takes part, or breaks something.
 func (p *player) disturb(m move) {
@@ -359,6 +356,37 @@ func (p *player) wish(b int) string {
 		s += " hold=50ms"
 	}
 	return s
+}
+
+// clientOf is on whose behalf a participant asks in these runs; every other one asks for
+// itself.
+func clientOf(name string) string {
+	if name[0]%2 == 0 {
+		return ""
+	}
+	return "client-of-" + name
+}
+
+func (p *player) onBehalf(name string) string {
+	if client := clientOf(name); client != "" {
+		return " client=" + client
+	}
+	return ""
+}
+
+// checkClients checks that whoever knows a request knows on whose behalf it was made, and
+// that the root tells the same of a holder.
+func (p *player) checkClients(n *node) {
+	for _, e := range n.machine.requests {
+		if want := clientOf(e.id.Node.ID); e.client != want {
+			p.fail("%s knows %v,c%d as of client %q, not %q", n.name, e.id.Node, e.id.Clock, e.client, want)
+		}
+	}
+	for _, r := range n.machine.resources {
+		if h := n.machine.holderOf(r); h != nil && h.client != clientOf(h.entry.ID.Node.ID) {
+			p.fail("%s knows %v inside %s for client %q", n.name, h.entry.ID.Node, r.q.resource, h.client)
+		}
+	}
 }
 
 func (p *player) leaveOne(n *node) {
@@ -477,10 +505,12 @@ func run(kinds []string, k kind) func(t *rapid.T) {
 	}
 }
 
-// checkCalm checks that nothing was taken for a fault where there was none.
+// checkCalm checks that nothing was taken for a fault where there was none. A hold that
+// is not confirmed yet may be lost where a link holds messages back for longer than
+// TTL/16, as docs/guarantees.md says; here one does so for up to a second.
 func (p *player) checkCalm() {
 	for _, n := range p.nodes {
-		if c := n.machine.counters.Losses; c > 0 && !n.machine.departing {
+		if c := n.machine.counters.Losses - n.excused; c > 0 && !n.machine.departing {
 			p.t.Fatalf("%s lost %d holds without any fault\n%s", n.name, c, strings.Join(p.script, "\n"))
 		}
 	}

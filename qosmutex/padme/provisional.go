@@ -63,7 +63,7 @@ func (m *Machine) confirm(msg *protocol.Message) {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
 			r.tok.until = 0
-			r.tok.heldBy(msg.From, protocol.Entry{ID: ts.Target, Fence: ts.Fence}, r.tok.prio)
+			r.tok.heldBy(msg.From, holder{protocol.Entry{ID: ts.Target, Fence: ts.Fence}, r.tok.prio, ts.Client})
 		}
 	}
 }

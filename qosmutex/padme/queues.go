@@ -19,7 +19,7 @@ type queues struct {
 	tried      bool          // a try may wait
 }
 
-// requests writes all that live. Their queues follow from theq.
+// write appends all requests that live. Their queues follow from them.
 func (q *queues) write(w *canonical.Writer, self protocol.Node) {
 	all := q.requests
 	w.Uint(uint64(len(all)))
@@ -33,7 +33,7 @@ func (q *queues) write(w *canonical.Writer, self protocol.Node) {
 		for _, l := range e.also {
 			l.writeName(w)
 		}
-		w.Uint(uint64(e.hops), uint64(e.state), e.ref)
+		w.Uint(uint64(e.hops), uint64(e.state), uint64(e.asked), e.ref)
 		w.Flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
 		w.Names.NoteIn(canonical.SortArrival, self.Tie(), e.came)
 		w.Uint(uint64(e.patience), uint64(e.rank))
@@ -87,6 +87,7 @@ const (
 // entry is one live request known at this participant.
 type entry struct {
 	id       protocol.RequestID
+	client   string // on whose behalf; it is only reported
 	priority int64
 	q        *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
 	from     *link   // the child that it came from; nil: our own
@@ -94,6 +95,7 @@ type entry struct {
 	hops     uint32  // links between the origin and here
 	state    entryState
 	sent     bool              // our parent knows it
+	asked    uint8             // how many Requests for it may have been sent up from here, at most 2
 	try      bool              // refused by the root if it cannot be granted at once
 	named    bool              // named again since the child's last Attach
 	fixed    bool              // own: the priority does not follow the participant's

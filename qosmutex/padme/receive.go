@@ -12,8 +12,8 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
 		return m.stale(msg, "not for us")
 	}
-	if known := max(m.clock, m.servedClock); known > 0 && max(msg.Clock, msg.ID.Clock) > known+maxClockJump {
-		return m.invalid(msg, "clock jumps by more than 2^32")
+	if max(msg.Clock, msg.ID.Clock) > maxClock {
+		return m.invalid(msg, "clock beyond 2^63")
 	}
 	if m.farAhead(msg.Epoch.Number) {
 		return m.invalid(msg, "term jumps by more than 2^60")
@@ -48,7 +48,7 @@ var datagrams = map[protocol.Kind]func(*Machine, *protocol.Message) error{
 // clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
 // wait until everybody's clock has come so far.
 func (m *Machine) mergeClock(msg *protocol.Message) {
-	m.clock = max(m.clock, msg.ID.Clock)
+	m.clock = max(m.clock, m.near(msg.ID.Clock))
 	idle := msg.Kind == protocol.KindAccept
 	switch {
 	case idle:
@@ -57,10 +57,18 @@ func (m *Machine) mergeClock(msg *protocol.Message) {
 	default:
 		return
 	}
-	m.servedClock = max(m.servedClock, msg.Clock)
+	m.servedClock = max(m.servedClock, m.near(msg.Clock))
 	if idle && len(m.own) == 0 || m.clock+maxLag < m.servedClock {
 		m.clock = max(m.clock, m.servedClock)
 	}
+}
+
+// near is a clock as far as it is followed at once. What is further ahead is a forgery or a
+// fault: followed to the end of all clocks, it would leave nobody a number for another
+// request. It is not refused, as each participant knows other clocks: whoever passed on what
+// its parent refuses would be cut off itself.
+func (m *Machine) near(clock uint64) uint64 {
+	return min(clock, max(m.clock, m.servedClock)+maxClockJump)
 }
 
 func (m *Machine) receiveOnLink(msg *protocol.Message) error {

@@ -20,6 +20,7 @@ type record struct {
 	settings protocol.Settings
 	still    bool            // nobody takes over by itself
 	members  []protocol.Node // known to the next root; nil: not known
+	held     []protocol.Held // that the next root goes on with
 	prompt   bool            // whom the root names its successor reads so before it hears of it
 }
 
@@ -57,7 +58,8 @@ func (w *world) tell(heard protocol.Time) {
 	r.named, r.renewed = false, w.now
 	lease := w.lease(n)
 	lease.Heard, lease.Members, lease.Known = heard, r.members, r.members != nil
-	r.members = nil
+	lease.Held = r.held
+	r.members, r.held = nil, nil
 	if err := w.step(n, &protocol.Input{Kind: protocol.Appointed, Lease: lease}); err != nil {
 		w.log("%s is not appointed: %v", n.name, err)
 	}
@@ -93,6 +95,19 @@ func (w *world) know() {
 		if n := w.nodes[name]; n != w.record.root {
 			w.record.members = append(w.record.members, n.machine.self)
 		}
+	}
+}
+
+// resume has the next root, n, be told of what its process of before held. A resource that
+// it did not hold is one that was noted wrongly.
+func (w *world) resume(n *node, resources []string) {
+	for _, name := range resources {
+		i := slices.IndexFunc(n.noted, func(h protocol.Held) bool { return h.Resource == name })
+		if i < 0 {
+			w.nextRef++
+			n.noted, i = append(n.noted, protocol.Held{Ref: w.nextRef, Resource: name, Fence: 1}), len(n.noted)
+		}
+		w.record.held = append(w.record.held, n.noted[i])
 	}
 }
 

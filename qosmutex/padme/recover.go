@@ -138,7 +138,7 @@ func (m *Machine) bind(g protocol.Grant) {
 // onSync says what became of a grant here, and stands by it.
 func (m *Machine) onSync(msg *protocol.Message) error {
 	newcomer := m.settings.Version == 0 // never had a parent, so no token either
-	if !newcomer && !m.known(msg.Resource) {
+	if !newcomer && !single(msg.Resource) {
 		return m.invalid(msg, "no such resource")
 	}
 	if msg.From != m.root || msg.Grant.Epoch.Compare(m.epoch) > 0 {
@@ -154,7 +154,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	switch {
 	case t.grant != msg.Grant:
 	case t.phase == using:
-		answer.Verdict, answer.Priority = protocol.VerdictHolding, t.inside.priority
+		answer.Verdict, answer.Priority, answer.Client = protocol.VerdictHolding, t.inside.priority, t.inside.client
 		answer.Entries = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}
 		return nil
 	case t.phase == kept:

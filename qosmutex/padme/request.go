@@ -20,7 +20,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	m.idle = false
 	e := m.newEntry()
 	e.id = protocol.RequestID{Node: m.self, Clock: m.clock}
-	e.q, e.ref, e.try, e.fixed = m.queueOf(in.Resource), in.Ref, in.Try, in.Fixed
+	e.q, e.ref, e.try, e.fixed, e.client = m.queueOf(in.Resource), in.Ref, in.Try, in.Fixed, in.Client
 	e.priority = m.priority
 	if in.Fixed {
 		e.priority = in.Priority
@@ -47,6 +47,13 @@ func (m *Machine) refusal(resource string) protocol.Reason {
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:
 		return protocol.ReasonNone // the settings in force are not known yet
+	}
+	return m.undeclared(resource)
+}
+
+// undeclared says why the settings in force allow no request for resource.
+func (m *Machine) undeclared(resource string) protocol.Reason {
+	switch {
 	case resource == protocol.Any && len(m.settings.Resources) == 0:
 		return protocol.ReasonNoResource
 	case resource != protocol.Any && !m.declared(resource) && (!m.settings.Open || resource == ""):
@@ -105,12 +112,15 @@ func (m *Machine) sendRequest(e *entry) {
 	if m.parent == nil || e.hops >= maxDepth {
 		return
 	}
-	e.sent = true
+	e.sent, e.asked = true, min(e.asked+1, 2)
 	msg := m.emitOn(m.parent, protocol.KindRequest)
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
-	msg.Within, msg.Hold, msg.Hidden = m.within(e), e.hold, m.hidden(e.q)
+	msg.Within, msg.Hold, msg.Hidden, msg.Client = m.within(e), e.hold, m.hidden(e.q), e.client
 	if e.try {
 		msg.Flags |= protocol.FlagTry
+	}
+	if e.asked > 1 {
+		msg.Flags |= protocol.FlagRepeated
 	}
 	m.commit(m.parent, msg)
 }
@@ -166,7 +176,10 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	}
 	e := m.newEntry()
 	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
-	e.q, e.try = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0
+	e.q, e.try, e.client = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0, msg.Client
+	if msg.Flags&protocol.FlagRepeated != 0 {
+		e.asked = 1 // we may have sent one up, too, and forgotten that
+	}
 	m.setDeadline(e, msg.Within, m.timing.Hop, msg.Hold)
 	if m.role == protocol.Root {
 		if reason := m.admission(e); reason != protocol.ReasonNone {
@@ -209,10 +222,10 @@ func (m *Machine) reroute(e *entry, l *link) {
 	e.q.prune(old)
 	if e.state == served && m.role != protocol.Root {
 		// The token crossed this message, or got lost and those above have dropped
-		// the request. If it crossed, its Release will settle this, too.
+		// the request. If it crossed, its Release will settle this, too; but those above
+		// know it, and must be told of its priority, even if it is behind others.
 		m.wait(e)
-		e.sent = false
-		m.propagate(e.q, e)
+		m.sendRequest(e)
 	}
 }
 
@@ -344,7 +357,8 @@ func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 			m.refuseBelow(l, e.id, e.q.resource, reason)
 		}
 	}
-	m.drop(e, false)
+	// A Request that crosses the refusal is a new one to our parent.
+	m.drop(e, e.asked > 1)
 }
 
 // sweep drops the requests of a child that it did not name after its Attach.

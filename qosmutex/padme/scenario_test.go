@@ -19,14 +19,15 @@ import (
 //
 //	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
 //	grow A B C p=A0,B1 trust=true      a tree that finds its shape, of participants in this order; the first creates the topic
-//	request D [resource] [p1] [try] [within=1s] [hold=100ms]
+//	request D [resource] [p1] [try] [within=1s] [hold=100ms] [client=esp32]
 //	leave D [resource]      withdraw D [resource]
 //	priority D 0      models D level-forward-forward-forward   depart D
 //	hold D B          messages from D to B wait                resume D B
 //	suspect D B       D is told that B has ended
 //	cut D             what D sends and receives is lost        heal D
 //	crash D           restart D [parent]                       join F [p0] [under=B]
-//	appoint D [known] the record names D the root, which knows all members              dismiss D        D hears that it is the root no more
+//	appoint D [known] [resumes=x,y]  the record names D the root, which knows all members, and what its process had noted that it held
+//	dismiss D         D hears that it is the root no more
 //	still             nobody takes over by itself from a root whose lease is over
 //	prompt            whom the root names its successor reads so before it hears of it
 //	pause D           takes no steps, what is sent to it waits                        unpause D
@@ -142,7 +143,7 @@ func (w *world) do(line string) error {
 		w.show()
 		return nil
 	case "hold", "resume":
-		w.held[[2]string{f[1], f[2]}] = f[0] == "hold"
+		w.held[[2]string{f[1], f[2]}], w.resumed = f[0] == "hold", w.now
 		w.arrive()
 		return nil
 	case "join":
@@ -175,11 +176,15 @@ func (w *world) do(line string) error {
 	case "models":
 		var m protocol.Models
 		if m, err = protocol.ParseModels(f[2]); err == nil {
-			err = w.step(n, &protocol.Input{Kind: protocol.SetModels, Models: m})
+			err = w.step(n, &protocol.Input{Kind: protocol.Change, Lease: &protocol.Lease{Settings: protocol.Settings{Models: m, ModelsBy: f[1]}}})
 		}
-	case "declare":
-		s := protocol.Settings{Resources: strings.Split(f[2], ","), ResourcesBy: f[1]}
-		err = w.step(n, &protocol.Input{Kind: protocol.Declare, Lease: &protocol.Lease{Settings: s}})
+	case "declare", "configure": // NAME RESOURCE,… [open]
+		s := protocol.Settings{Resources: strings.Split(f[2], ","), Open: arg(3, "") == "open", ResourcesBy: f[1]}
+		kind := protocol.Declare
+		if f[0] == "configure" {
+			kind = protocol.Change
+		}
+		err = w.step(n, &protocol.Input{Kind: kind, Lease: &protocol.Lease{Settings: s}})
 	case "depart":
 		err = w.step(n, &protocol.Input{Kind: protocol.Depart})
 	case "crash":
@@ -188,8 +193,14 @@ func (w *world) do(line string) error {
 		w.add(f[1], n.priority, arg(2, n.machine.under), false)
 		w.joined()
 	case "appoint":
-		if arg(2, "") == "known" {
-			w.know()
+		for _, o := range f[2:] {
+			if o == "known" {
+				w.know()
+			} else if list, ok := strings.CutPrefix(o, "resumes="); ok {
+				w.resume(n, strings.Split(list, ","))
+			} else {
+				return fmt.Errorf("unknown option %q", o)
+			}
 		}
 		w.appoint(n)
 	case "dismiss":
@@ -271,6 +282,8 @@ func (w *world) request(n *node, opts []string) error {
 		word, value, _ := strings.Cut(o, "=")
 		d, bad := time.ParseDuration(value)
 		switch p, err := strconv.ParseInt(strings.TrimPrefix(o, "p"), 10, 64); {
+		case word == "client":
+			in.Client = value
 		case o == "try":
 			in.Try = true
 		case word == "within" && bad == nil:
@@ -440,17 +453,26 @@ func (w *world) show() {
 			case r.Lost:
 				told = " lost"
 			case r.Holder.Fence != 0 && !r.Inside:
-				told = fmt.Sprintf(" held by %s fence %d", r.Holder.ID.Node.ID, r.Holder.Fence)
+				told = fmt.Sprintf(" held by %s%s fence %d", r.Holder.ID.Node.ID, forWhom(r.HolderClient), r.Holder.Fence)
+			case !r.Free && r.TargetClient != "":
+				told = fmt.Sprintf(" granted to %s%s", r.Target.Node.ID, forWhom(r.TargetClient))
 			}
 			if r.Free || r.Inside || r.Waiting > 0 || told != "" {
 				line += fmt.Sprintf("; %s free %v inside %v%s waiting %d:", r.Resource, r.Free, r.Inside, told, r.Waiting)
 				for _, q := range r.Queue {
-					line += fmt.Sprintf(" %s,p%d,c%d", q.ID.Node.ID, q.Priority, q.ID.Clock)
+					line += fmt.Sprintf(" %s,p%d,c%d%s", q.ID.Node.ID, q.Priority, q.ID.Clock, forWhom(q.Client))
 				}
 			}
 		}
 		w.log("%s", line)
 	}
+}
+
+func forWhom(client string) string {
+	if client == "" {
+		return ""
+	}
+	return " for " + client
 }
 
 // play runs lines of a scenario.

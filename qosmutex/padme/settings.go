@@ -6,9 +6,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// propose asks for settings, if others are in force. The root has the record of the topic changed, and
-// then sends the change down the tree. What is wanted already does not go up again: in
-// a cycle of parents it would go round until that breaks.
+// propose asks for settings, if others are in force. The root has the record of the
+// topic changed, and then sends the change down the tree. What is wanted already does not
+// go up again: in a cycle of parents it would go round until that breaks.
 func (m *Machine) propose(p *protocol.Proposal) {
 	s := m.settings
 	switch {
@@ -26,7 +26,9 @@ func (m *Machine) propose(p *protocol.Proposal) {
 	}
 }
 
-func (m *Machine) declare(l *protocol.Lease) error {
+// declare asks for the parts of the settings that name somebody: in the place of defaults,
+// or, as a change, of what was declared, too.
+func (m *Machine) declare(l *protocol.Lease, change bool) error {
 	if l == nil {
 		return m.badInput("no settings")
 	}
@@ -35,7 +37,7 @@ func (m *Machine) declare(l *protocol.Lease) error {
 	}
 	s := l.Settings
 	s.Resources = sortedSet(s.Resources)
-	m.propose(&protocol.Proposal{Settings: s})
+	m.propose(&protocol.Proposal{Settings: s, Change: change})
 	return nil
 }
 

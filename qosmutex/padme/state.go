@@ -11,10 +11,10 @@ import (
 // model checker: two machines made alike which, at time now, append the same will
 // also do the same from here on, whatever happens. Left out are what never
 // changes after New, statistics (counters, the numbers of waiting requests that
-// are only reported), memory kept for reuse, and what the algorithm never reads
-// again. Instants are written relative to now, and no further away than matters.
-// Numbers that count up are left to names, which must be appended after all states
-// of a world; see [canonical.Names].
+// are only reported), the names of clients, memory kept for reuse, and what the
+// algorithm never reads again. Instants are written relative to now, and no further
+// away than matters. Numbers that count up are left to names, which must be appended
+// after all states of a world; see [canonical.Names].
 //
 // now must not be before the machine's last Step. names must have as Slack of
 // canonical.SortLink more than a link ever has under way, and of SortFence more than one

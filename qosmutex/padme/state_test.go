@@ -26,7 +26,7 @@ var leftOut = map[string]string{
 	"core.now":   "instants are relative to it",
 	"queues.any": "its requests are written", "queues.own": "in the order of their Ref",
 	"queue.waiting": "in the order of the model",
-	"entry.level":   "follows from the patience and the priorities", "queues.arrivals": "above those of all requests",
+	"entry.client":  "only reported", "entry.level": "follows from the patience and the priorities", "queues.arrivals": "above those of all requests",
 	"queues.tried": "only saves work", "queue.below": "only reported",
 	"Entry.Fence": "only reported", "token.holder": "only reported", "tokens.nextDue": "only saves work: the instants that it bounds are written",
 

@@ -76,12 +76,12 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 		Free: t.phase == home || m.leftAsRoot() && len(m.members) == 0 && m.authority.inherit == 0, // nobody else was there
 	}
 	if h != nil {
-		s.Holder, s.HolderP = h.entry, h.priority
+		s.Holder, s.HolderP, s.HolderClient = h.entry, h.priority, h.client
 	} else {
 		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil || m.leftAsRoot() && !s.Free
 	}
 	if t.phase == below || t.phase == using {
-		s.Target, s.TargetP = t.target, t.prio
+		s.Target, s.TargetP, s.TargetClient = t.target, t.prio, m.clientOf(t.target)
 	}
 	switch {
 	case t.phase == using:
@@ -116,7 +116,7 @@ func merge(o order, a, b []*entry, most int) []protocol.Waiter {
 		}
 		e := (*from)[0]
 		*from = (*from)[1:]
-		list = append(list, protocol.Waiter{ID: e.id, Priority: e.priority, Any: e.q.resource == protocol.Any})
+		list = append(list, protocol.Waiter{ID: e.id, Client: e.client, Priority: e.priority, Any: e.q.resource == protocol.Any})
 	}
 	return list
 }

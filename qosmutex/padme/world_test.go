@@ -2,6 +2,7 @@ package padme
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,9 @@ type world struct {
 	channels   map[[2]string][]protocol.Message
 	pending    [][2]string // one mark for each message in flight, in order of sending
 	held       map[[2]string]bool
+	resumed    protocol.Time // when a link was held last
 	trace      []string
+	endless    bool // messages came without end: nothing more is delivered
 	quiet      bool // do not trace
 	verbose    bool // trace the upkeep of the tree, too
 	manual     bool // nothing is delivered unless a line says so
@@ -48,8 +51,10 @@ type node struct {
 	baseAt   protocol.Time // at this instant of the world
 	drift    float64       // since when it runs at 1+drift
 	inside   map[string]protocol.Granted
-	refs     []request // waiting or inside, in order
-	invalid  uint64    // messages dropped as invalid that a test sent on purpose
+	refs     []request       // waiting or inside, in order
+	noted    []protocol.Held // that its process of before was inside of
+	invalid  uint64          // messages dropped as invalid that a test sent on purpose
+	excused  uint64          // holds that it lost unconfirmed while a link was held, or had just been
 	crashed  bool
 	offline  bool
 	paused   bool // takes no steps; what is sent to it waits
@@ -85,6 +90,7 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 	n.base, n.baseAt = w.now+protocol.Time(w.nextInc*7919)*protocol.Millisecond, w.now
 	if old := w.nodes[name]; old != nil {
 		n.drift = old.drift
+		n.noted = w.noted(old)
 	}
 	w.nodes[name] = n
 	if !slices.Contains(w.order, name) {
@@ -95,6 +101,16 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 		w.create(n)
 	}
 	return n
+}
+
+// noted is what a process was inside of when it ended, as its successor is told.
+func (w *world) noted(old *node) (list []protocol.Held) {
+	for _, resource := range slices.Sorted(maps.Keys(old.inside)) {
+		w.nextRef++
+		g := old.inside[resource]
+		list = append(list, protocol.Held{Ref: w.nextRef, Resource: resource, Fence: g.Fence, Priority: g.Priority})
+	}
+	return list
 }
 
 // clock is what the clock of n shows.
@@ -127,6 +143,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	err := n.machine.Step(w.clock(n), in, &n.out)
 	for _, l := range n.out.Losses {
 		w.log("%s loses %s fence %d", n.name, l.Resource, l.Fence)
+		if n.inside[l.Resource].Until != 0 && (w.holding() || w.now < w.resumed+w.timing.TTL/2) {
+			n.excused++
+		}
 		delete(n.inside, l.Resource)
 		n.forget(l.Ref)
 	}
@@ -137,7 +156,11 @@ func (w *world) step(n *node, in *protocol.Input) error {
 		n.confirmed(ref)
 	}
 	for _, g := range n.out.Grants {
-		w.log("%s enters %s fence %d", n.name, g.Resource, g.Fence)
+		does := "enters"
+		if slices.ContainsFunc(n.noted, func(h protocol.Held) bool { return h.Ref == g.Ref }) {
+			does = "goes on with"
+		}
+		w.log("%s %s %s fence %d", n.name, does, g.Resource, g.Fence)
 		w.entered(n, g)
 	}
 	for _, d := range n.out.Denials {
@@ -152,6 +175,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	w.followRecord(n)
 	return err
 }
+
+// holding reports whether messages are held back on a link.
+func (w *world) holding() bool { return slices.Contains(slices.Collect(maps.Values(w.held)), true) }
 
 func (n *node) forget(ref uint64) {
 	n.refs = slices.DeleteFunc(n.refs, func(r request) bool { return r.ref == ref })
@@ -215,11 +241,12 @@ func (w *world) disorder(how string, key [2]string) {
 func (w *world) settle() {
 	for range 100_000 {
 		i := slices.IndexFunc(w.pending, func(k [2]string) bool { return !w.held[k] && !w.nodes[k[1]].paused })
-		if i < 0 {
+		if i < 0 || w.endless {
 			return
 		}
 		w.deliver(w.pending[i])
 	}
+	w.endless, w.trace = true, w.trace[:min(len(w.trace), 500)] // nobody reads more
 	w.fail("no end of messages")
 }
 
@@ -277,6 +304,9 @@ func describe(m *protocol.Message) string {
 	switch m.Kind {
 	case protocol.KindRequest:
 		s := fmt.Sprintf("Request ⟨%s,p%d,c%d⟩", m.ID.Node.ID, m.Priority, m.ID.Clock)
+		if m.Client != "" {
+			s += " for " + m.Client
+		}
 		if m.Resource != "x" {
 			s += " " + m.Resource
 		}

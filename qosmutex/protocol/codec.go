@@ -11,6 +11,7 @@ const Version = 2
 // Decoder, so participant and resource names must be checked where they enter.
 const (
 	MaxName      = 512     // bytes of a participant or resource id
+	MaxClient    = 64      // bytes of the name of a client
 	MaxPath      = 64      // nodes of a path: the depth of a tree
 	MaxEntries   = 1024    // entries made on one grant
 	MaxResources = 1 << 16 // declared resources of a topic
@@ -63,16 +64,18 @@ const (
 	fieldUntil
 	fieldRegister
 	fieldEnded
+	fieldClient
 	fieldEnd
 )
 
 // fieldNames are the words of the table below. fieldWidths are the array
-// elements that a field takes in the message.
+// elements that a field must take in the message; client, which may be missing, is
+// not counted.
 var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
-		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended",
+		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended", "client",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -98,7 +101,7 @@ const knownFlags = flagEnd - 1
 //
 // A multicast has an empty to.ID. The fields of the kind follow in this order:
 //
-//	Request   id priority resource hops hidden within hold
+//	Request   id priority resource hops hidden within hold client
 //	Reply     id priority resource grant fences session path until
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
@@ -109,8 +112,8 @@ const knownFlags = flagEnd - 1
 //	Detach    -
 //	Move      moveTo
 //	Sync      id resource grant
-//	Report    id resource grant verdict passedTo entries priority
-//	Join      priority parent
+//	Report    id resource grant verdict passedTo entries priority client
+//	Join      priority parent ttl
 //	Offer     root priority depth least leastP path register
 //	Attach    priority session
 //	Accept    root depth ttl number members settings path
@@ -137,16 +140,17 @@ const knownFlags = flagEnd - 1
 //	settings  [version, priority, request, reply, release, models by, open, [resource …], resources by]
 //	path      [[ID, incarnation] …]
 //	entries   [[ID, incarnation, clock, fence] …]
-//	tokens    [[resource, out, epoch number, epoch tie, number, ID, incarnation, clock, fence, path] …]
-//	sessions  [[ID, incarnation, number, priority, parent ID, parent incarnation] …]
+//	tokens    [[resource, epoch number, epoch tie, number, ID, incarnation, clock, fence, client] …]
+//	sessions  [[ID, incarnation] …]
 //	wishes    [[ID, incarnation, clock, priority, within, hold] …]
 //
-// Names are msgpack strings in UTF-8; open and out are booleans; all the rest are
+// Names are msgpack strings in UTF-8; open is a boolean; all the rest are
 // integers of any width, signed only where the Message's field is. Times are in
 // nanoseconds. A decoder skips elements after those it knows, in the message and
-// in every array of fixed length inside it; a missing element is an error.
+// in every array of fixed length inside it; a missing element is an error. Only client
+// is left out where it is empty, as it is the last.
 var carried = [kindEnd][]field{
-	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldHidden, fieldWithin, fieldHold},
+	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldHidden, fieldWithin, fieldHold, fieldClient},
 	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil},
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
@@ -157,8 +161,8 @@ var carried = [kindEnd][]field{
 	KindDetach:   {},
 	KindMove:     {fieldMoveTo},
 	KindSync:     {fieldID, fieldResource, fieldGrant},
-	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPassedTo, fieldEntries, fieldPriority},
-	KindJoin:     {fieldPriority, fieldParent},
+	KindReport:   {fieldID, fieldResource, fieldGrant, fieldVerdict, fieldPassedTo, fieldEntries, fieldPriority, fieldClient},
+	KindJoin:     {fieldPriority, fieldParent, fieldTTL},
 	KindOffer:    {fieldRoot, fieldPriority, fieldDepth, fieldLeast, fieldLeastP, fieldPath, fieldRegister},
 	KindAttach:   {fieldPriority, fieldSession},
 	KindAccept:   {fieldRoot, fieldDepth, fieldTTL, fieldNumber, fieldMembers, fieldSettings, fieldPath},
@@ -177,7 +181,7 @@ var carried = [kindEnd][]field{
 	KindReceipt:  {},
 }
 
-// widths holds the number of elements of a message of each kind.
+// widths holds the number of elements that a message of each kind must have.
 var widths = func() (w [kindEnd]int) {
 	for k := range w {
 		w[k] = headerWidth
@@ -187,3 +191,9 @@ var widths = func() (w [kindEnd]int) {
 	}
 	return w
 }()
+
+// carriesClient reports whether messages of a kind may name a client, in their last element.
+func carriesClient(k Kind) bool {
+	fields := carried[k]
+	return len(fields) > 0 && fields[len(fields)-1] == fieldClient
+}

@@ -49,11 +49,18 @@ func (d *Decoder) Decode(b []byte, m *Message) error {
 	if n < widths[m.Kind] {
 		r.fail("message", "has %d elements, a %v needs %d", n, m.Kind, widths[m.Kind])
 	}
+	extra := n - widths[m.Kind]
 	for _, f := range carried[m.Kind] {
+		if f == fieldClient {
+			if extra <= 0 { // it names nobody
+				break
+			}
+			extra--
+		}
 		d.field(f, m)
 	}
 	if r.err == nil {
-		r.skip("appended fields", n-widths[m.Kind])
+		r.skip("appended fields", extra)
 	}
 	if r.err == nil && len(r.b) != 0 {
 		r.fail("message", "%d bytes follow its end", len(r.b))
@@ -165,12 +172,17 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Ended = d.node(what)
 	case fieldUntil:
 		m.Until = Time(r.int64(what))
+	case fieldClient:
+		m.Client = d.text(what, MaxClient)
 	}
 }
 
-// name takes a string and returns the one copy that the Decoder keeps of it.
-func (d *Decoder) name(what string) string {
-	b := d.r.bytes(what, MaxName)
+func (d *Decoder) name(what string) string { return d.text(what, MaxName) }
+
+// text takes a string of at most limit bytes and returns the one copy that the Decoder
+// keeps of it.
+func (d *Decoder) text(what string, limit int) string {
+	b := d.r.bytes(what, limit)
 	if len(b) == 0 {
 		return ""
 	}
@@ -263,9 +275,12 @@ func (d *Decoder) tokens(what string, m *Message) {
 	r := &d.r
 	for range r.array(what, MaxTokens) {
 		extra := r.tuple(what, tokenWidth)
-		m.Tokens = append(m.Tokens, TokenState{
-			Resource: d.name(what), Grant: d.grant(what), Target: d.requestID(what), Fence: r.uint64(what),
-		})
+		ts := TokenState{Resource: d.name(what), Grant: d.grant(what), Target: d.requestID(what), Fence: r.uint64(what)}
+		if extra > 0 {
+			ts.Client = d.text(what, MaxClient)
+			extra--
+		}
+		m.Tokens = append(m.Tokens, ts)
 		r.skip(what, extra)
 		if r.err != nil {
 			return

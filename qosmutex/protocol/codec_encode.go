@@ -14,7 +14,11 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	if !m.Kind.Valid() {
 		panic(fmt.Sprintf("protocol: message of unknown kind %d", m.Kind))
 	}
-	dst = appendArray(dst, widths[m.Kind])
+	n := widths[m.Kind]
+	if m.Client != "" && carriesClient(m.Kind) {
+		n++
+	}
+	dst = appendArray(dst, n)
 	dst = append(dst, Version, byte(m.Kind)) // both below 128: positive fixints
 	dst = appendUint(dst, uint64(m.Flags))
 	dst = appendNode(dst, m.From)
@@ -104,6 +108,11 @@ func appendField(dst []byte, f field, m *Message) []byte {
 		return appendNode(dst, m.Ended)
 	case fieldUntil:
 		return appendInt(dst, int64(m.Until))
+	case fieldClient:
+		if m.Client == "" {
+			return dst
+		}
+		return appendString(dst, m.Client)
 	}
 	panic("protocol: field without encoding")
 }
@@ -164,11 +173,18 @@ func appendTokens(dst []byte, tokens []TokenState) []byte {
 	dst = appendArray(dst, len(tokens))
 	for i := range tokens {
 		t := &tokens[i]
-		dst = appendArray(dst, tokenWidth)
+		n := tokenWidth
+		if t.Client != "" {
+			n++
+		}
+		dst = appendArray(dst, n)
 		dst = appendString(dst, t.Resource)
 		dst = appendGrant(dst, t.Grant)
 		dst = appendRequestID(dst, t.Target)
 		dst = appendUint(dst, t.Fence)
+		if t.Client != "" {
+			dst = appendString(dst, t.Client)
+		}
 	}
 	return dst
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,9 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"epoch float", "epoch: type 0xcb is not an integer", with(KindNamed, 7, 1.5)},
 		{"seq negative", "seq: -1 is negative", with(KindNamed, 10, int64(-1))},
 		{"fields missing", "message: has 21 elements, a Request needs 22", append(header(KindRequest), request[:8]...)},
+		{"client long", "client: has 65 bytes, at most 64 are allowed", with(KindRequest, 0, Version, append(slices.Clone(request), strings.Repeat("x", MaxClient+1))...)},
+		{"client number", "client: type 0x07 is not a string", with(KindRequest, 0, Version, append(slices.Clone(request), 7)...)},
+		{"client not UTF-8", `client: "\xff" is not UTF-8`, with(KindRequest, 0, Version, append(slices.Clone(request), "\xff")...)},
 		{"priority too big", "priority: 9223372036854775808 is above 9223372036854775807", with(KindRequest, 16, uint64(math.MaxInt64)+1, request...)},
 		{"hops too big", "hops: 4294967296 is above 4294967295", with(KindRequest, 18, uint64(1)<<32, request...)},
 		{"hidden negative", "hidden: -2 is negative", with(KindRequest, 19, -2, request...)},
@@ -102,6 +106,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		{"path long", "path: has 65 elements, at most 64 are allowed", with(KindReply, 0, Version, "D", 1, 9, 0, "crane", 3, 4, 5, 200, 300, 11, many(MaxPath+1, []any{"A", 1}), 0)},
 		{"token short", "tokens: has 1 elements, needs 8", handover([]any{[]any{"crane"}}, []any{})},
 		{"tokens many", "tokens: has 65537 elements, at most 65536 are allowed", handover(many(MaxTokens+1, []any{}), []any{})},
+		{"token client", "tokens: has 65 bytes, at most 64 are allowed", handover([]any{[]any{"crane", 3, 4, 5, "D", 1, 9, 7, strings.Repeat("x", MaxClient+1)}}, []any{})},
 		{"session short", "sessions: has 1 elements, needs 2", handover([]any{}, []any{[]any{"A"}})},
 		{"sessions many", "sessions: has 65537 elements, at most 65536 are allowed", handover([]any{}, many(MaxSessions+1, []any{}))},
 		{"appended too deep", "appended fields: is nested deeper than 16", append(header(KindNamed), deep)},
@@ -259,11 +264,11 @@ func full(k Kind) Message {
 	path := []Node{a, b}
 	return Message{
 		Kind: k, Flags: FlagFree | FlagRoot, From: a, To: b, Epoch: e, Root: a, Link: 5, Seq: 70000, Ack: 7, Clock: 8,
-		ID: id, Priority: -200, Resource: "crane", Hops: 2, Hidden: 3, Depth: 4, Members: 5, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
+		ID: id, Client: "esp32", Priority: -200, Resource: "crane", Hops: 2, Hidden: 3, Depth: 4, Members: 5, Grant: Grant{e, 20}, Fences: Fences{1 << 50, 1<<50 + 100},
 		Session: 11, Sent: 123456789012, Number: 9, TTL: 3 * Second, Parent: b, MoveTo: b, Least: b, Ended: b, LeastP: math.MinInt64, PassedTo: b, Reason: ReasonFull, Verdict: VerdictPassed,
 		Settings: Settings{Version: 4, Models: Models{Fair, RequestReplace, Use, Use}, Resources: []string{"crane", "lift"}, Open: true},
 		Path:     path, Entries: []Entry{{id, 1 << 50}, {RequestID{a, 1}, 1<<50 + 1}},
-		Tokens:   []TokenState{{"crane", Grant{e, 20}, id, 1 << 51}, {Resource: "lift"}},
+		Tokens:   []TokenState{{"crane", Grant{e, 20}, id, 1 << 51, "esp32"}, {Resource: "lift"}},
 		Sessions: path,
 		Within:   Second, Hold: 20 * Millisecond, Wishes: []Wish{{id, -3, Second, Millisecond}, {ID: RequestID{a, 1}}}, Until: 3 * Second,
 	}

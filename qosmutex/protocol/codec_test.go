@@ -60,6 +60,7 @@ func drawMessage(t *rapid.T) Message {
 		Reason: Reason(rapid.IntRange(0, int(reasonEnd)-1).Draw(t, "reason")), Verdict: Verdict(rapid.IntRange(0, int(verdictEnd)-1).Draw(t, "verdict")),
 		Path: drawPath(t),
 	}
+	m.Client = rapid.StringN(0, -1, MaxClient).Draw(t, "client")
 	m.Within, m.Hold = Duration(rapid.Int64().Draw(t, "within")), Duration(rapid.Int64().Draw(t, "hold"))
 	m.Wishes = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Wish {
 		return Wish{drawRequestID(t), rapid.Int64().Draw(t, "priority"), Duration(rapid.Int64().Draw(t, "within")), Duration(rapid.Int64().Draw(t, "hold"))}
@@ -75,7 +76,7 @@ func drawMessage(t *rapid.T) Message {
 		return Entry{drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
 	}), 0, 20).Draw(t, "entries")
 	m.Tokens = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TokenState {
-		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence")}
+		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence"), rapid.StringN(0, -1, MaxClient).Draw(t, "client")}
 	}), 0, 5).Draw(t, "tokens")
 	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Node { return drawNode(t, "node") }), 0, 5).Draw(t, "sessions")
 	return m
@@ -293,6 +294,20 @@ func TestTheLayoutStays(t *testing.T) {
 		"cd0190" // until 400
 	if got := fmt.Sprintf("%x", AppendMessage(nil, &m)); got != want {
 		t.Errorf("the layout of a Reply changed:\n got %s\nwant %s", got, want)
+	}
+}
+
+// Nobody pays for the clients of others: a message without one is as it was before there
+// were any.
+func TestAClientThatIsNotThereTakesNoRoom(t *testing.T) {
+	for _, k := range []Kind{KindRequest, KindReport} {
+		m := full(k)
+		with := AppendMessage(nil, &m)
+		m.Client = ""
+		without := AppendMessage(nil, &m)
+		if want := append([]byte{codeArray16, 0, byte(widths[k])}, with[3:len(with)-len("\xa5esp32")]...); !bytes.Equal(without, want) {
+			t.Errorf("%v: without a client\n got %x\nwant %x", k, without, want)
+		}
 	}
 }
 

@@ -24,8 +24,8 @@ const (
 	Withdraw                    // the application no longer waits for Ref
 	Leave                       // the application leaves the critical section of Ref
 	Prioritise                  // the participant's priority becomes Priority
-	SetModels                   // the application asks for Models, for the whole topic
 	Declare                     // the application declares the parts of the settings that Lease says, in the place of defaults
+	Change                      // the application changes those parts, whoever declared them
 	Reconnect                   // the transport lost its connection and has it again
 	Depart                      // the participant wants to leave for good, see Status.Role; the second one: at once, without waiting for others
 	Suspect                     // the transport believes that Node has ended
@@ -49,11 +49,11 @@ type Input struct {
 	Priority int64    // Acquire with Fixed, Prioritise; smaller is more important
 	Fixed    bool     // Acquire: use Priority; else the participant's, and follow it while waiting
 	Try      bool     // Acquire: grant now or refuse, never wait
-	Models   Models   // SetModels
+	Client   string   // Acquire: on whose behalf, of at most MaxClient bytes; only reported. Empty: the participant's own
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
 	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
 	Node     Node     // Suspect, Yield, Succeeded
-	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure and Declare (Settings only); the machine copies what it needs
+	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure, Declare and Change (Settings only); the machine copies what it needs
 }
 
 // Lease is what entitles a participant to be the root of a topic, as the topic's
@@ -66,10 +66,21 @@ type Lease struct {
 	Register uint64   // Appointed: the short form of the domain of the register with the record
 	Members  []Node   // Appointed, if Known: everybody who can have had a session of the root before
 	Known    bool     // Appointed: Members are known
+	Held     []Held   // Appointed: what the process of this participant held when it ended, if nobody was the root since: these holds go on
 	Heard    Time     // Appointed: when the last renewal of the root before was first heard of, or the register was new
 	Fences   Fences   // those that the root may hand out
 	TTL      Duration // of the topic
 	Settings
+}
+
+// Held is a hold of a root that has ended, for the machine that is started again in its
+// place. Somebody outside of the process goes by it.
+type Held struct {
+	Ref      uint64 // the caller's name for it, as that of an Acquire. A hold that goes on is told by Granted
+	Resource string
+	Fence    uint64
+	Priority int64
+	Client   string // on whose behalf, as that of an Acquire
 }
 
 // Output is what follows from an input. The caller owns it, hands the same one
@@ -227,26 +238,29 @@ type Status struct {
 // ResourceStatus is what one participant knows of one resource; only the root
 // knows enough to publish it.
 type ResourceStatus struct {
-	Resource string
-	Free     bool      // the token is at home: true only at the root
-	Lost     bool      // at the root: the token is out, and where is not known: it is being recovered
-	Target   RequestID // for whom the present grant was given, if it is out
-	TargetP  int64     // that request's priority
-	Fences   Fences    // at the root: every entry on the present grant that Holder does not tell of has one of these; zero: unknown
-	Inside   bool      // this participant is inside now
+	Resource     string
+	Free         bool      // the token is at home: true only at the root
+	Lost         bool      // at the root: the token is out, and where is not known: it is being recovered
+	Target       RequestID // for whom the present grant was given, if it is out
+	TargetP      int64     // that request's priority
+	TargetClient string    // that request's client, if it has one and it is known here
+	Fences       Fences    // at the root: every entry on the present grant that Holder does not tell of has one of these; zero: unknown
+	Inside       bool      // this participant is inside now
 	// Holder is the entry of the holder, if this participant knows it: itself, or, at
 	// the root, a member that said so when it was asked. Zero: unknown, which is the
 	// usual case at the root while a grant is out.
-	Holder  Entry
-	HolderP int64    // the priority of the holder's request
-	Fence   uint64   // of the own hold, or the next one to be handed out at the root
-	Waiting int      // requests known to wait here, subtree counts included
-	Queue   []Waiter // those known by name, in the order of service
+	Holder       Entry
+	HolderP      int64    // the priority of the holder's request
+	HolderClient string   // its client, if it has one
+	Fence        uint64   // of the own hold, or the next one to be handed out at the root
+	Waiting      int      // requests known to wait here, subtree counts included
+	Queue        []Waiter // those known by name, in the order of service
 }
 
 // Waiter is one waiting request.
 type Waiter struct {
 	ID       RequestID
+	Client   string // on whose behalf; empty: its participant's own
 	Priority int64
 	Any      bool
 }

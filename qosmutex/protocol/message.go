@@ -93,7 +93,7 @@ type Flags uint16
 const (
 	FlagTry       Flags = 1 << iota // Request: never queue it, grant or refuse
 	FlagReturned                    // Release: the target did not enter; its request is not there
-	FlagRepeated                    // Release: not the token, but word that it may be lost
+	FlagRepeated                    // Release: not the token, but word that it may be lost; Request: another was sent before, here or below
 	FlagFree                        // Offer: a child slot is free
 	FlagRoot                        // Offer: the sender is the root
 	FlagExpired                     // BeatAck: that session is over; ask for a new one
@@ -169,6 +169,7 @@ type TokenState struct {
 	Grant    Grant
 	Target   RequestID
 	Fence    uint64
+	Client   string // on whose behalf it is held; empty: the participant's own
 }
 
 // Renewal names one write of the record of a topic by its root: see package register.
@@ -241,7 +242,7 @@ func (s *Settings) Validate() error {
 // Every message carries Kind, Flags, From, To, Epoch, Link, Seq, Ack and Clock,
 // and in addition, by kind:
 //
-//	Request   ID Priority Resource Hops Hidden Within Hold
+//	Request   ID Priority Resource Hops Hidden Within Hold Client
 //	Reply     ID Priority Resource Grant Fences Session Path Until
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
@@ -252,8 +253,8 @@ func (s *Settings) Validate() error {
 //	Detach    -
 //	Move      MoveTo
 //	Sync      ID Resource Grant
-//	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority (of its request)
-//	Join      Priority Parent (ID only: the parent wanted; zero: any)
+//	Report    ID Resource Grant Verdict PassedTo Entries (of Holding: the one that goes on) Priority Client (both of its request)
+//	Join      Priority Parent (ID only: the parent wanted; zero: any) TTL (of the topic, if it is created now; 0: any)
 //	Offer     Root Priority Depth Least LeastP Path Register
 //	Attach    Priority Session
 //	Accept    Root Depth TTL Number Members Settings Path
@@ -288,6 +289,7 @@ type Message struct {
 	ID       RequestID // the request in question; of a Reply, Release or Sync, the target's
 	Clock    uint64    // the sender's Lamport clock
 	Priority int64     // of the request, or of the participant; smaller is more important
+	Client   string    // on whose behalf the request was made; empty: the participant's own
 	Resource string
 	Hops     uint32 // links that the request travelled
 	Hidden   uint32 // Request: how many more the sender keeps to itself
@@ -300,7 +302,7 @@ type Message struct {
 	Sent     Time     // Beat: the sender's clock; BeatAck: its echo
 	Attempt  uint64   // Beat: how often the sender has asked for a session; BeatAck: its echo
 	Number   uint64   // Beacon, Accept: the root's count of beacons; Token: as the algorithm says
-	TTL      Duration // session time-to-live in force
+	TTL      Duration // session time-to-live in force; Join: the one wanted
 	Valid    Duration // BeatAck: how long the session lasts from Sent on, by the receiver's clock
 	Renewal  Renewal  // BeatAck: the newest one of the root's lease that is known to be written
 	Rank     uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced

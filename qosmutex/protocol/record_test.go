@@ -29,6 +29,14 @@ func TestRecordLayout(t *testing.T) {
 	}
 }
 
+// drawResource draws the name of a resource, which is never empty.
+func drawResource(t *rapid.T) string {
+	if name := drawName(t, "resource", true); len(name) < MaxName {
+		return "r" + name
+	}
+	return "r"
+}
+
 func drawRecord(t *rapid.T) Record {
 	ttl := Duration(rapid.Int64Range(int64(2*MinLease), int64(MaxTTL)).Draw(t, "ttl"))
 	return Record{
@@ -37,7 +45,7 @@ func drawRecord(t *rapid.T) Record {
 		Ceiling: rapid.Uint64Range(1, MaxCeiling).Draw(t, "ceiling"),
 		Settings: Settings{
 			Version: rapid.Uint64().Draw(t, "version"), Models: rapid.SampledFrom(AllModels()).Draw(t, "models"), Open: rapid.Bool().Draw(t, "open"),
-			Resources: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return "r" + drawName(t, "resource", true) }), 0, 40).Draw(t, "resources"),
+			Resources: rapid.SliceOfN(rapid.Custom(drawResource), 0, 40).Draw(t, "resources"),
 			ModelsBy:  drawName(t, "models by", true), ResourcesBy: drawName(t, "resources by", true),
 		},
 	}

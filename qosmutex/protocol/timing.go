@@ -51,6 +51,13 @@ func Local() Timing {
 	return t
 }
 
+// WithTTL is t with another TTL, and with heartbeats that fit it.
+func (t Timing) WithTTL(ttl Duration) Timing {
+	t.TTL = ttl
+	t.Heartbeat = min(t.Heartbeat, ttl/30*7) // below TTL/4, leaving one round trip to answer
+	return t
+}
+
 // ErrInvalidConfig is wrapped by every error about a configuration.
 var ErrInvalidConfig = errors.New("protocol: invalid configuration")
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"padme/qosmutex/protocol"
 )
@@ -71,14 +72,28 @@ func (s *Sim) SetPriority(id string, priority int64) {
 	s.feed(i)
 }
 
-// SetModels makes the application of a participant ask for other models.
+// SetModels makes the application of a participant change the models.
 func (s *Sim) SetModels(id string, m protocol.Models) {
-	i, ok := s.acting(id, "asks for models")
+	s.configure(id, m.String(), &protocol.Settings{Models: m, ModelsBy: id})
+}
+
+// SetResources makes the application of a participant change which resources there are,
+// and whether there are any others.
+func (s *Sim) SetResources(id string, resources []string, open bool) {
+	note := strings.Join(resources, " ")
+	if open {
+		note += " *"
+	}
+	s.configure(id, note, &protocol.Settings{Resources: resources, Open: open, ResourcesBy: id})
+}
+
+func (s *Sim) configure(id, note string, wanted *protocol.Settings) {
+	i, ok := s.acting(id, "asks for "+note)
 	if !ok {
 		return
 	}
-	s.note(&Record{Event: ModelsAsked, Node: id, Note: m.String()})
-	s.in = protocol.Input{Kind: protocol.SetModels, Models: m}
+	s.note(&Record{Event: SettingsAsked, Node: id, Note: note})
+	s.in = protocol.Input{Kind: protocol.Change, Lease: &protocol.Lease{Settings: *wanted}}
 	s.feed(i)
 }
 
@@ -151,6 +166,7 @@ func (s *Sim) Crash(id string) {
 	}
 	s.note(&Record{Event: Crashed, Node: id})
 	n := &s.nodes[i]
+	s.keep(i)
 	n.machine, n.candidate, n.cut, n.away = nil, nil, false, false
 	s.checkRoots(i)
 	delete(s.stalls, i)
@@ -158,7 +174,7 @@ func (s *Sim) Crash(id string) {
 	n.tickSlot++
 	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
 	for slot := range s.calls {
-		if c := &s.calls[slot]; c.ref != 0 && !c.over && c.node == i {
+		if c := &s.calls[slot]; c.ref != 0 && !c.over && !c.outside && c.node == i {
 			if !c.inside && s.now > c.deadline && s.measuring() {
 				s.result.Deadlines.miss()
 			}

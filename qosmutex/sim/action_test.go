@@ -186,7 +186,7 @@ func TestAMachineHearsThatItIsConnectedAgain(t *testing.T) {
 	if _, err := s.Run(); err != nil {
 		t.Fatal(err)
 	}
-	want := []protocol.InputKind{protocol.Tick, protocol.Tick, protocol.SetModels, protocol.Depart, protocol.Reconnect}
+	want := []protocol.InputKind{protocol.Tick, protocol.Tick, protocol.Change, protocol.Depart, protocol.Reconnect}
 	if len(inputs) != len(want) {
 		t.Fatalf("got inputs %v, want %v", inputs, want)
 	}

@@ -25,6 +25,8 @@ type call struct {
 	again    bool // the workload asks again afterwards
 	fixed    bool // keeps its priority when the participant's changes
 	inside   bool
+	outside  bool // inside, and its process has ended: see outlive
+	leaves   bool // outside: the application wants to leave
 	over     bool // kept only until those events have come
 	told     bool // Sim.done has what to call afterwards
 	victim   bool // was overtaken while it had another priority
@@ -152,6 +154,9 @@ func (s *Sim) drop(slot int32) {
 
 // granted lets an application in.
 func (s *Sim) granted(i int32, g *protocol.Granted) {
+	if s.goesOn(i, g) {
+		return
+	}
 	n := &s.nodes[i]
 	slot, ok := s.find(g.Ref)
 	if !ok || s.calls[slot].node != i || s.calls[slot].inside {
@@ -202,7 +207,11 @@ func (s *Sim) spent(slot int32) (over bool) {
 
 // finish ends the stay of an application that has been inside long enough.
 func (s *Sim) finish(slot int32) {
-	if !s.spent(slot) {
+	switch {
+	case s.spent(slot):
+	case s.calls[slot].outside: // nobody is there to hear it
+		s.calls[slot].leaves = true
+	default:
 		s.leave(slot)
 	}
 }
@@ -250,6 +259,10 @@ func (s *Sim) lost(i int32, l *protocol.Loss) {
 	if s.leaving(l.Ref) {
 		s.result.LostHolds++
 		s.note(&Record{Event: HoldLost, Node: s.nodes[i].ID, ID: l.ID, Resource: l.Resource, Fence: l.Fence})
+		return
+	}
+	if s.gone[l.Ref] {
+		delete(s.gone, l.Ref)
 		return
 	}
 	slot, ok := s.find(l.Ref)

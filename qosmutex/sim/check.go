@@ -123,6 +123,9 @@ func (s *Sim) unwanted(r *resource) {
 // valid.
 func (s *Sim) holdUntil(slot int32) protocol.Time {
 	c := &s.calls[slot]
+	if c.outside {
+		return c.until
+	}
 	until := s.validUntil(&s.nodes[c.node])
 	if c.until != 0 {
 		until = min(until, c.until)

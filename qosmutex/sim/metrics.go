@@ -34,6 +34,7 @@ type Result struct {
 	LostMessages uint64 // by the network, a cut or a crash, over the whole run
 	Rejected     uint64 // messages that machines refused, over the whole run
 	LostHolds    uint64 // over the whole run
+	GoneOn       uint64 // over the whole run: holds that went on in another process
 	Denied       uint64 // over the whole run
 }
 

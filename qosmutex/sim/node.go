@@ -14,6 +14,7 @@ type node struct {
 	workload    *Workload
 	machine     protocol.Machine // nil: not running
 	candidate   Candidate        // that machine, if it can be the root
+	slow        bool             // its register was, the last time
 	incarnation uint64
 	priority    int64 // as last set; a restarted participant keeps it
 

@@ -87,7 +87,8 @@ type asked struct {
 	kind     lease.RequestKind
 	write    lease.Write
 	answer   lease.Answer
-	events   int8 // to come for this slot
+	due      protocol.Time // when the register is slow if it has not answered
+	events   int8          // to come for this slot
 	answered bool
 	lost     bool // nobody hears the answer
 	void     bool // the register has ended since
@@ -127,6 +128,10 @@ func (s *Sim) consult(i int32) {
 	a := &g.asked[slot]
 	*a = asked{register: n.Register, machine: n.candidate, kind: r.Kind, write: r.Write, answer: lease.Answer{Outcome: lease.Unknown}}
 	patience := s.patience(n)
+	a.due = s.now + patience
+	if n.slow {
+		patience *= 2
+	}
 	if n.away || s.registerOf(n).closed {
 		if s.random.IntN(2) == 0 { // it is told so
 			a.answer.Outcome = lease.Failed
@@ -154,7 +159,8 @@ func (s *Sim) expect(i, slot int32, kind eventKind, after protocol.Duration) {
 	s.schedule(event{at: s.now + after, kind: kind, node: i, slot: slot})
 }
 
-// patience is for how long node n waits for an answer of the register.
+// patience is for how long node n waits for an answer of the register; twice as long while
+// that is slow.
 func (s *Sim) patience(n *node) protocol.Duration {
 	l := s.registerOf(n).entry.Record.Lease
 	if l == 0 {
@@ -234,6 +240,7 @@ func (s *Sim) answer(i, slot int32, came bool) {
 	a := &s.registry.asked[slot]
 	if !a.answered && n.candidate == a.machine && a.machine != nil && !(came && n.away) {
 		answer := a.answer
+		n.slow = s.now >= a.due
 		if a.answered = true; !came { // what is in the answer has not come
 			answer = lease.Answer{Outcome: lease.Unknown}
 			if a.answer.Outcome == lease.Failed {

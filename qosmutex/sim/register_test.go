@@ -69,10 +69,10 @@ func TestTheRegisterSuffers(t *testing.T) {
 	for seed := range uint64(40) {
 		sc := candidates(4)
 		sc.Seed = seed
-		sc.Register.Lost, sc.Register.Unanswered, sc.Register.Late, sc.Register.Lateness = 0.1, 0.1, 0.1, 6*second
 		s := topic(t, sc)
-		fine := sc.Register
-		fine.Lost, fine.Unanswered, fine.Late = 0, 0, 0
+		fine, bad := sc.Register, sc.Register
+		bad.Lost, bad.Unanswered, bad.Late, bad.Lateness = 0.1, 0.1, 0.1, 6*second
+		s.At(sc.Start, func() { s.SetRegister(bad) })
 		for i := range protocol.Time(4) {
 			at := (30 + 50*i) * second
 			who := sc.Participants[i].ID

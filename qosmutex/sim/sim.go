@@ -31,6 +31,7 @@ type Sim struct {
 	calls     []call
 	freeCalls []int32
 	done      map[uint64]func() // Request.Done, by Ref
+	gone      map[uint64]bool   // Refs of holds that may go on in another process, and nobody goes by any more
 	lastRef   uint64
 	asked     int // requests that workloads made at askedAt
 	askedAt   protocol.Time
@@ -84,7 +85,7 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		random: rand.New(rand.NewPCG(scenario.Seed, 0x7061646d65)),
 		nodes:  make([]node, len(scenario.Participants)),
 		index:  make(map[string]int32, len(scenario.Participants)),
-		byName: map[string]*resource{}, done: map[uint64]func(){}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, quiet: scenario.Fast && scenario.Trace == nil,
+		byName: map[string]*resource{}, done: map[uint64]func(){}, gone: map[uint64]bool{}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, quiet: scenario.Fast && scenario.Trace == nil,
 		orderLimit: leastOrder,
 	}
 	s.registry.open(max(1, scenario.Registers))

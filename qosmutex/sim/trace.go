@@ -24,7 +24,7 @@ const (
 	Denied                     // it is refused; Note says why
 	HoldLost                   // its hold is over although it did not leave
 	Reprioritised              // its priority changes
-	ModelsAsked                // it asks for other models; Note names them
+	SettingsAsked              // it asks for other models or resources; Note names them
 	Crashed                    // Node stops for ever, with its application
 	Restarted                  // Node starts as a new incarnation
 	Paused                     // Node gets nothing from now on

@@ -19,7 +19,7 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		return nil
 	}
 	e := m.at(in.Resource)
-	c := &call{ref: in.Ref, fixed: in.Fixed}
+	c := &call{ref: in.Ref, client: in.Client, fixed: in.Fixed}
 	c.Priority, c.Hold, c.Deadline = m.priority, in.Hold, protocol.Never
 	if in.Fixed {
 		c.Priority = in.Priority

@@ -313,19 +313,8 @@ func (c *channels) CheckInvariants() error {
 	return nil
 }
 
-// RulesUntil, ValidUntil and Resource are the algorithm's: see [Machine]. They are
-// asked for at every step, so they must not cost a Status.
-func (c *channels) RulesUntil() protocol.Time {
-	if v, ok := c.machine.(interface{ RulesUntil() protocol.Time }); ok {
-		return v.RulesUntil()
-	}
-	if c.machine.Status().Role == protocol.Root {
-		return protocol.Never
-	}
-	return 0
-}
-
-// ValidUntil is that of the algorithm.
+// ValidUntil and Resource are the algorithm's: see [Machine]. They are asked for often, so
+// they must not cost a Status.
 func (c *channels) ValidUntil() protocol.Time {
 	if v, ok := c.machine.(interface{ ValidUntil() protocol.Time }); ok {
 		return v.ValidUntil()

@@ -45,6 +45,7 @@ type Machine struct {
 type call struct {
 	Request
 	ref       uint64
+	client    string // on whose behalf; it is only reported
 	fixed     bool
 	inside    bool
 	withdrawn bool // the application no longer wants it, the core does not know

@@ -31,13 +31,13 @@ func (m *Machine) Status() protocol.Status {
 func (m *Machine) resource(e *Env) protocol.ResourceStatus {
 	r := protocol.ResourceStatus{Resource: e.Resource}
 	add := func(c *call) {
-		r.Queue = append(r.Queue, protocol.Waiter{ID: c.ID, Priority: c.Priority})
+		r.Queue = append(r.Queue, protocol.Waiter{ID: c.ID, Client: c.client, Priority: c.Priority})
 	}
 	switch c := e.own; {
 	case c == nil || c.withdrawn:
 	case c.inside:
-		r.Inside, r.Target, r.TargetP, r.Fence = true, c.ID, c.Priority, c.fence
-		r.Holder, r.HolderP = protocol.Entry{ID: c.ID, Fence: c.fence}, c.Priority
+		r.Inside, r.Target, r.TargetP, r.TargetClient, r.Fence = true, c.ID, c.Priority, c.client, c.fence
+		r.Holder, r.HolderP, r.HolderClient = protocol.Entry{ID: c.ID, Fence: c.fence}, c.Priority, c.client
 	default:
 		add(c)
 	}
@@ -54,15 +54,6 @@ func (m *Machine) ValidUntil() protocol.Time {
 		return 0
 	}
 	return protocol.Never
-}
-
-// RulesUntil is never over at the first participant, also when it has left: there is
-// nobody else who speaks for the topic.
-func (m *Machine) RulesUntil() protocol.Time {
-	if m.self == 0 {
-		return protocol.Never
-	}
-	return 0
 }
 
 // Resource describes one resource as this participant knows it, with at most most

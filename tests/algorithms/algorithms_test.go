@@ -16,12 +16,13 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(brokers.Ending(m), goleak.Cleanup(func(code int) {
 		brokers.Report()
 		os.Exit(code)
 	}))
@@ -38,7 +39,7 @@ var members = []string{"a", "b", "c", "d", "e"}
 // session of its own, and one more client that only listens to what is said
 // inside.
 func TestEveryAlgorithmExcludesOverTheBroker(t *testing.T) {
-	for _, a := range qosmutex.Algorithms() {
+	for _, a := range papers.Algorithms() {
 		t.Run(a.Name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -96,7 +97,7 @@ func newTurns(ctx context.Context) *turns {
 // worker is a participant that enters again and again.
 type worker struct {
 	p     *pubsub.Participant
-	topic *qosmutex.Topic
+	topic qosmutex.Locker
 }
 
 // openAll opens the topic at every member, at the same time: no algorithm may
@@ -121,19 +122,26 @@ func openAll(ctx context.Context, t *testing.T, url string, a protocol.Algorithm
 }
 
 func openOne(ctx context.Context, url string, i int, a protocol.Algorithm, at pubsub.Option) (w worker, err error) {
-	options := []qosmutex.Option{
-		qosmutex.WithAlgorithm(a), qosmutex.WithResources(resource), qosmutex.WithTiming(qosmutex.Local()),
-		qosmutex.WithNodePriority(int64(i)),
+	if w.p, err = pubsub.Join(ctx, url, members[i], at); err != nil {
+		return w, err
 	}
-	if a.Static {
-		options = append(options, qosmutex.WithMembers(members...))
-	} else if i == 0 {
-		options = append(options, qosmutex.Create())
-	}
-	if w.p, err = pubsub.Join(ctx, url, members[i], at); err == nil {
-		w.topic, err = qosmutex.Open(ctx, w.p, "yard", options...)
+	if w.topic, err = openTopic(ctx, w.p, i, a); err != nil {
+		w.topic = nil // and no nil *Topic
 	}
 	return w, err
+}
+
+func openTopic(ctx context.Context, p *pubsub.Participant, i int, a protocol.Algorithm) (qosmutex.Locker, error) {
+	if a.Static {
+		return papers.Open(p, "yard", papers.Config{
+			Algorithm: a, Members: members, Resources: []string{resource}, Priority: int64(i), Hop: 2 * time.Millisecond,
+		})
+	}
+	options := []qosmutex.Option{qosmutex.WithResources(resource), qosmutex.WithTiming(qosmutex.Local()), qosmutex.WithNodePriority(int64(i))}
+	if i == 0 {
+		options = append(options, qosmutex.Create())
+	}
+	return qosmutex.Open(ctx, p, "yard", options...)
 }
 
 func (w worker) close(ctx context.Context) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"padme/qosmutex"
 	"padme/qosmutex/classic"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -290,7 +290,7 @@ func correlation(x, y []float64) float64 {
 // No algorithm multicasts a message that the papers count: a message sent is one
 // message on the wire.
 func TestACountedMessageHasOneReceiver(t *testing.T) {
-	for _, algorithm := range qosmutex.Algorithms() {
+	for _, algorithm := range papers.Algorithms() {
 		counted := 0
 		a := drawAnything(algorithm, 1)
 		a.scenario.Trace = func(r *sim.Record) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"padme/qosmutex"
 	"padme/qosmutex/padme"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -46,7 +46,7 @@ func adaptive(a *anything) {
 }
 
 func TestFastRunsOfEveryAlgorithmAreTheSameRuns(t *testing.T) {
-	for _, algorithm := range qosmutex.Algorithms() {
+	for _, algorithm := range papers.Algorithms() {
 		for seed := range uint64(12) {
 			sameFast(t, algorithm, seed, adaptive)
 		}
@@ -101,7 +101,7 @@ const hashOnly = "PADME_TEST_HASH_ONLY"
 // on one processor and on several.
 func TestSameSeedSameBytesInEveryProcess(t *testing.T) {
 	sum := sha256.New()
-	for _, algorithm := range qosmutex.Algorithms() {
+	for _, algorithm := range papers.Algorithms() {
 		for seed := range uint64(8) {
 			sum.Write([]byte(written(t, algorithm, seed, func(*anything) {})))
 		}
@@ -178,7 +178,7 @@ func spoilPath(path []protocol.Node, bad protocol.Node) {
 }
 
 func TestNoMachineKeepsWhatIsNotItsOwn(t *testing.T) {
-	for _, algorithm := range qosmutex.Algorithms() {
+	for _, algorithm := range papers.Algorithms() {
 		for seed := range uint64(12) {
 			plain := written(t, algorithm, seed, func(*anything) {})
 			spoilt := written(t, algorithm, seed, func(a *anything) {

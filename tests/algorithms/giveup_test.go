@@ -3,7 +3,7 @@ package algorithms_test
 import (
 	"testing"
 
-	"padme/qosmutex"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -11,7 +11,7 @@ import (
 // An application and its machine may notice at the same instant that a deadline has
 // passed. That is no fault of either.
 func TestGivingUpCrossesTheMachinesOwnWord(t *testing.T) {
-	for _, a := range qosmutex.Algorithms() {
+	for _, a := range papers.Algorithms() {
 		t.Run(a.Name, func(t *testing.T) {
 			sc := sim.PaperScenario(protocol.Models{Priority: protocol.Fair}, 700*protocol.Millisecond)
 			sc.Workload.Deadlines = []protocol.Duration{2500 * protocol.Millisecond}

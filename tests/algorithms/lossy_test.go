@@ -3,7 +3,7 @@ package algorithms_test
 import (
 	"testing"
 
-	"padme/qosmutex"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 	"padme/qosmutex/static"
@@ -12,7 +12,7 @@ import (
 // What runs over MQTT is the algorithm on channels that repeat. Here the network
 // loses, doubles and reorders, and everybody still gets in, one at a time.
 func TestEveryStaticAlgorithmOnALossyNetwork(t *testing.T) {
-	for _, a := range qosmutex.Algorithms() {
+	for _, a := range papers.Algorithms() {
 		if !a.Static {
 			continue // PADME has tests/simulation
 		}

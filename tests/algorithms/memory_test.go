@@ -61,7 +61,7 @@ func (m forgetful) Step(_ protocol.Time, in *protocol.Input, out *protocol.Outpu
 	case protocol.Acquire:
 		*m.msg = full(m.sends, 'a')
 		out.Messages = append(out.Messages, *m.msg)
-	case protocol.SetModels:
+	case protocol.Change:
 		fill(reflect.ValueOf(m.msg).Elem(), 'p')
 	case protocol.Receive:
 		*m.got = append(*m.got, copied(in.Message))

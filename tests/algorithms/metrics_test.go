@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"padme/qosmutex"
+	"padme/qosmutex/papers"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -22,7 +22,7 @@ var (
 //	go test ./tests/algorithms -run Metrics/NAME -first SEED -seeds 1
 func TestMetricsAreWhatTheTraceSays(t *testing.T) {
 	var seen sum
-	for _, algorithm := range qosmutex.Algorithms() {
+	for _, algorithm := range papers.Algorithms() {
 		t.Run(algorithm.Name, func(t *testing.T) {
 			for seed := *first; seed < *first+*seeds; seed++ {
 				measureTwice(t, algorithm, seed, &seen)

@@ -44,7 +44,7 @@ func observe(ctx context.Context, t *testing.T, url string) *observer {
 // subscribe by name: not every broker returns what is retained for a wildcard.
 func (o *observer) subscribe(ctx context.Context, t *testing.T) (stop func()) {
 	t.Helper()
-	stop, err := o.p.SubscribeRaw(ctx, []string{"lock", "yard", resource, "state"}, func(m pubsub.RawMessage) {
+	stop, err := o.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "yard", resource, "state"}, func(m pubsub.RawMessage) {
 		var state qosmutex.State
 		if err := json.Unmarshal(m.Payload, &state); err != nil {
 			t.Error(err)
@@ -82,7 +82,7 @@ func (o *observer) published(ctx context.Context, t *testing.T, fence uint64) {
 
 // settle enters until a state tells of it: what is published while NATS makes a
 // subscription, as that of the member who publishes the states, is lost to that.
-func (o *observer) settle(ctx context.Context, t *testing.T, topic *qosmutex.Topic) {
+func (o *observer) settle(ctx context.Context, t *testing.T, topic qosmutex.Locker) {
 	t.Helper()
 	for {
 		var fence uint64

@@ -52,7 +52,7 @@ func (g gate) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) 
 			}
 			out.Grants = append(out.Grants, g.grant(in.Ref))
 		}
-	case protocol.SetModels:
+	case protocol.Change:
 		if say := g.say; say != nil {
 			g.world.say = nil
 			say(out)

@@ -11,11 +11,15 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/brokers"
+	"padme/tests/parallel"
 )
 
 var all = flag.Bool("all", false, "kill each server of the NATS cluster in turn, and the other brokers twice")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit)) }
+func TestMain(m *testing.M) {
+	parallel.Tests(2)
+	goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit))
+}
 
 // Four members contend for a resource over a broker of each kind, and an observer
 // looks on.
@@ -32,6 +36,7 @@ func TestLocksOverTheEmbeddedBroker(t *testing.T) {
 func TestLocksOutliveABrokerThatIsKilled(t *testing.T) {
 	for _, kind := range []brokers.Kind{brokers.Mosquitto, brokers.RabbitMQ, brokers.NATS} {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			s := start(t, kind)
 			w := newWorkload(t, func(i int) string { return startingAt(s, i) })
 			w.served(t, "before a server is killed")

@@ -38,19 +38,6 @@ func handshake(ctx context.Context, address string) error {
 	return err
 }
 
-// ports returns addresses of this machine on which nobody listens now.
-func ports(n int) (addresses []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all of them at the end, so that they differ
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses, nil
-}
-
 func port(address string) string {
 	_, p, _ := net.SplitHostPort(address)
 	return p

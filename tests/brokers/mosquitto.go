@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+
+	"padme/tests/address"
 )
 
 // mosquitto prepares one whose retained messages outlive kill -9. It writes
@@ -25,7 +27,7 @@ func mosquittoWith(s *Server, dir, lines string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w: apt-get install mosquitto", ErrMissing, err)
 	}
-	free, err := ports(1)
+	free, err := address.List(1)
 	if err != nil {
 		return err
 	}

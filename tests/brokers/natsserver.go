@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"padme/tests/address"
 )
 
 // nats prepares three NATS servers with JetStream, which keep every MQTT session
@@ -18,7 +20,7 @@ func nats(s *Server, dir string) error {
 		return err
 	}
 	const servers = 3
-	free, err := ports(3 * servers)
+	free, err := address.List(3 * servers)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func observe(ctx context.Context, t *testing.T, url string) *observer {
 // for a wildcard.
 func (o *observer) subscribe(ctx context.Context, t *testing.T) (stop func()) {
 	t.Helper()
-	stop, err := o.p.SubscribeRaw(ctx, []string{"lock", "yard", "crane", "state"}, func(m pubsub.RawMessage) {
+	stop, err := o.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "yard", "crane", "state"}, func(m pubsub.RawMessage) {
 		var state qosmutex.State
 		if err := json.Unmarshal(m.Payload, &state); err != nil {
 			t.Errorf("the state %q: %v", m.Payload, err)

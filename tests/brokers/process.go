@@ -13,7 +13,8 @@ type process struct {
 	command []string
 	env     []string
 	log     string
-	cmd     *exec.Cmd // nil while it does not run
+	cmd     *exec.Cmd // nil while it does not run, unless it ended by itself
+	ended   chan struct{}
 }
 
 func (p *process) start() error {
@@ -32,7 +33,11 @@ func (p *process) start() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("brokers: %w", err)
 	}
-	p.cmd = cmd
+	p.cmd, p.ended = cmd, make(chan struct{})
+	go func(ended chan<- struct{}) {
+		defer close(ended)
+		_ = cmd.Wait() // by a signal as a rule; its log has the reason
+	}(p.ended)
 	return nil
 }
 
@@ -41,7 +46,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
+	<-p.ended
 	p.cmd = nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+
+	"padme/tests/address"
 )
 
 // rabbitMQ prepares one RabbitMQ with its MQTT plug-in, as the user of the tests:
@@ -16,7 +18,7 @@ func rabbitMQ(s *Server, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w: apt-get install rabbitmq-server", ErrMissing, err)
 	}
-	free, err := ports(3)
+	free, err := address.List(3)
 	if err != nil {
 		return err
 	}

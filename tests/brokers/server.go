@@ -104,10 +104,13 @@ func (s *Server) Await(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			if ctx.Err() != nil {
+			select {
+			case <-n.ended:
+				return fmt.Errorf("brokers: %s ended by itself; the end of its log:\n%s", s.kind, n.tail())
+			case <-ctx.Done():
 				return fmt.Errorf("brokers: %s does not serve at %s: %w; the end of its log:\n%s", s.kind, n.address, err, n.tail())
+			case <-time.After(50 * time.Millisecond):
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package brokers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -36,19 +37,48 @@ func Use(t testing.TB) string {
 	case Embedded:
 		return UseEmbedded(t).URL()
 	case Mosquitto:
-		s, err := startWith(t.Context(), Mosquitto, t.TempDir(), forgetfulMosquitto)
+		url, err := useMosquitto(t)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.Stop)
 		ran(t)
-		return s.URL()
+		return url
 	}
 	url, err := share(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return url
+}
+
+func useMosquitto(t testing.TB) (url string, err error) {
+	s, err := startWith(t.Context(), Mosquitto, t.TempDir(), forgetfulMosquitto)
+	if err != nil {
+		return "", err
+	}
+	t.Cleanup(s.Stop)
+	return s.URL(), nil
+}
+
+// Both runs f at the embedded broker and at mosquitto, whatever was chosen. Each call of
+// start is a broker of its own. Without mosquitto that part is skipped, but not in
+// continuous integration.
+func Both(t *testing.T, f func(t *testing.T, start func() (url string))) {
+	t.Run(string(Embedded), func(t *testing.T) {
+		f(t, func() string { return UseEmbedded(t).URL() })
+	})
+	t.Run(string(Mosquitto), func(t *testing.T) {
+		f(t, func() string {
+			url, err := useMosquitto(t)
+			if errors.Is(err, ErrMissing) && os.Getenv("CI") != "true" {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return url
+		})
+	})
 }
 
 // UseExcept is Use, but for a kind that cannot do what the test is about.
@@ -144,17 +174,35 @@ func startShared() (*Server, error) {
 	return Start(context.Background(), Chosen(), suite.dir)
 }
 
-// Report stops what the tests shared and prints what ran where, unless that is
-// the embedded broker for all. It belongs to the end of TestMain.
-func Report() {
+// Ending is m, but stops what the tests shared when they have run: before goroutines are
+// looked for that are left.
+func Ending(m *testing.M) interface{ Run() int } { return ending{m} }
+
+type ending struct{ m *testing.M }
+
+func (e ending) Run() int {
+	code := e.m.Run()
+	stopShared()
+	return code
+}
+
+func stopShared() {
 	suite.mu.Lock()
 	defer suite.mu.Unlock()
 	if suite.shared != nil {
 		suite.shared.Stop()
+		suite.shared = nil
 	}
 	if suite.dir != "" {
 		_ = os.RemoveAll(suite.dir)
 	}
+}
+
+// Report prints what ran where, unless that is the embedded broker for all. It belongs
+// to the end of TestMain.
+func Report() {
+	suite.mu.Lock()
+	defer suite.mu.Unlock()
 	if Chosen() == Embedded {
 		return
 	}

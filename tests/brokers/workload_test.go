@@ -136,7 +136,7 @@ func (w *workload) work(ctx context.Context, i int, topic *qosmutex.Topic) {
 			w.guard.leave(h)
 		}
 		if err == nil {
-			if err = h.Unlock(context.WithoutCancel(ctx)); errors.Is(err, qosmutex.ErrLost) {
+			if err = h.Unlock(); errors.Is(err, qosmutex.ErrLost) {
 				w.lost.Add(1)
 				err = nil
 			}

@@ -17,7 +17,6 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 	"padme/tests/address"
 )
@@ -42,8 +41,8 @@ func stop(end func(context.Context) error) {
 // quick notices a death soon, but not that of who waits for a loaded machine.
 func quick() qosmutex.Timing {
 	timing := qosmutex.Local()
-	timing.TTL = 2 * protocol.Second
-	timing.Heartbeat = 250 * protocol.Millisecond
+	timing.TTL = 2 * time.Second
+	timing.Heartbeat = 250 * time.Millisecond
 	return timing
 }
 
@@ -144,9 +143,7 @@ func (m *member) lock(resource string, priority int64) *qosmutex.Hold {
 
 func (m *member) unlock(h *qosmutex.Hold) {
 	m.Helper()
-	ctx, cancel := context.WithTimeout(m.Context(), patience)
-	defer cancel()
-	if err := h.Unlock(ctx); err != nil {
+	if err := h.Unlock(); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -159,7 +156,7 @@ func (m *member) waits(resource string, priority int64) {
 		defer close(done)
 		if h, err := m.topic.Lock(ctx, resource, qosmutex.WithPriority(priority)); err == nil {
 			<-ctx.Done()
-			stop(h.Unlock)
+			_ = h.Unlock()
 		}
 	}()
 	m.Cleanup(func() { cancel(); <-done })
@@ -180,7 +177,7 @@ func keepBusy(t *testing.T, members []*member) (end func()) {
 				case <-ctx.Done():
 				case <-time.After(120 * time.Millisecond):
 				}
-				stop(h.Unlock)
+				_ = h.Unlock()
 			}
 		})
 	}
@@ -331,6 +328,40 @@ func TestWrongHolderIsNoticed(t *testing.T) {
 	}
 }
 
+// TestClientIsNamed: the page names the client that holds and the one that waits, and the
+// participant that they come through; that one is what the tree and the list of
+// participants show.
+func TestClientIsNamed(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	held, err := s.first.topic.Lock(t.Context(), "north", qosmutex.WithClient("esp32"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.second.topic.Lock(ctx, "north", qosmutex.WithClient("esp33"))
+	}()
+	defer func() { giveUp(); <-ended }()
+	p := startBrowser(t).open(s.board, desktop)
+	p.await("%s?.querySelector('.holder').textContent === 'esp32 (via lift-1)'", row("crane", "north"))
+	p.await("%s.querySelector('.queue').textContent === '1 waiting: esp33'", row("crane", "north"))
+	p.click("nav a[data-view=people]")
+	p.await("[...document.querySelectorAll('#people li')].some(i => i.dataset.id === 'lift-1' && i.textContent.includes('holds crane north for esp32'))")
+	p.click("nav a[data-view=locks]")
+	p.eval("location.hash = '#/lock/crane/north'", nil)
+	p.await("document.querySelector('#holder')?.textContent === 'esp32 (via lift-1)'")
+	p.await("document.querySelector('#detail tbody tr')?.textContent.startsWith('1esp33 (via lift-2) ')")
+	p.await("document.querySelector('.tree .node[data-id=lift-1]')?.textContent.includes('holds it for esp32')")
+	if err := held.Unlock(); err != nil {
+		t.Error(err)
+	}
+	p.await("[...document.querySelectorAll('#history li')].some(i => i.textContent.includes('released') && i.textContent.includes('esp32 (via lift-1)'))")
+	p.quiet()
+}
+
 // TestRootIsKilled: the page shows the new root, and that the old one is gone.
 func TestRootIsKilled(t *testing.T) {
 	t.Parallel()
@@ -440,7 +471,8 @@ func TestBrokerWithUsers(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	b := startEmbedded(t, "127.0.0.1:0", "")
-	const evil = `<img src=x onerror="document.title='owned'">'"&`
+	const evil = `<img src=x onerror="document.title='owned'">'"&` + "\u202e\u200b"
+	const shown = `<img src=x onerror="document.title='owned'">'"&\u{202e}\u{200b}`
 	c := &crowd{T: t}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -465,9 +497,14 @@ func TestHostileNames(t *testing.T) {
 	}
 	p.press("ArrowDown")
 	p.press("Enter")
-	p.await("document.querySelector('#holder')?.textContent === %q", evil)
+	p.await("document.querySelector('#holder')?.textContent === %q", shown)
 	p.click("nav a[data-view=people]")
 	p.await("document.querySelectorAll('#people li').length === 2")
+	p.click("nav a[data-view=tree]")
+	p.await("document.querySelectorAll('.tree .node title').length === 1")
+	if raw := p.text(`/[\u202e\u200b]/.test(document.body.textContent + [...document.querySelectorAll("[aria-label]")].map((e) => e.ariaLabel))`); raw != "false" {
+		t.Error("the page shows characters that turn the text, or cannot be seen")
+	}
 	if title := p.text("document.title"); title != "Locks" {
 		t.Errorf("a name has changed the title to %q", title)
 	}

@@ -55,7 +55,7 @@ func startRescue(t *testing.T, args ...string) *rescue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stopped(r.p.Close) })
-	if _, err := r.p.SubscribeRaw(ctx, []string{"show", "count", "+"}, r.counted); err != nil {
+	if _, err := r.p.SubscribeRaw(ctx, pubsub.Main, []string{"show", "count", "+"}, r.counted); err != nil {
 		t.Fatal(err)
 	}
 	return r

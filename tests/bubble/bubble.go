@@ -20,7 +20,7 @@ import (
 // while any bubble runs; tests may run bubbles in parallel.
 func Test(t *testing.T, f func(*testing.T)) {
 	t.Helper()
-	if raceDetector {
+	if RaceDetector {
 		single.enter()
 		defer single.leave()
 	}

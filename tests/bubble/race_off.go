@@ -2,4 +2,5 @@
 
 package bubble
 
-const raceDetector = false
+// RaceDetector says whether the tests run with the race detector.
+const RaceDetector = false

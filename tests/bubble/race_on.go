@@ -2,4 +2,5 @@
 
 package bubble
 
-const raceDetector = true
+// RaceDetector says whether the tests run with the race detector.
+const RaceDetector = true

@@ -79,7 +79,7 @@ func lockAgainAndAgain(ctx context.Context, url string) error {
 		}
 		fmt.Println("default")
 		time.Sleep(2 * time.Millisecond)
-		_ = hold.Unlock(ctx) // it may have been lost
+		_ = hold.Unlock() // it may have been lost
 		time.Sleep(2 * time.Millisecond)
 	}
 }
@@ -91,6 +91,7 @@ type gaps struct {
 	longest map[string]time.Duration
 	at      map[string]time.Duration // since the start
 	entries map[string]int
+	long    []string // those of more than a second
 	start   time.Time
 }
 
@@ -106,8 +107,14 @@ func (g *gaps) entered(resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	if last, ok := g.last[resource]; ok && now.Sub(last) > g.longest[resource] {
-		g.longest[resource], g.at[resource] = now.Sub(last), now.Sub(g.start)
+	if last, ok := g.last[resource]; ok {
+		gap, at := now.Sub(last), now.Sub(g.start)
+		if gap > g.longest[resource] {
+			g.longest[resource], g.at[resource] = gap, at
+		}
+		if gap > time.Second && !g.start.IsZero() {
+			g.long = append(g.long, fmt.Sprintf("%s %.1f s until %.1f s", resource, gap.Seconds(), at.Seconds()))
+		}
 	}
 	g.last[resource] = now
 	g.entries[resource]++
@@ -257,6 +264,9 @@ func (s *site) run() {
 	}
 	s.gaps.mu.Lock()
 	defer s.gaps.mu.Unlock()
+	for _, gap := range s.gaps.long {
+		s.t.Log("nobody entered crane/" + gap)
+	}
 	for _, r := range []string{"default", "b"} {
 		longest := max(s.gaps.longest[r], time.Since(s.gaps.last[r]))
 		s.t.Logf("crane/%s: %d entries, the longest time without one %.3f s (at %.1f s)", r, s.gaps.entries[r], longest.Seconds(), s.gaps.at[r].Seconds())

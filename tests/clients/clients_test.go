@@ -4,7 +4,6 @@ package clients
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +20,8 @@ type node struct {
 	topic *qosmutex.Topic
 }
 
-// join makes this process a member of the lock that the gateway has created.
-func (s *site) join(id string) *node {
+// node has this process take part, without a lock.
+func (s *site) node(id string) *node {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -35,12 +34,18 @@ func (s *site) join(id string) *node {
 		defer cancel()
 		_ = p.Close(ctx)
 	})
-	n := &node{site: s, p: p}
-	for n.topic == nil {
-		n.topic, err = qosmutex.Open(ctx, p, "crane")
-		if err != nil && !errors.Is(err, qosmutex.ErrNoRoot) {
-			s.Fatal(err)
-		}
+	return &node{site: s, p: p}
+}
+
+// join makes this process a member of the lock that the gateway has created.
+func (s *site) join(id string) *node {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n := s.node(id)
+	var err error
+	if n.topic, err = qosmutex.Open(ctx, n.p, "crane"); err != nil {
+		s.Fatal(err)
 	}
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -64,7 +69,7 @@ func (n *node) enter(priority int64, work func()) visit {
 	work()
 	v.lost = h.Check() != nil
 	v.out = time.Now().UnixMilli()
-	_ = h.Unlock(ctx)
+	_ = h.Unlock()
 	return v
 }
 
@@ -73,7 +78,7 @@ func (n *node) awaitWaiting(waiting int) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for st, err := range n.topic.States(ctx) {
+	for st, err := range qosmutex.WatchStates(ctx, n.p, n.topic.Name()) {
 		if err != nil {
 			break
 		}
@@ -173,13 +178,15 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 func TestKilledGatewayIsReplaced(t *testing.T) {
 	onSites(t, func(s *site) {
 		sh, py := shell(s.T), python(s.T)
-		gateways := map[string]*process{"gw-1": s.gateway("gw-1"), "gw-2": s.gateway("gw-2")}
+		first := s.gateway("gw-1")
+		n := s.join("go")
+		n.awaitActive("crane", "gw-1")
+		s.gateway("gw-2")
 		holder := s.client("python", py, 100, 1, 600_000)
 		eventually(s.T, "the first is inside", func() bool { return strings.HasPrefix(holder.printed(), "in ") })
 		next := s.client("shell", sh, 100, 1, 50)
-		n := s.join("go")
 		n.awaitWaiting(1)
-		gateways[n.answering()].kill()
+		first.kill()
 		killed := time.Now()
 		holder.await(s.T)
 		stopped := time.Since(killed)
@@ -202,8 +209,8 @@ func TestKilledGatewayIsReplaced(t *testing.T) {
 	})
 }
 
-// answering returns which gateway has the role.
-func (n *node) answering() string {
+// awaitActive waits until a gateway is the active one of a lock topic.
+func (n *node) awaitActive(topic, gateway string) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -211,10 +218,9 @@ func (n *node) answering() string {
 		if err != nil {
 			break
 		}
-		if st.Resource == "crane" && st.Holder != "" {
-			return st.Holder
+		if st.Resource == topic && st.Holder == gateway {
+			return
 		}
 	}
-	n.Fatal("nobody has the role")
-	return ""
+	n.Fatalf("%s is never active for %s", gateway, topic)
 }

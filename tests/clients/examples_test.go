@@ -4,7 +4,6 @@ package clients
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -34,37 +33,28 @@ func examples(t *testing.T) string {
 			t.Fatalf("docs/clients.md has no %s, but %v", name, found)
 		}
 	}
-	modules, err := filepath.Abs("js/node_modules")
+	modules := filepath.Join(dir, "node_modules")
+	if err := os.Mkdir(modules, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	client, err := filepath.Abs(clientsJS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(client, filepath.Join(modules, "padme-client")); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// shell, python and javascript are how the examples are run.
+// shell and javascript are how the examples are run.
 func shell(t *testing.T) []string {
 	need(t, "apt-get install mosquitto-clients", "mosquitto_sub")
 	return []string{need(t, "apt-get install bash", "bash"), "crane.sh"}
 }
 
-func python(t *testing.T) []string {
-	t.Helper()
-	for _, name := range []string{"python3", "/usr/bin/python3"} { // the first may be one without Debian's packages
-		if exec.Command(name, "-c", "import paho.mqtt.client").Run() == nil {
-			return []string{name, "crane.py"}
-		}
-	}
-	missing(t, "python3 with paho", "apt-get install python3-paho-mqtt")
-	return nil
-}
-
 func javascript(t *testing.T) []string {
 	t.Helper()
-	if _, err := os.Stat("js/node_modules/mqtt"); err != nil {
-		missing(t, "the npm package mqtt", "npm ci --prefix tests/clients/js")
-	}
-	return []string{need(t, "apt-get install nodejs", "node"), "crane.mjs"}
+	node, _ := packageJS(t)
+	return []string{node, "crane.mjs"}
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/address"
+	"padme/tests/parallel"
 )
 
 // patience bounds every waiting for processes, on a machine that is busy.
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
 		os.Exit(1)
 	}
+	parallel.Tests(5)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
@@ -121,9 +123,10 @@ func eventually(t *testing.T, what string, done func() bool) {
 // site is a broker with what runs around it.
 type site struct {
 	*testing.T
-	dir  string // with the examples
-	url  string
-	addr string
+	dir    string // with the examples
+	url    string
+	addr   string
+	broker *process
 }
 
 // onSites runs a test with each kind of broker.
@@ -148,7 +151,7 @@ func onSites(t *testing.T, f func(s *site)) {
 }
 
 func (s *site) embedded() {
-	start(s.T, "broker", s.dir, nil, bin, "broker", "--listen", s.addr, "--timing", "lan", "--memory")
+	s.broker = start(s.T, "broker", s.dir, nil, bin, "broker", "--listen", s.addr, "--timing", "lan", "--memory")
 }
 
 func (s *site) mosquitto() {
@@ -161,16 +164,24 @@ func (s *site) mosquitto() {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	start(s.T, "mosquitto", s.dir, nil, need(s.T, "apt-get install mosquitto", "mosquitto"), "-c", path)
+	s.broker = start(s.T, "mosquitto", s.dir, nil, need(s.T, "apt-get install mosquitto", "mosquitto"), "-c", path)
 }
 
-// gateway runs `pubsub-node serve crane`.
-func (s *site) gateway(id string) *process {
+// gateway runs `pubsub-node serve`, for crane unless others are named.
+func (s *site) gateway(id string, locks ...string) *process {
 	s.Helper()
 	ready := filepath.Join(s.T.TempDir(), "ready")
-	p := start(s.T, id, s.dir, nil, bin, "serve", "--broker", s.url, "--id", id, "--ready-file", ready, "crane")
-	eventually(s.T, id+" is connected", func() bool { _, err := os.Stat(ready); return err == nil })
+	if locks == nil {
+		locks = []string{"crane"}
+	}
+	p := start(s.T, id, s.dir, nil, append([]string{bin, "serve", "--broker", s.url, "--id", id, "--ready-file", ready}, locks...)...)
+	eventually(s.T, id+" hears clients", func() bool { return exists(ready) })
 	return p
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // client runs an example.
@@ -181,7 +192,7 @@ func (s *site) client(id string, command []string, args ...any) *process {
 	for _, a := range args {
 		argv = append(argv, fmt.Sprint(a))
 	}
-	return start(s.T, id, s.dir, []string{"CLIENT=" + id, "MQTT_HOST=" + host, "MQTT_PORT=" + port}, argv...)
+	return start(s.T, id, s.dir, []string{"CLIENT=" + id, "MQTT_HOST=" + host, "MQTT_PORT=" + port, "PADME_BROKER=" + s.url}, argv...)
 }
 
 // need returns the path of a program. Continuous integration must have it.

@@ -31,6 +31,23 @@ func imports(t *testing.T) map[string][]string {
 	return all
 }
 
+// What draws charts decodes fonts and pictures, with packages in which vulnerabilities are found:
+// the tool links none of it.
+func TestToolLinksNothingThatDraws(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "padme/cmd/pubsub-node")
+	list.Dir = root
+	text, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range strings.Lines(string(text)) {
+		pkg = strings.TrimSpace(pkg)
+		if strings.HasPrefix(pkg, "gonum.org/") || strings.HasPrefix(pkg, "golang.org/x/image") || pkg == "padme/qosmutex/sim/chart" {
+			t.Errorf("pubsub-node links %s", pkg)
+		}
+	}
+}
+
 // within reports whether a package is that of a folder or below it.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 

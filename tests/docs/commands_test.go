@@ -75,7 +75,7 @@ func need(t *testing.T, what, remedy string, found bool) {
 // Every command of the pages, as written.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"README.md", "docs/tutorial.md", "docs/choosing.md"} {
+	for _, page := range []string{"README.md", "clients/python/README.md", "docs/tutorial.md", "docs/choosing.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			all := stepsOf(t, page)
@@ -89,6 +89,12 @@ func TestCommands(t *testing.T) {
 				_, err := os.Stat(strings.TrimPrefix(env[0], "GOBIN=") + "/python3")
 				need(t, "python3 with paho", "apt-get install python3-paho-mqtt", err == nil)
 			}
+			if strings.Contains(text, "npm ci") {
+				_, err := exec.LookPath("node")
+				need(t, "node", "apt-get install nodejs npm", err == nil)
+				_, err = os.Stat(root + "/clients/js/node_modules/mqtt")
+				need(t, "the npm package mqtt", "npm ci --prefix clients/js", err == nil)
+			}
 			if strings.Contains(text, "nats-server") { // where there is still a network, should it have to be fetched
 				build := exec.Command("go", "tool", "-n", "nats-server")
 				build.Dir, build.Env = root+"/tests/brokers/nats", append(os.Environ(), "GOFLAGS=")
@@ -101,13 +107,8 @@ func TestCommands(t *testing.T) {
 
 // Code that a page shows is a part of the file that it names.
 func TestShownCode(t *testing.T) {
-	pages, err := filepath.Glob(root + "/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	shown := 0
-	for _, page := range append(pages, root+"/README.md") {
-		page, _ = filepath.Rel(root, page)
+	for _, page := range pages(t) {
 		text := read(t, page)
 		if !strings.Contains(text, "<!-- shows ") {
 			continue

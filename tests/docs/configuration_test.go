@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"padme/qosmutex"
-	"padme/qosmutex/protocol"
 )
 
 const configuration = "docs/configuration.md"
@@ -44,7 +43,7 @@ func section(t *testing.T, title string) (rows [][]string) {
 func TestConfigurationOfPrograms(t *testing.T) {
 	node := programs["pubsub-node"]
 	for title, v := range map[string]*verb{
-		"Every command": node, "The broker": node.below["broker"], "The gateway": node.below["serve"], "A lock": node.below["lock"],
+		"Every command": node, "The broker": node.below["broker"], "The gateway": node.below["serve"], "A lock": node.below["lock"], "Settings of a lock": node.below["lock"].below["create"],
 	} {
 		flags := map[string]bool{}
 		for name, own := range v.own {
@@ -77,12 +76,12 @@ func TestConfigurationOfPrograms(t *testing.T) {
 // The page has the presets.
 func TestConfigurationOfTiming(t *testing.T) {
 	presets := []qosmutex.Timing{qosmutex.Local(), qosmutex.LAN(), qosmutex.WAN()}
-	of := map[string]func(t qosmutex.Timing) any{
-		"TTL":       func(t qosmutex.Timing) any { return t.TTL },
-		"Heartbeat": func(t qosmutex.Timing) any { return t.Heartbeat },
-		"JoinWait":  func(t qosmutex.Timing) any { return t.JoinWait },
-		"MoveAfter": func(t qosmutex.Timing) any { return t.MoveAfter },
-		"Hop":       func(t qosmutex.Timing) any { return t.Hop },
+	of := map[string]func(t qosmutex.Timing) time.Duration{
+		"TTL":       func(t qosmutex.Timing) time.Duration { return t.TTL },
+		"Heartbeat": func(t qosmutex.Timing) time.Duration { return t.Heartbeat },
+		"JoinWait":  func(t qosmutex.Timing) time.Duration { return t.JoinWait },
+		"MoveAfter": func(t qosmutex.Timing) time.Duration { return t.MoveAfter },
+		"Hop":       func(t qosmutex.Timing) time.Duration { return t.Hop },
 	}
 	rows := section(t, "Timing")
 	if len(rows) != len(of)+1 {
@@ -101,7 +100,7 @@ func TestConfigurationOfTiming(t *testing.T) {
 				t.Fatalf("there is no %s", name)
 			}
 			d, err := time.ParseDuration(row[i+1])
-			if err != nil || of[name](preset) != protocol.Duration(d) {
+			if err != nil || of[name](preset) != d {
 				t.Errorf("%s: the page says %s, the preset %v", name, row[i+1], of[name](preset))
 			}
 		}

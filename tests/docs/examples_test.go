@@ -11,7 +11,7 @@ import (
 // point is an exported function that is no method and no option: where one begins.
 func TestEveryEntryPointHasAnExample(t *testing.T) {
 	entries := 0
-	for _, dir := range []string{"broker", "pubsub", "qosmutex", "qosmutex/gateway", "qosmutex/fence"} {
+	for _, dir := range []string{"broker", "pubsub", "qosmutex", "qosmutex/gateway", "qosmutex/jsonlock", "qosmutex/fence", "qosmutex/papers"} {
 		examples := testsOf(t, dir)
 		exported(t, dir, func(fn *ast.FuncDecl) {
 			if r := results(fn); len(r) == 1 && strings.HasSuffix(r[0], "Option") {

@@ -13,11 +13,15 @@ import (
 	"unicode"
 )
 
-// pages are README and everything below docs.
+// pages are README, SECURITY, those of the clients' packages, and everything below docs.
 func pages(t *testing.T) []string {
 	t.Helper()
-	all := []string{"README.md"}
-	err := fs.WalkDir(os.DirFS(root), "docs", func(name string, _ fs.DirEntry, err error) error {
+	all, err := fs.Glob(os.DirFS(root), "clients/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, "README.md", "SECURITY.md")
+	err = fs.WalkDir(os.DirFS(root), "docs", func(name string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(name, ".md") {
 			all = append(all, name)
 		}

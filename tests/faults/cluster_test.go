@@ -25,7 +25,7 @@ const (
 )
 
 // ttl is that of the workers.
-var ttl = time.Duration(qosmutex.Local().TTL)
+var ttl = qosmutex.Local().TTL
 
 // cluster is a broker, a root and members, each a process of its own.
 type cluster struct {

@@ -22,11 +22,11 @@ func TestFailover(t *testing.T) {
 			c := newCluster(t, &cluster{models: fair[0], lan: name == "LAN", idleRoot: true}, []participant{{"root", 0}, {"a", 10}, {"b", 20}})
 			var took []time.Duration
 			for range *failovers {
-				took = append(took, failOver(c, time.Duration(timing.Heartbeat)))
+				took = append(took, failOver(c, timing.Heartbeat))
 			}
 			slices.Sort(took)
 			t.Logf("%s: TTL %v: the next one is inside %v (median of %d), %v (worst) after the holder was killed; the least was %v",
-				name, time.Duration(timing.TTL), milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
+				name, timing.TTL, milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
 			if v := c.end(); v.CheckResult != porcupine.Ok {
 				t.Errorf("porcupine says %v", v.CheckResult)
 			}
@@ -64,7 +64,7 @@ func (c *cluster) startAgain(m *member) {
 		c.fatal("%v", err)
 	}
 	t := timing(c.lan)
-	time.Sleep(time.Duration(t.Grace()) / 2)
+	time.Sleep(t.Grace() / 2)
 }
 
 func milliseconds(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
@@ -78,11 +78,11 @@ func TestRootFailover(t *testing.T) {
 			c := newCluster(t, &cluster{models: fair[0], lan: name == "LAN"}, []participant{{"root", 0}, {"a", 10}, {"b", 20}})
 			var took []time.Duration
 			for range *failovers {
-				took = append(took, failOverRoot(c, time.Duration(timing.Heartbeat)))
+				took = append(took, failOverRoot(c, timing.Heartbeat))
 			}
 			slices.Sort(took)
 			t.Logf("%s: TTL %v: somebody is inside under the next root %v (median of %d), %v (worst) after the root was killed; the least was %v",
-				name, time.Duration(timing.TTL), milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
+				name, timing.TTL, milliseconds(took[len(took)/2]), len(took), milliseconds(took[len(took)-1]), milliseconds(took[0]))
 			if v := c.end(); v.CheckResult != porcupine.Ok {
 				t.Errorf("porcupine says %v", v.CheckResult)
 			}

@@ -239,10 +239,10 @@ func killBrokerAndRoot(c *cluster) injection {
 	c.t.Helper()
 	m, timing := c.anyOf(c.members), timing(c.lan)
 	c.stay(m)
-	time.Sleep(time.Duration(timing.Heartbeat) * 3 / 2) // by then the hold is confirmed
+	time.Sleep(timing.Heartbeat * 3 / 2) // by then the hold is confirmed
 	c.broker.kill()
 	c.startBroker()
-	time.Sleep(time.Duration(timing.TTL) * 4 / 3)
+	time.Sleep(timing.TTL * 4 / 3)
 	m.order(c.t, "go")
 	c.await(m.ID+" goes on", bound, func() bool {
 		c.read(m)

@@ -12,12 +12,14 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"padme/tests/parallel"
 )
 
 var (
 	injections = flag.Int("injections", 1, "how many faults of each kind")
 	only       = flag.String("models", "", "take these models for each cluster; default: all fair ones in turn")
-	failovers  = flag.Int("failovers", 5, "how many holders are killed for the time to the next entry")
+	failovers  = flag.Int("failovers", 2, "how many holders are killed for the time to the next entry")
 )
 
 // Environment variables that make the test binary one of the processes. Their
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(brokerEnv) != "":
 		exit(serve(argument[brokerJob](brokerEnv)))
 	}
+	parallel.Tests(3)
 	goleak.VerifyTestMain(m)
 }
 

@@ -177,7 +177,7 @@ func (w *worker) register(p *pubsub.Participant) (voting, error) {
 	}
 	timing := timing(w.LAN)
 	return inboxes.Start(p, quorum.Options{
-		Voters: w.Voters, File: filepath.Join(w.Dir, w.ID+".votes"), Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
+		Voters: w.Voters, File: filepath.Join(w.Dir, w.ID+".votes"), Lease: timing.TTL / 2, Drift: timing.Drift,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }
@@ -216,7 +216,7 @@ func (w *worker) visit(ctx context.Context, topic *qosmutex.Topic, resource stri
 	err = w.count(hold)
 	leave()
 	at := now()
-	switch e := hold.Unlock(ctx); {
+	switch e := hold.Unlock(); {
 	case e == nil:
 		w.history.add(at, valid, resource, hold.Fence())
 		w.history.add(now(), ended, resource, hold.Fence())

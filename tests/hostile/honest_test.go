@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,6 +23,7 @@ type honest struct {
 	entries    atomic.Int64
 
 	mu    sync.Mutex
+	waits []time.Duration // for each entry since they were last measured
 	fence uint64
 	lies  []string // what must never be
 	who   string   // is inside
@@ -67,6 +69,7 @@ func startHonest(t *testing.T, n *node) *honest {
 
 func (h *honest) work(ctx context.Context, topic *qosmutex.Topic, who string) {
 	for ctx.Err() == nil {
+		asked := time.Now()
 		hold, err := topic.Lock(ctx, "hook")
 		if err != nil {
 			if !errors.Is(err, qosmutex.ErrCancelled) {
@@ -75,17 +78,18 @@ func (h *honest) work(ctx context.Context, topic *qosmutex.Topic, who string) {
 			}
 			continue
 		}
-		h.enter(who, hold)
+		h.enter(who, hold, time.Since(asked))
 		h.leave(who)
-		if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil {
+		if err := hold.Unlock(); err != nil {
 			h.lie(who + ": " + err.Error())
 		}
 	}
 }
 
-func (h *honest) enter(who string, hold *qosmutex.Hold) {
+func (h *honest) enter(who string, hold *qosmutex.Hold, waited time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.waits = append(h.waits, waited)
 	if h.who != "" {
 		h.lies = append(h.lies, who+" and "+h.who+" are inside together")
 	}

@@ -38,6 +38,7 @@ const (
 const most = 512 << 20
 
 func TestHostileClient(t *testing.T) {
+	t.Parallel()
 	n := startNode(t)
 	spy := n.as(t, "spy") // an operator, whose recordings are what a wiretap would have
 	spy.listen(t, "padme/#")
@@ -62,8 +63,7 @@ func TestHostileClient(t *testing.T) {
 		{"connections without CONNECT", silentConnections},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			attack.run(t, n, h, spy)
-			h.goOn(t)
+			h.during(t, func() { attack.run(t, n, h, spy) })
 			t.Logf("%d entries; resident %d MB, %d MB at most so far", h.entries.Load(), n.memory(t, "VmRSS")>>20, n.memory(t, "VmHWM")>>20)
 		})
 	}
@@ -316,7 +316,7 @@ func lengths(t *testing.T, n *node, _ *honest, _ *raw) {
 	n.grows(t, 20, dropped, `"foreign"`, func() {
 		for range 10 {
 			for _, payload := range [][]byte{brackets, strings} {
-				for _, topic := range []string{"lock/crane/events", "lock/crane/hook/state", "lock/crane/view", "presence/mallory", "ep/mallory/w1"} {
+				for _, topic := range []string{"lock/crane/events", "lock/crane/hook/state", "lock/crane/view", "presence/mallory", "ep/t/mallory/w1"} {
 					mallory.publish(t, r+topic, payload, true)
 				}
 			}

@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,6 +52,8 @@ func TestMain(m *testing.M) {
 // node is a real `pubsub-node broker` with users and metrics.
 type node struct {
 	cmd     *exec.Cmd
+	args    []string
+	ready   string // file that says that it serves
 	addr    string // of MQTT
 	metrics string // URL
 	log     text
@@ -71,19 +74,25 @@ func (x *text) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (x *text) clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.b.Reset()
+}
+
 func (x *text) String() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.b.String()
 }
 
-// startNode starts a node; a user's password is its name.
-func startNode(t *testing.T) *node {
+// startNode starts a node with these arguments more; a user's password is its name.
+func startNode(t *testing.T, args ...string) *node {
 	t.Helper()
 	dir := t.TempDir()
 	var users broker.Users
 	for name, role := range map[string]broker.Role{
-		"alice": broker.Member, "bob": broker.Member, "mallory": broker.Member, "esp": broker.Client, "spy": broker.Admin,
+		"alice": broker.Member, "bob": broker.Member, "mallory": broker.Member, "esp": broker.Client, "eve": broker.Client, "spy": broker.Admin, "watch": broker.Observer,
 	} {
 		if err := users.Add(name, name); err != nil {
 			t.Fatal(err)
@@ -92,28 +101,54 @@ func startNode(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
+	if err := errors.Join(users.Add("eve", "eve"), users.Grant("eve", broker.Client)); err != nil {
+		t.Fatal(err)
+	}
 	file, ready := filepath.Join(dir, "users"), filepath.Join(dir, "ready")
 	if err := users.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{cmd: exec.Command(program, "broker", "--listen", "127.0.0.1:0", "--users", file, "--metrics", "127.0.0.1:0", "--ready-file", ready)}
+	n := &node{args: append([]string{"broker", "--listen", "127.0.0.1:0", "--users", file, "--metrics", "127.0.0.1:0", "--ready-file", ready}, args...), ready: ready}
+	t.Cleanup(n.kill)
+	n.start(t)
+	return n
+}
+
+// kill ends the process as kill -9 does.
+func (n *node) kill() {
+	if n.cmd != nil {
+		_ = n.cmd.Process.Kill()
+		_ = n.cmd.Wait()
+	}
+}
+
+// start starts the process and waits until it serves.
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	n.metrics = ""
+	n.log.clear()
+	_ = os.Remove(n.ready)
+	n.cmd = exec.Command(program, n.args...)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
 	if err := n.cmd.Start(); err != nil {
+		n.cmd = nil
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.cmd.Process.Kill(); _ = n.cmd.Wait() })
-	await(t, "the node", func() bool { _, err := os.Stat(ready); return err == nil })
-	url, err := os.ReadFile(ready)
+	await(t, "the node", func() bool { _, err := os.Stat(n.ready); return err == nil })
+	url, err := os.ReadFile(n.ready)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.addr = strings.TrimPrefix(strings.TrimSpace(string(url)), "mqtt://")
-	for line := range strings.Lines(n.log.String()) {
-		if rest, ok := strings.CutPrefix(line, "metrics"); ok {
-			n.metrics = strings.TrimSpace(rest)
+	await(t, "the address of the metrics", func() bool { // what it prints comes by another way than the file
+		for line := range strings.Lines(n.log.String()) {
+			if rest, ok := strings.CutPrefix(line, "metrics"); ok && strings.HasSuffix(line, "\n") {
+				n.metrics = strings.TrimSpace(rest)
+			}
 		}
-	}
+		return n.metrics != ""
+	})
 	for name := range n.scrape(t) {
 		if _, rest, ok := strings.Cut(name, `pubsub_connects_total{domain="default",participant="`); ok {
 			root, _, _ = strings.Cut(rest, `"`)
@@ -122,7 +157,6 @@ func startNode(t *testing.T) *node {
 	if root == "" {
 		t.Fatal("the node's participant has no metrics")
 	}
-	return n
 }
 
 var scraper = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -201,7 +235,13 @@ func (n *node) memory(t *testing.T, which string) int64 {
 // await polls a condition.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
+	awaitLong(t, patience, what, condition)
+}
+
+// awaitLong is await for what takes its time by itself.
+func awaitLong(t *testing.T, long time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(long); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -91,8 +91,8 @@ func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenari
 			t.Fatal(err)
 		}
 		opts := []qosmutex.Option{
-			qosmutex.WithTiming(s.Timing), qosmutex.WithNodePriority(p.Priority), qosmutex.WithFanout(2),
-			qosmutex.WithClock(func() protocol.Time { return protocol.Time(time.Since(start)) }),
+			qosmutex.WithTiming(timingOf(s.Timing)), qosmutex.WithNodePriority(p.Priority), qosmutex.WithFanout(2),
+			qosmutex.WithClock(func() time.Duration { return time.Since(start) }),
 		}
 		if i == 0 {
 			opts = append(opts, qosmutex.Create(), qosmutex.WithResources(sim.PaperResource), qosmutex.WithModels(s.Settings.Models))
@@ -108,6 +108,13 @@ func openTree(ctx context.Context, t *testing.T, b *broker.Broker, s sim.Scenari
 	return topics, nodes
 }
 
+func timingOf(t protocol.Timing) qosmutex.Timing {
+	return qosmutex.Timing{
+		TTL: time.Duration(t.TTL), Heartbeat: time.Duration(t.Heartbeat), Drift: t.Drift,
+		JoinWait: time.Duration(t.JoinWait), MoveAfter: time.Duration(t.MoveAfter), Hop: time.Duration(t.Hop),
+	}
+}
+
 // use locks, holds for the second of the paper's critical section and thinks for
 // the message transmit time, until the run is over. Both spans are a trifle
 // short, so that an application acts before a message that arrives at the same
@@ -118,7 +125,7 @@ func use(ctx context.Context, topic *qosmutex.Topic, think protocol.Duration) (e
 		h, err := topic.Lock(ctx, sim.PaperResource)
 		if ctx.Err() != nil {
 			if h != nil {
-				return entries, h.Unlock(context.Background())
+				return entries, h.Unlock()
 			}
 			return entries, nil
 		}
@@ -128,7 +135,7 @@ func use(ctx context.Context, topic *qosmutex.Topic, think protocol.Duration) (e
 		entries++
 		time.Sleep(time.Second - trifle)
 		unlocked := make(chan error, 1)
-		go func() { unlocked <- h.Unlock(context.Background()) }()
+		go func() { unlocked <- h.Unlock() }()
 		time.Sleep(time.Duration(think) - trifle)
 		if err := <-unlocked; err != nil {
 			return entries, err

@@ -115,6 +115,7 @@ var faults = []fault{
 	{name: "long partition", means: "two groups do not hear each other for up to eight sessions", lasts: long, world: "network", apply: partition},
 	{name: "register gone for long", means: "it answers nobody for up to eight sessions", lasts: long, world: "network", apply: closeRegister},
 	{name: "models during a change of root", means: "the root ends, and several change the models while another comes", lasts: noticed, world: "settings", apply: modelsAtAChange},
+	{name: "change of resources", means: "one resource is taken from a topic in use, which may accept others instead, until that is taken back", lasts: either, world: "settings", apply: changeResources},
 	{name: "trusted will of the root", means: "the root ends, and all others are told so and believe it", lasts: noticed, world: "settings", apply: trustedWillOfTheRoot},
 	{name: "restart of the root at once", means: "the root ends and is started again before its lease is over", lasts: once, world: "settings", apply: restartRootAtOnce},
 	{name: "rush", means: "everybody asks for one resource several times, some within a deadline", lasts: once, world: "settings", apply: rush},

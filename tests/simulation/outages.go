@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"slices"
+
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -76,6 +78,31 @@ func modelsAtAChange(r *run) (func(), bool) {
 		r.sim.At(r.sim.Now()+r.between(0, 2*r.preset.timing.Grace()), func() { changeModels(r) })
 	}
 	return heal, true
+}
+
+// changeResources takes one resource from the topic while it is in use, whose name it may
+// accept all the same.
+func changeResources(r *run) (func(), bool) {
+	m := r.pick()
+	if m == nil {
+		return nil, false
+	}
+	i := r.rng.IntN(len(r.resources))
+	r.sim.SetResources(m.id, slices.Concat(r.resources[:i], r.resources[i+1:]), r.rng.IntN(3) == 0)
+	return r.restoreResources, true
+}
+
+// restoreResources repeats itself, as a participant does, until the root has them.
+func (r *run) restoreResources() {
+	for _, m := range r.free() {
+		if s := r.sim.Status(m.id); s.Role == protocol.Root && s.Settings.Open == r.open && slices.Equal(s.Settings.Resources, slices.Sorted(slices.Values(r.resources))) {
+			return
+		}
+	}
+	if m := r.pick(); m != nil {
+		r.sim.SetResources(m.id, r.resources, r.open)
+	}
+	r.sim.At(r.sim.Now()+r.preset.timing.TTL, r.restoreResources)
 }
 
 // trustedWillOfTheRoot tells everybody who trusts it that the root has ended.

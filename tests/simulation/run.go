@@ -39,6 +39,7 @@ type outcome struct {
 	denied       uint64
 	met, missed  int    // deadlines
 	overlaps     uint64 // entries beside another, where roots may not hear of each other
+	goneOn       uint64 // holds that went on in another process
 }
 
 // run is one seed: rounds of faults, each followed by a heal after which everybody
@@ -110,7 +111,7 @@ func (r *run) all() (*outcome, error) {
 	}
 	r.outcome.time, r.outcome.events = r.sim.Now(), r.sim.Events()
 	result := r.sim.Result()
-	r.outcome.overlaps = result.Overlaps
+	r.outcome.overlaps, r.outcome.goneOn = result.Overlaps, result.GoneOn
 	r.outcome.entries, r.outcome.denied = result.Entries, result.Denied
 	r.outcome.met, r.outcome.missed = result.Deadlines.Met, result.Deadlines.Missed()
 	return &r.outcome, nil

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 1000, "how many seeds to run")
+	seeds = flag.Uint64("seeds", 500, "how many seeds to run")
 	first = flag.Uint64("first", 1, "the first seed")
 	hours = flag.Float64("hours", 0, "run seeds for as many hours instead")
 	trace = flag.String("record", "", "write everything that happens in the first seed to this file, and run no other")

@@ -55,6 +55,7 @@ func (s *sum) add(o *outcome) {
 	s.total.deaths += o.deaths
 	s.total.denied += o.denied
 	s.total.overlaps += o.overlaps
+	s.total.goneOn += o.goneOn
 	s.total.met += o.met
 	s.total.missed += o.missed
 }
@@ -107,6 +108,7 @@ func (s *sum) counters() []counter {
 		{name: "re-attachments", n: c.Moves},
 		{name: "terms", n: c.Terms},
 		{name: "holds adopted", n: c.Adopted},
+		{name: "holds that went on in another process", n: s.total.goneOn},
 		{"visits", uint64(s.total.visits), "ordinary"},
 		{"visitors not let go in time", uint64(s.total.slowGoodbyes), "crowd"},
 		{"kills", uint64(s.total.kills), "kills"},

@@ -12,6 +12,7 @@ import (
 // each hold, is told from one that does not, by the same samples and the same
 // judgement.
 func TestLeaksOfAProcessAreSeen(t *testing.T) {
+	t.Parallel()
 	bin := build(t)
 	at := newSite(t, bin, "leaking", true)
 	s := &soak{t: t, sites: []*site{at}}

@@ -58,16 +58,12 @@ func member(url string) error {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	var topic *qosmutex.Topic
-	for {
-		var err error
+	topic, err := qosmutex.Open(ctx, p, memberTopic, qosmutex.WithTiming(qosmutex.Local()))
+	for ctx.Err() == nil && errors.Is(err, qosmutex.ErrNoRoot) {
 		topic, err = qosmutex.Open(ctx, p, memberTopic, qosmutex.WithTiming(qosmutex.Local()))
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, qosmutex.ErrNoRoot) {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	for {
 		hold, err := topic.Lock(ctx, "resource")
@@ -76,7 +72,7 @@ func member(url string) error {
 		}
 		leak(os.Getenv(leakEnv))
 		time.Sleep(5 * time.Millisecond)
-		_ = hold.Unlock(ctx) // it may have been lost
+		_ = hold.Unlock() // it may have been lost
 		time.Sleep(20 * time.Millisecond)
 	}
 }

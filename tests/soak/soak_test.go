@@ -47,6 +47,7 @@ type soak struct {
 // TestSoak runs pubsub-node processes under random faults, and then demands that
 // locks can be had and that nobody has kept what it does not need.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	if *duration < shortest {
 		t.Fatalf("-soak.duration %v: give at least %v", *duration, shortest)
 	}

@@ -28,7 +28,7 @@ func watch(url string) {
 	ctx := context.Background()
 	p, err := pubsub.Join(ctx, url, "watcher")
 	if err == nil {
-		_, err = p.SubscribeRaw(ctx, []string{"lock", "#"}, func(m pubsub.RawMessage) { fmt.Println(m.Levels, len(m.Payload)) })
+		_, err = p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "#"}, func(m pubsub.RawMessage) { fmt.Println(m.Levels, len(m.Payload)) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex"
 )
 
 // TestLockStateIsReadableJSON reads what any MQTT client can: the topic says
@@ -23,7 +24,12 @@ func TestLockStateIsReadableJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = hold.Unlock(ctx) }()
+	defer func() { _ = hold.Unlock() }()
+	served, err := l.topics[1].Lock(ctx, "hook 3", qosmutex.WithClient("esp32"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = served.Unlock() }()
 	const topic = "padme/v1/default/lock/crane/hook%202%2E5/state"
 
 	t.Run("SubscribeRaw", func(t *testing.T) {
@@ -33,7 +39,7 @@ func TestLockStateIsReadableJSON(t *testing.T) {
 		}
 		defer func() { _ = p.Close(ctx) }()
 		got := make(chan []byte, 64)
-		stop, err := p.SubscribeRaw(ctx, []string{"lock", "crane", "+", "state"}, func(m pubsub.RawMessage) {
+		stop, err := p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "crane", "+", "state"}, func(m pubsub.RawMessage) {
 			select {
 			case got <- bytes.Clone(m.Payload):
 			default:
@@ -43,7 +49,9 @@ func TestLockStateIsReadableJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
-		for !heldByA(t, <-got) {
+		for member, client := false, false; !member || !client; {
+			payload := <-got
+			member, client = member || heldByA(t, payload), client || heldForClient(t, payload)
 		}
 	})
 	if path := mosquitto(t); path != "" {
@@ -70,11 +78,21 @@ func heldByA(t *testing.T, payload []byte) bool {
 	if err := json.Unmarshal(payload, &state); err != nil {
 		t.Fatalf("%s is no JSON: %v", payload, err)
 	}
-	if state.Resource == "hook" { // newLockers locks it once, before the test begins
+	if state.Resource == "hook" || state.Resource == "hook 3" { // newLockers locks the one, before the test begins
 		return false
 	}
 	if state.Topic != "crane" || state.Resource != "hook 2.5" || state.Root != "root" || state.Epoch == "" || state.Waiting == nil {
 		t.Errorf("state %s", payload)
 	}
 	return state.Holder == "a" && state.Fence != "" && state.Fence != "0" && !state.Since.IsZero()
+}
+
+// heldForClient reports whether a published state says that a holds for a client.
+func heldForClient(t *testing.T, payload []byte) bool {
+	t.Helper()
+	var state struct{ Resource, Status, Holder, Via string }
+	if err := json.Unmarshal(payload, &state); err != nil {
+		t.Fatalf("%s is no JSON: %v", payload, err)
+	}
+	return state.Resource == "hook 3" && state.Status == "held" && state.Holder == "esp32" && state.Via == "a"
 }

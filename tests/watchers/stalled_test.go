@@ -105,7 +105,7 @@ func (l *lockers) handOvers(t *testing.T, d time.Duration) []time.Duration {
 				gaps = append(gaps, time.Since(last))
 				last = time.Now()
 				mu.Unlock()
-				if err := hold.Unlock(context.WithoutCancel(ctx)); err != nil {
+				if err := hold.Unlock(); err != nil {
 					t.Error(err)
 				}
 			}

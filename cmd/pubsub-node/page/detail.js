@@ -1,5 +1,6 @@
 // One lock in full: who holds it, who waits.
 import { h, setText, span, clock } from "/base/dom.js";
+import { named } from "/base/locks.js";
 
 const TAGS = { granted: "wait", free: "free", unknown: "bad" };
 
@@ -21,8 +22,8 @@ export class Detail {
     const known = [];
     const fact = (name, ...value) => known.push(h("div", {}, h("dt", {}, name), h("dd", {}, ...value)));
     const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : null);
-    if (state.holder) fact("held by", h("b", { id: "holder" }, state.holder), " ", gone(state.holder));
-    else fact("state", h("span", { class: "tag " + TAGS[state.status] }, state.status), state.grantee ? ` to ${state.grantee}: not known to be inside yet` : "",
+    if (state.holder) fact("held by", h("b", { id: "holder" }, named(state.holder, state.via)), " ", gone(state.via || state.holder));
+    else fact("state", h("span", { class: "tag " + TAGS[state.status] }, state.status), state.grantee ? ` to ${named(state.grantee, state.via)}: not known to be inside yet` : "",
       state.status === "unknown" ? " the root looks for the token, or for who holds it" : "");
     if (state.since !== null) fact("since", h("time", { datetime: new Date(state.since).toISOString() }, clock(state.since)), " · ", this.#span(state.since));
     if (state.holder) fact("priority", h("span", { class: "num" }, state.priority));
@@ -30,7 +31,7 @@ export class Detail {
     fact("root", state.root, " ", gone(state.root));
     fact("epoch", h("code", {}, state.epoch));
     const rows = state.queue.map((w, i) => h("tr", {}, h("td", { class: "num" }, i + 1),
-      h("td", {}, w.participant, " ", w.any ? h("span", { class: "tag" }, "any") : null, gone(w.participant)),
+      h("td", {}, named(w.participant, w.via), " ", w.any ? h("span", { class: "tag" }, "any") : null, gone(w.via || w.participant)),
       h("td", { class: "num" }, w.priority), h("td", { class: "num" }, w.exact ? null : "over ", this.#span(w.since))));
     const more = state.waiting - state.queue.length;
     if (more > 0) rows.push(h("tr", {}, h("td", { colspan: 4, class: "muted" }, `and ${more} more`)));

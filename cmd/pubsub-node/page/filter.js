@@ -7,7 +7,7 @@ export function matchState(state, { search = "", which = "all" } = {}) {
   if (["held", "free"].includes(which) && state.status !== which) return false;
   if (which === "waiting" && state.waiting === 0) return false;
   if (search === "") return true;
-  const text = [state.topic + "/" + state.resource, state.holder, ...state.queue.map((w) => w.participant)].join("\n").toLowerCase();
+  const text = [state.topic + "/" + state.resource, state.holder, state.via, ...state.queue.flatMap((w) => [w.participant, w.via])].join("\n").toLowerCase();
   return words(search).every((w) => text.includes(w));
 }
 

@@ -1,6 +1,7 @@
 // The list of locks: a row for each, made once and changed in place. The browser
 // skips the layout of rows that are out of sight (content-visibility).
 import { h, setText, setAttribute, span } from "/base/dom.js";
+import { named } from "/base/locks.js";
 import { matchState, compareStates, link } from "./filter.js";
 
 const NAMED = 3; // waiters that a row names
@@ -121,10 +122,10 @@ class Row {
     setAttribute(this.anchor, "data-holder", state.holder);
     setText(this.mark, state.status);
     setText(this.fence, state.fence === "0" ? "–" : state.fence || "–");
-    setText(this.holder, state.holder || "–");
-    const named = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
+    setText(this.holder, named(state.holder, state.via) || "–");
+    const first = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
     const more = state.waiting - Math.min(NAMED, state.queue.length);
-    setText(this.queue, state.waiting ? `${state.waiting} waiting: ${named}${more > 0 ? ` +${more}` : ""}` : "");
+    setText(this.queue, state.waiting ? `${state.waiting} waiting: ${first}${more > 0 ? ` +${more}` : ""}` : "");
     this.tick(now);
   }
 

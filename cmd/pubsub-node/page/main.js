@@ -124,11 +124,14 @@ function notesOf(topic) {
   const add = (id, resource) => held.set(id, [...(held.get(id) ?? []), resource]);
   const one = at.view === "lock" && at.topic === topic && locks.states.get(key(topic, at.resource));
   if (one) {
-    one.queue.forEach((w, i) => notes.set(w.participant, { text: `waits, no. ${i + 1}` }));
-    if (one.holder) notes.set(one.holder, { text: "holds it", held: true });
+    one.queue.forEach((w, i) => {
+      const id = w.via || w.participant; // for the first of its clients
+      if (!notes.has(id)) notes.set(id, { text: `waits, no. ${i + 1}${w.via ? ` for ${w.participant}` : ""}` });
+    });
+    if (one.holder) notes.set(one.via || one.holder, { text: one.via ? `holds it for ${one.holder}` : "holds it", held: true });
     return notes;
   }
-  for (const s of locks.states.values()) if (s.topic === topic && s.holder) add(s.holder, s.resource);
+  for (const s of locks.states.values()) if (s.topic === topic && s.holder) add(s.via || s.holder, s.resource);
   for (const [id, all] of held) notes.set(id, { text: all.length > 1 ? `holds ${all.length}` : all[0] === "default" ? "holds it" : `holds ${all[0]}`, held: true });
   return notes;
 }

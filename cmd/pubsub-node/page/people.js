@@ -4,7 +4,7 @@ import { matchText, link } from "./filter.js";
 
 const NAMED = 6; // locks that are named of one participant
 
-/** duties returns what each participant holds, waits for and roots: Map of id: {holds, waits, roots}. */
+/** duties returns what each participant holds and waits for, itself or for clients, and roots: Map of id: {holds, waits, roots}. */
 export function duties(locks) {
   const all = new Map();
   const of = (id) => {
@@ -12,8 +12,8 @@ export function duties(locks) {
     return all.get(id);
   };
   for (const state of locks.states.values()) {
-    if (state.holder) of(state.holder).holds.push(state);
-    for (const w of state.queue) of(w.participant).waits.push(state);
+    if (state.holder) of(state.via || state.holder).holds.push(state);
+    for (const id of new Set(state.queue.map((w) => w.via || w.participant))) of(id).waits.push(state);
   }
   for (const view of locks.views.values()) of(view.root).roots.push(view.topic);
   return all;
@@ -34,7 +34,7 @@ export class People {
     ids.forEach((id, i) => {
       const p = locks.participants.get(id), d = duty.get(id) ?? { holds: [], waits: [], roots: [] };
       let row = this.rows.get(id);
-      const text = JSON.stringify([p.alive, p.since, d.roots, d.holds.map(name), d.waits.map(name)]);
+      const text = JSON.stringify([p.alive, p.since, d.roots, d.holds.map(held), d.waits.map(name)]);
       if (!row) this.rows.set(id, (row = h("li", { "data-id": id })));
       if (row.dataset.text !== text) {
         row.dataset.text = text;
@@ -43,16 +43,17 @@ export class People {
           h("span", { class: "tag " + (p.alive ? "free" : "bad") }, p.alive ? "here" : "gone"), h("b", {}, id),
           h("span", { class: "muted" }, p.since === null ? "" : (p.alive ? "since " : "born or gone ") + clock(p.since)),
           h("span", { class: "does" }, ...tell("root of", d.roots.map((t) => h("a", { href: "#/tree/" + encodeURIComponent(t) }, t))),
-            ...tell("holds", d.holds.map(anchor)), ...tell("waits for", d.waits.map(anchor))));
+            ...tell("holds", d.holds.map((s) => anchor(s, held(s)))), ...tell("waits for", d.waits.map((s) => anchor(s, name(s))))));
       }
-      row.hidden = !matchText(id + " " + d.holds.map(name).join(" "), search);
+      row.hidden = !matchText(id + " " + d.holds.map(held).join(" "), search);
       if (this.element.children[i] !== row) this.element.insertBefore(row, this.element.children[i] ?? null);
     });
   }
 }
 
 const name = (s) => (s.resource === "default" ? s.topic : s.topic + " " + s.resource);
-const anchor = (s) => h("a", { href: link(s.topic, s.resource) }, name(s));
+const held = (s) => (s.via ? `${name(s)} for ${s.holder}` : name(s));
+const anchor = (s, text) => h("a", { href: link(s.topic, s.resource) }, text);
 
 function tell(verb, links) {
   if (links.length === 0) return [];

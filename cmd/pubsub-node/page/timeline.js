@@ -1,5 +1,6 @@
 // The events of the last minutes, the newest on top.
 import { h, span, clock } from "/base/dom.js";
+import { named } from "/base/locks.js";
 import { link, matchText } from "./filter.js";
 
 const SHOWN = 200;
@@ -24,7 +25,7 @@ export class Timeline {
     for (const e of history.events) {
       if (e.number <= this.top || fresh.length >= SHOWN) break;
       if (only && (e.topic !== only.topic || (e.resource && e.resource !== only.resource))) continue;
-      if (!matchText(`${e.topic}/${e.resource} ${e.participant} ${e.event}`, search)) continue;
+      if (!matchText(`${e.topic}/${e.resource} ${named(e.participant, e.via)} ${e.event}`, search)) continue;
       fresh.push(row(e));
     }
     this.top = history.added;
@@ -39,5 +40,5 @@ function row(e) {
   return h("li", {},
     h("time", { class: "num muted" }, clock(e.at)), h("span", { class: "tag " + (TAGS[e.event] ?? "") }, e.event),
     e.resource && e.resource !== "*" ? h("a", { href: link(e.topic, e.resource) }, lock) : h("span", {}, lock),
-    h("span", { class: "who" }, e.participant), h("span", { class: "muted" }, more));
+    h("span", { class: "who" }, named(e.participant, e.via)), h("span", { class: "muted" }, more));
 }

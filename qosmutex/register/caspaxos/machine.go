@@ -309,6 +309,9 @@ func (m *Machine) receive(msg *Message) error {
 	}
 	switch msg.Kind {
 	case KindCurrent:
+		if !m.trusts(msg.From) {
+			return dropped("Current of %s, which is no voter that this one knows", msg.From)
+		}
 		return m.learn(msg.Next)
 	case KindFetch:
 		return m.fetched(msg)

@@ -84,6 +84,16 @@ func (m *Machine) decided(o *op) {
 	}
 }
 
+// trusts reports whether a participant may say which configuration was decided: a voter of
+// one that is known, or, as long as none is, of the list. From anybody else the word would
+// be enough to retire all voters for good.
+func (m *Machine) trusts(id string) bool {
+	if m.config == nil && m.next == nil {
+		return slices.Contains(m.listed, id)
+	}
+	return m.config != nil && m.config.index(id) >= 0 || m.next != nil && m.next.index(id) >= 0
+}
+
 // learn takes a configuration that was decided.
 func (m *Machine) learn(c *Config) error {
 	known := m.newest()
@@ -176,8 +186,12 @@ func (m *Machine) fetched(msg *Message) error {
 	if msg.Next == nil || m.config == nil {
 		return dropped("Fetch of %s", msg.From)
 	}
-	if err := m.learn(msg.Next); err != nil {
-		return err
+	if m.trusts(msg.From) {
+		if err := m.learn(msg.Next); err != nil {
+			return err
+		}
+	} else if msg.Next.Domain != m.newest().Domain || msg.Next.Number > m.newest().Number {
+		return dropped("Fetch of %s, which is no voter that this one knows", msg.From)
 	}
 	installed := m.config.Number == msg.Next.Number
 	switch {

@@ -59,3 +59,63 @@ func TestBallotsFarAheadAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangersDecideNothing: a participant that is no voter, or a voter's file of before,
+// says whatever there is to say, with all numbers at their ends. It counts for nothing, and
+// what was decided is as before.
+func TestStrangersDecideNothing(t *testing.T) {
+	taken := register.Domain{1}
+	forged := &Config{Domain: taken, Number: 1 << 31, Voters: []Voter{{"mallory", 66}}, Prev: []Voter{{"mallory", 66}}}
+	next := &Config{Domain: taken, Number: 2, Voters: []Voter{{"A", 1}, {"B", 2}, {"mallory", 66}}, Prev: []Voter{{"A", 1}, {"B", 2}, {"C", 3}}}
+	old := &Config{Domain: taken, Number: 0, Voters: []Voter{{"mallory", 66}}}
+	most := Ballot{1, 1<<32 - 1, 1}
+	slot := Slot{Key: "crane", Accepted: most, State: State{Value: []byte("forged")}}
+	for _, from := range []struct {
+		name     string
+		instance uint64
+	}{{"mallory", 66}, {"mallory", 2}, {"B", 22}} {
+		for _, msg := range []Message{
+			{Kind: KindCurrent, Next: forged},
+			{Kind: KindCurrent, Next: next},
+			{Kind: KindCurrent, Next: old},
+			{Kind: KindCurrent},
+			{Kind: KindFetch, Next: forged},
+			{Kind: KindFetch, Next: next},
+			{Kind: KindFetch},
+			{Kind: KindPage, Target: 2, Slots: []Slot{slot}, Installed: true},
+			{Kind: KindPrepare, Ballot: most, Keys: []string{"crane"}},
+			{Kind: KindAccept, Ballot: most, Slots: []Slot{slot}},
+			{Kind: KindPromise, Ballot: most, Slots: []Slot{slot}},
+			{Kind: KindAccepted, Ballot: most, Slots: []Slot{slot}},
+			{Kind: KindRefused, Ballot: most, Round: 1<<32 - 1},
+			{Kind: KindValues, Seq: 1, Slots: []Slot{slot}},
+			{Kind: KindEnroll, Voters: []string{"A", "B", "mallory"}},
+			{Kind: KindReject, Reason: ReasonRestored, About: 1 << 32},
+			{Kind: KindReject, Reason: ReasonWiped, About: 1 << 32},
+			{Kind: KindReject, Reason: ReasonVoters, About: 1 << 32},
+			{Kind: KindHello},
+		} {
+			if from.name == "B" && (msg.Kind == KindCurrent || msg.Kind == KindFetch || msg.Kind == KindReject) {
+				continue // what the owner of a voter's name says counts
+			}
+			a, asked := voterA(t)
+			msg.From, msg.To, msg.Domain, msg.Config, msg.Run = from.name, "A", taken, 1, Run{Instance: from.instance, Boot: 1 << 32}
+			var out Output
+			_ = a.Step(0, &Input{Kind: Receive, Message: &msg}, &out)
+			if s := a.Status(0); s.Phase != Voting || s.Config.Number != 1 || a.seen > asked.Round || len(out.Persist) > 0 || len(out.Answers) > 0 {
+				t.Errorf("%v of %s with file %d: %+v, round %d, %d records and %d answers", msg.Kind, from.name, from.instance, s, a.seen, len(out.Persist), len(out.Answers))
+			}
+			for _, reply := range out.Messages {
+				if reply.Kind == KindPage || reply.Kind == KindPromise || reply.Kind == KindAccepted {
+					t.Errorf("%v of %s with file %d is answered with %v", msg.Kind, from.name, from.instance, reply.Kind)
+				}
+			}
+			promise := Message{ // and the vote goes on
+				Kind: KindPromise, From: "B", To: "A", Domain: taken, Config: 1, Run: Run{Instance: 2, Boot: 1 << 32}, Ballot: asked, Slots: make([]Slot, 1),
+			}
+			if err := a.Step(0, &Input{Kind: Receive, Message: &promise}, &out); err != nil || len(out.Messages) == 0 {
+				t.Errorf("after %v of %s with file %d: %v, and then %v", msg.Kind, from.name, from.instance, err, out.Messages)
+			}
+		}
+	}
+}

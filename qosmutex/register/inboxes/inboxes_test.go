@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serve(strings.Split(env, "|")))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(brokers.Ending(m), goleak.Cleanup(func(code int) {
 		brokers.Report()
 		os.Exit(code)
 	}))

@@ -26,18 +26,32 @@ type members struct {
 // memberSet is who may hold something of one key.
 type memberSet struct {
 	all     map[string]bool
-	settled bool // no other member does
+	settled bool            // no other member does
+	held    map[string]Hold // by this process, by resource
+	term    uint64          // in which it held that as the root; 0: it was not
+}
+
+// Hold is what this process holds for somebody who goes by it when the process has ended.
+type Hold struct {
+	Resource string `json:"resource"`
+	Fence    uint64 `json:"fence,omitempty"`
+	Priority int64  `json:"priority,omitempty"`
+	Client   string `json:"client,omitempty"` // on whose behalf
+	Note     []byte `json:"note,omitempty"`   // of who asked for it
 }
 
 // memberLine is one line of the file. The first names the run of the machine, the file of
 // the register and its domain: after another one at the same place nothing counts.
 type memberLine struct {
-	Run     string `json:"run,omitempty"`
-	AgeMS   int64  `json:"age_ms,omitempty"` // of the register, when the line was written
-	Key     string `json:"key,omitempty"`
-	Member  string `json:"member,omitempty"`
-	Gone    bool   `json:"gone,omitempty"`
-	Settled bool   `json:"settled,omitempty"`
+	Run     string  `json:"run,omitempty"`
+	AgeMS   int64   `json:"age_ms,omitempty"` // of the register, when the line was written
+	Key     string  `json:"key,omitempty"`
+	Member  string  `json:"member,omitempty"`
+	Gone    bool    `json:"gone,omitempty"`
+	Settled bool    `json:"settled,omitempty"`
+	Hold    *Hold   `json:"hold,omitempty"`   // gone: only the resource counts
+	Term    *uint64 `json:"term,omitempty"`   // of all holds
+	Forget  bool    `json:"forget,omitempty"` // all holds: somebody may go by one that does not go on, so there may be others than the members
 }
 
 // maxMembersFile is the size at which the file is rewritten with what still counts.
@@ -54,13 +68,18 @@ func openMembers(path, run string) (members, error) {
 }
 
 // read takes what was noted on this run of the machine. A last line that was not
-// written to its end says nothing: what it notes had no effect yet.
+// written to its end says nothing: what it notes had no effect yet. Damage before that
+// leaves nothing to rely on.
 func (m *members) read(old []byte) {
 	r := bufio.NewReader(bytes.NewReader(old))
 	for first := true; ; first = false {
 		text, err := r.ReadBytes('\n')
 		var line memberLine
-		if err != nil || json.Unmarshal(text, &line) != nil || first && line.Run != m.run {
+		if err != nil {
+			return
+		}
+		if json.Unmarshal(text, &line) != nil || first && line.Run != m.run {
+			clear(m.keys)
 			return
 		}
 		if age := time.Duration(line.AgeMS) * time.Millisecond; age > time.Since(m.since) {
@@ -75,10 +94,19 @@ func (m *members) read(old []byte) {
 func (m *members) note(l *memberLine) {
 	s := m.keys[l.Key]
 	if s == nil {
-		s = &memberSet{all: map[string]bool{}}
+		s = &memberSet{all: map[string]bool{}, held: map[string]Hold{}}
 		m.keys[l.Key] = s
 	}
 	switch {
+	case l.Forget:
+		s.settled = false
+		clear(s.held)
+	case l.Term != nil:
+		s.term = *l.Term
+	case l.Hold != nil && l.Gone:
+		delete(s.held, l.Hold.Resource)
+	case l.Hold != nil:
+		s.held[l.Hold.Resource] = *l.Hold
 	case l.Settled:
 		s.settled = true
 	case l.Gone:
@@ -102,6 +130,12 @@ func (m *members) rewrite() error {
 	for key, s := range m.keys {
 		for member := range s.all {
 			err = errors.Join(err, m.write(&memberLine{Key: key, Member: member}))
+		}
+		for _, h := range s.held {
+			err = errors.Join(err, m.write(&memberLine{Key: key, Hold: &h}))
+		}
+		if s.term != 0 {
+			err = errors.Join(err, m.write(&memberLine{Key: key, Term: &s.term}))
 		}
 		if s.settled {
 			err = errors.Join(err, m.write(&memberLine{Key: key, Settled: true}))
@@ -140,13 +174,28 @@ func (r *Register) Members(key string) (all []string, ok bool) {
 	return slices.Sorted(maps.Keys(s.all)), true
 }
 
-// Inhabited returns the keys that have members, as Members has them, in order.
+// Held returns, by resource, what NoteHold has named for key and not called gone, and the
+// term of NoteTerm, also of earlier processes on this run of the machine.
+func (r *Register) Held(key string) (held []Hold, term uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.members.keys[key]
+	if s == nil {
+		return nil, 0
+	}
+	for _, resource := range slices.Sorted(maps.Keys(s.held)) {
+		held = append(held, s.held[resource])
+	}
+	return held, s.term
+}
+
+// Inhabited returns the keys that have members, as Members has them, or holds, in order.
 func (r *Register) Inhabited() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var keys []string
 	for key, s := range r.members.keys {
-		if len(s.all) > 0 {
+		if len(s.all) > 0 || len(s.held) > 0 {
 			keys = append(keys, key)
 		}
 	}
@@ -159,22 +208,43 @@ func (r *Register) Inhabited() []string {
 // survives the end of this process, not that of the machine. After an error nothing is
 // noted any more.
 func (r *Register) NoteMember(key, member string, gone bool) error {
+	return r.noteLine(&memberLine{Key: key, Member: member, Gone: gone, Settled: member == ""})
+}
+
+// NoteHold notes, as NoteMember does, that this process holds h of key, or, if gone, that
+// it does not hold h.Resource any more.
+func (r *Register) NoteHold(key string, h Hold, gone bool) error {
+	return r.noteLine(&memberLine{Key: key, Hold: &h, Gone: gone})
+}
+
+// NoteTerm notes that this process is the root of that term, and holds what is noted as
+// such; 0: it is not the root.
+func (r *Register) NoteTerm(key string, term uint64) error {
+	return r.noteLine(&memberLine{Key: key, Term: &term})
+}
+
+// ForgetHolds forgets all holds of key. Somebody may go by one of them, so there may be
+// others than the members until that is noted again.
+func (r *Register) ForgetHolds(key string) error {
+	return r.noteLine(&memberLine{Key: key, Forget: true})
+}
+
+func (r *Register) noteLine(line *memberLine) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := &r.members
 	if m.file == nil {
 		return nil
 	}
-	line := memberLine{Key: key, Member: member, Gone: gone, Settled: member == ""}
-	m.note(&line)
-	err := m.write(&line)
+	m.note(line)
+	err := m.write(line)
 	if err == nil && m.size > maxMembersFile {
 		err = m.rewrite()
 		m.size /= 2 // if many still count, not again at once
 	}
 	if err != nil {
 		m.forget()
-		return fmt.Errorf("register: noting a member: %w", err)
+		return fmt.Errorf("register: noting who may hold: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -188,5 +189,70 @@ func TestAgeOutlivesTheProcess(t *testing.T) {
 	r = reopen(t, r, path)
 	if _, ok := r.Members("crane"); ok || r.Age() > time.Minute {
 		t.Errorf("with a new file it is %v old, and knows the members of the old one: %v", r.Age(), ok)
+	}
+}
+
+// What this process holds is known after it was killed, but for what it had left.
+func TestHoldsOutliveTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := Hold{Resource: "a", Fence: 7, Priority: -2, Note: []byte("of\nclient")}, Hold{Resource: "b", Fence: 8}
+	must(r.NoteMember("crane", "", false))
+	must(r.NoteTerm("crane", 3))
+	must(r.NoteHold("crane", a, false))
+	must(r.NoteHold("crane", b, false))
+	must(r.NoteHold("lift", b, false))
+	must(r.NoteHold("lift", Hold{Resource: "b"}, true))
+	for range 2 { // the second time from the file that the first run has rewritten
+		r = reopen(t, r, path)
+		held, term := r.Held("crane")
+		if !reflect.DeepEqual(held, []Hold{a, b}) || term != 3 {
+			t.Errorf("holds %v of term %d", held, term)
+		}
+		if held, _ := r.Held("lift"); len(held) > 0 {
+			t.Errorf("%v has been left", held)
+		}
+		if keys := r.Inhabited(); !slices.Equal(keys, []string{"crane"}) {
+			t.Errorf("somebody holds something of %v", keys)
+		}
+	}
+	must(r.ForgetHolds("crane"))
+	r = reopen(t, r, path)
+	if held, _ := r.Held("crane"); len(held) > 0 {
+		t.Errorf("%v is forgotten", held)
+	}
+	if _, ok := r.Members("crane"); ok {
+		t.Error("members count, and somebody else may go by a hold that was forgotten")
+	}
+}
+
+// After damage nobody counts that was named before it: somebody named behind it may have held.
+func TestDamagedMembersFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "a", false)
+	note(t, r, "crane", "", false)
+	text, err := os.ReadFile(path + ".members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".members", append(text, "{\"key\":\n{\"key\":\"crane\",\"member\":\"b\"}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = reopen(t, r, path)
+	if all, ok := r.Members("crane"); ok {
+		t.Errorf("%v are said to be all members", all)
 	}
 }

@@ -32,6 +32,12 @@ The figures and tables of the papers, measured with the code in this repository,
 go run ./cmd/pubsub-node sim --models fair-forward-use-use --latency 1s --think 1s
 go run ./cmd/pubsub-node sim --models level-replace-forward-use --latency 500ms --think 500ms --json
 ` + "```" + `
+
+What ` + "`--json`" + ` prints, ` + "`cmd/pubsub-node/simplot`" + ` draws, as SVG or PNG: the entries of each participant, and of several runs those of each priority, side by side:
+
+` + "```sh" + `
+go run ./cmd/pubsub-node sim --compare all-models --json | go run ./cmd/pubsub-node/simplot entries.svg
+` + "```" + `
 `)
 	return b.String()
 }

@@ -14,15 +14,26 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
+    else if (value !== false && value != null) element.setAttribute(name, shown(name, value));
   }
-  element.append(...children.filter((c) => c != null && c !== false));
+  element.append(...children.filter((c) => c != null && c !== false).map((c) => (typeof c === "string" ? visible(c) : c)));
   return element;
 }
 
+/**
+ * visible writes characters that cannot be seen as \u{202e}, a lone surrogate included: names
+ * come from others, and one of them may turn the text around it, or look like another name.
+ */
+export function visible(text) {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
+const READ = new Set(["alt", "aria-label", "placeholder", "title"]); // attributes that a person reads
+const shown = (name, value) => (READ.has(name) ? visible(String(value)) : value);
+
 /** setText changes the text of an element only if it differs: the rest costs layout. */
 export function setText(element, text) {
-  text = String(text);
+  text = visible(String(text));
   const node = element.firstChild;
   if (node?.nodeType === 3 && !node.nextSibling) {
     if (node.data !== text) node.data = text;
@@ -34,7 +45,7 @@ export function setText(element, text) {
 /** setAttribute likewise. A null value removes the attribute. */
 export function setAttribute(element, name, value) {
   if (value == null || value === false) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+  else if (element.getAttribute(name) !== String(shown(name, value))) element.setAttribute(name, shown(name, value));
 }
 
 /**

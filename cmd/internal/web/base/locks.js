@@ -31,6 +31,9 @@ const STATUSES = ["held", "granted", "free", "unknown"];
 
 const ANY = "*"; // the resource of a request for any free one
 
+/** named is how a holder or waiter is shown: a client with the participant that it asks through. */
+export const named = (name, via) => (name && via ? `${name} (via ${via})` : name);
+
 /** key names a resource of a topic in maps; no name contains a newline. */
 export const key = (topic, resource) => topic + "\n" + resource;
 
@@ -248,10 +251,10 @@ export function readState(topic, resource, payload) {
   // A root of before there was a status says only who holds.
   const status = STATUSES.includes(v.status) ? v.status : text(v.holder) ? "held" : "free";
   return {
-    topic, resource, status, holder: status === "held" ? text(v.holder) : "", grantee: status === "granted" ? text(v.grantee) : "", priority: number(v.priority), fence: text(v.fence), since: time(v.since),
+    topic, resource, status, holder: status === "held" ? text(v.holder) : "", grantee: status === "granted" ? text(v.grantee) : "", via: text(v.via), priority: number(v.priority), fence: text(v.fence), since: time(v.since),
     waiting: number(v.waiting), epoch: v.epoch, root: text(v.root),
     queue: list(v.queue).slice(0, MAX_QUEUE).filter((w) => typeof w?.participant === "string")
-      .map((w) => ({ participant: w.participant, priority: number(w.priority), any: w.any === true })),
+      .map((w) => ({ participant: w.participant, via: text(w.via), priority: number(w.priority), any: w.any === true })),
   };
 }
 
@@ -297,7 +300,7 @@ export function readEvents(topic, payload) {
       continue;
     }
     events.push({
-      event: v.event, topic, resource: text(v.resource), participant: text(v.participant), request: text(v.request),
+      event: v.event, topic, resource: text(v.resource), participant: text(v.participant), via: text(v.via), request: text(v.request),
       priority: number(v.priority), fence: text(v.fence), at: time(v.at) ?? 0, waited: number(v.waited), held: number(v.held),
       models: text(v.models), reason: text(v.reason),
     });

@@ -1,5 +1,5 @@
 // Draws a spanning tree, and the messages that travel along its edges.
-import { svg, h, setText, setAttribute } from "./dom.js";
+import { svg, h, setText, setAttribute, visible } from "./dom.js";
 import { layout, along } from "./tree.js";
 
 export const HOP = { live: 350, slow: 1600 }; // ms that a message takes for an edge
@@ -184,4 +184,7 @@ class Node {
   }
 }
 
-const short = (id) => (id.length > NAME ? id.slice(0, 10) + "…" + id.slice(-10) : id);
+function short(id) {
+  const name = visible(id); // which is longer
+  return name.length > NAME ? name.slice(0, 10) + "…" + name.slice(-10) : name;
+}

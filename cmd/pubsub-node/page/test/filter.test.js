@@ -12,6 +12,12 @@ test("every word of a search must be in a lock, its holder or its waiters", () =
   }
 });
 
+test("a gateway is found as well as its clients", () => {
+  const served = state({ holder: "esp32", via: "gate-1", queue: [{ participant: "esp33", via: "gate-2" }] });
+  for (const search of ["esp32", "gate-1", "esp33 gate-2"]) assert.ok(matchState(served, { search }), search);
+  assert.ok(!matchState(state(), { search: "undefined" }));
+});
+
 test("kinds of locks", () => {
   const free = state({ status: "free", holder: "", waiting: 0, queue: [] });
   assert.deepEqual(["all", "held", "waiting", "free"].map((which) => [matchState(state(), { which }), matchState(free, { which })]),
@@ -68,4 +74,12 @@ test("duties are what a participant holds, waits for and roots", () => {
   m.apply(["lock", "crane", "view"], JSON.stringify({ topic: "crane", epoch: "1.0", root: "a" }), 1);
   const all = duties(m);
   assert.deepEqual([all.get("a").holds.length, all.get("a").roots, all.get("b").waits[0].resource], [1, ["crane"], "north"]);
+});
+
+test("a gateway does what its clients want done", () => {
+  const m = new Locks();
+  m.apply(["lock", "crane", "north", "state"], JSON.stringify({ topic: "crane", resource: "north", holder: "esp32", via: "gate", epoch: "1.0", queue: ["esp33", "esp34"].map((participant) => ({ participant, via: "gate", priority: 1 })) }), 1);
+  const all = duties(m);
+  assert.deepEqual([...all.keys()], ["gate"]);
+  assert.deepEqual([all.get("gate").holds.length, all.get("gate").waits.length], [1, 1]);
 });

@@ -178,7 +178,7 @@ func (c *Centre) Fair(ctx context.Context) error {
 	}
 	m := s.topic.Models()
 	m.Priority = qosmutex.Fair
-	return s.topic.SetModels(ctx, m)
+	return s.topic.Configure(ctx, qosmutex.WithModels(m))
 }
 
 // SetModels changes the models of the topic and returns when they are in force.
@@ -187,7 +187,7 @@ func (c *Centre) SetModels(ctx context.Context, m qosmutex.Models) error {
 	if err != nil {
 		return err
 	}
-	return s.topic.SetModels(ctx, m)
+	return s.topic.Configure(ctx, qosmutex.WithModels(m))
 }
 
 // Messages returns how many messages that the papers count the centre has sent.

@@ -185,7 +185,7 @@ func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
 	}
 	defer p.Close(context.Background())
 	views := make(chan qosmutex.View, 1000)
-	_, err = p.SubscribeRaw(t.Context(), []string{"lock", scenario.LockTopic, "view"}, func(m pubsub.RawMessage) {
+	_, err = p.SubscribeRaw(t.Context(), pubsub.Main, []string{"lock", scenario.LockTopic, "view"}, func(m pubsub.RawMessage) {
 		var v qosmutex.View
 		if json.Unmarshal(m.Payload, &v) == nil {
 			views <- v

@@ -91,7 +91,7 @@ func (c *Centre) open(ctx context.Context, s *session, creator bool) (err error)
 	options = append(options, qosmutex.WithNodePriority(priority))
 	for {
 		s.topic, err = qosmutex.Open(ctx, s.p, scenario.LockTopic, options...)
-		if creator || !errors.Is(err, qosmutex.ErrNoRoot) {
+		if creator || ctx.Err() != nil || !errors.Is(err, qosmutex.ErrNoRoot) {
 			break // else the others still listen for another root
 		}
 	}

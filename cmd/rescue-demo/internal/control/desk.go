@@ -52,7 +52,7 @@ func Open(ctx context.Context, p *pubsub.Participant, key Key, cfg scenario.Conf
 	messages := make(chan message, maxWaiting)
 	j := &judge{key: key, cfg: &cfg, seen: map[string]time.Time{}}
 	var err error
-	d.stop, err = p.SubscribeRaw(ctx, RequestTopic, func(m pubsub.RawMessage) {
+	d.stop, err = p.SubscribeRaw(ctx, pubsub.Main, RequestTopic, func(m pubsub.RawMessage) {
 		// A command that somebody had retained would be performed at each start.
 		if m.Retained {
 			return

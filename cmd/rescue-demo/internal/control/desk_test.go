@@ -66,7 +66,7 @@ func TestFloodDoesNotKeepCommandsOut(t *testing.T) {
 	publish(command("first-01"))
 	<-begun
 	heard := make(chan struct{}, 200) // by the desk, too
-	if _, err := p.SubscribeRaw(t.Context(), control.RequestTopic, func(pubsub.RawMessage) { heard <- struct{}{} }); err != nil {
+	if _, err := p.SubscribeRaw(t.Context(), pubsub.Main, control.RequestTopic, func(pubsub.RawMessage) { heard <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
 	for range 150 {
@@ -107,7 +107,7 @@ func TestDeskDoesWhatItIsToldAndAnswers(t *testing.T) {
 		return key.Seal(control.Command{ID: id, At: time.Now().UnixMilli(), Do: do, Robot: "robot-1"})
 	}
 	answers := make(chan control.Answer, 10)
-	if _, err := client.SubscribeRaw(t.Context(), control.AnswerTopic, func(m pubsub.RawMessage) {
+	if _, err := client.SubscribeRaw(t.Context(), pubsub.Main, control.AnswerTopic, func(m pubsub.RawMessage) {
 		var a control.Answer
 		if json.Unmarshal(m.Payload, &a) == nil {
 			answers <- a
@@ -117,7 +117,7 @@ func TestDeskDoesWhatItIsToldAndAnswers(t *testing.T) {
 	}
 	// What somebody left at the broker is no command.
 	arrived := make(chan struct{}, 20)
-	if _, err := client.SubscribeRaw(t.Context(), control.RequestTopic, func(pubsub.RawMessage) { arrived <- struct{}{} }); err != nil {
+	if _, err := client.SubscribeRaw(t.Context(), pubsub.Main, control.RequestTopic, func(pubsub.RawMessage) { arrived <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
 	publish(command("retained", control.Kill), true)

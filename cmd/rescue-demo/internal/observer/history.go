@@ -167,10 +167,14 @@ func (h *History) Frame(frequency string, fence uint64) {
 	}
 }
 
+// member is the participant of an event: of one that a client asks through, the presence
+// tells when it has died.
+func member(e qosmutex.Event) string { return cmp.Or(e.Via, e.Participant) }
+
 func (h *History) request(e qosmutex.Event) *request {
 	r := h.requests[e.Request]
 	if r == nil {
-		r = &request{participant: e.Participant, resource: e.Resource, asked: e.At, priorities: []priorityAt{{e.At, e.Priority}}}
+		r = &request{participant: member(e), resource: e.Resource, asked: e.At, priorities: []priorityAt{{e.At, e.Priority}}}
 		h.requests[e.Request] = r
 	}
 	if e.Event == qosmutex.EventRequested {
@@ -200,7 +204,7 @@ func (h *History) entry(e qosmutex.Event) *entry {
 	}
 	id := entryID{e.Request, e.Resource, fence}
 	if h.entries[id] == nil {
-		h.entries[id] = &entry{entryID: id, participant: e.Participant}
+		h.entries[id] = &entry{entryID: id, participant: member(e)}
 	}
 	return h.entries[id]
 }

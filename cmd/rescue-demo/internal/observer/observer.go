@@ -56,7 +56,7 @@ func Start(ctx context.Context, url string, frequencies []string) (*Observer, er
 }
 
 func (o *Observer) start(ctx, running context.Context) error {
-	_, err := o.p.SubscribeRaw(ctx, []string{"lock", scenario.LockTopic, "view"}, o.view)
+	_, err := o.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", scenario.LockTopic, "view"}, o.view)
 	if err != nil {
 		return err
 	}

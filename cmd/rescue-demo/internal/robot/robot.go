@@ -200,7 +200,7 @@ func (r *robot) walkAround(ctx context.Context, seen int) error {
 		}
 		if now := r.sense(); now != seen {
 			seen = now
-			if err := r.topic.SetPriority(ctx, scenario.Priority(seen)); err != nil {
+			if err := r.topic.SetPriority(scenario.Priority(seen)); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,7 @@ func (r *robot) transmit(ctx context.Context) error {
 		r.note(hold)
 		r.stream(ctx, hold)
 		r.note(hold)
-		if errors.Is(hold.Unlock(ctx), qosmutex.ErrLost) {
+		if errors.Is(hold.Unlock(), qosmutex.ErrLost) {
 			r.report.Losses++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"padme/cmd/rescue-demo/internal/area"
@@ -63,11 +64,22 @@ func title(s Scene) string {
 }
 
 func (f Frequency) line() string {
-	return fmt.Sprintf("%8s MHz  %-9s %5.1f s  %d waiting", f.Name, f.has(), f.Since.Seconds(), f.Waiting)
+	return fmt.Sprintf("%8s MHz  %-9s %5.1f s  %d waiting", harmless(f.Name), f.has(), f.Since.Seconds(), f.Waiting)
 }
 
 // has is who has a frequency, or what is known of it.
-func (f Frequency) has() string { return cmp.Or(f.Holder, f.Status, "free") }
+func (f Frequency) has() string { return harmless(cmp.Or(f.Holder, f.Status, "free")) }
+
+// harmless takes out what a terminal would obey: whoever reaches the demo's broker can
+// publish what it shows.
+func harmless(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name)
+}
 
 func footer(s Scene) string {
 	legend := "* survivor  # ruin  C centre"
@@ -85,7 +97,7 @@ func Line(s Scene) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", clock(s.Elapsed), s.Models)
 	for _, f := range s.Frequencies[:min(len(s.Frequencies), maxTopLines)] {
-		fmt.Fprintf(&b, "  %s: %s", f.Name, f.has())
+		fmt.Fprintf(&b, "  %s: %s", harmless(f.Name), f.has())
 	}
 	shadow := 0
 	for _, r := range s.Robots {
@@ -227,7 +239,7 @@ func (r Robot) doing() string {
 	}
 	switch {
 	case r.On != "":
-		parts = append(parts, "on "+r.On)
+		parts = append(parts, "on "+harmless(r.On))
 	case r.Waits > 0:
 		parts = append(parts, fmt.Sprintf("waits %.1f s", r.Waits.Seconds()))
 	}

@@ -186,3 +186,15 @@ func TestChaosIsShown(t *testing.T) {
 		t.Errorf("no %q in\n%s", want, all)
 	}
 }
+
+func TestForgedNamesAreHarmless(t *testing.T) {
+	const evil = "\x1b]0;x\a\u202e\u009b2J\n"
+	s := scene(3, 1)
+	s.Frequencies = append(s.Frequencies, screen.Frequency{Name: evil, Holder: evil}, screen.Frequency{Name: "1", Status: evil})
+	s.Robots[0].On = evil
+	for _, line := range append(screen.Draw(s, 200, 40, false), screen.Line(s)) {
+		if strings.ContainsAny(line, "\x1b\a\n\u202e\u009b") {
+			t.Errorf("%q", line)
+		}
+	}
+}

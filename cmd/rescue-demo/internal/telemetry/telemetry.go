@@ -72,7 +72,7 @@ func Participant(ctx context.Context, url string) (*pubsub.Participant, error) {
 func Start(ctx context.Context, p *pubsub.Participant, src Source) (*Telemetry, error) {
 	running, cancel := context.WithCancel(context.Background())
 	t := &Telemetry{src: src, p: p, cancel: cancel, found: map[int]bool{}, counts: map[string]robot.Count{}}
-	_, err := p.SubscribeRaw(ctx, robot.CountTopic("+"), t.counted)
+	_, err := p.SubscribeRaw(ctx, pubsub.Main, robot.CountTopic("+"), t.counted)
 	if err == nil {
 		t.frames, err = camera.NewReader(ctx, p)
 	}

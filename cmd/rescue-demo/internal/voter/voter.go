@@ -44,7 +44,7 @@ func run(ctx context.Context, cfg Config) error {
 	timing := scenario.Timing()
 	v, err := inboxes.Start(p, quorum.Options{
 		Voters: cfg.Voters, File: filepath.Join(cfg.Dir, cfg.Name),
-		Lease: time.Duration(timing.TTL) / 2, Drift: timing.Drift,
+		Lease: timing.TTL / 2, Drift: timing.Drift,
 	})
 	if err != nil {
 		return err

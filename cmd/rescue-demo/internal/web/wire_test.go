@@ -67,7 +67,7 @@ func onTheWire(t *testing.T, f camera.Frame) []byte {
 	}
 	t.Cleanup(func() { p.Close(context.Background()) })
 	heard := make(chan []byte, 10)
-	if _, err := p.SubscribeRaw(t.Context(), []string{"data", "+", camera.Topic, "#"}, func(m pubsub.RawMessage) {
+	if _, err := p.SubscribeRaw(t.Context(), pubsub.Main, []string{"data", "+", camera.Topic, "#"}, func(m pubsub.RawMessage) {
 		heard <- append([]byte(nil), m.Payload...)
 	}); err != nil {
 		t.Fatal(err)

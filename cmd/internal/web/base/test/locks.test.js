@@ -1,6 +1,6 @@
 import test from "node:test";
 import assert from "node:assert/strict";
-import { Locks, key, TERM_ENDS, MOST } from "../locks.js";
+import { Locks, key, named, TERM_ENDS, MOST } from "../locks.js";
 import { parseEpoch, compareEpochs, parseFence } from "../epoch.js";
 
 const state = (over = {}) => JSON.stringify({
@@ -42,6 +42,24 @@ test("only what is held has a holder", () => {
   assert.equal(read({ status: undefined }).status, "held", "of a root of before there was a status");
   assert.equal(read({ status: undefined, holder: undefined }).status, "free");
   assert.equal(read({ status: "<b>", holder: undefined }).status, "free");
+});
+
+test("a client is named, and what it comes through", () => {
+  const m = new Locks();
+  const { state: s } = m.apply(at, state({ holder: "esp32", via: "gate", queue: [{ participant: "b", priority: 5 }, { participant: "esp33", via: "gate", priority: 6 }] }), 1);
+  assert.deepEqual([named(s.holder, s.via), ...s.queue.map((w) => named(w.participant, w.via))], ["esp32 (via gate)", "b", "esp33 (via gate)"]);
+  assert.equal(m.apply(at, state({ via: { evil: 1 } }), 2).state.via, "");
+  const { events: [e] } = m.apply(["lock", "crane", "events"], events({ event: "granted", participant: "esp32", via: "gate", request: "gate/1" }), 3);
+  assert.equal(named(e.participant, e.via), "esp32 (via gate)");
+  assert.equal(named("", "gate"), "");
+});
+
+test("two clients of one gateway wait for times of their own", () => {
+  const m = new Locks();
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "esp32", via: "gate", request: "gate/1" }), 1000);
+  m.apply(["lock", "crane", "events"], events({ event: "requested", participant: "esp33", via: "gate", request: "gate/2" }), 2000);
+  m.apply(at, state({ queue: ["esp33", "esp32"].map((participant) => ({ participant, via: "gate", priority: 5 })) }), 3000);
+  assert.deepEqual(m.states.get(key("crane", "north")).queue.map((w) => w.since), [2000, 1000]);
 });
 
 test("odd fields do no harm", () => {

@@ -136,15 +136,15 @@ export class Rescue {
     this.pictures.set(frame.frequency, { frame, heard: now });
   }
 
-  /** frequency is what there is to show of one: {name, status, holder, grantee, class, since,
+  /** frequency is what there is to show of one: {name, status, holder, grantee, via, class, since,
    * fence, queue, picture, silent: nothing of the holder gets through}. */
   frequency(name, now) {
     const state = this.locks.states.get(key(this.lockTopic, name));
     const seen = this.pictures.get(name);
-    const robot = this.robots.find((r) => r.name === state?.holder);
+    const robot = this.robots.find((r) => r.name === state?.holder && !state.via);
     const picture = seen && now - seen.heard < OLD_PICTURE && seen.frame.robot === state?.holder ? seen.frame : null;
     return {
-      name, picture, silent: !!(robot?.shadow || robot?.cut || robot?.dead), status: state?.status ?? "free", holder: state?.holder ?? "", grantee: state?.grantee ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
+      name, picture, silent: !!(robot?.shadow || robot?.cut || robot?.dead), status: state?.status ?? "free", holder: state?.holder ?? "", grantee: state?.grantee ?? "", via: state?.via ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
       since: state?.since ?? null, fence: state?.fence ?? "", waiting: state?.waiting ?? 0, queue: state?.queue ?? [],
     };
   }
@@ -157,7 +157,8 @@ export class Rescue {
   /** sends is the frequency that a robot has, or "". */
   sends(robot) {
     for (const f of this.scene?.frequencies ?? []) {
-      if (this.locks.states.get(key(this.lockTopic, f))?.holder === robot) return f;
+      const state = this.locks.states.get(key(this.lockTopic, f));
+      if (state?.holder === robot && !state.via) return f;
     }
     return "";
   }
@@ -165,7 +166,7 @@ export class Rescue {
   /** waits says whether a robot is in a queue. */
   waits(robot) {
     return (this.scene?.frequencies ?? []).some((f) =>
-      this.locks.states.get(key(this.lockTopic, f))?.queue.some((w) => w.participant === robot));
+      this.locks.states.get(key(this.lockTopic, f))?.queue.some((w) => w.participant === robot && !w.via));
   }
 
   /**

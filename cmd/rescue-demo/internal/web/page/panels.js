@@ -1,6 +1,10 @@
 // What the page says in words and numbers.
 import { h, setText, setAttribute } from "/base/dom.js";
+import { named } from "/base/locks.js";
 import { CLASS_NAMES, classOf, classOfPriority, numberOf } from "./model.js";
+
+/** called is how a robot is called, and anybody else who holds or waits. */
+export const called = (name, via) => (numberOf(name) && !via ? `robot ${numberOf(name)}` : named(name, via));
 
 /** chip is the sign of a robot: its number in the colour of its class. */
 const chip = () => h("span", { class: "robot" });
@@ -47,8 +51,8 @@ export class Frequency {
     setChip(this.chip, f.holder, f.holder ? f.class : 0);
     this.chip.hidden = !f.holder;
     const does = f.silent ? "is cut off" : f.picture ? "sends" : "has it";
-    setText(this.holder, f.holder ? `robot ${numberOf(f.holder)} ${does}` : f.grantee ? `granted to robot ${numberOf(f.grantee)}` : f.status);
-    setText(this.asked, f.holder ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : "");
+    setText(this.holder, f.holder ? `${called(f.holder, f.via)} ${does}` : f.grantee ? `granted to ${called(f.grantee, f.via)}` : f.status);
+    setText(this.asked, !f.holder ? "" : numberOf(f.holder) ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : `priority ${f.priority}`);
     setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since)}`);
     this.#show(f.picture, f.holder);
     this.#queue(f, now);
@@ -77,7 +81,7 @@ export class Frequency {
       row.element.hidden = !w;
       if (!w) return;
       setChip(row.sign, w.participant, classOfPriority(w.priority));
-      setText(row.text, `priority ${w.priority}, for ${w.any ? "any" : "this"}`);
+      setText(row.text, `${numberOf(w.participant) && !w.via ? "" : called(w.participant, w.via) + ", "}priority ${w.priority}, for ${w.any ? "any" : "this"}`);
       setText(row.waited, seconds(now - w.since));
     });
     setText(this.title, f.waiting ? `${f.waiting} ${f.waiting === 1 ? "waits" : "wait"}` : "nobody waits");

@@ -1,7 +1,7 @@
 import test from "node:test";
 import assert from "node:assert/strict";
 import { hull, shadowOf } from "../geometry.js";
-import { base64, doing } from "../panels.js";
+import { base64, called, doing } from "../panels.js";
 import { seal, switched } from "../command.js";
 
 const inside = (polygon, [x, y]) => polygon.every((a, i) => {
@@ -24,6 +24,13 @@ test("what a robot does is said in words", () => {
   assert.equal(doing({ shadow: true }, "", true), "in a radio shadow, waits");
   assert.equal(doing({ paused: true, cut: true, shadow: true }, "146.520", true), "paused, radio cut, sends on 146.520");
   assert.equal(doing({ dead: true, cut: true }, "", true), "dead");
+});
+
+test("who is no robot is called by name", () => {
+  assert.equal(called("robot-3", ""), "robot 3");
+  assert.equal(called("esp32", "gate"), "esp32 (via gate)");
+  assert.equal(called("robot-3", "gate"), "robot-3 (via gate)");
+  assert.equal(called("centre", ""), "centre");
 });
 
 test("pictures become text", () => assert.equal(base64(new Uint8Array([255, 0, 1])), "/wAB"));

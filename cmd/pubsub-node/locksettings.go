@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+	"padme/qosmutex/gateway"
+	"padme/qosmutex/jsonlock"
+)
+
+// settingsTake bounds the change of a lock's settings.
+const settingsTake = 20 * time.Second
+
+// creationTakes is how long a gateway may take that first looks for a root of the lock.
+const creationTakes = 5 * time.Second
+
+// askAfter is when a gateway is asked for a lock: after the message that names the TTL of
+// this participant, which the lock gets if the gateway creates it.
+const askAfter = 100 * time.Millisecond
+
+// errSettingsTake is the cause of a context that settingsTake ended.
+var errSettingsTake = errors.New("the root of the lock did not confirm it in time")
+
+func newLockCreate(s *session) *cobra.Command {
+	f, asJSON := &settingsFlags{}, false
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Declare the settings of a lock, and create it if need be",
+		Long: `create has the lock NAME created, if there is none, and declares its settings: the
+models by which it grants, and the resources that it has. What is declared replaces what
+a broker or a gateway chose by default, also while the lock is in use; from then on any
+other declaration is refused as a conflict, and only "lock configure" changes it. A
+setting that is not given stays as it is. The TTL belongs to a lock from its creation on
+and never changes. Then it shows what holds, as "lock show" does.
+
+"lock rm" forgets what was declared.
+
+Exit codes: 1 the lock has other settings, and those of "pubsub-node lock --help".`,
+		Example: `  pubsub-node lock create frequencies --resources 146.52,446.00
+  pubsub-node lock create crane --models fair-replace-forward-forward --ttl 10s
+  pubsub-node lock create files --open     # any name is a resource`,
+		Args:              declaredArgs,
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := f.options()
+			if err != nil {
+				return err
+			}
+			timing, err := f.timing(qosmutex.LAN())
+			if err != nil {
+				return err
+			}
+			if f.given("ttl") {
+				opts = append(opts, qosmutex.WithTiming(timing))
+			}
+			return asMember(cmd, s, args[0], asJSON, opts, nil)
+		},
+	}
+	f.add(cmd, "")
+	f.addTTL(cmd, "how soon a silent holder counts as dead (default: as the broker or gateway says)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as in \"lock show --json\"")
+	return cmd
+}
+
+func newLockConfigure(s *session) *cobra.Command {
+	f, asJSON := &settingsFlags{}, false
+	cmd := &cobra.Command{
+		Use:   "configure NAME",
+		Short: "Change the settings of a lock, whoever declared them",
+		Long: `configure changes the models or the resources of the lock NAME while it is in use, and
+settles a conflict between declarations: what it says is declared from then on. Then it
+shows what holds, as "lock show" does.
+
+--resources names all that there are to be. Who holds another one keeps it to the end of
+the hold; who waits for it is refused. --open or --open=false alone leaves those that
+are declared. The TTL of a lock never changes.
+
+Exit codes: those of "pubsub-node lock --help".`,
+		Example: `  pubsub-node lock configure crane --models aging-forward-forward-forward
+  pubsub-node lock configure frequencies --resources 146.52,446.00,446.10
+  pubsub-node lock configure frequencies --open=false`,
+		Args:              declaredArgs,
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := f.options()
+			if err != nil {
+				return err
+			}
+			alone := f.given("open") && !f.given("resources")
+			if len(opts) == 0 && !alone {
+				return usageError("nothing to change: give --models, --resources or --open")
+			}
+			return asMember(cmd, s, args[0], asJSON, nil, func(ctx context.Context, topic *qosmutex.Topic) error {
+				if alone {
+					opts = append(opts, qosmutex.WithResources(topic.Resources()...))
+				}
+				return topic.Configure(ctx, opts...)
+			})
+		},
+	}
+	f.add(cmd, "")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as in \"lock show --json\"")
+	return cmd
+}
+
+func newLockShow(s *session) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show the settings of a lock",
+		Long: `show prints what holds for the lock NAME as a whole, as its root last published it: the
+models, the resources, who declared them, and the TTL. Who holds it "lock ls" shows.
+
+Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --help".`,
+		Example: `  pubsub-node lock show crane
+  pubsub-node lock show frequencies --json | jq .resources`,
+		Args:              settingsArgs,
+		ValidArgsFunction: completeLock(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, sigs := watchSignals(cmd.Context())
+			defer sigs.stop()
+			p, err := s.joinToRead(ctx)
+			if err != nil {
+				return err
+			}
+			defer leave(p)
+			views, err := lockViews(ctx, p, s)
+			if err != nil {
+				return err
+			}
+			for _, v := range views {
+				if v.Topic == args[0] {
+					return writeView(cmd.OutOrStdout(), &v, asJSON)
+				}
+			}
+			return nothingKnown(ctx, s, p, args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the JSON object that the root publishes")
+	return cmd
+}
+
+// settingsArgs wants the name of a lock without a resource.
+func settingsArgs(cmd *cobra.Command, args []string) error {
+	if err := argCount(1, 1, "NAME")(cmd, args); err != nil {
+		return err
+	}
+	if name, resource, given := strings.Cut(args[0], "/"); given || name == "" {
+		return usageError("lock %q: want NAME alone; settings are those of all its resources, which --resources names, such as --resources %s", args[0], resource)
+	}
+	return nil
+}
+
+// declaredArgs is settingsArgs for a lock that can be declared.
+func declaredArgs(cmd *cobra.Command, args []string) error {
+	if err := settingsArgs(cmd, args); err != nil {
+		return err
+	}
+	if err := gateway.CheckTopic(args[0]); err != nil {
+		return usageError("%w", err)
+	}
+	return nil
+}
+
+// asMember opens a lock for as long as do takes, nil: not at all, and shows what holds then.
+func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []qosmutex.Option, do func(context.Context, *qosmutex.Topic) error) error {
+	ctx, sigs := watchSignals(cmd.Context())
+	defer sigs.stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, settingsTake, errSettingsTake)
+	defer cancel()
+	p, err := s.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(p)
+	topic, err := openMember(ctx, p, name, opts...)
+	if err != nil {
+		return endedBy(ctx, err)
+	}
+	defer func() { _ = closeWithin(topic.Close) }()
+	if do != nil {
+		if err := do(ctx, topic); err != nil {
+			return endedBy(ctx, err)
+		}
+	}
+	v := topic.View()
+	return writeView(cmd.OutOrStdout(), &v, asJSON)
+}
+
+// openMember opens a lock. A busy root is given some time to answer. A gateway that creates
+// locks for its clients alone is asked meanwhile as they do, and tells what is wrong.
+func openMember(ctx context.Context, p *pubsub.Participant, name string, opts ...qosmutex.Option) (*qosmutex.Topic, error) {
+	asking, cancel := context.WithCancel(ctx)
+	var trouble atomic.Pointer[string]
+	var running sync.WaitGroup
+	running.Go(func() { askGateway(asking, p, name, &trouble) })
+	defer running.Wait()
+	defer cancel()
+	opening, end := context.WithTimeout(ctx, creationTakes)
+	defer end()
+	topic, err := qosmutex.Open(opening, p, name, opts...)
+	switch why := trouble.Load(); {
+	case errors.Is(err, qosmutex.ErrNoRoot) && why != nil:
+		return nil, fmt.Errorf("%w: %s", qosmutex.ErrNoRoot, *why)
+	case errors.Is(err, qosmutex.ErrTimeout) && !errors.Is(err, qosmutex.ErrNoRoot) && ctx.Err() == nil: // there is a root
+		return qosmutex.Open(ctx, p, name, opts...)
+	}
+	return topic, err
+}
+
+// askGateway has a gateway open a lock, again and again until ctx ends, and notes why it
+// cannot.
+func askGateway(ctx context.Context, p *pubsub.Participant, name string, trouble *atomic.Pointer[string]) {
+	stop, err := p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", name, "client", p.ID(), "answer"}, func(m pubsub.RawMessage) {
+		if a, err := jsonlock.DecodeAnswer(m.Payload); err == nil && a.Reason == jsonlock.NotReady {
+			trouble.Store(&a.Detail)
+		}
+	})
+	if err == nil { // else a broker with users does not let this one hear
+		defer stop()
+	}
+	show := jsonlock.New(jsonlock.Show)
+	payload, _ := show.Encode() // all of it is known here
+	timer := time.NewTimer(askAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		_ = p.PublishRaw(pubsub.Main, []string{"lock", name, "client", p.ID(), "request"}, payload, false) // what is lost is said again
+		timer.Reset(time.Second)
+	}
+}
+
+// resourcesText says which resources a lock has. Names that would not be seen as one are
+// quoted.
+func resourcesText(declared []string, open bool) string {
+	shown := slices.Clone(declared)
+	for i, name := range shown {
+		if strings.ContainsAny(name, " ,\"'") {
+			shown[i] = strconv.Quote(name)
+		}
+	}
+	names := strings.Join(shown, ",")
+	switch {
+	case open && names != "":
+		return names + " and any other name"
+	case open:
+		return "any name"
+	case names == "":
+		return "none"
+	}
+	return names
+}
+
+func writeView(w io.Writer, v *qosmutex.View, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, []qosmutex.View{*v})
+	}
+	by := func(who string) string {
+		if who == "" {
+			return "by default"
+		}
+		return "declared by " + printable(who)
+	}
+	resources := resourcesText(v.Resources, v.Open)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "lock\t%s\n", printable(v.Topic))
+	fmt.Fprintf(t, "models\t%s\t%s\n", printable(v.Models), by(v.ModelsBy))
+	fmt.Fprintf(t, "resources\t%s\t%s\n", printable(resources), by(v.ResourcesBy))
+	fmt.Fprintf(t, "ttl\t%v\n", time.Duration(v.TTL*float64(time.Second)).Round(time.Millisecond))
+	fmt.Fprintf(t, "root\t%s\n", printable(v.Root))
+	return t.Flush()
+}

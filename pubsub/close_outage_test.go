@@ -1,0 +1,116 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The connection is lost while or before Close waits, and comes back in its time.
+func TestCloseGoesOnAfterAnOutage(t *testing.T) {
+	for name, shut := range map[string]func(context.Context, *Writer[pose], *Participant) error{
+		"writer":      func(ctx context.Context, w *Writer[pose], _ *Participant) error { return w.Close(ctx) },
+		"participant": func(ctx context.Context, _ *Writer[pose], p *Participant) error { return p.Close(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, d *world) {
+				r := readerOf(t, topicOf[pose](t, d.join("b"), "p"), everything)
+				p, way := d.joinBy("a")
+				w := writerOf(t, topicOf[pose](t, p, "p"), everything)
+				awaitReaders(t, w, 1)
+				way.cut()
+				pass(time.Millisecond)
+				for i := range 3 {
+					write(t, w, poseOf("r", float64(i+1)))
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				done := make(chan error, 1)
+				go func() { done <- shut(ctx, w, p) }()
+				pass(2 * time.Second)
+				if len(done) > 0 {
+					t.Fatalf("after 2 s of 20, offline: %v", <-done)
+				}
+				way.mend()
+				if err := receive(t, done, "the end of Close"); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				pass(time.Second)
+				if got := values(r); !slices.Equal(got, []float64{1, 2, 3}) {
+					t.Errorf("got %v", got)
+				}
+			})
+		})
+	}
+}
+
+// Nobody comes back: who gives no deadline waits for as long as for a reader that is silent.
+func TestCloseEndsInAnOutage(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		readerOf(t, topicOf[pose](t, d.join("b"), "p"), everything)
+		p, way := d.joinBy("a")
+		w := writerOf(t, topicOf[pose](t, p, "p"), everything)
+		awaitReaders(t, w, 1)
+		way.cut()
+		pass(time.Millisecond)
+		write(t, w, poseOf("r", 1))
+		began := time.Now()
+		err := p.Close(context.Background())
+		if took := time.Since(began); took > 2*time.Second || !errors.Is(err, ErrUndelivered) {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+// Offline with nothing to deliver there is nothing to wait for.
+func TestCloseOfWhatIsDeliveredWaitsForNoConnection(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		readerOf(t, topicOf[pose](t, d.join("b"), "p"), everything)
+		p, way := d.joinBy("a")
+		w := writerOf(t, topicOf[pose](t, p, "p"), everything)
+		awaitReaders(t, w, 1)
+		write(t, w, poseOf("r", 1))
+		pass(time.Second)
+		way.cut()
+		pass(time.Millisecond)
+		began := time.Now()
+		if err := closeSoon(p); err != nil || time.Since(began) > time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// The connection of the samples is away, and they were repeated over the other one.
+func TestCloseOfWhatIsAcknowledgedIsNoError(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		r := readerOf(t, topicOf[pose](t, d.join("b"), "p"), everything)
+		var dials atomic.Int32
+		var second net.Conn
+		p := join(t, "", "a", WithDialer(func(ctx context.Context) (net.Conn, error) {
+			n := dials.Add(1)
+			if n > 2 {
+				return nil, errors.New("the cable is cut")
+			}
+			conn, err := d.b.Dial(ctx)
+			if n == 2 {
+				second = conn
+			}
+			return conn, err
+		}))
+		w := writerOf(t, topicOf[pose](t, p, "p"), everything)
+		awaitReaders(t, w, 1)
+		second.Close()
+		pass(time.Millisecond)
+		write(t, w, poseOf("r", 1))
+		if err := w.Close(testContext(t)); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if got := values(r); !slices.Equal(got, []float64{1}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"padme/pubsub/internal/reliable"
+)
+
+// maxParting bounds the time that a participant which is closed keeps for its
+// death, of that which its writers could wait for acknowledgements.
+const maxParting = time.Second
+
+// leave ends all endpoints after what they have written is with the broker and with
+// their readers, as far as ctx and linger give them time.
+func (x *exchange) leave(ctx context.Context) error {
+	x.mu.Lock()
+	x.closed = true
+	data := x.data
+	all := slices.SortedFunc(maps.Values(x.local), func(a, b *localEndpoint) int { return strings.Compare(a.name, b.name) })
+	x.mu.Unlock()
+	err := lingerAll(ctx, all)
+	if data != nil {
+		connected, cancel := x.p.main.Connected(ctx)
+		_ = data.Flush(connected)
+		cancel()
+	}
+	for _, l := range all {
+		x.remove(l)
+	}
+	return err
+}
+
+// lingerAll has all writers linger at once. The time that is left when ctx ends is for
+// telling others that they are closed.
+func lingerAll(ctx context.Context, all []*localEndpoint) error {
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Until(end)/4, maxParting)))
+		defer cancel()
+	}
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, l := range all {
+		if s, ok := l.core.(*reliable.Sender); ok {
+			wg.Go(func() { errs[i] = s.Linger(ctx, l.ended) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

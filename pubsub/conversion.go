@@ -1,0 +1,85 @@
+package pubsub
+
+import (
+	"time"
+
+	"padme/pubsub/internal/cache"
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/wait"
+	"padme/pubsub/internal/wire"
+)
+
+// Between the API and the layers below, which have types of their own: what users see is
+// documented here in full, and what a layer sees is no more than it needs.
+
+// delivery are the policies on which delivery depends.
+func (q *QoS) delivery() reliable.Policies {
+	return reliable.Policies{
+		Reliable: q.Reliability == Reliable, Historic: q.Durability >= TransientLocal, Transient: q.Durability == Transient,
+		KeepAll: q.History == KeepAll, Depth: q.Depth, MaxSamples: q.MaxSamples, MaxInstances: q.MaxInstances, MaxBlocking: q.MaxBlocking,
+		Exclusive: q.Exclusive, BySourceTime: q.BySourceTime, Manual: q.Liveliness != Automatic, Lease: q.LivelinessLease,
+		Deadline: q.Deadline, Lifespan: q.Lifespan, Separation: q.TimeBasedFilter, Partitions: q.Partition,
+	}
+}
+
+// peer is what the other side, l, must know of an endpoint.
+func (e *endpoint) peer(l *localEndpoint) reliable.Peer {
+	q := &e.QoS
+	return reliable.Peer{
+		Change: e.Change, Ours: l.json.Change,
+		GUID: e.guid, Reliable: q.Reliability == Reliable, Historic: q.Durability >= TransientLocal, Partitions: q.Partition,
+		Schema: e.Schema, Instance: q.Instance, Bundles: q.Bundles, Lease: q.Lease, Strength: q.Strength,
+	}
+}
+
+// outOf is how a writer with an address sends.
+func (x *exchange) outOf(a *address) reliable.Out {
+	return reliable.Out{
+		Publish: func(partition, key string, payload []byte, with reliable.Sharing) error {
+			return x.samples.Put(a.packet(partition, key, payload, with))
+		},
+		Retain: func(partition, key string, payload []byte) error {
+			p := a.packet(partition, key, payload, reliable.Alone)
+			p.Retain = true
+			return x.samples.Put(p)
+		},
+		Post: x.p.message, Placed: x.samples.Last, Passed: x.data.Passed, SendNow: x.samples.Send, Gather: a.gather, Wake: x.stir,
+		MaxLost: connection.MaxQueued + connection.MaxInFlight,
+	}
+}
+
+// stir has what is due looked for.
+func (x *exchange) stir() { wait.Signal(x.wake) }
+
+func infoOf(h *cache.Held) SampleInfo {
+	return SampleInfo{
+		Valid: h.Valid(), State: InstanceState(h.State), Key: h.Key, Writer: GUID(h.Writer.GUID), Sequence: h.Seq,
+		SourceTime: time.Unix(0, int64(h.Nanos)), ReceiveTime: h.Received,
+		DisposedGeneration: h.DisposedGeneration, NoWritersGeneration: h.NoWritersGeneration,
+		SampleState: SampleState(h.SampleState), ViewState: ViewState(h.ViewState), InstanceState: InstanceState(h.InstanceState),
+	}
+}
+
+func (e *events) Matched(peer wire.GUID)   { e.add(Matched{GUID(peer)}) }
+func (e *events) Unmatched(peer wire.GUID) { e.add(Unmatched{GUID(peer)}) }
+
+func (e *events) SampleLost(writer wire.GUID, count uint64) { e.add(SampleLost{GUID(writer), count}) }
+
+func (e *events) SampleRejected(writer wire.GUID, why error) {
+	e.add(SampleRejected{GUID(writer), why})
+}
+
+func (e *events) OfferedDeadlineMissed(key string, total uint64) {
+	e.add(OfferedDeadlineMissed{key, total})
+}
+
+func (e *events) RequestedDeadlineMissed(key string, total uint64) {
+	e.add(RequestedDeadlineMissed{key, total})
+}
+
+func (e *events) LivelinessLost(total uint64) { e.add(LivelinessLost{total}) }
+
+func (e *events) LivelinessChanged(writer wire.GUID, alive bool, aliveWriters, others int) {
+	e.add(LivelinessChanged{GUID(writer), alive, aliveWriters, others})
+}

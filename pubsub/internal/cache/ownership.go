@@ -1,0 +1,108 @@
+package cache
+
+import (
+	"maps"
+	"time"
+
+	"padme/pubsub/internal/wire"
+)
+
+// Exclusive ownership is arbitrated by each reader for itself, from what it has
+// heard so far: two readers may disagree for a while. It is not a lock.
+
+// stronger reports whether w comes before o; there are no ties.
+func (w *Writer) stronger(o *Writer) bool {
+	if w.Strength != o.Strength {
+		return w.Strength > o.Strength
+	}
+	return w.GUID.Compare(o.GUID) < 0
+}
+
+// grants reports whether what w does to the instance counts.
+func (i *instance) grants(w *Writer) bool {
+	return i.owner == nil || i.owner == w || w.stronger(i.owner)
+}
+
+// own makes w, which has written, the owner.
+func (i *instance) own(w *Writer) {
+	i.owner = w
+	delete(i.late, w)
+}
+
+// elect finds the owner again: the strongest of those that write the instance and
+// have done so since its deadline was missed; none if there is none, then it is
+// the next one that writes.
+func (i *instance) elect() {
+	i.owner = nil
+	for w := range i.writers {
+		if _, late := i.late[w]; !late && i.grants(w) {
+			i.owner = w
+		}
+	}
+}
+
+// disown follows that w does not write the instance any more.
+func (i *instance) disown(w *Writer) {
+	delete(i.late, w)
+	if i.owner == w {
+		i.elect()
+	}
+}
+
+// ownerLate takes an instance from its owner, which missed the deadline. The
+// next one that writes has it, until a stronger one writes: only writing shows
+// who is in time.
+func (c *Cache) ownerLate(key string) {
+	i := c.byKey[key]
+	if i == nil || i.owner == nil {
+		return
+	}
+	i.owner, i.late = nil, maps.Clone(i.writers)
+}
+
+// overruled notes that a writer other than the owner writes an instance.
+func (c *Cache) overruled(i *instance, s *Sample) bool {
+	if !c.policies.Exclusive || s.Status == wire.StatusUnregister || i.grants(s.Writer) {
+		return false
+	}
+	if !s.ofTheDead() { // they do not write it
+		i.writers[s.Writer] = struct{}{}
+		delete(i.late, s.Writer)
+	}
+	return true
+}
+
+// Strengthen gives a writer another strength.
+func (c *Cache) Strengthen(w *Writer, strength int) {
+	if w.Strength == strength {
+		return
+	}
+	w.Strength = strength
+	if !c.policies.Exclusive {
+		return
+	}
+	for _, i := range c.byKey {
+		if _, writes := i.writers[w]; writes && i.owner != nil {
+			i.elect()
+		}
+	}
+}
+
+// owned gives an instance to a writer that was not overruled.
+func (c *Cache) owned(i *instance, s *Sample) {
+	if c.policies.Exclusive && s.Status != wire.StatusUnregister {
+		i.own(s.Writer)
+	}
+}
+
+// written follows what an accepted sample means for the deadline and the owner
+// of its instance.
+func (c *Cache) written(i *instance, s *Sample, now time.Time) {
+	c.owned(i, s)
+	switch {
+	case s.Status == wire.StatusData:
+		c.deadlines.Met(s.Key, now)
+	case i.state != Alive:
+		c.deadlines.End(s.Key)
+	}
+}

@@ -1,0 +1,121 @@
+package connection
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"padme/pubsub/internal/failure"
+	"padme/pubsub/internal/wait"
+)
+
+// Queue is the outbox of a lane whose users resend after a reconnection.
+type Queue struct {
+	mu     sync.Mutex
+	online bool
+	queue  deque
+	bytes  int
+	placed uint64 // place of the last packet put
+	// gathering counts packets of the queue that may grow; due is when the first of
+	// them ends to.
+	gathering int
+	due       time.Time
+
+	wake chan struct{}
+	full chan struct{} // closed when there is room again; nil if nobody waits
+}
+
+// NewQueue makes an empty one, which takes nothing until it is open.
+func NewQueue() *Queue { return &Queue{wake: make(chan struct{}, 1)} }
+
+// Put implements Outbox. Errors: ErrOffline, ErrBacklog.
+func (f *Queue) Put(p Packet) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.online {
+		return failure.ErrOffline
+	}
+	if p.Bundle != nil && f.bytes+len(p.Payload) <= outboxBytes && f.join(&p) {
+		f.bytes += len(p.Payload)
+		return nil // whoever takes packets knows of this one
+	}
+	if p.op == nil && (f.queue.len() >= MaxQueued || f.bytes+len(p.Payload) > outboxBytes) {
+		return fmt.Errorf("%w: %d messages wait for the broker: it or the network is too slow, send less", failure.ErrBacklog, f.queue.len())
+	}
+	f.placed++
+	p.place = f.placed
+	if p.Bundle != nil && len(p.Payload) < MaxBundle {
+		f.gather(&p)
+	}
+	f.queue.push(p)
+	f.bytes += len(p.Payload)
+	wait.Signal(f.wake)
+	return nil
+}
+
+// Last returns the place of the last packet put.
+func (f *Queue) Last() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.placed
+}
+
+// Take implements Outbox.
+func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if busy && f.waits() {
+		return Packet{}, f.due, false
+	}
+	p, ok = f.queue.pop()
+	f.bytes -= len(p.Payload)
+	if p.gathers {
+		f.gathering--
+	}
+	if f.roomy() {
+		f.release()
+	}
+	return p, time.Time{}, ok
+}
+
+// Room returns a channel that is closed when it is worth trying again.
+func (f *Queue) Room() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.full == nil {
+		f.full = make(chan struct{})
+	}
+	if !f.online || f.roomy() {
+		defer f.release()
+	}
+	return f.full
+}
+
+func (f *Queue) roomy() bool {
+	return f.queue.len() < MaxQueued/2 && f.bytes <= outboxBytes/2
+}
+
+func (f *Queue) release() {
+	if f.full != nil {
+		close(f.full)
+		f.full = nil
+	}
+}
+
+func (f *Queue) ready() <-chan struct{} { return f.wake }
+
+// Open implements Outbox.
+func (f *Queue) Open() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.online = true
+}
+
+func (f *Queue) lost(unacked []Packet) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.queue.len() + len(unacked)
+	f.online, f.queue, f.bytes, f.gathering = false, deque{}, 0, 0
+	f.release()
+	return n
+}

@@ -1,0 +1,47 @@
+package connection
+
+import (
+	"errors"
+	"testing"
+
+	"padme/pubsub/internal/failure"
+)
+
+// Who waits for room waits until there is some, whatever the room was taken by: else
+// Write tries again and again.
+func TestRoomIsWaitedForWhateverTookIt(t *testing.T) {
+	for name, size := range map[string]int{"many packets": 1, "large packets": 1_000_000} {
+		t.Run(name, func(t *testing.T) {
+			f := NewQueue()
+			f.Open()
+			p := Packet{Payload: make([]byte, size)}
+			err := f.Put(p)
+			for ; err == nil; err = f.Put(p) {
+			}
+			if !errors.Is(err, failure.ErrBacklog) {
+				t.Fatal(err)
+			}
+			room := f.Room()
+			isRoom := func() bool {
+				select {
+				case <-room:
+					return true
+				default:
+					return false
+				}
+			}
+			if isRoom() {
+				t.Error("there is room when there is none")
+			}
+			for f.queue.len() > 1 {
+				f.Take(false)
+			}
+			if !isRoom() {
+				t.Error("there is no room when there is")
+			}
+			if f.Put(p) != nil {
+				t.Error("there was room, and it could not be taken")
+			}
+		})
+	}
+}

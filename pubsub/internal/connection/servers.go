@@ -1,0 +1,60 @@
+package connection
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+)
+
+// Servers are the addresses of one broker. All lanes use the same one, and who
+// finds that it does not serve moves on to the next for all.
+type Servers struct {
+	URLs []*url.URL // none with a dialer
+	at   atomic.Uint64
+}
+
+// ParseURLs reads the URLs of a broker, separated by commas.
+func ParseURLs(raw string) ([]*url.URL, error) {
+	var all []*url.URL
+	for one := range strings.SplitSeq(raw, ",") {
+		u, err := parseURL(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// Dial opens the byte stream to the first of the comma-separated URLs that answers. What is
+// read and written is MQTT for every scheme. config may be nil.
+func Dial(ctx context.Context, rawURL string, config *tls.Config) (net.Conn, error) {
+	urls, err := ParseURLs(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	var all error
+	for _, u := range urls {
+		c, err := dialURL(ctx, u, config)
+		if err == nil {
+			return c, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, all
+}
+
+// Current names the server in use, for Next.
+func (s *Servers) Current() uint64 { return s.at.Load() }
+
+// Next leaves the server at. It does nothing when somebody else has left it.
+func (s *Servers) Next(at uint64) { s.at.CompareAndSwap(at, at+1) }
+
+// Dial opens the byte stream to the server in use.
+func (s *Servers) Dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	return dialURL(ctx, s.URLs[s.at.Load()%uint64(len(s.URLs))], config)
+}

@@ -1,0 +1,140 @@
+package reliable
+
+import (
+	"time"
+
+	"padme/pubsub/internal/wire"
+)
+
+// A match that a change of policies has ended is over for good: another one with the same
+// peer begins as with a stranger. Of a writer that moves away a reader takes what is on
+// its way, as of one that was closed.
+
+// maxEnded bounds the closed writers that a participant remembers, and the readers that a
+// writer does.
+const maxEnded = 4096
+
+// Adapt follows the application, which has changed what can be.
+func (s *Sender) Adapt(p Policies) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); p.Deadline != s.qos.Deadline {
+		s.deadlines.Restart(p.Deadline, now)
+	}
+	s.qos.change(&p)
+	s.gather()
+	for g, r := range s.readers {
+		if !r.gone.IsZero() { // it may be back, and not match
+			s.remember(g, r)
+		}
+	}
+	s.moveTo(p.Partitions.Published(s.places))
+}
+
+// Updated follows a reader that still matches.
+func (s *Sender) Updated(p Peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.readers[p.GUID]; r != nil {
+		r.partitions, r.change = p.Partitions, p.Change
+		s.repartition()
+	}
+}
+
+// Parted ends a match. If that was ours to do, the reader is told which sample is its
+// last: what we say and what we write take different connections.
+func (s *Sender) Parted(g wire.GUID, ours bool) {
+	if s.parts(g, ours) {
+		s.Unmatched(g, false)
+	}
+}
+
+func (s *Sender) parts(g wire.GUID, ours bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.readers[g]
+	switch {
+	case r == nil:
+		return false
+	case !r.gone.IsZero(): // it is back, and has been told of as unmatched
+		s.drop(g)
+		s.change.Happened()
+		return false
+	case ours:
+		s.remember(g, r)
+		first, last := s.extent(r)
+		s.send(g, &wire.Repair{Op: wire.OpEnd, A: first, B: last, C: r.base, Key: r.called()})
+	}
+	return true
+}
+
+// farewell is what a reader is told that a change of policies has left.
+type farewell struct {
+	last  uint64 // sample that it gets
+	match string
+}
+
+// remember notes the farewell of a reader, for when it was away or does not hear it.
+func (s *Sender) remember(g wire.GUID, r *remoteReader) {
+	if _, known := s.left[g]; known || !r.reliable {
+		return
+	}
+	for other := range s.left {
+		if len(s.left) < maxEnded {
+			break
+		}
+		delete(s.left, other)
+	}
+	_, last := s.extent(r)
+	s.left[g] = farewell{last, r.match}
+}
+
+// answerForLeft tells a reader that asks again which sample was its last.
+func (s *Sender) answerForLeft(from wire.GUID, m *wire.Repair) {
+	f, known := s.left[from]
+	if !known || m.Key != f.match || m.A >= f.last {
+		return
+	}
+	if r := s.readers[from]; r != nil && s.qos.Partitions.Meets(r.partitions) {
+		return // it is coming back
+	}
+	s.send(from, &wire.Repair{Op: wire.OpEnd, A: f.last + 1, B: f.last, C: f.last, Key: f.match})
+}
+
+// End tells readers which sample is the last.
+func (s *Sender) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for g, r := range s.readers {
+		first, last := s.extent(r)
+		s.send(g, &wire.Repair{Op: wire.OpEnd, A: first, B: last, C: r.base})
+	}
+}
+
+// Ended remembers the last samples of writers that are closed, by name, for readers that
+// are away.
+type Ended map[string]uint64
+
+// Remember notes that of a writer, which writes nothing any more.
+func (e Ended) Remember(s *Sender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other := range e {
+		if len(e) < maxEnded {
+			break
+		}
+		delete(e, other)
+	}
+	if s.qos.Reliable && s.seq > 0 {
+		e[s.name] = s.seq
+	}
+}
+
+// Answer is for a reader that was away, nil if it lacks nothing.
+func (e Ended) Answer(from wire.GUID, m *wire.Repair) *wire.Repair {
+	last := e[m.To]
+	if m.Op != wire.OpAck || m.A >= last {
+		return nil
+	}
+	return &wire.Repair{Op: wire.OpEnd, From: m.To, To: m.From, Incarnation: from.Incarnation, A: last + 1, B: last, C: last}
+}

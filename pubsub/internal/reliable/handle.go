@@ -1,0 +1,106 @@
+package reliable
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"padme/pubsub/internal/level"
+	"padme/pubsub/internal/wire"
+)
+
+// Handle handles what a reader says. It reports false if that is not for a writer.
+func (s *Sender) Handle(from wire.GUID, m *wire.Repair) bool {
+	if m.Op != wire.OpAck {
+		return false
+	}
+	s.acknowledged(from, m)
+	s.out.Wake()
+	return true
+}
+
+// Handle handles what a writer says. It reports false if that is not for a reader.
+func (r *Receiver) Handle(from wire.GUID, m *wire.Repair) bool {
+	switch m.Op {
+	case wire.OpHeartbeat, wire.OpEnd:
+		r.heartbeat(from, m)
+	case wire.OpGap:
+		r.gap(from, m)
+	case wire.OpAlive:
+		r.alive(from, m)
+	case wire.OpSample:
+		key, err := level.Decode(m.Key)
+		if err != nil {
+			return false
+		}
+		r.arrived(key, writerLevels(from), m.Sample, false)
+	default:
+		return false
+	}
+	return true
+}
+
+// heartbeat handles a writer's word on what it holds.
+func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
+	r.mu.Lock()
+	defer r.unlock()
+	w := r.writers[writerLevels(from)]
+	first, last, base := m.A, m.B, m.C
+	if w == nil || w.GUID != from || !w.matched || first == 0 || first > last+1 || base > last || last > maxSeq {
+		return
+	}
+	if !w.concerned(m.Key) { // of a match that is over
+		return
+	}
+	if m.Op == wire.OpEnd && !w.ends(last, base) {
+		return
+	}
+	begins, flows := !w.started, false
+	if w.reliable {
+		now := time.Now()
+		if !w.started {
+			w.started, w.next, w.historic, w.acked = true, base+1, base, base
+			if r.qos.Historic { // it starts before all that there was
+				w.historic = last
+			}
+			for seq := range w.early {
+				if seq < w.next {
+					w.forgetEarly(seq)
+				}
+			}
+		}
+		w.last, w.told = max(w.last, last), last
+		if now.Sub(w.heard) >= r.quiet {
+			w.lacked = max(w.lacked, last)
+		}
+		// What it does not hold any more may be on its way.
+		r.skip(w, wire.Range{First: w.next, Last: min(first-1, w.lacked)}, now)
+		r.catchUp(w, now)
+		flows = !begins && w.flows(now)
+	}
+	switch {
+	case m.Op == wire.OpEnd: // nobody is there to answer
+	case flows:
+		w.owed = last
+	default:
+		r.ask(w, false)
+	}
+}
+
+// gap handles a writer's word on what it does not hold.
+func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
+	r.mu.Lock()
+	defer r.unlock()
+	w := r.writers[writerLevels(from)]
+	if w == nil || w.GUID != from || !w.matched || !w.started || !w.reliable {
+		return
+	}
+	now := time.Now()
+	slices.SortFunc(m.Ranges, func(a, b wire.Range) int { return cmp.Compare(a.First, b.First) })
+	for _, g := range m.Ranges {
+		if g.First <= w.next {
+			r.skip(w, wire.Range{First: w.next, Last: min(g.Last, w.last)}, now)
+			r.catchUp(w, now)
+		}
+	}
+}

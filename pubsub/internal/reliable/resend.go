@@ -1,0 +1,100 @@
+package reliable
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"padme/pubsub/internal/wire"
+)
+
+const (
+	// repairBurst bounds the samples sent again for one request, repairBytes
+	// their size; the heartbeat after them makes the reader ask for the rest. Lock
+	// messages wait behind them.
+	repairBurst = 256
+	repairBytes = 256 << 10
+	// maxLooked bounds the search for what is held, whatever a reader asks for.
+	maxLooked = 1 << 16
+	// maxPatience bounds how long what was sent again is waited for.
+	maxPatience = 10 * time.Second
+)
+
+// A burst is what was sent again to a reader and is on its way. How long that takes is
+// learned: behind a slow broker, the same once more and once more would only make the
+// queue longer, and everything in it later.
+type burst struct {
+	last     uint64 // up to which sample; 0 for none
+	sent     time.Time
+	patience time.Duration // after which nothing has come of it
+	futile   bool          // the one before was given up: what comes may be of either
+}
+
+// came follows that the reader has all of it.
+func (b *burst) came(now time.Time) {
+	if b.last > 0 && !b.futile {
+		b.patience = min(2*now.Sub(b.sent), maxPatience)
+	}
+	b.last, b.futile = 0, false
+}
+
+// await gives it up if it is too late.
+func (b *burst) await(now time.Time) {
+	b.patience = max(b.patience, minBeat)
+	if b.last > 0 && now.Sub(b.sent) >= b.patience {
+		b.last, b.futile = 0, true
+		b.patience = min(2*b.patience, maxPatience)
+	}
+}
+
+// resend answers a request; it returns the last number that it answered for, and
+// whether the reader should be told what else there is.
+func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bool) {
+	now := time.Now()
+	s.expire(now)
+	passed := s.out.Passed()
+	reader := s.readers[to]
+	if !reader.waits.IsZero() && now.Sub(reader.waits) >= maxBeat {
+		passed = math.MaxUint64 // what holds it up may do so for ever
+	}
+	var gaps []wire.Range
+	samples, size, looked := 0, 0, 0
+	for _, want := range ranges {
+		for n := max(want.First, 1); n <= min(want.Last, s.seq); n++ {
+			h := s.held[n]
+			switch {
+			case !reader.wants(h):
+				// Up to the next one held, or all that is wanted.
+				end := max(n, min(want.Last, s.low-1))
+				for end < min(want.Last, s.seq) && !reader.wants(s.held[end+1]) && looked < maxLooked {
+					end++
+					looked++
+				}
+				gaps = append(gaps, wire.Range{First: n, Last: end})
+				n = end
+			case h.place > passed: // on its way for the first time, as all after it are
+				if reader.waits.IsZero() {
+					reader.waits = now
+				}
+				s.sendGaps(to, gaps)
+				return last, samples > 0
+			default:
+				s.send(to, &wire.Repair{Op: wire.OpSample, Key: h.key, Sample: h.payload})
+				samples, size = samples+1, size+len(h.payload)
+			}
+			last = max(last, min(n, s.seq))
+			if samples >= repairBurst || size >= repairBytes || len(gaps) >= wire.MaxRanges || looked >= maxLooked {
+				s.sendGaps(to, gaps)
+				return last, true
+			}
+		}
+	}
+	s.sendGaps(to, gaps)
+	return last, samples > 0
+}
+
+func (s *Sender) sendGaps(to wire.GUID, gaps []wire.Range) {
+	for some := range slices.Chunk(gaps, wire.MaxRanges) {
+		s.send(to, &wire.Repair{Op: wire.OpGap, Ranges: some})
+	}
+}

@@ -1,0 +1,66 @@
+package reliable
+
+import (
+	"testing"
+	"time"
+
+	"padme/pubsub/internal/wire"
+	"padme/tests/bubble"
+)
+
+// A broker that takes its time, say with a disk that it writes to for each message, is
+// not sent the same again and again: each copy would wait behind the ones before.
+func TestASlowBrokerIsNotSentTheSameAgainAndAgain(t *testing.T) {
+	const written, each = 2000, 3 * time.Millisecond
+	bubble.Test(t, func(t *testing.T) {
+		n := newLossyPair(Policies{Reliable: true, KeepAll: true, MaxSamples: 2 * written})
+		n.match()
+		n.heal()
+		write := func() {
+			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range written {
+			write()
+		}
+		n.wire, n.posted = nil, nil // a restart of the broker has cost them all
+		var samples []func()
+		n.s.out.Publish = func(_, key string, payload []byte, _ Sharing) error { // they have a connection of their own
+			samples = append(samples, func() { n.r.Arrived(key, "w/w1", payload) })
+			return nil
+		}
+		n.r.out.Post = func(_ string, letter []byte) { // what the reader says does not wait behind that
+			var e wire.Envelope
+			_ = wire.Parse(letter, &e)
+			if m, err := wire.ParseRepair(e.Body); err == nil {
+				n.s.acknowledged(theReader, &m)
+			}
+		}
+		next := n.s.Tick(time.Now())
+		began := time.Now()
+		for i := 0; n.s.Lagging(written) != nil; i++ {
+			if i%10 == 0 && i < 10*written { // it goes on, and what comes early has the reader ask
+				write()
+			}
+			if time.Since(began) > time.Hour {
+				t.Fatal("they do not arrive")
+			}
+			time.Sleep(each)
+			if len(samples) > 0 && i%2 == 0 {
+				samples[0]()
+				samples = samples[1:]
+			} else if len(n.wire) > 0 {
+				n.step(0, "deliver")
+			}
+			if !time.Now().Before(next) {
+				next = n.s.Tick(time.Now())
+			}
+		}
+		again := len(n.letters(wire.OpSample))
+		t.Logf("%d samples were sent again, %d were missing", again, written)
+		if again > written*3/2 {
+			t.Errorf("%d samples were sent again, %d were missing", again, written)
+		}
+	})
+}

@@ -1,0 +1,253 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/drop"
+	"padme/pubsub/internal/wait"
+)
+
+var lastIncarnation atomic.Uint64
+
+// newIncarnation returns the wall clock in microseconds, later than any other
+// in this process.
+func newIncarnation() uint64 {
+	for {
+		last := lastIncarnation.Load()
+		next := max(uint64(time.Now().UnixMicro()), last+1)
+		if lastIncarnation.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}
+
+// Join connects the participant id to the broker at rawURL (mqtt://, mqtts://,
+// tcp://, ssl://, ws:// or wss://; host:port alone is mqtt) and announces its
+// birth. It blocks until the participant is connected, announced and listening
+// on its inbox (connected alone if it is Unannounced), or ctx ends; ctx bounds the
+// joining, not the participant. It does not retry.
+//
+// A cluster is given by the URLs of its servers, separated by commas: Join tries
+// each once, from the first, and when a connection is lost the same one is tried
+// again and then the others in turn. They must be one broker: what is published at
+// one arrives at the others, retained messages too.
+//
+// Errors wrap ErrInvalid (id, URL or option), ErrUnreachable, ErrRefused
+// (credentials or access rules; a *RefusedError tells which) or ErrDuplicateID, and after a
+// cancellation context.Canceled and its cause. An id is 1 to 128 bytes of
+// UTF-8 and belongs to one live process: if another one answers under it, Join
+// fails, and if two join at the same instant the one with the older incarnation
+// stays.
+func Join(ctx context.Context, rawURL, id string, opts ...Option) (*Participant, error) {
+	p, err := newParticipant(rawURL, id, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.register(); err != nil {
+		return nil, err
+	}
+	if err := p.begin(ctx, p.main); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin connects a lane, to each server once, and has it connected from then on. Else
+// the participant ends.
+func (p *Participant) begin(ctx context.Context, l *connection.Lane) error {
+	k, err := l.Establish(ctx)
+	for range len(p.servers.URLs) - 1 {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrDuplicateID) {
+			break
+		}
+		k, err = l.Establish(ctx)
+	}
+	if err != nil {
+		err = abandoned(ctx, p.label, err)
+		p.end(err)
+		p.awaitEnd()
+		return err
+	}
+	l.Up(k, false)
+	p.wg.Go(func() { l.Run(p.ctx, k) })
+	context.AfterFunc(p.ctx, p.awaitEnd)
+	return nil
+}
+
+// abandoned is err of a connection that was being made, unless its caller has given it up:
+// then nothing is known of the broker.
+func abandoned(ctx context.Context, url string, err error) error {
+	if errors.Is(err, ErrUnreachable) && errors.Is(ctx.Err(), context.Canceled) {
+		why := ctx.Err()
+		if cause := context.Cause(ctx); !errors.Is(cause, why) {
+			why = fmt.Errorf("%w: %w", why, cause)
+		}
+		return fmt.Errorf("pubsub: connecting to %s: the context ended: %w", url, why)
+	}
+	return err
+}
+
+func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
+	p := &Participant{options: defaultOptions(), id: id, label: rawURL, incarnation: newIncarnation(), done: make(chan struct{})}
+	var err error
+	if p.level, err = EncodeLevel(id); err != nil {
+		return nil, fmt.Errorf("participant id: %w", err)
+	}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&p.options); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.checkPresence(); err != nil {
+		return nil, err
+	}
+	if p.dialer == nil {
+		if p.servers.URLs, err = connection.ParseURLs(rawURL); err != nil {
+			return nil, err
+		}
+	}
+	prefix, _ := EncodeLevel(p.prefix) // checked by the options
+	domain, _ := EncodeLevel(p.domain)
+	p.root = prefix + "/v1/" + domain
+	p.log = p.log.With("participant", id)
+	p.ctx, p.end = context.WithCancelCause(context.Background())
+	p.inbox.prefix = p.root + "/node/" + p.level + "/"
+	p.self.init(p)
+	p.peers.p, p.peers.starting = p, wait.NewTurn()
+	p.exchange.init(p)
+	p.main = &connection.Lane{
+		Name:      "main",
+		Log:       p.log,
+		Out:       connection.NewQueue(),
+		Establish: p.connectMain,
+		Changed:   p.mainChanged,
+		Failed:    p.mainFailed,
+		Dropped:   func(n int) { p.counters.dropped[drop.Disconnect].Add(uint64(n)) },
+	}
+	return p, nil
+}
+
+// register makes the counters visible until awaitEnd.
+func (p *Participant) register() error {
+	if p.metrics == nil {
+		return nil
+	}
+	p.metrics = prometheus.WrapRegistererWith(prometheus.Labels{"participant": p.id, "domain": p.domain}, p.metrics)
+	if err := p.metrics.Register(&p.counters); err != nil {
+		return fmt.Errorf("%w: metrics of participant %q: %w", ErrInvalid, p.id, err)
+	}
+	return nil
+}
+
+// connectLane opens a link for a lane; the suffix keeps client ids apart.
+func (p *Participant) connectLane(ctx context.Context, suffix string, will connection.Packet, receive func(string, []byte, bool)) (*connection.Link, error) {
+	at := p.servers.Current()
+	k, err := connection.Connect(ctx, connection.Config{
+		URL:       p.label,
+		ClientID:  p.level + "~" + strconv.FormatUint(p.incarnation, 36) + suffix,
+		User:      p.user,
+		Password:  p.password,
+		KeepAlive: p.keepAlive,
+		Open: func(ctx context.Context) (net.Conn, error) {
+			if p.dialer != nil {
+				return p.dialer(ctx)
+			}
+			return p.servers.Dial(ctx, p.tls)
+		},
+		Will:    will,
+		Receive: receive,
+	})
+	if err != nil {
+		p.servers.Next(at)
+	}
+	var denied *connection.DeniedError
+	if errors.As(err, &denied) {
+		err = &RefusedError{URL: p.label, User: p.user, unauthorized: denied.Unauthorized}
+	}
+	return k, err
+}
+
+// connectMain makes a link of the main lane: subscribed, checked for duplicates
+// of this id, and announced, unless this is a participant without presence.
+func (p *Participant) connectMain(ctx context.Context) (*connection.Link, error) {
+	var birth *birth
+	if !p.unannounced {
+		birth = p.self.begin()
+	}
+	p.peers.connecting()
+	p.exchange.connecting()
+	at := p.servers.Current()
+	will := p.will(birth)
+	k, err := p.connectLane(ctx, "", will, p.receive)
+	if err != nil && will.Topic != "" {
+		err = p.whyRefused(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(ctx, k, birth); err != nil {
+		p.servers.Next(at) // it is connected to, and does not serve
+		k.Close(connection.Politeness)
+		if p.counters.connects.Load() > 0 && errors.Is(err, ErrRefused) {
+			// It was granted before. A cluster refuses while it has no leader.
+			err = fmt.Errorf("%w: %s", ErrUnreachable, err.Error()) // not ErrRefused, which is final
+		}
+		return nil, err
+	}
+	return k, nil
+}
+
+// prepare subscribes again and announces the birth; nil for none. It has ConnectTimeout
+// for each step and each subscription, not for all of them: where thousands come back at
+// once everybody is slow, and who begins again makes that worse.
+func (p *Participant) prepare(ctx context.Context, k *connection.Link, birth *birth) error {
+	steps := []func(context.Context, *connection.Link) error{p.subscribeInbox, p.subscribeAsk, inTime(p.self.alone), p.resubscribe}
+	if birth == nil {
+		steps = steps[3:]
+	} else {
+		steps = append(steps, inTime(birth.publish))
+	}
+	for _, step := range steps {
+		if err := step(ctx, k); err != nil {
+			return p.joinError(err)
+		}
+	}
+	return p.Err() // a rival may have shown up
+}
+
+// inTime bounds a step.
+func inTime(step func(context.Context, *connection.Link) error) func(context.Context, *connection.Link) error {
+	return func(ctx context.Context, k *connection.Link) error {
+		ctx, cancel := context.WithTimeout(ctx, connection.ConnectTimeout)
+		defer cancel()
+		return step(ctx, k)
+	}
+}
+
+func (p *Participant) subscribeInbox(ctx context.Context, k *connection.Link) error {
+	return connection.SubscribeAll(ctx, k, []string{p.inbox.prefix + "+", p.self.topic}, 1)
+}
+
+func (p *Participant) joinError(err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrRefused), errors.Is(err, ErrDuplicateID), errors.Is(err, context.Canceled):
+		return err
+	case p.unannounced:
+		return fmt.Errorf("%w: %s accepted the connection and does not answer: look into the broker's log: %w", ErrUnreachable, p.label, err)
+	case errors.Is(err, ErrOffline):
+		return fmt.Errorf("%w: %s closed the connection while participant %q announced itself: check that the broker's access rules let it write %s and read and write %s#", ErrUnreachable, p.label, p.id, p.self.topic, p.inbox.prefix)
+	}
+	return fmt.Errorf("%w: %s accepted the connection, but does not acknowledge what participant %q announces: look into the broker's log, its disk may be full: %w", ErrUnreachable, p.label, p.id, err)
+}

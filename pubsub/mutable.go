@@ -1,0 +1,217 @@
+package pubsub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"padme/pubsub/internal/reliable"
+	"padme/pubsub/internal/wait"
+)
+
+// The policies that DDS calls changeable (1.4, 2.2.3) change while samples flow. Who
+// still matches notices nothing. A match that a change ends is over as if the peer had
+// been closed, and one that comes again later is a new one.
+
+// fixed names the first policy that differs and cannot be changed, "" for none.
+func (q *QoS) fixed(to *QoS) string {
+	for _, p := range []struct {
+		policy  string
+		changes bool
+	}{
+		{"RELIABILITY", q.Reliability != to.Reliability || q.MaxBlocking != to.MaxBlocking},
+		{"DURABILITY", q.Durability != to.Durability},
+		{"HISTORY", q.History != to.History || q.Depth != to.Depth},
+		{"RESOURCE_LIMITS", q.MaxSamples != to.MaxSamples || q.MaxInstances != to.MaxInstances},
+		{"LIVELINESS", q.Liveliness != to.Liveliness || q.LivelinessLease != to.LivelinessLease},
+		{"OWNERSHIP", q.Exclusive != to.Exclusive},
+		{"DESTINATION_ORDER", q.BySourceTime != to.BySourceTime},
+		{"TYPE_CONSISTENCY", q.AllowCompatible != to.AllowCompatible},
+	} {
+		if p.changes {
+			return p.policy
+		}
+	}
+	return ""
+}
+
+// own returns a copy that shares no memory.
+func (q QoS) own() QoS {
+	q.Partition = slices.Clone(q.Partition)
+	return q
+}
+
+// changeable returns the policies to have after a change, or why they cannot be had.
+func (q *QoS) changeable(to QoS, check func(*QoS) error) (QoS, error) {
+	to = to.own()
+	err := to.validate()
+	if err == nil {
+		err = check(&to)
+	}
+	if policy := q.fixed(&to); err == nil && policy != "" {
+		err = fmt.Errorf("%w: %s cannot be changed: close it and make another one", ErrInvalid, policy)
+	}
+	return to, err
+}
+
+// QoS returns the policies as they are, with defaults filled in.
+func (w *Writer[T]) QoS() QoS {
+	if w.made() != nil {
+		return QoS{}
+	}
+	return w.topic.p.exchange.policies(w.ep)
+}
+
+// SetQoS changes Deadline, Lifespan, Strength and Partition; all else must be as it is,
+// zero values for defaults included. It does not block. Readers hear of it in order with
+// what is written before and after, offline after the reconnection.
+//
+// Readers that do not match any more get what is on its way to them, and SampleLost for
+// what is not: call WaitAcked before if it must arrive. A reader that comes to match gets
+// what a late joiner gets. For one that matches before and after nothing is lost.
+// A Lifespan is that of samples written from then on. The periods of a Deadline begin
+// with the change.
+//
+// Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
+// ErrUnsupportedQoS, ErrClosed.
+func (w *Writer[T]) SetQoS(q QoS) error {
+	if err := w.made(); err != nil {
+		return err
+	}
+	q, err := w.qos.changeable(q, (*QoS).checkWriter)
+	if err == nil {
+		err = w.topic.p.exchange.change(w.ep, q)
+	}
+	if err != nil {
+		return fmt.Errorf("pubsub: policies of the writer of topic %q: %w", w.topic.name, err)
+	}
+	return nil
+}
+
+// QoS returns the policies as they are, with defaults filled in.
+func (r *Reader[T]) QoS() QoS {
+	if r.made() != nil {
+		return QoS{}
+	}
+	return r.topic.p.exchange.policies(r.ep)
+}
+
+// SetQoS changes Deadline, Partition and TimeBasedFilter; all else must be as it is, zero
+// values for defaults included. If the reader comes to partitions that it does not
+// subscribe to, SetQoS blocks until samples can arrive from there, or ctx ends. Calls
+// take effect one after the other.
+//
+// Of writers that do not match any more nothing further comes; what waits can still be
+// taken. Of one that comes to match, and of what Transient writers that are gone have left
+// in a partition, the reader gets what a late joiner gets, also if it got that before it
+// moved away. Of a writer that matches before and after nothing is lost. The periods of a
+// Deadline begin with the change.
+//
+// Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
+// ErrUnsupportedQoS, ErrRefused, ErrClosed, why ctx ended.
+func (r *Reader[T]) SetQoS(ctx context.Context, q QoS) error {
+	if err := r.made(); err != nil {
+		return err
+	}
+	now := r.QoS()
+	q, err := now.changeable(q, (*QoS).checkReader)
+	if err == nil {
+		err = r.setQoS(ctx, q)
+	}
+	if err != nil {
+		return fmt.Errorf("pubsub: policies of the reader of topic %q: %w", r.topic.name, err)
+	}
+	return nil
+}
+
+func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
+	select {
+	case r.changing <- struct{}{}:
+		defer func() { <-r.changing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	x := &r.topic.p.exchange
+	surveyed := func() {}
+	come := r.comesTo(q.Partition)
+	if len(come) > 0 {
+		r.recv.ReachOut(q.Partition)
+	}
+	err := r.subscribe(ctx, come)
+	if err == nil && q.Durability == Transient && len(come) > 0 {
+		surveyed, err = x.surveyed(ctx, r.topic.name)
+	}
+	if err == nil {
+		err = x.change(r.ep, q)
+		surveyed()
+	}
+	if err != nil {
+		r.unsubscribe(come)
+		x.stay(r.ep, r.recv)
+		return err
+	}
+	r.leave(q.Partition)
+	return nil
+}
+
+// policies are those of the present.
+func (x *exchange) policies(l *localEndpoint) QoS {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return l.qos.own()
+}
+
+// change gives an endpoint other policies, all of which it can have.
+func (x *exchange) change(l *localEndpoint, q QoS) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.local[l.name] != l {
+		return l.err()
+	}
+	j := l.json
+	o := q.offer()
+	o.Instance, o.Bundles = j.QoS.Instance, j.QoS.Bundles
+	j.QoS = o
+	j.Change++
+	if payload, err := json.Marshal(j); err != nil {
+		return err
+	} else if err := checkAnnouncement(len(payload)); err != nil {
+		return err
+	}
+	l.json.QoS, l.json.Change = j.QoS, j.Change // the rest is read without x.mu
+	l.qos = q
+	l.core.Adapt(q.delivery())
+	x.rematch(l)
+	if r, ok := l.core.(*reliable.Receiver); ok {
+		r.ForgetOutside()
+		r.Settle(x.standing(j.Topic))
+	}
+	wait.Signal(x.wake)
+	return nil
+}
+
+// rematch follows a change of l. Peers hear who has no part in it any more before they
+// hear of the change, and who has come to match after it.
+func (x *exchange) rematch(l *localEndpoint) {
+	for g, was := range l.seen {
+		was.of = nil
+		l.seen[g] = was
+		if e := x.remoteEndpoint(l.json.Topic, g); e != nil && was.matched && !l.find(e).matched {
+			x.judge(l, e)
+		}
+	}
+	x.announce(l)
+	for participant := range x.remote {
+		x.judgeAll(participant, l)
+		x.reconsider(participant)
+	}
+}
+
+// stay follows that a reader has not moved after all.
+func (x *exchange) stay(l *localEndpoint, r *reliable.Receiver) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r.ForgetOutside()
+	r.Settle(x.standing(l.json.Topic))
+}

@@ -1,0 +1,205 @@
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"padme/pubsub/internal/connection"
+)
+
+// Plain is a connection to a broker for topics that are not of the contract: those of
+// other programs, with payloads of any kind. It announces nothing, is nobody's
+// participant, and reconnects by itself. All methods may be called from several
+// goroutines.
+type Plain struct {
+	p    *Participant // for its options, servers and end; never announced
+	lane *connection.Lane
+}
+
+// PlainMessage is a message of a topic of any program.
+type PlainMessage struct {
+	Topic    string
+	Payload  []byte
+	Retained bool // it was published before the subscription
+}
+
+// ConnectPlain connects to the broker at rawURL as Join does, without joining. It blocks
+// until the broker has accepted the connection or ctx ends. id is what the MQTT client
+// id begins with. Of the options those that say how to connect and where to log count.
+//
+// Errors wrap ErrInvalid, ErrUnreachable, ErrRefused or, after a cancellation,
+// context.Canceled and its cause.
+func ConnectPlain(ctx context.Context, rawURL, id string, opts ...Option) (*Plain, error) {
+	p, err := newParticipant(rawURL, id, opts)
+	if err != nil {
+		return nil, err
+	}
+	p.metrics = nil // its counters are those of participants
+	c := &Plain{p: p}
+	c.lane = &connection.Lane{
+		Name: "plain", Log: p.log, Out: connection.NewQueue(), Establish: c.connect,
+		Changed: func(bool, bool) {},
+		Failed:  p.mainFailed,
+		Dropped: func(int) {},
+	}
+	if err := p.begin(ctx, c.lane); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Plain) connect(ctx context.Context) (*connection.Link, error) {
+	k, err := c.p.connectLane(ctx, "~x", connection.Packet{}, c.lane.Dispatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.lane.Resubscribe(ctx, k); err != nil {
+		k.Close(connection.Politeness)
+		return nil, err
+	}
+	return k, nil
+}
+
+// Publish hands a message to the broker at MQTT QoS 0 or 1; Flush tells when it has it.
+// An empty payload with retain clears what the broker retains. It blocks while many
+// messages wait for the network. Errors: ErrInvalid, ErrTooLarge, ErrOffline, ErrClosed;
+// nothing was published then. A broker does not tell MQTT 3.1.1 clients that they may
+// not write a topic.
+func (c *Plain) Publish(ctx context.Context, topic string, payload []byte, qos byte, retain bool) error {
+	if err := c.made(); err != nil {
+		return err
+	}
+	if err := checkTopicName(topic); err != nil {
+		return err
+	}
+	if qos > 1 {
+		return fmt.Errorf("%w: QoS %d: give 0 or 1", ErrInvalid, qos)
+	}
+	if err := checkPayload(payload); err != nil {
+		return err
+	}
+	p := connection.Packet{Topic: topic, Payload: bytes.Clone(payload), QoS: qos, Retain: retain}
+	for {
+		if err := c.p.Err(); err != nil {
+			return err
+		}
+		err := c.lane.Put(p)
+		if !errors.Is(err, ErrBacklog) {
+			return err
+		}
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Flush blocks until everything published before has left for the broker and what was
+// published at QoS 1 is acknowledged. ErrOffline says that the connection was lost
+// before, and with it perhaps some of that.
+func (c *Plain) Flush(ctx context.Context) error {
+	if err := c.made(); err != nil {
+		return err
+	}
+	ctx, cancel := c.p.while(ctx)
+	defer cancel()
+	return c.lane.Flush(ctx)
+}
+
+// Subscribe has handler called, in order, for messages on the topics that filter
+// matches, as reliably as each was published. + stands for a level and # at the end for
+// all that follow. It blocks until the broker has granted the subscription; a refusal
+// wraps ErrRefused. Retained messages are delivered again after a reconnection.
+//
+// handler runs on the goroutine which reads from the network and must not block; Payload
+// is its own. After stop returns, no new call begins.
+func (c *Plain) Subscribe(ctx context.Context, filter string, handler func(PlainMessage)) (stop func(), err error) {
+	if err := c.made(); err != nil {
+		return nil, err
+	}
+	if err := needHandler(handler != nil); err != nil {
+		return nil, err
+	}
+	if err := checkTopicFilter(filter); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.p.while(ctx)
+	defer cancel()
+	return c.lane.Subscribe(ctx, filter, filter, func(topic string, payload []byte, retained bool) {
+		handler(PlainMessage{topic, payload, retained})
+	})
+}
+
+// Done is closed when the connection has ended for good: by Close, or because the broker
+// refuses it.
+func (c *Plain) Done() <-chan struct{} {
+	if c == nil || c.p == nil {
+		return neverJoined().done
+	}
+	return c.p.done
+}
+
+// Err returns nil while the connection lives, then why it ended: ErrClosed after Close,
+// or an error that wraps ErrRefused.
+func (c *Plain) Err() error {
+	if err := c.made(); err != nil {
+		return err
+	}
+	return c.p.Err()
+}
+
+// Close disconnects and waits until everything that it started has ended, or ctx ends.
+// What was published and not flushed may be lost.
+func (c *Plain) Close(ctx context.Context) error {
+	if c == nil || c.p == nil {
+		return nil
+	}
+	c.p.end(ErrClosed)
+	select {
+	case <-c.p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("pubsub: closing a connection: %w", context.Cause(ctx))
+	}
+}
+
+// maxTopic bounds a topic name or filter, in bytes (MQTT 3.1.1 §4.7.3).
+const maxTopic = 65535
+
+func checkTopicText(topic string) error {
+	switch {
+	case topic == "":
+		return fmt.Errorf("%w: the MQTT topic is empty", ErrInvalid)
+	case len(topic) > maxTopic:
+		return fmt.Errorf("%w: an MQTT topic of %d bytes, the most is %d", ErrInvalid, len(topic), maxTopic)
+	case !utf8.ValidString(topic) || strings.ContainsRune(topic, 0):
+		return fmt.Errorf("%w: the MQTT topic %q is not UTF-8 without NUL", ErrInvalid, topic)
+	}
+	return nil
+}
+
+func checkTopicName(topic string) error {
+	if err := checkTopicText(topic); err != nil {
+		return err
+	}
+	if strings.ContainsAny(topic, "+#") {
+		return fmt.Errorf("%w: the MQTT topic %q contains + or #, which stand for others: a message goes to one topic", ErrInvalid, topic)
+	}
+	return nil
+}
+
+func checkTopicFilter(filter string) error {
+	if err := checkTopicText(filter); err != nil {
+		return err
+	}
+	levels := strings.Split(filter, "/")
+	for i, l := range levels {
+		if strings.ContainsAny(l, "+#") && l != "+" && (l != "#" || i < len(levels)-1) {
+			return fmt.Errorf("%w: the MQTT filter %q: + fills a level, # the last one", ErrInvalid, filter)
+		}
+	}
+	return nil
+}

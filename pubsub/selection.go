@@ -1,0 +1,67 @@
+package pubsub
+
+import (
+	"padme/pubsub/internal/cache"
+)
+
+// A Selector says which samples Read, Take and Wait mean: a SampleState, a ViewState, an
+// InstanceState or an Instance. A sample must have one of the states that are given of a
+// kind, of each kind; a kind of which none is given does not matter. These are the masks
+// and the instance handle of DDS (1.4, 2.2.2.5.3, read, take and read_instance).
+type Selector interface{ selects(*cache.Selection) }
+
+// SampleState is whether a sample was returned by Read before.
+type SampleState uint8
+
+// States of a sample.
+const (
+	NotRead SampleState = cache.NotRead
+	Read    SampleState = cache.Read
+)
+
+func (s SampleState) String() string { return [...]string{"not-read", "read"}[s] }
+
+// InstanceState is what a reader knows about an instance.
+type InstanceState uint8
+
+// States of an instance.
+const (
+	Alive     InstanceState = cache.Alive     // a live writer wrote it last
+	Disposed  InstanceState = cache.Disposed  // a writer disposed it
+	NoWriters InstanceState = cache.NoWriters // everyone who wrote it has unregistered it, was closed or died
+)
+
+func (s InstanceState) String() string {
+	return [...]string{"alive", "disposed", "no-writers"}[s]
+}
+
+// ViewState is whether a reader's application has met an instance before.
+type ViewState uint8
+
+// States of an instance in the eyes of the application.
+const (
+	New    ViewState = cache.NewView    // no sample was read or taken since the instance came, or came back to life
+	NotNew ViewState = cache.NotNewView // one was
+)
+
+func (s ViewState) String() string { return [...]string{"new", "not-new"}[s] }
+
+// Instance selects the samples of one instance. It is the text that SampleInfo.Key has;
+// Reader.Lookup finds it for a key.
+type Instance string
+
+func (s SampleState) selects(x *cache.Selection)   { x.Samples |= cache.Bit(uint8(s)) }
+func (s ViewState) selects(x *cache.Selection)     { x.Views |= cache.Bit(uint8(s)) }
+func (s InstanceState) selects(x *cache.Selection) { x.Instances |= cache.Bit(uint8(s)) }
+func (i Instance) selects(x *cache.Selection)      { x.Keys = append(x.Keys, string(i)) }
+
+var anySample cache.Selection
+
+func selectionOf(which []Selector) (x cache.Selection) {
+	for _, s := range which {
+		if s != nil {
+			s.selects(&x)
+		}
+	}
+	return x
+}

@@ -1,0 +1,117 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/level"
+	"padme/pubsub/internal/wait"
+)
+
+// Unannounced joins without a presence: others do not see this participant, it has no
+// inbox, and its id need not be free, so joining costs one round trip. It suits programs
+// that come and go, and observers, which may write nothing. Raw topics, Peers, Endpoints
+// and ObserveSamples work as ever; what needs a presence returns ErrUnannounced:
+// writers, readers, Send, Post, Inbox, and all that stands on them.
+//
+// It asks nobody who is there, as nobody could answer it. So at a broker that returns no
+// retained messages for wildcards (RabbitMQ), Peers and Endpoints know what has changed
+// since.
+func Unannounced() Option {
+	return func(o *options) error {
+		o.unannounced = true
+		return nil
+	}
+}
+
+// WithWill has the broker publish payload, at QoS 1 and not retained, on the topic
+// below Root whose unencoded levels are given, when the connection ends in any other way
+// than by Close: also when it is only lost, each time again. It needs Unannounced: the
+// last will of others is their death.
+func WithWill(levels []string, payload []byte) Option {
+	return func(o *options) error {
+		o.willLevels, o.willPayload = append([]string{}, levels...), append([]byte{}, payload...)
+		if _, err := level.EncodeTopic("", levels); err != nil {
+			return fmt.Errorf("the topic of the will: %w", err)
+		}
+		return checkPayload(payload)
+	}
+}
+
+// checkPresence refuses options that contradict each other.
+func (o *options) checkPresence() error {
+	switch {
+	case o.willLevels != nil && !o.unannounced:
+		return fmt.Errorf("%w: WithWill without Unannounced: the last will of this participant is its death", ErrInvalid)
+	case o.unannounced && o.userData != nil:
+		return fmt.Errorf("%w: WithUserData with Unannounced: user data is published with the presence, and there is none", ErrInvalid)
+	case o.unannounced && o.takeover:
+		return fmt.Errorf("%w: WithTakeover with Unannounced: it takes no id", ErrInvalid)
+	}
+	return nil
+}
+
+// needPresence is the error of what does not work without.
+func (p *Participant) needPresence(what string) error {
+	if !p.unannounced {
+		return nil
+	}
+	return fmt.Errorf("%w: %s needs one: join participant %q without pubsub.Unannounced", ErrUnannounced, what, p.id)
+}
+
+// will is what the broker publishes when the connection is lost.
+func (p *Participant) will(birth *birth) connection.Packet {
+	switch {
+	case birth != nil:
+		return birth.death
+	case p.willLevels == nil:
+		return connection.Packet{}
+	}
+	topic, _ := level.EncodeTopic(p.root, p.willLevels) // checked by the option
+	return connection.Packet{Topic: topic, Payload: p.willPayload}
+}
+
+// resubscribe asks for what was granted on an earlier connection. A filter that is
+// refused for long is done without.
+func (p *Participant) resubscribe(ctx context.Context, k *connection.Link) error {
+	err := p.main.Resubscribe(ctx, k)
+	var r *connection.Refusal
+	switch {
+	case err == nil:
+		p.refusals = 0
+		return nil
+	case !errors.As(err, &r):
+		return err
+	}
+	if p.refusals++; p.refusals < maxRefusals {
+		return err
+	}
+	p.log.Error("a subscription was not granted again", "filter", r.Filter, "error", err)
+	return nil
+}
+
+// quietFor is how long nothing must come before what a broker retains counts as read by
+// a participant that cannot write to itself, and longestQuiet how long that may take.
+const (
+	quietFor     = 250 * time.Millisecond
+	longestQuiet = 3 * time.Second
+)
+
+// quiet blocks until no announcement or presence has come for a while.
+func (x *exchange) quiet(ctx context.Context) error {
+	last := x.heard.Load()
+	for begun := time.Now(); time.Since(begun) < longestQuiet; {
+		if !wait.Sleep(ctx, quietFor) {
+			return context.Cause(ctx)
+		}
+		now := x.heard.Load()
+		if now == last {
+			return nil
+		}
+		last = now
+	}
+	return nil
+}

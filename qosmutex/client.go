@@ -1,0 +1,410 @@
+package qosmutex
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/protocol"
+)
+
+const (
+	// clientLease is for how long a request outlives the client's last sign of life at
+	// the server: longer than the TTL of a LAN, so that a client that is late may find
+	// its place in line, and short, as a suspended client keeps others waiting for it.
+	clientLease = 5 * time.Second
+	// firstRetry and lastRetry are how soon a message is repeated that is not answered.
+	firstRetry = protocol.Time(250 * time.Millisecond)
+	lastRetry  = protocol.Time(time.Second)
+	// leastPause is the least time between two messages of one request.
+	leastPause = protocol.Time(50 * time.Millisecond)
+)
+
+// call is a request at the server, from its first message until its end is known.
+type call struct {
+	id       string
+	hold     *Hold
+	asked    string // resource
+	priority int64  // wanted
+	try      bool
+	deadline time.Time // zero: none
+	stay     time.Duration
+
+	releasing bool
+	heldBack  bool          // it was not sent, as enough are at the server
+	known     bool          // it was answered
+	position  int           // in line, 1 is the next; 0: not known
+	busy      string        // why it is not in line yet, as the server says
+	losses    int           // of the connection when it was made
+	first     protocol.Time // when it was first sent; 0: not yet
+	renewed   protocol.Time // when its lease last began
+	silent    protocol.Time // since when a message is unanswered; 0: none is
+	next      protocol.Time // when something is to be said again
+	tries     int           // messages since the last answer
+	ends      protocol.Time // the server has forgotten it by then; of one that is over
+}
+
+// Lock waits until the client is inside resource, or one of the declared resources for
+// Any, and returns the hold. The context bounds the waiting only. When it ends, the
+// request is taken back.
+//
+// Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrNoServer, ErrUndeclared,
+// ErrInvalidName, ErrFull or ErrClosed, ErrCancelled if an operator ended the request,
+// and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or ErrUnsupported for
+// Any where deadlines are promised. Beside ErrTimeout, ErrCancelled and ErrDeadlineMissed
+// there is a *NotReadyError where the server could not grant, or nobody answered.
+func (c *Client) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
+	return c.acquire(ctx, context.Background(), resource, false, opts)
+}
+
+// TryLock is Lock for a resource that is free now; otherwise the error wraps ErrBusy. It
+// waits for the answer of the server, so ctx counts as well. A server that does not know for
+// some seconds whether the resource is free denies it with a *NotReadyError.
+func (c *Client) TryLock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
+	return c.acquire(ctx, context.Background(), resource, true, opts)
+}
+
+// Do runs f inside resource and unlocks when f returns or panics. The context that f gets
+// is cancelled with cause ErrLost when the hold is lost, and then Do returns an error that
+// wraps ErrLost even if f returned nil. Without an f the error wraps ErrInvalidConfig.
+func (c *Client) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {
+	if f == nil {
+		return errNothingToDo
+	}
+	h, err := c.acquire(ctx, ctx, resource, false, opts)
+	if err != nil {
+		return err
+	}
+	return h.do(f)
+}
+
+// Ask puts a request for resource in line and returns without waiting for it to be granted.
+// Each Request needs one call of Wait. The errors are those of Lock that are known at once.
+func (c *Client) Ask(resource string, opts ...LockOption) (*Request, error) {
+	if err := c.made(); err != nil {
+		return nil, err
+	}
+	r := &Request{options: requestOf(opts)}
+	r.hold = c.newHold(context.Background(), resource)
+	if err := c.ask(r.hold, &r.options, false); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (c *Client) newHold(parent context.Context, resource string) *Hold {
+	return &Hold{of: c, parent: parent, resource: resource, requested: time.Now(), ready: make(chan struct{})}
+}
+
+func (c *Client) acquire(ctx, parent context.Context, resource string, try bool, opts []LockOption) (*Hold, error) {
+	if err := c.made(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, c.what(resource))
+	}
+	r := requestOf(opts)
+	h := c.newHold(parent, resource)
+	if err := c.ask(h, &r, try); err != nil {
+		return nil, err
+	}
+	return c.wait(ctx, h, &r)
+}
+
+// wait returns when a request is decided, or takes it back.
+func (c *Client) wait(ctx context.Context, h *Hold, r *request) (*Hold, error) {
+	expired, stop := r.expiry()
+	defer stop()
+	select {
+	case <-h.ready:
+	case <-expired:
+		if err := c.late(h, missed(c.what(h.resource))); c.giveUp(h) {
+			return nil, err
+		}
+	case <-ctx.Done():
+		if err := c.late(h, interrupted(ctx, c.what(h.resource))); c.giveUp(h) {
+			return nil, err
+		}
+	}
+	if h.phase.Load() == failed {
+		return nil, h.err
+	}
+	return h, nil
+}
+
+// late is err, and why a request that waits is not even in line.
+func (c *Client) late(h *Hold, err error) error {
+	if why := c.notReady(h); why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}
+
+// notReady is why a request that waits is not even in line, as far as it is known; nil: it is.
+func (c *Client) notReady(h *Hold) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.of(h)
+	if k == nil {
+		return nil
+	}
+	if why := c.unanswered(k); why != "" {
+		return &NotReadyError{c.name, why}
+	}
+	switch {
+	case k.busy != "":
+		return &NotReadyError{c.name, k.busy}
+	case !k.known:
+		return &NotReadyError{c.name, "nobody who serves locks has answered yet"}
+	}
+	return nil
+}
+
+// unanswered says why nobody may have answered anything that this client has asked. A broker
+// drops what may not be written without a word.
+func (c *Client) unanswered(k *call) string {
+	if c.server != "" || k.known || k.silent == 0 || len(c.search.servers) == 0 || c.clock()-k.silent < protocol.Time(searchWait) {
+		return ""
+	}
+	return fmt.Sprintf("%s has not answered for %v: it is busy, or the broker does not let participant %q write its requests, as the role observer does not: see its log",
+		strings.Join(slices.Sorted(maps.Keys(c.search.servers)), " or "), time.Duration(c.clock()-k.silent).Round(time.Second), c.p.ID())
+}
+
+func (c *Client) what(resource string) string { return what(resource, c.name) }
+
+// ask sends a request.
+func (c *Client) ask(h *Hold, r *request, try bool) error {
+	switch {
+	case !r.deadline.IsZero() && !r.deadline.After(h.requested):
+		return missed(c.what(h.resource))
+	case r.client != "":
+		return fmt.Errorf("%w: a client asks for itself: leave WithClient out, or Open lock topic %q as a member", ErrUnsupported, c.name)
+	case r.note != nil:
+		return fmt.Errorf("%w: a client keeps no notes: leave WithNote out, or Open lock topic %q as a member", ErrUnsupported, c.name)
+	}
+	if h.resource != Any {
+		if err := checkResource(h.resource); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || c.closing {
+		return c.closedError()
+	}
+	priority := c.options.priority
+	if r.fixed {
+		priority = r.priority
+	}
+	c.begin(&call{hold: h, asked: h.resource, priority: priority, try: try, deadline: r.deadline, stay: r.hold}, c.clock())
+	return nil
+}
+
+// raise has the server make a request more important.
+func (c *Client) raise(h *Hold, _ *request, priority int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.of(h)
+	switch {
+	case k == nil || h.phase.Load() != waiting || priority == k.priority:
+		return nil
+	case priority > k.priority:
+		return h.lessImportant(priority)
+	}
+	k.priority = priority
+	if k.known && k.first != 0 { // else the first answer tells that it is not as important as it should be
+		k.tries = 0
+		c.say(k, c.clock())
+	}
+	return nil
+}
+
+// of is the call of a hold, nil if it is over.
+func (c *Client) of(h *Hold) *call {
+	if k := c.calls[strconv.FormatUint(h.ref, 10)]; k != nil && k.hold == h && !k.releasing {
+		return k
+	}
+	return nil
+}
+
+// begin sends a request under an id that was never used. One that was sent just before
+// waits a little: a server that ends everything must not be flooded.
+func (c *Client) begin(k *call, now protocol.Time) {
+	soon := k.first != 0 && now-k.first < firstRetry
+	delete(c.calls, k.id)
+	k.hold.ref, k.hold.priority = lastCall.Add(1), k.priority
+	k.id = strconv.FormatUint(k.hold.ref, 10)
+	k.losses, k.first, k.tries = c.losses, 0, 0
+	c.calls[k.id] = k
+	if soon {
+		c.at(k, now+firstRetry)
+	} else {
+		c.say(k, now)
+	}
+}
+
+// say sends what a call has to say now, and sets when that is said again if there is no
+// answer.
+func (c *Client) say(k *call, now protocol.Time) {
+	if at := c.mayAt(k, now); at > now {
+		c.at(k, at)
+		return
+	}
+	if k.first == 0 {
+		k.hold.priority = k.priority
+	}
+	ms := protocol.Time(time.Millisecond)
+	r := k.message()
+	r.ID, r.Session, r.Sent = k.id, c.session, jsonNumber(int64(now/ms))
+	payload, err := r.Encode()
+	if err == nil {
+		err = c.p.PublishRaw(pubsub.Main, c.levels, payload, false)
+	}
+	if err != nil { // offline, or the way to the broker is full
+		c.log.Debug("a message to the server was not sent", "lock", c.name, "op", r.Op, "error", err)
+	} else {
+		if k.first == 0 {
+			k.first = now / ms * ms
+		}
+		if k.silent == 0 {
+			k.silent = now
+		}
+		if r.Op == jsonlock.Acquire || r.Op == jsonlock.Renew {
+			k.renewed = now
+		}
+	}
+	c.at(k, now+min(firstRetry<<min(k.tries, 8), lastRetry))
+	k.tries++
+}
+
+// message is what a call has to say.
+func (k *call) message() jsonlock.Request {
+	phase := k.hold.phase.Load()
+	switch {
+	case k.releasing:
+		return jsonlock.New(jsonlock.Release)
+	case phase == held:
+		return jsonlock.New(jsonlock.Renew)
+	}
+	r := jsonlock.New(jsonlock.Acquire)
+	if k.known && k.first != 0 && k.priority < k.hold.priority {
+		r.Op = jsonlock.Raise
+	}
+	r.Resource, r.Priority, r.Lease = k.asked, k.priority, clientLease
+	if k.try {
+		r.Wait = 0
+	}
+	r.Hold = min(k.stay, jsonlock.MaxWait)
+	if !k.deadline.IsZero() {
+		r.Within = max(min(time.Until(k.deadline), jsonlock.MaxWait), time.Millisecond)
+	}
+	return r
+}
+
+// at sets when a call has something to say next.
+func (c *Client) at(k *call, next protocol.Time) {
+	k.next = next
+	c.wakeBy(next)
+}
+
+// giveUp takes a request back. It returns false if the request was decided without a
+// hold in the meantime; a hold that came too late is left.
+func (c *Client) giveUp(h *Hold) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.phase.Load() == failed {
+		return false
+	}
+	k := c.of(h)
+	if k == nil {
+		return true
+	}
+	if h.phase.Load() == waiting {
+		c.fail(k, c.closedError()) // which nobody sees
+	}
+	h.endHeld(released)
+	c.release(k)
+	return true
+}
+
+func (c *Client) unlock(h *Hold) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := h.Check()
+	h.endHeld(released)
+	if k := c.of(h); k != nil {
+		c.release(k)
+	}
+	return err
+}
+
+// release tells the server that a request is over, until it has answered that or must
+// have forgotten the request.
+func (c *Client) release(k *call) {
+	now := c.clock()
+	k.releasing, k.tries, k.silent = true, 0, 0
+	k.ends = k.forgotten()
+	if k.first == 0 { // it was never sent
+		c.drop(k)
+		return
+	}
+	c.say(k, now)
+	c.sendHeldBack(now)
+}
+
+// forgotten is when the server's lease is over, by a clock that may be slow.
+func (k *call) forgotten() protocol.Time {
+	return k.renewed + protocol.Time(clientLease)*102/100
+}
+
+// fail ends a waiting request without a hold.
+func (c *Client) fail(k *call, err error) {
+	k.hold.err = err
+	k.hold.phase.Store(failed)
+	close(k.hold.ready)
+}
+
+// lose ends a hold that was not released, and its call.
+func (c *Client) lose(k *call) {
+	if k.hold.endHeld(lost) {
+		c.count.losses.Add(1)
+	}
+	c.drop(k)
+}
+
+func (c *Client) drop(k *call) {
+	delete(c.calls, k.id)
+	c.sendHeldBack(c.clock())
+	close(c.settled)
+	c.settled = make(chan struct{})
+}
+
+// endHeld changes the phase of a hold that is held, and reports whether it was.
+func (h *Hold) endHeld(to uint32) bool {
+	if to == lost {
+		h.until.Store(0) // before anything else: Check may be between its two loads
+	}
+	if !h.phase.CompareAndSwap(held, to) {
+		return false
+	}
+	h.cancelContext()
+	return true
+}
+
+// inOrder are the calls as they were made, so that a line that forms again keeps its
+// order.
+func (c *Client) inOrder() []*call {
+	all := make([]*call, 0, len(c.calls))
+	for _, k := range c.calls {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *call) int { return cmp.Compare(a.hold.ref, b.hold.ref) })
+	return all
+}

@@ -1,0 +1,249 @@
+package qosmutex
+
+import (
+	"fmt"
+	"time"
+
+	"padme/pubsub"
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/protocol"
+)
+
+const (
+	// searchAfter is how long an answer may take until the client looks who serves, and
+	// searchWait how long that takes at least until nobody does.
+	searchAfter = protocol.Time(500 * time.Millisecond)
+	searchWait  = 1500 * time.Millisecond
+	// partingWait is for how long Close waits at a quick broker where nobody ever answered.
+	partingWait = 500 * time.Millisecond
+	// tellAgain is how often run looks if nothing is due.
+	tellAgain = protocol.Time(time.Hour)
+)
+
+// run does what is due, until the client or its participant ends.
+func (c *Client) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-c.wake:
+		case <-c.p.Done():
+			c.end(c.participantEnded())
+			return
+		case <-c.ctx.Done():
+			return
+		}
+		timer.Reset(c.tick())
+	}
+}
+
+// wakeBy has run look at the time given or before. The caller holds mu.
+func (c *Client) wakeBy(at protocol.Time) {
+	if at < c.wakes {
+		c.wakes = at
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tick does what is due and returns after what time something is next.
+func (c *Client) tick() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return time.Hour
+	}
+	now := c.clock()
+	c.wakes = now // what follows wakes nobody
+	next := now + tellAgain
+	for _, k := range c.inOrder() {
+		next = min(next, c.look(k, now))
+	}
+	for _, k := range c.calls { // those that were held back before another one ended
+		next = min(next, k.next)
+	}
+	c.wakes = next
+	return max(time.Duration(next-c.clock()), 0)
+}
+
+// look does what is due for one call and returns when something is next.
+func (c *Client) look(k *call, now protocol.Time) protocol.Time {
+	h := k.hold
+	phase := h.phase.Load()
+	if phase == held && h.Check() != nil {
+		c.count.losses.Add(1)
+		phase = lost
+	}
+	switch {
+	case phase == lost && !k.releasing:
+		// Unlock tells the server. Until then that keeps others out, for as long as it may.
+		k.ends, k.next = k.forgotten(), protocol.Never
+		fallthrough
+	case k.releasing:
+		if now >= k.ends {
+			c.drop(k)
+			return protocol.Never
+		}
+	case phase == waiting && !k.known && c.search.reads:
+		c.fail(k, c.mayOnlyRead())
+		c.drop(k)
+		return protocol.Never
+	case phase == waiting && !k.known && c.search.nobody(now, c.patience):
+		c.fail(k, c.noServer())
+		c.drop(k)
+		return protocol.Never
+	}
+	if k.next <= now {
+		c.say(k, now)
+	}
+	next := k.next
+	if k.silent != 0 {
+		next = min(next, c.searchFor(k.silent, now))
+	}
+	if k.ends != 0 {
+		next = min(next, k.ends)
+	}
+	if phase == held { // timers stop while the machine sleeps, this clock does not
+		left := protocol.Time(h.until.Load()) - now
+		next = min(next, now+max(left/10, protocol.Time(10*time.Millisecond)))
+	}
+	return next
+}
+
+// reconnected follows the connection.
+func (c *Client) reconnected(up bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock()
+	c.search.since = 0
+	if !up {
+		c.losses++
+		return
+	}
+	if c.search.granted {
+		c.search.since = now
+	}
+	for _, k := range c.calls { // what was sent may be lost
+		k.silent, k.tries = 0, 0
+		if k.next != protocol.Never {
+			k.next = now
+		}
+	}
+	c.wakeBy(now)
+}
+
+// search is who serves, as presences tell. It begins when an answer takes long.
+type search struct {
+	running bool
+	granted bool          // the broker has answered that presences come
+	reads   bool          // the broker has told that this user may only read
+	since   protocol.Time // that has told of nobody who serves, on the present connection; 0: not
+	servers map[string]bool
+}
+
+// nobody reports whether it was looked for long enough in vain.
+func (s *search) nobody(now, patience protocol.Time) bool {
+	return s.since != 0 && len(s.servers) == 0 && now-s.since >= patience
+}
+
+// searchFor begins to look for servers if what has been unanswered since silent is so for
+// long, and returns when to look again.
+func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
+	s := &c.search
+	switch {
+	case now < silent+searchAfter:
+		return silent + searchAfter
+	case !s.running:
+		s.running, s.servers = true, map[string]bool{}
+		c.running.Go(c.follow)
+		return protocol.Never
+	case s.since == 0: // offline, or the broker is silent, too
+		return protocol.Never
+	}
+	if end := s.since + c.patience; end > now {
+		return end
+	}
+	return protocol.Never
+}
+
+// follow keeps the servers up to date until the client ends. Where presences cannot be
+// read it is not known who serves, and nobody is said to be absent.
+func (c *Client) follow() {
+	defer c.askRole()()
+	if !c.searches() {
+		return
+	}
+	for pr, err := range c.p.Peers(c.ctx) {
+		c.mu.Lock()
+		if err != nil {
+			c.log.Debug("who serves is not known", "lock", c.name, "error", err)
+			c.search.since = 0
+		} else {
+			c.search.note(pr, c.clock())
+		}
+		c.mu.Unlock()
+	}
+}
+
+// askRole asks the broker for the role of this user, until the function that it returns is
+// called: the embedded broker tells, others say nothing.
+func (c *Client) askRole() (stop func()) {
+	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"role"}, func(m pubsub.RawMessage) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.search.reads = string(m.Payload) == "observer"
+		c.wakeBy(c.clock())
+	})
+	if err != nil {
+		c.log.Debug("the role of this user is not known", "lock", c.name, "error", err)
+		return func() {}
+	}
+	return stop
+}
+
+// searches returns when the broker has granted presences: as long as it is silent, nobody
+// knows who serves. It reports whether it has.
+func (c *Client) searches() bool {
+	begun := time.Now()
+	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"presence", "+"}, func(pubsub.RawMessage) {})
+	if err != nil {
+		c.log.Debug("who serves is not known", "lock", c.name, "error", err)
+		return false
+	}
+	defer stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patience = max(c.patience, patienceAfter(time.Since(begun)))
+	if c.search.granted = true; c.p.Connected() {
+		c.search.since = c.clock()
+		c.wakeBy(c.search.since)
+	}
+	return true
+}
+
+// patienceAfter is how long to look for servers where a round trip to the broker took so long.
+func patienceAfter(took time.Duration) protocol.Time {
+	return protocol.Time(min(searchWait+4*took, 4*searchWait))
+}
+
+func (s *search) note(pr pubsub.Presence, now protocol.Time) {
+	if pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks {
+		s.servers[pr.ID] = true
+		return
+	}
+	was := len(s.servers)
+	if delete(s.servers, pr.ID); was == 1 && len(s.servers) == 0 && s.since != 0 {
+		s.since = now // another one may be about to come
+	}
+}
+
+// mayOnlyRead is the error when what this user says reaches nobody.
+func (c *Client) mayOnlyRead() error {
+	return fmt.Errorf("qosmutex: lock topic %q: %w: user %q has role observer at %s, which reads only: use an account with role client or member", c.name, pubsub.ErrRefused, c.p.ID(), c.p.URL())
+}
+
+// noServer is the error when nobody serves.
+func (c *Client) noServer() error { return &noServerError{c.name, c.p.URL()} }

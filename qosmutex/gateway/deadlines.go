@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"container/heap"
+	"time"
+
+	"padme/qosmutex/jsonlock"
+)
+
+// deadlines are live tickets, the one first that is to be looked at first. A ticket's turn
+// may be earlier than need be: then it is looked at in vain.
+type deadlines []*ticket
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].turn.Before(d[j].turn) }
+
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i+1, j+1
+}
+
+// Push and Pop are for package heap.
+func (d *deadlines) Push(x any) {
+	t := x.(*ticket)
+	*d = append(*d, t)
+	t.index = len(*d)
+}
+
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	t := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	t.index = 0
+	return t
+}
+
+func (d *deadlines) remove(t *ticket) {
+	if t.index != 0 {
+		heap.Remove(d, t.index-1)
+	}
+}
+
+// schedule has a live ticket looked at in time.
+func (s *active) schedule(t *ticket) {
+	at := t.wakeAt()
+	switch {
+	case t.index == 0:
+		t.turn = at
+		heap.Push(&s.deadlines, t)
+	case at != t.turn:
+		t.turn = at
+		heap.Fix(&s.deadlines, t.index-1)
+	}
+	s.ring(s.deadlines[0].turn)
+}
+
+// look settles what is over by now and sets the alarm for what is next.
+func (s *active) look(now time.Time) {
+	for len(s.deadlines) > 0 && !s.deadlines[0].turn.After(now) {
+		t := s.deadlines[0]
+		if t.retire(now); t.ends().After(now) {
+			s.schedule(t)
+			continue
+		}
+		switch {
+		case t.outcome == jsonlock.Waiting && t.heard.Add(t.lease).After(now):
+			reason := jsonlock.WaitOver
+			if t.detail = s.g.server.Trouble(s.name); t.try {
+				reason = jsonlock.NotReady
+			}
+			s.g.count.refused.WithLabelValues(string(reason)).Inc()
+			s.settle(t, jsonlock.Denied, reason)
+		case t.gone:
+			s.settle(t, jsonlock.Lost, jsonlock.GoneAway)
+		default:
+			s.settle(t, jsonlock.Expired, "")
+		}
+		s.push(t)
+	}
+	s.sweep(now, sweepEvery)
+	s.rings = time.Time{}
+	s.ring(s.swept.Add(sweepEvery))
+	if len(s.deadlines) > 0 {
+		s.ring(s.deadlines[0].turn)
+	}
+}
+
+// ring sets the alarm to at, unless it rings before.
+func (s *active) ring(at time.Time) {
+	if s.rings.IsZero() || at.Before(s.rings) {
+		s.rings = at
+		s.alarm.Reset(time.Until(at))
+	}
+}
+
+// sweep forgets clients of which nothing is left, unless that was done just now. While there
+// are too many, nothing is left of those that neither wait nor hold.
+func (s *active) sweep(now time.Time, every time.Duration) {
+	if now.Sub(s.swept) < every {
+		return
+	}
+	s.swept = now
+	for name, c := range s.clients {
+		least := 0
+		if every == sweepSoon && c.live == 0 {
+			least = len(c.ended)
+		}
+		s.g.remembered.Add(-int32(c.forget(now, least)))
+		if c.idle(now) {
+			delete(s.clients, name)
+			s.g.know(name, s.topic, false)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"time"
+
+	"padme/qosmutex/jsonlock"
+)
+
+const (
+	// excuseFor is for how long a client may believe an excuse.
+	excuseFor = 1500 * time.Millisecond
+	// maxExcused bounds the requests of which it is known since when they wait.
+	maxExcused = 1 << 13
+)
+
+// clientKey names a request among those of all clients.
+type clientKey struct {
+	client string
+	key
+}
+
+// excuses tell clients of a topic why nobody serves them, while the role of the gateway has
+// no root. They are in no line yet.
+type excuses struct {
+	*topic
+	first map[clientKey]time.Time // when a request was heard first
+}
+
+// answer reads all messages and answers requests, if nobody can have the role. Otherwise it
+// drops them if they are late.
+func (e *excuses) answer(now time.Time, late bool) {
+	why := e.g.server.Trouble(RoleTopic)
+	if why == "" {
+		if late {
+			e.inbox.clear()
+		}
+		return
+	}
+	for all := e.inbox.take(); len(all) > 0; all = e.inbox.take() {
+		for i := range all {
+			e.excuse(&all[i], why, now)
+		}
+	}
+}
+
+func (e *excuses) excuse(m *message, why string, now time.Time) {
+	r, err := jsonlock.DecodeRequest(m.payload)
+	id := clientKey{m.client, key{r.Session, r.ID}}
+	_, known := e.first[id]
+	if err != nil || m.retained || m.tooLarge > 0 || r.Op != jsonlock.Acquire && r.Op != jsonlock.Show && !(r.Op == jsonlock.Release && known) {
+		return
+	}
+	e.g.mu.Lock()
+	may := e.g.denied.take(now)
+	e.g.mu.Unlock()
+	if !may {
+		return
+	}
+	a := jsonlock.Answer{ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Denied, Reason: jsonlock.NotReady, Detail: why, Sent: r.Sent}
+	switch {
+	case r.Op == jsonlock.Release:
+		delete(e.first, id)
+		a.Outcome, a.Reason, a.Detail = jsonlock.Released, "", ""
+	case r.Op == jsonlock.Acquire && !e.over(id, &r, m.at):
+		valid := validity(min(r.Lease, excuseFor))
+		a.Outcome, a.ValidMS = jsonlock.Waiting, &valid
+		fallthrough
+	case r.Op == jsonlock.Acquire:
+		a.Resource, a.Priority = r.Resource, &r.Priority
+	}
+	if a.Outcome == jsonlock.Denied {
+		e.g.count.refused.WithLabelValues(string(a.Reason)).Inc()
+	}
+	e.g.send(e.name, m.client, a)
+}
+
+// over reports whether a request has waited for as long as it may.
+func (e *excuses) over(id clientKey, r *jsonlock.Request, at time.Time) bool {
+	first, known := e.first[id]
+	if !known {
+		if first = at; len(e.first) < maxExcused {
+			e.first[id] = at
+		}
+	}
+	wait := r.Wait
+	if wait == 0 {
+		wait = e.g.server.Settles(0)
+	}
+	return wait > 0 && at.Sub(first) >= wait
+}

@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"fmt"
+	"time"
+
+	"padme/qosmutex/jsonlock"
+)
+
+// A gateway has a lock topic open from when a client first names it. It bounds them as the
+// server does that opens them for members, with half of its limits (see
+// qosmutex.TopicLimits): so clients that name many leave the others room.
+
+// letGoAfter is for how long the clients of a topic must have been silent that is let go of
+// to make room.
+const letGoAfter = time.Minute
+
+// mostTopics is how many topics are open at most, and of one client.
+func (g *gateway) mostTopics() (total, perClient int) {
+	l := g.server.TopicLimits()
+	return max(l.Total/2, 1), max(l.PerUser/2, 1)
+}
+
+// mayName reports why a client cannot have another topic opened by naming it. The caller
+// holds mu.
+func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
+	total, perClient := g.mostTopics()
+	now := time.Now()
+	if len(g.topics) >= total-total/16 {
+		g.makeRoom("", now)
+	}
+	if client != "" && g.named[client] >= perClient-perClient/16 {
+		g.makeRoom(client, now)
+	}
+	var detail string
+	switch {
+	case client != "" && g.named[client] >= perClient:
+		detail = fmt.Sprintf("you have named %d lock topics, the most at a time: use resources of one, or ask again in a while", perClient)
+	case len(g.topics) >= total:
+		detail = fmt.Sprintf("the server is busy: it has %d lock topics already", total)
+	default:
+		return nil
+	}
+	if g.told.May(client, now) {
+		g.log.Warn("lock topic not opened for a client: too many are open", "lock", name, "client", client,
+			"of the client", g.named[client], "most of a client", perClient, "in all", len(g.topics), "most", total)
+	}
+	return &jsonlock.Refusal{Reason: jsonlock.TooMany, Detail: detail}
+}
+
+// idle reports whether the clients of a topic have asked for nothing for that long.
+func (t *topic) idle(now time.Time, long time.Duration) bool {
+	return t.live.Load() == 0 && now.UnixNano()-t.used.Load() > int64(long)
+}
+
+// makeRoom lets go of the lock topic of a client, or of anybody's, that was unused for
+// longest. The caller holds mu.
+func (g *gateway) makeRoom(client string, now time.Time) {
+	var oldest *topic
+	for _, t := range g.topics {
+		if (client == "" || t.by == client) && t.idle(now, letGoAfter) && (oldest == nil || t.used.Load() < oldest.used.Load()) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		g.letGo(oldest)
+	}
+}
+
+// giveUpIdle lets go of the topics that nobody has used for long.
+func (g *gateway) giveUpIdle(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.topics {
+		if t.idle(now, g.server.TopicLimits().Idle) {
+			g.letGo(t)
+		}
+	}
+}
+
+// letGo ends the service of a lock topic, unless it was given by name. If it is asked for
+// again, another one begins. The caller holds mu.
+func (g *gateway) letGo(t *topic) {
+	if len(g.only) > 0 {
+		return
+	}
+	delete(g.topics, t.name)
+	if g.named[t.by]--; g.named[t.by] <= 0 {
+		delete(g.named, t.by)
+	}
+	t.end()
+}

@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"padme/qosmutex"
+)
+
+const (
+	// atOnce is how soon the role is had that nobody else has.
+	atOnce = time.Second
+	// againAfter is the pause after something failed.
+	againAfter = 500 * time.Millisecond
+)
+
+// topic serves the clients of one lock topic while this gateway is the active one there;
+// until then it stands by, and messages are another gateway's business.
+type topic struct {
+	g     *gateway
+	name  string
+	by    string // the client that was the first to name it
+	inbox *inbox
+
+	end  context.CancelFunc // of run
+	used atomic.Int64       // when something was heard for it, in ns of the wall clock
+	live atomic.Int32       // requests that wait or hold
+
+	resumes atomic.Bool // holds of an earlier process go on, and nobody has seen to them
+}
+
+func newTopic(g *gateway, name string) *topic {
+	return &topic{g: g, name: name, inbox: newInbox(&g.unread)}
+}
+
+// run serves whenever the role is had, until ctx ends.
+func (t *topic) run(ctx context.Context) {
+	defer t.inbox.clear()
+	defer t.end()
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.g.wg.Go(func() { // it is open by the time that the role is had from another gateway
+		if pause(opening, atOnce); opening.Err() == nil {
+			_, _ = t.g.server.Topic(opening, t.name)
+		}
+	})
+	for ctx.Err() == nil && t.g.p.Err() == nil {
+		if role := t.campaign(ctx); role != nil {
+			t.g.count.serving.Inc()
+			t.serve(ctx, role)
+			t.g.count.serving.Dec()
+		}
+	}
+}
+
+// campaign waits for the role, and returns nil when ctx has ended or it must be asked
+// for again. Messages that come meanwhile are dropped: whoever has the role answers
+// them, and who gets no answer asks again. If nobody can have it, their clients are told so.
+// They are kept if the role is had at once. If
+// not, somebody else may have answered the newest as well, by ending them.
+func (t *topic) campaign(ctx context.Context) *qosmutex.Hold {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	got := make(chan *qosmutex.Hold, 1)
+	go func() {
+		hold, err := t.lockRole(ctx)
+		if err != nil && ctx.Err() == nil {
+			t.g.log.Info("the role of the gateway is not to be had yet", "lock", t.name, "error", err)
+			pause(ctx, againAfter)
+		}
+		got <- hold
+	}()
+	look := time.NewTicker(againAfter)
+	defer look.Stop()
+	asked, e := time.Now(), excuses{topic: t, first: map[clientKey]time.Time{}}
+	for {
+		select {
+		case hold := <-got:
+			if time.Since(asked) > atOnce {
+				t.inbox.clear()
+			}
+			return hold
+		case now := <-look.C:
+			e.answer(now, now.Sub(asked) > atOnce)
+		case <-t.g.p.Done():
+			cancel()
+			return <-got
+		}
+	}
+}
+
+// lockRole takes the role, over as many openings of its topic as it needs.
+func (t *topic) lockRole(ctx context.Context) (*qosmutex.Hold, error) {
+	for {
+		role, err := t.g.server.Topic(ctx, RoleTopic)
+		if err != nil {
+			return nil, err
+		}
+		if hold := t.resumedRole(role); hold != nil {
+			return hold, nil
+		}
+		if !role.View().Open { // the server's default is another one
+			if err := role.Configure(ctx, qosmutex.WithOpenResources()); err != nil {
+				return nil, err
+			}
+		}
+		hold, err := role.Lock(ctx, t.name, qosmutex.WithPriority(0), qosmutex.WithNote(nil))
+		if err == nil || ctx.Err() != nil || !errors.Is(err, qosmutex.ErrClosed) {
+			return hold, err
+		}
+		pause(ctx, againAfter/10) // the topic is about to be opened again
+	}
+}
+
+// serve answers until the role is lost or ctx ends, then sees to it that no client
+// believes in a hold that is about to be released.
+func (t *topic) serve(ctx context.Context, role *qosmutex.Hold) {
+	a := newActive(ctx, t, role)
+	defer a.alarm.Stop()
+	a.queue.watch(a.ctx, t)
+	a.resume(ctx)
+	a.serve(ctx)
+	a.close()
+	for name := range a.clients {
+		t.g.know(name, t, false)
+	}
+}
+
+// pause waits, but not longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

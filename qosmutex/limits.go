@@ -1,0 +1,195 @@
+package qosmutex
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/qosmutex/internal/seldom"
+)
+
+// TopicLimits bounds the lock topics that a Server has open. An open topic costs its root
+// messages and a write of its record several times in a TTL, whether anybody uses it or
+// not. So one whose TTL is n times shorter than the server's counts as n topics. A zero
+// field means its default.
+type TopicLimits struct {
+	// Total is how many are open at a time, 1024 by default: two cores that do nothing else
+	// have time for some three times as many with the TTL of LAN.
+	Total int
+	// PerUser is how many of them one participant or client can have had opened by naming
+	// them, 512 by default: one program may well have hundreds, and one alone that names lock
+	// topics without using them cannot keep others from new ones.
+	PerUser int
+	// Idle is for how long nobody must have used a topic until the server lets go of it, 10
+	// minutes by default: much longer than people and programs pause. Declared topics stay.
+	// The register keeps the record of a topic that the server has let go of, so whoever
+	// names it again has it opened, above all fences that were handed out.
+	Idle time.Duration
+}
+
+// leastIdle is how long a topic is open at least: opening it costs more than keeping it.
+const leastIdle = time.Second
+
+func (l TopicLimits) withDefaults() (TopicLimits, error) {
+	if l.Total < 0 || l.PerUser < 0 || l.Idle < 0 || l.Idle > 0 && l.Idle < leastIdle {
+		return l, fmt.Errorf("%w: limits %+v: give numbers of topics above 0, and %v or more for Idle; 0 is the default", ErrInvalidConfig, l, leastIdle)
+	}
+	if l.Total == 0 {
+		l.Total = maxServed
+	}
+	if l.PerUser == 0 {
+		l.PerUser = maxServed / 2
+	}
+	if l.Idle == 0 {
+		l.Idle = 10 * time.Minute
+	}
+	return l, nil
+}
+
+// WithTopicLimits bounds the topics that a Server opens; Open does not care.
+func WithTopicLimits(l TopicLimits) Option {
+	return func(o *options) (err error) {
+		o.limits, err = l.withDefaults()
+		return err
+	}
+}
+
+// TopicLimits returns those in force, without zeros.
+func (s *Server) TopicLimits() TopicLimits {
+	if s == nil {
+		return TopicLimits{}
+	}
+	return s.limits
+}
+
+// Why a topic is not opened.
+const (
+	limitTotal   = "total"
+	limitPerUser = "user"
+)
+
+// account is what the open topics of a server count, together and by who named them. It is
+// guarded by the server's mu.
+type account struct {
+	total    int
+	byUser   map[string]int // not those that nobody named
+	refused  map[string]int // by limit
+	givenUp  int
+	lastTold seldom.Log
+}
+
+func newAccount() account {
+	return account{byUser: map[string]int{}, refused: map[string]int{limitTotal: 0, limitPerUser: 0}}
+}
+
+// charge notes that the topics of a user count more by n, or less.
+func (a *account) charge(user string, n int) {
+	a.total += n
+	if user == "" {
+		return
+	}
+	if a.byUser[user] += n; a.byUser[user] <= 0 {
+		delete(a.byUser, user)
+	}
+}
+
+// weightOf is what a topic with this TTL counts; 0 is the server's.
+func (s *Server) weightOf(ttl time.Duration) int {
+	own := time.Duration(s.timing.TTL)
+	if ttl <= 0 || ttl >= own {
+		return 1
+	}
+	return int((own + ttl - 1) / ttl)
+}
+
+// exceeded names the limit that keeps a user from another topic, or is empty. The caller
+// holds mu.
+func (s *Server) exceeded(user string, weight int) string {
+	switch {
+	case user != "" && s.account.byUser[user]+weight > s.limits.PerUser:
+		return limitPerUser
+	case s.account.total+weight > s.limits.Total:
+		return limitTotal
+	}
+	return ""
+}
+
+// reweigh counts a topic as what its TTL turned out to be: its record may have another than
+// whoever named it asked for.
+func (s *Server) reweigh(e *servedTopic, ttl time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.weightOf(ttl)
+	s.account.charge(e.user, is-e.weight)
+	e.weight = is
+}
+
+// noteRefused counts a topic that is not opened, and tells people. The caller holds mu.
+func (s *Server) noteRefused(name, user, limit string) {
+	s.account.refused[limit]++
+	if s.account.lastTold.May(limit+" "+user, time.Now()) {
+		most := s.limits.Total
+		if limit == limitPerUser {
+			most = s.limits.PerUser
+		}
+		s.log.Warn("lock topic not opened: too many are open", "lock", name, "user", user, "limit", limit, "most", most)
+	}
+}
+
+var (
+	topicsDesc  = prometheus.NewDesc("qosmutex_server_topics", "Lock topics that the server has open, those with a short TTL counted several times.", nil, nil)
+	usersDesc   = prometheus.NewDesc("qosmutex_server_topics_most", "The same, of the user that has named most.", nil, nil)
+	tooManyDesc = prometheus.NewDesc("qosmutex_server_refused_total", "Lock topics that were not opened because too many are, in total or of one user.", []string{"limit"}, nil)
+	givenUpDesc = prometheus.NewDesc("qosmutex_server_given_up_total", "Lock topics that the server has let go of because nobody used them.", nil, nil)
+)
+
+// serverMetrics are those of a server.
+type serverMetrics struct{ *Server }
+
+// Describe implements prometheus.Collector.
+func (s serverMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{topicsDesc, usersDesc, tooManyDesc, givenUpDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s serverMetrics) Collect(ch chan<- prometheus.Metric) {
+	s.mu.Lock()
+	a, most := &s.account, 0
+	for _, n := range a.byUser {
+		most = max(most, n)
+	}
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	all := []prometheus.Metric{
+		prometheus.MustNewConstMetric(topicsDesc, gauge, float64(a.total)), prometheus.MustNewConstMetric(usersDesc, gauge, float64(most)),
+		prometheus.MustNewConstMetric(givenUpDesc, counter, float64(a.givenUp)),
+	}
+	for limit, n := range a.refused {
+		all = append(all, prometheus.MustNewConstMetric(tooManyDesc, counter, float64(n), limit))
+	}
+	s.mu.Unlock()
+	for _, m := range all {
+		ch <- m
+	}
+}
+
+// registerMetrics makes the server's metrics visible until unregister.
+func (s *Server) registerMetrics() error {
+	if s.metrics == nil {
+		return nil
+	}
+	r := prometheus.WrapRegistererWith(prometheus.Labels{"participant": s.p.ID()}, s.metrics)
+	if err := r.Register(serverMetrics{s}); err != nil {
+		return fmt.Errorf("%w: metrics of the server at participant %q: %w", ErrInvalidConfig, s.p.ID(), err)
+	}
+	s.registered = r
+	return nil
+}
+
+func (s *Server) unregister() {
+	if s.registered != nil {
+		s.registered.Unregister(serverMetrics{s})
+	}
+}

@@ -1,0 +1,92 @@
+package qosmutex
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"padme/qosmutex/protocol"
+)
+
+// Request is a request that waits in line: of a Topic or a Client. Wait ends it.
+type Request struct {
+	hold    *Hold
+	options request
+}
+
+// Ask puts a request for resource in line, as Lock does, and returns without waiting for it
+// to be granted: requests of one participant that are equally important are served in the
+// order of these calls. Each Request needs one call of Wait. The errors are those
+// of Lock that are known at once.
+func (t *Topic) Ask(resource string, opts ...LockOption) (*Request, error) {
+	if err := t.made(); err != nil {
+		return nil, err
+	}
+	r := &Request{options: requestOf(opts)}
+	r.hold = t.newHold(context.Background(), resource, &r.options)
+	if err := t.ask(r.hold, &r.options, false); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Decided reports whether Wait returns at once.
+func (r *Request) Decided() bool {
+	if r.made() != nil {
+		return true
+	}
+	select {
+	case <-r.hold.ready:
+		return true
+	default:
+		return r.hold.ready == nil
+	}
+}
+
+// Wait waits until the request is granted and returns the hold, or withdraws it when ctx
+// ends; it is called once. The errors are those of Lock.
+func (r *Request) Wait(ctx context.Context) (*Hold, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
+	return r.hold.of.wait(ctx, r.hold, &r.options)
+}
+
+// SetPriority makes the request more important while it waits; it does not wait itself.
+// What is decided already stays as it is. A less important priority is refused with
+// ErrInvalidConfig: end the request and ask again.
+func (r *Request) SetPriority(priority int64) error {
+	if err := r.made(); err != nil {
+		return err
+	}
+	return r.hold.of.raise(r.hold, &r.options, priority)
+}
+
+// lessImportant is the error of SetPriority.
+func (h *Hold) lessImportant(priority int64) error {
+	return fmt.Errorf("%w: priority %d of %q of lock topic %q is less important than %d: end the request and ask again", ErrInvalidConfig, priority, h.resource, h.of.Name(), h.priority)
+}
+
+// raise puts the request in line with another priority, before it takes the earlier one out:
+// it is never out of line.
+func (t *Topic) raise(h *Hold, r *request, priority int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.calls[h.ref] != h || h.phase.Load() != waiting || priority == h.priority: // who gives up is not in calls
+		return nil
+	case priority > h.priority:
+		return h.lessImportant(priority)
+	}
+	was, gone := h.ref, h.event(EventWithdrawn, time.Now())
+	delete(t.calls, was)
+	r.priority, r.fixed = priority, true
+	h.priority, h.fixed = priority, true
+	err := t.line(h, r, false)
+	if err != nil {
+		t.fail(h, err)
+	}
+	t.report(gone)
+	_ = t.step(protocol.Input{Kind: protocol.Withdraw, Ref: was, Resource: h.resource})
+	return err
+}

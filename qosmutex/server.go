@@ -1,0 +1,565 @@
+package qosmutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub"
+	"padme/qosmutex/jsonlock"
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/local"
+)
+
+// MinTTL and MaxTTL bound the TTL that a participant may ask a server for.
+const (
+	MinTTL = 500 * time.Millisecond
+	MaxTTL = 10 * time.Minute
+)
+
+const (
+	// maxServed is how many topics are open by default, and bounds what is remembered of others.
+	maxServed = 1024
+	// slowRoot is for how many TTLs a root may be silent that is not known to be dead.
+	slowRoot = 4
+	// openAgain is the pause after an Open that failed.
+	openAgain = 500 * time.Millisecond
+)
+
+// Server keeps lock topics open on one participant, each from the moment that it is first
+// asked for: by Topic, or while Run runs by another participant that looks for a root.
+// Whoever serves clients and whoever roots topics share a topic that way, since a
+// participant can open each only once.
+//
+// With WithRegister the server creates what the register does not have. Without, it joins
+// a topic that has a root; it creates one that has none, in a register in the memory of this
+// process, unless a participant is there whose presence says that it creates locks, and
+// opens a topic again whose root has died. While Listen or Run runs it need not
+// look for a root of a topic of which it has heard nothing for long enough.
+type Server struct {
+	options
+	p    *pubsub.Participant
+	opts []Option
+
+	registered prometheus.Registerer // of the metrics; nil: none
+
+	own *local.Register // of topics that it creates without WithRegister
+
+	ctx     context.Context // ends with Close
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu         sync.Mutex
+	topics     map[string]*servedTopic
+	account    account
+	others     map[string]bool // another participant is or may be the root of it
+	makingRoom bool
+	ttls       map[string]protocol.Duration // for which a participant asked that sought a root, if it did
+	dead       map[string]bool              // participants that have ended, without a register
+	serving    map[string]bool              // other participants that serve, and whether they have a register; followed without one
+	blind      bool                         // who else serves is not known
+	since      time.Time                    // it hears what is said to all; zero: it does not
+	// Of heard, which runs one at a time.
+	decoder protocol.Decoder
+	message protocol.Message
+}
+
+// servedTopic is one that a server has opened, or is about to.
+type servedTopic struct {
+	user    string            // who has named it; empty: nobody who is counted
+	weight  int               // as what it counts
+	ttl     protocol.Duration // if it is created; 0: that of the server
+	topic   *Topic            // nil while it is not open
+	opening *Topic            // that was opened last, perhaps without success yet
+	failure error             // why it will not be opened
+	changed chan struct{}     // closed and replaced when one of them is set
+	leave   chan leaving      // asks to let go of it
+	used    time.Time         // when it was last asked for
+	sought  time.Time         // since when it has no root although others create; of keep
+	gone    bool              // the server has let go of it
+}
+
+// NewServer returns a server that has no topic open yet. opts are those of every topic.
+// What they say of models, resources and timing is a default, which gives way to
+// the first declaration; without them a topic accepts any resource id as long as nobody declares which it has, and has the
+// TTL that the participant asks for, if any, for which it is created. Close the server
+// before p. The error wraps ErrInvalidConfig, ErrInvalidName or, if p has ended, ErrClosed.
+func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
+	opts = slices.Concat([]Option{asDefault(WithOpenResources())}, opts, []Option{declareNothing})
+	o, err := optionsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	if o.session != "" {
+		return nil, errMortal
+	}
+	if o.limits, err = o.limits.withDefaults(); err != nil {
+		return nil, err
+	}
+	if p.Err() != nil {
+		return nil, fmt.Errorf("%w: participant %q has ended, join again: %w", ErrClosed, p.ID(), p.Err())
+	}
+	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	if err := s.registerMetrics(); err != nil {
+		return nil, err
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	if s.register == nil {
+		s.running.Go(s.follow)
+	}
+	s.running.Go(s.giveUpIdle)
+	return s, nil
+}
+
+// declareNothing has all that was given before be a default. Others use what this
+// participant locks, and are told what it is told.
+func declareNothing(o *options) error {
+	o.givenModels, o.givenResources, o.givenTiming = false, false, false
+	o.served = true
+	return nil
+}
+
+// Participant returns the participant that has the topics open.
+func (s *Server) Participant() *pubsub.Participant {
+	if s.made() != nil {
+		return nil
+	}
+	return s.p
+}
+
+// Run opens every topic that another participant asks for and, if the register remembers
+// topics with members of a process that ended before, those at once: their members need
+// not ask. It blocks until ctx, the server or its participant ends, and returns nil after
+// ctx, and else an error that wraps ErrClosed. The topics stay open until Close.
+func (s *Server) Run(ctx context.Context) error { return s.listen(ctx, true) }
+
+// Listen hears of roots elsewhere, as Run does, and opens nothing. It blocks and returns as
+// Run does.
+func (s *Server) Listen(ctx context.Context) error { return s.listen(ctx, false) }
+
+func (s *Server) listen(ctx context.Context, opens bool) error {
+	if err := s.made(); err != nil {
+		return err
+	}
+	stop, err := s.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "+", "join", "+"}, func(m pubsub.RawMessage) { s.heard(m, opens) })
+	if err != nil {
+		return endOfWatch(ctx, err)
+	}
+	defer s.listens(time.Time{})
+	defer stop()
+	s.listens(time.Now())
+	defer s.p.Notify(func(up bool) {
+		if up {
+			s.listens(time.Now())
+		}
+	})()
+	if opens {
+		s.resume()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.ctx.Done():
+		return s.closedError()
+	case <-s.p.Done():
+		return s.participantEnded()
+	}
+}
+
+// Topic returns an open topic, and opens it if need be: it waits until there is a root
+// that answers, or ctx ends. Do not close what it returns. When that topic has ended,
+// because its participant lost its root, Topic waits for it to be open again.
+//
+// Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrFull when 1024 topics are
+// open, ErrInvalidName, ErrInvalidConfig, ErrConflict and ErrClosed.
+func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	e := s.serve(name, "", 0)
+	s.mu.Unlock()
+	if e == nil {
+		return nil, s.refusal(name)
+	}
+	for {
+		s.mu.Lock()
+		if e.gone {
+			if e = s.serve(name, "", 0); e == nil {
+				s.mu.Unlock()
+				return nil, s.refusal(name)
+			}
+		}
+		t, failure, changed := e.topic, e.failure, e.changed
+		s.mu.Unlock()
+		switch {
+		case failure != nil:
+			return nil, failure
+		case t != nil && t.Err() == nil:
+			return t, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, interrupted(ctx, fmt.Sprintf("lock topic %q on %s", name, s.p.URL()))
+		case <-s.ctx.Done():
+			return nil, s.closedError()
+		case <-s.p.Done():
+			return nil, s.participantEnded()
+		}
+	}
+}
+
+// Close closes the topics and waits until they are.
+func (s *Server) Close() {
+	if s.made() != nil {
+		return
+	}
+	s.mu.Lock()
+	s.end()
+	s.mu.Unlock()
+	s.running.Wait()
+	s.unregister()
+}
+
+func (s *Server) closedError() error { return fmt.Errorf("%w: the server of lock topics", ErrClosed) }
+
+func (s *Server) participantEnded() error {
+	return fmt.Errorf("%w: participant %q has ended: %w", ErrClosed, s.p.ID(), s.p.Err())
+}
+
+func (s *Server) refusal(name string) error {
+	if s.ctx.Err() != nil {
+		return s.closedError()
+	}
+	return fmt.Errorf("%w: lock topic %q: as many are open as may be, %d: let go of others, or give the server a higher limit", ErrFull, name, s.limits.Total)
+}
+
+// serve returns the topic of that name, which it has opened if need be; nil: it cannot be.
+// It counts as that user's, if one is given. If it is created now it has this TTL; 0: the
+// server's. The caller holds mu.
+func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
+	e := s.topics[name]
+	if e != nil {
+		e.used = time.Now()
+		return e
+	}
+	if ttl == 0 {
+		ttl = s.ttls[name]
+	}
+	weight := s.weightOf(time.Duration(ttl))
+	s.makeRoom(user, weight)
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	if limit := s.exceeded(user, weight); limit != "" {
+		s.noteRefused(name, user, limit)
+		return nil
+	}
+	delete(s.ttls, name)
+	e = &servedTopic{user: user, weight: weight, ttl: ttl, changed: make(chan struct{}), leave: make(chan leaving), used: time.Now()}
+	s.account.charge(user, weight)
+	s.topics[name] = e
+	s.running.Go(func() { s.keep(name, e) })
+	return e
+}
+
+// resume opens the topics that had members when the last process with the register ended.
+func (s *Server) resume() {
+	p, _ := s.register.(placed)
+	if p == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range p.Inhabited() {
+		if name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), "")); ok {
+			s.serve(name, "", 0)
+		}
+	}
+}
+
+// Resumes returns the lock topics in which an earlier process held something under WithNote
+// when it ended, if the server was made with Resume: it goes on there, unless Topic.Resumed
+// says otherwise. To be called before one of them is opened.
+func (s *Server) Resumes() (names []string) {
+	if s.made() != nil {
+		return nil
+	}
+	p, _ := s.register.(placed)
+	if p == nil || !s.resumes {
+		return nil
+	}
+	for _, key := range p.Inhabited() {
+		name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), ""))
+		if held, _ := p.Held(key); ok && len(held) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// heard looks for roots elsewhere, and, if opens, for participants that seek one.
+func (s *Server) heard(m pubsub.RawMessage, opens bool) {
+	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == s.p.ID() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := m.Levels[1]
+	if s.topics[name] != nil {
+		return
+	}
+	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.From.ID != m.Levels[3] {
+		return
+	}
+	ttl := s.message.TTL
+	if ttl < protocol.Duration(MinTTL) || ttl > protocol.Duration(MaxTTL) {
+		ttl = 0
+	}
+	switch {
+	case s.message.Kind == protocol.KindOffer && len(s.others) < maxServed:
+		s.others[name] = true
+	case s.message.Kind != protocol.KindJoin:
+	case !opens && ttl > 0 && len(s.ttls) < maxServed: // the topic may be opened because somebody else asks
+		s.ttls[name] = ttl
+	case opens:
+		s.serve(name, m.Levels[3], ttl)
+	}
+}
+
+// listens notes since when all that is said to everybody is heard.
+func (s *Server) listens(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = since
+}
+
+// alone reports whether a topic has no root but this participant: a root tells everybody
+// that it is there when it begins, when it has a connection again, and each TTL, and none
+// was heard of this topic. So there is no need to listen again before it is created, unless
+// another server may be about to create it in another register.
+func (s *Server) alone(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.register == nil && (s.blind || len(s.serving) > 0) {
+		return false
+	}
+	return !s.since.IsZero() && time.Since(s.since) >= time.Duration(s.timing.TTL) && !s.others[name] && len(s.others) < maxServed
+}
+
+// listened says that whoever opens the topic has listened for a root of another register.
+func listened(o *options) error {
+	o.listened = true
+	return nil
+}
+
+// keep keeps a topic open until the server or its participant ends, or it turns out that it
+// cannot be opened.
+func (s *Server) keep(name string, e *servedTopic) {
+	for s.ctx.Err() == nil && s.p.Err() == nil {
+		t, err := s.openTopic(name, e)
+		switch {
+		case err == nil:
+			s.reweigh(e, time.Duration(t.Status().TTL))
+			s.set(e, t, nil)
+			l := s.watch(t, e)
+			s.set(e, nil, nil)
+			closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			_ = t.Close(closing)
+			if l != nil {
+				s.left(name, e, s.afterwards(closing, name, l), l)
+			}
+			if cancel(); l != nil {
+				return
+			}
+		case s.ctx.Err() != nil:
+		case errors.Is(err, ErrInvalidName), errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrConflict):
+			s.log.Warn("lock topic not opened", "lock", name, "error", err)
+			s.forget(name, e)
+			s.set(e, nil, err)
+			return
+		default:
+			s.log.Info("lock topic not opened yet", "lock", name, "error", err)
+			pause(s.ctx, openAgain)
+		}
+	}
+}
+
+// set says how a topic stands.
+func (s *Server) set(e *servedTopic, t *Topic, failure error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.topic, e.failure = t, failure
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+func (s *Server) forget(name string, e *servedTopic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account.charge(e.user, -e.weight)
+	delete(s.topics, name)
+}
+
+// openTopic opens a topic, and creates it if it has no root. Without a register that
+// others may share, it looks for a root first: one next to the broker outlives this process.
+func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
+	create := append(slices.Clone(s.opts), Create())
+	if e.ttl > 0 {
+		create = append(create, asDefault(WithTiming(timingOf(s.timing.WithTTL(e.ttl)))))
+	}
+	if s.register != nil {
+		if s.alone(name) {
+			create = append(create, listened)
+		}
+		return s.openAs(e, name, create...)
+	}
+	if s.alone(name) {
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, s.silence}))...)
+	}
+	t, err := s.openAs(e, name, s.opts...)
+	if err == nil {
+		e.sought = time.Time{}
+	}
+	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
+		begun := time.Now()
+		fresh := func() time.Duration { return time.Since(begun) }
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh}))...)
+	}
+	return t, err
+}
+
+// ownRegister is the register of a server that has none in common with others. A topic of
+// which it has no record may have had a root elsewhere, so its age is for how long that is
+// known not to be so.
+type ownRegister struct {
+	*local.Register
+	age func() time.Duration
+}
+
+// Age implements [register.Register].
+func (r ownRegister) Age() time.Duration { return r.age() }
+
+// silence is for how long a topic of which nothing was heard is known to have had no root
+// elsewhere: each tells everybody that it is there once in a TTL.
+func (s *Server) silence() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(s.since)-time.Duration(s.timing.TTL))
+}
+
+// watch returns when the server or the topic has ended, or, with whoever asked, when the
+// server is to let go of it. A member whose root has died waits
+// for another for ever if it cannot be the root itself: there, watch returns when its
+// session is over, so that nothing is lost by a new beginning. A root that is not known to
+// be dead has slowRoot TTLs more: where a machine is too busy for it, a second root in the
+// memory of this process would contend with it, and nothing be granted by either.
+func (s *Server) watch(t *Topic, e *servedTopic) *leaving {
+	var look <-chan time.Time
+	ttl := time.Duration(t.Status().TTL)
+	if t.register == nil {
+		ticker := time.NewTicker(max(ttl/16, 50*time.Millisecond))
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	root, placed := "", time.Now()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return nil
+		case <-t.Done():
+			return nil
+		case l := <-e.leave:
+			if err := s.mayLeave(t, &l); err != nil {
+				l.done <- err
+				continue
+			}
+			t.vanish()
+			return &l
+		case now := <-look:
+			switch st := t.Status(); {
+			case st.Role == protocol.Root, st.Role == protocol.Member:
+				root, placed = st.Root.ID, now
+			case t.sessionOver() && (s.knownDead(root) || now.Sub(placed) > slowRoot*ttl):
+				s.log.Info("lock topic without a root: opening it again", "lock", t.name)
+				return nil
+			}
+		}
+	}
+}
+
+// sessionOver reports whether nothing that the topic holds is valid any more.
+func (t *Topic) sessionOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.clock() >= t.validUntil
+}
+
+// knownDead reports whether the broker has said that a participant has ended.
+func (s *Server) knownDead(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead[id]
+}
+
+// leavesTo reports whether a topic that has no root is left to another server, which
+// creates it in a register that outlives this process: a second root would contend with
+// that one. But not for ever: after a power failure a broker may have the presence of one
+// that has ended.
+func (s *Server) leavesTo(e *servedTopic) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	others := false
+	for _, creates := range s.serving {
+		others = others || creates
+	}
+	if e.sought.IsZero() {
+		e.sought = time.Now()
+	}
+	return others && time.Since(e.sought) < slowRoot*time.Duration(s.timing.TTL)
+}
+
+// follow notes which participants have ended and which serve, as far as the broker tells.
+func (s *Server) follow() {
+	for presence, err := range s.p.Peers(s.ctx) {
+		if err != nil {
+			s.log.Info("who has ended and who serves is not known", "error", err)
+			s.mu.Lock()
+			s.blind = true
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Lock()
+		if presence.Alive && presence.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks && presence.ID != s.p.ID() {
+			s.serving[presence.ID] = presence.UserData[jsonlock.CreatesKey] == jsonlock.ServesLocks
+		} else {
+			delete(s.serving, presence.ID)
+		}
+		if presence.Alive {
+			delete(s.dead, presence.ID)
+		} else if len(s.dead) < maxNodes {
+			s.dead[presence.ID] = true
+		}
+		s.mu.Unlock()
+	}
+}
+
+// pause waits, but not longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,107 @@
+package qosmutex
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/register"
+)
+
+// NotReadyError says that nobody knows whether a lock is free, because nobody can grant it
+// now: its root has just begun, or it has none, as without a majority of the voters.
+type NotReadyError struct {
+	Topic string
+	Why   string // and what to do, for people
+}
+
+func (e *NotReadyError) Error() string {
+	return fmt.Sprintf("qosmutex: lock topic %q is not ready: %s", e.Topic, e.Why)
+}
+
+// Trouble says why nothing is granted in this topic now, and what to do about it, in a
+// sentence for people; "" if nothing is known to be wrong, as while its root is looked for.
+func (t *Topic) Trouble() string {
+	if t.made() != nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := &t.record
+	if t.ready() && !t.ended {
+		if t.status.Role == protocol.Root && k.candidate != nil && !k.candidate.Settled() {
+			grace := t.timing.WithTTL(t.status.TTL).Grace()
+			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", time.Duration(grace).Round(100*time.Millisecond))
+		}
+		return ""
+	}
+	switch {
+	case k.failure != nil:
+		return registerTrouble(k.failure, k.missing)
+	case k.elsewhere:
+		return "another register keeps its root, which does not answer"
+	}
+	return ""
+}
+
+// registerTrouble says why a register does not answer, which has these voters missing.
+func registerTrouble(err error, missing []string) string {
+	var away *register.Unavailable
+	if errors.As(err, &away) && len(away.Missing) > 0 {
+		missing = away.Missing
+	}
+	if len(missing) == 0 {
+		return fmt.Sprintf("the register that keeps its root does not answer: %v", err)
+	}
+	return fmt.Sprintf("no majority of the voters answers, and without one nothing is granted: start %s, or see \"pubsub-node voters show\"", strings.Join(missing, ", "))
+}
+
+// Trouble says why the server cannot grant in a topic that it has open or is about to open,
+// as [Topic.Trouble] does.
+func (s *Server) Trouble(name string) string {
+	if s.made() != nil {
+		return ""
+	}
+	s.mu.Lock()
+	var t *Topic
+	if e := s.topics[name]; e != nil {
+		t = e.opening
+	}
+	s.mu.Unlock()
+	if t == nil {
+		return ""
+	}
+	return t.Trouble()
+}
+
+// Settles is how long a root that has just begun takes at most, with some time to spare,
+// until it knows who holds the locks of a topic with this TTL; 0: that of the server.
+func (s *Server) Settles(ttl time.Duration) time.Duration {
+	if s.made() != nil {
+		return 0
+	}
+	if ttl == 0 {
+		ttl = time.Duration(s.timing.TTL)
+	}
+	return time.Duration(s.timing.WithTTL(protocol.Duration(ttl)).Grace()) + 2*time.Second
+}
+
+// begins has f called with the topic before Open waits for a place in it.
+func begins(f func(*Topic)) Option {
+	return func(o *options) error {
+		o.begins = f
+		return nil
+	}
+}
+
+// openAs opens a topic for e, which tells of it from the beginning.
+func (s *Server) openAs(e *servedTopic, name string, opts ...Option) (*Topic, error) {
+	return Open(s.ctx, s.p, name, append(slices.Clone(opts), begins(func(t *Topic) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		e.opening = t
+	}))...)
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package hostile
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const limited = "padme_broker_limited_total"
+
+// mostForConnects is what strangers may cost the node, in bytes of resident memory.
+const mostForConnects = 256 << 20
+
+// Strangers connect by the thousand, each with a CONNECT as long as it may be and a wrong
+// password, and go away, or stay. Whoever has a password comes in all the same, also one
+// whose password was never checked before, and the strangers cost neither memory nor time
+// once they are gone.
+func TestStrangersByTheThousand(t *testing.T) {
+	n := startNode(t)
+	h := startHonest(t, n)
+	h.goOn(t)
+	base := n.memory(t, "VmRSS")
+	for _, attack := range []struct {
+		name, user string // who comes in meanwhile, for the first time
+		load       []byte // user properties
+		stay       bool
+	}{
+		{"64 KB of empty user properties", "spy", bytes.Repeat(user("", ""), 65_000/5), false},
+		{"as much as a CONNECT may hold", "esp", user("k", strings.Repeat("x", 15_000)), false},
+		{"as much, and they stay", "mallory", user("k", strings.Repeat("x", 15_000)), true},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			began := time.Now()
+			guessers := n.guess(t, attack.load)
+			sent := time.Since(began)
+			if !attack.stay {
+				for _, c := range guessers {
+					_ = c.Close()
+				}
+			}
+			entered := n.from(t, "127.0.0.2", attack.user)
+			h.goOn(t)
+			t.Logf("%d strangers in %v; a user from elsewhere came in after %v; resident %d MB more, %d MB at most so far", len(guessers), sent, entered,
+				(n.memory(t, "VmRSS")-base)>>20, (n.memory(t, "VmHWM")-base)>>20)
+			for _, c := range guessers {
+				_ = c.Close()
+			}
+		})
+	}
+	if n.sum(t, limited, `"max-connect-size"`) < 1000 || !strings.Contains(n.log.String(), "max-connect-size") {
+		t.Error("nobody was told of CONNECTs that were too long")
+	}
+	if cost := n.memory(t, "VmHWM") - base; cost > mostForConnects {
+		t.Errorf("strangers have cost %d MB", cost>>20)
+	}
+}
+
+// guess has 2000 strangers connect, each with properties and a wrong password of alice's.
+func (n *node) guess(t *testing.T, load []byte) (all []net.Conn) {
+	t.Helper()
+	const strangers, at = 2000, 50
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for s := range at {
+		wg.Go(func() {
+			for i := range strangers / at {
+				c, err := net.DialTimeout("tcp", n.addr, patience)
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				all = append(all, c)
+				mu.Unlock()
+				_ = c.SetWriteDeadline(time.Now().Add(patience))
+				_, _ = c.Write(connect5(fmt.Sprintf("x%d-%d", s, i), "alice", fmt.Sprintf("guess %d %d", s, i), properties(load)))
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
