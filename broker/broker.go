@@ -321,8 +321,9 @@ func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Close ends the broker: it stops listening, disconnects the clients (whose
-// wills are sent), writes the data directory out and waits until all of that
+// Close ends the broker: it stops listening, sends the clients what is queued for
+// them (for a second at most, and not to one that reads nothing for 100 ms),
+// disconnects them (whose wills are sent), writes the data directory out and waits until all of that
 // has happened. When ctx ends first it cuts what is left off, returns ctx's
 // error and goes on in the background; another Close waits again. A second call
 // returns what the first one did. Of mochi's goroutines the housekeeping and one
@@ -372,12 +373,17 @@ func (b *Broker) shutdown() {
 	}
 }
 
-// dismiss tells an MQTT 5 client why and closes its connection.
+// dismiss sends a client what is queued for it, tells it why if it speaks MQTT 5, and closes
+// its connection.
 func (b *Broker) dismiss(c *conn) {
-	c.hurry(100 * time.Millisecond)
+	c.flush()
+	c.hurry(flushStall)
 	if cl := c.client.Load(); cl != nil {
 		if cl.Properties.ProtocolVersion == 5 {
 			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		}
+		if ws, ok := c.Conn.(*webSocketConn); ok {
+			ws.farewell()
 		}
 		cl.Stop(packets.ErrServerShuttingDown)
 	}

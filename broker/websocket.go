@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -141,4 +142,10 @@ func (c *webSocketConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// farewell says in WebSocket's own way that no more will come. To a browser a connection
+// that just ends is a failure.
+func (c *webSocketConn) farewell() {
+	_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""), time.Now().Add(flushStall))
 }
