@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -121,10 +122,11 @@ func (c *Client) reconnected(up bool) {
 	c.search.since = 0
 	if !up {
 		c.losses++
+		clear(c.search.servers) // those that still serve are told again
 		return
 	}
-	if c.search.granted {
-		c.search.since = now
+	if c.search.granted && !c.ended && !c.closing {
+		c.running.Go(func() { c.askRole()() })
 	}
 	for _, k := range c.calls { // what was sent may be lost
 		k.silent, k.tries = 0, 0
@@ -141,7 +143,15 @@ type search struct {
 	granted bool          // the broker has answered that presences come
 	reads   bool          // the broker has told that this user may only read
 	since   protocol.Time // that has told of nobody who serves, on the present connection; 0: not
-	servers map[string]bool
+	servers map[string]servedPresence
+}
+
+// servedPresence is what the presence of a participant says of whether it serves.
+type servedPresence struct {
+	Alive       bool              `json:"alive"`
+	Incarnation string            `json:"incarnation"`
+	Epoch       string            `json:"epoch"`
+	UserData    map[string]string `json:"userData"`
 }
 
 // nobody reports whether it was looked for long enough in vain.
@@ -157,7 +167,7 @@ func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
 	case now < silent+searchAfter:
 		return silent + searchAfter
 	case !s.running:
-		s.running, s.servers = true, map[string]bool{}
+		s.running, s.servers = true, map[string]servedPresence{}
 		c.running.Go(c.follow)
 		return protocol.Never
 	case s.since == 0: // offline, or the broker is silent, too
@@ -172,25 +182,27 @@ func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
 // follow keeps the servers up to date until the client ends. Where presences cannot be
 // read it is not known who serves, and nobody is said to be absent.
 func (c *Client) follow() {
-	defer c.askRole()()
-	if !c.searches() {
+	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"presence", "+"}, c.present)
+	if err != nil {
+		c.log.Debug("who serves is not known", "lock", c.name, "error", err)
 		return
 	}
-	for pr, err := range c.p.Peers(c.ctx) {
-		c.mu.Lock()
-		if err != nil {
-			c.log.Debug("who serves is not known", "lock", c.name, "error", err)
-			c.search.since = 0
-		} else {
-			c.search.note(pr, c.clock())
-		}
-		c.mu.Unlock()
-	}
+	defer stop()
+	c.mu.Lock()
+	c.search.granted = true
+	c.mu.Unlock()
+	defer c.askRole()()
+	<-c.ctx.Done()
 }
 
 // askRole asks the broker for the role of this user, until the function that it returns is
-// called: the embedded broker tells, others say nothing.
+// called: the embedded broker tells, others say nothing. When it has been answered, so have
+// the presences before it, and nobody serves if nobody has come by then and for some time.
 func (c *Client) askRole() (stop func()) {
+	begun := time.Now()
+	c.mu.Lock()
+	losses := c.losses
+	c.mu.Unlock()
 	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"role"}, func(m pubsub.RawMessage) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -199,29 +211,16 @@ func (c *Client) askRole() (stop func()) {
 	})
 	if err != nil {
 		c.log.Debug("the role of this user is not known", "lock", c.name, "error", err)
-		return func() {}
+		stop = func() {}
 	}
-	return stop
-}
-
-// searches returns when the broker has granted presences: as long as it is silent, nobody
-// knows who serves. It reports whether it has.
-func (c *Client) searches() bool {
-	begun := time.Now()
-	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"presence", "+"}, func(pubsub.RawMessage) {})
-	if err != nil {
-		c.log.Debug("who serves is not known", "lock", c.name, "error", err)
-		return false
-	}
-	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.patience = max(c.patience, patienceAfter(time.Since(begun)))
-	if c.search.granted = true; c.p.Connected() {
+	if c.losses == losses && c.p.Connected() && c.ctx.Err() == nil {
 		c.search.since = c.clock()
 		c.wakeBy(c.search.since)
 	}
-	return true
+	return stop
 }
 
 // patienceAfter is how long to look for servers where a round trip to the broker took so long.
@@ -229,15 +228,28 @@ func patienceAfter(took time.Duration) protocol.Time {
 	return protocol.Time(min(searchWait+4*took, 4*searchWait))
 }
 
-func (s *search) note(pr pubsub.Presence, now protocol.Time) {
-	if pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks {
-		s.servers[pr.ID] = true
+// present takes in a presence. A death counts for the birth that it names: brokers may
+// publish the last will of a connection after the birth of the next one.
+func (c *Client) present(m pubsub.RawMessage) {
+	id := m.Levels[len(m.Levels)-1]
+	var pr servedPresence
+	if len(m.Payload) > 0 && json.Unmarshal(m.Payload, &pr) != nil {
 		return
 	}
-	was := len(s.servers)
-	if delete(s.servers, pr.ID); was == 1 && len(s.servers) == 0 && s.since != 0 {
-		s.since = now // another one may be about to come
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.search
+	born, known := s.servers[id]
+	switch {
+	case pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks:
+		s.servers[id] = pr
+	case known && !pr.Alive && (pr.Incarnation != born.Incarnation || pr.Epoch != born.Epoch):
+	case known:
+		if delete(s.servers, id); len(s.servers) == 0 && s.since != 0 {
+			s.since = c.clock() // another one may be about to come
+		}
 	}
+	c.wakeBy(c.clock())
 }
 
 // mayOnlyRead is the error when what this user says reaches nobody.

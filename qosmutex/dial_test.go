@@ -559,6 +559,25 @@ func TestSilentBrokerIsNotAnAbsentServer(t *testing.T) {
 	})
 }
 
+// On a machine that gets busier a broker answers later from one time to the next: it has
+// been silent of a server until it has told of those that there are.
+func TestBrokerThatGetsSlowerHidesNoServer(t *testing.T) {
+	onSite(t, func(s *site) {
+		p := s.join("busy", serving)
+		defer p.Close(context.Background())
+		e := s.client("shell", "crane")
+		defer e.close()
+		e.line.mu.Lock()
+		e.line.slow = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, 4 * time.Second, 4 * time.Second}
+		e.line.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if _, err := e.Lock(ctx, "default"); !errors.Is(err, qosmutex.ErrTimeout) || !strings.Contains(err.Error(), "busy has not answered for 30s") {
+			t.Errorf("a server that does not answer: %v", err)
+		}
+	})
+}
+
 // A client that looked for servers once gives those that come after them the same time.
 func TestServerThatComesSoonIsNotAbsent(t *testing.T) {
 	onSite(t, func(s *site) {

@@ -67,7 +67,8 @@ type line struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	down  bool
-	stuck chan struct{} // nil: it is not; closed when it is not any more
+	stuck chan struct{}   // nil: it is not; closed when it is not any more
+	slow  []time.Duration // how long the next subscriptions are on their way
 }
 
 // lineConn is a connection of a line.
@@ -78,11 +79,15 @@ type lineConn struct {
 
 func (c lineConn) Write(b []byte) (int, error) {
 	c.line.mu.Lock()
-	stuck := c.line.stuck
+	stuck, slow := c.line.stuck, time.Duration(0)
+	if subscribe := byte(0x82); len(c.line.slow) > 0 && b[0] == subscribe {
+		slow, c.line.slow = c.line.slow[0], c.line.slow[1:]
+	}
 	c.line.mu.Unlock()
 	if stuck != nil {
 		<-stuck
 	}
+	time.Sleep(slow)
 	return c.Conn.Write(b)
 }
 
