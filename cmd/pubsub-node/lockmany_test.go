@@ -4,12 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,35 +21,88 @@ import (
 )
 
 // TestFiveHundredCommandsAtOnce: all are served, one at a time, and of those that wait
-// the most important is next.
+// the most important is next. They are started as in a terminal: beside a broker that is in
+// the same session, Linux would give that the share of one process among a thousand.
 func TestFiveHundredCommandsAtOnce(t *testing.T) {
 	const commands, priorities = 500, 5
 	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()
-	first := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.05; done")
-	eventually(t, "the first one holds", func() bool { return exists(filepath.Join(dir, "held")) })
-	var nodes []*node
-	for i := range commands {
-		priority := strconv.Itoa(i % priorities)
-		nodes = append(nodes, startNode(t, dir, url, "lock", "crane", "-p", priority, "--id", fmt.Sprint("c", i), "--",
-			"sh", "-c", "echo in "+priority+" $PADME_FENCE >>log; echo out "+priority+" $PADME_FENCE >>log"))
-	}
-	awaitWaiting(t, url, commands)
-	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
+	free := holdCrane(t, url)
+	terminal := exec.Command("sh", "-c", `i=0; while [ $i -lt `+strconv.Itoa(commands)+` ]; do
+		p=$((i % `+strconv.Itoa(priorities)+`))
+		{ pubsub-node lock crane -p $p --id c$i -- sh -c "echo in $p \$PADME_FENCE >>log; echo out $p \$PADME_FENCE >>log" 2>err$i || echo "command $i: exit code $?" >>failed; } &
+		i=$((i + 1))
+	done; wait`)
+	terminal.Dir, terminal.Env = dir, append(os.Environ(), "PADME_BROKER="+url)
+	terminal.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := terminal.Start(); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	for _, n := range append(nodes, first) {
-		if code := n.exitWithin(t, 2*time.Minute); code != 0 {
-			t.Errorf("%v: exit code %d: %s", n.Args, code, &n.stderr)
+	ended := make(chan error, 1)
+	go func() { ended <- terminal.Wait() }()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-terminal.Process.Pid, syscall.SIGKILL)
+		if failed, err := os.ReadFile(filepath.Join(dir, "failed")); err == nil {
+			t.Error(string(failed), said(t, dir))
 		}
+	})
+	late := commands - awaitWaiting(t, url, commands)
+	free()
+	begun := time.Now()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Minute):
+		t.Fatal("they are not served")
 	}
 	t.Logf("%d commands in %v", commands, time.Since(begun).Round(time.Millisecond))
-	checkLog(t, filepath.Join(dir, "log"), commands)
+	checkLog(t, filepath.Join(dir, "log"), commands, late)
 }
 
-// checkLog checks that nobody overlapped, fences rise, and priorities were served in order.
-func checkLog(t *testing.T, path string, commands int) {
+// holdCrane holds the lock that the commands ask for, until the function is called.
+func holdCrane(t *testing.T, url string) (free func()) {
+	t.Helper()
+	p, err := pubsub.Join(t.Context(), url, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := qosmutex.Dial(t.Context(), p, "crane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Lock(t.Context(), qosmutex.DefaultResource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(h.Unlock(), c.Close(t.Context()), p.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// said is what the commands have printed as errors.
+func said(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "err*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 0 {
+			fmt.Fprintf(&all, "%s: %s", filepath.Base(f), text)
+		}
+	}
+	return all.String()
+}
+
+// checkLog checks that nobody overlapped, fences rise, and priorities were served in order,
+// but for so many that may have come late.
+func checkLog(t *testing.T, path string, commands, late int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -70,29 +126,53 @@ func checkLog(t *testing.T, path string, commands int) {
 		last = fence
 		order = append(order, in[1])
 	}
-	if !slices.IsSorted(order) {
-		t.Errorf("served in the order of priorities %v", order)
+	if n := outOfOrder(order); n > late {
+		t.Errorf("%d are out of order, and at most %d came late; served in the order of priorities %v", n, late, order)
 	}
 }
 
-// awaitWaiting waits until so many wait for the lock crane, as its root publishes.
-func awaitWaiting(t *testing.T, url string, waiting int) {
+// outOfOrder is how many must be left out for the rest to be in order.
+func outOfOrder(order []string) int {
+	var ends []string // of the longest sequences in order, by length
+	for _, p := range order {
+		i, _ := slices.BinarySearchFunc(ends, p, func(end, p string) int {
+			if end <= p {
+				return -1
+			}
+			return 1
+		})
+		if i == len(ends) {
+			ends = append(ends, p)
+		} else {
+			ends[i] = p
+		}
+	}
+	return len(order) - len(ends)
+}
+
+// awaitWaiting waits until so many wait for the lock crane, as its root publishes, or for as
+// long as it may take on a busy machine, where some always lose their place for a moment. It
+// returns how many wait.
+func awaitWaiting(t *testing.T, url string, waiting int) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	p, err := pubsub.Join(ctx, url, "observer", pubsub.Unannounced())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer leave(p)
-	most := 0
+	n := 0
 	for st, err := range qosmutex.WatchStates(ctx, p, "crane") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if most = max(most, st.Waiting); st.Waiting == waiting {
-			return
+		if n = st.Waiting; n == waiting {
+			break
 		}
 	}
-	t.Fatalf("at most %d waited, want %d", most, waiting)
+	if n < waiting*9/10 {
+		t.Fatalf("%d wait, want %d", n, waiting)
+	}
+	return n
 }

@@ -80,7 +80,7 @@ its default.`,
 	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
 	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
 	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
-	flags.DurationVar(f, &s.timeout, "timeout", "", 5*time.Second, "how long connecting to the broker may take")
+	flags.DurationVar(f, &s.timeout, "timeout", "", 10*time.Second, "how long connecting to the broker may take")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s), newVersion())
