@@ -53,9 +53,11 @@ func (o *told) Updated(e *Remote, _ uint64) { *o = append(*o, "updated "+e.GUID.
 func (o *told) Unmatched(g wire.GUID, died bool) {
 	*o = append(*o, fmt.Sprint("unmatched ", g.Endpoint, " died ", died))
 }
+
 func (o *told) Parted(g wire.GUID, ours bool) {
 	*o = append(*o, fmt.Sprint("parted ", g.Endpoint, " ours ", ours))
 }
+
 func (o *told) Mismatched(e *Remote, why string) {
 	*o = append(*o, "mismatched "+e.GUID.Endpoint+" "+why)
 }
