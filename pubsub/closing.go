@@ -3,9 +3,6 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,11 +16,11 @@ const maxParting = time.Second
 // leave ends all endpoints after what they have written is with the broker and with
 // their readers, as far as ctx and linger give them time.
 func (x *exchange) leave(ctx context.Context) error {
+	x.p.directory.Close()
 	x.mu.Lock()
-	x.closed = true
 	data := x.data
-	all := slices.SortedFunc(maps.Values(x.local), func(a, b *localEndpoint) int { return strings.Compare(a.name, b.name) })
 	x.mu.Unlock()
+	all := x.endpoints()
 	err := lingerAll(ctx, all)
 	if data != nil {
 		connected, cancel := x.p.main.Connected(ctx)
@@ -31,7 +28,7 @@ func (x *exchange) leave(ctx context.Context) error {
 		cancel()
 	}
 	for _, l := range all {
-		x.remove(l)
+		x.p.directory.Remove(l.Local)
 	}
 	return err
 }

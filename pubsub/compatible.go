@@ -1,12 +1,13 @@
 package pubsub
 
 import (
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"padme/pubsub/internal/discovery"
 )
 
 const (
@@ -15,9 +16,6 @@ const (
 	maxFields = 64
 	// maxFieldText bounds the description of one; a longer one is hashed.
 	maxFieldText = 24
-	keyMark      = "key "
-	// maxDigits bounds the decimal digits of a number in an announcement.
-	maxDigits = 20
 )
 
 // fieldsOf describes the fields of a struct by their names on the wire: "float64",
@@ -38,41 +36,10 @@ func fieldsOf(t reflect.Type, codec Codec) map[string]string {
 			out[name] = strconv.FormatUint(h.Sum64(), 36)
 		}
 		if f.Tag.Get("pubsub") == "key" {
-			out[name] = keyMark + out[name]
+			out[name] = discovery.KeyMark + out[name]
 		}
 	}
 	return out
-}
-
-// consistent reports whether samples of one type can be read as the other: the
-// types are the same, or the reader allows compatible ones and they are.
-func consistent(a, b *endpointJSON) bool {
-	if a.Codec != b.Codec {
-		return false
-	}
-	reader := a
-	if b.Kind == "reader" {
-		reader = b
-	}
-	return a.Schema == b.Schema || reader.QoS.Compatible && compatible(a.Fields, b.Fields)
-}
-
-func compatible(a, b map[string]string) bool {
-	common := 0
-	for name, typ := range a {
-		switch other, both := b[name]; {
-		case both && other != typ, !both && strings.HasPrefix(typ, keyMark):
-			return false
-		case both:
-			common++
-		}
-	}
-	for name, typ := range b {
-		if _, both := a[name]; !both && strings.HasPrefix(typ, keyMark) {
-			return false
-		}
-	}
-	return common > 0
 }
 
 // WithEndpointData announces data with a writer or reader (USER_DATA), for its
@@ -118,22 +85,11 @@ func (r *Reader[T]) Matched() []Peer {
 }
 
 func (x *exchange) matched(l *localEndpoint) (all []Peer) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for g, v := range l.seen {
-		if e := x.remoteEndpoint(l.json.Topic, g); v.matched && e != nil {
-			all = append(all, Peer{
-				GUID(g), e.Type, e.QoS.Reliability, e.QoS.Durability, append([]string(nil), e.QoS.Partition...),
-				maps.Clone(e.UserData), maps.Clone(e.TopicData),
-			})
-		}
+	for _, e := range x.p.directory.Matches(l.Local) {
+		all = append(all, Peer{
+			GUID(e.GUID), e.Type, Reliability(e.QoS.Reliability), Durability(e.QoS.Durability), append([]string(nil), e.QoS.Partition...),
+			maps.Clone(e.UserData), maps.Clone(e.TopicData),
+		})
 	}
 	return all
-}
-
-func checkAnnouncement(size int) error {
-	if size > maxEndpoint {
-		return fmt.Errorf("%w: the announcement has %d bytes, the most is %d: give less user or topic data", ErrTooLarge, size, maxEndpoint)
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/pubsub/internal/discovery"
 )
 
 func TestCompatibleTypesAreAllowedOnRequest(t *testing.T) {
@@ -101,7 +103,7 @@ func TestPeersSeeEachOthersData(t *testing.T) {
 		if got := w.Matched(); len(got) > 0 {
 			t.Errorf("the writer still sees %+v", got)
 		}
-		for _, size := range []int{maxEndpoint, maxEndpoint / 5} { // JSON escapes a control character as six
+		for _, size := range []int{discovery.MaxAnnouncement, discovery.MaxAnnouncement / 5} { // JSON escapes a control character as six
 			if _, err := NewWriter(testContext(t), w.topic, WithEndpointData(map[string]string{"": strings.Repeat("\x01", size)})); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("%d bytes: %v", size, err)
 			}

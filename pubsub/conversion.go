@@ -1,12 +1,13 @@
 package pubsub
 
 import (
+	"slices"
 	"time"
 
 	"padme/pubsub/internal/cache"
 	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/reliable"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 
@@ -23,12 +24,33 @@ func (q *QoS) delivery() reliable.Policies {
 	}
 }
 
-// peer is what the other side, l, must know of an endpoint.
-func (e *endpoint) peer(l *localEndpoint) reliable.Peer {
+// offer are the policies that others must know.
+func (q *QoS) offer() discovery.Offer {
+	return discovery.Offer{
+		Reliability: uint8(q.Reliability), Durability: uint8(q.Durability),
+		Deadline: q.Deadline, Liveliness: uint8(q.Liveliness), Lease: q.LivelinessLease,
+		Exclusive: q.Exclusive, Strength: q.Strength,
+		Partition: q.Partition, BySource: q.BySourceTime, Compatible: q.AllowCompatible,
+	}
+}
+
+// policiesOf are those of an announcement.
+func policiesOf(o *discovery.Offer) QoS {
+	return QoS{
+		Reliability: Reliability(o.Reliability), Durability: Durability(o.Durability),
+		Deadline: o.Deadline, Liveliness: Liveliness(o.Liveliness), LivelinessLease: o.Lease,
+		Exclusive: o.Exclusive, Strength: o.Strength,
+		Partition: slices.Clone(o.Partition), BySourceTime: o.BySource, AllowCompatible: o.Compatible,
+	}
+}
+
+// peerOf is what an endpoint must know of another that matches. ours is how often its own
+// policies have changed.
+func peerOf(e *discovery.Remote, ours uint64) reliable.Peer {
 	q := &e.QoS
 	return reliable.Peer{
-		Change: e.Change, Ours: l.json.Change,
-		GUID: e.guid, Reliable: q.Reliability == Reliable, Historic: q.Durability >= TransientLocal, Partitions: q.Partition,
+		Change: e.Change, Ours: ours,
+		GUID: e.GUID, Reliable: Reliability(q.Reliability) == Reliable, Historic: Durability(q.Durability) >= TransientLocal, Partitions: q.Partition,
 		Schema: e.Schema, Instance: q.Instance, Bundles: q.Bundles, Lease: q.Lease, Strength: q.Strength,
 	}
 }
@@ -48,9 +70,6 @@ func (x *exchange) outOf(a *address) reliable.Out {
 		MaxLost: connection.MaxQueued + connection.MaxInFlight,
 	}
 }
-
-// stir has what is due looked for.
-func (x *exchange) stir() { wait.Signal(x.wake) }
 
 func infoOf(h *cache.Held) SampleInfo {
 	return SampleInfo{

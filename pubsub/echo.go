@@ -28,9 +28,6 @@ const echoAgain = 2 * time.Second
 func (x *exchange) caughtUp(ctx context.Context) error {
 	ctx, cancel := x.p.while(ctx)
 	defer cancel()
-	if x.p.unannounced { // it has no inbox to write to
-		return x.quiet(ctx)
-	}
 	topic := x.p.inbox.prefix + x.p.level
 	stop, err := x.p.subscribe(ctx, x.data, topic, func(_ string, payload []byte, _ bool) {
 		var e wire.Envelope

@@ -1,79 +1,109 @@
 package pubsub
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
+	"context"
+	"iter"
+	"sync/atomic"
+	"time"
 
+	"padme/pubsub/internal/discovery"
+	"padme/pubsub/internal/reliable"
 	"padme/pubsub/internal/wire"
 )
 
-// A GUID names a writer or reader for as long as its participant's process
-// lives.
-type GUID struct {
-	Participant string
-	Incarnation uint64
-	Endpoint    string // unique within the participant
+// localEndpoint is a writer or reader of this participant.
+type localEndpoint struct {
+	*discovery.Local
+	x      *exchange
+	qos    atomic.Pointer[QoS] // as it is
+	core   core
+	events *events
+	ended  chan struct{} // closed when the endpoint or its participant has ended
 }
 
-// String returns participant~incarnation/endpoint.
-func (g GUID) String() string { return wire.GUID(g).String() }
-
-// endpoint is what R/ep/{P}/{endpoint} says about a writer or reader.
-type endpoint struct {
-	guid  wire.GUID
-	epoch uint64 // of the connection that announced it
-
-	connection int // of ours on which we heard of it last
-	endpointJSON
+// core is a writer's or reader's side of the protocol.
+type core interface {
+	Tick(now time.Time) (next time.Time)
+	Handle(from wire.GUID, m *wire.Repair) bool // false: there is no such message for it
+	Matched(reliable.Peer)
+	Updated(reliable.Peer)
+	Unmatched(g wire.GUID, died bool)
+	Parted(g wire.GUID, ours bool)
+	Adapt(reliable.Policies)
 }
 
-type endpointJSON struct {
-	Kind        string `json:"kind"` // "writer" or "reader"
-	Topic       string `json:"topic"`
-	Type        string `json:"type"`
-	Codec       Codec  `json:"codec"`
-	Schema      uint64 `json:"schema,string"`
-	Incarnation uint64 `json:"incarnation,string"`
-	Epoch       uint64 `json:"epoch,string"`
-	QoS         offer  `json:"qos"`
-	Change      uint64 `json:"change,omitempty"` // how often the QoS was changed
-
-	Fields    map[string]string `json:"fields,omitempty"`
-	UserData  map[string]string `json:"userData,omitempty"`
-	TopicData map[string]string `json:"topicData,omitempty"`
+// Matched and the methods after it implement discovery.Endpoint.
+func (l *localEndpoint) Matched(e *discovery.Remote, change uint64) {
+	l.core.Matched(peerOf(e, change))
+	l.x.stir()
 }
 
-// maxEndpoint bounds an announcement, in bytes.
-const maxEndpoint = 16 << 10
-
-func parseEndpoint(participant, name string, payload []byte) (endpoint, error) {
-	e := endpoint{guid: wire.GUID{Participant: participant, Endpoint: name}}
-	if len(payload) > maxEndpoint {
-		return e, errors.New("pubsub: endpoint announcement too large")
-	}
-	if err := json.Unmarshal(payload, &e.endpointJSON); err != nil {
-		return e, fmt.Errorf("pubsub: endpoint %q of %q: %w", name, participant, err)
-	}
-	if e.Kind != "writer" && e.Kind != "reader" {
-		return e, fmt.Errorf("pubsub: endpoint %q of %q is a %q", name, participant, e.Kind)
-	}
-	e.guid.Incarnation, e.epoch = e.Incarnation, e.Epoch
-	return e, e.QoS.check()
+func (l *localEndpoint) Updated(e *discovery.Remote, change uint64) {
+	l.core.Updated(peerOf(e, change))
 }
 
-// match returns nil if samples flow between the two, else the event that tells
-// the local side why not.
-func match(local, remote endpointJSON, peer wire.GUID) Event {
-	if !consistent(&local, &remote) {
-		return InconsistentTopic{GUID(peer), remote.Type}
+func (l *localEndpoint) Unmatched(g wire.GUID, died bool) {
+	l.core.Unmatched(g, died)
+	l.x.stir()
+}
+
+func (l *localEndpoint) Parted(g wire.GUID, ours bool) {
+	l.core.Parted(g, ours)
+	l.x.stir()
+}
+
+func (l *localEndpoint) Mismatched(e *discovery.Remote, why string) {
+	if why == discovery.OtherType {
+		l.events.add(InconsistentTopic{GUID(e.GUID), e.Type})
+	} else {
+		l.events.add(IncompatibleQoS{GUID(e.GUID), why})
 	}
-	offered, requested := local.QoS, remote.QoS
-	if local.Kind == "reader" {
-		offered, requested = requested, offered
+}
+
+func (l *localEndpoint) Settle(alive func(wire.GUID) bool) {
+	if r, ok := l.core.(*reliable.Receiver); ok {
+		r.ForgetOutside()
+		r.Settle(alive)
 	}
-	if policy := incompatible(offered, requested); policy != "" {
-		return IncompatibleQoS{GUID(peer), policy}
+	l.x.stir()
+}
+
+func (l *localEndpoint) End() {
+	if s, ok := l.core.(*reliable.Sender); ok {
+		l.x.ended.Remember(l.Name, s.End())
 	}
-	return nil
+	l.x.drop(l)
+}
+
+// await blocks until what is awaited is there; the channel is closed when that may have
+// changed. Errors: why ctx ended, or the endpoint.
+func (l *localEndpoint) await(ctx context.Context, there func() (bool, <-chan struct{})) error {
+	for {
+		ok, change := there()
+		if ok {
+			return nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.ended:
+			return l.Err()
+		}
+	}
+}
+
+// over reports whether the endpoint has ended.
+func (l *localEndpoint) over() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// all yields the endpoint's events.
+func (l *localEndpoint) all(ctx context.Context) iter.Seq2[Event, error] {
+	return l.events.all(ctx, l.ended, l.Err)
 }

@@ -16,14 +16,14 @@ var (
 	// ErrRefused says that the broker refused the credentials or a subscription.
 	ErrRefused = failure.ErrRefused
 	// ErrDuplicateID says that another live participant has the same id.
-	ErrDuplicateID = errors.New("pubsub: duplicate id")
+	ErrDuplicateID = failure.ErrDuplicateID
 	// ErrOffline says that there is no connection at the moment. Nothing was
 	// sent; send again once Notify has reported true.
 	ErrOffline = failure.ErrOffline
 	// ErrBacklog says that the outgoing queue is full. Nothing was sent.
 	ErrBacklog = failure.ErrBacklog
 	// ErrTooLarge says that a payload is larger than MaxPayload.
-	ErrTooLarge = errors.New("pubsub: payload too large")
+	ErrTooLarge = failure.ErrTooLarge
 	// ErrInUse says that something which can be taken once is taken.
 	ErrInUse = errors.New("pubsub: in use")
 	// ErrUnannounced says that the participant has no presence, and what was asked of

@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +57,8 @@ func TestAParticipantFollowsWhomItMayMatch(t *testing.T) {
 		pass(time.Second)
 		expectFollowed(t, "without readers", a, "ep/p/+/+")
 		expectFollowed(t, "without anything", b)
-		if x := &b.exchange; len(x.remote)+len(x.alive)+len(x.watch)+x.size+len(b.peers.known)+len(b.peers.watched) > 0 {
-			t.Errorf("something is remembered: %v %v %v", x.remote, x.alive, b.peers.known)
+		if peers, endpoints := b.directory.Known(); peers+endpoints > 0 {
+			t.Errorf("%d participants and %d endpoints are remembered", peers, endpoints)
 		}
 	})
 }
@@ -79,8 +78,8 @@ func TestEndpointsOfTheDeadAreForgotten(t *testing.T) {
 		wire.cut()
 		pass(5 * time.Second)
 		expectFollowed(t, "after a crash", a, "ep/p/+/+")
-		if x := &a.exchange; len(x.remote) != 1 || x.size != 1 { // its own
-			t.Errorf("%d endpoints of %v are remembered", x.size, x.remote)
+		if peers, endpoints := a.directory.Known(); peers != 1 || endpoints != 1 { // its own
+			t.Errorf("%d endpoints of %d participants are remembered", endpoints, peers)
 		}
 		late := d.join("late")
 		other := readerOf(t, topicOf[pose](t, late, "p"), q)
@@ -124,7 +123,7 @@ func TestNobodyIsAskedWhoIsTold(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		listener := d.join("listener")
 		asked := 0
-		for _, levels := range [][]string{{"ask", "+"}, {"ep", "+", "+", question}} {
+		for _, levels := range [][]string{{"ask", "+"}, {"ep", "+", "+", "ask"}} {
 			if _, err := listener.SubscribeRaw(testContext(t), Main, levels, func(RawMessage) { asked++ }); err != nil {
 				t.Fatal(err)
 			}
@@ -139,31 +138,6 @@ func TestNobodyIsAskedWhoIsTold(t *testing.T) {
 		pass(time.Minute)
 		if asked != 0 {
 			t.Errorf("%d questions were put", asked)
-		}
-	})
-}
-
-// A broker may deliver what it retained after what has just replaced it.
-func TestWhatIsOvertakenIsNotBelieved(t *testing.T) {
-	virtually(t, func(t *testing.T, d *world) {
-		p := d.join("a")
-		readerOf(t, topicOf[pose](t, p, "p"), QoS{})
-		x, ps := &p.exchange, &p.peers
-		payload := func(epoch int) []byte {
-			return fmt.Appendf(nil, `{"kind":"writer","topic":"p","schema":"1","incarnation":"2","epoch":"%d","qos":{"reliability":1}}`, epoch)
-		}
-		birth := func(epoch int) []byte {
-			return fmt.Appendf(nil, `{"alive":true,"incarnation":"2","epoch":"%d"}`, epoch)
-		}
-		for _, epoch := range []int{4, 3} {
-			x.announced("ep/p/b/w1", payload(epoch), false)
-			pass(0)
-			ps.receive("presence/b", birth(epoch), false)
-		}
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if e := x.remote["b"][place{"p", "w1"}]; e.epoch != 4 || !x.alive["b"].counts(e) {
-			t.Errorf("epoch %d, and %+v", e.epoch, x.alive["b"])
 		}
 	})
 }

@@ -201,17 +201,11 @@ func (p *Participant) letter(from string, payload []byte) {
 		}
 		p.counters.received.Add(1)
 		h.handle(Letter{From: id, Incarnation: e.Epoch, Channel: h.channel, Payload: e.Body})
-	case (e.Kind == wire.KindWho || e.Kind == wire.KindHere) && id == p.id:
-		p.self.heard(e.Kind, e.Epoch)
 	case e.Kind == wire.KindEcho && id == p.id:
 		p.exchange.echoes.heard("main", string(e.Body))
-	case e.Kind == wire.KindWho:
-		p.asked(id, string(e.Body))
-	case e.Kind == wire.KindAnnounce:
-		p.told(id, &e)
 	case e.Kind == wire.KindRepair:
 		p.exchange.repair(id, &e)
-	default:
+	case !p.directory.Letter(id, &e):
 		p.drop(drop.Kind, p.inbox.prefix+from, nil)
 	}
 }

@@ -55,7 +55,7 @@ func TestCrashedParticipantsLeaveNothingForEver(t *testing.T) {
 		count("at first", 1+31, 1+31)
 		settle(15 * time.Minute)
 		count("after a quarter of an hour", 1, 1)
-		if n := len(here.exchange.remote); n != 1 { // itself
+		if n, _ := here.directory.Known(); n != 1 { // itself
 			t.Errorf("a reader remembers %d participants", n)
 		}
 		cutOff.blow(false)

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/drop"
-	"padme/pubsub/internal/wait"
 )
 
 var lastIncarnation atomic.Uint64
@@ -124,8 +124,10 @@ func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 	p.log = p.log.With("participant", id)
 	p.ctx, p.end = context.WithCancelCause(context.Background())
 	p.inbox.prefix = p.root + "/node/" + p.level + "/"
-	p.self.init(p)
-	p.peers.p, p.peers.starting = p, wait.NewTurn()
+	p.directory = discovery.New(discovery.Config{
+		ID: id, Level: p.level, Root: p.root, URL: p.label, Incarnation: p.incarnation, UserData: p.userData,
+		Takeover: p.takeover, Unannounced: p.unannounced, Log: p.log, Context: p.ctx,
+	}, network{p})
 	p.exchange.init(p)
 	p.main = &connection.Lane{
 		Name:      "main",
@@ -182,12 +184,7 @@ func (p *Participant) connectLane(ctx context.Context, suffix string, will conne
 // connectMain makes a link of the main lane: subscribed, checked for duplicates
 // of this id, and announced, unless this is a participant without presence.
 func (p *Participant) connectMain(ctx context.Context) (*connection.Link, error) {
-	var birth *birth
-	if !p.unannounced {
-		birth = p.self.begin()
-	}
-	p.peers.connecting()
-	p.exchange.connecting()
+	birth := p.directory.Connecting()
 	at := p.servers.Current()
 	will := p.will(birth)
 	k, err := p.connectLane(ctx, "", will, p.receive)
@@ -212,12 +209,14 @@ func (p *Participant) connectMain(ctx context.Context) (*connection.Link, error)
 // prepare subscribes again and announces the birth; nil for none. It has ConnectTimeout
 // for each step and each subscription, not for all of them: where thousands come back at
 // once everybody is slow, and who begins again makes that worse.
-func (p *Participant) prepare(ctx context.Context, k *connection.Link, birth *birth) error {
-	steps := []func(context.Context, *connection.Link) error{p.subscribeInbox, p.subscribeAsk, inTime(p.self.alone), p.resubscribe}
+func (p *Participant) prepare(ctx context.Context, k *connection.Link, birth *discovery.Birth) error {
+	steps := []func(context.Context, *connection.Link) error{p.subscribeInbox, p.directory.Listen, inTime(p.directory.Alone), p.resubscribe}
 	if birth == nil {
 		steps = steps[3:]
 	} else {
-		steps = append(steps, inTime(birth.publish))
+		steps = append(steps, inTime(func(ctx context.Context, k *connection.Link) error {
+			return k.Publish(&birth.Packet).Wait(ctx) // until the broker has it
+		}))
 	}
 	for _, step := range steps {
 		if err := step(ctx, k); err != nil {
@@ -237,7 +236,7 @@ func inTime(step func(context.Context, *connection.Link) error) func(context.Con
 }
 
 func (p *Participant) subscribeInbox(ctx context.Context, k *connection.Link) error {
-	return connection.SubscribeAll(ctx, k, []string{p.inbox.prefix + "+", p.self.topic}, 1)
+	return connection.SubscribeAll(ctx, k, []string{p.inbox.prefix + "+", p.directory.Topic()}, 1)
 }
 
 func (p *Participant) joinError(err error) error {
@@ -247,7 +246,7 @@ func (p *Participant) joinError(err error) error {
 	case p.unannounced:
 		return fmt.Errorf("%w: %s accepted the connection and does not answer: look into the broker's log: %w", ErrUnreachable, p.label, err)
 	case errors.Is(err, ErrOffline):
-		return fmt.Errorf("%w: %s closed the connection while participant %q announced itself: check that the broker's access rules let it write %s and read and write %s#", ErrUnreachable, p.label, p.id, p.self.topic, p.inbox.prefix)
+		return fmt.Errorf("%w: %s closed the connection while participant %q announced itself: check that the broker's access rules let it write %s and read and write %s#", ErrUnreachable, p.label, p.id, p.directory.Topic(), p.inbox.prefix)
 	}
 	return fmt.Errorf("%w: %s accepted the connection, but does not acknowledge what participant %q announces: look into the broker's log, its disk may be full: %w", ErrUnreachable, p.label, p.id, err)
 }

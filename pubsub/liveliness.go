@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"padme/pubsub/internal/reliable"
-	"padme/pubsub/internal/wait"
 )
 
 // Liveliness is who says that a writer is alive, within each LivelinessLease.
@@ -67,10 +66,10 @@ func (w *Writer[T]) AssertLiveliness() error {
 	}
 	x := &w.topic.p.exchange
 	if w.ep.over() {
-		return w.ep.err()
+		return w.ep.Err()
 	}
 	w.send.Asserted(time.Now())
-	wait.Signal(x.wake)
+	x.stir()
 	return nil
 }
 
@@ -83,6 +82,6 @@ func (p *Participant) AssertLiveliness() error {
 		return fmt.Errorf("pubsub: participant %q: %w", p.id, p.Err())
 	}
 	p.exchange.manual.Assert(time.Now())
-	wait.Signal(p.exchange.wake)
+	p.exchange.stir()
 	return nil
 }

@@ -2,12 +2,8 @@ package pubsub
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-
-	"padme/pubsub/internal/reliable"
-	"padme/pubsub/internal/wait"
 )
 
 // The policies that DDS calls changeable (1.4, 2.2.3) change while samples flow. Who
@@ -60,7 +56,7 @@ func (w *Writer[T]) QoS() QoS {
 	if w.made() != nil {
 		return QoS{}
 	}
-	return w.topic.p.exchange.policies(w.ep)
+	return w.ep.qos.Load().own()
 }
 
 // SetQoS changes Deadline, Lifespan, Strength and Partition; all else must be as it is,
@@ -94,7 +90,7 @@ func (r *Reader[T]) QoS() QoS {
 	if r.made() != nil {
 		return QoS{}
 	}
-	return r.topic.p.exchange.policies(r.ep)
+	return r.ep.qos.Load().own()
 }
 
 // SetQoS changes Deadline, Partition and TimeBasedFilter; all else must be as it is, zero
@@ -140,7 +136,7 @@ func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
 	}
 	err := r.subscribe(ctx, come)
 	if err == nil && q.Durability == Transient && len(come) > 0 {
-		surveyed, err = x.surveyed(ctx, r.topic.name)
+		surveyed, err = x.p.directory.Survey(ctx, r.topic.name)
 	}
 	if err == nil {
 		err = x.change(r.ep, q)
@@ -148,70 +144,17 @@ func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
 	}
 	if err != nil {
 		r.unsubscribe(come)
-		x.stay(r.ep, r.recv)
+		x.p.directory.Settle(r.ep.Local)
 		return err
 	}
 	r.leave(q.Partition)
 	return nil
 }
 
-// policies are those of the present.
-func (x *exchange) policies(l *localEndpoint) QoS {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return l.qos.own()
-}
-
 // change gives an endpoint other policies, all of which it can have.
 func (x *exchange) change(l *localEndpoint, q QoS) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.local[l.name] != l {
-		return l.err()
-	}
-	j := l.json
-	o := q.offer()
-	o.Instance, o.Bundles = j.QoS.Instance, j.QoS.Bundles
-	j.QoS = o
-	j.Change++
-	if payload, err := json.Marshal(j); err != nil {
-		return err
-	} else if err := checkAnnouncement(len(payload)); err != nil {
-		return err
-	}
-	l.json.QoS, l.json.Change = j.QoS, j.Change // the rest is read without x.mu
-	l.qos = q
-	l.core.Adapt(q.delivery())
-	x.rematch(l)
-	if r, ok := l.core.(*reliable.Receiver); ok {
-		r.ForgetOutside()
-		r.Settle(x.standing(j.Topic))
-	}
-	wait.Signal(x.wake)
-	return nil
-}
-
-// rematch follows a change of l. Peers hear who has no part in it any more before they
-// hear of the change, and who has come to match after it.
-func (x *exchange) rematch(l *localEndpoint) {
-	for g, was := range l.seen {
-		was.of = nil
-		l.seen[g] = was
-		if e := x.remoteEndpoint(l.json.Topic, g); e != nil && was.matched && !l.find(e).matched {
-			x.judge(l, e)
-		}
-	}
-	x.announce(l)
-	for participant := range x.remote {
-		x.judgeAll(participant, l)
-		x.reconsider(participant)
-	}
-}
-
-// stay follows that a reader has not moved after all.
-func (x *exchange) stay(l *localEndpoint, r *reliable.Receiver) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	r.ForgetOutside()
-	r.Settle(x.standing(l.json.Topic))
+	return x.p.directory.Change(l.Local, q.offer(), func() {
+		l.qos.Store(&q)
+		l.core.Adapt(q.delivery())
+	})
 }

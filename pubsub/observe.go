@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/level"
 	"padme/pubsub/internal/wire"
@@ -29,7 +29,7 @@ type Announcement struct {
 	UserData  map[string]string // see WithEndpointData
 	TopicData map[string]string // see WithTopicData
 
-	json endpointJSON
+	announced discovery.Announcement
 }
 
 // Endpoints returns all writers and readers of the domain that the broker knows,
@@ -38,17 +38,17 @@ type Announcement struct {
 // ErrClosed.
 func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	p = p.orEnded()
-	x := &p.exchange
-	if err := x.surveyAll(ctx); err != nil {
+	err := p.exchange.start(ctx)
+	var known []discovery.Entry
+	if err == nil {
+		known, err = p.directory.All(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", err)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	var all []Announcement
-	for _, of := range x.remote {
-		for _, e := range of {
-			all = append(all, x.describe(e))
-		}
+	for _, e := range known {
+		all = append(all, entryOf(e))
 	}
 	slices.SortFunc(all, func(a, b Announcement) int {
 		return strings.Compare(a.Topic+"\x00"+a.GUID.String(), b.Topic+"\x00"+b.GUID.String())
@@ -56,28 +56,12 @@ func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	return all, nil
 }
 
-// surveyAll blocks until all endpoints and presences have arrived that the broker has.
-func (x *exchange) surveyAll(ctx context.Context) error {
-	if err := x.start(ctx); err != nil {
-		return err
-	}
-	first, err := x.all(ctx)
-	if err == nil {
-		err = x.caughtUp(ctx)
-	}
-	if err == nil && first && !x.p.unannounced && !x.p.recalls.Load() {
-		x.p.ask()
-		err = x.caughtUp(ctx)
-	}
-	return err
-}
-
-func (x *exchange) describe(e *endpoint) Announcement {
+func entryOf(e discovery.Entry) Announcement {
 	return Announcement{
-		GUID: GUID(e.guid), Kind: e.Kind, Topic: e.Topic, Type: e.Type, Codec: e.Codec,
-		QoS: e.QoS.policies(), Instance: e.QoS.Instance, Alive: x.alive[e.guid.Participant].counts(e),
+		GUID: GUID(e.GUID), Kind: e.Kind, Topic: e.Topic, Type: e.Type, Codec: Codec(e.Codec),
+		QoS: policiesOf(&e.QoS), Instance: e.QoS.Instance, Alive: e.Alive,
 		UserData: maps.Clone(e.UserData), TopicData: maps.Clone(e.TopicData),
-		json: e.endpointJSON,
+		announced: e.Announcement,
 	}
 }
 
@@ -85,16 +69,7 @@ func (x *exchange) describe(e *endpoint) Announcement {
 // in either order: "PARTITION", "TYPE", or the policy of which less is offered
 // than requested; "" if they do.
 func (a Announcement) Mismatch(b Announcement) string {
-	if !a.json.QoS.Partition.Meets(b.json.QoS.Partition) {
-		return "PARTITION"
-	}
-	switch e := match(a.json, b.json, wire.GUID(b.GUID)).(type) {
-	case IncompatibleQoS:
-		return e.Policy
-	case InconsistentTopic:
-		return "TYPE"
-	}
-	return ""
+	return a.announced.Mismatch(&b.announced)
 }
 
 // SampleKind says what a sample does to its instance.
@@ -195,16 +170,11 @@ func (p *Participant) ObserveSamples(ctx context.Context, topic string, handler 
 	err = x.start(ctx)
 	var release func()
 	if err == nil {
-		release, err = x.attend(ctx, announcedAs(topic))
+		release, err = p.directory.Follow(ctx, announcedAs(topic))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: observing topic %q: %w", topic, err)
 	}
-	forget := sync.OnceFunc(func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		release()
-	})
 	end, err := p.subscribe(ctx, x.data, p.root+"/data/+/"+level+"/+/+/+", func(at string, payload []byte, retained bool) {
 		if len(payload) == 0 {
 			return // a retained one is cleared
@@ -216,10 +186,10 @@ func (p *Participant) ObserveSamples(ctx context.Context, topic string, handler 
 		}
 	})
 	if err != nil {
-		forget()
+		release()
 		return nil, err
 	}
-	return func() { end(); forget() }, nil
+	return func() { end(); release() }, nil
 }
 
 // announcedAs is the topic, or "" for all topics, whose announcements say how the
@@ -259,12 +229,10 @@ func (x *exchange) observed(topic string, payload []byte) (all []ObservedSample)
 		})
 		payload = rest
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	for i := range all {
 		s := &all[i]
-		if w := x.remoteEndpoint(s.Topic, wire.GUID(s.Writer)); w != nil {
-			s.Codec = w.Codec
+		if w := x.p.directory.Find(s.Topic, wire.GUID(s.Writer)); w != nil {
+			s.Codec = Codec(w.Codec)
 		} else {
 			s.Codec = codecOf(s.Body)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub/internal/discovery"
 )
 
 const (
@@ -22,8 +24,6 @@ const (
 	defaultKeepAlive = 5 * time.Second
 	// minKeepAlive: with one second, clients of some brokers flap.
 	minKeepAlive = 2 * time.Second
-	// maxUserData bounds the user data in a birth, in bytes.
-	maxUserData = 8 << 10
 )
 
 type options struct {
@@ -128,8 +128,8 @@ func WithUserData(data map[string]string) Option {
 		if err != nil {
 			return fmt.Errorf("%w: user data: %w", ErrInvalid, err)
 		}
-		if len(encoded) > maxUserData {
-			return fmt.Errorf("%w: user data of %d bytes as JSON, the most is %d", ErrInvalid, len(encoded), maxUserData)
+		if len(encoded) > discovery.MaxUserData {
+			return fmt.Errorf("%w: user data of %d bytes as JSON, the most is %d", ErrInvalid, len(encoded), discovery.MaxUserData)
 		}
 		return nil
 	}

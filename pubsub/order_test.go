@@ -55,7 +55,7 @@ func TestDestinationOrderIsOfferedAndRequested(t *testing.T) {
 // data flows; or with "" that it does.
 func expectIncompatible(t *testing.T, p *Participant, offered, requested QoS, policy string) {
 	t.Helper()
-	topic := topicOf[pose](t, p, name("incompatible ", p.exchange.count))
+	topic := topicOf[pose](t, p, name("incompatible ", len(p.exchange.endpoints())))
 	w, r := writerOf(t, topic, offered), readerOf(t, topic, requested)
 	settle(time.Second)
 	write(t, w, poseOf("r", 1))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/discovery"
 )
 
 // A Participant is a member of a domain, connected to its broker. It reconnects
@@ -32,13 +32,10 @@ type Participant struct {
 	sideOnce sync.Once
 	side     *connection.Lane
 
-	self     self
-	inbox    inbox
-	peers    peers
-	exchange exchange
-	answers  answers
-	recalls  atomic.Bool // the broker returns retained messages for a wildcard
-	counters counters
+	inbox     inbox
+	directory *discovery.Directory
+	exchange  exchange
+	counters  counters
 
 	mu       sync.Mutex
 	closing  bool
@@ -69,15 +66,12 @@ func (p *Participant) addressed(topic string, payload []byte) bool {
 	}
 	if from, ok := strings.CutPrefix(topic, p.root+"/ask/"); ok {
 		if id, err := DecodeLevel(from); err == nil {
-			p.asked(id, "")
+			p.directory.Asked(id, "")
 		}
 		return true
 	}
-	if topic == p.self.topic {
-		p.self.seen(payload)
-		if p.exchange.watches(p.id) {
-			p.peers.receive("presence/"+p.level, payload, false)
-		}
+	if topic == p.directory.Topic() {
+		p.directory.Seen(payload)
 	}
 	return false
 }
@@ -96,19 +90,12 @@ func final(err error) bool { return errors.Is(err, ErrRefused) || errors.Is(err,
 func (p *Participant) mainChanged(up, again bool) {
 	if up {
 		p.counters.connects.Add(1)
-		p.self.connected()
-	} else {
-		p.self.lost()
 	}
+	p.directory.Changed(up, again)
 	if !again {
 		return
 	}
 	p.log.Info("connection", "up", up)
-	p.peers.changed(up)
-	if up {
-		p.exchange.announceAll()
-		p.exchange.returned()
-	}
 	p.mu.Lock()
 	var call []func(bool)
 	for w := range p.watchers {
@@ -249,7 +236,7 @@ func (p *Participant) farewell(ctx context.Context, side *connection.Lane) (unde
 		cancel()
 	}
 	undelivered = p.exchange.leave(ctx)
-	if death, ok := p.self.leave(); ok {
+	if death, ok := p.directory.Leave(); ok {
 		_ = p.main.Put(death)
 		// Whoever watches has the death; brokers need not keep it for ever for
 		// every participant that came once.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub/internal/discovery"
 )
 
 // Who gives up is not told to start a broker.
@@ -84,7 +87,7 @@ func TestASecondProcessWithTheSameIDIsRefused(t *testing.T) {
 	if _, err := Join(testContext(t), url, "a", at(t)...); !errors.Is(err, ErrDuplicateID) || !strings.Contains(err.Error(), `"a"`) {
 		t.Fatalf("second Join: %v", err)
 	}
-	if d := time.Since(began); d > claimWait {
+	if d := time.Since(began); d > discovery.ClaimWait {
 		t.Errorf("a live owner was noticed after %v", d)
 	}
 	if !first.Connected() || first.Err() != nil {
@@ -100,7 +103,7 @@ func TestTakeoverDoesNotWaitForAnAnswer(t *testing.T) {
 	wall.freeze()
 	began := time.Now()
 	second := join(t, url, "a", WithTakeover())
-	if d := time.Since(began); d > claimWait/2 {
+	if d := time.Since(began); d > discovery.ClaimWait/2 {
 		t.Errorf("it took %v", d)
 	}
 	wall.thaw()
@@ -232,7 +235,7 @@ func TestAFrozenConnectionIsNoticed(t *testing.T) {
 // broker is sent first by a stranger.
 func TestAParticipantMaySayAsMuchAsItMay(t *testing.T) {
 	url := startBroker(t)
-	most := map[string]string{strings.Repeat("k", 100): strings.Repeat("<", (maxUserData-107)/6)} // each as \u003c
+	most := map[string]string{strings.Repeat("k", 100): strings.Repeat("<", (discovery.MaxUserData-107)/6)} // each as \u003c
 	join(t, url, strings.Repeat("<", 128), WithUserData(most))
 }
 
@@ -276,10 +279,10 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	}
 	death := next(birth, "death")
 	cleared := next(death, "clearing")
-	if pr, err := parsePresence("a", birth); err != nil || !pr.Alive {
+	if pr, err := discovery.ParsePresence("a", birth); err != nil || !pr.Alive {
 		t.Errorf("birth is %s", birth)
 	}
-	if pr, err := parsePresence("a", death); err != nil || pr.Alive || pr.Incarnation != a.Incarnation() {
+	if pr, err := discovery.ParsePresence("a", death); err != nil || pr.Alive || pr.Incarnation != a.Incarnation() {
 		t.Errorf("death is %s", death)
 	}
 	if len(cleared) > 0 {
@@ -293,36 +296,28 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 
 func TestWhoeverSeesItsOwnDeathIsBornAgain(t *testing.T) {
 	url := startBroker(t)
-	a, b := join(t, url, "a"), join(t, url, "b")
-	forged := a.self.birth.death
+	join(t, url, "a")
+	b := join(t, url, "b")
+	var birth Presence
+	for pr := range b.Peers(testContext(t)) {
+		if birth = pr; pr.ID == "a" {
+			break
+		}
+	}
+	forged := fmt.Appendf(nil, `{"alive":false,"incarnation":"%d","epoch":"%d"}`, birth.Incarnation, birth.Epoch)
 	seen := make(chan Presence, 10)
 	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"presence", "a"}, func(m RawMessage) {
-		pr, _ := parsePresence("a", m.Payload)
-		seen <- pr
+		pr, _ := discovery.ParsePresence("a", m.Payload)
+		seen <- Presence(pr)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.PublishRaw(Main, []string{"presence", "a"}, forged.Payload, true); err != nil {
+	if err := b.PublishRaw(Main, []string{"presence", "a"}, forged, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, alive := range []bool{true, false, true} { // the first may come twice, retained and as it is published
 		for receive(t, seen, "presence").Alive != alive {
 		}
-	}
-}
-
-func TestAStaleDeathIsIgnored(t *testing.T) {
-	var p Participant
-	ps := peers{p: &p}
-	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 5, Alive: true})
-	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 6, Alive: true})
-	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 5, Alive: false})
-	if !ps.known["a"].Alive {
-		t.Fatal("the will of an old connection killed the present one")
-	}
-	ps.update(Presence{ID: "a", Incarnation: 1, Epoch: 6, Alive: false})
-	if ps.known["a"].Alive {
-		t.Fatal("a death was ignored")
 	}
 }
 

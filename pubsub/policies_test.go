@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"padme/pubsub/internal/cache"
+	"padme/pubsub/internal/discovery"
 )
 
 // What docs/qos.md says beside Cyclone DDS, Fast DDS and Zenoh and no other test shows.
@@ -181,19 +182,19 @@ func TestPartitionsAreAtMost16(t *testing.T) {
 
 // The types of more than 64 fields are compatible with themselves only.
 func TestWideTypesAreNotCompared(t *testing.T) {
-	wide := func(fields int) endpointJSON {
+	wide := func(fields int) discovery.Announcement {
 		var all []reflect.StructField
 		for i := range fields {
 			all = append(all, reflect.StructField{Name: fmt.Sprint("F", i), Type: reflect.TypeFor[int]()})
 		}
-		return endpointJSON{Kind: "reader", Codec: Msgpack, Schema: uint64(fields), Fields: fieldsOf(reflect.StructOf(all), Msgpack), QoS: offer{Compatible: true}}
+		return discovery.Announcement{Kind: "reader", Schema: uint64(fields), Fields: fieldsOf(reflect.StructOf(all), Msgpack), QoS: discovery.Offer{Compatible: true}}
 	}
 	for _, c := range []struct {
 		a, b int
 		want bool
 	}{{63, 64, true}, {64, 65, false}, {65, 66, false}, {65, 65, true}} {
 		a, b := wide(c.a), wide(c.b)
-		if a.Kind = "writer"; consistent(&a, &b) != c.want {
+		if a.Kind = "writer"; (a.Mismatch(&b) == "") != c.want {
 			t.Errorf("%d and %d fields: want %v", c.a, c.b, c.want)
 		}
 	}

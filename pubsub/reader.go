@@ -105,7 +105,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	if q.Durability == Transient {
-		surveyed, err := x.surveyed(ctx, t.name)
+		surveyed, err := x.p.directory.Survey(ctx, t.name)
 		if err != nil {
 			r.unsubscribeAll()
 			return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
@@ -162,7 +162,7 @@ func (r *Reader[T]) GUID() GUID {
 	if r.made() != nil {
 		return GUID{}
 	}
-	return GUID{r.topic.p.id, r.topic.p.incarnation, r.ep.name}
+	return GUID{r.topic.p.id, r.topic.p.incarnation, r.ep.Name}
 }
 
 // Take removes up to n samples that wait, oldest first, or of those that which selects.
@@ -249,7 +249,7 @@ func (r *Reader[T]) WaitForHistoricalData(ctx context.Context) error {
 	if r.QoS().Durability == Volatile {
 		return nil
 	}
-	if err := r.topic.p.exchange.metAllOf(ctx, r.topic.name); err != nil {
+	if err := r.topic.p.directory.MetAllOf(ctx, r.topic.name); err != nil {
 		return fmt.Errorf("pubsub: waiting for the history of topic %q: %w", r.topic.name, err)
 	}
 	return r.await(ctx, r.recv.History)
@@ -304,7 +304,7 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 				if some, _ := r.recv.Waits(&anySample); some {
 					continue
 				}
-				yield(Sample[T]{}, r.ep.err())
+				yield(Sample[T]{}, r.ep.Err())
 				return
 			}
 		}
@@ -334,6 +334,6 @@ func (r *Reader[T]) Close() {
 		return
 	}
 	r.unsubscribeAll()
-	r.topic.p.exchange.remove(r.ep)
+	r.topic.p.directory.Remove(r.ep.Local)
 	r.unsubscribeAll() // from what SetQoS has subscribed to meanwhile
 }

@@ -5,15 +5,6 @@ import (
 	"time"
 )
 
-func FuzzAnnouncements(f *testing.F) {
-	f.Add([]byte(`{"kind":"writer","topic":"t","schema":"1","incarnation":"2","epoch":"3","qos":{"reliability":1}}`))
-	f.Add([]byte(`{"alive":true,"incarnation":"1","epoch":"2","since":"2024-01-01T00:00:00Z"}`))
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		_, _ = parseEndpoint("p", "w1", b)
-		_, _ = parsePresence("p", b)
-	})
-}
-
 // However small the history, acknowledgements come as it fills.
 func TestASmallHistoryDoesNotWaitForHeartbeats(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/level"
-	"padme/pubsub/internal/wait"
 )
 
 // Unannounced joins without a presence: others do not see this participant, it has no
@@ -63,10 +62,10 @@ func (p *Participant) needPresence(what string) error {
 }
 
 // will is what the broker publishes when the connection is lost.
-func (p *Participant) will(birth *birth) connection.Packet {
+func (p *Participant) will(birth *discovery.Birth) connection.Packet {
 	switch {
 	case birth != nil:
-		return birth.death
+		return birth.Death
 	case p.willLevels == nil:
 		return connection.Packet{}
 	}
@@ -90,28 +89,5 @@ func (p *Participant) resubscribe(ctx context.Context, k *connection.Link) error
 		return err
 	}
 	p.log.Error("a subscription was not granted again", "filter", r.Filter, "error", err)
-	return nil
-}
-
-// quietFor is how long nothing must come before what a broker retains counts as read by
-// a participant that cannot write to itself, and longestQuiet how long that may take.
-const (
-	quietFor     = 250 * time.Millisecond
-	longestQuiet = 3 * time.Second
-)
-
-// quiet blocks until no announcement or presence has come for a while.
-func (x *exchange) quiet(ctx context.Context) error {
-	last := x.heard.Load()
-	for begun := time.Now(); time.Since(begun) < longestQuiet; {
-		if !wait.Sleep(ctx, quietFor) {
-			return context.Cause(ctx)
-		}
-		now := x.heard.Load()
-		if now == last {
-			return nil
-		}
-		last = now
-	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/pubsub/internal/connection"
+	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/reliable"
 	"padme/pubsub/internal/wire"
 )
@@ -65,8 +66,8 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	return w, nil
 }
 
-func (t *Topic[T]) announcement(kind string, o *endpointOptions) endpointJSON {
-	return endpointJSON{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: t.codec, Schema: t.schema, QoS: o.offer()}
+func (t *Topic[T]) announcement(kind string, o *endpointOptions) discovery.Announcement {
+	return discovery.Announcement{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: string(t.codec), Schema: t.schema, QoS: o.offer()}
 }
 
 // GUID names this writer.
@@ -74,7 +75,7 @@ func (w *Writer[T]) GUID() GUID {
 	if w == nil || w.ep == nil {
 		return GUID{}
 	}
-	return GUID{w.topic.p.id, w.topic.p.incarnation, w.ep.name}
+	return GUID{w.topic.p.id, w.topic.p.incarnation, w.ep.Name}
 }
 
 // Write publishes v. A best-effort writer does not block and gets ErrOffline
@@ -128,7 +129,7 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	var timeout <-chan time.Time
 	for {
 		if w.ep.over() {
-			return w.ep.err()
+			return w.ep.Err()
 		}
 		wait, err := w.send.TryWrite(key, &e)
 		if errors.Is(err, ErrBacklog) && w.qos.Reliability == Reliable {
@@ -217,7 +218,7 @@ func (w *Writer[T]) Close(ctx context.Context) error {
 			err = w.flush(ctx)
 		}
 	}
-	x.remove(w.ep)
+	x.p.directory.Remove(w.ep.Local)
 	return err
 }
 

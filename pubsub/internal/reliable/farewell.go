@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"sync"
 	"time"
 
 	"padme/pubsub/internal/wire"
@@ -101,38 +102,52 @@ func (s *Sender) answerForLeft(from wire.GUID, m *wire.Repair) {
 	s.send(from, &wire.Repair{Op: wire.OpEnd, A: f.last + 1, B: f.last, C: f.last, Key: f.match})
 }
 
-// End tells readers which sample is the last.
-func (s *Sender) End() {
+// End tells readers which sample is the last. It returns that of a reliable writer, 0 if
+// readers that are away lack nothing.
+func (s *Sender) End() (last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for g, r := range s.readers {
 		first, last := s.extent(r)
 		s.send(g, &wire.Repair{Op: wire.OpEnd, A: first, B: last, C: r.base})
 	}
+	if s.qos.Reliable {
+		return s.seq
+	}
+	return 0
 }
 
 // Ended remembers the last samples of writers that are closed, by name, for readers that
-// are away.
-type Ended map[string]uint64
+// are away. The zero value is ready.
+type Ended struct {
+	mu   sync.Mutex
+	last map[string]uint64
+}
 
-// Remember notes that of a writer, which writes nothing any more.
-func (e Ended) Remember(s *Sender) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other := range e {
-		if len(e) < maxEnded {
+// Remember notes that of a writer; 0 is none.
+func (e *Ended) Remember(name string, last uint64) {
+	if last == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for other := range e.last {
+		if len(e.last) < maxEnded {
 			break
 		}
-		delete(e, other)
+		delete(e.last, other)
 	}
-	if s.qos.Reliable && s.seq > 0 {
-		e[s.name] = s.seq
+	if e.last == nil {
+		e.last = map[string]uint64{}
 	}
+	e.last[name] = last
 }
 
 // Answer is for a reader that was away, nil if it lacks nothing.
-func (e Ended) Answer(from wire.GUID, m *wire.Repair) *wire.Repair {
-	last := e[m.To]
+func (e *Ended) Answer(from wire.GUID, m *wire.Repair) *wire.Repair {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.last[m.To]
 	if m.Op != wire.OpAck || m.A >= last {
 		return nil
 	}

@@ -1,0 +1,107 @@
+package discovery
+
+import (
+	"time"
+
+	"padme/pubsub/internal/wait"
+	"padme/pubsub/internal/wire"
+)
+
+// What a broker keeps of a participant does not show that it lives: no will is published
+// of those that were connected when the broker crashed. A writer would wait for the
+// acknowledgements of such a reader for ever. So whoever may match one of ours has to be
+// heard of once on each of our connections: by a message, which the two ends of a match
+// exchange anyhow, or by an announcement that the broker did not keep. Who is not is
+// asked, and then taken for dead until it is heard of again.
+
+const (
+	// doubtAfter is how long a participant that has announced something may take to show
+	// that it is there, until it is asked; each further question waits twice as long.
+	doubtAfter = time.Second
+	// maxDoubts is how often it is asked. Who is slow to come back among thousands has
+	// half a minute.
+	maxDoubts = 5
+	// answerWait is how long the answer to the last question may take.
+	answerWait = 4 * time.Second
+)
+
+// Heard follows that an endpoint has written to one of ours, of a topic, "" if there is
+// none such any more. An endpoint that is not known to live is asked for.
+func (d *Directory) Heard(g wire.GUID, topic string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heardOf(g.Participant)
+	if topic != "" && !d.expects(g, topic) { // it knows us, and we missed its announcement
+		d.askOne(g.Participant, topic)
+	}
+}
+
+// expects reports whether an endpoint of a topic is known and alive, or is about to be.
+func (d *Directory) expects(g wire.GUID, topic string) bool {
+	e := d.find(topic, g)
+	if e == nil {
+		return false
+	}
+	p := d.peers[g.Participant]
+	return p.counts(e) || p.watch != nil && !p.watch.settled
+}
+
+// heardOf notes that something came from a participant itself.
+func (d *Directory) heardOf(id string) {
+	if p := d.peers[id]; p != nil && p.watch != nil {
+		p.watch.heard = d.connection
+	}
+}
+
+// doubt asks a participant until it is heard of on the present connection and its
+// presence fits what it has announced. It blocks until then, or until the connection or
+// the watch ends.
+func (d *Directory) doubt(id string, w *watch) {
+	ctx, cancel := d.net.Connected(w.ctx)
+	defer cancel()
+	for i := range maxDoubts {
+		if !wait.Sleep(ctx, doubtAfter<<i) {
+			return
+		}
+		topic := d.doubtful(id, w)
+		if topic == "" {
+			return
+		}
+		d.askOne(id, topic)
+	}
+	if wait.Sleep(ctx, answerWait) {
+		d.giveUp(id, w)
+	}
+}
+
+// doubtful returns a topic in which a participant has announced something that is in
+// doubt, "" for none.
+func (d *Directory) doubtful(id string, w *watch) (topic string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.settled = true
+	p := d.peers[id]
+	if p == nil {
+		return ""
+	}
+	for _, e := range p.endpoints {
+		if d.concerns(e) && (d.silent(w) || !p.counts(e)) {
+			return e.Topic
+		}
+	}
+	return ""
+}
+
+// silent reports whether nothing came from a participant itself. Who could not be answered
+// is not told.
+func (d *Directory) silent(w *watch) bool { return w.heard != d.connection && !d.Unannounced }
+
+// giveUp takes a participant for dead that does not answer.
+func (d *Directory) giveUp(id string, w *watch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.peers[id]; p != nil && d.silent(w) {
+		d.Log.Warn("a participant of which the broker knows does not answer, and is taken for dead until it does", "peer", id)
+		d.presume(p)
+	}
+}
