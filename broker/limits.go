@@ -96,7 +96,7 @@ type Limits struct {
 	UserRate int
 	// UserWildcards is how many of its sessions may be subscribed to filters with a wildcard
 	// among their first five levels, such as "#": each of them costs whatever anybody
-	// publishes. Default 16; for an observer, who pays with nothing else, a quarter of
+	// publishes. Default 8; for an observer, who pays with nothing else, a quarter of
 	// UserClients if that is more. One more filter is refused.
 	UserWildcards int
 	// SessionExpiry is for how long a session waits for its client to come back,
@@ -210,7 +210,7 @@ func (l Limits) withDefaults() (Limits, error) {
 		l.UserRate = 10_000 // twice a member that locks as fast as it can, a quarter of what two processors do
 	}
 	if l.UserWildcards == 0 {
-		l.UserWildcards = 16 // each makes a publication take some microseconds longer
+		l.UserWildcards = 8 // each makes a publication take some microseconds longer
 	}
 	if l.SessionExpiry == 0 {
 		l.SessionExpiry = 72 * time.Hour // a device that was off over the weekend finds its messages
