@@ -99,6 +99,7 @@ type Broker struct {
 	store    *store // nil: memory only
 	counts   counters
 	reached  limitLog
+	shares   shares
 	door     *door
 	guard    *retainGuard
 

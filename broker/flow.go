@@ -132,6 +132,9 @@ func (h *flow) sendWill(cl *mqtt.Client) {
 // (SUBSCRIBE, UNSUBSCRIBE). So the delivery steps aside while the packet is
 // processed.
 func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	if c := connOf(cl); c != nil {
+		c.readCost++
+	}
 	switch pk.FixedHeader.Type {
 	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
 	default:

@@ -29,6 +29,8 @@ var remedies = map[string]string{
 	"max-user-clients":                "end connections of the user that nobody needs, give its programs users of their own, or raise Limits.UserClients (--max-user-clients)",
 	"max-user-sessions":               "connect with a clean session (an observer has no other), use a client id again in place of ever new ones, or raise Limits.UserSessions (--max-user-sessions)",
 	"max-user-subscriptions":          "subscribe to wildcards in place of single topics, or raise Limits.UserSubscriptions (--max-user-subscriptions)",
+	"max-user-rate":                   "send less, give programs users of their own, or raise Limits.UserRate (--max-user-rate)",
+	"max-user-wildcards":              "subscribe to narrower filters, or on fewer connections, or raise Limits.UserWildcards (--max-user-wildcards)",
 	"max-user-queue":                  "reconnect the sessions for which messages wait, or end them with a clean session; or raise Limits.UserQueue (--max-user-queue)",
 }
 

@@ -90,6 +90,15 @@ type Limits struct {
 	// 1024 bytes more; default 64 MiB. Beyond it they lose the newest messages,
 	// which are counted as dropped.
 	UserQueue int
+	// UserRate is how many packets a second a user may send while others send, too, each 2
+	// KiB counted as one; default 10000. It is held back beyond that, and loses nothing;
+	// alone it is as fast as the broker.
+	UserRate int
+	// UserWildcards is how many of its sessions may be subscribed to filters with a wildcard
+	// among their first five levels, such as "#": each of them costs whatever anybody
+	// publishes. Default 8; for an observer, who pays with nothing else, a quarter of
+	// UserClients if that is more. One more filter is refused.
+	UserWildcards int
 	// SessionExpiry is for how long a session waits for its client to come back,
 	// of MQTT 3.1.1 too, in whole seconds, rounded up; default 72 h. An MQTT 5
 	// client that asks for more is told. A restart of the broker begins it anew.
@@ -158,7 +167,7 @@ func DefaultLimits() Limits {
 
 func (l Limits) withDefaults() (Limits, error) {
 	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 ||
-		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.SessionExpiry < 0 {
+		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.UserRate < 0 || l.UserWildcards < 0 || l.SessionExpiry < 0 {
 		return l, fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, l)
 	}
 	if l.PacketSize == 0 {
@@ -196,6 +205,12 @@ func (l Limits) withDefaults() (Limits, error) {
 	}
 	if l.UserQueue == 0 {
 		l.UserQueue = 64 << 20 // as Retained
+	}
+	if l.UserRate == 0 {
+		l.UserRate = 10_000 // twice a member that locks as fast as it can, a quarter of what two processors do
+	}
+	if l.UserWildcards == 0 {
+		l.UserWildcards = 8 // each makes a publication take some microseconds longer
 	}
 	if l.SessionExpiry == 0 {
 		l.SessionExpiry = 72 * time.Hour // a device that was off over the weekend finds its messages

@@ -58,6 +58,11 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 		h.b.limited("max-user-sessions", user, cl.Net.Remote)
 	default:
 		c.departed = func() { h.usages.depart(user) }
+		if c.guest() != nil { // in the process are the node's own
+			share := h.b.shares.enter(user)
+			c.departed = func() { h.usages.depart(user); h.b.shares.leave(share) }
+			c.share, c.slow = share, func() { h.b.slowRead(c) }
+		}
 		return true
 	}
 	h.b.counts.refusedConnect.Add(1)

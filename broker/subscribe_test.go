@@ -272,3 +272,34 @@ func TestPacketsThatHoldTooMuch(t *testing.T) {
 		}
 	}
 }
+
+// Of one user only so many sessions are subscribed to what all others publish.
+func TestWideFiltersOfOneUser(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{Users: cast(t), Metrics: registry, Limits: broker.Limits{UserWildcards: 1}})
+	in := func(id, user string) *rawConn {
+		c := raw(t, b)
+		c.send(connect5(id, user, user, 0))
+		c.receive()
+		return c
+	}
+	first, second, other := in("first", "alice"), in("second", "alice"), in("other", "bob")
+	for _, s := range []struct {
+		c       *rawConn
+		filters [][]byte
+		codes   []byte
+	}{
+		{first, [][]byte{filter("#", 0), filter("padme/v1/+/node/alice/#", 0)}, []byte{0, 0}},
+		{second, [][]byte{filter("padme/v1/default/data/+/#", 0), filter("padme/v1/default/lock/crane/#", 0), filter("padme/#", 0)}, []byte{0x97, 0, 0x97}},
+		{second, [][]byte{filter("$share/g/#", 0), filter("padme/v1/default/presence/bob", 0)}, []byte{0x97, 0}},
+		{other, [][]byte{filter("#", 0)}, []byte{0}},
+	} {
+		s.c.send(packet(0x82, []byte{0, 7, 0}, bytes.Join(s.filters, nil)))
+		if first, body := s.c.receive(); first != 0x90 || !bytes.Equal(body[3:], s.codes) {
+			t.Errorf("%q: %#x %v, want %v", s.filters, first, body, s.codes)
+		}
+	}
+	if n := gather(t, registry)["padme_broker_limited_total/max-user-wildcards"]; n != 3 {
+		t.Errorf("reached %v times", n)
+	}
+}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,6 +30,7 @@ type session struct {
 	cl     *mqtt.Client
 	kept   bool  // outlives its connection
 	queued int64 // bytes that have come to wait for it while it is absent
+	wide   bool  // is, or was, subscribed to a filter for which isWide holds
 }
 
 // queuedCosts is what a waiting message costs beside its strings, in bytes: a packet of
@@ -105,13 +107,18 @@ func (a *usages) hold(user string, cl *mqtt.Client) {
 }
 
 func (of *usage) hold(cl *mqtt.Client) {
+	kept, wide := outlives(cl), false
 	if s := of.sessions[cl.ID]; s != nil {
 		if s.cl == cl {
 			return
 		}
 		of.queued -= s.queued
+		wide = kept && s.wide
 	}
-	of.sessions[cl.ID] = &session{cl: cl, kept: outlives(cl)}
+	for filter := range cl.State.Subscriptions.GetAll() { // of one that was restored
+		wide = wide || isWide(filter)
+	}
+	of.sessions[cl.ID] = &session{cl: cl, kept: kept, wide: wide}
 }
 
 // find returns a client's session if it still has it; a.mu is held.
@@ -188,6 +195,45 @@ func (a *usages) subscriptions(cl *mqtt.Client) int {
 	return n
 }
 
+// wideLevels is how many levels of a topic say whose it is: prefix, version, domain, family,
+// and the lock, the addressee or the partition.
+const wideLevels = 5
+
+// isWide reports whether a filter may match what all others send each other.
+func isWide(filter string) bool {
+	filter = unshare(filter)
+	for range wideLevels {
+		level, rest, more := strings.Cut(filter, "/")
+		if level == "+" || level == "#" {
+			return true
+		}
+		if !more {
+			return false
+		}
+		filter = rest
+	}
+	return false
+}
+
+// widen counts a client's session among those of its user with a wide filter, unless there
+// are so many of them without it.
+func (a *usages) widen(cl *mqtt.Client, most int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of, s := a.find(cl)
+	if s == nil || s.wide {
+		return true
+	}
+	n := 0
+	for _, o := range of.sessions {
+		if o.wide {
+			n++
+		}
+	}
+	s.wide = n < most
+	return s.wide
+}
+
 // tooMany takes the place of a filter that is one too many: mochi refuses it.
 const tooMany = "#/max-user-subscriptions"
 
@@ -196,15 +242,23 @@ func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packe
 	if h.b.cfg.Users == nil {
 		return pk
 	}
-	left := h.b.cfg.Limits.UserSubscriptions - h.usages.subscriptions(cl)
+	left, wide := h.b.cfg.Limits.UserSubscriptions-h.usages.subscriptions(cl), h.b.cfg.Limits.UserWildcards
+	if h.observes(cl) {
+		wide = max(wide, (h.b.cfg.Limits.UserClients+3)/4)
+	}
 	for i, f := range pk.Filters {
 		if _, there := cl.State.Subscriptions.Get(f.Filter); there {
 			continue
 		}
-		if left--; left < 0 {
-			pk.Filters[i].Filter = tooMany
+		switch left--; {
+		case left < 0:
 			h.b.limited("max-user-subscriptions", string(cl.Properties.Username), cl.Net.Remote)
+		case isWide(f.Filter) && !h.usages.widen(cl, wide):
+			h.b.limited("max-user-wildcards", string(cl.Properties.Username), cl.Net.Remote)
+		default:
+			continue
 		}
+		pk.Filters[i].Filter = tooMany
 	}
 	return pk
 }

@@ -37,6 +37,8 @@ func (f *limitFlags) add(fs *pflag.FlagSet) {
 	number(&l.Queue, "max-queue", "messages that wait for one session, or are on their way to it")
 	number(&l.Retained, "max-retained", "retained messages of one user, in bytes")
 	number(&l.UserClients, "max-user-clients", "connections of one user")
+	number(&l.UserRate, "max-user-rate", "packets a second of one user, while others send, too; 2 KiB count as one")
+	number(&l.UserWildcards, "max-user-wildcards", "sessions of one user that may be subscribed to what all others publish")
 	number(&l.UserSessions, "max-user-sessions", "sessions of one user that outlive their connections")
 	number(&l.UserSubscriptions, "max-user-subscriptions", "subscriptions of one user")
 	number(&l.UserQueue, "max-user-queue", "messages that wait for absent sessions of one user, in bytes")
