@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check lint test race bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
+.PHONY: check lint test race race-central bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
 
 check: lint test ## what must hold before a commit
 
@@ -16,6 +16,9 @@ race: ## every test again, with the race detector and in another order
 
 bench: ## the figures of docs/performance.md
 	go test -run '^$$' -bench . -benchtime 2s ./qosmutex/... ./pubsub/...
+
+race-central: ## the lock next to a naive central server, by turns: ratios (ROUNDS=40 for more)
+	go test -count=1 -timeout 0 -v -run TestRace ./tests/central -rounds $(or $(ROUNDS),15) -round 400ms
 
 fuzz: ## every decoder, one minute each (FUZZTIME=10m for longer)
 	./.ci/fuzz $(or $(FUZZTIME),1m)
