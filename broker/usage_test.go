@@ -272,9 +272,9 @@ func TestEveryLimitIsCounted(t *testing.T) {
 			tc.exceed(t, start(t, cfg))
 			eventually(t, func() bool { return gather(t, registry)["padme_broker_limited_total/"+limit] > 0 },
 				func() string { return "it is not counted: " + log.String() })
-			if line := "limit=" + limit + " " + tc.who; !strings.Contains(log.String(), line) {
-				t.Errorf("the log has no %s: %s", line, log.String())
-			}
+			line := "limit=" + limit + " " + tc.who // which is written after it is counted
+			eventually(t, func() bool { return strings.Contains(log.String(), line) },
+				func() string { return "the log has no " + line + ": " + log.String() })
 		})
 	}
 }
