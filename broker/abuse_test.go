@@ -159,16 +159,6 @@ func TestRefusedPublicationIsAnswered(t *testing.T) {
 	if first, body := five.receive(); first != 0x40 || len(body) < 3 || body[2] != 0x87 {
 		t.Errorf("MQTT 5: %#x %v, want reason 0x87", first, body)
 	}
-	// An alias must not carry a publication past the table.
-	const alias = "\x03\x23\x00\x01"
-	five.send(packet(0x32, text("elsewhere"), []byte{0, 9}, []byte(alias)))
-	if _, body := five.receive(); body[2] != 0x87 {
-		t.Errorf("sets an alias: %v", body)
-	}
-	five.send(packet(0x32, text(""), []byte{0, 10}, []byte(alias)))
-	if _, body := five.receive(); len(body) < 3 || body[2] != 0x87 {
-		t.Errorf("uses an alias: %v", body)
-	}
 }
 
 // mochi throws a client out that publishes and subscribes at QoS 2.

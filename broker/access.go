@@ -2,7 +2,6 @@ package broker
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -32,7 +31,7 @@ func (h *access) ID() string { return "access" }
 func (h *access) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish, mqtt.OnACLCheck, mqtt.OnPacketRead,
-		mqtt.OnPublish, mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnRetainedExpired,
+		mqtt.OnPublish, mqtt.OnWill, mqtt.OnRetainMessage, mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnRetainedExpired,
 	}, b) >= 0
 }
 
@@ -54,27 +53,24 @@ func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool 
 		cl.ID = url.PathEscape(string(c.user)) + "/" + cl.ID
 	}
 	cl.ID = strings.Clone(cl.ID) // or it would keep the packet
+	// Nor are any used on the way to a client: mochi would remember every topic that it was sent.
+	cl.Properties.Props.TopicAliasMaximum = 0
 	if pk.Connect.WillFlag && !h.mayLeave(cl, pk.Connect.WillTopic) {
 		h.counts.refusedWill.Add(1)
 		h.logConnect(cl, "may not leave a will on that topic", "topic", pk.Connect.WillTopic)
 		return false
 	}
-	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.keep(string(cl.Properties.Username), pk.Connect.WillTopic, retainedCost(pk.Connect.WillTopic, len(pk.Connect.WillPayload), &pk.Connect.WillProperties)) {
+	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.fits(string(cl.Properties.Username), pk.Connect.WillTopic, retainedCost(pk.Connect.WillTopic, len(pk.Connect.WillPayload), &pk.Connect.WillProperties)) {
 		h.counts.refusedRetain.Add(1)
 		h.sessions.b.limited("max-retained", string(cl.Properties.Username), cl.Net.Remote)
 		h.logConnect(cl, "keeps too much already to leave a retained will", "topic", pk.Connect.WillTopic)
 		return false
 	}
-	return h.sessions.admit(cl)
-}
-
-func (h *access) refuseConnect(c *conn, why string, args ...any) {
-	h.counts.refusedConnect.Add(1)
-	h.log.Warn("connection refused: "+why, append(args, "client", c.connect.ID, "remote", c.RemoteAddr())...)
-}
-
-func (h *access) logConnect(cl *mqtt.Client, why string, args ...any) {
-	h.log.Warn("connection refused: "+why, append(args, "client", cl.ID, "remote", cl.Net.Remote)...)
+	if !h.sessions.admit(cl) {
+		return false
+	}
+	h.sessions.takeWillDelay(cl)
+	return true
 }
 
 // OnSessionEstablish is the first that is called for an accepted client.
@@ -163,17 +159,4 @@ func (h *access) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, 
 		return pk, packets.ErrNotAuthorized
 	}
 	return pk, packets.CodeSuccessIgnore
-}
-
-// OnRetainedExpired gives the room of a message back.
-func (h *access) OnRetainedExpired(topic string) { h.quota.keep("", topic, 0) }
-
-// logRefusal warns once for a connection: a client in a loop must not fill the
-// disk. The metrics count each.
-func (h *access) logRefusal(cl *mqtt.Client, what, topic string) {
-	level := slog.LevelWarn
-	if c := connOf(cl); c != nil && c.warned.Swap(true) {
-		level = slog.LevelDebug
-	}
-	h.log.Log(context.Background(), level, what, "client", cl.ID, "topic", topic)
 }

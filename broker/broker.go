@@ -182,7 +182,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	}
 	b.server = newServer(b.cfg)
 	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited, quota: newQuota(b.cfg.Limits.Retained)}
-	b.flow = &flow{server: b.server, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
+	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
 	b.flow.sequence.Store(time.Now().UnixNano())
 	b.sessions = newSessions(b)
 	b.access.sessions = b.sessions
@@ -232,6 +232,7 @@ func newServer(cfg Config) *mqtt.Server {
 	c.MaximumInflight = uint16(cfg.Limits.Queue)
 	c.MaximumClientWritesPending = pendingWrites
 	c.MaximumPacketSize = uint32(cfg.Limits.PacketSize)
+	c.TopicAliasMaximum = 0 // none are offered: each would keep a packet as long as the connection lasts
 	c.Compatibilities.NoInheritedPropertiesOnAck = true
 	c.Compatibilities.ObscureNotAuthorized = true
 	// PassiveClientDisconnect stays off: with it the former connection of a

@@ -50,12 +50,15 @@ type conn struct {
 	client   atomic.Pointer[mqtt.Client] // once its CONNECT was accepted
 	pending  atomic.Int64                // QoS 1 messages on the way to the socket
 	progress atomic.Int64                // grows when one of them leaves or is acknowledged
-	warned   atomic.Bool                 // a refusal was logged
+	window   window                      // of those, which may be sent
 	gone     atomic.Bool                 // the client has closed its end; what it sent before counts
 
 	// shadowed is a delivery whose packet id the client happens to use for a
 	// packet of its own; only the client's reading goroutine touches it.
 	shadowed *packets.Packet
+
+	busy      int           // packets since others have got a turn; see yield
+	willDelay time.Duration // after the end of the connection; see sessions.delay
 
 	replay                    replaying
 	replays                   atomic.Bool  // retained messages are being queued

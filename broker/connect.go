@@ -75,7 +75,7 @@ func (b *Broker) letIn(c *conn) bool {
 		case errors.Is(why, context.Canceled): // the peer has gone
 			return false
 		case why != nil:
-			b.access.refuseConnect(c, why.Error(), "user", string(name))
+			b.access.refuseConnect(c, why.Error(), string(name))
 			c.answer(packets.ErrBadUsernameOrPassword)
 			return false
 		}

@@ -19,6 +19,7 @@ import (
 type flow struct {
 	mqtt.HookBase
 	server  *mqtt.Server
+	access  *access
 	limits  Limits
 	counts  *counters
 	log     *slog.Logger
@@ -84,6 +85,7 @@ func (h *flow) inject(origin *mqtt.Client, pk packets.Packet) {
 	in := h.borrow()
 	defer h.giveBack(in)
 	in.ID = origin.ID
+	in.Properties.Username = origin.Properties.Username // who is charged
 	in.Properties.ProtocolVersion = origin.Properties.ProtocolVersion
 	pk.Properties.TopicAlias, pk.Properties.TopicAliasFlag = 0, false // resolved already
 	if err := h.server.InjectPacket(in, pk); err != nil {
@@ -114,14 +116,19 @@ func (h *flow) giveBack(in *mqtt.Client) {
 
 // sendWill publishes the will of a client for which mochi cannot do it.
 func (h *flow) sendWill(cl *mqtt.Client) {
-	w := cl.Properties.Will
-	if atomic.LoadUint32(&cl.Properties.Will.Flag) == 0 {
-		return
+	if atomic.LoadUint32(&cl.Properties.Will.Flag) != 0 {
+		h.publishWill(cl, cl.Properties.Will)
 	}
+}
+
+// publishWill publishes a will that access has not charged yet.
+func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
+	w = h.access.chargeWill(cl, w)
 	h.inject(cl, packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: w.Qos, Retain: w.Retain},
 		TopicName:   w.TopicName,
 		Payload:     w.Payload,
+		Properties:  packets.Properties{User: w.User},
 		PacketID:    uint16(min(w.Qos, 1)),
 	})
 }
@@ -155,7 +162,17 @@ func stepAside(cl *mqtt.Client, id uint16) {
 	}
 }
 
-func (h *flow) OnPacketProcessed(cl *mqtt.Client, _ packets.Packet, _ error) { unshadow(cl) }
+func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
+	unshadow(cl)
+	c := connOf(cl)
+	if c == nil {
+		return
+	}
+	if pk.FixedHeader.Type == packets.Puback {
+		c.sendNext(cl, pk.PacketID)
+	}
+	c.yield(pk.FixedHeader.Type)
+}
 
 // OnDisconnect waits for its turn, too, until serve ends, if the session ends with its
 // connection: mochi removes what stands under the client id, which may be the session of
@@ -192,6 +209,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	if c == nil {
 		return
 	}
+	c.window.open(cl)
 	turn := h.turn(cl)
 	turn.Lock()
 	c.whenGreeted(turn.Unlock)
@@ -304,10 +322,17 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	if c == nil || pk.FixedHeader.Type != packets.Publish {
 		return pk
 	}
-	c.takenMessages.Add(1)
-	c.takenBytes.Add(weight(pk))
+	if !pk.Ignore { // see sendNext
+		c.takenMessages.Add(1)
+		c.takenBytes.Add(weight(pk))
+	}
 	if !pk.FixedHeader.Dup {
 		<-c.greeted
+	}
+	if !c.window.enter(pk) {
+		flushBuffer(cl) // this packet will not
+		pk.FixedHeader.Type = held
+		return pk
 	}
 	if pk.FixedHeader.Qos > 0 {
 		c.pending.Add(-1)

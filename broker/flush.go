@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"reflect"
 	"time"
 
@@ -54,4 +55,19 @@ func queued(cl *mqtt.Client) int {
 		return queue.Len()
 	}
 	return 0
+}
+
+// flushBuffer writes out what mochi has encoded and keeps until the next packet that it
+// writes, which is not to come yet. It does not tell of that buffer.
+func flushBuffer(cl *mqtt.Client) {
+	cl.Lock()
+	defer cl.Unlock()
+	field := reflect.ValueOf(&cl.Net).Elem().FieldByName("outbuf")
+	if !field.IsValid() || field.IsNil() {
+		return
+	}
+	kept, ok := reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Interface().(**bytes.Buffer)
+	if ok {
+		_, _ = (*kept).WriteTo(cl.Net.Conn) // which closes if that fails
+	}
 }

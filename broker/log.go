@@ -30,7 +30,7 @@ func (h *logHandler) Enabled(ctx context.Context, l slog.Level) bool {
 
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	lowered := slog.NewRecord(r.Time, level(r.Level), r.Message, r.PC)
-	if r.Message == mqtt.ErrMinimumKeepalive.Error() {
+	if r.Message == mqtt.ErrMinimumKeepalive.Error() || r.Message == "publish packet error" { // access has told the latter
 		lowered.Level = slog.LevelDebug
 		if !h.inner.Enabled(ctx, slog.LevelDebug) {
 			return nil

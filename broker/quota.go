@@ -35,14 +35,42 @@ func newQuota(limit int) *quota {
 func (q *quota) keep(user, topic string, size int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	old, known := q.byTopic[topic]
-	used := q.byUser[user]
-	if old.user == user {
-		used -= old.size
-	}
-	if size > 0 && used+size > q.limit {
+	if !q.hasRoom(user, topic, size) {
 		return false
 	}
+	q.set(user, topic, size)
+	return true
+}
+
+// fits reports whether keep would allow a message now.
+func (q *quota) fits(user, topic string, size int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.hasRoom(user, topic, size)
+}
+
+// ensure charges what is retained already, whatever has happened to its charge since keep
+// has allowed it.
+func (q *quota) ensure(user, topic string, size int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byTopic[topic] != (kept{user, size}) {
+		q.set(user, strings.Clone(topic), size) // or it would keep the packet
+	}
+}
+
+// hasRoom is fits with mu held.
+func (q *quota) hasRoom(user, topic string, size int64) bool {
+	used := q.byUser[user]
+	if old := q.byTopic[topic]; old.user == user {
+		used -= old.size
+	}
+	return size <= 0 || used+size <= q.limit
+}
+
+// set has mu held.
+func (q *quota) set(user, topic string, size int64) {
+	old, known := q.byTopic[topic]
 	q.charge(old.user, -old.size)
 	q.charge(user, size)
 	at, _ := slices.BinarySearch(q.topics, topic)
@@ -61,7 +89,6 @@ func (q *quota) keep(user, topic string, size int64) bool {
 	} else {
 		q.byTopic[topic] = kept{user, size}
 	}
-	return true
 }
 
 func (q *quota) charge(user string, size int64) {

@@ -81,10 +81,10 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	// mochi takes a packet id under a lock that it also has while it writes to the
 	// client: at QoS 1 one that does not read would hold up all who retain. A session
 	// that ends with its connection has no use for it. Nor can a client acknowledge while
-	// its SUBSCRIBE is processed.
+	// its SUBSCRIBE is processed, as one with a window would have to.
 	room := h.limits.Queue/2 - cl.State.Inflight.Len()
 	for i := range c.replay.plan {
-		if i >= room || !outlives(cl) {
+		if i >= room || !outlives(cl) || c.window.size > 0 {
 			c.replay.plan[i].Qos = 0
 		}
 	}
@@ -162,6 +162,7 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	c.replay.bytes += weight(pk)
 	h.guard.tree.RUnlock()
 	defer h.guard.tree.RLock()
+	c.yield(packets.Publish)
 	if !c.replay.full(c) {
 		return
 	}

@@ -15,8 +15,7 @@ import (
 // Writing lasts from OnPublish or OnWill, the last hooks before it, to
 // OnRetainMessage, the first one after. Reading lasts from the SUBACK to the end of the
 // SUBSCRIBE, and pauses after each message (see replay), so that a message which is
-// retained meanwhile is either the one that is sent, or queued after it. (Not guarded,
-// because no hook comes before it: a delayed will of MQTT 5.)
+// retained meanwhile is either the one that is sent, or queued after it.
 type retainGuard struct {
 	mqtt.HookBase
 	tree sync.RWMutex
@@ -46,7 +45,7 @@ func (g *retainGuard) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Pac
 
 // OnWill likewise.
 func (g *retainGuard) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
-	if will.Retain && cl.Properties.Will.WillDelayInterval == 0 {
+	if will.Retain {
 		g.write(cl)
 	}
 	return will, nil

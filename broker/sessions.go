@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"sync"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -16,10 +17,13 @@ type sessions struct {
 	mqtt.HookBase
 	b      *Broker
 	usages usages
+
+	willMu sync.Mutex
+	wills  map[string]delayedWill // by client id; see willdelay.go
 }
 
 func newSessions(b *Broker) *sessions {
-	return &sessions{b: b, usages: usages{limits: b.cfg.Limits, byUser: map[string]*usage{}}}
+	return &sessions{b: b, wills: map[string]delayedWill{}, usages: usages{limits: b.cfg.Limits, byUser: map[string]*usage{}}}
 }
 
 func (h *sessions) ID() string { return "sessions" }
@@ -111,6 +115,7 @@ func (h *sessions) observes(cl *mqtt.Client) bool {
 // OnSessionEstablish comes when it is this connection's turn: of two under one client id
 // the later one has the session.
 func (h *sessions) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+	h.forgetWill(cl.ID)
 	if h.b.cfg.Users != nil {
 		h.usages.hold(string(cl.Properties.Username), cl)
 	}
@@ -170,6 +175,7 @@ func (h *sessions) run(stop <-chan struct{}) {
 		select {
 		case now := <-ticker.C:
 			h.sweep(now)
+			h.sendWills(now)
 		case <-stop:
 			return
 		}
