@@ -17,6 +17,10 @@ const (
 	searchWait  = 1500 * time.Millisecond
 	// partingWait is for how long Close waits at a quick broker where nobody ever answered.
 	partingWait = 500 * time.Millisecond
+	// quickAnswers of the broker in turn, each within quickAnswer, are needed until nobody
+	// serves: where it is slow those that serve may have lost their connection to it.
+	quickAnswers = 3
+	quickAnswer  = 250 * time.Millisecond
 	// tellAgain is how often run looks if nothing is due.
 	tellAgain = protocol.Time(time.Hour)
 )
@@ -119,7 +123,7 @@ func (c *Client) reconnected(up bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock()
-	c.search.since = 0
+	c.search.since, c.search.quick = 0, 0
 	if !up {
 		c.losses++
 		clear(c.search.servers) // those that still serve are told again
@@ -143,6 +147,7 @@ type search struct {
 	granted bool          // the broker has answered that presences come
 	reads   bool          // the broker has told that this user may only read
 	since   protocol.Time // that has told of nobody who serves, on the present connection; 0: not
+	quick   int           // answers of the broker since it was slow
 	servers map[string]servedPresence
 }
 
@@ -156,7 +161,7 @@ type servedPresence struct {
 
 // nobody reports whether it was looked for long enough in vain.
 func (s *search) nobody(now, patience protocol.Time) bool {
-	return s.since != 0 && len(s.servers) == 0 && now-s.since >= patience
+	return s.since != 0 && len(s.servers) == 0 && now-s.since >= patience && s.quick >= quickAnswers
 }
 
 // searchFor begins to look for servers if what has been unanswered since silent is so for
@@ -170,7 +175,7 @@ func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
 		s.running, s.servers = true, map[string]servedPresence{}
 		c.running.Go(c.follow)
 		return protocol.Never
-	case s.since == 0: // offline, or the broker is silent, too
+	case s.since == 0, s.quick < quickAnswers: // offline, or the broker is silent or slow
 		return protocol.Never
 	}
 	if end := s.since + c.patience; end > now {
@@ -192,7 +197,48 @@ func (c *Client) follow() {
 	c.search.granted = true
 	c.mu.Unlock()
 	defer c.askRole()()
-	<-c.ctx.Done()
+	c.probe()
+}
+
+// probe asks the broker again and again, while it matters how quick it is, until the client
+// ends.
+func (c *Client) probe() {
+	for pause := time.NewTicker(time.Duration(searchAfter)); ; {
+		select {
+		case <-pause.C:
+		case <-c.ctx.Done():
+			pause.Stop()
+			return
+		}
+		c.mu.Lock()
+		losses, matters := c.losses, len(c.search.servers) == 0 && c.unansweredCalls()
+		c.mu.Unlock()
+		if !matters {
+			continue
+		}
+		begun := time.Now()
+		stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"role"}, func(pubsub.RawMessage) {})
+		took := time.Since(begun)
+		if err == nil {
+			stop()
+		}
+		c.mu.Lock()
+		if c.search.quick++; took > quickAnswer || losses != c.losses {
+			c.search.quick = 0
+		}
+		c.wakeBy(c.clock())
+		c.mu.Unlock()
+	}
+}
+
+// unansweredCalls reports whether a request waits for an answer. The caller holds mu.
+func (c *Client) unansweredCalls() bool {
+	for _, k := range c.calls {
+		if k.silent != 0 && !k.known {
+			return true
+		}
+	}
+	return false
 }
 
 // askRole asks the broker for the role of this user, until the function that it returns is
