@@ -290,8 +290,8 @@ func TestRescueEnds(t *testing.T) {
 // -shots it demands only that there is something to see.
 func TestScreenshotsOfRescue(t *testing.T) {
 	t.Parallel()
-	r := startRescue(t, "--duration", "40s", "--switch-at", "10s")
-	chromium := startBrowser(t)
+	chromium := startBrowser(t) // which takes its time
+	r := startRescue(t, "--duration", "60s", "--switch-at", "10s")
 	pages := map[string]*page{}
 	for name, scheme := range map[string]string{"rescue.png": "light", "rescue-dark.png": "dark"} {
 		pages[name] = chromium.open(r.page, window{width: 1440, height: 900, scheme: scheme})
