@@ -17,7 +17,6 @@ import (
 // lock that somebody holds. Nobody is dropped or denied, and they are served by priority,
 // and in the order in which the gateway has told them that they stand.
 func TestCrowd(t *testing.T) {
-	t.Parallel()
 	const crowd = 500
 	s := loneSite(t, "--memory")
 	holder := newRaw(t, s.url, "crane", "holder")

@@ -34,7 +34,6 @@ func loneSite(t *testing.T, flags ...string) *site {
 // what each costs. Then that `serve` is killed: nobody enters beside somebody who may
 // believe to be inside, and everybody is served by the one that takes over.
 func TestFleet(t *testing.T) {
-	t.Parallel()
 	s := loneSite(t, "--memory")
 	var names []string
 	for i := range docks {
@@ -99,7 +98,6 @@ func TestFleet(t *testing.T) {
 // TestThroughput prints how many requests of clients are answered in a second, by the broker
 // itself and by a `serve` beside it.
 func TestThroughput(t *testing.T) {
-	t.Parallel()
 	s := loneSite(t, "--memory")
 	n := s.node("watcher")
 	s.gateway("gw-1", "beside")

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
 		os.Exit(1)
 	}
-	parallel.Tests(5)
+	parallel.Tests(2)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // mostForRetained is what one member's retained messages may cost the node, in bytes of
@@ -43,8 +44,11 @@ func TestRetainedMessagesCountAsTheyCost(t *testing.T) {
 				}
 			}
 			h.goOn(t)
-			if n.sum(t, attack.metric, attack.label) == 0 {
-				t.Errorf("%s{%s} has not grown", attack.metric, attack.label)
+			grown := func() bool { return n.sum(t, attack.metric, attack.label) > 0 } // what was written may wait for its user's turn
+			for end := time.Now().Add(patience); !grown(); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%s{%s} has not grown", attack.metric, attack.label)
+				}
 			}
 			t.Logf("resident %d MB more, %d MB at most so far", (n.memory(t, "VmRSS")-base)>>20, (n.memory(t, "VmHWM")-base)>>20)
 		})
