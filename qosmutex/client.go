@@ -17,9 +17,9 @@ import (
 
 const (
 	// clientLease is for how long a request outlives the client's last sign of life at
-	// the server: longer than the TTL of a LAN, so that a client that is late may find
-	// its place in line, and short, as a suspended client keeps others waiting for it.
-	clientLease = 5 * time.Second
+	// the server: long enough for one of hundreds of processes that start on a busy
+	// machine, and short, as a suspended client keeps others waiting for it.
+	clientLease = jsonlock.DefaultLease
 	// firstRetry and lastRetry are how soon a message is repeated that is not answered.
 	firstRetry = protocol.Time(250 * time.Millisecond)
 	lastRetry  = protocol.Time(time.Second)

@@ -21,6 +21,8 @@ const (
 	// serves: where it is slow those that serve may have lost their connection to it.
 	quickAnswers = 3
 	quickAnswer  = 250 * time.Millisecond
+	// probePause, times what an answer took, is the least time until the next question.
+	probePause = 4
 	// tellAgain is how often run looks if nothing is due.
 	tellAgain = protocol.Time(time.Hour)
 )
@@ -201,15 +203,17 @@ func (c *Client) follow() {
 }
 
 // probe asks the broker again and again, while it matters how quick it is, until the client
-// ends.
+// ends. A slow one is asked less often: hundreds of clients may be waiting for it.
 func (c *Client) probe() {
-	for pause := time.NewTicker(time.Duration(searchAfter)); ; {
+	pause := time.NewTimer(time.Duration(searchAfter))
+	defer pause.Stop()
+	for {
 		select {
 		case <-pause.C:
 		case <-c.ctx.Done():
-			pause.Stop()
 			return
 		}
+		pause.Reset(time.Duration(searchAfter))
 		c.mu.Lock()
 		losses, matters := c.losses, len(c.search.servers) == 0 && c.unansweredCalls()
 		c.mu.Unlock()
@@ -219,6 +223,7 @@ func (c *Client) probe() {
 		begun := time.Now()
 		stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"role"}, func(pubsub.RawMessage) {})
 		took := time.Since(begun)
+		pause.Reset(max(time.Duration(searchAfter), probePause*took))
 		if err == nil {
 			stop()
 		}
