@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") { // a part: the test would start itself
 		main()
 	}
-	parallel.Tests(3)
+	parallel.Tests(2)
 	goleak.VerifyTestMain(m)
 }
 
@@ -64,7 +64,7 @@ func TestSecondRunAtTheSameBroker(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
 	for n := range 2 {
-		code, out, errs := play(t, t.Context(), "--broker", b.URL(), "--robots", "3", "--duration", "8s", "--json", "--web", "off")
+		code, out, errs := play(t, t.Context(), "--broker", b.URL(), "--robots", "3", "--duration", "14s", "--json", "--web", "off")
 		if code != exitOK {
 			t.Fatalf("run %d ended with %d: %s", n+1, code, errs)
 		}
@@ -175,11 +175,11 @@ func TestInterruptedRunIsSummedUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	timer := time.AfterFunc(3*time.Second, cancel)
+	timer := time.AfterFunc(6*time.Second, cancel)
 	defer timer.Stop()
 	began := time.Now()
 	code, stdout, stderr := play(t, ctx, "--duration", "1h", "--json", "--robots", "3")
-	if code != exitInterrupted || time.Since(began) > 15*time.Second {
+	if code != exitInterrupted || time.Since(began) > 20*time.Second {
 		t.Fatalf("exit code %d after %v: %s", code, time.Since(began), stderr)
 	}
 	s := parse(t, stdout)
