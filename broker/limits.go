@@ -17,7 +17,7 @@ type Limits struct {
 	// is busy.
 	Clients int
 	// ConnectTimeout is how long a connection may take from being accepted to
-	// a complete CONNECT, TLS and WebSocket handshakes included; default 5 s.
+	// a complete CONNECT, TLS and WebSocket handshakes included; default 10 s.
 	ConnectTimeout time.Duration
 	// WriteTimeout is how long a client may refuse to take what is sent to it,
 	// or leave a full queue unacknowledged, before it is disconnected; default
@@ -180,7 +180,7 @@ func (l Limits) withDefaults() (Limits, error) {
 		l.Clients = 4096
 	}
 	if l.ConnectTimeout == 0 {
-		l.ConnectTimeout = 5 * time.Second // a TLS handshake over a bad radio link takes two
+		l.ConnectTimeout = 10 * time.Second // as long as clients of ours wait: a process among hundreds that start may need it
 	}
 	if l.WriteTimeout == 0 {
 		l.WriteTimeout = 5 * time.Second // longer than a Wi-Fi roam, shorter than an operator's patience

@@ -36,7 +36,9 @@ func calmly(r *run) error {
 
 // gapBound is the longest time in which a member may wait for a resource that nobody
 // holds. Without faults a request and a grant cross the tree, and now and then something
-// is repeated at the next heartbeat: two heartbeats, half a session. When a member is
+// is repeated at the next heartbeat: two heartbeats, half a session. A member that goes to
+// a place which has gone meanwhile asks for another one after four times its own JoinWait;
+// where that is longer than usual, so is the gap. When a member is
 // killed, the session that has the token ends a grace after its last heartbeat, and two
 // heartbeats are left for what was lost on the way to be asked for again. That may be
 // the session of a visitor below, which heard no answer when it departed and lived on
@@ -44,7 +46,7 @@ func calmly(r *run) error {
 // took over does so once the lease of its predecessor, which was killed, has ended.
 func (r *run) gapBound() protocol.Duration {
 	t := r.timing()
-	bound := 2 * t.Heartbeat
+	bound := max(2*t.Heartbeat, t.Heartbeat+4*r.slowed(t.JoinWait))
 	if r.kills {
 		bound += t.Grace() + closeWait
 	}
