@@ -174,17 +174,18 @@ func awaitWaiting(t *testing.T, url string, waiting int) int {
 		t.Fatal(err)
 	}
 	defer leave(p)
-	n := 0
+	n, states, last := 0, 0, qosmutex.State{}
 	for st, err := range qosmutex.WatchStates(ctx, p, "crane") {
 		if err != nil {
 			t.Fatal(err)
 		}
+		states, last = states+1, st
 		if n = st.Waiting; n == waiting {
 			break
 		}
 	}
 	if n < waiting*9/10 {
-		t.Fatalf("%d wait, want %d", n, waiting)
+		t.Fatalf("%d wait, want %d; the last of %d states was %+v", n, waiting, states, last)
 	}
 	return n
 }
