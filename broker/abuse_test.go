@@ -342,3 +342,14 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	}
 	return all
 }
+
+// wantLimited waits until each limit was reached that often: what costs a client its
+// connection is counted when that has ended.
+func wantLimited(t *testing.T, registry *prometheus.Registry, want map[string]float64) {
+	t.Helper()
+	for limit, n := range want {
+		reached := func() float64 { return gather(t, registry)["padme_broker_limited_total/"+limit] }
+		eventually(t, func() bool { return reached() == n },
+			func() string { return fmt.Sprintf("%s was reached %v times, want %v", limit, reached(), n) })
+	}
+}

@@ -50,12 +50,7 @@ func TestConnectsAreJudged(t *testing.T) {
 			t.Errorf("%s: %#x %v, want %v", c.name, first, body, c.answer)
 		}
 	}
-	got := gather(t, registry)
-	for limit, n := range map[string]float64{"max-connect-size": 1, "max-properties": 1, "max-clients": 2} {
-		if got["padme_broker_limited_total/"+limit] != n {
-			t.Errorf("%s reached %v times, want %v", limit, got["padme_broker_limited_total/"+limit], n)
-		}
-	}
+	wantLimited(t, registry, map[string]float64{"max-connect-size": 1, "max-properties": 1, "max-clients": 2})
 }
 
 // Of those who wait for their password to be checked, the ones who have gone away cost

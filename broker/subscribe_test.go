@@ -265,12 +265,7 @@ func TestPacketsThatHoldTooMuch(t *testing.T) {
 		}
 		r.gone()
 	}
-	got := gather(t, registry)
-	for limit, n := range map[string]float64{"max-filters": 3, "max-topic-levels": 3, "max-properties": 1} {
-		if got["padme_broker_limited_total/"+limit] != n {
-			t.Errorf("%s reached %v times, want %v", limit, got["padme_broker_limited_total/"+limit], n)
-		}
-	}
+	wantLimited(t, registry, map[string]float64{"max-filters": 3, "max-topic-levels": 3, "max-properties": 1})
 }
 
 // Of one user only so many sessions are subscribed to what all others publish.
