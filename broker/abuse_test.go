@@ -126,6 +126,36 @@ func TestStalledSubscriberDelaysItsPublisherOnlyForAWhile(t *testing.T) {
 	}
 }
 
+// No publisher waits for an observer, whatever that has subscribed to, which is cut off when
+// its queue is full: the broker would wait an hour here.
+func TestStalledObserversDelayNobody(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{WriteTimeout: time.Hour}})
+	var observers []*rawConn
+	for i := range 3 {
+		o := raw(t, b)
+		o.connect(fmt.Sprint("o", i), "watch", "", "")
+		if codes := o.subscribe(4, "#"); !bytes.Equal(codes, []byte{0}) {
+			t.Fatalf("granted QoS %v, want 0", codes)
+		}
+		observers = append(observers, o)
+	}
+	bob := connect(t, at(b.URL()), as("bob", "bob"))
+	bob.subscribe("padme/v1/default/data/#", 1)
+	alice := connect(t, at(b.URL()), as("alice", "alice"))
+	big := strings.Repeat("x", 100_000)
+	for range 200 { // more than the kernel buffers
+		alice.publish("padme/v1/default/data/p/t/k/alice/w", big, 1, false)
+	}
+	bob.receive(200)
+	for range 9_000 { // more than mochi keeps for one connection
+		alice.publish("padme/v1/default/data/p/t/k/alice/w", "x", 1, false)
+	}
+	bob.receive(9_200)
+	for _, o := range observers {
+		o.gone()
+	}
+}
+
 // A client which reads but never acknowledges fills its queue.
 func TestSilentSubscriberIsCutOff(t *testing.T) {
 	b := start(t, broker.Config{Limits: broker.Limits{Queue: 100, WriteTimeout: 300 * time.Millisecond}})

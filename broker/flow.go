@@ -361,12 +361,15 @@ func (h *flow) OnQosComplete(cl *mqtt.Client, _ packets.Packet) {
 	}
 }
 
-// OnPublishDropped is called when the subscriber's queue is full, which takes a
-// flood of QoS 0. Those are lost; a subscriber that loses a QoS 1 message must
-// know, so it loses its connection.
+// OnPublishDropped is called when the subscriber's queue is full. What was published at
+// QoS 0 is lost. Whoever loses a QoS 1 message must know, so it loses its connection: also
+// an observer, which gets those at QoS 0.
 func (h *flow) OnPublishDropped(cl *mqtt.Client, pk packets.Packet) {
+	if pk.FixedHeader.Qos == 0 {
+		return
+	}
 	sub := h.server.Topics.Subscribers(pk.TopicName).Subscriptions[cl.ID]
-	if min(sub.Qos, pk.FixedHeader.Qos) == 0 {
+	if sub.Qos == 0 && !h.access.users.observes(cl.Properties.Username) {
 		return
 	}
 	h.log.Warn("client disconnected: its queue is full", "client", cl.ID)

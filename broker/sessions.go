@@ -51,7 +51,7 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 	}
 	user := string(cl.Properties.Username)
 	most := h.b.cfg.Limits.UserClients
-	if h.observes(cl) {
+	if h.b.cfg.Users.observes(cl.Properties.Username) {
 		most = (most + 3) / 4
 	}
 	connections, room := h.usages.admit(user, cl, most)
@@ -83,7 +83,7 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 func (h *sessions) bound(cl *mqtt.Client) {
 	p := &cl.Properties
 	asked, most := outlives(cl), h.longest()
-	if h.observes(cl) {
+	if h.b.cfg.Users.observes(cl.Properties.Username) {
 		p.Clean, most = true, 0
 		if asked {
 			h.b.limited("max-user-sessions", string(p.Username), cl.Net.Remote)
@@ -102,14 +102,6 @@ func (h *sessions) bound(cl *mqtt.Client) {
 // longest is for how many seconds a session may wait for its client.
 func (h *sessions) longest() uint32 {
 	return uint32((h.b.cfg.Limits.SessionExpiry + time.Second - 1) / time.Second)
-}
-
-func (h *sessions) observes(cl *mqtt.Client) bool {
-	if h.b.cfg.Users == nil {
-		return false
-	}
-	a, known := h.b.cfg.Users.lookup(cl.Properties.Username)
-	return known && a.role == Observer
 }
 
 // OnSessionEstablish comes when it is this connection's turn: of two under one client id
@@ -214,7 +206,7 @@ func (h *sessions) over(cl *mqtt.Client, now time.Time) bool {
 	if cl.Properties.ProtocolVersion == 5 {
 		lasts = min(lasts, int64(cl.Properties.Props.SessionExpiryInterval))
 	}
-	return !outlives(cl) || h.observes(cl) || cl.StopTime()+lasts < now.Unix()
+	return !outlives(cl) || h.b.cfg.Users.observes(cl.Properties.Username) || cl.StopTime()+lasts < now.Unix()
 }
 
 // end removes a session whose turn is held. What is published to it meanwhile must not

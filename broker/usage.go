@@ -237,16 +237,22 @@ func (a *usages) widen(cl *mqtt.Client, most int) bool {
 // tooMany takes the place of a filter that is one too many: mochi refuses it.
 const tooMany = "#/max-user-subscriptions"
 
-// OnSubscribe marks the filters that are beyond the user's quota.
+// OnSubscribe marks the filters that are beyond the user's quota. An observer is granted
+// QoS 0: to number a message for it, mochi would have the publisher wait while the
+// observer takes nothing of what is being written to it.
 func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	if h.b.cfg.Users == nil {
 		return pk
 	}
 	left, wide := h.b.cfg.Limits.UserSubscriptions-h.usages.subscriptions(cl), h.b.cfg.Limits.UserWildcards
-	if h.observes(cl) {
+	observes := h.b.cfg.Users.observes(cl.Properties.Username)
+	if observes {
 		wide = max(wide, (h.b.cfg.Limits.UserClients+3)/4)
 	}
 	for i, f := range pk.Filters {
+		if observes {
+			pk.Filters[i].Qos = 0
+		}
 		if _, there := cl.State.Subscriptions.Get(f.Filter); there {
 			continue
 		}

@@ -251,6 +251,15 @@ func (u *Users) lookup(name []byte) (account, bool) {
 	return *a, true
 }
 
+// observes reports whether a user may only read; without users nobody is bound to that.
+func (u *Users) observes(name []byte) bool {
+	if u == nil {
+		return false
+	}
+	a, known := u.lookup(name)
+	return known && a.role == Observer
+}
+
 // decoy is compared when there is no such user, so that the time of an answer
 // does not tell which names exist.
 var decoy = sync.OnceValue(func() []byte {
