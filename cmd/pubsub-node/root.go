@@ -69,7 +69,13 @@ its default.`,
 			s.verb = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrongFlag(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// A command that there is not has no flags either: "locks --json" lacks the command.
+		if before := cmd.Flags().Args(); cmd.HasSubCommands() && !strings.Contains(cmd.Use, " ") && len(before) > 0 {
+			return noArgs(cmd, before)
+		}
+		return wrongFlag(err)
+	})
 	f := root.PersistentFlags()
 	f.StringVar(&s.broker, "broker", env("PADME_BROKER", "mqtt://127.0.0.1:1883"), "`URL` of the MQTT broker: mqtt, mqtts, ws or wss [PADME_BROKER]")
 	f.StringVar(&s.id, "id", "", "`name` of this participant, one process at a time (default: the user, else the name in --cert, else host-pid, in a container with a random end)")
