@@ -30,7 +30,8 @@ var crowd = flag.Int("crowd", 200, "how many commands wait for one lock; a multi
 func TestCommandsAtOnce(t *testing.T) {
 	const priorities = 5
 	commands := *crowd
-	url := startBroker(t, qosmutex.WAN()) // while they start the root may get no processor for seconds
+	// While they start the root may get no processor for seconds: as --ttl 1m does for users.
+	url := startBroker(t, qosmutex.WAN().WithTTL(time.Minute))
 	dir := t.TempDir()
 	free := holdCrane(t, url)
 	terminal := exec.Command("sh", "-c", `i=0; while [ $i -lt `+strconv.Itoa(commands)+` ]; do
@@ -70,14 +71,15 @@ func TestCommandsAtOnce(t *testing.T) {
 	checkLog(t, filepath.Join(dir, "log"), commands, late)
 }
 
-// holdCrane holds the lock that the commands ask for, until the function is called.
+// holdCrane holds the lock that the commands ask for, as a member, whose hold lasts as long as
+// the TTL where a client's ends with its lease, until the function is called.
 func holdCrane(t *testing.T, url string) (free func()) {
 	t.Helper()
 	p, err := pubsub.Join(t.Context(), url, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := qosmutex.Dial(t.Context(), p, "crane")
+	c, err := qosmutex.Open(t.Context(), p, "crane")
 	if err != nil {
 		t.Fatal(err)
 	}
