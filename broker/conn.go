@@ -35,7 +35,7 @@ type conn struct {
 	refuse  func(error)  // tells the client why its packet was refused; nil before the session
 
 	share    *share  // of its user; nil: nothing bounds it
-	slow     func()  // waits before more is read, if the user takes more than its share
+	slow     func()  // waits before more is read, if the user takes more than its share; see guest
 	readCost float64 // what was read since, by the goroutine that reads
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be
@@ -94,11 +94,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.head = c.head[n:]
 		return n, nil
 	}
-	if c.share != nil {
-		c.slow()
-	}
 	n, err := c.receive(p)
-	c.readCost += float64(n) / shareUnit
 	if beyond := c.scanner.Scan(p[:n]); beyond != nil {
 		if c.refuse != nil {
 			c.refuse(beyond)

@@ -2,9 +2,12 @@ package broker
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // door bounds the connections whose peers have not proven yet who they are, in total and
@@ -12,6 +15,7 @@ import (
 // an honest client needs milliseconds, so it gets in beside any number of silent ones.
 type door struct {
 	total, perAddress int
+	most              int  // bytes of a connection before it is let in
 	local             bool // perAddress is for the addresses of this machine, too
 	limited           func(limit, user, address string)
 
@@ -22,7 +26,7 @@ type door struct {
 
 func newDoor(l Limits, limited func(limit, user, address string)) *door {
 	d := &door{
-		total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
+		most: l.ConnectSize + handshakeSize, total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
 		limited: limited, guests: list.New(), at: map[netip.Prefix]*list.List{},
 	}
 	if d.perAddress == 0 {
@@ -37,6 +41,43 @@ type guest struct {
 	door         *door
 	address      netip.Prefix // the zero value is not bounded by itself
 	place, among *list.Element
+
+	yields  bool                 // gives way before each read: a WebSocket may keep its goroutine busy with frames of no bytes
+	trusted atomic.Bool          // known
+	taken   int                  // bytes that were read before; of the goroutine that reads
+	charged atomic.Pointer[conn] // of whose user more than that is charged; nil: of nobody's
+}
+
+// errTooMuch ends a connection whose peer has not said who it is in as many bytes as that
+// may take.
+var errTooMuch = errors.New("broker: too much before a CONNECT was accepted")
+
+// handshakeSize is how much more than a CONNECT may come before it is accepted: a TLS
+// handshake with certificates, and the headers and frames of a WebSocket.
+const handshakeSize = 32 << 10
+
+// Read bounds what comes before the peer is known, and charges its user afterwards: also
+// what TLS, HTTP and WebSocket read and never hand on, such as frames with nothing in them.
+func (g *guest) Read(p []byte) (int, error) {
+	if g.yields {
+		runtime.Gosched()
+	}
+	c := g.charged.Load()
+	if c != nil {
+		c.slow()
+	}
+	n, err := g.Conn.Read(p)
+	switch {
+	case c != nil:
+		c.readCost += float64(n) / shareUnit
+	case !g.trusted.Load():
+		if g.taken += n; g.taken > g.door.most {
+			g.door.limited("max-connect-size", "", g.RemoteAddr().String())
+			_ = g.Conn.Close()
+			return 0, errTooMuch
+		}
+	}
+	return n, err
 }
 
 // admit takes a place for a connection, if need be that of the oldest.
@@ -114,6 +155,7 @@ func (d *door) remove(g *guest) {
 
 // known gives the place back: the peer has proven who it is.
 func (g *guest) known() {
+	g.trusted.Store(true)
 	g.door.mu.Lock()
 	defer g.door.mu.Unlock()
 	g.door.remove(g)
@@ -127,7 +169,8 @@ func (g *guest) Close() error {
 // doorListener admits what it accepts.
 type doorListener struct {
 	net.Listener
-	door *door
+	door   *door
+	yields bool // see guest
 }
 
 func (l doorListener) Accept() (net.Conn, error) {
@@ -135,7 +178,9 @@ func (l doorListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.door.admit(c), nil
+	g := l.door.admit(c)
+	g.yields = l.yields
+	return g, nil
 }
 
 // guest is the door's part of a connection, below TLS and WebSocket; nil in the process.

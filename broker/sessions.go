@@ -31,7 +31,7 @@ func (h *sessions) ID() string { return "sessions" }
 func (h *sessions) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnSessionEstablish, mqtt.OnDisconnect, mqtt.OnPacketRead, mqtt.OnPacketEncode,
-		mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
+		mqtt.OnSubscribe, mqtt.OnUnsubscribe, mqtt.OnSubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
 	}, b) >= 0
 }
 
@@ -62,10 +62,11 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 		h.b.limited("max-user-sessions", user, cl.Net.Remote)
 	default:
 		c.departed = func() { h.usages.depart(user) }
-		if c.guest() != nil { // in the process are the node's own
+		if g := c.guest(); g != nil { // in the process are the node's own
 			share := h.b.shares.enter(user)
 			c.departed = func() { h.usages.depart(user); h.b.shares.leave(share) }
 			c.share, c.slow = share, func() { h.b.slowRead(c) }
+			g.charged.Store(c)
 		}
 		return true
 	}

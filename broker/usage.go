@@ -241,6 +241,7 @@ const tooMany = "#/max-user-subscriptions"
 // QoS 0: to number a message for it, mochi would have the publisher wait while the
 // observer takes nothing of what is being written to it.
 func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
+	pk = unechoed(pk)
 	if h.b.cfg.Users == nil {
 		return pk
 	}
@@ -266,6 +267,18 @@ func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packe
 		}
 		pk.Filters[i].Filter = tooMany
 	}
+	return pk
+}
+
+// OnUnsubscribe has the answer be short, as that to a SUBSCRIBE is.
+func (h *sessions) OnUnsubscribe(_ *mqtt.Client, pk packets.Packet) packets.Packet {
+	return unechoed(pk)
+}
+
+// unechoed is a packet without its user properties, which mochi would copy into the answer:
+// a megabyte several times over, for whoever does not even read it.
+func unechoed(pk packets.Packet) packets.Packet {
+	pk.Properties.User = nil
 	return pk
 }
 

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -38,6 +40,7 @@ func newWebSocketServer(b *Broker) *webSocketServer {
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       log.New(handshakes{b}, "", 0),
 	}
+	s.http.SetKeepAlivesEnabled(false) // one request, which becomes a WebSocket or is refused
 	return s
 }
 
@@ -78,7 +81,7 @@ func (h handshakes) Write(p []byte) (int, error) {
 }
 
 func (s *webSocketServer) run() {
-	var l net.Listener = doorListener{s.b.ws, s.b.door}
+	var l net.Listener = doorListener{s.b.ws, s.b.door, true}
 	if s.b.cfg.TLS != nil {
 		conf := s.b.cfg.TLS.Clone()
 		conf.NextProtos = []string{"http/1.1"}
@@ -113,6 +116,15 @@ type webSocketConn struct {
 	net.Conn
 	ws      *websocket.Conn
 	message io.Reader // nil between messages
+
+	writeBy atomic.Pointer[time.Time] // nil: no deadline
+}
+
+// SetWriteDeadline is for the write that runs as well as for later ones, at which the
+// library sets its own deadline, by default none.
+func (c *webSocketConn) SetWriteDeadline(t time.Time) error {
+	c.writeBy.Store(&t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 func (c *webSocketConn) Read(p []byte) (int, error) {
@@ -138,7 +150,13 @@ func (c *webSocketConn) Read(p []byte) (int, error) {
 }
 
 func (c *webSocketConn) Write(p []byte) (int, error) {
+	if t := c.writeBy.Load(); t != nil {
+		_ = c.ws.SetWriteDeadline(*t)
+	}
 	if err := c.ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			err = os.ErrDeadlineExceeded // the library keeps no more of it than that
+		}
 		return 0, err
 	}
 	return len(p), nil
