@@ -20,6 +20,8 @@ const (
 	// the server: long enough for one of hundreds of processes that start on a busy
 	// machine, and short, as a suspended client keeps others waiting for it.
 	clientLease = jsonlock.DefaultLease
+	// forgetting is how long that is at a server whose clock is slow.
+	forgetting = protocol.Time(clientLease) * 102 / 100
 	// firstRetry and lastRetry are how soon a message is repeated that is not answered.
 	firstRetry = protocol.Time(250 * time.Millisecond)
 	lastRetry  = protocol.Time(time.Second)
@@ -361,7 +363,7 @@ func (c *Client) release(k *call) {
 
 // forgotten is when the server's lease is over, by a clock that may be slow.
 func (k *call) forgotten() protocol.Time {
-	return k.renewed + protocol.Time(clientLease)*102/100
+	return k.renewed + forgetting
 }
 
 // fail ends a waiting request without a hold.

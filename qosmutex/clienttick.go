@@ -87,10 +87,12 @@ func (c *Client) look(k *call, now protocol.Time) protocol.Time {
 	switch {
 	case phase == lost && !k.releasing:
 		// Unlock tells the server. Until then that keeps others out, for as long as it may.
-		k.ends, k.next = k.forgotten(), protocol.Never
+		k.ends, k.next = max(k.ends, k.forgotten()), protocol.Never
 		fallthrough
 	case k.releasing:
-		if now >= k.ends {
+		// Offline it waits on: a server that was away as well may go on with the hold, for a
+		// lease from its return.
+		if now >= k.ends && (!c.offline || c.closing) {
 			c.drop(k)
 			return protocol.Never
 		}
@@ -110,7 +112,7 @@ func (c *Client) look(k *call, now protocol.Time) protocol.Time {
 	if k.silent != 0 {
 		next = min(next, c.searchFor(k.silent, now))
 	}
-	if k.ends != 0 {
+	if k.ends > now {
 		next = min(next, k.ends)
 	}
 	if phase == held { // timers stop while the machine sleeps, this clock does not
@@ -126,7 +128,7 @@ func (c *Client) reconnected(up bool) {
 	defer c.mu.Unlock()
 	now := c.clock()
 	c.search.since, c.search.quick = 0, 0
-	if !up {
+	if c.offline = !up; !up {
 		c.losses++
 		clear(c.search.servers) // those that still serve are told again
 		return
@@ -136,6 +138,9 @@ func (c *Client) reconnected(up bool) {
 	}
 	for _, k := range c.calls { // what was sent may be lost
 		k.silent, k.tries = 0, 0
+		if k.ends != 0 {
+			k.ends = now + forgetting
+		}
 		if k.next != protocol.Never {
 			k.next = now
 		}

@@ -31,6 +31,7 @@ type Client struct {
 	calls    map[string]*call  // by id
 	warnings map[string]string // by resource
 	losses   int               // of the connection
+	offline  bool              // as the participant has told last
 	server   string            // that answered last
 	search   search
 	paced    protocol.Time // when all that was said would be said in the server's pace
@@ -259,6 +260,7 @@ func (c *Client) depart() {
 			c.release(k)
 		}
 	}
+	c.wakeBy(c.clock()) // what waited to be told without a connection need not any longer
 }
 
 // awaitSettled returns when no call is left: the server has answered its end, or has

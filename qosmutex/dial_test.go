@@ -314,6 +314,50 @@ func TestUnlockWithoutAConnectionIsToldLater(t *testing.T) {
 	})
 }
 
+// Nor is it forgotten if the connection is away for longer than a lease: a server that was
+// away as long, with its broker, goes on with the holds that it had.
+func TestUnlockIsToldAfterALongOutage(t *testing.T) {
+	onSite(t, func(s *site) {
+		_, end := s.root("crane")
+		defer end()
+		g := s.serve("gw")
+		defer g.stop()
+		e := s.client("shell", "crane")
+		defer e.close()
+		h, lost := s.lock(e.Client, "default"), s.lock(e.Client, "other")
+		e.line.cut()
+		time.Sleep(100 * time.Millisecond)
+		s.unlock(h)
+		time.Sleep(time.Minute)
+		if err := lost.Check(); !errors.Is(err, qosmutex.ErrLost) {
+			t.Errorf("a hold without a connection for a minute: %v", err)
+		}
+		_ = lost.Unlock()
+		var mu sync.Mutex
+		released := 0
+		p := s.join("witness", pubsub.Unannounced())
+		stop, err := p.SubscribeRaw(context.Background(), pubsub.Main, []string{"lock", "crane", "client", "shell", "request"}, func(m pubsub.RawMessage) {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(string(m.Payload), `"release"`) {
+				released++
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.line.mend()
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		if released != 2 {
+			t.Errorf("%d releases were sent, want 2", released)
+		}
+		mu.Unlock()
+		stop()
+		_ = p.Close(context.Background())
+	})
+}
+
 // A program that ends while there is no broker stays until it has told that its hold is over:
 // everybody else would wait for its lease.
 func TestCloseTellsWhenThereIsAConnection(t *testing.T) {

@@ -202,10 +202,10 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	}()
 	took.lap("connect")
 	hold, err := f.acquire(ctx, s, p, locker, resource)
+	took.lap("lock")
 	if held = err == nil; !held {
 		return f.explain(ctx, err, name, resource)
 	}
-	took.lap("lock")
 	defer took.lap("run")
 	return f.runHolding(ctx, sigs, keeper, hold, path, command, p.ID())
 }
