@@ -21,10 +21,11 @@ import (
 func upgraded(t *testing.T, b *broker.Broker) net.Conn {
 	t.Helper()
 	d := websocket.Dialer{Subprotocols: []string{"mqtt"}}
-	ws, _, err := d.DialContext(t.Context(), "ws://"+b.WebSocketAddr().String(), http.Header{})
+	ws, resp, err := d.DialContext(t.Context(), "ws://"+b.WebSocketAddr().String(), http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = resp.Body.Close() // empty
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws.NetConn()
 }
