@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"padme/pubsub"
@@ -90,6 +91,7 @@ func TestServerOpensAgainWithoutARoot(t *testing.T) {
 		if st := topic.Status(); st.Root.ID != "root" {
 			t.Errorf("%q is the root", st.Root.ID)
 		}
+		synctest.Wait() // the server knows the root by its presence
 		_ = q.Close(ctx)
 		_ = root.Close(ctx)
 		died := time.Now()
