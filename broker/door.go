@@ -45,7 +45,7 @@ type guest struct {
 	yields  bool                 // gives way before each read: a WebSocket may keep its goroutine busy with frames of no bytes
 	trusted atomic.Bool          // known
 	taken   int                  // bytes that were read before; of the goroutine that reads
-	charged atomic.Pointer[conn] // of whose user more than that is charged; nil: of nobody's
+	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
 }
 
 // errTooMuch ends a connection whose peer has not said who it is in as many bytes as that

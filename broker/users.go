@@ -251,7 +251,7 @@ func (u *Users) lookup(name []byte) (account, bool) {
 	return *a, true
 }
 
-// observes reports whether a user may only read; without users nobody is bound to that.
+// observes reports whether a user may only read; without users everyone may write.
 func (u *Users) observes(name []byte) bool {
 	if u == nil {
 		return false

@@ -68,6 +68,29 @@ func TestStrangersAtTheWebSocket(t *testing.T) {
 	}
 }
 
+// A ping is answered once the CONNECT was accepted.
+func TestPingsOfStrangersAreNotAnswered(t *testing.T) {
+	b := start(t, broker.Config{WebSocket: "127.0.0.1:0"})
+	c := upgraded(t, b)
+	ping := frame(websocket.PingMessage, nil)
+	login := frame(websocket.BinaryMessage, packet(0x10, text("MQTT"), []byte{4, 2, 0, 60}, text("c")))
+	if _, err := c.Write(append(bytes.Clone(ping), login...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	connack := make([]byte, 2+4)
+	if _, err := io.ReadFull(c, connack); err != nil || connack[0] != 0x80|websocket.BinaryMessage {
+		t.Fatal("the first frame is", connack, err)
+	}
+	if _, err := c.Write(ping); err != nil {
+		t.Fatal(err)
+	}
+	pong := make([]byte, 2)
+	if _, err := io.ReadFull(c, pong); err != nil || pong[0] != 0x80|websocket.PongMessage {
+		t.Error("a ping is answered with", pong, err)
+	}
+}
+
 // Who is known pays for such frames as for any others.
 func TestFramesCountAgainstTheRateOfTheirUser(t *testing.T) {
 	registry := prometheus.NewRegistry()

@@ -204,10 +204,12 @@ func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 // Close waits for as long as acknowledgements come, with pauses of at most MaxBlocking
 // or a second, whichever is longer. If that was not enough it returns
 // ErrUndelivered: readers still get what is on its way to them, and SampleLost for
-// what is not. A reader that the writer has not matched yet may get nothing, however long it
-// has been there: a program that writes and closes at once calls WaitMatched before. ErrOffline says that the broker may lack the last values of a best-effort
+// what is not. ErrOffline says that the broker may lack the last values of a best-effort
 // or Transient writer. The writer's instances lose it, and late joiners get no history,
 // but what is Transient.
+//
+// A reader that the writer has not matched yet may get nothing, however long it has been
+// there: a program that writes and closes at once calls WaitMatched first.
 func (w *Writer[T]) Close(ctx context.Context) error {
 	if w == nil || w.ep == nil {
 		return nil

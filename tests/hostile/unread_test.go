@@ -8,7 +8,7 @@ import (
 )
 
 // An observer subscribes to everything at QoS 1, over all its connections, and reads nothing
-// of what a member writes. The node would give each ten minutes; nobody waits for them.
+// of what a member writes. The node would give each ten minutes; no publisher waits for them.
 func TestObserversThatDoNotRead(t *testing.T) {
 	n := startNode(t, "--write-timeout", "10m")
 	h := startHonest(t, n)
