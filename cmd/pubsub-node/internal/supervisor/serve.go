@@ -13,12 +13,14 @@ import (
 const name = "pubsub-node-supervisor"
 
 func init() {
-	if len(os.Args) != 2 || os.Args[0] != name {
-		return
+	if len(os.Args) == 2 && os.Args[0] == name {
+		if socket, ok := parseDecimal(os.Args[1]); ok {
+			serve(socket)
+			os.Exit(0)
+		}
 	}
-	if socket, ok := parseDecimal(os.Args[1]); ok {
-		serve(socket)
-		os.Exit(0)
+	if runsCommand(os.Args) {
+		early = begin()
 	}
 }
 

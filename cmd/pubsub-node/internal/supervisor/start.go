@@ -25,6 +25,31 @@ type Supervisor struct {
 // says if it could not be started. The caller must Close it. From then on this process
 // adopts, where the system can do that, what loses its parent below it.
 func Start() *Supervisor {
+	s := early
+	if early = nil; s == nil {
+		s = begin()
+	}
+	return s
+}
+
+// early is the supervisor that this process has begun to start as it began itself, for the
+// first Start; nil: none. To get ready takes a program most of the time in which the other
+// gets its lock, so they do it together. If nothing calls Start, it ends with this process.
+var early *Supervisor
+
+// runsCommand guesses from a command line whether it will want a supervisor.
+func runsCommand(args []string) bool {
+	lock := false
+	for _, arg := range args {
+		if arg == "--" {
+			return lock
+		}
+		lock = lock || arg == "lock"
+	}
+	return false
+}
+
+func begin() *Supervisor {
 	s := &Supervisor{begun: make(chan struct{})}
 	go func() {
 		defer close(s.begun)

@@ -155,3 +155,29 @@ func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
 }
+
+// What a process has begun to start as it began itself is for the first who wants one.
+func TestBegunEarly(t *testing.T) {
+	early = begin()
+	first := early
+	if got := start(t); got != first {
+		t.Error("the first got another one")
+	}
+	if start(t) == first {
+		t.Error("the second got the same")
+	}
+}
+
+func TestRunsCommand(t *testing.T) {
+	for line, want := range map[string]bool{
+		"pubsub-node lock crane -- true":                   true,
+		"pubsub-node --broker mqtt://b lock crane -n -- a": true,
+		"pubsub-node pub t -- lock":                        false,
+		"pubsub-node lock ls":                              false,
+		"pubsub-node":                                      false,
+	} {
+		if got := runsCommand(strings.Fields(line)); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
