@@ -184,9 +184,10 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited, quota: newQuota(b.cfg.Limits.Retained)}
 	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
 	b.flow.sequence.Store(time.Now().UnixNano())
+	b.flow.direct = &direct{server: b.server, access: b.access, counts: &b.counts, limit: b.cfg.Limits.PacketSize, prefix: []byte(b.access.acl.prefix)}
 	b.sessions = newSessions(b)
 	b.access.sessions = b.sessions
-	b.hooks = []mqtt.Hook{b.access, b.flow, b.sessions}
+	b.hooks = []mqtt.Hook{b.access, b.flow, b.sessions, b.flow.direct}
 	if b.store != nil {
 		b.flow.persist = &persistence{store: b.store, server: b.server}
 		b.hooks = append(b.hooks, b.flow.persist)
@@ -307,7 +308,8 @@ func (b *Broker) URL() string {
 
 // Dial returns an in-process connection to speak MQTT on, subject to the same
 // users and limits as any other. It does not block. The connection ends when
-// either side closes it; Close of the broker ends it too.
+// either side closes it; Close of the broker ends it too. The client of package pubsub
+// recognizes it, and exchanges messages of QoS 0 by calls; see [Attached].
 func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 	if err := b.made(); err != nil {
 		return nil, err
@@ -316,11 +318,12 @@ func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("broker: dial: %w", err)
 	}
 	client, server := newPipe()
-	if err := b.admit(server, "in-process"); err != nil {
+	c, err := b.admitConn(server, "in-process")
+	if err != nil {
 		_ = client.Close()
 		return nil, err
 	}
-	return client, nil
+	return &Attached{Conn: client, broker: c}, nil
 }
 
 // Close ends the broker: it stops listening, sends the clients what is queued for

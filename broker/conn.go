@@ -32,7 +32,11 @@ type conn struct {
 	inside  bool         // counts among Limits.Clients; guarded by the broker's mu
 	ahead   *ahead       // what was read while the password was checked; nil for nothing
 	scanner wire.Scanner // of what comes after the CONNECT
-	refuse  func(error)  // tells the client why its packet was refused; nil before the session
+	direct  *direct      // takes what need not go through mochi; nil: nothing
+	outlet  outlet
+	silence time.Duration // that ends the connection, since renewed; of the reading goroutine, both
+	renewed time.Time
+	refuse  func(error) // tells the client why its packet was refused; nil before the session
 
 	share    *share  // of its user; nil: nothing bounds it
 	slow     func()  // waits before more is read, if the user takes more than its share; see guest
@@ -76,6 +80,7 @@ func newConn(raw net.Conn, l Limits) *conn {
 		}
 	})
 	c.patience.Store(int64(l.WriteTimeout))
+	c.outlet.init(c)
 	_ = raw.SetReadDeadline(time.Now().Add(l.ConnectTimeout)) // until mochi sets the keepalive's
 	return c
 }
@@ -95,6 +100,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := c.receive(p)
+	for c.direct != nil && n > 0 && c.scanner.Between() {
+		rest := c.direct.take(c, p[:n])
+		if n = copy(p, rest); n > 0 || err != nil {
+			break
+		}
+		n, err = c.receive(p)
+	}
 	if beyond := c.scanner.Scan(p[:n]); beyond != nil {
 		if c.refuse != nil {
 			c.refuse(beyond)
@@ -174,21 +186,30 @@ func (c *conn) SetDeadline(t time.Time) error {
 	if c.gone.Load() {
 		return nil
 	}
+	if c.silence, c.renewed = 0, time.Now(); !t.IsZero() {
+		c.silence = t.Sub(c.renewed)
+	}
 	return c.Conn.SetReadDeadline(t)
 }
 
 // admit serves a new connection in a goroutine of its own, or closes it.
 func (b *Broker) admit(raw net.Conn, listener string) error {
+	_, err := b.admitConn(raw, listener)
+	return err
+}
+
+func (b *Broker) admitConn(raw net.Conn, listener string) (*conn, error) {
 	c := newConn(raw, b.cfg.Limits)
+	c.direct = b.flow.direct
 	if err := b.enter(c); err != nil {
 		_ = raw.Close()
-		return err
+		return nil, err
 	}
 	go func() {
 		defer b.leave(c)
 		b.serve(c, listener)
 	}()
-	return nil
+	return c, nil
 }
 
 func (b *Broker) enter(c *conn) error {
@@ -216,6 +237,7 @@ func (b *Broker) enter(c *conn) error {
 
 func (b *Broker) leave(c *conn) {
 	_ = c.Close()
+	c.outlet.end()
 	if c.departed != nil {
 		c.departed()
 	}

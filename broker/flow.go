@@ -25,6 +25,7 @@ type flow struct {
 	log     *slog.Logger
 	store   *store       // nil: memory only
 	persist *persistence // likewise
+	direct  *direct
 
 	// sequence numbers messages in Created, by which mochi orders what it
 	// sends again; a second is too coarse. It starts at the time in
@@ -55,6 +56,9 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	if cl.Net.Inline {
 		pk.Created = h.sequence.Add(1)
 		return pk, nil
+	}
+	if pk.FixedHeader.Qos == 0 && !pk.FixedHeader.Retain && h.direct.publish(cl, []byte(pk.TopicName), pk.Payload, nil) {
+		return pk, packets.CodeSuccessIgnore
 	}
 	h.counts.received.Add(1)
 	if pk.FixedHeader.Qos == 0 {

@@ -40,7 +40,7 @@ type inboxHandler struct {
 const maxInboxTopics = 4096
 
 // Send puts a letter for the participant "to" on the way, at MQTT QoS 1, in
-// order with other letters to it as long as the connection lasts. It never
+// order with others to it that were sent, as long as the connection lasts. It never
 // blocks on the network and does not use payload after it returns. Nobody
 // confirms that the letter arrives, or that there is such a participant.
 //

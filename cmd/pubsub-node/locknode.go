@@ -30,6 +30,10 @@ func servesLocks(register bool) pubsub.Option {
 	return pubsub.WithUserData(data)
 }
 
+// lockNodeFanout is how many members are children of the lock node, which is where their
+// messages go anyway: below another member each would make the way through the broker twice.
+const lockNodeFanout = 64
+
 // serveLocks joins the node that creates locks over a connection inside the process,
 // and creates them, with these settings by default, and serves clients until stop; r keeps
 // them. If it ends before, an error is sent to ended, which has room for two.
@@ -38,6 +42,7 @@ func serveLocks(ctx context.Context, s *session, b *broker.Broker, r register.Re
 	opts := []pubsub.Option{pubsub.WithDialer(b.Dial), pubsub.WithTakeover(), pubsub.WithDomain(s.domain), pubsub.WithPrefix(s.prefix), pubsub.WithLogger(log), servesLocks(true)}
 	lockOpts := append(settings,
 		qosmutex.WithNodePriority(math.MinInt64), // the root stays next to the broker
+		qosmutex.WithFanout(lockNodeFanout),
 		qosmutex.WithRegister(r),
 		qosmutex.Resume(), // the holds of clients
 		qosmutex.WithLogger(log),

@@ -52,6 +52,9 @@ func (s *Scanner) Scan(b []byte) error {
 	return nil
 }
 
+// Between reports whether the next byte begins a packet.
+func (s *Scanner) Between() bool { return s.left == 0 && len(s.head) == 0 }
+
 // look judges the head of a packet. It returns how long the head must be to judge all of
 // it, which it is if it has that length already, and how long the packet is.
 func (s *Scanner) look() (want, total int, err error) {

@@ -30,7 +30,7 @@ type Config struct {
 
 	Will Packet // without a topic: none
 
-	// Receive is called in order on the goroutine which reads; payload is not
+	// Receive is called in order, by one goroutine at a time; payload is not
 	// used again by the client.
 	Receive func(topic string, payload []byte, retained bool)
 }
@@ -42,7 +42,10 @@ type Link struct {
 	client mqtt.Client
 	conn   *stream
 
-	buffer []byte // of write, which one goroutine calls
+	near   neighbor   // of a broker in this process; nil for any other
+	hears  sync.Mutex // held while what has come is received
+	ended  bool       // nothing is received any more; guarded by hears
+	buffer []byte     // of write, which one goroutine calls
 	acks   acks
 
 	lost chan struct{} // closed when the connection is gone
@@ -67,7 +70,7 @@ func Connect(ctx context.Context, c Config) (*Link, error) {
 	}
 	stream := newStream(conn, c.KeepAlive)
 	l := &Link{conn: stream, lost: make(chan struct{}), acks: acks{waiting: map[uint16]*ack{}}}
-	stream.receive, stream.acked = c.Receive, l.acks.came
+	stream.receive, stream.acked = l.receiving(c.Receive), l.acks.came
 	o := mqtt.NewClientOptions().
 		AddBroker("tcp://broker"). // only a label: the stream is open already
 		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return stream, nil }).
@@ -101,7 +104,30 @@ func Connect(ctx context.Context, c Config) (*Link, error) {
 		l.Close(0)
 		return nil, connectError(ctx, c, ctx.Err())
 	}
+	if near, ok := conn.(neighbor); ok {
+		l.near = near
+		near.Attach(func(topic string, payload []byte) { stream.receive(topic, payload, false) })
+	}
 	return l, nil
+}
+
+// neighbor is a connection to a broker in this process, which also exchanges messages of
+// QoS 0 by calls.
+type neighbor interface {
+	Attach(receive func(topic string, payload []byte)) // called by other goroutines, too
+	Post(topic string, payload []byte) bool            // false: write it as a packet
+}
+
+// receiving has receive called by one goroutine at a time, though it may be one of the
+// broker's, and not after Close.
+func (l *Link) receiving(receive func(topic string, payload []byte, retained bool)) func(string, []byte, bool) {
+	return func(topic string, payload []byte, retained bool) {
+		l.hears.Lock()
+		defer l.hears.Unlock()
+		if !l.ended {
+			receive(topic, payload, retained)
+		}
+	}
 }
 
 // DeniedError says that the broker accepts no connection with these credentials. It
@@ -153,7 +179,12 @@ func (l *Link) Publish(p *Packet) receipt {
 }
 
 // post writes a message at QoS 0, which nobody acknowledges. It blocks as publish does.
-func (l *Link) post(p *Packet) error { return l.write(p, 0) }
+func (l *Link) post(p *Packet) error {
+	if l.near != nil && !p.Retain && l.near.Post(p.Topic, p.Payload) {
+		return nil
+	}
+	return l.write(p, 0)
+}
 
 // write writes a PUBLISH (MQTT 3.1.1 §3.3), at QoS 1 if it has a packet id.
 func (l *Link) write(p *Packet, id uint16) error {
@@ -218,6 +249,9 @@ func (l *Link) Close(polite time.Duration) {
 		l.conn.cut()
 	}
 	l.lose(failure.ErrClosed)
+	l.hears.Lock()
+	l.ended = true
+	l.hears.Unlock()
 	l.client.Disconnect(uint(max(polite, 100*time.Millisecond).Milliseconds()))
 	l.conn.Close()
 }

@@ -1,0 +1,222 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// direct is the short way of lock messages, which are what is published at QoS 0 and not
+// retained to the inbox of a participant: the goroutine that reads one from its publisher also
+// writes it to the subscribers, as far as their connections take it at once, and calls those in
+// the process that are attached. On mochi's way it is copied three times, looked up in a tree,
+// and handed to another goroutine for each of them.
+//
+// A topic goes the one way or the other as a whole, so that its messages keep their order
+// until that changes: mochi has those with a subscriber of MQTT 5, a shared subscription or a
+// session without a connection. Its hooks tell when there may be others.
+type direct struct {
+	mqtt.HookBase
+	server *mqtt.Server
+	access *access
+	counts *counters
+	limit  int    // of a packet, in bytes
+	prefix []byte // of all topics of participants
+
+	changes atomic.Uint64 // of subscriptions and connections
+	mu      sync.RWMutex
+	ways    map[string]*way // by topic, as of changes
+}
+
+// maxWays bounds the topics whose subscribers are remembered.
+const maxWays = 4096
+
+// way is to whom the messages of a topic go.
+type way struct {
+	topic string
+	as    uint64         // of changes
+	to    []*mqtt.Client // with a connection, by MQTT 3.1.1
+	mochi bool           // not by us
+}
+
+func (h *direct) ID() string { return "direct" }
+
+func (h *direct) Provides(b byte) bool {
+	return bytes.IndexByte([]byte{mqtt.OnSessionEstablished, mqtt.OnDisconnect, mqtt.OnSubscribed, mqtt.OnUnsubscribed}, b) >= 0
+}
+
+// OnSessionEstablished comes when mochi finds the new connection under the client's id.
+func (h *direct) OnSessionEstablished(*mqtt.Client, packets.Packet) { h.changes.Add(1) }
+func (h *direct) OnDisconnect(*mqtt.Client, error, bool)            { h.changes.Add(1) }
+
+// OnSubscribed comes before the SUBACK.
+func (h *direct) OnSubscribed(*mqtt.Client, packets.Packet, []byte) { h.changes.Add(1) }
+func (h *direct) OnUnsubscribed(*mqtt.Client, packets.Packet)       { h.changes.Add(1) }
+
+// publish sends a message on, which its publisher may have as a frame. It reports false if
+// that is for mochi to do, and to refuse.
+func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
+	if !h.isInbox(topic) {
+		return false
+	}
+	w := h.wayOf(topic)
+	if w.mochi || !h.access.mayPublish(from, w.topic) {
+		return false
+	}
+	for _, cl := range w.to {
+		if cl.Closed() {
+			return false
+		}
+	}
+	h.counts.received.Add(1)
+	for _, cl := range w.to {
+		c := connOf(cl)
+		if !h.access.OnACLCheck(cl, w.topic, false) {
+			continue
+		}
+		if f := c.outlet.attached.Load(); f != nil {
+			(*f)(w.topic, slices.Clone(payload))
+		} else {
+			if frame == nil {
+				frame = appendPublish(nil, topic, payload)
+			}
+			if !c.outlet.send(c, cl, frame) {
+				atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
+				continue
+			}
+			atomic.AddInt64(&h.server.Info.BytesSent, int64(len(frame)))
+		}
+		atomic.AddInt64(&h.server.Info.PacketsSent, 1)
+		atomic.AddInt64(&h.server.Info.MessagesSent, 1)
+	}
+	return true
+}
+
+// isInbox reports whether a topic is {prefix}{domain}/node/….
+func (h *direct) isInbox(topic []byte) bool {
+	below, ok := bytes.CutPrefix(topic, h.prefix)
+	if !ok {
+		return false
+	}
+	_, family, ok := bytes.Cut(below, []byte{'/'})
+	return ok && bytes.HasPrefix(family, []byte("node/"))
+}
+
+// wayOf looks up the subscribers of a topic, if they are not known.
+func (h *direct) wayOf(topic []byte) *way {
+	as := h.changes.Load()
+	h.mu.RLock()
+	w := h.ways[string(topic)]
+	h.mu.RUnlock()
+	if w == nil || w.as != as {
+		w = h.look(string(topic), as)
+		h.mu.Lock()
+		if h.ways == nil || len(h.ways) >= maxWays {
+			h.ways = map[string]*way{}
+		}
+		h.ways[w.topic] = w
+		h.mu.Unlock()
+	}
+	return w
+}
+
+func (h *direct) look(topic string, as uint64) *way {
+	w := &way{topic: topic, as: as}
+	found := h.server.Topics.Subscribers(topic)
+	w.mochi = len(found.Shared) > 0 || len(found.InlineSubscriptions) > 0
+	for id := range found.Subscriptions {
+		cl, ok := h.server.Clients.Get(id)
+		if !ok {
+			continue
+		}
+		if cl.Properties.ProtocolVersion >= 5 || cl.Closed() || connOf(cl) == nil {
+			w.mochi = true
+		}
+		w.to = append(w.to, cl)
+	}
+	return w
+}
+
+// take sends on what b begins with, as long as that is whole messages for it, and returns the
+// rest. It is called where a packet begins, by the goroutine that reads the connection.
+func (h *direct) take(c *conn, b []byte) []byte {
+	cl := c.client.Load()
+	if cl == nil || cl.Properties.ProtocolVersion >= 5 || !c.established() {
+		return b
+	}
+	for taken := false; ; taken = true {
+		n := h.takeOne(c, cl, b)
+		if n == 0 {
+			if taken {
+				c.heard()
+			}
+			return b
+		}
+		b = b[n:]
+		c.readCost++
+		c.yield(packets.Publish)
+	}
+}
+
+// takeOne returns the length of the message that b begins with, if it has sent it on; else 0.
+func (h *direct) takeOne(c *conn, cl *mqtt.Client, b []byte) int {
+	frame, topic, payload := wholePublish(b)
+	if frame == nil || len(frame) > h.limit || cl.Closed() || bytes.Count(topic, []byte{'/'}) >= c.scanner.Limits.Levels || !h.publish(cl, topic, payload, frame) {
+		return 0
+	}
+	atomic.AddInt64(&h.server.Info.PacketsReceived, 1)
+	atomic.AddInt64(&h.server.Info.MessagesReceived, 1)
+	atomic.AddInt64(&h.server.Info.BytesReceived, int64(len(frame)))
+	return len(frame)
+}
+
+// wholePublish takes b apart if it begins with a PUBLISH of MQTT 3.1.1 at QoS 0, not retained,
+// as there is no doubt about (§3.3). Else frame is nil.
+func wholePublish(b []byte) (frame, topic, payload []byte) {
+	if len(b) < 2 || b[0] != packets.Publish<<4 {
+		return nil, nil, nil
+	}
+	length, n := binary.Uvarint(b[1:]) // §2.2.3 counts as Go does
+	if n <= 0 || n > 4 || n > 1 && b[n] == 0 || length < 2 || length > uint64(len(b)-1-n) {
+		return nil, nil, nil
+	}
+	frame = b[:1+n+int(length)]
+	body := frame[1+n:]
+	size := int(binary.BigEndian.Uint16(body))
+	if size == 0 || 2+size > len(body) || !utf8.Valid(body[2:2+size]) {
+		return nil, nil, nil
+	}
+	return frame, body[2 : 2+size], body[2+size:]
+}
+
+// appendPublish makes such a PUBLISH.
+func appendPublish[T string | []byte](b []byte, topic T, payload []byte) []byte {
+	b = binary.AppendUvarint(append(b, packets.Publish<<4), uint64(2+len(topic)+len(payload)))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(topic)))
+	return append(append(b, topic...), payload...)
+}
+
+// established reports whether older messages were sent to a session again, so that new ones may be.
+func (c *conn) established() bool {
+	select {
+	case <-c.greeted:
+		return true
+	default:
+		return false
+	}
+}
+
+// heard puts off the end of a keepalive, as mochi does when it reads a packet.
+func (c *conn) heard() {
+	if now := time.Now(); c.silence > 0 && !c.gone.Load() && now.Sub(c.renewed) > c.silence/8 {
+		c.renewed = now
+		_ = c.Conn.SetReadDeadline(now.Add(c.silence))
+	}
+}
