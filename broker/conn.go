@@ -60,6 +60,7 @@ type conn struct {
 	// shadowed is a delivery whose packet id the client happens to use for a
 	// packet of its own; only the client's reading goroutine touches it.
 	shadowed *packets.Packet
+	aside    sync.Mutex // held while there is one
 
 	busy      int           // packets since others have got a turn; see yield
 	willDelay time.Duration // after the end of the connection; see sessions.delay

@@ -161,6 +161,9 @@ func stepAside(cl *mqtt.Client, id uint16) {
 		return
 	}
 	if d, ok := cl.State.Inflight.Get(id); ok && d.FixedHeader.Type == packets.Publish {
+		if c.shadowed == nil {
+			c.aside.Lock()
+		}
 		cl.State.Inflight.Delete(id)
 		c.shadowed = &d
 	}
@@ -204,10 +207,13 @@ func unshadow(cl *mqtt.Client) {
 		cl.State.Inflight.Set(*c.shadowed)
 	}
 	c.shadowed = nil
+	c.aside.Unlock()
 }
 
 // OnSessionEstablish lets one connection of a client id at a time into mochi's
-// takeover, until it is complete: of two at once, one would inherit nothing.
+// takeover, until it is complete: of two at once, one would inherit nothing. The former
+// connection may be processing its last packet still, while a delivery steps aside, which
+// the session is to inherit, too.
 func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	c := connOf(cl)
 	if c == nil {
@@ -217,6 +223,10 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	turn := h.turn(cl)
 	turn.Lock()
 	c.whenGreeted(turn.Unlock)
+	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
+		connOf(former).aside.Lock()
+		connOf(former).aside.Unlock() //nolint:staticcheck // it was awaited
+	}
 }
 
 // renumber puts what waits for a returning client in order, before it is sent
