@@ -38,9 +38,10 @@ type conn struct {
 	renewed time.Time
 	refuse  func(error) // tells the client why its packet was refused; nil before the session
 
-	share    *share  // of its user; nil: nothing bounds it
-	slow     func()  // waits before more is read, if the user takes more than its share; see guest
-	readCost float64 // what was read since, by the goroutine that reads
+	share    *share    // of its user; nil: nothing bounds it
+	slow     func()    // waits before more is read, if the user takes more than its share; see guest
+	readCost float64   // what was read and processed since, by the goroutine that reads
+	began    time.Time // the packet in process, likewise
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be
 	greet      func()        // closes it

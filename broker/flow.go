@@ -144,7 +144,7 @@ func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 // processed.
 func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if c := connOf(cl); c != nil {
-		c.readCost++
+		c.begin()
 	}
 	switch pk.FixedHeader.Type {
 	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
@@ -178,6 +178,7 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 	if pk.FixedHeader.Type == packets.Puback {
 		c.sendNext(cl, pk.PacketID)
 	}
+	c.processed()
 	c.yield(pk.FixedHeader.Type)
 }
 

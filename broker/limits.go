@@ -91,7 +91,8 @@ type Limits struct {
 	// which are counted as dropped.
 	UserQueue int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
-	// KiB counted as one; default 10000. It is held back beyond that, and loses nothing;
+	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half
+	// a processor. It is held back beyond that, and loses nothing;
 	// alone it is as fast as the broker.
 	UserRate int
 	// UserWildcards is how many of its sessions may be subscribed to filters with a wildcard

@@ -13,6 +13,12 @@ import (
 const (
 	// shareUnit is how many bytes cost as much as a packet.
 	shareUnit = 2048
+	// shareTime is for how long a packet is processed that costs one: a long search among
+	// filters and deliveries to many cost what they are. At the default rate a user has half
+	// a processor.
+	shareTime = 50 * time.Microsecond
+	// shareDue is what a connection may cost between two payments: 2.5 ms of processing.
+	shareDue = 50
 	// shareRecent is for how long a user counts as one that sends.
 	shareRecent = 100 * time.Millisecond
 	// sharePause is for how long one that is too fast waits at a time.
@@ -40,15 +46,19 @@ type bucket struct {
 	at   time.Time
 }
 
-// take takes so much out of a bucket that is filled at a rate, and reports whether it was
-// empty. What is owed is bounded likewise, so that nobody waits for long.
-func (b *bucket) take(cost, rate float64, now time.Time) (empty bool) {
+// pay takes a cost out of a bucket that is filled at a rate, unless something is owed for an
+// earlier one: of many connections that wait one goes on at a time. No cost is taken for more
+// than a tenth of a second, so that one packet does not hold its user back for long.
+func (b *bucket) pay(cost, rate float64, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left = min(b.left+now.Sub(b.at).Seconds()*rate, rate/50)
 	b.at = now
-	b.left = max(b.left-cost, -rate/50)
-	return b.left < 0
+	if b.left < 0 {
+		return false
+	}
+	b.left -= min(cost, rate/10)
+	return true
 }
 
 // enter returns the share of a user that connects.
@@ -88,17 +98,34 @@ func (s *shares) contended(of *share, now time.Time) bool {
 	return false
 }
 
-// slowRead is called before more is read of a connection, and waits while its user has sent
-// too much and others send.
+// slowRead is called before more is read of a connection, or processed, and waits while its
+// user has sent too much and others send.
 func (b *Broker) slowRead(c *conn) {
 	of, now := c.share, time.Now()
 	of.active.Store(now.UnixNano())
-	cost := c.readCost
-	c.readCost = 0
-	for of.sent.take(cost, float64(b.cfg.Limits.UserRate), now) && b.shares.contended(of, now) && !b.isClosing() {
+	for !of.sent.pay(c.readCost, float64(b.cfg.Limits.UserRate), now) && b.shares.contended(of, now) && !b.isClosing() {
 		b.limited("max-user-rate", of.name, c.RemoteAddr().String())
 		time.Sleep(sharePause)
-		cost, now = 0, time.Now()
+		now = time.Now()
+	}
+	c.readCost = 0
+}
+
+// begin is called before a packet is processed.
+func (c *conn) begin() {
+	if c.slow == nil {
+		return
+	}
+	if c.readCost > shareDue {
+		c.slow()
+	}
+	c.began = time.Now()
+}
+
+// processed charges a packet.
+func (c *conn) processed() {
+	if c.slow != nil {
+		c.readCost += max(1, float64(time.Since(c.began))/float64(shareTime))
 	}
 }
 

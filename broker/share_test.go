@@ -1,27 +1,76 @@
 package broker
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"padme/tests/bubble"
 )
 
-// A user may take its rate and a fiftieth of a second ahead, and owes no more than that.
+// A user may take its rate and a fiftieth of a second ahead, and owes for one packet more.
 func TestAShareIsBounded(t *testing.T) {
 	var b bucket
 	now := time.Now()
 	took := 0
-	for ; took < 1000 && !b.take(1, 1000, now); took++ {
+	for ; took < 1000 && b.pay(1, 1000, now); took++ {
 	}
-	if took != 20 {
+	if took != 21 {
 		t.Errorf("%d at once of 1000 a second", took)
 	}
-	b.take(1e6, 1000, now)
-	if now = now.Add(19 * time.Millisecond); !b.take(0, 1000, now) {
+	now = now.Add(10 * time.Millisecond)
+	if !b.pay(1e6, 1000, now) || b.pay(0, 1000, now.Add(90*time.Millisecond)) {
 		t.Error("what was owed is forgotten")
 	}
-	if now = now.Add(2 * time.Millisecond); b.take(0, 1000, now) {
-		t.Error("somebody waits for longer than a fiftieth of a second")
+	if !b.pay(0, 1000, now.Add(95*time.Millisecond)) {
+		t.Error("somebody waits for longer than a tenth of a second")
 	}
+}
+
+// guestOf is a connection of a user whose packets are charged.
+func guestOf(b *Broker, user string) *conn {
+	_, end := newPipe()
+	c := newConn(end, b.cfg.Limits)
+	c.share, c.slow = b.shares.enter(user), func() { b.slowRead(c) }
+	return c
+}
+
+// What takes long costs as much: packets of 10 ms, on however many connections, come to half
+// a processor together.
+func TestAPacketCostsItsTime(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b, _ := limitedInTest()
+		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
+		other := b.shares.enter("other")
+		var processed atomic.Int64
+		end := time.Now().Add(time.Second)
+		for range 50 {
+			c := guestOf(b, "many")
+			cl := &mqtt.Client{Net: mqtt.ClientConnection{Conn: c}}
+			go func() {
+				for time.Now().Before(end) {
+					other.active.Store(time.Now().UnixNano())
+					if _, err := b.flow.OnPacketRead(cl, packets.Packet{}); err != nil {
+						t.Error(err)
+					}
+					if time.Now().Before(end) {
+						processed.Add(1)
+					}
+					time.Sleep(10 * time.Millisecond) // of a processor's time
+					b.flow.OnPacketProcessed(cl, packets.Packet{}, nil)
+				}
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		if n := processed.Load(); n < 90 || n > 110 { // each has one, the first, before it pays
+			t.Errorf("%d packets of 10 ms in a second", n)
+		}
+	})
 }
 
 // A user is held back only while another one sends.
