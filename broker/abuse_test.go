@@ -174,6 +174,31 @@ func TestSilentSubscriberIsCutOff(t *testing.T) {
 	<-published
 }
 
+// What a user does not acknowledge is bounded by its bytes, too: a connection that holds more
+// of them than its part is cut off, one of the same user that acknowledges gets everything.
+func TestUnacknowledgedBytesAreBounded(t *testing.T) {
+	const topic = "padme/v1/default/presence/bob"
+	registry := prometheus.NewRegistry()
+	limits := broker.Limits{UserQueue: 100_000, WriteTimeout: 300 * time.Millisecond}
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: limits})
+	silent := raw(t, b)
+	silent.connect("silent", "alice", "", "")
+	silent.subscribe(4, topic)
+	acknowledges := connect(t, at(b.URL()), as("alice", "alice"))
+	acknowledges.subscribe(topic, 1)
+	bob := connect(t, at(b.URL()), as("bob", "bob"))
+	for range 50 {
+		bob.publish(topic, strings.Repeat("x", 10_000), 1, false)
+	}
+	silent.gone()
+	acknowledges.receive(50)
+	wantLimited(t, registry, map[string]float64{"max-user-queue": 1, "write-timeout": 1})
+	for range 50 { // nothing of it counts any more
+		bob.publish(topic, strings.Repeat("x", 10_000), 1, false)
+	}
+	acknowledges.receive(100)
+}
+
 func TestRefusedPublicationIsAnswered(t *testing.T) {
 	b := start(t, broker.Config{Users: cast(t)})
 	c := raw(t, b)

@@ -44,7 +44,7 @@ func (h *flow) ID() string { return "flow" }
 func (h *flow) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnPacketRead, mqtt.OnPacketProcessed, mqtt.OnDisconnect, mqtt.OnSessionEstablish,
-		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosComplete, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
+		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosComplete, mqtt.OnQosDropped, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
 	}, b) >= 0
 }
 
@@ -148,10 +148,13 @@ func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	}
 	switch pk.FixedHeader.Type {
 	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
-	default:
-		return pk, nil
+		stepAside(cl, pk.PacketID)
+	case packets.Puback:
+		if c := connOf(cl); c != nil {
+			delivery, _ := cl.State.Inflight.Get(pk.PacketID)
+			c.lets(delivery)
+		}
 	}
-	stepAside(cl, pk.PacketID)
 	return pk, nil
 }
 
@@ -264,6 +267,7 @@ func (h *flow) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) 
 		return
 	}
 	c.pending.Add(1)
+	defer c.holds(pk) // afterwards: it cannot be acknowledged while it waits here
 	if pk.FixedHeader.Retain && c.replays.Load() {
 		return // in the subscriber's goroutine again; replay waits
 	}
@@ -300,6 +304,7 @@ func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
 		}
 		if c := connOf(successor); c != nil {
 			c.pending.Add(1)
+			c.holds(pk)
 			_ = successor.WritePacket(pk) // it waits in the session if that fails
 		}
 		return
@@ -309,7 +314,7 @@ func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
 }
 
 func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
-	return !cl.Closed() && (c.pending.Load() >= highWater || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8)
+	return !cl.Closed() && (c.pending.Load() >= highWater || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8 || c.holdsTooMuch(h.limits))
 }
 
 // await waits while a subscriber lags and gets on, and disconnects one that does
@@ -322,6 +327,9 @@ func (h *flow) await(cl *mqtt.Client, c *conn) {
 			seen, since = p, time.Now()
 		} else if time.Since(since) > h.limits.WriteTimeout {
 			c.stalled.Store(true)
+			if c.holdsTooMuch(h.limits) {
+				h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
+			}
 			h.log.Warn("client disconnected: it does not read or acknowledge what it subscribed to", "client", cl.ID,
 				"queued", c.pending.Load(), "unacknowledged", cl.State.Inflight.Len())
 			cl.Stop(packets.ErrQuotaExceeded)
@@ -373,6 +381,13 @@ func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
 func (h *flow) OnQosComplete(cl *mqtt.Client, _ packets.Packet) {
 	if c := connOf(cl); c != nil {
 		c.progress.Add(1)
+	}
+}
+
+// OnQosDropped is called for a message that has expired, or whose session ends.
+func (h *flow) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
+	if c := connOf(cl); c != nil {
+		c.lets(pk)
 	}
 }
 

@@ -88,7 +88,9 @@ type Limits struct {
 	// UserQueue is how many bytes of QoS 1 messages may wait for all its absent
 	// sessions together, each message counted with its topic, its properties and
 	// 1024 bytes more; default 64 MiB. Beyond it they lose the newest messages,
-	// which are counted as dropped.
+	// which are counted as dropped. As much may be on its way to all its connections without
+	// being acknowledged; beyond it, one that has more than its part, a UserClients-th, has
+	// its publishers wait as if its queue were full, see WriteTimeout.
 	UserQueue int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
 	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half

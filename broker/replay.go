@@ -84,7 +84,7 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	// its SUBSCRIBE is processed, as one with a window would have to.
 	room := h.limits.Queue/2 - cl.State.Inflight.Len()
 	for i := range c.replay.plan {
-		if i >= room || !outlives(cl) || c.window.size > 0 {
+		if i >= room || !outlives(cl) || c.window.size > 0 || c.holdsTooMuch(h.limits) {
 			c.replay.plan[i].Qos = 0
 		}
 	}

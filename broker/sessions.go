@@ -64,7 +64,7 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 		c.departed = func() { h.usages.depart(user) }
 		if g := c.guest(); g != nil { // in the process are the node's own
 			share := h.b.shares.enter(user)
-			c.departed = func() { h.usages.depart(user); h.b.shares.leave(share) }
+			c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
 			c.share, c.slow = share, func() { h.b.slowRead(c) }
 			g.charged.Store(c)
 		}

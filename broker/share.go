@@ -37,6 +37,9 @@ type share struct {
 	connections int          // guarded by the mu of shares
 	active      atomic.Int64 // when it last sent something, in nanoseconds
 	sent        bucket
+
+	mu      sync.Mutex
+	unacked int64 // bytes, of all connections
 }
 
 // bucket bounds a rate. It is filled a fiftieth of a second ahead at most.
