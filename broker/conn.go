@@ -39,6 +39,7 @@ type conn struct {
 	refuse  func(error) // tells the client why its packet was refused; nil before the session
 
 	unacked  unacked
+	credit   credit    // of publishers that wait for it
 	share    *share    // of its user; nil: nothing bounds it
 	slow     func()    // waits before more is read, if the user takes more than its share; see guest
 	readCost float64   // what was read and processed since, by the goroutine that reads

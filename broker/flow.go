@@ -44,7 +44,7 @@ func (h *flow) ID() string { return "flow" }
 func (h *flow) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnPacketRead, mqtt.OnPacketProcessed, mqtt.OnDisconnect, mqtt.OnSessionEstablish,
-		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosComplete, mqtt.OnQosDropped, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
+		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosDropped, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
 	}, b) >= 0
 }
 
@@ -151,8 +151,7 @@ func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 		stepAside(cl, pk.PacketID)
 	case packets.Puback:
 		if c := connOf(cl); c != nil {
-			delivery, _ := cl.State.Inflight.Get(pk.PacketID)
-			c.lets(delivery)
+			c.acknowledged(cl, pk.PacketID)
 		}
 	}
 	return pk, nil
@@ -317,26 +316,6 @@ func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
 	return !cl.Closed() && (c.pending.Load() >= highWater || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8 || c.holdsTooMuch(h.limits))
 }
 
-// await waits while a subscriber lags and gets on, and disconnects one that does
-// not get on.
-func (h *flow) await(cl *mqtt.Client, c *conn) {
-	seen, since := c.progress.Load(), time.Now()
-	for h.lags(cl, c) {
-		time.Sleep(200 * time.Microsecond)
-		if p := c.progress.Load(); p != seen {
-			seen, since = p, time.Now()
-		} else if time.Since(since) > h.limits.WriteTimeout {
-			c.stalled.Store(true)
-			if c.holdsTooMuch(h.limits) {
-				h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
-			}
-			h.log.Warn("client disconnected: it does not read or acknowledge what it subscribed to", "client", cl.ID,
-				"queued", c.pending.Load(), "unacknowledged", cl.State.Inflight.Len())
-			cl.Stop(packets.ErrQuotaExceeded)
-		}
-	}
-}
-
 // OnPacketEncode is called when a packet has left the subscriber's queue. mochi
 // starts that queue before the CONNACK is out, at which clients give up, and
 // before older messages were sent again, so new ones wait here for both.
@@ -359,7 +338,7 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	}
 	if pk.FixedHeader.Qos > 0 {
 		c.pending.Add(-1)
-		c.progress.Add(1)
+		c.progress.Add(progressOf(pk))
 	}
 	return pk
 }
@@ -374,13 +353,6 @@ func (h *flow) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
 func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
 	if c := connOf(cl); c != nil {
 		c.greet()
-	}
-}
-
-// OnQosComplete is called when a subscriber has acknowledged.
-func (h *flow) OnQosComplete(cl *mqtt.Client, _ packets.Packet) {
-	if c := connOf(cl); c != nil {
-		c.progress.Add(1)
 	}
 }
 

@@ -22,7 +22,8 @@ type Limits struct {
 	// WriteTimeout is how long a client may refuse to take what is sent to it,
 	// or leave a full queue unacknowledged, before it is disconnected; default
 	// 5 s. It is also the longest that one stalled subscriber delays a
-	// publisher.
+	// publisher: while publishers wait, taking an eighth of a full queue, or
+	// 4 MiB, renews it, and less in proportion.
 	WriteTimeout time.Duration
 	// Retained is how many bytes of retained messages one user may keep, each counted
 	// with what it takes: payload, properties, 640 bytes for each level of its topic and

@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/mochi-mqtt/server/v2/packets"
+import (
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
 
 // unacked is how many bytes of messages at QoS 1 were sent, or wait to be sent, to one
 // connection and are not acknowledged. It is guarded by the mu of the connection's share.
@@ -11,6 +14,14 @@ type unacked struct {
 
 // holds charges a message that a connection is to acknowledge.
 func (c *conn) holds(pk packets.Packet) { c.addUnacked(queuedSize(pk)) }
+
+// acknowledged is called when a client acknowledges, before mochi forgets the message.
+func (c *conn) acknowledged(cl *mqtt.Client, id uint16) {
+	if delivery, there := cl.State.Inflight.Get(id); there && delivery.FixedHeader.Type == packets.Publish {
+		c.lets(delivery)
+		c.progress.Add(progressOf(delivery))
+	}
+}
 
 // lets gives back what a connection has acknowledged, or need not any more.
 func (c *conn) lets(pk packets.Packet) {
