@@ -246,6 +246,9 @@ func (b *Broker) leave(c *conn) {
 		c.departed()
 	}
 	c.left.Store(true)
+	if cl := c.client.Load(); cl != nil {
+		b.sessions.endIfOver(cl, time.Now())
+	}
 	b.mu.Lock()
 	delete(b.conns, c)
 	if c.inside {

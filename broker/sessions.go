@@ -178,19 +178,24 @@ func (h *sessions) run(stop <-chan struct{}) {
 // sweep ends the sessions that are over. One whose client is just coming back has its
 // turn taken, and is looked at again a second later.
 func (h *sessions) sweep(now time.Time) {
-	clients := h.b.server.Clients
-	for id, cl := range clients.GetAll() {
-		if !h.over(cl, now) {
-			continue
-		}
-		turn := h.b.flow.turn(cl)
-		if !turn.TryLock() {
-			continue
-		}
-		if current, there := clients.Get(id); there && current == cl {
-			h.end(cl)
-		}
-		turn.Unlock()
+	for _, cl := range h.b.server.Clients.GetAll() {
+		h.endIfOver(cl, now)
+	}
+}
+
+// endIfOver is also called when a connection has ended: mochi leaves a client behind that it
+// could not send its CONNACK.
+func (h *sessions) endIfOver(cl *mqtt.Client, now time.Time) {
+	if current, there := h.b.server.Clients.Get(cl.ID); !there || current != cl || !h.over(cl, now) {
+		return
+	}
+	turn := h.b.flow.turn(cl)
+	if !turn.TryLock() {
+		return
+	}
+	defer turn.Unlock()
+	if current, there := h.b.server.Clients.Get(cl.ID); there && current == cl {
+		h.end(cl)
 	}
 }
 
