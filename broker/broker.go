@@ -136,7 +136,11 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
 	}
-	b.door = newDoor(cfg.Limits, b.limited)
+	if files := openFiles(); b.cfg.Limits.fitFiles(files) {
+		b.log.Warn("the process may open too few files for as many unauthenticated connections as configured", "files", files,
+			"lowered to", b.cfg.Limits.Unauthenticated, "remedy", "raise the limit of open files (ulimit -n, LimitNOFILE), or lower Limits.Unauthenticated (--max-unauthenticated)")
+	}
+	b.door = newDoor(b.cfg.Limits, b.limited)
 	if err := b.start(ctx); err != nil {
 		for _, l := range []net.Listener{b.tcp, b.ws} {
 			if l != nil {

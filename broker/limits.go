@@ -43,6 +43,7 @@ type Limits struct {
 	// Unauthenticated is the number of connections at a time, beside Clients, which have not
 	// proven yet who they are; default 4096, so that thousands may connect at once. Each
 	// costs about 20 KiB (60 with TLS) and its CONNECT. For one more the oldest is closed.
+	// It is lowered to half of the files that the process may have open.
 	Unauthenticated int
 	// UnauthenticatedPerAddress is the same for one address (of IPv6: one /64); default 256,
 	// a large site behind one router. The addresses of this machine, where proxies and
@@ -158,6 +159,16 @@ func (l *Limits) strangers() error {
 		}
 	}
 	return nil
+}
+
+// fitFiles leaves half of the files that may be open to clients and the data directory, and
+// reports whether it lowered anything for that.
+func (l *Limits) fitFiles(files uint64) bool {
+	if files == 0 || uint64(l.Unauthenticated) <= files/2 {
+		return false
+	}
+	l.Unauthenticated = max(1, int(files/2))
+	return true
 }
 
 // DefaultLimits returns what the zero Limits stand for.

@@ -52,8 +52,10 @@ func (b *Broker) acceptTCP() {
 }
 
 // accept hands connections on until the listener is closed. Any other error,
-// such as too many open files, passes: it waits a little and goes on.
+// such as too many open files, passes: it waits a little and goes on. It tells
+// of one once a minute.
 func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed func(error)) {
+	var told time.Time
 	for {
 		raw, err := l.Accept()
 		if err == nil {
@@ -63,7 +65,10 @@ func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed f
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		failed(err)
+		if told.IsZero() || time.Since(told) >= tellLimitEvery {
+			told = time.Now()
+			failed(err)
+		}
 		select {
 		case <-stop:
 			return
