@@ -232,6 +232,9 @@ func (t *Topic) viewOf() View {
 		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(), ModelsBy: st.Settings.ModelsBy,
 		Resources: st.Settings.Resources, Open: st.Settings.Open, ResourcesBy: st.Settings.ResourcesBy, Members: st.Members, Missing: t.record.missing,
 	}
+	if t.waitsForEarlier() {
+		v.EarlierTTL = time.Duration(t.earlier).Seconds()
+	}
 	if v.Resources == nil {
 		v.Resources = []string{}
 	}

@@ -90,6 +90,11 @@ func (t *Topic) join(ctx context.Context) error {
 	if err := t.listen(ctx); err != nil {
 		return t.openError(ctx, err)
 	}
+	stop, err := t.lookBack(ctx)
+	if err != nil {
+		return t.openError(ctx, err)
+	}
+	defer stop()
 	if err := t.start(); err != nil {
 		return t.openError(ctx, err)
 	}

@@ -212,6 +212,7 @@ func (t *Topic) answered(a *lease.Answer, err error) {
 		t.tellChanged()
 	}
 	t.noteMissing()
+	a.Age -= protocol.Duration(t.earlierGrace())
 	now := t.clock()
 	if err := t.record.candidate.Answer(now, a, &t.out); err != nil {
 		t.log.Error("the register gave an answer that it must not give: see \"pubsub-node doctor\"", "error", err)

@@ -422,7 +422,8 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 		return s.openAs(e, name, create...)
 	}
 	if s.alone(name) {
-		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, s.silence}))...)
+		silence := func() time.Duration { return s.silence(e) }
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence}))...)
 	}
 	t, err := s.openAs(e, name, s.opts...)
 	if err == nil {
@@ -448,14 +449,15 @@ type ownRegister struct {
 func (r ownRegister) Age() time.Duration { return r.age() }
 
 // silence is for how long a topic of which nothing was heard is known to have had no root
-// elsewhere: each tells everybody that it is there once in a TTL.
-func (s *Server) silence() time.Duration {
+// elsewhere: each tells everybody that it is there once in its TTL.
+func (s *Server) silence(e *servedTopic) time.Duration {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.since.IsZero() {
+	since, t := s.since, e.opening
+	s.mu.Unlock()
+	if since.IsZero() {
 		return 0
 	}
-	return max(0, time.Since(s.since)-time.Duration(s.timing.TTL))
+	return max(0, time.Since(since)-max(time.Duration(s.timing.TTL), t.longestTTL()))
 }
 
 // watch returns when the server or the topic has ended, or, with whoever asked, when the

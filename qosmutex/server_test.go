@@ -376,7 +376,7 @@ func TestServerThatListenedRespectsARootThatDied(t *testing.T) {
 			defer end()
 			_ = q.Close(ctx) // as a crash, for the topic
 			_ = root.Close(ctx)
-			for s.silence() < LAN().Grace()-300*time.Millisecond { // it may create the topic by what it has heard
+			for s.silence(&servedTopic{}) < LAN().Grace()-300*time.Millisecond { // it may create the topic by what it has heard
 				time.Sleep(10 * time.Millisecond)
 			}
 			after, err := topicOf(t, s, "crane").Lock(ctx, "hook")
@@ -389,4 +389,59 @@ func TestServerThatListenedRespectsARootThatDied(t *testing.T) {
 			_ = after.Unlock()
 		})
 	}
+}
+
+// A server that keeps its locks in memory and is started again with a shorter TTL waits for
+// what was granted under the longer one, however often that happens.
+func TestServerWaitsForAnEarlierTTL(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		serve := func(ttl time.Duration) (s *Server, kill func()) {
+			p, c := w.join("gw")
+			s, end := listening(t, p, 0, WithTiming(LAN().WithTTL(ttl)), w.clock)
+			return s, func() { // the broker knows of it before the next one comes
+				c.cut()
+				time.Sleep(10 * time.Millisecond)
+				w.killed.Go(func() { end(); _ = p.Close(ctx) })
+			}
+		}
+		s, kill := serve(20 * time.Second)
+		topicOf(t, s, "crane")
+		q, cable := w.join("member")
+		member, err := Open(ctx, q, "crane", w.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := member.Lock(ctx, "hook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		cable.cut()
+		kill()
+		for range 2 {
+			s, kill = serve(time.Second)
+			topicOf(t, s, "crane")
+			time.Sleep(3 * time.Second)
+			kill()
+		}
+		s, kill = serve(time.Second)
+		defer kill()
+		restarted := time.Now()
+		topic := topicOf(t, s, "crane")
+		after, err := topic.Lock(ctx, "hook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before.Check() == nil || after.Fence() <= before.Fence() {
+			t.Errorf("fence %d beside %d, which is valid for %v", after.Fence(), before.Fence(), before.Remaining())
+		}
+		if took := time.Since(restarted); took > 25*time.Second {
+			t.Errorf("it was had after %v", took)
+		}
+		if v := topic.View(); v.TTL != 1 || v.EarlierTTL != 0 {
+			t.Errorf("the TTL is %v, and that of before %v", v.TTL, v.EarlierTTL)
+		}
+		w.killed.Go(func() { _ = member.Close(ctx); _ = q.Close(ctx) })
+	})
 }

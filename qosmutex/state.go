@@ -51,7 +51,8 @@ type View struct {
 	Topic       string   `json:"topic"`
 	Epoch       string   `json:"epoch"`
 	Root        string   `json:"root"`
-	TTL         float64  `json:"ttl"` // seconds
+	TTL         float64  `json:"ttl"`                   // seconds
+	EarlierTTL  float64  `json:"earlier_ttl,omitempty"` // of a root of before, while what it granted may last for longer than TTL
 	Models      string   `json:"models"`
 	ModelsBy    string   `json:"models_by,omitempty"` // who declared them; empty: nobody, it is a default
 	Resources   []string `json:"resources"`
@@ -63,7 +64,7 @@ type View struct {
 
 func (v View) equal(o View) bool {
 	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root &&
-		v.TTL == o.TTL && v.Models == o.Models && v.ModelsBy == o.ModelsBy && slices.Equal(v.Resources, o.Resources) &&
+		v.TTL == o.TTL && v.EarlierTTL == o.EarlierTTL && v.Models == o.Models && v.ModelsBy == o.ModelsBy && slices.Equal(v.Resources, o.Resources) &&
 		v.Open == o.Open && v.ResourcesBy == o.ResourcesBy && v.Members == o.Members && slices.Equal(v.Missing, o.Missing)
 }
 

@@ -35,6 +35,7 @@ func (t *Topic) rule(now protocol.Time) {
 		}
 		b.lookAgain()
 		t.report(eventRecord{name: EventRooted, at: time.Now()})
+		t.warnOfEarlier()
 	}
 	was := protocol.Time(b.term.until.Swap(int64(until)))
 	if over {

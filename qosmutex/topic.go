@@ -39,8 +39,9 @@ type Topic struct {
 	unanswered []unanswered
 	// validUntil is when the session of this participant ends by its clock.
 	validUntil protocol.Time
-	heard      bool      // a join was answered
-	used       time.Time // when a participant last came or went, or somebody asked here; zero: never
+	heard      bool              // a join was answered
+	earlier    protocol.Duration // TTL of a root of before, as it was published; 0: not known
+	used       time.Time         // when a participant last came or went, or somebody asked here; zero: never
 	status     protocol.Status
 	changed    chan struct{} // closed and replaced when status may have changed
 	closing    bool

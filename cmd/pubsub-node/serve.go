@@ -59,7 +59,8 @@ Several may run. For each lock one of them answers, and when it dies another tak
 over; clients whose lock was held by the dead one lose it, and ask again.
 
 At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
-One that serves alone keeps it in memory. Three or five keep it together as voters:
+One that serves alone keeps it in memory: started again, it first waits until whatever it
+granted before is over, also if that had a longer --ttl. Three or five keep it as voters:
 give each the same --voters, a --id that is among them, and a --data directory of its
 own. They begin once all of them run. Then locks go on as long as a majority runs; a
 voter that loses its file does not vote any more. "pubsub-node voters" shows them,

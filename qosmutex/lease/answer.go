@@ -62,6 +62,9 @@ func (m *Machine) succeed(w *pending, v Version, a asked, out *Output) error {
 func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 	r := &w.Record
 	told.Heard = w.heard
+	if w.Old.Counter == 0 { // what makes the register count as newer may have been heard since
+		told.Heard = max(told.Heard, m.born)
+	}
 	switch {
 	case w.Old.Counter != 0:
 		// If voters forgot a later renewal than the one that we heard of, they made no
