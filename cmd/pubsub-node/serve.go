@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -93,7 +94,7 @@ kept until they cannot believe in them any more.`,
 	fs.StringSliceVar(&f.voters, "voters", nil, "`ids` of the 1, 3 or 5 that keep who is the root of each lock, the same for all of them; --id is one of them")
 	fs.StringVar(&f.dataDir, "data", "", "`directory` of this voter's file; needed with --voters")
 	f.settings.add(cmd, " of the locks NAME, or, without NAME, of locks that it creates, until others are declared")
-	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing")
+	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing; refused if a lock NAME has another")
 	f.topicLimits.add(cmd)
 	return cmd
 }
@@ -169,7 +170,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	listening.Go(func() { _ = server.Listen(ctx) }) // what ends it before ctx ends serving, too
 	defer listening.Wait()
 	defer cancel(nil)
-	if err := declareAll(ctx, server, names, settings); err != nil {
+	if err := f.declareAll(ctx, server, names, settings); err != nil {
 		return endedBy(ctx, err)
 	}
 	err = gateway.Serve(ctx, server, append(opts, gateway.WithReady(func() {
@@ -184,9 +185,10 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	return err
 }
 
-// declareAll declares the settings of the locks that a gateway offers by name.
-func declareAll(ctx context.Context, server *qosmutex.Server, names []string, settings []qosmutex.Option) error {
-	if len(settings) == 0 {
+// declareAll declares the settings of the locks that a gateway offers by name, and refuses
+// a TTL that they cannot get.
+func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, names []string, settings []qosmutex.Option) error {
+	if len(settings) == 0 && !f.settings.given("ttl") {
 		return nil
 	}
 	for _, name := range names {
@@ -194,8 +196,13 @@ func declareAll(ctx context.Context, server *qosmutex.Server, names []string, se
 		if err != nil {
 			return err
 		}
-		if err := topic.Declare(ctx, settings...); err != nil {
-			return err
+		if len(settings) > 0 {
+			if err := topic.Declare(ctx, settings...); err != nil {
+				return err
+			}
+		}
+		if ttl := time.Duration(topic.Status().TTL); f.settings.given("ttl") && ttl != f.settings.ttl {
+			return fmt.Errorf("--ttl %v: lock %s has a TTL of %v, which never changes: leave --ttl out, or serve another lock", f.settings.ttl, printable(name), ttl)
 		}
 	}
 	return nil
