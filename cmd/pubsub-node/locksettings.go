@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ shows what holds, as "lock show" does.
 the hold; who waits for it is refused. --open or --open=false alone leaves those that
 are declared. The TTL of a lock never changes.
 
-Exit codes: those of "pubsub-node lock --help".`,
+Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node lock configure crane --models aging-forward-forward-forward
   pubsub-node lock configure frequencies --resources 146.52,446.00,446.10
   pubsub-node lock configure frequencies --open=false`,
@@ -141,16 +142,23 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 			if err != nil {
 				return err
 			}
-			for _, v := range views {
-				if v.Topic == args[0] {
-					return writeView(cmd.OutOrStdout(), &v, asJSON)
-				}
+			if v := viewOf(views, args[0]); v != nil {
+				return writeView(cmd.OutOrStdout(), v, asJSON)
 			}
 			return nothingKnown(ctx, s, p, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the JSON object that the root publishes")
 	return cmd
+}
+
+// viewOf is that of a lock; nil: there is none.
+func viewOf(views []qosmutex.View, name string) *qosmutex.View {
+	i := slices.IndexFunc(views, func(v qosmutex.View) bool { return v.Topic == name })
+	if i < 0 {
+		return nil
+	}
+	return &views[i]
 }
 
 // settingsArgs wants the name of a lock without a resource.
@@ -186,6 +194,11 @@ func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []q
 		return err
 	}
 	defer leave(p)
+	if do != nil { // opening it would create it
+		if views, err := lockViews(ctx, p, s); err != nil || viewOf(views, name) == nil {
+			return cmp.Or(endedBy(ctx, err), nothingKnown(ctx, s, p, name))
+		}
+	}
 	topic, err := openMember(ctx, p, name, opts...)
 	if err != nil {
 		return endedBy(ctx, err)
