@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"padme/pubsub"
 	"padme/qosmutex/protocol"
 )
 
@@ -85,6 +87,9 @@ func (t *Topic) rootless() string {
 	if t.record.failure != nil {
 		return fmt.Sprintf("has no root, and its register does not answer: %v", t.record.failure)
 	}
+	if domain := domainOf(t.p); domain != "" {
+		return fmt.Sprintf("has no root in domain %q: start one with \"pubsub-node serve %s --domain %s\" or give the domain of those who serve it, or Open with qosmutex.Create", domain, shellWord(t.name), shellWord(domain))
+	}
 	return fmt.Sprintf("has no root: start one with \"pubsub-node broker\", at another broker with \"pubsub-node serve %s\", or Open with qosmutex.Create", shellWord(t.name))
 }
 
@@ -154,4 +159,14 @@ func list(names []string) string {
 		return fmt.Sprintf("%q and %d more", names[:8], len(names)-8)
 	}
 	return fmt.Sprintf("%q", names)
+}
+
+// domainOf is the domain of a participant; empty: the default one.
+func domainOf(p *pubsub.Participant) string {
+	levels := strings.Split(p.Root(), "/")
+	domain, err := pubsub.DecodeLevel(levels[len(levels)-1])
+	if err != nil || domain == "default" {
+		return ""
+	}
+	return domain
 }

@@ -65,12 +65,15 @@ and those of "pubsub-node lock --help".`,
 // nothingKnown says that no root has told of a lock, or that there is nobody who could.
 func nothingKnown(ctx context.Context, s *session, p *pubsub.Participant, name string) error {
 	if all, err := servers(ctx, s, p); err == nil && len(all) == 0 {
-		return nobodyServes(p)
+		return nobodyServes(s, p)
 	}
 	return fmt.Errorf("nothing is known of lock %q: create it with \"pubsub-node lock create %s\", or see the others with \"pubsub-node lock ls\"", name, shellWord(name))
 }
 
-func nobodyServes(p *pubsub.Participant) error {
+func nobodyServes(s *session, p *pubsub.Participant) error {
+	if s.domain != "default" { // a broker serves its own domain
+		return &exitError{exitUnavailable, fmt.Errorf("nobody serves locks in domain %q at %s: start \"pubsub-node serve --domain %s\", or give another --domain", s.domain, p.URL(), shellWord(s.domain))}
+	}
 	return &exitError{exitUnavailable, fmt.Errorf("nobody serves locks at %s: start \"pubsub-node broker\" or \"pubsub-node serve\"", p.URL())}
 }
 
@@ -81,7 +84,7 @@ func removeLock(ctx context.Context, s *session, p *pubsub.Participant, name str
 		return err
 	}
 	if len(servers) == 0 {
-		return nobodyServes(p)
+		return nobodyServes(s, p)
 	}
 	o, stop, err := newOperator(ctx, s, p, name)
 	if err != nil {
