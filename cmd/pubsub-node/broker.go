@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,14 +88,14 @@ INT or TERM ends it in good order.`,
 	f.limit.add(fs)
 	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing")
 	f.topicLimits.add(cmd)
-	cmd.AddCommand(newPasswd())
+	cmd.AddCommand(newPasswd(s))
 	return cmd
 }
 
 // refuseClientFlags: a flag that would be ignored is an error.
 func refuseClientFlags(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"broker", "id", "user", "password-file"} {
-		if cmd.Flags().Changed(name) {
+		if own := name == "password-file" && cmd.Name() == "passwd"; cmd.Flags().Changed(name) && !own {
 			return usageError("--%s is for clients: the broker has --users", name)
 		}
 	}
@@ -129,6 +131,11 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	if len(f.origins) > 0 && f.webSocket == "" {
 		return usageError("--ws-origin is about pages that connect to --ws, which is not given")
+	}
+	for flag, address := range map[string]string{"listen": f.listen, "ws": f.webSocket, "metrics": f.metrics} {
+		if err := checkAddress(flag, address); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(f.limit.check(), f.checkOpen()); err != nil {
 		return err
@@ -196,6 +203,18 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	case err := <-locks:
 		return fmt.Errorf("the lock node has ended: %w", err)
 	}
+}
+
+// checkAddress refuses an address without a port, or a port without its colon. It leaves
+// what a system finds wrong with another one to it.
+func checkAddress(flag, address string) error {
+	if address == "" || strings.Contains(address, ":") {
+		return nil
+	}
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		return usageError("--%s %s: write 127.0.0.1:%s for this machine only, or :%s to let others in", flag, address, address, address)
+	}
+	return usageError("--%s %s: add a port, as in %s:1883", flag, address, address)
 }
 
 // remedy adds what to do about a port that is taken.

@@ -13,15 +13,15 @@ import (
 	"padme/broker"
 )
 
-func newPasswd() *cobra.Command {
+func newPasswd(s *session) *cobra.Command {
 	var role string
 	var certified bool
 	cmd := &cobra.Command{
 		Use:   "passwd FILE NAME",
 		Short: "Add a user to a users file, or change its password",
 		Long: `passwd adds NAME to the users FILE of a broker, or changes its password. It asks
-for the password without echo, or takes the first line of standard input when
-that is no terminal. A running broker reads the file when it starts.
+for the password without echo, or takes the first line of --password-file, or of
+standard input when that is no terminal. A running broker reads the file when it starts.
 
 Roles: a member (the default) takes part under its own name; an observer only
 reads; a client locks without this program, by JSON, and a gateway answers it; an
@@ -37,7 +37,10 @@ admin may do everything.`,
 			case role != "" && !slices.Contains([]broker.Role{broker.Observer, broker.Client, broker.Gateway, broker.Admin}, broker.Role(role)):
 				return usageError("--role %q: choose \"member\", \"observer\", \"client\", \"gateway\" or \"admin\"", role)
 			}
-			return passwd(args[0], args[1], broker.Role(role), cmd.Flags().Changed("role"), certified)
+			if certified && s.passwordFile != "" {
+				return usageError("--no-password and --password-file contradict each other: give one of them")
+			}
+			return passwd(s, args[0], args[1], broker.Role(role), cmd.Flags().Changed("role"), certified)
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", "`role`: member, observer, client, gateway or admin (default: member, or as it was)")
@@ -45,7 +48,7 @@ admin may do everything.`,
 	return cmd
 }
 
-func passwd(file, name string, role broker.Role, grant, certified bool) error {
+func passwd(s *session, file, name string, role broker.Role, grant, certified bool) error {
 	users, err := broker.LoadUsers(file)
 	if errors.Is(err, os.ErrNotExist) {
 		users, err = new(broker.Users), nil
@@ -56,7 +59,7 @@ func passwd(file, name string, role broker.Role, grant, certified bool) error {
 	if name == nodeName() {
 		return usageError("the name %q belongs to the broker's own lock node: choose another", name)
 	}
-	if err := addUser(users, name, certified); err != nil {
+	if err := addUser(s, users, name, certified); err != nil {
 		return err
 	}
 	if grant {
@@ -67,11 +70,15 @@ func passwd(file, name string, role broker.Role, grant, certified bool) error {
 	return users.Save(file)
 }
 
-func addUser(users *broker.Users, name string, certified bool) error {
+func addUser(s *session, users *broker.Users, name string, certified bool) error {
 	if certified {
 		return users.AddCertified(name)
 	}
-	password, err := readPassword(name)
+	read := func() (string, error) { return readPassword(name) }
+	if s.passwordFile != "" {
+		read = s.password
+	}
+	password, err := read()
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,15 @@ its default.`,
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newTop(s), newNode(s), newSim(s), newACL(s), newVersion())
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error { // cobra's own shows the help of what it knows
+			if cmd, rest, _ := root.Find(args); len(rest) > 0 {
+				return noArgs(cmd, rest)
+			}
+			return nil
+		}
+	}
 	root.Version = readVersion().Version
 	root.SetVersionTemplate("pubsub-node {{.Version}}\n")
 	return root
@@ -110,12 +119,13 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usageError("unexpected argument %q", args[0])
 }
 
-// argCount accepts least to most arguments; what names the missing ones.
+// argCount accepts least to most arguments; what names those that must be there, as "NAME
+// and CLIENT".
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usageError("missing %s", what)
+			return usageError("missing %s", strings.Join(strings.Split(what, " and ")[len(args):], " and "))
 		case len(args) > most:
 			return usageError("unexpected argument %q: quote what belongs together", args[most])
 		}

@@ -115,7 +115,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
-	if err := f.checkVoters(s.participantID()); err != nil {
+	if err := errors.Join(checkAddress("metrics", f.metrics), f.checkVoters(s.participantID())); err != nil {
 		return err
 	}
 	log := s.logger(slog.LevelWarn)

@@ -55,6 +55,11 @@ func (s *session) connectPlain(ctx context.Context) (*pubsub.Plain, error) {
 
 // connect opens a connection of some kind within --timeout.
 func connect[T any](ctx context.Context, s *session, open func(ctx context.Context, url, id string, opts ...pubsub.Option) (T, error)) (none T, err error) {
+	for flag, name := range map[string]string{"domain": s.domain, "prefix": s.prefix} {
+		if name == "" {
+			return none, usageError("--%s is empty: give a name, or leave it out", flag)
+		}
+	}
 	if s.timeout <= 0 {
 		return none, usageError("--timeout %v is not positive", s.timeout)
 	}
@@ -161,12 +166,12 @@ func (s *session) password() (string, error) {
 	}
 	f, err := os.Open(s.passwordFile)
 	if err != nil {
-		return "", fmt.Errorf("--password-file: %w", err)
+		return "", fmt.Errorf("--password-file: %w: give a file that this user may read and whose first line is the password", err)
 	}
 	defer f.Close()
 	password, err := firstLine(f)
 	if err != nil {
-		return "", fmt.Errorf("--password-file %s: %w", s.passwordFile, err)
+		return "", fmt.Errorf("--password-file %s: %w: give a file whose first line is the password", s.passwordFile, err)
 	}
 	return password, nil
 }
@@ -185,7 +190,7 @@ func firstLine(r io.Reader) (string, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" {
-		return "", errors.New("the first line is empty, it should be the password")
+		return "", errors.New("the first line is empty")
 	}
 	return line, nil
 }
