@@ -445,3 +445,30 @@ func TestServerWaitsForAnEarlierTTL(t *testing.T) {
 		w.killed.Go(func() { _ = member.Close(ctx); _ = q.Close(ctx) })
 	})
 }
+
+// What is wrong names the time that is left, not all that a root waits after its start.
+func TestTroubleNamesTheTimeLeft(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		p := join("root")
+		defer p.Close(context.Background())
+		topic, err := Open(context.Background(), p, "crane", Create(), WithOpenResources(), WithTiming(LAN().WithTTL(10*time.Minute)), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer topic.Close(context.Background())
+		begun := time.Now()
+		for range 2 {
+			time.Sleep(5 * time.Minute)
+			want := LAN().WithTTL(10*time.Minute).Grace() - time.Since(begun)
+			_, said, _ := strings.Cut(topic.Trouble(), " or over, in ")
+			got, err := time.ParseDuration(strings.TrimSuffix(said, " at most"))
+			if err != nil || got < want-time.Second || got > want+time.Second {
+				t.Errorf("it is said to settle in %q, want about %v", said, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		if said := topic.Trouble(); said != "" {
+			t.Errorf("after the grace: %s", said)
+		}
+	})
+}

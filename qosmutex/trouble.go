@@ -33,8 +33,8 @@ func (t *Topic) Trouble() string {
 	k := &t.record
 	if t.ready() && !t.ended {
 		if t.status.Role == protocol.Root && k.candidate != nil && !k.candidate.Settled() {
-			grace := t.timing.WithTTL(t.status.TTL).Grace()
-			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", time.Duration(grace).Round(100*time.Millisecond))
+			left := time.Duration(max(0, k.candidate.SettlesAt()-t.clock()))
+			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", left.Round(100*time.Millisecond))
 		}
 		return ""
 	}

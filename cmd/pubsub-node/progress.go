@@ -69,12 +69,20 @@ func (pr *progress) run(ctx context.Context) {
 			timer.Reset(patience / 2)
 			continue
 		}
-		if line != told && ctx.Err() == nil {
+		if lasting(line) != lasting(told) && ctx.Err() == nil {
 			fmt.Fprintf(os.Stderr, "pubsub-node: waiting for lock %s/%s: %s\n", printable(pr.locker.Name()), printable(pr.resource), printable(line))
 			told = line
 		}
 		timer.Reset(refresh)
 	}
+}
+
+// lasting is a line without the time that is left, which passes.
+func lasting(line string) string {
+	if i := strings.LastIndex(line, ", in "); i >= 0 && strings.HasSuffix(line, " at most") {
+		return line[:i]
+	}
+	return line
 }
 
 // line says what is waited for, and what is wrong if something is; "" if that is not known

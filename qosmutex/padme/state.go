@@ -62,6 +62,9 @@ func (m *Machine) WakeAt() protocol.Time { return m.wakeAt() }
 // member of a term before.
 func (m *Machine) Settled() bool { return m.role == protocol.Root && m.authority.inherit == 0 }
 
+// SettlesAt is when a root that is not Settled is at the latest.
+func (m *Machine) SettlesAt() protocol.Time { return m.authority.inherit }
+
 // ActsUntil is the instant below which the machine is the root and may grant, unless
 // its lease is extended; 0: it may not.
 func (m *Machine) ActsUntil() protocol.Time {
