@@ -151,11 +151,15 @@ func (c *Client) late(h *Hold, err error) error {
 
 // notReady is why a request that waits is not even in line, as far as it is known; nil: it is.
 func (c *Client) notReady(h *Hold) error {
+	connected := c.p.Connected()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.of(h)
 	if k == nil {
 		return nil
+	}
+	if !connected {
+		return &NotReadyError{c.name, fmt.Sprintf("the broker at %s does not answer", c.p.URL())}
 	}
 	if why := c.unanswered(k); why != "" {
 		return &NotReadyError{c.name, why}

@@ -541,6 +541,23 @@ func TestNobodyServes(t *testing.T) {
 	})
 }
 
+// Without a broker it is not the servers that do not answer.
+func TestLateSaysThatTheBrokerIsAway(t *testing.T) {
+	onSite(t, func(s *site) {
+		e := s.client("shell", "crane")
+		defer e.close()
+		e.line.cut()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_, err := e.Lock(ctx, "default")
+		var unready *qosmutex.NotReadyError
+		if !errors.As(err, &unready) || !strings.HasPrefix(unready.Why, "the broker at ") || !strings.HasSuffix(unready.Why, " does not answer") {
+			t.Errorf("%v", err)
+		}
+		e.line.mend()
+	})
+}
+
 // Who was never answered has held nothing, and ends soon.
 func TestCloseWhereNobodyServes(t *testing.T) {
 	onSite(t, func(s *site) {

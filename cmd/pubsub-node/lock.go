@@ -197,7 +197,7 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	defer leave(p)
 	held := false
 	defer func() {
-		giveBack(sigs, locker, held)
+		giveBack(sigs, p, locker, held)
 		took.lap("release")
 	}()
 	took.lap("connect")
@@ -210,10 +210,10 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	return f.runHolding(ctx, sigs, keeper, hold, path, command, p.ID())
 }
 
-// giveBack ends the client, and says why if that takes long: while the broker is away the
-// server cannot know that the lock is free, and everybody else would wait for the lease. A
-// signal ends it at once.
-func giveBack(sigs *signals, locker qosmutex.Locker, held bool) {
+// giveBack ends the client, and says why if that takes long: while the broker or the server
+// is away, the server cannot know that the lock is free, and everybody else would wait for
+// the lease. A signal ends it at once.
+func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sigs.handTo(func(syscall.Signal) { cancel() })
@@ -222,7 +222,11 @@ func giveBack(sigs *signals, locker qosmutex.Locker, held bool) {
 		what = "the lock is free"
 	}
 	slow := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(os.Stderr, "pubsub-node: waiting a few seconds for the broker, to tell it that %s; interrupt to leave that to its lease\n", what)
+		whom := "broker"
+		if p.Connected() {
+			whom = "server"
+		}
+		fmt.Fprintf(os.Stderr, "pubsub-node: waiting a few seconds for the %s, to tell it that %s; interrupt to leave that to its lease\n", whom, what)
 	})
 	defer slow.Stop()
 	_ = locker.Close(ctx)
