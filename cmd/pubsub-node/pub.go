@@ -23,6 +23,7 @@ type pubFlags struct {
 	rate    float64
 	count   int
 	readers int
+	bounded bool // --timeout was given: it bounds the wait for readers, too
 
 	mqtt   bool
 	qos    int
@@ -37,13 +38,16 @@ func newPub(s *session) *cobra.Command {
 		Long: `pub writes MESSAGE, a JSON value, as a sample of TOPIC, or each line of --file, or
 of standard input when MESSAGE is - or left out. It ends when every subscriber that
 is there has acknowledged every sample, and fails if one does not within --timeout.
+With --wait-matching it waits for subscribers to come, and says so after a second; a
+--timeout that is given bounds that as well.
 
 With --mqtt TOPIC is an MQTT topic of any program, such as sensors/roof, and MESSAGE or
 each line is published there as it is, JSON or not, with --qos and --retain as MQTT has
 them. It ends when the broker has everything. An empty MESSAGE with --retain clears what
 the broker retains. A broker does not tell who may not write a topic.
 
-Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those of
+Exit codes: 0 written and acknowledged, 124 not acknowledged in time, or subscribers did
+not come within the --timeout that was given, and those of
 "pubsub-node lock --help".`,
 		Example: `  pubsub-node pub weather '{"celsius": 21}'
   pubsub-node pub weather '{"celsius": 21}' --key roof --rate 2 --count 10
@@ -52,6 +56,7 @@ Exit codes: 0 written and acknowledged, 124 not acknowledged in time, and those 
   pubsub-node pub --mqtt sensors/roof/celsius 21.5 --qos 1 --retain`,
 		Args: argCount(1, 2, "TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.bounded = cmd.Flags().Changed("timeout")
 			if err := f.checkMQTT(cmd); err != nil {
 				return err
 			}
@@ -186,7 +191,7 @@ func (f *pubFlags) publish(ctx context.Context, s *session, name string, write f
 	if err != nil {
 		return endedBy(ctx, err)
 	}
-	if err := f.awaitReaders(ctx, w, s.pause()); err != nil {
+	if err := f.awaitReaders(ctx, w, s, name); err != nil {
 		return endedBy(ctx, err)
 	}
 	if err := write(w); err != nil {
@@ -205,16 +210,35 @@ func (f *pubFlags) publish(ctx context.Context, s *session, name string, write f
 
 // awaitReaders gives subscribers that are there already the time to answer, or
 // waits for as many as --wait-matching says.
-func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document], pause time.Duration) error {
+func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document], s *session, name string) error {
 	if f.readers > 0 {
-		return w.WaitMatched(ctx, f.readers)
+		return f.awaitMatching(ctx, w, s.timeout, name)
 	}
-	short, cancel := context.WithTimeout(ctx, pause)
+	short, cancel := context.WithTimeout(ctx, s.pause())
 	defer cancel()
 	if err := w.WaitMatched(short, 1); err != nil && short.Err() == nil {
 		return err
 	}
 	return ctx.Err()
+}
+
+// awaitMatching waits for as many subscribers as --wait-matching says, and tells that it does.
+func (f *pubFlags) awaitMatching(ctx context.Context, w *pubsub.Writer[document], timeout time.Duration, name string) error {
+	missing := func() string { return fmt.Sprintf("%d of %d subscribers of %q are there", len(w.Matched()), f.readers, name) }
+	slow := time.AfterFunc(patience, func() {
+		fmt.Fprintf(os.Stderr, "pubsub-node: waiting: %s\n", printable(missing()))
+	})
+	defer slow.Stop()
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if f.bounded {
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	err := w.WaitMatched(waiting, f.readers)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return &exitError{exitTimeout, fmt.Errorf("%s after %v: start them, see \"pubsub-node qos check\" if one does not match, or give a longer --timeout", missing(), timeout)}
+	}
+	return err
 }
 
 // each gives one sample after the other to write, as often as --rate says.
