@@ -224,7 +224,9 @@ func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document],
 
 // awaitMatching waits for as many subscribers as --wait-matching says, and tells that it does.
 func (f *pubFlags) awaitMatching(ctx context.Context, w *pubsub.Writer[document], timeout time.Duration, name string) error {
-	missing := func() string { return fmt.Sprintf("%d of %d subscribers of %q are there", len(w.Matched()), f.readers, name) }
+	missing := func() string {
+		return fmt.Sprintf("%d of %d subscribers of %q are there", len(w.Matched()), f.readers, name)
+	}
 	slow := time.AfterFunc(patience, func() {
 		fmt.Fprintf(os.Stderr, "pubsub-node: waiting: %s\n", printable(missing()))
 	})
