@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
+	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/inboxes"
 	"padme/qosmutex/register/journal"
@@ -56,7 +58,7 @@ and are answered on .../answer; docs/clients.md has examples for the shell, Pyth
 and JavaScript. Locks that have no root are created: those named at once, others
 when a client first asks.
 
-Several may run. For each lock one of them answers, and when it dies another takes
+Several may run, with the same settings. For each lock one of them answers, and when it dies another takes
 over; clients whose lock was held by the dead one lose it, and ask again.
 
 At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
@@ -170,6 +172,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	listening.Go(func() { _ = server.Listen(ctx) }) // what ends it before ctx ends serving, too
 	defer listening.Wait()
 	defer cancel(nil)
+	listening.Go(func() { f.warnOfDefaults(ctx, server, timing) })
 	if err := f.declareAll(ctx, server, names, settings); err != nil {
 		return endedBy(ctx, err)
 	}
@@ -206,6 +209,46 @@ func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, na
 		}
 	}
 	return nil
+}
+
+// warnOfDefaults warns of a gateway that keeps its locks in memory, as this one, and gives
+// them other settings by default: a lock gets those of whoever creates it again when the
+// other one ends. What the gateways agree in has the defaults of the one that began.
+func (f *serveFlags) warnOfDefaults(ctx context.Context, server *qosmutex.Server, timing qosmutex.Timing) {
+	topic, err := server.Topic(ctx, gateway.RoleTopic)
+	if err != nil || len(f.voters) > 0 {
+		return
+	}
+	theirs, self := topic.View(), server.Participant().ID()
+	resources := slices.Sorted(slices.Values(f.settings.resources))
+	models, open := theirs.Models, f.settings.open || len(resources) == 0
+	if m, err := qosmutex.ParseModels(cmp.Or(f.settings.models, "LFFF")); err == nil {
+		models = m.String()
+	}
+	if theirs.Root == self || theirs.Models == models && theirs.Open == open && slices.Equal(theirs.Resources, resources) && theirs.TTL == timing.TTL.Seconds() {
+		return
+	}
+	for peer, err := range server.Participant().Peers(ctx) {
+		if err != nil || peer.ID == theirs.Root && peer.UserData[jsonlock.CreatesKey] == jsonlock.ServesLocks {
+			return // as a broker does, which keeps the settings in a register and creates all locks
+		}
+		if peer.ID == theirs.Root {
+			break
+		}
+	}
+	describe := func(models string, resources []string, open bool, ttl float64) string {
+		return fmt.Sprintf("models %s, resources %s, TTL %vs", models, resourcesText(resources, open), ttl)
+	}
+	same := fmt.Sprintf("pubsub-node serve --models %s --ttl %vs", theirs.Models, theirs.TTL)
+	if len(theirs.Resources) > 0 {
+		same += " --resources " + shellWord(strings.Join(theirs.Resources, ","))
+		if theirs.Open {
+			same += " --open"
+		}
+	}
+	fmt.Fprintf(os.Stderr, "pubsub-node: warning: %s gives locks by default %s, and this gateway, %s, %s: locks get those of this one when it takes over; start both with the same, here with: %s\n",
+		printable(theirs.Root), printable(describe(theirs.Models, theirs.Resources, theirs.Open, theirs.TTL)), printable(self),
+		printable(describe(models, resources, open, timing.TTL.Seconds())), printable(same))
 }
 
 // voterEnded says that the voter of a gateway has ended.
