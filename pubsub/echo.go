@@ -23,9 +23,16 @@ type echoes struct {
 // may have been lost with it.
 const echoAgain = 2 * time.Second
 
-// caughtUp blocks until everything has arrived, on both lanes, that the broker
-// keeps for the subscriptions granted so far.
+// caughtUp blocks until everything has arrived that the broker keeps for the
+// subscriptions of the main lane granted so far.
 func (x *exchange) caughtUp(ctx context.Context) error {
+	ctx, cancel := x.p.while(ctx)
+	defer cancel()
+	return x.echoes.await(ctx, "main", x.p.main.Out, x.p.inbox.prefix+x.p.level, x.p.incarnation)
+}
+
+// samplesCame is caughtUp for the data lane.
+func (x *exchange) samplesCame(ctx context.Context) error {
 	ctx, cancel := x.p.while(ctx)
 	defer cancel()
 	topic := x.p.inbox.prefix + x.p.level
@@ -39,12 +46,21 @@ func (x *exchange) caughtUp(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	for lane, out := range map[string]connection.Outbox{"main": x.p.main.Out, "data": x.data.Out} {
-		if err := x.echoes.await(ctx, lane, out, topic, x.p.incarnation); err != nil {
-			return err
-		}
+	return x.echoes.await(ctx, "data", x.data.Out, topic, x.p.incarnation)
+}
+
+// survey blocks until it is known which writers of a topic live, and what the broker keeps
+// of those that are gone has arrived. done is to be called once there is a reader.
+func (x *exchange) survey(ctx context.Context, topic string) (done func(), err error) {
+	done, err = x.p.directory.Survey(ctx, topic)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if err = x.samplesCame(ctx); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // await sends an echo on a lane until it comes back on it.

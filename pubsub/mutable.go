@@ -136,7 +136,7 @@ func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
 	}
 	err := r.subscribe(ctx, come)
 	if err == nil && q.Durability == Transient && len(come) > 0 {
-		surveyed, err = x.p.directory.Survey(ctx, r.topic.name)
+		surveyed, err = x.survey(ctx, r.topic.name)
 	}
 	if err == nil {
 		err = x.change(r.ep, q)

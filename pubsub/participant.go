@@ -191,8 +191,8 @@ func (p *Participant) Err() error {
 
 // Close sends what waits in the queues, closes the writers and readers, publishes the
 // participant's death, disconnects, and waits until everything it started has ended.
-// All writers wait for their readers to acknowledge, as Writer.Close does, a little less
-// long than ctx lasts, also for a connection that is lost to come back; of those of which
+// All writers look for late joiners and wait for their readers to acknowledge, as
+// Writer.Close does, a little less long than ctx lasts, also for a connection that is lost to come back; of those of which
 // not all was, it returns an ErrUndelivered each.
 // ctx bounds the sending and the waiting; when it ends first, Close drops the rest and
 // returns ctx's error too, the broker publishes the death, and a further Close waits
@@ -200,6 +200,7 @@ func (p *Participant) Err() error {
 // whatever ctx says. Close may be repeated.
 func (p *Participant) Close(ctx context.Context) error {
 	p = p.orEnded()
+	p.exchange.meetLateJoiners(ctx, p.exchange.endpoints()...) // which starts what closing forbids
 	p.mu.Lock()
 	first := !p.closing
 	p.closing = true

@@ -105,7 +105,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	if q.Durability == Transient {
-		surveyed, err := x.p.directory.Survey(ctx, t.name)
+		surveyed, err := x.survey(ctx, t.name)
 		if err != nil {
 			r.unsubscribeAll()
 			return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
@@ -249,7 +249,11 @@ func (r *Reader[T]) WaitForHistoricalData(ctx context.Context) error {
 	if r.QoS().Durability == Volatile {
 		return nil
 	}
-	if err := r.topic.p.directory.MetAllOf(ctx, r.topic.name); err != nil {
+	err := r.topic.p.directory.MetAllOf(ctx, r.topic.name)
+	if err == nil {
+		err = r.topic.p.exchange.samplesCame(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("pubsub: waiting for the history of topic %q: %w", r.topic.name, err)
 	}
 	return r.await(ctx, r.recv.History)

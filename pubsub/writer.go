@@ -22,8 +22,10 @@ type Writer[T any] struct {
 	send  *reliable.Sender
 }
 
-// NewWriter makes a writer and announces it. It blocks until the participant is
-// ready to write, or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its
+// NewWriter makes a writer and announces it. It blocks until the participant is ready to
+// write and the readers that were there before have matched, so that they get what is
+// written first, or until ctx ends. That takes a few round trips; at a broker that does
+// not tell who is there (RabbitMQ) it takes 0.3 s more, in which readers answer. Errors: ErrUnsupportedQoS and ErrInvalid for its
 // QoS, ErrRefused, ErrUnannounced, ErrClosed.
 func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Writer[T], error) {
 	if err := t.made(); err != nil {
@@ -62,6 +64,10 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := x.p.directory.MetAllOf(ctx, t.name); err != nil {
+		x.p.directory.Remove(w.ep.Local)
+		return nil, fmt.Errorf("pubsub: finding the readers of topic %q: %w", t.name, err)
 	}
 	return w, nil
 }
@@ -208,8 +214,9 @@ func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 // or Transient writer. The writer's instances lose it, and late joiners get no history,
 // but what is Transient.
 //
-// A reader that the writer has not matched yet may get nothing, however long it has been
-// there: a program that writes and closes at once calls WaitMatched first.
+// A writer with a Durability first looks for late joiners, for at most a second or a
+// quarter of the time until ctx's deadline: a reader that was there when Close was called
+// gets the history. A reader that comes later gets nothing.
 func (w *Writer[T]) Close(ctx context.Context) error {
 	if w == nil || w.ep == nil {
 		return nil
@@ -217,6 +224,7 @@ func (w *Writer[T]) Close(ctx context.Context) error {
 	x := &w.topic.p.exchange
 	var err error
 	if !w.ep.over() {
+		x.meetLateJoiners(ctx, w.ep)
 		if err = w.send.Linger(ctx, w.ep.ended); err == nil {
 			err = w.flush(ctx)
 		}

@@ -43,7 +43,7 @@ type Network interface {
 	// Connected returns a context that ends with the main connection of the present.
 	Connected(ctx context.Context) (context.Context, context.CancelFunc)
 	// CaughtUp blocks until all has arrived that the broker keeps for the subscriptions
-	// granted so far.
+	// granted so far on the main connection.
 	CaughtUp(ctx context.Context) error
 }
 

@@ -78,7 +78,7 @@ func (d *Directory) Survey(ctx context.Context, topic string) (done func(), err 
 		}
 	}
 	if err == nil {
-		err = d.metAll(ctx)
+		err = d.MetAll(ctx)
 	}
 	if err != nil {
 		done()
@@ -97,31 +97,35 @@ func (d *Directory) seek(topic string, more int) {
 	d.reconsiderAll()
 }
 
-// metAll blocks until everybody is matched of whom the broker tells, and what it keeps of
+// MetAll blocks until everybody is matched of whom the broker tells, and what it keeps of
 // them has arrived.
-func (d *Directory) metAll(ctx context.Context) error {
+func (d *Directory) MetAll(ctx context.Context) error {
 	if err := d.caughtUp(ctx); err != nil {
 		return err
 	}
-	for _, w := range d.watches() {
+	watches := d.watches()
+	for _, w := range watches {
 		if err := d.await(ctx, w.granted); err != nil {
 			return err
 		}
 	}
+	if len(watches) == 0 { // no presence has to come
+		return nil
+	}
 	return d.caughtUp(ctx)
 }
 
-// MetAllOf is metAll for the endpoints of a topic. At a broker that returns nothing for a
+// MetAllOf is MetAll for the endpoints of a topic. At a broker that returns nothing for a
 // wildcard they are asked, and have a while to answer.
 func (d *Directory) MetAllOf(ctx context.Context, topic string) error {
-	if err := d.metAll(ctx); err != nil || d.tells() {
+	if err := d.MetAll(ctx); err != nil || d.tells() {
 		return err
 	}
 	d.askTopic(topic)
 	if err := d.pause(ctx, recallWait); err != nil {
 		return err
 	}
-	return d.metAll(ctx)
+	return d.MetAll(ctx)
 }
 
 func (d *Directory) watches() (all []*watch) {
