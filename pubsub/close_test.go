@@ -88,6 +88,9 @@ func startClosing(t *testing.T, d *world, q QoS) *closing {
 	c.r = readerOf(t, topicOf[pose](t, join(t, "", "b", WithDialer(c.way.dial)), "p"), q)
 	c.w = writerOf(t, topicOf[pose](t, d.join("a"), "p"), q)
 	awaitReaders(t, c.w, 1)
+	write(t, c.w, poseOf("r", 0)) // having heard it just now, the reader does not ask at once for what is held up
+	synctest.Wait()
+	c.r.Take(1)
 	c.way.hold()
 	for i := range 5 {
 		write(t, c.w, poseOf("r", float64(i+1)))
