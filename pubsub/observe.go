@@ -38,11 +38,7 @@ type Announcement struct {
 // ErrClosed.
 func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	p = p.orEnded()
-	err := p.exchange.start(ctx)
-	var known []discovery.Entry
-	if err == nil {
-		known, err = p.directory.All(ctx)
-	}
+	known, err := p.directory.All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", err)
 	}
