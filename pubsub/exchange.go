@@ -52,7 +52,7 @@ func (x *exchange) start(ctx context.Context) error {
 	p := x.p
 	if x.data == nil {
 		samples := connection.NewQueue()
-		data := p.newLane("data", "~d", samples)
+		data := p.newLane("data", "~d", p.root+"/", samples)
 		data.Changed = x.dataChanged
 		if !p.start(func() { data.Run(p.ctx, nil) }) || !p.start(x.beat) {
 			return cmp.Or(p.Err(), ErrClosed)

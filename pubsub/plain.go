@@ -39,29 +39,12 @@ func ConnectPlain(ctx context.Context, rawURL, id string, opts ...Option) (*Plai
 		return nil, err
 	}
 	p.metrics = nil // its counters are those of participants
-	c := &Plain{p: p}
-	c.lane = &connection.Lane{
-		Name: "plain", Log: p.log, Out: connection.NewQueue(), Establish: c.connect,
-		Changed: func(bool, bool) {},
-		Failed:  p.mainFailed,
-		Dropped: func(int) {},
-	}
+	c := &Plain{p: p, lane: p.newLane("plain", "~x", "", connection.NewQueue())}
+	c.lane.Failed = p.mainFailed
 	if err := p.begin(ctx, c.lane); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-func (c *Plain) connect(ctx context.Context) (*connection.Link, error) {
-	k, err := c.p.connectLane(ctx, "~x", connection.Packet{}, c.lane.Dispatch)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.lane.Resubscribe(ctx, k); err != nil {
-		k.Close(connection.Politeness)
-		return nil, err
-	}
-	return k, nil
 }
 
 // Publish hands a message to the broker at MQTT QoS 0 or 1; Flush tells when it has it.

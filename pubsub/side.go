@@ -22,7 +22,7 @@ func (p *Participant) lane(l Lane) (*connection.Lane, error) {
 		return nil, p.Err()
 	}
 	p.sideOnce.Do(func() {
-		side := p.newLane("side", "~s", connection.NewLatest(func() { p.counters.drop(drop.Backlog) }))
+		side := p.newLane("side", "~s", p.root+"/", connection.NewLatest(func() { p.counters.drop(drop.Backlog) }))
 		side.Keeps, side.Once = true, true // a crowd repeats what is not answered
 		if p.start(func() { side.Run(p.ctx, nil) }) {
 			p.mu.Lock()
@@ -39,8 +39,9 @@ func (p *Participant) lane(l Lane) (*connection.Lane, error) {
 }
 
 // newLane makes a lane that nothing but its subscriptions must be told again whenever it
-// connects. The suffix is of its client id.
-func (p *Participant) newLane(name, suffix string, out connection.Outbox) *connection.Lane {
+// connects. The suffix is of its client id; it hears what is on topics that begin with
+// below, and subscribes to the rest of their names.
+func (p *Participant) newLane(name, suffix, below string, out connection.Outbox) *connection.Lane {
 	l := &connection.Lane{
 		Name: name, Log: p.log, Out: out, Changed: func(bool, bool) {},
 		Failed:  func(err error) { p.log.Info("connecting the "+name+" lane failed", "error", err) },
@@ -48,8 +49,8 @@ func (p *Participant) newLane(name, suffix string, out connection.Outbox) *conne
 	}
 	l.Establish = func(ctx context.Context) (*connection.Link, error) {
 		k, err := p.connectLane(ctx, suffix, connection.Packet{}, func(topic string, payload []byte, retained bool) {
-			if below, ok := strings.CutPrefix(topic, p.root+"/"); ok {
-				l.Dispatch(below, payload, retained)
+			if rest, ok := strings.CutPrefix(topic, below); ok {
+				l.Dispatch(rest, payload, retained)
 			}
 		})
 		if err != nil {
