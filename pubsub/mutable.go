@@ -122,12 +122,10 @@ func (r *Reader[T]) SetQoS(ctx context.Context, q QoS) error {
 }
 
 func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
-	select {
-	case r.changing <- struct{}{}:
-		defer func() { <-r.changing }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := r.changing.Take(ctx); err != nil {
+		return err
 	}
+	defer r.changing.Give()
 	x := &r.topic.p.exchange
 	surveyed := func() {}
 	come := r.comesTo(q.Partition)

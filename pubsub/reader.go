@@ -52,8 +52,8 @@ type Reader[T any] struct {
 	topic    *Topic[T]
 	ep       *localEndpoint
 	recv     *reliable.Receiver
-	key      string        // level of its subscriptions
-	changing chan struct{} // has an element while SetQoS is under way
+	key      string    // level of its subscriptions
+	changing wait.Turn // of a SetQoS
 
 	mu         sync.Mutex
 	subscribed map[string]func() // by the level of the partition; ends the subscription
@@ -92,7 +92,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	q := o.QoS
-	r := &Reader[T]{topic: t, key: "+", changing: make(chan struct{}, 1), subscribed: map[string]func(){}}
+	r := &Reader[T]{topic: t, key: "+", changing: wait.NewTurn(), subscribed: map[string]func(){}}
 	if only != "" {
 		if r.key, err = EncodeLevel(only); err != nil {
 			return nil, fmt.Errorf("reader of topic %q: %w", t.name, err)

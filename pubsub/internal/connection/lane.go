@@ -34,8 +34,8 @@ type Lane struct {
 	rude   atomic.Bool            // it ends without a farewell, so that the broker publishes the will
 
 	mu     sync.Mutex
-	link   *Link         // nil while offline
-	change chan struct{} // closed when link changes
+	link   *Link       // nil while offline
+	change wait.Change // of link
 }
 
 // Current returns the link, nil while offline, and a channel that is closed
@@ -43,20 +43,14 @@ type Lane struct {
 func (l *Lane) Current() (*Link, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.change == nil {
-		l.change = make(chan struct{})
-	}
-	return l.link, l.change
+	return l.link, l.change.Next()
 }
 
 func (l *Lane) set(k *Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.link = k
-	if l.change != nil {
-		close(l.change)
-		l.change = nil
-	}
+	l.change.Happened()
 }
 
 // Online waits for a link.

@@ -22,7 +22,7 @@ type Queue struct {
 	due       time.Time
 
 	wake chan struct{}
-	full chan struct{} // closed when there is room again; nil if nobody waits
+	room wait.Change // there is some again
 }
 
 // NewQueue makes an empty one, which takes nothing until it is open.
@@ -73,7 +73,7 @@ func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
 		f.gathering--
 	}
 	if f.roomy() {
-		f.release()
+		f.room.Happened()
 	}
 	return p, time.Time{}, ok
 }
@@ -82,24 +82,14 @@ func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
 func (f *Queue) Room() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.full == nil {
-		f.full = make(chan struct{})
-	}
 	if !f.online || f.roomy() {
-		defer f.release()
+		defer f.room.Happened()
 	}
-	return f.full
+	return f.room.Next()
 }
 
 func (f *Queue) roomy() bool {
 	return f.queue.len() < MaxQueued/2 && f.bytes <= outboxBytes/2
-}
-
-func (f *Queue) release() {
-	if f.full != nil {
-		close(f.full)
-		f.full = nil
-	}
 }
 
 func (f *Queue) ready() <-chan struct{} { return f.wake }
@@ -116,6 +106,6 @@ func (f *Queue) lost(unacked []Packet) int {
 	defer f.mu.Unlock()
 	n := f.queue.len() + len(unacked)
 	f.online, f.queue, f.bytes, f.gathering = false, deque{}, 0, 0
-	f.release()
+	f.room.Happened()
 	return n
 }

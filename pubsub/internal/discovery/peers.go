@@ -61,22 +61,22 @@ func (d *Directory) followPresences(ctx context.Context) error {
 
 // followEverybody is followPresences for who has the turn.
 func (d *Directory) followEverybody(ctx context.Context) error {
-	if d.setFollowing(true) {
+	if d.swap(&d.following, true) {
 		return nil
 	}
 	if _, err := d.net.Subscribe(ctx, d.Root+"/presence/+", d.presenceCame); err != nil {
-		d.setFollowing(false)
+		d.swap(&d.following, false)
 		return err
 	}
 	d.askUnlessTold(func() { d.Ask() })
 	return nil
 }
 
-func (d *Directory) setFollowing(all bool) (was bool) {
+// swap sets following or everyone, and returns what it was.
+func (d *Directory) swap(flag *bool, to bool) (was bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was = d.following
-	d.following = all
+	was, *flag = *flag, to
 	return was
 }
 

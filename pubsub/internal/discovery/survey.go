@@ -44,7 +44,7 @@ func (d *Directory) followAll(ctx context.Context) (first bool, err error) {
 		return false, err
 	}
 	defer d.turn.Give()
-	if d.setEveryone(true) {
+	if d.swap(&d.everyone, true) {
 		return false, nil
 	}
 	release, err := d.Follow(ctx, "")
@@ -54,16 +54,8 @@ func (d *Directory) followAll(ctx context.Context) (first bool, err error) {
 		}
 		release()
 	}
-	d.setEveryone(false)
+	d.swap(&d.everyone, false)
 	return false, err
-}
-
-func (d *Directory) setEveryone(all bool) (was bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	was = d.everyone
-	d.everyone = all
-	return was
 }
 
 // Survey blocks until it is known which writers of a topic live, before there is a
