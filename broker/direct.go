@@ -152,6 +152,7 @@ func (h *direct) take(c *conn, b []byte) []byte {
 		return b
 	}
 	for taken := false; ; taken = true {
+		c.begin()
 		n := h.takeOne(c, cl, b)
 		if n == 0 {
 			if taken {
@@ -160,7 +161,7 @@ func (h *direct) take(c *conn, b []byte) []byte {
 			return b
 		}
 		b = b[n:]
-		c.readCost++
+		c.processed()
 		c.yield(packets.Publish)
 	}
 }
