@@ -111,13 +111,17 @@ func (s *soak) sample(during time.Duration, into func(*history) *[]sample) {
 	}
 }
 
-// lockAgainAndAgain runs lock commands until ctx ends. Under faults any of them may
-// end in any way; some are killed or put to sleep on purpose. The names are few,
-// as a broker remembers the death of each.
+// lockAgainAndAgain runs lock commands until ctx ends, and a few more if none has got its
+// lock by then: a hold whose client and broker were killed at once outlasts a short run.
+// Under faults any of them may end in any way; some are killed or put to sleep on purpose.
+// The names are few, as a broker remembers the death of each.
 func (s *soak) lockAgainAndAgain(ctx context.Context, at *site, lane int, random *rand.Rand) {
 	id := fmt.Sprintf("%s-%d", at.name, lane)
 	kinds := bag{of: []string{"lock", "lock", "lock", "lock killed", "lock stopped"}}
-	for ctx.Err() == nil {
+	for more := 5; ctx.Err() == nil || more > 0 && s.none(at); {
+		if ctx.Err() != nil {
+			more--
+		}
 		what := kinds.draw(random)
 		command := []string{"sleep", "0.05"}
 		if what == "lock killed" {
@@ -232,7 +236,7 @@ func (s *soak) report() {
 			default:
 			}
 		}
-		if s.counts[site.name+" lock: exit 0"] == 0 {
+		if s.none(site) {
 			s.t.Errorf("%s: no lock command got its lock under faults", site.name)
 		}
 	}
@@ -245,6 +249,13 @@ func (s *soak) report() {
 		s.t.Error(err)
 	}
 	s.t.Logf("seed %d, %v\n%s\n\n%s", *seed, *duration, strings.Join(lines, "\n"), table(rows))
+}
+
+// none reports whether no lock command has got its lock.
+func (s *soak) none(at *site) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[at.name+" lock: exit 0"] == 0
 }
 
 func (s *soak) count(what string) {
