@@ -79,6 +79,9 @@ func (n *notice) leave(e entered) (news bool) {
 func (n *notice) follow(r *protocol.ResourceStatus, self string) {
 	if h := &r.Holder; h.Fence != 0 {
 		n.enter(entered{h.ID.Node.ID, r.HolderClient, r.HolderP, h.Fence, time.Now()})
+		if n.latest.fence == h.Fence {
+			n.latest.priority = r.HolderP // of a hold that a new root finds it comes last
+		}
 	}
 	if n.latest.who == self && !r.Inside {
 		n.over = true

@@ -63,7 +63,10 @@ func (m *Machine) confirm(msg *protocol.Message) {
 		ts := &msg.Tokens[i]
 		if r := m.find(ts.Resource); r != nil && r.tok.phase == below && r.tok.grant == ts.Grant && r.tok.target.Node == msg.From {
 			r.tok.until = 0
-			r.tok.heldBy(msg.From, holder{protocol.Entry{ID: ts.Target, Fence: ts.Fence}, r.tok.prio, ts.Client})
+			e := protocol.Entry{ID: ts.Target, Fence: ts.Fence}
+			if h := r.tok.holder; h == nil || h.entry != e { // else a Report has told its priority, also of a grant that was inherited
+				r.tok.heldBy(msg.From, holder{e, r.tok.prio, ts.Client})
+			}
 		}
 	}
 }
