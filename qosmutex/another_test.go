@@ -32,10 +32,10 @@ func TestAnotherRegister(t *testing.T) {
 		if s := second.Status(); s.Role != protocol.Member || s.Root.ID != "first" {
 			t.Fatalf("the second is %v below %s", s.Role, s.Root.ID)
 		}
+		time.Sleep(time.Minute)
 		if !log.says("cannot be the root") || !log.says("--voters") {
 			t.Errorf("it warns: %s", &log.text)
 		}
-		time.Sleep(time.Minute)
 		h, err := second.Lock(ctx, "crane")
 		if err != nil {
 			t.Fatal(err)
