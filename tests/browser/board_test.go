@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -397,6 +398,81 @@ func TestBrokerIsRestarted(t *testing.T) {
 	p.await("%s?.dataset.fence === '%d'", row("crane", "south"), next.Fence())
 	p.await("board.locks.states.size === 2 && board.tree.edges.size === 2")
 	agree(t, p, s.url)
+}
+
+// watchLies counts, in the page, how often a row that nobody confirms stands there as if it
+// were certain: while there is no connection, and after a new one.
+const watchLies = `globalThis.lies = []; globalThis.doubts = new Set();
+setInterval(() => {
+  const c = document.querySelector("#connection"), row = document.querySelector(".row[data-resource=north]");
+  if (!c || !row) return;
+  if (row.dataset.doubt) doubts.add(row.dataset.doubt);
+  if (c.dataset.state === "connected" ? c.dataset.session === "2" && !row.dataset.doubt : document.body.dataset.fresh !== "stale") lies.push(c.outerHTML + row.outerHTML);
+}, 5)`
+
+// TestDeadDataLooksDead: without the broker times stop and the page says as of when; after a
+// reconnection what nobody says again is in doubt until it is forgotten.
+func TestDeadDataLooksDead(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.first.lock("north", 7)
+	w := desktop
+	w.init = watchLies
+	p := startBrowser(t).open(s.board, w)
+	p.await("%s?.dataset.holder === 'lift-1' && document.body.dataset.fresh === 'live'", row("crane", "north"))
+	p.eval("location.hash = '#/lock/crane/north'", nil)
+	p.await("!document.querySelector('#detail').hidden")
+	const clocks = "[document.querySelector('.row[data-resource=north] .since'), ...document.querySelectorAll('#detail .num')].map(e => e.textContent).join()"
+	stop(s.broker.Close)
+	for _, m := range []*member{s.root, s.first, s.second} { // so that nobody says it again
+		m.cut()
+	}
+	p.await("document.body.dataset.fresh === 'stale' && /^as of .+ behind$/.test(document.querySelector('#age').textContent)")
+	p.eval("new Promise(passed => setTimeout(passed, 1100))", nil) // after which all times were drawn
+	before := p.text(clocks)
+	p.eval("new Promise(passed => setTimeout(passed, 2500))", nil)
+	if after := p.text(clocks); after != before {
+		t.Errorf("without a broker times went from %s to %s", before, after)
+	}
+	startEmbedded(t, s.addr, "")
+	p.await("document.querySelector('#connection').dataset.session === '2' && document.body.dataset.fresh === 'live'")
+	p.await("document.querySelectorAll('.row').length === 0 && doubts.has('old')")
+	if lies := p.text("lies.length + ' ' + lies[0]"); !strings.HasPrefix(lies, "0 ") {
+		t.Errorf("what nobody confirms was shown as certain: %s", lies)
+	}
+}
+
+// TestHolderIsKilled: row and details say together that the holder is gone.
+func TestHolderIsKilled(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.first.lock("north", 7)
+	w := desktop
+	w.init = watchLies
+	p := startBrowser(t).open(s.board, w)
+	p.await("%s?.dataset.holder === 'lift-1'", row("crane", "north"))
+	s.first.cut()
+	p.await("doubts.has('gone')")
+	p.await("%s.dataset.state === 'free' && !%[1]s.dataset.doubt", row("crane", "north"))
+}
+
+// TestBrokerIsSilent: a connection on which nothing comes back is not taken for one.
+func TestBrokerIsSilent(t *testing.T) {
+	t.Parallel()
+	b := startEmbedded(t, "127.0.0.1:0", "")
+	ui, where := startReady(t, "pubsub-node", "ui", "--broker", b.URL(), "--web", "127.0.0.1:0")
+	p := startBrowser(t).open(where, desktop)
+	p.await("document.body.dataset.fresh === 'live'")
+	suspend := func(s syscall.Signal) {
+		if err := ui.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	suspend(syscall.SIGSTOP)
+	p.await("document.querySelector('#connection').dataset.state === 'silent' && document.body.dataset.fresh === 'stale'")
+	suspend(syscall.SIGCONT)
+	p.await("document.querySelector('#connection').dataset.state === 'connected' && document.body.dataset.fresh === 'live'")
+	p.quiet()
 }
 
 // TestMessagesTravel: Request, Reply and Release are drawn on the edges of the tree.

@@ -7,20 +7,25 @@ const TAGS = { granted: "wait", free: "free", unknown: "bad" };
 export class Detail {
   constructor(element) {
     this.element = element;
-    this.times = []; // [element, since, before] of what is counted up
+    this.times = []; // [element, since] of what is counted up
   }
 
   /** show describes a lock; state is undefined if nothing is known of it. */
   show(topic, resource, state, locks, now) {
     this.times = [];
+    this.state = state;
+    this.locks = locks;
     const lock = resource === "default" ? topic : `${topic} ${resource}`;
     const head = h("div", { class: "head" }, h("h2", {}, lock), h("span", { class: "fill" }), h("a", { class: "back", href: "#/" }, "all locks"));
     if (!state) {
+      this.element.removeAttribute("data-doubt");
       this.element.replaceChildren(head, h("p", { class: "muted" }, "Nobody has published anything about this lock."));
       return;
     }
-    const known = [];
+    const known = [], doubt = locks.doubt(state);
+    this.element.toggleAttribute("data-doubt", doubt !== "");
     const fact = (name, ...value) => known.push(h("div", {}, h("dt", {}, name), h("dd", {}, ...value)));
+    if (doubt === "old") fact("not confirmed", `said at ${clock(state.heard)}, and not since the connection came back`);
     const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : null);
     if (state.holder) fact("held by", h("b", { id: "holder" }, named(state.holder, state.via)), " ", gone(state.via || state.holder));
     else fact("state", h("span", { class: "tag " + TAGS[state.status] }, state.status), state.grantee ? ` to ${named(state.grantee, state.via)}: not known to be inside yet` : "",
@@ -48,6 +53,7 @@ export class Detail {
   }
 
   tick(now) {
+    if (this.state) now = this.locks.until(this.state, now);
     for (const [element, since] of this.times) setText(element, span(now - since));
   }
 }

@@ -18,15 +18,15 @@ export class LockList {
   }
 
   /** draw brings the rows of some locks up to date; all, if the filter has changed. */
-  draw(states, dirty, now) {
+  draw(locks, dirty, now) {
     const fresh = [];
     for (const k of dirty) {
-      const state = states.get(k), row = this.rows.get(k);
+      const state = locks.states.get(k), row = this.rows.get(k);
       if (!state) row?.remove(this, k);
-      else if (row) row.show(state, now);
+      else if (row) row.show(state, locks, now);
       else {
         const made = new Row(state);
-        made.show(state, now);
+        made.show(state, locks, now);
         this.rows.set(k, made);
         fresh.push(made);
       }
@@ -115,14 +115,17 @@ class Row {
     this.item = h("li", {}, this.anchor);
   }
 
-  show(state, now) {
+  show(state, locks, now) {
     this.state = state;
+    this.locks = locks;
+    const doubt = locks.doubt(state);
+    setAttribute(this.anchor, "data-doubt", doubt || null);
     setAttribute(this.anchor, "data-state", state.status);
     setAttribute(this.anchor, "data-fence", state.fence);
     setAttribute(this.anchor, "data-holder", state.holder);
-    setText(this.mark, state.status);
+    setText(this.mark, doubt ? state.status + "?" : state.status);
     setText(this.fence, state.fence === "0" ? "–" : state.fence || "–");
-    setText(this.holder, named(state.holder, state.via) || "–");
+    setText(this.holder, state.holder ? named(state.holder, state.via) + (doubt === "gone" ? ", gone" : "") : "–");
     const first = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
     const more = state.waiting - Math.min(NAMED, state.queue.length);
     setText(this.queue, state.waiting ? `${state.waiting} waiting: ${first}${more > 0 ? ` +${more}` : ""}` : "");
@@ -130,7 +133,7 @@ class Row {
   }
 
   tick(now) {
-    setText(this.since, this.state.since === null ? "" : span(now - this.state.since));
+    setText(this.since, this.state.since === null ? "" : span(this.locks.until(this.state, now) - this.state.since));
   }
 
   remove(list, k) {

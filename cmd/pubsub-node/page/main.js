@@ -1,6 +1,7 @@
 // The board: an MQTT client that shows what the locks of a domain say of themselves.
 import { loadConfig, connect } from "/base/connection.js";
 import { statusBadge, askPassword } from "/base/status.js";
+import { Freshness } from "/base/freshness.js";
 import { rootOf, parseTopic } from "/base/levels.js";
 import { Locks, key } from "/base/locks.js";
 import { treeOf } from "/base/tree.js";
@@ -28,10 +29,12 @@ const people = new People($("people"));
 const timeline = new Timeline($("history"));
 const tree = new TreeView({ onPick: (id) => search(id) });
 const badge = statusBadge();
+const fresh = new Freshness();
 const utf8 = new TextDecoder();
 
 let at = route(location.hash);
 let dirty = new Set(); // keys of locks whose rows are to be drawn
+const flipped = new Set(); // participants of whom it was said that they are gone, or back
 let stale = { detail: true, tree: true, people: true, history: true };
 let counted = 0;
 let topicInTree = "";
@@ -40,15 +43,19 @@ let lastLetter = Date.now();
 
 setText($("domain"), config.domain === "default" ? "" : config.domain);
 document.title = config.domain === "default" ? "Locks" : `Locks · ${config.domain}`;
-$("status").append(badge.element);
+$("status").append(badge.element, " ", badge.age);
 $("tree").append(tree.element);
 $("legend").append(tree.legend());
 $("backlog-place").append(tree.backlog);
 
 const draw = onFrame(() => {
-  const now = Date.now();
+  const now = fresh.now(Date.now());
+  if (flipped.size) {
+    for (const [k, s] of locks.states) if ([s.root, s.holder, s.via].some((id) => flipped.has(id))) dirty.add(k);
+    flipped.clear();
+  }
   if (dirty.size) {
-    list.draw(locks.states, dirty, now);
+    list.draw(locks, dirty, now);
     dirty = new Set();
   }
   if (stale.detail) drawDetail(now);
@@ -188,6 +195,7 @@ function onMessage(topic, payload, retained) {
       if (change.topic === at.topic) stale.detail = true;
       break;
     case "presence":
+      flipped.add(change.id);
       stale.detail = true; // falls through
     default:
       stale.tree = true;
@@ -201,17 +209,22 @@ function settle() {
   clearTimeout(sweeping);
   sweeping = setTimeout(() => {
     sweeping = 0;
+    fresh.settled = true;
+    fresh.show(badge.age, Date.now());
     if (locks.sweep()) drawAll();
   }, SETTLED);
 }
 
 function onStatus(status) {
   badge.show(status);
-  clearTimeout(sweeping);
-  if (status.state !== "connected") return;
+  const begun = fresh.status(status);
+  fresh.show(badge.age, Date.now());
+  if (status.state !== "connected") return clearTimeout(sweeping);
+  if (!begun) return fresh.settled || settle();
   locks.begin();
   lastLetter = Date.now();
   settle();
+  drawAll(); // in doubt
 }
 
 function drawAll() {
@@ -228,7 +241,7 @@ function search(text) {
 function refilter() {
   list.refilter({ search: $("search").value, which: document.querySelector("[name=which]:checked").value });
   stale.history = stale.people = true;
-  drawCounts(Date.now());
+  drawCounts(fresh.now(Date.now()));
   draw();
 }
 
@@ -287,7 +300,8 @@ addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 setInterval(() => {
-  const now = Date.now();
+  fresh.show(badge.age, Date.now());
+  const now = fresh.now(Date.now());
   list.tick(now);
   detail.tick(now);
   drawCounts(now);

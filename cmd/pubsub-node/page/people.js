@@ -34,13 +34,15 @@ export class People {
     ids.forEach((id, i) => {
       const p = locks.participants.get(id), d = duty.get(id) ?? { holds: [], waits: [], roots: [] };
       let row = this.rows.get(id);
-      const text = JSON.stringify([p.alive, p.since, d.roots, d.holds.map(held), d.waits.map(name)]);
+      const doubt = p.session !== locks.session;
+      const text = JSON.stringify([doubt, p.alive, p.since, d.roots, d.holds.map(held), d.waits.map(name)]);
       if (!row) this.rows.set(id, (row = h("li", { "data-id": id })));
       if (row.dataset.text !== text) {
         row.dataset.text = text;
         setAttribute(row, "data-alive", String(p.alive));
+        setAttribute(row, "data-doubt", doubt ? "old" : null);
         row.replaceChildren(
-          h("span", { class: "tag " + (p.alive ? "free" : "bad") }, p.alive ? "here" : "gone"), h("b", {}, id),
+          h("span", { class: "tag " + (p.alive ? "free" : "bad") }, (p.alive ? "here" : "gone") + (doubt ? "?" : "")), h("b", {}, id),
           h("span", { class: "muted" }, p.since === null ? "" : (p.alive ? "since " : "born or gone ") + clock(p.since)),
           h("span", { class: "does" }, ...tell("root of", d.roots.map((t) => h("a", { href: "#/tree/" + encodeURIComponent(t) }, t))),
             ...tell("holds", d.holds.map((s) => anchor(s, held(s)))), ...tell("waits for", d.waits.map((s) => anchor(s, name(s))))));

@@ -2,6 +2,9 @@
 import mqtt from "./mqtt.esm.js";
 
 const RETRY = 1000; // ms between two attempts
+const LOOK = 1000; // ms between two looks at whether the broker is there
+const QUIET = 2000; // ms without a packet after which the broker is asked for one
+const SILENT = 2000; // ms without an answer after which it is taken to be silent
 const BAD_PASSWORD = 4, NOT_AUTHORIZED = 5; // codes of MQTT 3.1.1
 
 /**
@@ -24,17 +27,42 @@ export async function loadConfig() {
  * filters: what to subscribe to, {filter: qos}, again on each connection; listen() and
  *   ignore() change it while it runs.
  * onMessage(topic, payload: Uint8Array, retained) gets each message.
- * onStatus({state, text, session}) gets each change. state is "connecting",
- *   "connected", "offline" or "refused"; session counts connections, so that a page
- *   can tell what it was told before the last one.
+ * onStatus({state, text, session, heard}) gets each change. state is "connecting",
+ *   "connected", "silent" (connected, but the broker does not answer), "offline" or
+ *   "refused"; session counts connections, so that a page can tell what it was told
+ *   before the last one; heard is when the broker last sent anything, ms since 1970.
  * onRefused(filter) names a subscription that the broker does not grant.
  * askPassword() is asked for a password when the broker wants one; it returns a promise.
  */
 export function connect(config, { filters, onMessage, onStatus, onRefused = () => {}, askPassword }) {
   const wanted = new Map(Object.entries(filters));
   let client, session = 0, password, closed = false, refused = false;
+  let heard = 0, asked = 0, state; // asked: when for a packet that has not come yet, or 0
 
-  const tell = (state, text) => onStatus({ state, text, session });
+  function tell(now, text) {
+    state = now;
+    onStatus({ state, text, session, heard });
+  }
+
+  function hear() {
+    heard = Date.now();
+    asked = 0;
+    if (state === "silent") tell("connected", "connected");
+  }
+
+  // look asks a broker that says nothing for a sign of life. It is not the keep-alive of
+  // MQTT, which a page in the background would miss.
+  function look() {
+    const now = Date.now();
+    if (state !== "connected" || now - heard < QUIET) return;
+    if (asked === 0) {
+      asked = now;
+      client.sendPing();
+    } else if (now - asked >= SILENT) {
+      tell("silent", "no answer from the broker");
+    }
+  }
+  const looking = setInterval(look, LOOK);
 
   function open() {
     refused = false;
@@ -52,6 +80,7 @@ export function connect(config, { filters, onMessage, onStatus, onRefused = () =
       timerVariant: "native", // its workers are not allowed by our content security policy
       queueQoSZero: false,
     });
+    client.on("packetreceive", hear);
     client.on("connect", connected);
     client.on("message", (topic, payload, packet) => {
       try {
@@ -66,6 +95,8 @@ export function connect(config, { filters, onMessage, onStatus, onRefused = () =
 
   function connected() {
     session++;
+    heard = Date.now();
+    asked = 0;
     tell("connected", "connected");
     for (const [filter, qos] of wanted) subscribe(filter, qos);
   }
@@ -106,6 +137,7 @@ export function connect(config, { filters, onMessage, onStatus, onRefused = () =
     publish: (topic, payload, options = {}) => client.publish(topic, payload, { qos: 1, ...options }),
     close() {
       closed = true;
+      clearInterval(looking);
       client.end(true);
     },
   };

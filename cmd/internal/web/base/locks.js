@@ -102,6 +102,7 @@ export class Locks {
     const was = this.states.get(k);
     this.#date(state, was, now);
     state.session = this.session;
+    state.heard = now;
     this.states.set(k, state);
     return { kind: "state", key: k, topic, resource, state, was };
   }
@@ -219,6 +220,22 @@ export class Locks {
     topic.delete(participant);
     this.asking -= requests.length;
     if (topic.size === 0) this.asked.delete(name);
+  }
+
+  /**
+   * doubt says why a state cannot be relied on, "" if it can: it was not said since the
+   * last connection, or who said it or holds the lock is gone.
+   */
+  doubt(state) {
+    if (state.session !== this.session) return "old";
+    if (this.alive(state.root) === false) return "root gone";
+    if (state.holder && this.alive(state.via || state.holder) === false) return "gone";
+    return "";
+  }
+
+  /** until is the time up to which a state is known to have lasted, if the broker was last heard at now. */
+  until(state, now) {
+    return this.doubt(state) ? Math.min(now, state.heard) : now;
   }
 
   /** alive says whether a participant is there: true, false, or undefined if nobody said so. */

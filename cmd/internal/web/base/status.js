@@ -1,15 +1,16 @@
-// What both pages show alike: the connection and the question for a password.
+// What both pages show alike: the connection, how old the data is, and the question for a password.
 import { h, setText } from "./dom.js";
 
-const SIGNS = { connecting: "…", connected: "●", offline: "▲", refused: "✕" };
+const SIGNS = { connecting: "…", connected: "●", silent: "▲", offline: "▲", refused: "✕" };
 
-/** statusBadge returns {element, show(status)} for the status of connect(). */
+/** statusBadge returns {element, age, show(status)} for the status of connect(); age is for what Freshness says. */
 export function statusBadge() {
   const sign = h("span", { class: "sign", "aria-hidden": "true" });
   const text = h("span", { class: "text" });
   const element = h("output", { class: "status", id: "connection", "aria-live": "polite" }, sign, text);
   return {
     element,
+    age: h("span", { class: "age", id: "age" }),
     show(status) {
       element.dataset.state = status.state;
       element.dataset.session = status.session;

@@ -208,3 +208,23 @@ test("epochs and fences above 2^53 are compared exactly", () => {
   assert.equal(parseFence("1795219200000017") + 1n, 1795219200000018n);
   assert.equal(parseFence("1e9"), 0n);
 });
+
+test("a state is in doubt until it is said again, and when its root or holder is gone", () => {
+  const m = new Locks();
+  const say = (now) => m.apply(["lock", "crane", "north", "state"], JSON.stringify({ topic: "crane", resource: "north", status: "held", holder: "esp32", via: "gate", root: "tower", epoch: "1.0" }), now).state;
+  const presence = (id, alive) => m.apply(["presence", id], JSON.stringify({ alive }), 1);
+  m.begin();
+  let s = say(100);
+  assert.equal(m.doubt(s), "");
+  assert.equal(m.until(s, 900), 900);
+  m.begin();
+  assert.equal(m.doubt(s), "old");
+  assert.equal(m.until(s, 900), 100, "nothing is known of it since");
+  s = say(1000);
+  assert.equal(m.doubt(s), "");
+  presence("gate", false);
+  assert.equal(m.doubt(s), "gone");
+  presence("gate", true);
+  presence("tower", false);
+  assert.equal(m.doubt(s), "root gone");
+});
