@@ -26,6 +26,8 @@ type Config struct {
 	// User is whom the page connects as, empty for nobody. The page asks for the
 	// password: it never passes through here.
 	User string `json:"user"`
+	// Replay has the page show /recording instead of a broker.
+	Replay bool `json:"replay,omitempty"`
 	// Page is whatever the page itself wants to know.
 	Page any `json:"page,omitempty"`
 }
@@ -38,8 +40,10 @@ type Site struct {
 	Files  fs.FS
 	Config Config
 	// Dial opens a byte stream to the broker for the bridge. nil: there is no bridge,
-	// and Config.URL is needed. It is called by many goroutines.
+	// and Config.URL is needed, or a Recording. It is called by many goroutines.
 	Dial func(context.Context) (net.Conn, error)
+	// Recording is the name of a file that is served at /recording, for Config.Replay.
+	Recording string
 }
 
 // contentTypes are named here, as a system may know others for these endings.
@@ -57,8 +61,8 @@ func (s *Site) check() (config []byte, policy string, err error) {
 			return nil, "", fmt.Errorf("web: %q is no WebSocket URL: write it as \"ws://host:9001\" or \"wss://host\"", s.Config.URL)
 		}
 		connect += " " + u.Scheme + "://" + u.Host
-	} else if s.Dial == nil {
-		return nil, "", fmt.Errorf("web: a site needs a WebSocket URL or a way to dial the broker")
+	} else if s.Dial == nil && s.Recording == "" {
+		return nil, "", fmt.Errorf("web: a site needs a WebSocket URL, a way to dial the broker or a recording")
 	}
 	config, err = json.Marshal(s.Config)
 	return config, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " + connect +
@@ -80,6 +84,12 @@ func (s *Site) handler(bridge http.Handler) (http.Handler, error) {
 	})
 	if s.Dial != nil {
 		mux.Handle("GET /mqtt", bridge)
+	}
+	if s.Recording != "" {
+		mux.HandleFunc("GET /recording", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/gzip")
+			http.ServeFile(w, r, s.Recording)
+		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
