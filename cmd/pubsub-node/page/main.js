@@ -13,16 +13,20 @@ import { LockList } from "./list.js";
 import { Detail } from "./detail.js";
 import { People } from "./people.js";
 import { Timeline } from "./timeline.js";
+import { openRecording, startReplay, momentOf } from "./replay.js";
+import { readRecording } from "/base/recording.js";
 
 const SETTLED = 2000; // ms without a retained message after which a broker has said what it retains
 const NOTES = 200; // ms between two looks at who holds and waits in the tree
+const LATE = 500; // ms after which a letter of a replay is not drawn any more
 const SILENCE = 8000; // ms without a letter after which the broker is taken to keep them
 
 const $ = (id) => document.getElementById(id);
 const config = await loadConfig();
 const root = rootOf(config);
-const locks = new Locks();
-const history = new History();
+let locks = new Locks();
+let history = new History();
+let connection = null, replay = null; // one of them is there
 const list = new LockList($("list"));
 const detail = new Detail($("detail"));
 const people = new People($("people"));
@@ -38,8 +42,9 @@ const flipped = new Set(); // participants of whom it was said that they are gon
 let stale = { detail: true, tree: true, people: true, history: true };
 let counted = 0;
 let topicInTree = "";
-const opened = Date.now();
-let lastLetter = Date.now();
+const clockNow = () => replay?.player.now ?? Date.now();
+let opened = clockNow();
+let lastLetter = clockNow();
 
 setText($("domain"), config.domain === "default" ? "" : config.domain);
 document.title = config.domain === "default" ? "Locks" : `Locks · ${config.domain}`;
@@ -49,7 +54,7 @@ $("legend").append(tree.legend());
 $("backlog-place").append(tree.backlog);
 
 const draw = onFrame(() => {
-  const now = fresh.now(Date.now());
+  const now = fresh.now(clockNow());
   if (flipped.size) {
     for (const [k, s] of locks.states) if ([s.root, s.holder, s.via].some((id) => flipped.has(id))) dirty.add(k);
     flipped.clear();
@@ -173,14 +178,17 @@ function drawCounts(now) {
 function onMessage(topic, payload, retained) {
   if (retained && sweeping) settle();
   const levels = parseTopic(root, topic);
-  if (!levels) return;
+  if (levels) take(levels, payload, clockNow());
+}
+
+// take reads a message that came at a time.
+function take(levels, payload, now) {
   if (levels[0] === "node") {
-    lastLetter = Date.now();
-    const letter = levels.length === 3 && readLetter(payload);
+    lastLetter = now;
+    const letter = levels.length === 3 && clockNow() - now < LATE && readLetter(payload);
     if (letter && letter.topic === topicInTree) tree.message(levels[2], levels[1], letter.kind);
     return;
   }
-  const now = Date.now();
   const change = locks.apply(levels, utf8.decode(payload), now);
   if (!change) return;
   switch (change.kind) {
@@ -210,7 +218,7 @@ function settle() {
   sweeping = setTimeout(() => {
     sweeping = 0;
     fresh.settled = true;
-    fresh.show(badge.age, Date.now());
+    fresh.show(badge.age, clockNow());
     if (locks.sweep()) drawAll();
   }, SETTLED);
 }
@@ -218,11 +226,11 @@ function settle() {
 function onStatus(status) {
   badge.show(status);
   const begun = fresh.status(status);
-  fresh.show(badge.age, Date.now());
+  fresh.show(badge.age, clockNow());
   if (status.state !== "connected") return clearTimeout(sweeping);
   if (!begun) return fresh.settled || settle();
   locks.begin();
-  lastLetter = Date.now();
+  lastLetter = clockNow();
   settle();
   drawAll(); // in doubt
 }
@@ -241,7 +249,7 @@ function search(text) {
 function refilter() {
   list.refilter({ search: $("search").value, which: document.querySelector("[name=which]:checked").value });
   stale.history = stale.people = true;
-  drawCounts(fresh.now(Date.now()));
+  drawCounts(fresh.now(clockNow()));
   draw();
 }
 
@@ -261,9 +269,9 @@ function go() {
 const letters = root + "/node/#";
 function listenToLetters() {
   const seen = tree.speed !== "off" && $("tree").offsetParent !== null;
-  if (seen) connection.listen(letters);
-  else connection.ignore(letters);
-  lastLetter = Date.now();
+  if (seen) connection?.listen(letters);
+  else connection?.ignore(letters);
+  lastLetter = clockNow();
 }
 
 function refused(filter) {
@@ -274,7 +282,51 @@ function refused(filter) {
 }
 
 const filters = Object.fromEntries(["presence/+", "lock/+/+/state", "lock/+/view", "lock/+/member/+", "lock/+/events"].map((f) => [root + "/" + f, 0]));
-const connection = connect(config, { filters, onMessage, onStatus, onRefused: refused, askPassword });
+
+// show has a recording take the place of the connection.
+function show(recording, moment) {
+  connection?.close();
+  replay?.close();
+  connection = null;
+  clearTimeout(sweeping);
+  sweeping = 0;
+  fresh.status({ state: "connected", session: 1 });
+  fresh.settled = true;
+  badge.show({ state: "replay", session: 1, text: `replay of ${new Date(recording.started).toLocaleString()}` });
+  replay = null;
+  forget(recording.started);
+  replay = startReplay(recording, moment, { onMessage: take, onReset: () => forget(recording.started) });
+  document.querySelector(".tools").before(replay.element);
+  drawAll();
+}
+
+// forget begins anew at a time: what a recording says later has not happened.
+function forget(time) {
+  locks = new Locks();
+  history = new History();
+  timeline.forget();
+  counted = 0;
+  opened = lastLetter = time;
+  drawAll();
+}
+
+addEventListener("dragover", (e) => e.preventDefault());
+addEventListener("drop", (e) => {
+  e.preventDefault();
+  const file = e.dataTransfer?.files[0];
+  if (file) open(readRecording(file.stream()), null, file.name);
+});
+
+async function open(reading, moment, name) {
+  try {
+    show(await reading, moment);
+  } catch (error) {
+    $("notices").append(h("p", { class: "notice" }, `${name} cannot be replayed: ${error.message}`));
+  }
+}
+
+if (config.replay) await open(openRecording(), momentOf(location.search), "The recording");
+else connection = connect(config, { filters, onMessage, onStatus, onRefused: refused, askPassword });
 
 $("search").addEventListener("input", refilter);
 $("which").addEventListener("change", refilter);
@@ -300,12 +352,12 @@ addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 setInterval(() => {
-  fresh.show(badge.age, Date.now());
-  const now = fresh.now(Date.now());
+  fresh.show(badge.age, clockNow());
+  const now = fresh.now(clockNow());
   list.tick(now);
   detail.tick(now);
   drawCounts(now);
 }, 1000);
 setInterval(() => stale.people && at.view === "people" && draw(), 1000);
 go();
-globalThis.board = { locks, tree, history, link }; // for a look from the browser's console, and for tests
+globalThis.board = { get locks() { return locks; }, get history() { return history; }, get replay() { return replay; }, tree, link }; // for a look from the browser's console, and for tests

@@ -13,6 +13,11 @@ export class Timeline {
     this.what = "";
   }
 
+  /** forget has the next draw begin anew. */
+  forget() {
+    this.what = "";
+  }
+
   /** draw shows the events that match; only: null or {topic, resource}. */
   draw(history, search, only) {
     const what = JSON.stringify([search, only]);

@@ -47,12 +47,33 @@ async function* lines(stream) {
   }
 }
 
+// entriesOf are the times of the states that show a holder for the first time.
+function entriesOf(messages) {
+  const utf8 = new TextDecoder(), fences = new Map(), times = [];
+  for (const { ms, levels, payload } of messages) {
+    if (levels[0] !== "lock" || levels[3] !== "state") continue;
+    const state = parsed(utf8.decode(payload)), lock = levels[1] + "/" + levels[2];
+    if (!state?.holder || fences.get(lock) === state.fence) continue;
+    fences.set(lock, state.fence);
+    times.push(ms);
+  }
+  return times;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // anybody may publish anything
+  }
+}
+
 /**
  * Player goes through a recording: tick() hands over what is due. It plays until it is
  * paused or at the end, where it pauses.
  *
- * onMessage(levels, payload, retained) gets each message once; onReset is called when
- *   it goes back: what came after that moment has not happened.
+ * onMessage(levels, payload, when) gets each message once, when being its time of day in ms;
+ *   onReset is called when it goes back: what came after that moment has not happened.
  * onChange is called when it is told to play, to pause or to go elsewhere.
  */
 export class Player {
@@ -80,7 +101,7 @@ export class Player {
     const { messages, length } = this.recording, at = this.at;
     while (this.next < messages.length && messages[this.next].ms <= at) {
       const m = messages[this.next++];
-      this.onMessage(m.levels, m.payload, m.retained);
+      this.onMessage(m.levels, m.payload, this.recording.started + m.ms);
     }
     if (this.playing && at >= length) this.pause();
   }
@@ -110,12 +131,11 @@ export class Player {
     this.tick();
   }
 
-  /** nextEntry goes to the next moment at which somebody got a lock, and pauses there. */
+  /** nextEntry goes to the next moment at which a lock is seen to have a new holder, and pauses there. */
   nextEntry() {
     this.pause();
-    const { messages, length } = this.recording, utf8 = new TextDecoder();
-    const entry = (m) => m.ms > this.at && m.levels[0] === "lock" && m.levels[2] === "events" && utf8.decode(m.payload).includes('"event":"granted"');
-    this.seek(messages.slice(this.next).find(entry)?.ms ?? length);
+    this.entries ??= entriesOf(this.recording.messages);
+    this.seek(this.entries.find((ms) => ms > this.at) ?? this.recording.length);
   }
 
   move(at, playing) {

@@ -1,7 +1,7 @@
 // What both pages show alike: the connection, how old the data is, and the question for a password.
 import { h, setText } from "./dom.js";
 
-const SIGNS = { connecting: "…", connected: "●", silent: "▲", offline: "▲", refused: "✕" };
+const SIGNS = { connecting: "…", connected: "●", silent: "▲", offline: "▲", refused: "✕", replay: "▶" };
 
 /** statusBadge returns {element, age, show(status)} for the status of connect(); age is for what Freshness says. */
 export function statusBadge() {

@@ -77,10 +77,12 @@ test("it begins again after the end, and forgets when it goes back", () => {
 });
 
 test("it goes from entry to entry", () => {
-  const { p, got } = player(...story);
-  for (const at of [100, 300, 400]) {
+  const state = (ms, resource, holder, fence) => ({ ms, levels: ["lock", "crane", resource, "state"], text: JSON.stringify({ holder, fence }) });
+  const { p, got } = player(state(0, "north", "", "1"), state(100, "north", "a", "2"), state(150, "north", "a", "2"), state(200, "south", "b", "2"),
+    { ms: 250, levels: ["lock", "crane", "north", "state"], text: "no JSON" }, state(300, "north", "", "2"), state(350, "north", "a", "3"), state(400, "north", "", "3"));
+  for (const at of [100, 200, 350, 400]) {
     p.nextEntry();
     assert.deepEqual([p.at, p.playing], [at, false]);
   }
-  assert.equal(got().length, 5);
+  assert.equal(got().length, 8);
 });
