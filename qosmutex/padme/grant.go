@@ -8,6 +8,9 @@ func (m *Machine) serveQueue(q *queue) {
 		m.serve(m.resource(q.resource))
 		return
 	}
+	if len(q.waiting) == 0 { // the common case, and a topic may have thousands of resources
+		return
+	}
 	for _, name := range m.settings.Resources {
 		m.serve(m.resource(name))
 	}
