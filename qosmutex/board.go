@@ -162,7 +162,7 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 		t.flushSoon(wait)
 		return nil, nil
 	}
-	b.next = time.Now().Add(stateEvery)
+	defer func() { b.next = time.Now().Add(max(stateEvery, time.Duration(len(states))*statePause)) }()
 	show := func(r *protocol.ResourceStatus) {
 		n := t.noticeOf(r.Resource)
 		if t.retired(r) {
