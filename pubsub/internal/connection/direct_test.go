@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,4 +161,36 @@ func TestWrongPublishesEndTheConnection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What waits is written in its order, and together as far as nobody has to acknowledge it.
+func TestMessagesThatWaitAreWrittenTogether(t *testing.T) {
+	p := linked(t)
+	l := &Lane{Out: NewQueue()}
+	l.Out.Open()
+	large := strings.Repeat("x", 2*maxKeptBuffer)
+	for _, m := range []Packet{{Payload: []byte("a")}, {Payload: []byte("b")}, {Payload: []byte("c"), QoS: 1}, {Payload: []byte("d")}, {Payload: []byte(large)}, {Payload: []byte("e")}} {
+		m.Topic = "t"
+		if err := l.Put(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var pump sync.WaitGroup
+	pump.Go(func() { l.pump(ctx, p.link) })
+	for _, want := range []string{
+		"0\x04\x00\x01ta" + "0\x04\x00\x01tb" + "2\x06\x00\x01t\x80\x00c",
+		"0\x04\x00\x01td" + "0\x83\x40\x00\x01t", large,
+		"0\x04\x00\x01te",
+	} {
+		b := make([]byte, 4*maxKeptBuffer)
+		_ = p.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		n, err := p.conn.Read(b) // what one write wrote
+		if err != nil || string(b[:n]) != want {
+			t.Errorf("wrote %.40q, want %.40q: %v", b[:n], want, err)
+		}
+	}
+	cancel()
+	p.conn.Close() // if it still writes
+	pump.Wait()
 }

@@ -188,6 +188,7 @@ func (l *Lane) pump(ctx context.Context, k *Link) *flight {
 			return f
 		}
 		if f.full() {
+			k.flush()
 			select {
 			case <-f.oldest():
 			case <-k.lost:
@@ -206,18 +207,18 @@ func (l *Lane) pump(ctx context.Context, k *Link) *flight {
 		}
 		switch {
 		case ok && p.op != nil:
+			k.flush()
 			p.op(k, f)
 		case ok && p.QoS == 0:
-			if err := k.post(&p); err != nil {
-				k.lose(err)
-			}
+			k.post(&p)
 		case ok:
 			r := k.Publish(&p)
 			if !l.Keeps {
 				p.Payload = nil
 			}
 			f.add(r, p)
-		default:
+		default: // so what was posted together goes out together
+			k.flush()
 			var landed <-chan struct{}
 			var over <-chan time.Time
 			if !due.IsZero() {

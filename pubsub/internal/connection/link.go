@@ -45,7 +45,7 @@ type Link struct {
 	near   neighbor   // of a broker in this process; nil for any other
 	hears  sync.Mutex // held while what has come is received
 	ended  bool       // nothing is received any more; guarded by hears
-	buffer []byte     // of write, which one goroutine calls
+	buffer []byte     // messages at QoS 0 that are to be written with what comes next; of the goroutine that writes
 	acks   acks
 
 	lost chan struct{} // closed when the connection is gone
@@ -172,22 +172,51 @@ func (l *Link) lose(err error) {
 // the network takes nothing, at most for a keep-alive. One goroutine calls it and post.
 func (l *Link) Publish(p *Packet) receipt {
 	id, a := l.acks.next()
-	if err := l.write(p, id); err != nil {
-		l.lose(err)
-	}
+	l.write(p, id)
 	return receipt{l, a, p.Topic, len(p.Payload)}
 }
 
-// post writes a message at QoS 0, which nobody acknowledges. It blocks as publish does.
-func (l *Link) post(p *Packet) error {
-	if l.near != nil && !p.Retain && l.near.Post(p.Topic, p.Payload) {
-		return nil
+// post sends a message at QoS 0, which nobody acknowledges: with what comes next, or with flush.
+// It may block as Publish does.
+func (l *Link) post(p *Packet) {
+	switch {
+	case l.near != nil && !p.Retain && l.near.Post(p.Topic, p.Payload):
+	case l.near != nil, len(l.buffer)+len(p.Payload) > maxKeptBuffer:
+		l.write(p, 0)
+	default:
+		l.buffer = append(appendPublish(l.buffer, p, 0), p.Payload...)
 	}
-	return l.write(p, 0)
 }
 
-// write writes a PUBLISH (MQTT 3.1.1 §3.3), at QoS 1 if it has a packet id.
-func (l *Link) write(p *Packet, id uint16) error {
+// flush writes what was posted.
+func (l *Link) flush() {
+	if len(l.buffer) > 0 {
+		l.send(l.buffer, nil)
+	}
+}
+
+// write writes a PUBLISH after what was posted, at QoS 1 if it has a packet id.
+func (l *Link) write(p *Packet, id uint16) {
+	b, rest := appendPublish(l.buffer, p, id), p.Payload
+	if len(rest) <= maxKeptBuffer {
+		b, rest = append(b, rest...), nil
+	}
+	l.send(b, rest)
+}
+
+// send writes b, of which the memory is kept, and rest. If it cannot, the link is lost.
+func (l *Link) send(b, rest []byte) {
+	if l.buffer = nil; cap(b) <= 2*maxKeptBuffer {
+		l.buffer = b[:0]
+	}
+	if err := l.conn.post(b, rest); err != nil {
+		l.lose(err)
+	}
+}
+
+// appendPublish appends a PUBLISH (MQTT 3.1.1 §3.3) up to its payload, at QoS 1 if it has a
+// packet id.
+func appendPublish(b []byte, p *Packet, id uint16) []byte {
 	const retained, qos1 = 1, 1 << 1
 	first, length := byte(typePublish<<4), 2+len(p.Topic)+len(p.Payload)
 	if p.Retain {
@@ -197,20 +226,13 @@ func (l *Link) write(p *Packet, id uint16) error {
 		first |= qos1
 		length += 2
 	}
-	b := appendLength(append(l.buffer[:0], first), length)
+	b = appendLength(append(b, first), length)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(p.Topic)))
 	b = append(b, p.Topic...)
 	if id != 0 {
 		b = binary.BigEndian.AppendUint16(b, id)
 	}
-	rest := p.Payload
-	if len(rest) <= maxKeptBuffer {
-		b, rest = append(b, rest...), nil
-	}
-	if cap(b) <= 2*maxKeptBuffer {
-		l.buffer = b
-	}
-	return l.conn.post(b, rest)
+	return b
 }
 
 // hand calls f, which hands the client something, unless the connection is lost: see
