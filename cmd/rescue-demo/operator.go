@@ -64,7 +64,7 @@ func (o *operator) perform(ctx context.Context, c control.Command) error {
 	case control.Models:
 		ctx, cancel := context.WithTimeout(ctx, modelsTake)
 		defer cancel()
-		return o.centre.SetModels(ctx, c.Wanted())
+		return o.centre.ChangeModels(ctx, c.Changed)
 	case control.KillRoot:
 		return o.killRoot()
 	case control.StopBroker:

@@ -315,9 +315,11 @@ func dropAndSwitch(s *shown) {
 		all := last[[]telemetry.Survivor](s, "show/survivors")
 		return len(all) == n+1 && all[n].X == 17 && all[n].Y == 23
 	})
-	const models = "fair-forward-forward-use"
-	s.do(control.Command{Do: control.Models, Models: models})
-	s.eventually("other models", func() bool { return s.view().Models == models })
+	// Two changes from one look do not undo each other, and one from an old look is refused.
+	s.do(control.Command{Do: control.Models, Model: "priority", From: "level", To: "fair"})
+	s.do(control.Command{Do: control.Models, Model: "release", From: "forward", To: "use"})
+	s.eventually("other models", func() bool { return s.view().Models == "fair-forward-forward-use" })
+	s.refused(control.Command{Do: control.Models, Model: "priority", From: "level", To: "fair"}, "the priority model is fair by now, not level")
 }
 
 func killRoot(s *shown) {

@@ -138,6 +138,19 @@ func TestRescuePage(t *testing.T) {
 	p.click("[data-model=Release][data-value=use]")
 	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-forward-forward-use", 5) })
 	p.await("document.querySelector('#rule').textContent.includes('in turn')")
+
+	// Two clicks in one moment are two changes.
+	p.eval("['Priority][data-value=level', 'Request][data-value=replace'].forEach(b => document.querySelector(`[data-model=${b}]`).click())", nil)
+	eventually(t, "both models reach every robot", func() bool { return r.ruledBy("level-replace-forward-use", 5) })
+
+	// A page that comes later shows the same phases.
+	p.await("rescue.run.phases().length === 3 && rescue.run.figures.phases.length === 3")
+	phases := p.text("JSON.stringify(rescue.run.phases().map(f => f.fair))")
+	p.eval("setTimeout(() => location.reload())", nil)
+	p.await("globalThis.rescue?.run.phases().length === 3")
+	if after := p.text("JSON.stringify(rescue.run.phases().map(f => f.fair))"); after != phases || phases != "[false,true,false]" {
+		t.Errorf("the phases are %s, and after a reload %s", phases, after)
+	}
 	r.calm(p)
 }
 
@@ -147,6 +160,19 @@ func TestRescueCommands(t *testing.T) {
 	r := startRescue(t, "--robots", "4", "--processes")
 	p := r.looked(desktop)
 	p.await("document.querySelectorAll('#robots li').length === 4")
+	p.eval("(seen => { window.most = seen; const l = document.querySelector('#answers'); new MutationObserver(() => most.push(l.children.length)).observe(l, {childList: true}) })([])", nil)
+	p.eval("const b = document.querySelector('li[data-robot=robot-1] button'); b.click(); b.click()", nil) // a double click
+	p.await("document.querySelector('li[data-robot=robot-1]').dataset.paused === 'true' && document.querySelector('#answers').textContent.includes('pause robot-1: done')")
+	p.eval("document.querySelectorAll('#robots li:not([data-robot=robot-2]) .acts :nth-child(2)').forEach(b => b.click())", nil)
+	p.await("[...document.querySelectorAll('#robots li:not([data-robot=robot-2])')].every(l => l.dataset.cut === 'true')")
+	p.eval("document.querySelectorAll('#robots li:not([data-robot=robot-2]) .acts :nth-child(2)').forEach(b => b.click())", nil)
+	p.await("[...document.querySelectorAll('#robots li:not([data-robot=robot-2])')].every(l => l.dataset.cut === 'false')")
+	if said := p.text("document.querySelector('#answers').textContent"); strings.Contains(said, "✕") {
+		t.Errorf("a double click is two commands: %s", said)
+	}
+	if most := p.text("Math.max(...most.filter((n, i) => n <= most[i + 1] || i === most.length - 1))"); most > "4" {
+		t.Errorf("%s answers stand at a time", most)
+	}
 	p.eval(robot2+".querySelector('button').focus()", nil)
 	p.press("Enter")
 	p.await("%s.dataset.paused === 'true' && %[1]s.querySelector('button').textContent === 'Resume'", robot2)
@@ -194,9 +220,30 @@ func TestRescueBrokerIsStopped(t *testing.T) {
 	r := startRescue(t, "--robots", "3")
 	p := r.looked(desktop)
 	p.await("Number(document.querySelector('#figure-entries').textContent) > 2")
+	const top = "document.querySelector('main').getBoundingClientRect().top + scrollY"
+	at := p.text(top)
 	p.click("#stop-broker")
 	p.await("document.querySelector('#connection').dataset.state !== 'connected'")
 	p.await("document.querySelector('#notice').textContent.includes('No connection to the broker')")
+	// Nothing is said as certain, nothing can be done, and nothing has jumped.
+	p.await("document.querySelector('#connection').dataset.state === 'connected' || document.body.dataset.fresh === 'stale'")
+	var dead struct {
+		Offline                            bool
+		Top, Does, Sends, Times, Age, Live string
+	}
+	p.eval(`(async () => {
+		const all = (s) => [...document.querySelectorAll(s)].map(e => e.textContent).join("|");
+		const times = () => all(".facts") + all("#clock") + all(".queue");
+		const before = times();
+		await new Promise(passed => setTimeout(passed, 1500));
+		return { offline: document.querySelector("#connection").dataset.state !== "connected", top: String(`+top+`), does: all("#robots .does"),
+			sends: all(".holder"), times: String(before === times()), age: document.querySelector("#age").textContent,
+			live: String(document.querySelectorAll('.controls button:not([aria-disabled="true"])').length) };
+	})()`, &dead)
+	if dead.Offline && (dead.Top != at || dead.Does != "not known|not known|not known" || strings.Contains(dead.Sends, "sends") || strings.Contains(dead.Sends, "has it") ||
+		dead.Times != "true" || !strings.HasPrefix(dead.Age, "as of ") || dead.Live != "0") {
+		t.Errorf("without a broker: %+v; before it the top was at %s", dead, at)
+	}
 	p.await("document.querySelector('#connection').dataset.state === 'connected' && Number(document.querySelector('#connection').dataset.session) > 1")
 	before := p.text("document.querySelector('#figure-entries').textContent")
 	p.await("Number(document.querySelector('#figure-entries').textContent) > %s + 2", before)

@@ -21,6 +21,8 @@ type Centre struct {
 	station *station // nil: another broker is used
 	archive *archive // nil: others keep who is the root
 
+	changing chan struct{} // holds one while the models are changed
+
 	mu      sync.Mutex
 	session *session
 	changed chan struct{} // closed and replaced with session
@@ -41,7 +43,7 @@ type Frames struct {
 // Start brings up a centre and creates the lock topic. Under chaos the broker, the
 // voters and the root are others, which must be there. ctx bounds the starting.
 func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
-	c := &Centre{cfg: cfg, changed: make(chan struct{})}
+	c := &Centre{cfg: cfg, changed: make(chan struct{}), changing: make(chan struct{}, 1)}
 	if err := c.start(ctx); err != nil {
 		// Not by ctx, which may be what ended the start.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -172,18 +174,26 @@ func (c *Centre) Frames() Frames {
 // Fair switches the topic from Level to Fair, whatever the other models are by
 // then, and returns when that is in force. A centre that was killed is waited for.
 func (c *Centre) Fair(ctx context.Context) error {
+	return c.ChangeModels(ctx, func(m qosmutex.Models) (qosmutex.Models, error) {
+		m.Priority = qosmutex.Fair
+		return m, nil
+	})
+}
+
+// ChangeModels changes the models of the topic to what change makes of those in force,
+// and returns when these are. Changes are made one after the other.
+func (c *Centre) ChangeModels(ctx context.Context, change func(qosmutex.Models) (qosmutex.Models, error)) error {
+	select {
+	case c.changing <- struct{}{}:
+		defer func() { <-c.changing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	s, err := c.present(ctx)
 	if err != nil {
 		return err
 	}
-	m := s.topic.Models()
-	m.Priority = qosmutex.Fair
-	return s.topic.Configure(ctx, qosmutex.WithModels(m))
-}
-
-// SetModels changes the models of the topic and returns when they are in force.
-func (c *Centre) SetModels(ctx context.Context, m qosmutex.Models) error {
-	s, err := c.present(ctx)
+	m, err := change(s.topic.Models())
 	if err != nil {
 		return err
 	}

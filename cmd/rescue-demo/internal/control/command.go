@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,23 +34,24 @@ const (
 	Kill       Action = "kill"
 	Start      Action = "start"      // it lives again after Kill
 	Drop       Action = "drop"       // one more survivor, at X and Y
-	Models     Action = "models"     // the four models become Models
+	Models     Action = "models"     // Model, one of the four, becomes To if it is From
 	KillRoot   Action = "killRoot"   // whoever is the root of the lock dies
 	StopBroker Action = "stopBroker" // it comes back after a while
 )
 
 // Command is one wish of an operator.
 type Command struct {
-	ID     string  `json:"id"` // of 8 to 64 bytes, another one for each command
-	At     int64   `json:"at"` // when it was given, milliseconds since 1970
-	Do     Action  `json:"do"`
-	Robot  string  `json:"robot,omitempty"`
-	X      float64 `json:"x,omitempty"` // yards
-	Y      float64 `json:"y,omitempty"`
-	Models string  `json:"models,omitempty"`
+	ID    string  `json:"id"` // of 8 to 64 bytes, another one for each command
+	At    int64   `json:"at"` // when it was given, milliseconds since 1970
+	Do    Action  `json:"do"`
+	Robot string  `json:"robot,omitempty"`
+	X     float64 `json:"x,omitempty"` // yards
+	Y     float64 `json:"y,omitempty"`
+	Model string  `json:"model,omitempty"` // priority, request, reply or release
+	From  string  `json:"from,omitempty"`
+	To    string  `json:"to,omitempty"`
 
 	number int
-	models qosmutex.Models
 }
 
 // Number returns the number of the robot, from 1.
@@ -58,8 +60,46 @@ func (c Command) Number() int { return c.number }
 // Place returns where a survivor is dropped.
 func (c Command) Place() area.Point { return area.Point{X: c.X, Y: c.Y} }
 
-// Wanted returns the models that are asked for.
-func (c Command) Wanted() qosmutex.Models { return c.models }
+// values are what each model can be here, in the order in which they are written.
+var values = []struct {
+	model string
+	all   []string
+}{
+	{"priority", []string{"level", "fair"}},
+	{"request", []string{"forward", "replace"}},
+	{"reply", []string{"forward", "use"}},
+	{"release", []string{"forward", "use"}},
+}
+
+// Changed returns models with the one that is asked for changed. It refuses if that is
+// not From: somebody else has changed it since the sender has looked.
+func (c Command) Changed(models qosmutex.Models) (qosmutex.Models, error) {
+	words := strings.Split(models.String(), "-")
+	for i, v := range values {
+		if v.model != c.Model {
+			continue
+		}
+		if words[i] != c.From {
+			return models, fmt.Errorf("the %s model is %s by now, not %s", c.Model, words[i], c.From)
+		}
+		words[i] = c.To
+	}
+	return qosmutex.ParseModels(strings.Join(words, "-"))
+}
+
+func (c Command) checkModel() error {
+	for _, v := range values {
+		if v.model == c.Model {
+			for _, word := range []string{c.From, c.To} {
+				if !slices.Contains(v.all, word) {
+					return fmt.Errorf("the %s model is %s here, not %q", v.model, strings.Join(v.all, " or "), word)
+				}
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no model %q: give priority, request, reply or release", c.Model)
+}
 
 // parse reads a command and reports what is wrong with it in this run.
 func parse(text string, cfg *scenario.Config) (Command, error) {
@@ -87,9 +127,7 @@ func (c *Command) check(cfg *scenario.Config) (err error) {
 			err = fmt.Errorf("%v, %v is outside of the area of %v by %v yards", c.X, c.Y, cfg.Width, cfg.Height)
 		}
 	case Models:
-		if c.models, err = qosmutex.ParseModels(c.Models); err == nil && c.models.Priority != qosmutex.Level && c.models.Priority != qosmutex.Fair {
-			err = fmt.Errorf("models %q: the priority model is level or fair here", c.Models)
-		}
+		err = c.checkModel()
 	case KillRoot, StopBroker:
 	default:
 		err = fmt.Errorf("%q is nothing that can be done", c.Do)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/cmd/rescue-demo/internal/scenario"
+	"padme/qosmutex"
 )
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -91,8 +92,10 @@ func TestSealedNonsenseIsRefusedWithTheReason(t *testing.T) {
 		`{` + rest + `,"do":"drop","x":1e999,"y":1}`:                                               `no command`,
 		`{` + rest + `,"do":"drop","x":-1,"y":1}`:                                                  `outside of the area`,
 		`{` + rest + `,"do":"drop","x":1,"y":100000}`:                                              `outside of the area`,
-		`{` + rest + `,"do":"models","models":"polite"}`:                                           `models are four words`,
-		`{` + rest + `,"do":"models","models":"aging-replace-use-use"}`:                            `level or fair`,
+		`{` + rest + `,"do":"models","models":"level-replace-use-use"}`:                            `unknown field "models"`,
+		`{` + rest + `,"do":"models","model":"politeness","from":"level","to":"fair"}`:             `there is no model "politeness"`,
+		`{` + rest + `,"do":"models","model":"priority","from":"level","to":"aging"}`:              `level or fair here, not "aging"`,
+		`{` + rest + `,"do":"models","model":"reply","from":"","to":"use"}`:                        `forward or use here, not ""`,
 		`{` + rest + `,"do":"killRoot","force":true}`:                                              `unknown field`,
 		`{` + rest + `,"do":"killRoot"} {}`:                                                        `something follows`,
 		`{"id":"1","at":0,"do":"killRoot"}`:                                                        `8 to 64 bytes`,
@@ -135,5 +138,21 @@ func TestSealOfThePage(t *testing.T) {
 	message, _ := json.Marshal(Sealed{body, "9af33dfa9b5e51c25f1c5618521f51c06c7a0048d4d910bcdab0d2019216b77d"})
 	if c, err := j.admit(message, at); err != nil || c.Number() != 3 {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestOneModelIsChanged(t *testing.T) {
+	c := Command{Do: Models, Model: "reply", From: "forward", To: "use"}
+	for before, want := range map[string]string{"level-forward-forward-forward": "level-forward-use-forward", "fair-replace-forward-use": "fair-replace-use-use"} {
+		m, err := qosmutex.ParseModels(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err = c.Changed(m); err != nil || m.String() != want {
+			t.Errorf("%s became %v, %v, want %s", before, m, err, want)
+		}
+		if again, err := c.Changed(m); err == nil || again != m {
+			t.Errorf("%v was changed to %v by a command for other models", m, again)
+		}
 	}
 }

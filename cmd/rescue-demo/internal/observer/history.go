@@ -265,6 +265,17 @@ func (h *History) switched() time.Time {
 	return time.Time{}
 }
 
+// phases returns the times under one priority model each.
+func (h *History) phases() (all []Phase) {
+	for _, m := range h.models {
+		fair := priorityModel(m) == "fair"
+		if len(all) == 0 || all[len(all)-1].Fair != fair {
+			all = append(all, Phase{m.at, fair})
+		}
+	}
+	return all
+}
+
 func priorityModel(m modelChange) string {
 	name, _, _ := strings.Cut(m.models, "-")
 	return name

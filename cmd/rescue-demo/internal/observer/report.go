@@ -17,6 +17,7 @@ type Report struct {
 	Ignored int // events that made no sense
 	// Switched is when the priority model was first changed; zero: never.
 	Switched   time.Time
+	Phases     []Phase
 	Overlaps   Overlaps
 	Inversions Inversions
 	Fair       Fair
@@ -45,9 +46,26 @@ type Inversions struct {
 
 // Class is what the robots of one class got.
 type Class struct {
-	Wait Delay
-	// Time on the air before and after the models were changed.
-	AirtimeBefore, AirtimeAfter time.Duration
+	Wait                      Delay
+	AirtimeLevel, AirtimeFair time.Duration // on the air under either priority model
+}
+
+// Phase is a time under one priority model; the next one ends it.
+type Phase struct {
+	From time.Time
+	Fair bool
+}
+
+// FairAt reports whether fair was in force at t.
+func (r *Report) FairAt(t time.Time) bool {
+	fair := false
+	for _, p := range r.Phases {
+		if p.From.After(t) {
+			break
+		}
+		fair = p.Fair
+	}
+	return fair
 }
 
 // Report judges everything up to now. Holds that have not ended are taken to
@@ -55,7 +73,7 @@ type Class struct {
 func (h *History) Report(now time.Time) Report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := Report{Frames: h.frames, Ignored: h.ignored, Switched: h.switched()}
+	r := Report{Frames: h.frames, Ignored: h.ignored, Switched: h.switched(), Phases: h.phases()}
 	r.Overlaps.Frames = h.stale
 	for _, q := range h.requests {
 		if q.done.IsZero() {
@@ -111,12 +129,18 @@ func (r *Report) count(e entry, class scenario.Class) {
 		r.Losses++
 	}
 	c := &r.Classes[class]
-	if r.Switched.IsZero() {
-		c.AirtimeBefore += e.end.Sub(e.at)
-		return
+	fair := time.Duration(0)
+	for i, p := range r.Phases {
+		end := e.end
+		if i+1 < len(r.Phases) {
+			end = earlier(end, r.Phases[i+1].From)
+		}
+		if p.Fair {
+			fair += max(0, end.Sub(later(e.at, p.From)))
+		}
 	}
-	c.AirtimeBefore += max(0, earlier(e.end, r.Switched).Sub(e.at))
-	c.AirtimeAfter += max(0, e.end.Sub(later(e.at, r.Switched)))
+	c.AirtimeFair += fair
+	c.AirtimeLevel += e.end.Sub(e.at) - fair
 }
 
 // byFrequency returns copies of the entries of each frequency, in the order in

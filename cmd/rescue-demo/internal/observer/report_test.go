@@ -92,7 +92,7 @@ func TestUnseenEventsAreFilledIn(t *testing.T) {
 	}
 	a[2].Held = 1
 	noGrant := report(10, a[:1], a[2:], b, next)
-	if noGrant.Entries != 3 || noGrant.Pending != 0 || noGrant.Classes[3].AirtimeBefore != 3*time.Second {
+	if noGrant.Entries != 3 || noGrant.Pending != 0 || noGrant.Classes[3].AirtimeLevel != 3*time.Second {
 		t.Errorf("a release does not tell of the entry: %+v", noGrant)
 	}
 	a[2].Held, a[2].At = 3, at(3.5)
@@ -202,8 +202,8 @@ func TestModelsDivideInversionsAndAirtime(t *testing.T) {
 	if r.Inversions != (observer.Inversions{Pending: 3, Level: 2, Fair: 1}) {
 		t.Errorf("%+v", r.Inversions)
 	}
-	if c := r.Classes[0]; c.AirtimeBefore != 4*time.Second || c.AirtimeAfter != 3*time.Second {
-		t.Errorf("airtime %v and %v, want 4s and 3s", c.AirtimeBefore, c.AirtimeAfter)
+	if c := r.Classes[0]; c.AirtimeLevel != 4*time.Second || c.AirtimeFair != 3*time.Second {
+		t.Errorf("airtime %v and %v, want 4s and 3s", c.AirtimeLevel, c.AirtimeFair)
 	}
 	if !r.Switched.Equal(at(10)) || r.Pending != 1 {
 		t.Errorf("switched at %v with %d pending", r.Switched, r.Pending)
@@ -323,6 +323,24 @@ func TestAnotherLifeHoldsNothingOfTheLast(t *testing.T) {
 		if r := h.Report(at(10)); r.Overlaps.Total() != 0 {
 			t.Errorf("death announced: %v: %+v", announced, r.Overlaps)
 		}
+	}
+}
+
+// A model that comes back is the same model.
+func TestAirtimeIsOfAModel(t *testing.T) {
+	h := observer.NewHistory()
+	for i, models := range []string{"level-forward-forward-forward", "fair-forward-forward-forward", "fair-forward-use-use", "level-forward-use-use"} {
+		h.Models(at(float64(2*i)), models)
+	}
+	for _, e := range stay("a/1", f1, 1, scenario.Priority(0), 0, 1, 9) {
+		h.Event(e)
+	}
+	r := h.Report(at(10))
+	if c := r.Classes[0]; c.AirtimeLevel != 4*time.Second || c.AirtimeFair != 4*time.Second {
+		t.Errorf("airtime under level %v, under fair %v, want 4s each", c.AirtimeLevel, c.AirtimeFair)
+	}
+	if len(r.Phases) != 3 || r.FairAt(at(1)) || !r.FairAt(at(2)) || !r.FairAt(at(5)) || r.FairAt(at(6)) {
+		t.Errorf("phases %v", r.Phases)
 	}
 }
 

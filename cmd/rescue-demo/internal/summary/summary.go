@@ -190,16 +190,16 @@ func fair(run Run) *Fair {
 func classes(run Run) map[string]Class {
 	var airBefore, airAfter time.Duration
 	for _, c := range run.Observed.Classes {
-		airBefore += c.AirtimeBefore
-		airAfter += c.AirtimeAfter
+		airBefore += c.AirtimeLevel
+		airAfter += c.AirtimeFair
 	}
 	before, after := presence(run)
 	all := map[string]Class{}
 	for i, c := range run.Observed.Classes {
 		all[scenario.Class(i).String()] = Class{
 			Entries: c.Wait.Count, Wait: delay(c.Wait),
-			Before: Share{part(c.AirtimeBefore, airBefore), before[i]},
-			After:  Share{part(c.AirtimeAfter, airAfter), after[i]},
+			Before: Share{part(c.AirtimeLevel, airBefore), before[i]},
+			After:  Share{part(c.AirtimeFair, airAfter), after[i]},
 		}
 	}
 	return all
@@ -217,15 +217,14 @@ func delay(d observer.Delay) Delay {
 }
 
 // presence returns the part of the robots' time that was spent in each class,
-// before and after the models were changed.
+// under level and under fair.
 func presence(run Run) (before, after [scenario.Classes]float64) {
 	const step = 200 * time.Millisecond
-	switched := run.Observed.Switched
 	var samplesBefore, samplesAfter float64
 	for number := 1; number <= run.Config.Robots; number++ {
 		for t := run.Start; t.Before(run.End); t = t.Add(step) {
 			class := scenario.ClassOf(run.World.Sees(number, t.Sub(run.Start)))
-			if switched.IsZero() || t.Before(switched) {
+			if !run.Observed.FairAt(t) {
 				before[class]++
 				samplesBefore++
 			} else {

@@ -28,12 +28,12 @@ func example(t *testing.T) summary.Run {
 		Config: cfg, Broker: "mqtt://127.0.0.1:1", Start: start, End: start.Add(20 * time.Second), Messages: 10,
 		Frames:   centre.Frames{Received: 90, Bytes: 100_000},
 		Robots:   []robot.Report{{Robot: "robot-1", Entries: 6, Frames: 60, Messages: 12, Dropouts: 2}, {Robot: "robot-2", Entries: 4, Frames: 40, Messages: 8, Dropouts: 1}},
-		Observed: observer.Report{Entries: 10, Losses: 1, Switched: start.Add(10 * time.Second)},
+		Observed: observer.Report{Entries: 10, Losses: 1, Switched: start.Add(10 * time.Second), Phases: []observer.Phase{{From: start}, {From: start.Add(10 * time.Second), Fair: true}}},
 	}
 	run.Observed.SyncDelay = observer.Delay{Count: 9, Mean: time.Millisecond, P50: 500 * time.Microsecond, P99: 2 * time.Second, Max: 2 * time.Second}
 	run.Observed.Inversions = observer.Inversions{Pending: 3, Level: 1, Fair: 2}
-	run.Observed.Classes[0] = observer.Class{Wait: observer.Delay{Count: 4, Mean: 3 * time.Second}, AirtimeBefore: time.Second, AirtimeAfter: 3 * time.Second}
-	run.Observed.Classes[3] = observer.Class{Wait: observer.Delay{Count: 6, Mean: time.Second}, AirtimeBefore: 3 * time.Second, AirtimeAfter: 2 * time.Second}
+	run.Observed.Classes[0] = observer.Class{Wait: observer.Delay{Count: 4, Mean: 3 * time.Second}, AirtimeLevel: time.Second, AirtimeFair: 3 * time.Second}
+	run.Observed.Classes[3] = observer.Class{Wait: observer.Delay{Count: 6, Mean: time.Second}, AirtimeLevel: 3 * time.Second, AirtimeFair: 2 * time.Second}
 	return run
 }
 

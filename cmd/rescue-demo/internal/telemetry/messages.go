@@ -81,21 +81,28 @@ type Figures struct {
 	SyncDelayP50     float64 `json:"syncDelayP50"`
 	SyncDelayP99     float64 `json:"syncDelayP99"`
 	Frames           int     `json:"frames"`
-	Switched         int64   `json:"switched,omitempty"` // when fair came into force
+	Switched         int64   `json:"switched,omitempty"` // when fair came into force for the first time
+	Phases           []Phase `json:"phases"`             // in order
 	Act              string  `json:"act,omitempty"`      // the last one of chaos
 	Classes          []Class `json:"classes"`
+}
+
+// Phase is a time under one priority model; the next one ends it.
+type Phase struct {
+	From int64 `json:"from"`
+	Fair bool  `json:"fair"` // or level
 }
 
 // Class is what the robots got which saw so many survivors. Shares are from 0 to 1:
 // of the time on the air, and of all robots' time, which is what chance would give.
 type Class struct {
-	Name         string  `json:"name"`
-	Entries      int     `json:"entries"`
-	Wait         float64 `json:"wait"` // mean
-	Before       float64 `json:"before"`
-	RobotsBefore float64 `json:"robotsBefore"`
-	After        float64 `json:"after"`
-	RobotsAfter  float64 `json:"robotsAfter"`
+	Name        string  `json:"name"`
+	Entries     int     `json:"entries"`
+	Wait        float64 `json:"wait"`  // mean
+	Level       float64 `json:"level"` // under level
+	RobotsLevel float64 `json:"robotsLevel"`
+	Fair        float64 `json:"fair"` // under fair
+	RobotsFair  float64 `json:"robotsFair"`
 }
 
 // Verdict is what others than the observer know better.
@@ -121,16 +128,16 @@ func (t *Telemetry) publishRobots(now time.Time) {
 	t.attend(all.Robots)
 }
 
-// attend notes of which class the robots are, before or after the switch.
+// attend notes of which class the robots are, under level or fair.
 func (t *Telemetry) attend(robots []Robot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	after := 0
-	if t.switched {
-		after = 1
+	model := 0
+	if t.fair {
+		model = 1
 	}
 	for _, r := range robots {
-		t.present[after][scenario.ClassOf(r.Sees)]++
+		t.present[model][scenario.ClassOf(r.Sees)]++
 	}
 }
 
@@ -195,10 +202,13 @@ func (t *Telemetry) figures(now time.Time) Figures {
 	}
 	if !r.Switched.IsZero() {
 		f.Switched = r.Switched.UnixMilli()
-		t.mu.Lock()
-		t.switched = true
-		t.mu.Unlock()
 	}
+	for _, p := range r.Phases {
+		f.Phases = append(f.Phases, Phase{p.From.UnixMilli(), p.Fair})
+	}
+	t.mu.Lock()
+	t.fair = r.FairAt(now)
+	t.mu.Unlock()
 	f.Classes = t.classes(r)
 	return f
 }
@@ -206,8 +216,8 @@ func (t *Telemetry) figures(now time.Time) Figures {
 func (t *Telemetry) classes(r observer.Report) []Class {
 	var air [2]time.Duration
 	for _, c := range r.Classes {
-		air[0] += c.AirtimeBefore
-		air[1] += c.AirtimeAfter
+		air[0] += c.AirtimeLevel
+		air[1] += c.AirtimeFair
 	}
 	t.mu.Lock()
 	present := t.present
@@ -222,8 +232,8 @@ func (t *Telemetry) classes(r observer.Report) []Class {
 	for i, c := range r.Classes {
 		all = append(all, Class{
 			Name: scenario.Class(i).String(), Entries: c.Wait.Count, Wait: c.Wait.Mean.Seconds(),
-			Before: part(float64(c.AirtimeBefore), float64(air[0])), RobotsBefore: part(present[0][i], robots[0]),
-			After: part(float64(c.AirtimeAfter), float64(air[1])), RobotsAfter: part(present[1][i], robots[1]),
+			Level: part(float64(c.AirtimeLevel), float64(air[0])), RobotsLevel: part(present[0][i], robots[0]),
+			Fair: part(float64(c.AirtimeFair), float64(air[1])), RobotsFair: part(present[1][i], robots[1]),
 		})
 	}
 	return all

@@ -55,12 +55,12 @@ type Telemetry struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex
-	found    map[int]bool                 // survivors of whom a picture has arrived, by index
-	counts   map[string]robot.Count       // of the present lives
-	earlier  uint64                       // messages of earlier lives
-	present  [2][scenario.Classes]float64 // robots' time by class, before and after the switch
-	switched bool                         // as last judged
+	mu      sync.Mutex
+	found   map[int]bool                 // survivors of whom a picture has arrived, by index
+	counts  map[string]robot.Count       // of the present lives
+	earlier uint64                       // messages of earlier lives
+	present [2][scenario.Classes]float64 // robots' time by class, under level and fair
+	fair    bool                         // is in force, as last judged
 }
 
 // Participant joins the run for telemetry.

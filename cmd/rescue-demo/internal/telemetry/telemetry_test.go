@@ -84,16 +84,16 @@ func TestSurvivorsOnAPictureAreFound(t *testing.T) {
 func TestSharesAddUp(t *testing.T) {
 	tele := unpublished(t)
 	tele.attend([]Robot{{Sees: 0}, {Sees: 0}, {Sees: 1}, {Sees: 7}})
-	tele.switched = true
+	tele.fair = true
 	tele.attend([]Robot{{Sees: 2}})
 	var r observer.Report
-	r.Classes[0].AirtimeBefore, r.Classes[3].AirtimeBefore, r.Classes[2].AirtimeAfter = time.Second, 3*time.Second, time.Second
+	r.Classes[0].AirtimeLevel, r.Classes[3].AirtimeLevel, r.Classes[2].AirtimeFair = time.Second, 3*time.Second, time.Second
 	c := tele.classes(r)
-	if len(c) != 4 || c[0].Before != 0.25 || c[3].Before != 0.75 || c[2].After != 1 || c[0].RobotsBefore != 0.5 || c[3].RobotsBefore != 0.25 || c[2].RobotsAfter != 1 || c[3].Name != "3+" {
+	if len(c) != 4 || c[0].Level != 0.25 || c[3].Level != 0.75 || c[2].Fair != 1 || c[0].RobotsLevel != 0.5 || c[3].RobotsLevel != 0.25 || c[2].RobotsFair != 1 || c[3].Name != "3+" {
 		t.Errorf("%+v", c)
 	}
 	for _, none := range unpublished(t).classes(observer.Report{}) {
-		if none.Before != 0 || none.RobotsAfter != 0 {
+		if none.Level != 0 || none.RobotsFair != 0 {
 			t.Errorf("of nothing: %+v", none)
 		}
 	}

@@ -7,7 +7,7 @@ const unhex = (s) => Uint8Array.from(s.match(/../g) ?? [], (b) => parseInt(b, 16
 /** newID names a command. */
 export const newID = () => hex(crypto.getRandomValues(new Uint8Array(12)));
 
-/** seal returns the message that carries a command, {do, robot?, x?, y?, models?}. */
+/** seal returns the message that carries a command, {do, robot?, x?, y?, model?, from?, to?}. */
 export async function seal(key, command, id = newID(), at = Date.now()) {
   const body = JSON.stringify({ id, at, ...command });
   const hmac = await crypto.subtle.importKey("raw", unhex(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
@@ -23,10 +23,13 @@ export const MODELS = [
   { name: "Release", values: ["forward", "use"] },
 ];
 
-/** switched returns the models with one of them changed; null if the models are unknown. */
-export function switched(models, index, value) {
-  const all = (models ?? "").split("-");
-  if (all.length !== MODELS.length || !MODELS[index].values.includes(value)) return null;
-  all[index] = value;
-  return all.join("-");
+/**
+ * change returns the command that changes one of the models from what it was when models were
+ * in force; null if they are unknown, or it is so already. It names the one only: another
+ * may be changed at the same time.
+ */
+export function change(models, index, to) {
+  const all = (models ?? "").split("-"), { name, values } = MODELS[index];
+  if (all.length !== MODELS.length || !values.includes(to) || all[index] === to) return null;
+  return { do: "models", model: name.toLowerCase(), from: all[index], to };
 }

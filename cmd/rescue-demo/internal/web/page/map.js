@@ -21,7 +21,7 @@ export function drawMap(canvas, run, now, tallest, aim) {
   c.rect(left, 0, scene.width * scale, scene.height * scale);
   c.clip();
   c.drawImage(ground(scene, scale, p), left, 0, scene.width * scale, scene.height * scale);
-  const robots = run.robots.map((r) => ({ ...r, ...run.place(r, now), sends: run.sends(r.name), class: classOf(r.sees) }));
+  const robots = run.robots.map((r) => ({ ...r, ...run.place(r, now), sends: run.sends(r.name, now), class: classOf(r.sees) }));
   for (const r of robots) sight(view, scene, r);
   for (const s of run.survivors) survivor(view, s, robots.some((r) => !r.dead && Math.hypot(r.x - s.x, r.y - s.y) <= scene.sight));
   for (const r of robots) if (r.sends) beam(view, scene, r, now);

@@ -6,6 +6,7 @@ const CLASSES = 4;
 const MOST_SEEN = 9; // a robot that sees as many has priority 0
 const OLD_PICTURE = 2500; // ms after which a picture is not what a frequency carries now
 const MAX_STAYS = 2000;
+const TOLD = 2000; // ms without news of the robots after which they may be anywhere
 const SAME_CLOCK = 1000; // ms that a message may take without telling of another clock
 
 /** classOf is the class of who sees n survivors: 0, 1, 2, and 3 for more. */
@@ -30,11 +31,33 @@ export class Rescue {
     this.survivors = [];
     this.robots = []; // as last told, with {was: where it was before}
     this.told = 0; // when, by this clock
+    this.online = false; // the broker answers
     this.ahead = 0; // how far this clock is ahead of the demo's, ms
     this.figures = null;
     this.pictures = new Map(); // by frequency: {frame, heard}
     this.stays = new Map(); // by frequency and fence: {frequency, robot, priority, fence, from, to, lost}
     this.switches = []; // changes of models: {at, models}
+  }
+
+  /** begin starts a connection: what was known before is in doubt until it is said again. */
+  begin() {
+    this.locks.begin();
+  }
+
+  /** live reports whether what is shown is how things are: somebody tells it now, and the run is not over. */
+  live(now) {
+    return this.online && !this.scene?.over && now - this.told < TOLD;
+  }
+
+  /** asOf is the time up to which things are known. */
+  asOf(now) {
+    return this.live(now) ? now : Math.min(now, this.told || now);
+  }
+
+  // certain returns the state of a frequency, or undefined if it is in doubt.
+  #certain(frequency, now) {
+    const state = this.locks.states.get(key(this.lockTopic, frequency));
+    return state && this.live(now) && !this.locks.doubt(state) ? state : undefined;
   }
 
   /**
@@ -43,6 +66,7 @@ export class Rescue {
    */
   apply(levels, payload, now) {
     if (levels[0] === "lock") return this.#lock(levels, payload, now);
+    if (levels[0] === "presence") return this.locks.apply(levels, payload, now) && "locks";
     if (levels[0] !== "show" || levels.length !== 2) return null;
     let v;
     try {
@@ -137,14 +161,14 @@ export class Rescue {
   }
 
   /** frequency is what there is to show of one: {name, status, holder, grantee, via, class, since,
-   * fence, queue, picture, silent: nothing of the holder gets through}. */
+   * fence, queue, picture, doubt: it was so, silent: nothing of the holder gets through, dead: the holder}. */
   frequency(name, now) {
     const state = this.locks.states.get(key(this.lockTopic, name));
     const seen = this.pictures.get(name);
     const robot = this.robots.find((r) => r.name === state?.holder && !state.via);
     const picture = seen && now - seen.heard < OLD_PICTURE && seen.frame.robot === state?.holder ? seen.frame : null;
     return {
-      name, picture, silent: !!(robot?.shadow || robot?.cut || robot?.dead), status: state?.status ?? "free", holder: state?.holder ?? "", grantee: state?.grantee ?? "", via: state?.via ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
+      name, picture, doubt: !this.#certain(name, now), dead: this.live(now) && !!robot?.dead, silent: !!(robot?.shadow || robot?.cut), heard: state?.heard ?? now, status: state?.status ?? "free", holder: state?.holder ?? "", grantee: state?.grantee ?? "", via: state?.via ?? "", priority: state?.priority ?? 0, class: classOfPriority(state?.priority ?? MOST_SEEN),
       since: state?.since ?? null, fence: state?.fence ?? "", waiting: state?.waiting ?? 0, queue: state?.queue ?? [],
     };
   }
@@ -154,19 +178,19 @@ export class Rescue {
     return this.locks.views.get(this.lockTopic);
   }
 
-  /** sends is the frequency that a robot has, or "". */
-  sends(robot) {
+  /** sends is the frequency that a robot has for certain, or "". */
+  sends(robot, now) {
     for (const f of this.scene?.frequencies ?? []) {
-      const state = this.locks.states.get(key(this.lockTopic, f));
+      const state = this.#certain(f, now);
       if (state?.holder === robot && !state.via) return f;
     }
     return "";
   }
 
-  /** waits says whether a robot is in a queue. */
-  waits(robot) {
+  /** waits says whether a robot is in a queue for certain. */
+  waits(robot, now) {
     return (this.scene?.frequencies ?? []).some((f) =>
-      this.locks.states.get(key(this.lockTopic, f))?.queue.some((w) => w.participant === robot && !w.via));
+      this.#certain(f, now)?.queue.some((w) => w.participant === robot && !w.via));
   }
 
   /**
@@ -185,11 +209,12 @@ export class Rescue {
   phases() {
     if (!this.scene) return [];
     const phases = [{ from: this.scene.start, fair: false }];
-    const add = (at, fair) => at && fair !== phases.at(-1).fair && phases.push({ from: at, fair });
-    const heard = this.switches.filter((s) => s.at).sort((a, b) => a.at - b.at);
-    const first = this.figures?.switched;
-    if (first && !heard.some((s) => s.models.startsWith("fair") && s.at <= first + 1000)) add(first, true);
-    for (const s of heard) add(s.at, s.models.startsWith("fair"));
+    const add = (at, fair) => at > phases.at(-1).from && fair !== phases.at(-1).fair && phases.push({ from: at, fair });
+    // What was told has all of them but, for a second, the last.
+    const told = objects(this.figures?.phases);
+    for (const p of told) add(p.from, p.fair === true);
+    const last = told.at(-1)?.from ?? 0;
+    for (const s of this.switches.toSorted((a, b) => a.at - b.at)) if (s.at > last) add(s.at, s.models.startsWith("fair"));
     return phases;
   }
 }

@@ -1,7 +1,8 @@
 // The page of a run: an MQTT client that reads, draws, and sends sealed commands.
 import { connect, loadConfig } from "/base/connection.js";
-import { setAttribute, setText } from "/base/dom.js";
+import { clock, setAttribute, setText } from "/base/dom.js";
 import { encodeLevel, parseTopic, rootOf } from "/base/levels.js";
+import { Freshness } from "/base/freshness.js";
 import { askPassword, statusBadge } from "/base/status.js";
 import { Commands, Global } from "./controls.js";
 import { readFrame } from "./frame.js";
@@ -20,7 +21,8 @@ const same = JSON.stringify(config);
 const root = rootOf(config), lock = encodeLevel(config.page.lockTopic);
 const run = new Rescue(config.page.lockTopic);
 const badge = statusBadge();
-$("badge").append(badge.element);
+$("badge").append(badge.element, " ", badge.age);
+const fresh = new Freshness();
 const text = new TextDecoder();
 const clamp = (v, most) => Math.min(most, Math.max(0, v));
 const LOOK = 2000; // ms between two looks for another run
@@ -30,6 +32,7 @@ let online = false, map = null, aim = null; // aim: where Enter drops a survivor
 const connection = connect(config, {
   filters: {
     [`${root}/show/+`]: 0,
+    [`${root}/presence/+`]: 0,
     [`${root}/lock/${lock}/+/state`]: 1,
     [`${root}/lock/${lock}/view`]: 1,
     [`${root}/lock/${lock}/events`]: 0,
@@ -50,7 +53,9 @@ const connection = connect(config, {
   },
   onStatus(status) {
     online = status.state === "connected";
+    run.online = online;
     badge.show(status);
+    if (fresh.status(status)) run.begin();
     if (!online) lookForAnother();
   },
   askPassword,
@@ -82,7 +87,7 @@ const figures = new Figures($("numbers"), $("classes").tBodies[0]);
 const cards = new Map();
 
 function drop(x, y) {
-  if (!send || !map) return;
+  if (!send || !map || !run.live(Date.now())) return;
   send("one more survivor", { do: "drop", x: Math.round(x * 10) / 10, y: Math.round(y * 10) / 10 });
 }
 
@@ -106,20 +111,31 @@ if (may) {
   });
 }
 
+// sign says on the page whether it shows how things are.
+function sign(now) {
+  fresh.show(badge.age, now);
+  if (run.scene && fresh.live && !run.live(now) && !run.scene.over) {
+    document.body.dataset.fresh = "stale";
+    setText(badge.age, `the demo says nothing: as of ${clock(run.told)}`);
+  }
+}
+
 function area(now) {
   map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.62, 760)), aim);
 }
 
 function times(now) {
-  drawTimeline($("timeline"), run, run.theirs(now));
-  setAttribute($("timeline"), "aria-label", tell(run, run.theirs(now)));
+  now = run.theirs(run.asOf(now));
+  drawTimeline($("timeline"), run, now);
+  setAttribute($("timeline"), "aria-label", tell(run, now));
 }
 
-function words(now) {
+function words(at) {
+  const now = run.asOf(at); // what is later nobody knows
   const { scene, view } = run;
   const elapsed = Math.min(scene.duration, Math.max(0, (run.theirs(now) - scene.start) / 1000));
-  const clock = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
-  setText($("clock"), `${clock(elapsed)} of ${clock(scene.duration)}`);
+  const minutes = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
+  setText($("clock"), `${minutes(elapsed)} of ${minutes(scene.duration)}`);
   setText($("rule"), `${scene.robots} robots look for survivors and share ${scene.frequencies.length} frequencies. ${rule(view?.models)}`);
   setText($("root"), `root ${view?.root ?? "–"}`);
   $("root").dataset.root = view?.root ?? "";
@@ -128,11 +144,11 @@ function words(now) {
       cards.set(name, new Frequency(name));
       $("frequencies").append(cards.get(name).element);
     }
-    cards.get(name).show(run.frequency(name, now), now, run.theirs(now));
+    cards.get(name).show(run.frequency(name, at), now, run.theirs(now));
   }
-  robots.show(run);
+  robots.show(run, at);
   figures.show(run.figures, run.survivors);
-  global?.show(view);
+  global?.show(view, run.live(at));
   setAttribute($("map"), "aria-label", `${run.robots.filter((r) => !r.dead).length} robots, ${run.survivors.filter((s) => s.found).length} of ${run.survivors.length} survivors found`);
   notice(scene);
 }
@@ -146,7 +162,7 @@ function notice(scene) {
 }
 
 // Map and words are drawn together, so that they agree.
-const parts = [{ draw: (now) => (area(now), words(now)), every: NOW }, { draw: times, every: PAST }];
+const parts = [{ draw: (now) => (sign(now), area(now), words(now)), every: NOW }, { draw: times, every: PAST }];
 
 function frame(at) {
   requestAnimationFrame(frame);
@@ -158,3 +174,4 @@ function frame(at) {
   }
 }
 requestAnimationFrame(frame);
+globalThis.rescue = { run }; // for a look from the browser's console, and for tests

@@ -1,6 +1,7 @@
 // What the page says in words and numbers.
 import { h, setText, setAttribute } from "/base/dom.js";
 import { named } from "/base/locks.js";
+import { once, settled } from "./controls.js";
 import { CLASS_NAMES, classOf, classOfPriority, numberOf } from "./model.js";
 
 /** called is how a robot is called, and anybody else who holds or waits. */
@@ -50,12 +51,13 @@ export class Frequency {
     this.element.dataset.fence = f.fence;
     setChip(this.chip, f.holder, f.holder ? f.class : 0);
     this.chip.hidden = !f.holder;
-    const does = f.silent ? "is cut off" : f.picture ? "sends" : "has it";
-    setText(this.holder, f.holder ? `${called(f.holder, f.via)} ${does}` : f.grantee ? `granted to ${called(f.grantee, f.via)}` : f.status);
+    setAttribute(this.element, "data-doubt", f.doubt ? "old" : null);
+    const does = f.dead ? "is dead" : f.doubt ? "had it" : f.silent ? "is cut off" : f.picture ? "sends" : "has it";
+    setText(this.holder, f.holder ? `${called(f.holder, f.via)} ${does}` : (f.doubt ? "was " : "") + (f.grantee ? `granted to ${called(f.grantee, f.via)}` : f.status));
     setText(this.asked, !f.holder ? "" : numberOf(f.holder) ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : `priority ${f.priority}`);
-    setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since)}`);
+    setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since - (f.doubt ? Math.max(0, now - f.heard) : 0))}`);
     this.#show(f.picture, f.holder);
-    this.#queue(f, now);
+    this.#queue(f, f.doubt ? Math.min(now, f.heard) : now);
   }
 
   #show(frame, holder) {
@@ -84,7 +86,8 @@ export class Frequency {
       setText(row.text, `${numberOf(w.participant) && !w.via ? "" : called(w.participant, w.via) + ", "}priority ${w.priority}, for ${w.any ? "any" : "this"}`);
       setText(row.waited, seconds(now - w.since));
     });
-    setText(this.title, f.waiting ? `${f.waiting} ${f.waiting === 1 ? "waits" : "wait"}` : "nobody waits");
+    const wait = f.doubt ? "waited" : f.waiting === 1 ? "waits" : "wait";
+    setText(this.title, f.waiting ? `${f.waiting} ${wait}` : f.doubt ? "" : "nobody waits");
     const more = f.waiting - queue.length;
     setText(this.more, more > 0 ? `and ${more} more` : "");
   }
@@ -103,9 +106,9 @@ export class Figures {
       list.append(h("div", {}, h("dt", {}, label), this.values[name]));
     }
     this.classes = CLASS_NAMES.map((name, i) => {
-      const before = bar(i), after = bar(i), wait = h("td", {});
-      table.append(h("tr", {}, h("th", { scope: "row" }, h("span", { class: "robot c" + i }, name)), before.element, after.element, wait));
-      return { before, after, wait };
+      const level = bar(i), fair = bar(i), wait = h("td", {});
+      table.append(h("tr", {}, h("th", { scope: "row" }, h("span", { class: "robot c" + i }, name)), level.element, fair.element, wait));
+      return { level, fair, wait };
     });
   }
 
@@ -125,8 +128,8 @@ export class Figures {
     f.classes.forEach((c, i) => {
       const row = this.classes[i];
       if (!row) return;
-      row.before.show(c.before, c.robotsBefore, true);
-      row.after.show(c.after, c.robotsAfter, !!f.switched);
+      row.level.show(c.level, c.robotsLevel, true);
+      row.fair.show(c.fair, c.robotsFair, !!f.switched);
       setText(row.wait, c.entries ? c.wait.toFixed(1) + " s" : "–");
     });
   }
@@ -147,8 +150,9 @@ function bar(cls) {
   };
 }
 
-/** doing says what a robot does. */
-export function doing(r, sends, waits) {
+/** doing says what a robot does; known: whether that is certain. */
+export function doing(r, sends, waits, known = true) {
+  if (!known) return "not known";
   if (r.dead) return "dead";
   const parts = [];
   if (r.paused) parts.push("paused");
@@ -167,24 +171,28 @@ export class Robots {
     this.rows = new Map();
   }
 
-  show(run) {
+  show(run, now) {
+    const known = run.live(now);
     for (const r of run.robots) {
       let row = this.rows.get(r.name);
       if (!row) this.rows.set(r.name, (row = this.#row(r.name)));
       setChip(row.sign, r.name, classOf(r.sees));
       setText(row.sees, `sees ${r.sees}`);
-      setText(row.does, doing(r, run.sends(r.name), run.waits(r.name)));
+      setText(row.does, run.scene.over ? "" : doing(r, run.sends(r.name, now), run.waits(r.name, now), known));
       Object.assign(row.element.dataset, { x: r.x, y: r.y, priority: r.priority, dead: !!r.dead, paused: !!r.paused, cut: !!r.cut });
       if (!this.command) continue;
-      toggle(row.pause, r.paused, ["Pause", "Resume"], !r.dead);
-      toggle(row.cut, r.cut, ["Cut radio", "Mend radio"], !r.dead);
-      toggle(row.kill, r.dead, ["Kill", "Start"], true);
+      toggle(row.pause, r.paused, ["Pause", "Resume"], known && !r.dead);
+      toggle(row.cut, r.cut, ["Cut radio", "Mend radio"], known && !r.dead);
+      toggle(row.kill, r.dead, ["Kill", "Start"], known);
     }
   }
 
   #row(name) {
     const sign = chip(), sees = h("span", { class: "num" }), does = h("span", { class: "does" });
-    const button = (on, off) => h("button", { class: "small", onclick: (e) => this.command(e.currentTarget.dataset.on === "true" ? off : on, name), "data-robot": name });
+    const button = (on, off) => {
+      const b = h("button", { class: "small", "data-robot": name });
+      return once(b, () => this.command(b.dataset.on === "true" ? off : on, name));
+    };
     const pause = button("pause", "resume"), cut = button("cut", "mend"), kill = button("kill", "start");
     const element = h("li", { "data-robot": name }, sign, sees, does, this.command ? h("span", { class: "acts" }, pause, cut, kill) : null);
     this.list.append(element);
@@ -193,8 +201,9 @@ export class Robots {
 }
 
 function toggle(button, on, names, possible) {
+  if (button.dataset.on !== String(!!on)) settled(button);
   button.dataset.on = !!on;
-  button.disabled = !possible;
+  setAttribute(button, "aria-disabled", possible ? null : "true"); // not disabled, which would lose the focus
   setText(button, names[on ? 1 : 0]);
   setAttribute(button, "aria-label", `${names[on ? 1 : 0]} ${button.dataset.robot}`);
 }

@@ -2,7 +2,7 @@ import test from "node:test";
 import assert from "node:assert/strict";
 import { hull, shadowOf } from "../geometry.js";
 import { base64, called, doing } from "../panels.js";
-import { seal, switched } from "../command.js";
+import { seal, change } from "../command.js";
 
 const inside = (polygon, [x, y]) => polygon.every((a, i) => {
   const b = polygon[(i + 1) % polygon.length];
@@ -24,6 +24,7 @@ test("what a robot does is said in words", () => {
   assert.equal(doing({ shadow: true }, "", true), "in a radio shadow, waits");
   assert.equal(doing({ paused: true, cut: true, shadow: true }, "146.520", true), "paused, radio cut, sends on 146.520");
   assert.equal(doing({ dead: true, cut: true }, "", true), "dead");
+  assert.equal(doing({ dead: true }, "146.520", true, false), "not known");
 });
 
 test("who is no robot is called by name", () => {
@@ -35,11 +36,12 @@ test("who is no robot is called by name", () => {
 
 test("pictures become text", () => assert.equal(base64(new Uint8Array([255, 0, 1])), "/wAB"));
 
-test("one of the models is switched", () => {
-  assert.equal(switched("level-replace-use-use", 0, "fair"), "fair-replace-use-use");
-  assert.equal(switched("level-replace-use-use", 3, "forward"), "level-replace-use-forward");
-  assert.equal(switched("level-replace-use-use", 1, "use"), null);
-  assert.equal(switched(undefined, 0, "fair"), null);
+test("a command changes one of the models", () => {
+  assert.deepEqual(change("level-replace-use-use", 0, "fair"), { do: "models", model: "priority", from: "level", to: "fair" });
+  assert.deepEqual(change("level-replace-use-use", 3, "forward"), { do: "models", model: "release", from: "use", to: "forward" });
+  assert.equal(change("level-replace-use-use", 1, "use"), null);
+  assert.equal(change("level-replace-use-use", 0, "level"), null);
+  assert.equal(change(undefined, 0, "fair"), null);
 });
 
 // The same key, command and seal as in control's TestSealOfThePage.

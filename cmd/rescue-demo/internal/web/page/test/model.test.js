@@ -12,6 +12,7 @@ function started() {
   assert.equal(run.apply(["show", "scene"], json(scene), 0), "scene");
   return run;
 }
+const told = (run, now) => Object.assign(run, { online: true, told: now }); // where the robots are, just now
 const state = (over) => json({ topic: T, resource: F, holder: "robot-1", priority: 7, fence: "11", since: iso(2000), waiting: 1, queue: [{ participant: "robot-2", priority: 9, any: true }], epoch: "1.a", root: "centre", ...over });
 const setState = (run, over, now = 5000) => run.apply(["lock", T, F, "state"], state(over), now);
 const event = (run, e) => run.apply(["lock", T, "events"], json({ topic: T, resource: F, participant: "robot-1", priority: 7, ...e }), 5000);
@@ -26,12 +27,13 @@ test("classes follow what is seen, and priorities likewise", () => {
 test("a frequency shows the holder of its retained state", () => {
   const run = started();
   assert.equal(setState(run), "locks");
+  told(run, 5000);
   const f = run.frequency(F, 5000);
   assert.deepEqual([f.holder, f.class, f.fence, f.waiting, f.queue[0].participant], ["robot-1", 2, "11", 1, "robot-2"]);
-  assert.equal(run.sends("robot-1"), F);
-  assert.equal(run.sends("robot-2"), "");
-  assert.ok(run.waits("robot-2") && !run.waits("robot-1"));
-  for (const sign of ["shadow", "cut", "dead"]) {
+  assert.equal(run.sends("robot-1", 5000), F);
+  assert.equal(run.sends("robot-2", 5000), "");
+  assert.ok(run.waits("robot-2", 5000) && !run.waits("robot-1", 5000));
+  for (const sign of ["shadow", "cut"]) {
     run.apply(["show", "robots"], json({ robots: [{ name: "robot-1", x: 0, y: 0, [sign]: true }] }), 5000);
     assert.ok(run.frequency(F, 5000).silent, sign);
   }
@@ -39,13 +41,13 @@ test("a frequency shows the holder of its retained state", () => {
   assert.ok(!run.frequency(F, 5000).silent);
   setState(run, { holder: "", queue: [], waiting: 0 });
   assert.equal(run.frequency(F, 5000).holder, "");
-  assert.equal(run.sends("robot-1"), "");
+  assert.equal(run.sends("robot-1", 5000), "");
 });
 
 test("other topics' locks are not ours", () => {
   const run = started();
   assert.equal(run.apply(["lock", "crane", F, "state"], state({ topic: "crane" }), 1), null);
-  assert.equal(run.sends("robot-1"), "");
+  assert.equal(run.sends("robot-1", 5000), "");
 });
 
 test("a picture is shown while its robot holds the frequency and it is fresh", () => {
@@ -92,10 +94,14 @@ test("phases change with the priority model only", () => {
   assert.deepEqual(run.phases().map((p) => [p.from, p.fair]), [[1000, false], [3000, true], [4000, false]]);
 });
 
-test("a page that comes late knows of the switch from the figures", () => {
+test("a page that comes late knows all phases from the figures, and goes on from there", () => {
   const run = started();
-  run.apply(["show", "figures"], json({ classes: [], switched: 9000 }), 0);
-  assert.deepEqual(run.phases().map((p) => [p.from, p.fair]), [[1000, false], [9000, true]]);
+  const phases = [[900, false], [9000, true], [12_000, false]].map(([from, fair]) => ({ from, fair }));
+  run.apply(["show", "figures"], json({ classes: [], switched: 9000, phases }), 0);
+  assert.deepEqual(run.phases().map((p) => [p.from, p.fair]), [[1000, false], [9000, true], [12_000, false]]);
+  event(run, { event: "models", models: "level-forward-use-use", at: iso(12_005) });
+  event(run, { event: "models", models: "fair-forward-use-use", at: iso(13_000) });
+  assert.deepEqual(run.phases().slice(2).map((p) => [p.from, p.fair]), [[12_000, false], [13_000, true]]);
 });
 
 test("robots move evenly between two messages", () => {
@@ -135,4 +141,25 @@ test("the rule is told in words", () => {
   assert.match(rule("level-replace-use-use"), /most survivors/);
   assert.match(rule("fair-replace-use-use"), /in turn/);
   assert.equal(rule(undefined), "");
+});
+
+test("nothing is certain without the broker, without news of the robots, and after a reconnection", () => {
+  const run = started();
+  told(run, 5000);
+  setState(run);
+  const says = (now) => [run.sends("robot-1", now), run.waits("robot-2", now), run.frequency(F, now).doubt, run.asOf(now)];
+  assert.deepEqual(says(6000), [F, true, false, 6000]);
+  assert.deepEqual(says(9000), ["", false, true, 5000], "the demo says nothing any more");
+  told(run, 9000);
+  run.online = false;
+  assert.deepEqual(says(9500), ["", false, true, 9000]);
+  run.online = true;
+  run.begin();
+  assert.deepEqual(says(9500), ["", false, true, 9500], "it may have another holder since");
+  setState(run, {}, 9500);
+  assert.deepEqual(says(9500), [F, true, false, 9500]);
+  run.apply(["presence", "robot-1"], json({ alive: false }), 9600);
+  assert.deepEqual(says(9600), ["", false, true, 9600]);
+  run.apply(["show", "robots"], json({ robots: [{ name: "robot-1", x: 0, y: 0, dead: true }] }), 9700);
+  assert.ok(run.frequency(F, 9700).dead);
 });
