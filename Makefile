@@ -38,8 +38,10 @@ churn: ## a deployment with members that come and go (DURATION=10m; KILL=1 kills
 clients: ## ten thousand JSON clients on one serve, which is killed: memory of each, requests a second (CLIENTS=500 for fewer)
 	go test -count=1 -parallel 1 -v -run 'Fleet|Throughput|FirstUse|Crowd|Commands' ./tests/clients -fleet $(or $(CLIENTS),10000)
 
+RING ?= 100,300,1000
+
 ring: ## what it costs that 100, 300 and 1,000 participants find each other (RING=100,200 for others)
-	go test -count=1 -v ./tests/ring -ring $(or $(RING),100,300,1000)
+	go test -count=1 -v ./tests/ring -ring $(RING)
 
 brokers: ## the tests of pubsub, qosmutex and the algorithms on mosquitto, RabbitMQ and a NATS cluster (PADME_BROKERS=nats for one)
 	./.ci/brokers
