@@ -21,17 +21,19 @@ type board struct {
 	following bool  // subscribed to what others publish
 	stops     []func()
 
-	resources map[string]*notice
-	dirty     []*notice
-	all       bool // everything is dirty
-	news      []pubsub.RawMessage
-	cleared   []string // resources that are not known, but had a state of another participant
-	view      View
-	viewDirty bool
-	viewSent  echoes
-	contested time.Time     // since when something of a later epoch is there; zero: it is not
-	next      time.Time     // no states before
-	vanished  chan struct{} // not nil: nothing is told any more; closed once all is cleared
+	resources  map[string]*notice
+	dirty      []*notice
+	all        bool // everything is dirty
+	news       []pubsub.RawMessage
+	cleared    []string // resources that are not known, but had a state of another participant
+	view       View
+	viewDirty  bool
+	viewSent   echoes
+	settlesAt  protocol.Time // of which grantsFrom is the wall clock's time
+	grantsFrom time.Time
+	contested  time.Time     // since when something of a later epoch is there; zero: it is not
+	next       time.Time     // no states before
+	vanished   chan struct{} // not nil: nothing is told any more; closed once all is cleared
 }
 
 // noticeOf returns the notice of a resource, made if need be. The caller holds mu.
@@ -208,8 +210,8 @@ func (t *Topic) retired(r *protocol.ResourceStatus) bool {
 	return !declared && !s.Open && r.Free && r.Waiting == 0
 }
 
-// View returns what holds for the topic as a whole, as far as this participant knows. Members
-// and Missing the root knows.
+// View returns what holds for the topic as a whole, as far as this participant knows. Members,
+// Missing and GrantsFrom the root knows.
 func (t *Topic) View() View {
 	if t.made() != nil {
 		return View{}
@@ -232,6 +234,7 @@ func (t *Topic) viewOf() View {
 		TTL: time.Duration(st.TTL).Seconds(), Models: st.Settings.Models.String(), ModelsBy: st.Settings.ModelsBy,
 		Resources: st.Settings.Resources, Open: st.Settings.Open, ResourcesBy: st.Settings.ResourcesBy, Members: st.Members, Missing: t.record.missing,
 	}
+	v.GrantsFrom = t.grantsFrom()
 	if t.waitsForEarlier() {
 		v.EarlierTTL = time.Duration(t.earlier).Seconds()
 	}

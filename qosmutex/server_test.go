@@ -185,6 +185,10 @@ func TestTryWaitsForATrueAnswer(t *testing.T) {
 		if why := topic.Trouble(); !strings.Contains(why, "has just begun") {
 			t.Errorf("trouble %q", why)
 		}
+		from := topic.View().GrantsFrom
+		if !from.Equal(topic.View().GrantsFrom) {
+			t.Error("the time from when on it grants changes")
+		}
 		ended, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		if _, err := topic.TryLock(ended, "sling"); !errors.Is(err, ErrTimeout) {
@@ -200,6 +204,12 @@ func TestTryWaitsForATrueAnswer(t *testing.T) {
 		}
 		if took := time.Since(begun); took < LAN().Grace() || took > LAN().Grace()+time.Second {
 			t.Errorf("granted after %v", took)
+		}
+		if early := time.Until(from); early > time.Millisecond || early < -time.Second {
+			t.Errorf("granted %v before it had to be", early)
+		}
+		if from := topic.View().GrantsFrom; !from.IsZero() {
+			t.Errorf("granted now, and from %v on", from)
 		}
 		if _, err := topic.TryLock(ctx, "hook"); !errors.Is(err, ErrBusy) {
 			t.Errorf("what is held: %v", err)

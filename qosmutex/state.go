@@ -48,23 +48,24 @@ type Waiter struct {
 
 // View is what holds for a whole topic: retained JSON on R/lock/{topic}/view.
 type View struct {
-	Topic       string   `json:"topic"`
-	Epoch       string   `json:"epoch"`
-	Root        string   `json:"root"`
-	TTL         float64  `json:"ttl"`                   // seconds
-	EarlierTTL  float64  `json:"earlier_ttl,omitempty"` // of a root of before, while what it granted may last for longer than TTL
-	Models      string   `json:"models"`
-	ModelsBy    string   `json:"models_by,omitempty"` // who declared them; empty: nobody, it is a default
-	Resources   []string `json:"resources"`
-	Open        bool     `json:"open"`                   // any other name is a resource, too
-	ResourcesBy string   `json:"resources_by,omitempty"` // who declared Resources and Open; empty: nobody
-	Members     int      `json:"members"`
-	Missing     []string `json:"missing,omitempty"` // voters of the register that do not answer the root, if it is a voter
+	Topic       string    `json:"topic"`
+	Epoch       string    `json:"epoch"`
+	Root        string    `json:"root"`
+	TTL         float64   `json:"ttl"`                   // seconds
+	EarlierTTL  float64   `json:"earlier_ttl,omitempty"` // of a root of before, while what it granted may last for longer than TTL
+	GrantsFrom  time.Time `json:"grants_from,omitzero"`  // when a root that has just begun grants all, at the latest and by its wall clock; zero: it does
+	Models      string    `json:"models"`
+	ModelsBy    string    `json:"models_by,omitempty"` // who declared them; empty: nobody, it is a default
+	Resources   []string  `json:"resources"`
+	Open        bool      `json:"open"`                   // any other name is a resource, too
+	ResourcesBy string    `json:"resources_by,omitempty"` // who declared Resources and Open; empty: nobody
+	Members     int       `json:"members"`
+	Missing     []string  `json:"missing,omitempty"` // voters of the register that do not answer the root, if it is a voter
 }
 
 func (v View) equal(o View) bool {
 	return v.Topic == o.Topic && v.Epoch == o.Epoch && v.Root == o.Root &&
-		v.TTL == o.TTL && v.EarlierTTL == o.EarlierTTL && v.Models == o.Models && v.ModelsBy == o.ModelsBy && slices.Equal(v.Resources, o.Resources) &&
+		v.TTL == o.TTL && v.EarlierTTL == o.EarlierTTL && v.GrantsFrom.Equal(o.GrantsFrom) && v.Models == o.Models && v.ModelsBy == o.ModelsBy && slices.Equal(v.Resources, o.Resources) &&
 		v.Open == o.Open && v.ResourcesBy == o.ResourcesBy && v.Members == o.Members && slices.Equal(v.Missing, o.Missing)
 }
 

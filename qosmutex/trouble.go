@@ -32,7 +32,7 @@ func (t *Topic) Trouble() string {
 	defer t.mu.Unlock()
 	k := &t.record
 	if t.ready() && !t.ended {
-		if t.status.Role == protocol.Root && k.candidate != nil && !k.candidate.Settled() {
+		if t.unsettled() {
 			left := time.Duration(max(0, k.candidate.SettlesAt()-t.clock()))
 			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", left.Round(100*time.Millisecond))
 		}
@@ -45,6 +45,26 @@ func (t *Topic) Trouble() string {
 		return "another register keeps its root, which does not answer"
 	}
 	return ""
+}
+
+// unsettled reports whether this is a root that does not know yet what may be held. The
+// caller holds mu.
+func (t *Topic) unsettled() bool {
+	return t.status.Role == protocol.Root && t.record.candidate != nil && !t.record.candidate.Settled()
+}
+
+// grantsFrom is when a root that is unsettled grants all at the latest; zero: it does. It
+// is the same however often it is asked for. The caller holds mu.
+func (t *Topic) grantsFrom() time.Time {
+	b := &t.board
+	if !t.unsettled() {
+		return time.Time{}
+	}
+	if at := t.record.candidate.SettlesAt(); b.settlesAt != at || b.grantsFrom.IsZero() {
+		b.settlesAt = at
+		b.grantsFrom = time.Now().Add(time.Duration(at - t.clock())).UTC().Round(time.Millisecond)
+	}
+	return b.grantsFrom
 }
 
 // registerTrouble says why a register does not answer, which has these voters missing.

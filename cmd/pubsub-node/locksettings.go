@@ -32,6 +32,9 @@ const creationTakes = 5 * time.Second
 // this participant, which the lock gets if the gateway creates it.
 const askAfter = 100 * time.Millisecond
 
+// viewTakes bounds the wait for what the root of a lock publishes.
+const viewTakes = time.Second
+
 // errSettingsTake is the cause of a context that settingsTake ended.
 var errSettingsTake = errors.New("the root of the lock did not confirm it in time")
 
@@ -45,7 +48,9 @@ models by which it grants, and the resources that it has. What is declared repla
 a broker or a gateway chose by default, also while the lock is in use; from then on any
 other declaration is refused as a conflict, and only "lock configure" changes it. A
 setting that is not given stays as it is. The TTL belongs to a lock from its creation on
-and never changes. Then it shows what holds, as "lock show" does.
+and never changes. Then it shows what holds, as "lock show" does, and from when on the
+lock is granted if that is not at once: after a start of the broker, what was granted
+before has to be over, which takes as long as the TTL of the lock.
 
 "lock rm" forgets what was declared.
 
@@ -210,7 +215,27 @@ func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []q
 		}
 	}
 	v := topic.View()
+	v.GrantsFrom = grantsFrom(ctx, p, &v)
 	return writeView(cmd.OutOrStdout(), &v, asJSON)
+}
+
+// grantsFrom is when the root of a lock grants it first, as that publishes; zero: now, or it
+// does not publish soon, as when it has just changed.
+func grantsFrom(ctx context.Context, p *pubsub.Participant, v *qosmutex.View) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, viewTakes)
+	defer cancel()
+	for published, err := range watchViews(ctx, p, v.Topic) {
+		if err != nil {
+			break
+		}
+		if published.Epoch == v.Epoch {
+			if time.Until(published.GrantsFrom) > 0 {
+				return published.GrantsFrom
+			}
+			break
+		}
+	}
+	return time.Time{}
 }
 
 // openMember opens a lock. A busy root is given some time to answer. A gateway that creates
@@ -298,5 +323,8 @@ func writeView(w io.Writer, v *qosmutex.View, asJSON bool) error {
 	fmt.Fprintf(t, "resources\t%s\t%s\n", printable(resources), by(v.ResourcesBy))
 	fmt.Fprintf(t, "ttl\t%v\n", time.Duration(v.TTL*float64(time.Second)).Round(time.Millisecond))
 	fmt.Fprintf(t, "root\t%s\n", printable(v.Root))
+	if left := time.Until(v.GrantsFrom); left > 0 {
+		fmt.Fprintf(t, "granted\tfrom %s on, in %v at most: what was granted before may last until then\n", since(v.GrantsFrom), left.Round(100*time.Millisecond))
+	}
 	return t.Flush()
 }
