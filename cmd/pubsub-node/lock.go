@@ -40,6 +40,10 @@ var (
 // have to be created, by a server that is busy.
 const undecided = 10 * time.Second
 
+// busyBroker is how long a broker may take to let in somebody who waits for as long as it
+// takes.
+const busyBroker = time.Minute
+
 func newLock(s *session) *cobra.Command {
 	f := &lockFlags{}
 	cmd := &cobra.Command{
@@ -68,7 +72,8 @@ on Windows COMMAND only, if this process lives. The next holder may enter meanwh
 the fence keeps the effects of the last one out.
 
 The lock is had from a server, which is part of "pubsub-node broker", or else runs as
-"pubsub-node serve".
+"pubsub-node serve". A broker that accepts the connection and is too busy to answer is
+tried for a minute, or for --timeout or -w if that is given; with -n for 10 seconds.
 
 Exit codes: that of COMMAND, 128+n when signal n ended it, or
     1  something else went wrong, see the message
@@ -99,6 +104,7 @@ Exit codes: that of COMMAND, 128+n when signal n ended it, or
 					return usageError("--%s %v is not positive", name, d)
 				}
 			}
+			s.timeoutGiven = cmd.Flags().Changed("timeout")
 			return f.run(cmd.Context(), s, args)
 		},
 	}
@@ -232,9 +238,24 @@ func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held
 	_ = locker.Close(ctx)
 }
 
+// patience is how long connecting may take if nobody has said it: who is to wait in line may
+// as well wait for a broker that hundreds of commands have just connected to.
+func (f *lockFlags) patience(usual time.Duration) time.Duration {
+	switch {
+	case f.noWait:
+		return usual
+	case f.wait > 0 || f.deadline > 0:
+		return max(usual, f.wait, f.deadline)
+	}
+	return max(usual, busyBroker)
+}
+
 // attach connects, as a client of whoever serves locks. The caller closes both if there is
 // no error.
 func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsub.Participant, qosmutex.Locker, error) {
+	if !s.timeoutGiven {
+		s.timeout = f.patience(s.timeout)
+	}
 	will, session := qosmutex.LastWill(s.participantID())
 	p, err := s.joinAs(ctx, "member or client", pubsub.Unannounced(), will)
 	if err != nil {

@@ -22,6 +22,7 @@ type session struct {
 	ca, cert, key      string
 	domain, prefix     string
 	timeout            time.Duration
+	timeoutGiven       bool
 	verbose            bool
 
 	verb   string        // the command that is run, without the program's name

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	"padme/pubsub"
 )
 
@@ -74,6 +76,10 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 	defer cancel()
 	begun := time.Now()
 	opened, err := open(ctx, s.broker, s.participantID(), opts...)
+	for isBusyError(err) && ctx.Err() == nil {
+		s.tell("the broker at %s accepted the connection and has not answered yet: trying again", s.broker)
+		opened, err = open(ctx, s.broker, s.participantID(), opts...)
+	}
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		s.joined = time.Since(begun)
@@ -88,6 +94,20 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 		return none, fmt.Errorf("%w of %v", err, s.timeout)
 	}
 	return none, err
+}
+
+// tell is for a person at a terminal, or with --verbose.
+func (s *session) tell(format string, args ...any) {
+	if s.verbose || term.IsTerminal(int(os.Stderr.Fd())) {
+		fmt.Fprintln(os.Stderr, "pubsub-node: "+printable(fmt.Sprintf(format, args...)))
+	}
+}
+
+// isBusyError reports whether something accepted the connection and did not answer for as
+// long as an attempt takes, as a broker of a busy machine.
+func isBusyError(err error) bool {
+	var late net.Error // context.DeadlineExceeded is one, too
+	return errors.Is(err, pubsub.ErrUnreachable) && !isDialError(err) && errors.As(err, &late) && late.Timeout()
 }
 
 func isDialError(err error) bool {

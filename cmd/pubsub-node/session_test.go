@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+)
+
+// A broker that accepts connections and is too busy to answer one in time is asked again
+// within --timeout; what answers something else, or is not there, is not.
+func TestBusyBrokerIsAskedAgain(t *testing.T) {
+	silent := fmt.Errorf("%w: no handshake: %w", pubsub.ErrUnreachable, context.DeadlineExceeded)
+	for _, test := range []struct {
+		name  string
+		err   error
+		again bool
+	}{
+		{"busy", silent, true},
+		{"no broker", fmt.Errorf("%w: no handshake: %w", pubsub.ErrUnreachable, errors.New("what is this")), false},
+		{"not there", fmt.Errorf("%w: %w", pubsub.ErrUnreachable, &net.OpError{Op: "dial", Err: context.DeadlineExceeded}), false},
+	} {
+		s := &session{broker: "mqtt://127.0.0.1", id: "x", domain: "d", prefix: "p", timeout: time.Minute}
+		attempts := 0
+		got, err := connect(t.Context(), s, func(context.Context, string, string, ...pubsub.Option) (string, error) {
+			if attempts++; attempts < 3 {
+				return "", test.err
+			}
+			return "in", nil
+		})
+		if again := got == "in" && err == nil && attempts == 3; again != test.again {
+			t.Errorf("%s: %q, %v after %d attempts", test.name, got, err, attempts)
+		}
+	}
+}
+
+// Whoever would wait in line for as long as it takes waits longer for the broker.
+func TestLockWaitsForABusyBroker(t *testing.T) {
+	const usual = 10 * time.Second
+	for _, test := range []struct {
+		flags lockFlags
+		want  time.Duration
+	}{
+		{lockFlags{}, busyBroker},
+		{lockFlags{noWait: true}, usual},
+		{lockFlags{wait: time.Second}, usual},
+		{lockFlags{wait: time.Hour}, time.Hour},
+		{lockFlags{deadline: 30 * time.Second}, 30 * time.Second},
+	} {
+		if got := test.flags.patience(usual); got != test.want {
+			t.Errorf("%+v: %v, want %v", test.flags, got, test.want)
+		}
+	}
+}
