@@ -17,7 +17,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w on %q: %w: stop the other process or choose another address", ErrListen, address, err)
+		return nil, fmt.Errorf("%w on %q: %w", ErrListen, address, err)
 	}
 	return l, nil
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -217,12 +219,19 @@ func checkAddress(flag, address string) error {
 	return usageError("--%s %s: add a port, as in %s:1883", flag, address, address)
 }
 
-// remedy adds what to do about a port that is taken.
+// remedy adds what to do about an address that cannot be listened on.
 func (f *brokerFlags) remedy(err error) string {
-	if errors.Is(err, broker.ErrListen) {
-		return ": is another broker running there? Give another --listen or --ws address, port 0 takes a free one"
+	switch {
+	case !errors.Is(err, broker.ErrListen):
+		return ""
+	case errors.Is(err, syscall.EADDRINUSE):
+		return ": is another broker running there? Stop it, or give another --listen or --ws address; port 0 takes a free one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ": this machine has no such address: give --listen or --ws one that it has, such as 127.0.0.1"
+	case errors.Is(err, fs.ErrPermission):
+		return ": give --listen or --ws a port above 1023"
 	}
-	return ""
+	return ": correct --listen or --ws"
 }
 
 func parseTiming(name string) (qosmutex.Timing, error) {

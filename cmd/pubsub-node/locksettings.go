@@ -171,7 +171,11 @@ func settingsArgs(cmd *cobra.Command, args []string) error {
 	if err := argCount(1, 1, "NAME")(cmd, args); err != nil {
 		return err
 	}
-	if name, resource, given := strings.Cut(args[0], "/"); given || name == "" {
+	name, resource, given := strings.Cut(args[0], "/")
+	switch {
+	case name == "":
+		return usageError("lock %q: want NAME, which is not empty", args[0])
+	case given:
 		return usageError("lock %q: want NAME alone; settings are those of all its resources, which --resources names, such as --resources %s", args[0], resource)
 	}
 	return nil
