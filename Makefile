@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check lint test race race-central bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
+.PHONY: check lint test size test-times race race-central bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
 
 check: lint test ## what must hold before a commit
 
@@ -10,6 +10,12 @@ lint: ## format, vet, linters and the arrows between packages
 
 test: ## every test, as in README
 	go test ./...
+
+size: ## lines of code, comments and blank ones of each package, tests apart; words of the docs
+	go run ./tests/size
+
+test-times: ## the tests with the seconds of each package and of the slowest tests (ARGS='-short ./...' for fewer)
+	go run ./tests/times $(ARGS)
 
 race: ## every test again, with the race detector and in another order
 	go test -race -shuffle=on ./...
