@@ -93,7 +93,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 	before, wanted, early := m.root, m.wanted, m.early
 	alone := m.session.number == 0 && m.session.asked == 0 // no other root has let anybody in, as far as we know
 	m.counters.Terms++
-	m.timing.TTL = in.TTL
+	m.outlast(in.TTL)
 	m.fences = max(m.fences, in.Fences.Next)
 	m.domain = in.Register
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}

@@ -11,7 +11,8 @@ import (
 // core is what all parts of a machine share.
 type core struct {
 	self      protocol.Node
-	timing    protocol.Timing // TTL is the topic's once a session is there
+	timing    protocol.Timing // TTL is the topic's once a session is there; see outlast
+	graced    protocol.Duration
 	now       protocol.Time
 	out       *protocol.Output // of this Step
 	role      protocol.Role
@@ -53,7 +54,13 @@ func (c *core) heartbeat() protocol.Duration {
 }
 
 // grace is for how long the root waits for a member, whose session is over by then.
-func (c *core) grace() protocol.Duration { return c.timing.Grace() }
+func (c *core) grace() protocol.Duration { return c.graced }
+
+// outlast takes the TTL of the topic. Each Step asks for its grace several times.
+func (c *core) outlast(ttl protocol.Duration) {
+	c.timing.TTL = ttl
+	c.graced = c.timing.Grace()
+}
 
 // emit appends an empty message to the output. The pointer is good until the
 // next emit.

@@ -72,7 +72,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	}
 	m := &Machine{
 		core: core{
-			self: cfg.Self, timing: cfg.Timing, priority: cfg.Priority,
+			self: cfg.Self, timing: cfg.Timing, graced: cfg.Timing.Grace(), priority: cfg.Priority,
 			settings: protocol.Settings{Models: cfg.Settings.Models},
 		},
 		links: links{fanout: cmp.Or(cfg.Fanout, defaultFanout)},
@@ -113,7 +113,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	}
 	m.run(0, expiries) // before the input: what has expired must not be used
 	err := m.handle(in)
-	m.run(expiries, len(m.timers()))
+	m.run(expiries, len(duties))
 	m.refuseTries()
 	out.WakeAt = m.wakeAt()
 	m.out = nil

@@ -70,7 +70,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 		m.bind(msg.Grant)
 		m.out.Changed = true
 	}
-	m.timing.TTL = msg.TTL
+	m.outlast(msg.TTL)
 	s.number, m.domain, m.out.Renewal, m.out.Rank = msg.Session, msg.Register, msg.Renewal, int(msg.Rank)
 	m.claimed(msg, true)
 	if msg.Epoch == m.epoch { // else this root answered in an earlier term

@@ -6,12 +6,6 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// timer is what is to be done at an instant; Never: not now.
-type timer struct {
-	at protocol.Time
-	do func(*Machine)
-}
-
 func when(is bool, at protocol.Time) protocol.Time {
 	if is {
 		return at
@@ -19,29 +13,38 @@ func when(is bool, at protocol.Time) protocol.Time {
 	return protocol.Never
 }
 
-// expiries is how many of the timers end what is over. They come before each input, so
-// that nothing expired is ever used; the others come after it.
+// duties are what is to be done when their instants come, which timers has in the same
+// order. The first, the expiries, end what is over. They come before each input, so that
+// nothing expired is ever used; the others come after it.
+var duties = [...]func(*Machine){
+	(*Machine).missed, (*Machine).stepDown, (*Machine).expireSessions, (*Machine).expireOwn, (*Machine).expireProvisional,
+
+	(*Machine).finish, (*Machine).orphan, (*Machine).searched, (*Machine).inherited, (*Machine).call,
+	(*Machine).askForConfirmation, (*Machine).tick,
+}
+
 const expiries = 5
 
-func (m *Machine) timers() [12]timer {
-	root, searching := m.role == protocol.Root, protocol.Never
+// timers are the instants of the duties; Never: not now.
+func (m *Machine) timers() [len(duties)]protocol.Time {
+	root, inheriting, searching := m.role == protocol.Root, m.inheriting(), protocol.Never
 	if m.join != nil {
 		searching = m.join.until
 	}
-	return [...]timer{
-		{after(m.nextMiss, 1), (*Machine).missed},
-		{when(root, m.authority.until), (*Machine).stepDown},
-		{when(root, m.nextExpiry), (*Machine).expireSessions},
-		{when(!root && m.session.number != 0, m.session.until), (*Machine).expireOwn},
-		{m.nextDue, (*Machine).expireProvisional},
+	return [...]protocol.Time{
+		after(m.nextMiss, 1),
+		when(root, m.authority.until),
+		when(root, m.nextExpiry),
+		when(!root && m.session.number != 0, m.session.until),
+		m.nextDue,
 
-		{when(m.departing, m.departBy), (*Machine).finish},
-		{when(m.role == protocol.Member, m.beaconTimeout(&m.core)), (*Machine).orphan},
-		{searching, (*Machine).searched},
-		{when(m.inheriting(), m.authority.inherit), (*Machine).inherited},
-		{when(m.inheriting() && len(m.authority.awaited) > 0, m.authority.callAt), (*Machine).call},
-		{m.confirmAt, (*Machine).askForConfirmation},
-		{m.beacon.next, (*Machine).tick},
+		when(m.departing, m.departBy),
+		when(m.role == protocol.Member, m.beaconTimeout(&m.core)),
+		searching,
+		when(inheriting, m.authority.inherit),
+		when(inheriting && len(m.authority.awaited) > 0, m.authority.callAt),
+		m.confirmAt,
+		m.beacon.next,
 	}
 }
 
@@ -49,8 +52,8 @@ func (m *Machine) timers() [12]timer {
 func (m *Machine) run(first, end int) {
 	all := m.timers()
 	for i := first; i < end && m.role != protocol.Departed; i++ {
-		if m.now >= all[i].at {
-			all[i].do(m)
+		if m.now >= all[i] {
+			duties[i](m)
 			all = m.timers() // it may have changed the others
 		}
 	}
@@ -63,7 +66,7 @@ func (m *Machine) wakeAt() protocol.Time {
 		return at
 	}
 	for _, t := range m.timers() {
-		at = min(at, t.at)
+		at = min(at, t)
 	}
 	return max(at, m.now+1)
 }

@@ -75,5 +75,5 @@ func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
 
 // lineage is our ancestors and ourselves, root first.
 func (m *Machine) lineage() []protocol.Node {
-	return append(slices.Clone(m.ancestors), m.self)
+	return append(append(make([]protocol.Node, 0, len(m.ancestors)+1), m.ancestors...), m.self)
 }
