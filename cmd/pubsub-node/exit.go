@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/spf13/pflag"
 
 	"padme/pubsub"
 	"padme/qosmutex"
@@ -50,33 +47,6 @@ func (e *exitError) Unwrap() error { return e.cause }
 // usageError says that the command line itself is wrong.
 func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// plainKinds are the kinds of flags whose own errors speak of library functions, and
-// what they want.
-var plainKinds = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative", "float64": "a number", "bool": "true or false",
-}
-
-// wrongFlag says what is wrong with a flag in the words of the command line.
-func wrongFlag(err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return usageError("%w", err)
-	}
-	flag := invalid.GetFlag()
-	wants := plainKinds[flag.Value.Type()]
-	if wants == "" {
-		return usageError("%w", err)
-	}
-	name := "--" + flag.Name
-	if flag.Shorthand != "" {
-		name = "-" + flag.Shorthand + ", " + name
-	}
-	if errors.Is(err, strconv.ErrRange) {
-		wants += " of at most 64 bits"
-	}
-	return usageError("invalid argument %q for %q: want %s", invalid.GetValue(), name, wants)
 }
 
 // interrupted is the cause of a context which a signal ended.

@@ -75,7 +75,7 @@ its default.`,
 		if before := cmd.Flags().Args(); cmd.HasSubCommands() && !strings.Contains(cmd.Use, " ") && len(before) > 0 {
 			return noArgs(cmd, before)
 		}
-		return wrongFlag(err)
+		return usageError("%w", flags.Plain(err))
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&s.broker, "broker", env("PADME_BROKER", "mqtt://127.0.0.1:1883"), "`URL` of the MQTT broker: mqtt, mqtts, ws or wss [PADME_BROKER]")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"padme/cmd/internal/flags"
 	"padme/qosmutex/protocol"
 )
 
@@ -118,7 +119,7 @@ func setOption(fs *pflag.FlagSet, name string, v *yaml.Node) error {
 	}
 	option := fs.Lookup(name).Value
 	if err := option.Set(text); err != nil {
-		if wants := plainKinds[option.Type()]; wants != "" {
+		if wants := flags.Wants(option.Type()); wants != "" {
 			err = fmt.Errorf("want %s", wants)
 		}
 		return at(v, "%s: %q: %w", name, text, err)

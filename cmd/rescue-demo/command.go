@@ -118,6 +118,7 @@ chaos; 130 after Ctrl-C.`,
 			return show(cmd, cfg, web, asJSON)
 		},
 	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Plain(err) })
 	f := c.Flags()
 	f.SortFlags = false
 	flags.DurationVar(f, &cfg.Duration, "duration", "", cfg.Duration, "how long the robots search")

@@ -216,6 +216,8 @@ func TestBadFlagsSayWhatToGive(t *testing.T) {
 		{[]string{"--chaos"}, "--chaos without --processes: give both"},
 		{[]string{"--chaos", "--processes", "--broker", "mqtt://h"}, "--chaos with --broker: give one of them"},
 		{[]string{"--chaos", "--processes", "--duration", "20s"}, "--duration 20s: give at least 44"},
+		{[]string{"--seed", "-1"}, `invalid argument "-1" for "--seed": want a whole number that is not negative`},
+		{[]string{"--chaos-seed", "1.5"}, `invalid argument "1.5" for "--chaos-seed": want a whole number that is not negative`},
 		{[]string{"--chaos-seed", "2"}, "--chaos-seed without --chaos: give both"},
 		{[]string{"dance"}, "dance"},
 		{[]string{robotName}, "no configuration on standard input"},
