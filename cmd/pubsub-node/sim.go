@@ -56,6 +56,11 @@ Use on Reply or Release gives more entries to participants near the root: the li
 fairness says how equal they are. Under fair without use a request that finds n
 waiting is overtaken by at most n + 16 later ones.
 
+Waiting times include requests that still wait at the end, with what they have
+waited so far; UNSERVED says how many, starved and NEVER which participants never
+entered. Of a run in which nobody entered for the last tenth of the time, though
+requests waited, no fairness is shown: it is dead.
+
 Static algorithms, all but padme, assume a network that loses, doubles and
 reorders nothing. On one that does, messages are numbered, acknowledged and
 repeated for them, and the output says so.

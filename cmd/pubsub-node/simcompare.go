@@ -35,18 +35,33 @@ var columns = []column{
 		func(r *sim.Report) string { return timeText(round3(r.SyncDelay.Mean)) },
 	},
 	{
-		"wait", func(r *sim.Report) (float64, bool) { return r.Wait.Mean, r.Entries.Total > 0 },
+		"wait", func(r *sim.Report) (float64, bool) { return r.Wait.Mean, waited(r) },
 		func(r *sim.Report) string { return timeText(round3(r.Wait.Mean)) },
+	},
+	{
+		"p99", func(r *sim.Report) (float64, bool) { return r.Wait.P99, waited(r) },
+		func(r *sim.Report) string { return timeText(round3(r.Wait.P99)) },
+	},
+	{
+		"max", func(r *sim.Report) (float64, bool) { return r.Wait.Max, waited(r) },
+		func(r *sim.Report) string { return timeText(round3(r.Wait.Max)) },
+	},
+	{
+		"never", func(r *sim.Report) (float64, bool) { return float64(r.Starvation.Nodes), true },
+		func(r *sim.Report) string { return fmt.Sprint(r.Starvation.Nodes) },
 	},
 	{
 		"inversions", func(r *sim.Report) (float64, bool) { return float64(r.Inversions.Pending), true },
 		func(r *sim.Report) string { return fmt.Sprint(r.Inversions.Pending) },
 	},
 	{
-		"fairness", func(r *sim.Report) (float64, bool) { return -r.Fairness, r.Entries.Total > 0 },
+		"fairness", func(r *sim.Report) (float64, bool) { return -r.Fairness, r.Entries.Total > 0 && r.Stopped == 0 },
 		func(r *sim.Report) string { return fmt.Sprintf("%.3f", r.Fairness) },
 	},
 }
+
+// waited reports whether anybody asked: who still waits counts.
+func waited(r *sim.Report) bool { return r.Entries.Total+r.Wait.Unserved > 0 }
 
 // round3 leaves three digits or so, for a narrow column.
 func round3(seconds float64) float64 {
@@ -128,11 +143,17 @@ func (s *simSpec) writeComparison(w io.Writer, rows []ranked) error {
 
 // writeNotes says below the table what its columns do not.
 func (s *simSpec) writeNotes(w io.Writer, rows []ranked) {
-	var starved, overlapping, missed, repeated []string
+	var starved, stopped, waiting, overlapping, missed, repeated []string
 	for _, row := range rows {
 		o := row.outcome
 		if n := len(o.result.Starvation.Nodes); n > 0 {
 			starved = append(starved, fmt.Sprintf("%s %d", o.short(), n))
+		}
+		if d := o.result.Stopped; d > 0 {
+			stopped = append(stopped, fmt.Sprintf("%s %s", o.short(), short(d)))
+		}
+		if n := row.report.Wait.Unserved; n > 0 {
+			waiting = append(waiting, fmt.Sprintf("%s %d", o.short(), n))
 		}
 		if n := o.result.Overlaps; n > 0 {
 			overlapping = append(overlapping, fmt.Sprintf("%s %d", o.short(), n))
@@ -150,6 +171,8 @@ func (s *simSpec) writeNotes(w io.Writer, rows []ranked) {
 		names []string
 	}{
 		{fmt.Sprintf("participants, of %d, that asked and never entered", s.nodes), starved},
+		{"nobody entered at the end, though requests waited, for", stopped},
+		{"requests that wait at the end, counted with what they have waited so far", waiting},
 		{"entries while another was inside", overlapping},
 		{"deadlines missed, of those admitted", missed},
 		{fmt.Sprintf("the network %s: messages are numbered, acknowledged and repeated for", s.lossy()), repeated},

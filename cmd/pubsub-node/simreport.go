@@ -83,8 +83,14 @@ func (s *simSpec) writeReport(w io.Writer, o *outcome) error {
 	if r.SyncDelay.Count() > 0 {
 		fmt.Fprintf(t, "delay\t%s\tfrom a leave to the next entry; %s\n", timeText(p.SyncDelay.Mean), spread(p.SyncDelay))
 	}
-	if r.Entries > 0 {
-		fmt.Fprintf(t, "wait\t%s\tfrom a request to its entry; %s\n", timeText(p.Wait.Mean), spread(p.Wait.Times))
+	if r.Entries+p.Wait.Unserved > 0 {
+		fmt.Fprintf(t, "wait\t%s\tfrom a request to its entry; %s,\n", timeText(p.Wait.Mean), spread(p.Wait.Times))
+		fmt.Fprintf(t, "\t\tlongest %s%s\n", timeText(p.Wait.Max), censored(p.Wait.Unserved))
+	}
+	switch {
+	case r.Stopped > 0:
+		fmt.Fprintf(t, "fairness\t-\tnobody entered in the last %s, though requests waited\n", short(r.Stopped))
+	case r.Entries > 0:
 		fmt.Fprintf(t, "fairness\t%.3f\tJain's index: 1 if all enter equally often\n", r.Fairness)
 	}
 	v := &r.Inversions
@@ -110,7 +116,7 @@ func (s *simSpec) writeReport(w io.Writer, o *outcome) error {
 func (s *simSpec) writeRare(t io.Writer, o *outcome) {
 	r := o.result
 	if v := &r.Starvation; v.Waiting > 0 {
-		fmt.Fprintf(t, "waiting\t%d\tat the end, the longest for %s\n", v.Waiting, short(v.Longest))
+		fmt.Fprintf(t, "unserved\t%d\trequests that wait at the end, the longest for %s\n", v.Waiting, short(v.Longest))
 	}
 	if nodes := r.Starvation.Nodes; len(nodes) > 0 {
 		most := min(len(nodes), 8)
@@ -136,31 +142,40 @@ func (s *simSpec) writeRare(t io.Writer, o *outcome) {
 
 func writePriorities(w io.Writer, r *sim.Result) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "PRIORITY\tENTRIES\tSHARE\tMEAN WAIT\tMEDIAN\t99 %\tVICTIMS\t")
+	fmt.Fprintln(t, "PRIORITY\tENTRIES\tSHARE\tUNSERVED\tMEAN WAIT\tMEDIAN\t99 %\tLONGEST\tVICTIMS\t")
 	for i := range r.ByPriority {
 		e := &r.ByPriority[i]
-		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%s\t%s\t%s\t%d\t\n", e.Priority, e.Entries, 100*float64(e.Entries)/float64(r.Entries),
-			short(e.Waiting.Mean()), short(e.Waiting.Quantile(0.5)), short(e.Waiting.Quantile(0.99)), e.Victims)
+		w := e.Waits()
+		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%d\t%s\t%s\t%s\t%s\t%d\t\n", e.Priority, e.Entries, 100*float64(e.Entries)/float64(max(1, r.Entries)), e.Unserved.Count(),
+			short(w.Mean()), short(w.Quantile(0.5)), short(w.Quantile(0.99)), short(w.Quantile(1)), e.Victims)
 	}
 	return t.Flush()
 }
 
 func writeNodes(w io.Writer, r *sim.Result) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "NODE\tPRIORITY\tASKED\tENTRIES\tMEAN WAIT\tLONGEST\t")
+	fmt.Fprintln(t, "NODE\tPRIORITY\tASKED\tENTRIES\tUNSERVED\tMEAN WAIT\tLONGEST\t")
 	for i := range r.ByNode {
-		n := &r.ByNode[i]
+		n, u := &r.ByNode[i], &r.ByNode[i].Unserved
 		mean, longest := "-", "-"
-		if n.Entries > 0 {
-			mean, longest = short(n.Waited/protocol.Duration(n.Entries)), short(n.Longest)
+		if count := n.Entries + u.Requests; count > 0 {
+			mean, longest = short((n.Waited+u.Waited)/protocol.Duration(count)), short(max(n.Longest, u.Longest))
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t\n", printable(n.Node), n.Priority, n.Asked, n.Entries, mean, longest)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t\n", printable(n.Node), n.Priority, n.Asked, n.Entries, u.Requests, mean, longest)
 	}
 	return t.Flush()
 }
 
 func spread(t sim.Times) string {
 	return fmt.Sprintf("median %s, 99 %% within %s", timeText(t.P50), timeText(t.P99))
+}
+
+// censored says that figures of waiting times are lower bounds.
+func censored(unserved int) string {
+	if unserved == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d wait on: it counts them so far", unserved)
 }
 
 // short is a time of few digits, in seconds or milliseconds.

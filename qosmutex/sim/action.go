@@ -173,6 +173,8 @@ func (s *Sim) Crash(id string) {
 	n.conn++
 	n.tickSlot++
 	n.tickAt, n.wakeAt = protocol.Never, protocol.Never
+	n.asks = 0
+	delete(s.homeless, i)
 	for slot := range s.calls {
 		if c := &s.calls[slot]; c.ref != 0 && !c.over && !c.outside && c.node == i {
 			if !c.inside && s.now > c.deadline && s.measuring() {
@@ -185,7 +187,8 @@ func (s *Sim) Crash(id string) {
 }
 
 // Restart starts a participant that has crashed as a new incarnation, with its
-// workload and the priority that it had.
+// workload and the priority that it had. It asks after the think time of its workload,
+// but not before it has a place in the topic.
 func (s *Sim) Restart(id string) {
 	i, ok := s.place(id)
 	if !ok || s.nodes[i].machine != nil {
@@ -204,9 +207,7 @@ func (s *Sim) Restart(id string) {
 	s.wake(i, s.now)
 	n := &s.nodes[i]
 	n.workload = s.workloadOf(n)
-	if n.asks == 0 {
-		s.startWorkload(i, max(s.scenario.Start, s.now+n.workload.Think.draw(s.random)))
-	}
+	s.startWorkload(i, max(s.scenario.Start, s.now+n.workload.Think.draw(n.random())))
 }
 
 // Replace starts a new participant, named as, in the place of one that has crashed

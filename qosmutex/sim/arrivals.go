@@ -46,10 +46,10 @@ func (s *Sim) planArrival(next int) {
 }
 
 // arrive makes a recorded request. A participant that does not run makes none.
-func (s *Sim) arrive(i, slot int32) {
-	if s.nodes[i].machine == nil || s.now >= s.end() {
+func (s *Sim) arrive(e event) {
+	if s.nodes[e.node].machine == nil || s.now >= s.end() || s.early(e) {
 		return
 	}
-	r := s.scenario.Arrivals[slot].Request
-	s.request(i, &r, false)
+	r := s.scenario.Arrivals[e.slot].Request
+	s.request(e.node, &r, false)
 }

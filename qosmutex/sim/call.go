@@ -174,6 +174,7 @@ func (s *Sim) granted(i int32, g *protocol.Granted) {
 		c.at = s.resource(g.Resource)
 	}
 	waited := s.now - c.since
+	s.load.moved = s.now
 	c.inside, c.clock, c.fence, c.since, c.until = true, g.ID.Clock, g.Fence, s.now, g.Until
 	if !s.quiet {
 		s.note(&Record{

@@ -8,6 +8,7 @@ type load struct {
 	since   protocol.Time // of that number
 	area    float64       // requests × nanoseconds
 	inside  protocol.Duration
+	moved   protocol.Time // the last entry or leave
 }
 
 // within is how much of the time from one instant to another is measured.
@@ -24,6 +25,7 @@ func (l *load) wait(s *Sim, by int) {
 
 // stayed adds the stay of a call that is inside until now.
 func (l *load) stayed(s *Sim, c *call) {
+	l.moved = s.now
 	stay := s.within(c.since, s.now)
 	l.inside += stay
 	if c.hold != Forever && s.now-c.since > c.hold && s.measuring() {
@@ -44,15 +46,22 @@ func (s *Sim) summary() {
 	r.Inside = s.load.inside
 	r.Starvation = Starvation{}
 	r.Deadlines.overdue = 0
+	for i := range r.ByNode {
+		r.ByNode[i].Unserved = Unserved{}
+	}
+	for i := range r.ByPriority {
+		r.ByPriority[i].Unserved = Sample{}
+	}
+	var held bool
 	for i := range s.calls {
 		c := &s.calls[i]
 		switch {
 		case c.ref == 0 || c.over:
 		case c.inside:
 			r.Inside += s.within(c.since, s.now)
+			held = held || c.hold == Forever || s.now-c.since <= c.hold
 		default:
-			r.Starvation.Waiting++
-			r.Starvation.Longest = max(r.Starvation.Longest, s.now-c.since)
+			r.unserved(c, s.now-c.since)
 			if s.now > c.deadline {
 				r.Deadlines.overdue++
 			}
@@ -63,5 +72,12 @@ func (s *Sim) summary() {
 			r.Starvation.Nodes = append(r.Starvation.Nodes, n.Node)
 		}
 	}
-	r.Fairness = r.jain(func(i int) bool { return len(s.nodes[i].workload.Resources) > 0 || r.ByNode[i].Asked > 0 })
+	r.Stopped = 0
+	if still := min(s.now-max(s.load.moved, s.scenario.Start), r.Starvation.Longest); !held && still > 0 && still >= r.Measured/10 {
+		r.Stopped = still
+	}
+	r.Fairness = 0
+	if r.Stopped == 0 {
+		r.Fairness = r.jain(func(i int) bool { return len(s.nodes[i].workload.Resources) > 0 || r.ByNode[i].Asked > 0 })
+	}
 }

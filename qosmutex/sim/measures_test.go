@@ -179,22 +179,29 @@ func TestReport(t *testing.T) {
  "syncDelay": {
   "mean": 2,
   "p50": 2,
-  "p99": 2
+  "p99": 2,
+  "max": 2
  },
  "wait": {
   "mean": 4.5,
   "p50": 2,
   "p99": 7,
+  "max": 7,
+  "unserved": 0,
   "byPriority": {
    "-1": {
     "mean": 7,
     "p50": 7,
-    "p99": 7
+    "p99": 7,
+    "max": 7,
+    "unserved": 0
    },
    "2": {
     "mean": 2,
     "p50": 2,
-    "p99": 2
+    "p99": 2,
+    "max": 2,
+    "unserved": 0
    }
   }
  },
@@ -205,6 +212,7 @@ func TestReport(t *testing.T) {
   "overtakers": 1
  },
  "fairness": 1,
+ "stopped": 0,
  "starvation": {
   "waiting": 0,
   "longest": 0,
@@ -270,5 +278,32 @@ func TestTheTableForPeopleNamesWhatIsUnusual(t *testing.T) {
 	}
 	if got := orNobody(slices.Repeat([]string{"x"}, 12)); got != "x, x, x, x, x, x, x, x, x, x and 2 more" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Who still waits at the end has waited all the same; and a run in which nobody has
+// entered for long is not a fair one, however equal the few entries before were.
+func TestWhoStillWaitsCounts(t *testing.T) {
+	sc := star(2)
+	sc.Network, sc.Workload, sc.Duration = Network{}, Workload{}, 100*second
+	sc.Arrivals = []Arrival{wish(0, "A", 0, 1), wish(1, "B", 0, 1), wish(10, "A", 0, 5), wish(40, "B", 0, 5)}
+	s := mustNew(t, "", sc)
+	s.At(sc.Start+5*second, func() { s.Crash("S") })
+	r, err := s.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := r.Waits(); w.Count() != 4 || w.Quantile(1) != 90*second || r.Waiting().Quantile(1) != 0 {
+		t.Errorf("waited %v, those served %v", w, r.Waiting())
+	}
+	if u := r.ByNode[1].Unserved; u != (Unserved{1, 90 * second, 90 * second}) {
+		t.Errorf("of A %+v", u)
+	}
+	p := r.Report()
+	if p.Wait.Max != 90 || p.Wait.P99 != 90 || p.Wait.Unserved != 2 || p.Wait.Mean != 37.5 {
+		t.Errorf("got %+v", p.Wait)
+	}
+	if r.Stopped != 90*second || p.Stopped != 90 || r.Fairness != 0 {
+		t.Errorf("stopped for %s, fairness %v", seconds(r.Stopped), r.Fairness)
 	}
 }

@@ -23,13 +23,17 @@ type Result struct {
 
 	Inside         protocol.Duration // sum of the critical sections, so far as they were measured
 	AverageWaiting float64           // how many requests wait, on average over time
-	Fairness       float64           // Jain's index of the entries of those who ask: 1 all alike, 1/n one has all; 0: no entries
-	Inversions     Inversions
-	Starvation     Starvation
-	Deadlines      Deadlines
-	Overlaps       uint64 // with AllowOverlap: entries while another had a valid hold, over the whole run
-	StaleFences    uint64 // with AllowOverlap: entries whose fence was not above those before, likewise
-	Overstayed     int    // holds that lasted longer than they were declared to: their process was paused
+	Fairness       float64           // Jain's index of the entries of those who ask: 1 all alike, 1/n one has all; 0: no entries, or Stopped
+	// Stopped is for how long nobody has entered or left although somebody waited, if
+	// that is the last tenth of the measured time or more, and nobody is inside by right:
+	// the run is dead, and how equal the entries before were says nothing.
+	Stopped     protocol.Duration
+	Inversions  Inversions
+	Starvation  Starvation
+	Deadlines   Deadlines
+	Overlaps    uint64 // with AllowOverlap: entries while another had a valid hold, over the whole run
+	StaleFences uint64 // with AllowOverlap: entries whose fence was not above those before, likewise
+	Overstayed  int    // holds that lasted longer than they were declared to: their process was paused
 
 	LostMessages uint64 // by the network, a cut or a crash, over the whole run
 	Rejected     uint64 // messages that machines refused, over the whole run
@@ -46,6 +50,14 @@ type NodeEntries struct {
 	Asked    int               // requests made
 	Waited   protocol.Duration // of the entries together, from request to entry
 	Longest  protocol.Duration // wait of one of them
+	Unserved Unserved
+}
+
+// Unserved are the requests of one participant that wait at the end.
+type Unserved struct {
+	Requests int
+	Waited   protocol.Duration // together, so far
+	Longest  protocol.Duration
 }
 
 // PriorityEntries are the entries of one priority.
@@ -54,6 +66,7 @@ type PriorityEntries struct {
 	Entries  int
 	Victims  int    // of Inversions
 	Waiting  Sample // from the request to the entry
+	Unserved Sample // how long those have waited that wait at the end
 }
 
 // Starvation is about who waits when the run is over.
@@ -80,12 +93,31 @@ func (r *Result) Rate() float64 {
 	return float64(r.Inside) / float64(r.Measured)
 }
 
-// Waiting returns how long the requests of all priorities waited.
+// Waiting returns how long the requests of all priorities waited that were served.
 func (r *Result) Waiting() *Sample {
 	all := new(Sample)
 	for i := range r.ByPriority {
 		all.merge(&r.ByPriority[i].Waiting)
 	}
+	return all
+}
+
+// Waits returns how long the requests of all priorities waited, those that wait at the
+// end included with what they have waited so far: they are censored, so its figures are
+// lower bounds if there are any.
+func (r *Result) Waits() *Sample {
+	all := new(Sample)
+	for i := range r.ByPriority {
+		all.merge(r.ByPriority[i].Waits())
+	}
+	return all
+}
+
+// Waits is as Result.Waits, of one priority.
+func (e *PriorityEntries) Waits() *Sample {
+	all := new(Sample)
+	all.merge(&e.Waiting)
+	all.merge(&e.Unserved)
 	return all
 }
 
@@ -114,6 +146,9 @@ func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d entries in %s, %d messages (%.3f per entry), synchronisation delay %s\n",
 		r.Entries, seconds(r.Measured), r.Counted, r.PerEntry(), &r.SyncDelay)
+	if n := r.Starvation.Waiting; n > 0 {
+		fmt.Fprintf(&b, "waited %s, %d of them still\n", r.Waits(), n)
+	}
 	fmt.Fprintf(&b, "inside %.1f %% of the time, %.2f waiting on average, fairness %.3f\n", 100*r.Rate(), r.AverageWaiting, r.Fairness)
 	if v := &r.Inversions; v.Pending > 0 {
 		fmt.Fprintf(&b, "inversions: %d pending (%d known) by %d entries, %d victims\n", v.Pending, v.Known, v.Overtakers, v.Victims)
@@ -178,17 +213,33 @@ func (r *Result) entered(c *call, waited protocol.Duration, victim bool) {
 	n.Entries++
 	n.Waited += waited
 	n.Longest = max(n.Longest, waited)
-	i, found := slices.BinarySearchFunc(r.ByPriority, c.priority, func(e PriorityEntries, p int64) int { return cmp.Compare(e.Priority, p) })
-	if !found {
-		r.ByPriority = slices.Insert(r.ByPriority, i, PriorityEntries{Priority: c.priority})
-	}
-	p := &r.ByPriority[i]
+	p := r.priority(c.priority)
 	p.Entries++
 	p.Waiting.add(waited)
 	if victim {
 		p.Victims++
 		r.Inversions.Victims++
 	}
+}
+
+// priority are the entries of p.
+func (r *Result) priority(p int64) *PriorityEntries {
+	i, found := slices.BinarySearchFunc(r.ByPriority, p, func(e PriorityEntries, p int64) int { return cmp.Compare(e.Priority, p) })
+	if !found {
+		r.ByPriority = slices.Insert(r.ByPriority, i, PriorityEntries{Priority: p})
+	}
+	return &r.ByPriority[i]
+}
+
+// unserved notes a request that waits at the end.
+func (r *Result) unserved(c *call, waited protocol.Duration) {
+	r.Starvation.Waiting++
+	r.Starvation.Longest = max(r.Starvation.Longest, waited)
+	u := &r.ByNode[c.node].Unserved
+	u.Requests++
+	u.Waited += waited
+	u.Longest = max(u.Longest, waited)
+	r.priority(c.priority).Unserved.add(waited)
 }
 
 // jain is the fairness index of Jain, Chiu and Hawe over the entries of the

@@ -167,8 +167,8 @@ func (s *Sim) begin() {
 		if n.machine == nil || n.Joins > s.now || len(n.workload.Resources) == 0 {
 			continue
 		}
-		if role := n.machine.Status().Role; role != protocol.Member && role != protocol.Root {
-			s.fail(fmt.Errorf("%w: %s is still %v at %s: raise Start", ErrScenario, n.ID, role, seconds(s.now)))
+		if !n.home() {
+			s.fail(fmt.Errorf("%w: %s is still %v at %s: raise Start", ErrScenario, n.ID, n.machine.Status().Role, seconds(s.now)))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -23,10 +24,12 @@ type node struct {
 	tickSlot int32         // which one it is; others are void
 	idle     int32         // ticks in a row at one instant
 
-	asks   int32  // eventRequests to come
-	conn   uint32 // number of the connection to the network
-	group  int32  // of a Partition
-	begun  bool   // has had its first tick
+	source rand.PCG // of what its workload draws
+	asks   int32    // eventRequests to come
+	conn   uint32   // number of the connection to the network
+	group  int32    // of a Partition
+	begun  bool     // has had its first tick
+	placed bool     // has had a place in the topic since it was started
 	cut    bool
 	paused bool // what comes waits in Sim.deferred
 	away   bool // does not reach the register
@@ -62,7 +65,8 @@ func (s *Sim) start(i int32) error {
 	if err != nil {
 		return fmt.Errorf("sim: %s of %s: %w", s.algorithm.Name, n.ID, err)
 	}
-	n.begun = false
+	n.begun, n.placed = false, false
+	n.source.Seed(s.scenario.Seed, mix(uint64(i), n.incarnation))
 	return nil
 }
 
@@ -126,6 +130,9 @@ func (s *Sim) feed(i int32) {
 func (s *Sim) follow(i int32) {
 	s.carryOut(i)
 	n := &s.nodes[i]
+	if len(s.homeless) > 0 {
+		s.settleIn(i)
+	}
 	if n.candidate == nil {
 		s.wake(i, n.instant(s.out.WakeAt, s.now))
 		return

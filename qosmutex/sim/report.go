@@ -11,9 +11,10 @@ type Report struct {
 	Entries    EntriesReport    `json:"entries"`
 	Messages   MessagesReport   `json:"messages"`
 	SyncDelay  Times            `json:"syncDelay"` // from a leave to the next entry, if somebody waited all that time
-	Wait       WaitReport       `json:"wait"`      // from a request to its entry
+	Wait       WaitReport       `json:"wait"`      // from a request to its entry, or to the end: see Result.Waits
 	Inversions InversionsReport `json:"inversions"`
-	Fairness   float64          `json:"fairness"` // Jain's index
+	Fairness   float64          `json:"fairness"` // Jain's index; 0: no entries, or stopped
+	Stopped    float64          `json:"stopped"`  // as Result.Stopped
 	Starvation StarvationReport `json:"starvation"`
 	Deadlines  DeadlinesReport  `json:"deadlines"`
 	Rate       float64          `json:"rate"`    // time inside over measured time
@@ -44,12 +45,20 @@ type Times struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
 	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+}
+
+// WaitTimes sum up how long requests waited. If some wait at the end, they are
+// censored: counted with what they have waited so far.
+type WaitTimes struct {
+	Times
+	Unserved int `json:"unserved"` // how many wait at the end
 }
 
 // WaitReport is how long requests waited.
 type WaitReport struct {
-	Times
-	ByPriority map[string]Times `json:"byPriority"`
+	WaitTimes
+	ByPriority map[string]WaitTimes `json:"byPriority"`
 }
 
 // InversionsReport is as Inversions.
@@ -79,12 +88,12 @@ func (r *Result) Report() Report {
 	p := Report{
 		Entries:   EntriesReport{Total: r.Entries, ByNode: make([]int, len(r.ByNode)), ByPriority: map[string]int{}},
 		Messages:  MessagesReport{Total: r.Counted, ByKind: map[string]uint64{}, PerEntry: r.PerEntry(), Upkeep: r.Upkeep},
-		SyncDelay: times(&r.SyncDelay), Wait: WaitReport{Times: times(r.Waiting()), ByPriority: map[string]Times{}},
+		SyncDelay: times(&r.SyncDelay), Wait: WaitReport{WaitTimes{times(r.Waits()), r.Starvation.Waiting}, map[string]WaitTimes{}},
 		Inversions: InversionsReport{
 			Known: r.Inversions.Known, Pending: r.Inversions.Pending,
 			Victims: r.Inversions.Victims, Overtakers: r.Inversions.Overtakers,
 		},
-		Fairness:   r.Fairness,
+		Fairness: r.Fairness, Stopped: inSeconds(r.Stopped),
 		Starvation: StarvationReport{Waiting: r.Starvation.Waiting, Longest: inSeconds(r.Starvation.Longest), Nodes: len(r.Starvation.Nodes)},
 		Deadlines:  DeadlinesReport{Admitted: r.Deadlines.Admitted(), Refused: r.Deadlines.Refused, Missed: r.Deadlines.Missed()},
 		Rate:       r.Rate(), Waiting: r.AverageWaiting, Overlaps: r.Overlaps, Measured: inSeconds(r.Measured), Events: r.Events,
@@ -96,7 +105,7 @@ func (r *Result) Report() Report {
 		e := &r.ByPriority[i]
 		name := strconv.FormatInt(e.Priority, 10)
 		p.Entries.ByPriority[name] = e.Entries
-		p.Wait.ByPriority[name] = times(&e.Waiting)
+		p.Wait.ByPriority[name] = WaitTimes{times(e.Waits()), e.Unserved.Count()}
 	}
 	for k, n := range r.Sent {
 		if kind := protocol.Kind(k); n > 0 && kind.Counted() {
@@ -107,7 +116,7 @@ func (r *Result) Report() Report {
 }
 
 func times(s *Sample) Times {
-	return Times{Mean: inSeconds(s.Mean()), P50: inSeconds(s.Quantile(0.5)), P99: inSeconds(s.Quantile(0.99))}
+	return Times{Mean: inSeconds(s.Mean()), P50: inSeconds(s.Quantile(0.5)), P99: inSeconds(s.Quantile(0.99)), Max: inSeconds(s.Quantile(1))}
 }
 
 func inSeconds(d protocol.Duration) float64 { return float64(d) / float64(protocol.Second) }

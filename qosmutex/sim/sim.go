@@ -24,6 +24,7 @@ type Sim struct {
 	nodes     []node
 	deferred  map[int32][]event       // what came while a participant was paused
 	stalls    map[int32]protocol.Time // until when a participant's connection carries nothing
+	homeless  map[int32][]event       // requests of participants that have no place in the topic yet
 	index     map[string]int32
 	resources []*resource
 	byName    map[string]*resource
@@ -85,7 +86,7 @@ func New(algorithm protocol.Algorithm, scenario Scenario) (*Sim, error) {
 		random: rand.New(rand.NewPCG(scenario.Seed, 0x7061646d65)),
 		nodes:  make([]node, len(scenario.Participants)),
 		index:  make(map[string]int32, len(scenario.Participants)),
-		byName: map[string]*resource{}, done: map[uint64]func(){}, gone: map[uint64]bool{}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, quiet: scenario.Fast && scenario.Trace == nil,
+		byName: map[string]*resource{}, done: map[uint64]func(){}, gone: map[uint64]bool{}, deferred: map[int32][]event{}, stalls: map[int32]protocol.Time{}, homeless: map[int32][]event{}, quiet: scenario.Fast && scenario.Trace == nil,
 		orderLimit: leastOrder,
 	}
 	s.registry.open(max(1, scenario.Registers))
@@ -214,9 +215,9 @@ func (s *Sim) handle(e event) {
 	case eventGiveUp:
 		s.giveUp(e.slot)
 	case eventRequest:
-		s.ask(e.node)
+		s.ask(e)
 	case eventArrival:
-		s.arrive(e.node, e.slot)
+		s.arrive(e)
 	case eventDeliver:
 		s.deliver(e.node, e.slot)
 	case eventReconnect:

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"padme/qosmutex/protocol"
 )
@@ -14,9 +15,9 @@ import (
 // arrivals are open: it asks every so often whatever became of earlier requests,
 // and each of them is a request of its own that waits for its turn.
 //
-// One stream of chance serves network and workloads: with the same seed another
-// algorithm meets a load that is alike only in distribution. Arrivals of the
-// scenario are the very same.
+// What is drawn for the requests of a participant comes from a source of its own,
+// which the seed, its place in Scenario.Participants and its incarnation decide: its
+// k-th request is the same whatever the algorithm, the network and the others do.
 type Workload struct {
 	Resources []string     // one is drawn for each request; none: the participant never asks
 	Hold      Distribution // also told to the machine beforehand, as Input.Hold
@@ -118,11 +119,15 @@ func (s *Sim) SetWorkload(w Workload) {
 }
 
 // ask makes the next request of a participant's workload.
-func (s *Sim) ask(i int32) {
+func (s *Sim) ask(e event) {
+	i := e.node
 	n := &s.nodes[i]
+	if n.machine == nil || e.slot != int32(n.incarnation) || s.early(e) { // nil: it has crashed since
+		return
+	}
 	n.asks--
 	w := n.workload
-	if n.machine == nil || s.now >= s.end() || len(w.Resources) == 0 { // it departed while it was thinking
+	if s.now >= s.end() || len(w.Resources) == 0 { // none: it departed while it was thinking
 		return
 	}
 	if s.askedAt != s.now {
@@ -134,25 +139,26 @@ func (s *Sim) ask(i int32) {
 	}
 	r := Request{Resource: w.Resources[0], GiveUp: w.GiveUp}
 	if len(w.Resources) > 1 {
-		r.Resource = w.Resources[s.random.IntN(len(w.Resources))]
+		r.Resource = w.Resources[n.random().IntN(len(w.Resources))]
 	}
-	r.Hold = w.Hold.draw(s.random)
+	r.Hold = w.Hold.draw(n.random())
 	if len(w.Priorities) > 0 {
-		r.Priority, r.Fixed = w.Priorities[s.random.IntN(len(w.Priorities))], true
+		r.Priority, r.Fixed = w.Priorities[n.random().IntN(len(w.Priorities))], true
 	}
 	if len(w.Deadlines) > 0 {
-		r.Within = w.Deadlines[s.random.IntN(len(w.Deadlines))]
+		r.Within = w.Deadlines[n.random().IntN(len(w.Deadlines))]
 	}
 	if w.open() {
-		s.askAt(i, s.now+w.Every.draw(s.random))
+		s.askAt(i, s.now+w.Every.draw(n.random()))
 	}
 	s.request(i, &r, !w.open())
 }
 
 // askAt plans the next request of a workload.
 func (s *Sim) askAt(i int32, t protocol.Time) {
-	s.nodes[i].asks++
-	s.schedule(event{at: t, kind: eventRequest, node: i})
+	n := &s.nodes[i]
+	n.asks++
+	s.schedule(event{at: t, kind: eventRequest, node: i, slot: int32(n.incarnation)})
 }
 
 // startWorkload plans the first request of a participant: at t in a closed loop,
@@ -163,14 +169,17 @@ func (s *Sim) startWorkload(i int32, t protocol.Time) {
 		return
 	}
 	if w.open() {
-		t += w.Every.draw(s.random)
+		t += w.Every.draw(s.nodes[i].random())
 	}
 	s.askAt(i, t)
 }
 
 // again plans the next request of a closed loop whose last one is over.
 func (s *Sim) again(c *call) {
-	if c.again {
-		s.askAt(c.node, s.now+s.nodes[c.node].workload.Think.draw(s.random))
+	if n := &s.nodes[c.node]; c.again {
+		s.askAt(c.node, s.now+n.workload.Think.draw(n.random()))
 	}
 }
+
+// random is what the requests of n are drawn from.
+func (n *node) random() *rand.Rand { return rand.New(&n.source) }

@@ -236,7 +236,7 @@ func timesOf(all []protocol.Duration) (t sim.Times) {
 		}
 		return math.NaN()
 	}
-	return sim.Times{Mean: inSeconds(sum / protocol.Duration(len(all))), P50: quantile(50), P99: quantile(99)}
+	return sim.Times{Mean: inSeconds(sum / protocol.Duration(len(all))), P50: quantile(50), P99: quantile(99), Max: quantile(100)}
 }
 
 func inSeconds(d protocol.Duration) float64 { return float64(d) / float64(protocol.Second) }
@@ -246,7 +246,7 @@ func (k *reckoning) measure() (sim.Report, others) {
 	r := sim.Report{
 		Entries:  sim.EntriesReport{ByNode: make([]int, len(k.scenario.Participants)), ByPriority: map[string]int{}},
 		Messages: sim.MessagesReport{ByKind: map[string]uint64{}},
-		Wait:     sim.WaitReport{ByPriority: map[string]sim.Times{}},
+		Wait:     sim.WaitReport{ByPriority: map[string]sim.WaitTimes{}},
 	}
 	o := others{Victims: map[int64]int{}, Sent: map[protocol.Kind]uint64{}}
 	r.Measured = inSeconds(max(0, min(k.now, k.end())-k.scenario.Start))
@@ -262,8 +262,20 @@ func (k *reckoning) measure() (sim.Report, others) {
 			o.Victims[p]++
 		}
 	}
+	unserved := map[int64]int{}
+	for _, st := range k.stories {
+		if st.waits(never - 1) {
+			p := k.priority(st, never-1)
+			waits = append(waits, k.now-k.at(st.asked))
+			byPriority[p] = append(byPriority[p], k.now-k.at(st.asked))
+			unserved[p]++
+			r.Wait.Unserved++
+		}
+	}
 	for p, all := range byPriority {
-		r.Wait.ByPriority[strconv.FormatInt(p, 10)] = timesOf(all)
+		name := strconv.FormatInt(p, 10)
+		r.Wait.ByPriority[name] = sim.WaitTimes{Times: timesOf(all), Unserved: unserved[p]}
+		r.Entries.ByPriority[name] += 0
 	}
 	r.Wait.Times, r.SyncDelay = timesOf(waits), timesOf(k.delays())
 	r.Deadlines, o.Met = k.deadlines()
@@ -288,6 +300,11 @@ func (k *reckoning) measureNodes(r *sim.Report, o *others) {
 				n.Entries++
 				n.Waited += k.waited(st)
 				n.Longest = max(n.Longest, k.waited(st))
+			}
+			if st.waits(never - 1) {
+				n.Unserved.Requests++
+				n.Unserved.Waited += k.now - k.at(st.asked)
+				n.Unserved.Longest = max(n.Unserved.Longest, k.now-k.at(st.asked))
 			}
 		}
 		o.ByNode = append(o.ByNode, n)
@@ -349,8 +366,28 @@ func (k *reckoning) measureTimes(r *sim.Report, o *others) {
 		}
 	}
 	r.Starvation.Longest = inSeconds(longest)
+	if still := min(longest, k.still()); still > 0 && still >= max(0, min(k.now, k.end())-k.scenario.Start)/10 {
+		r.Stopped, r.Fairness = inSeconds(still), 0
+	}
 	if measured := max(0, min(k.now, k.end())-k.scenario.Start); measured > 0 {
 		r.Waiting = float64(waiting) / float64(measured)
 		r.Rate = float64(o.Inside) / float64(measured)
 	}
+}
+
+// still is for how long nobody has entered or left; 0 if somebody is inside who may be.
+func (k *reckoning) still() protocol.Duration {
+	last := k.scenario.Start
+	for _, st := range k.stories {
+		switch {
+		case st.entered == never:
+		case st.ended != never:
+			last = max(last, k.at(st.ended))
+		case k.now-k.at(st.entered) <= st.hold:
+			return 0
+		default:
+			last = max(last, k.at(st.entered))
+		}
+	}
+	return k.now - last
 }

@@ -36,7 +36,7 @@ func TestLectureComparison(t *testing.T) {
 		{classic.Voting, 3 * others, 3 * others, none, 2, 2, none, others, others, 0},
 		{classic.SuzukiKasami, none, none, n, 2, 1, 1, others, others, 0},
 		{classic.NaimiTrehel, none, none, none, n, 1, 1, others, others, 0},
-		{sla.Raymond, none, none, none, 2 * 5, 1, none, 3, 4, 0},
+		{sla.Raymond, none, none, none, 2 * 5, 1, none, 5, 0, 0},
 	} {
 		t.Run(want.algorithm.Name, func(t *testing.T) {
 			got, err := bench.Lecture(want.algorithm, n)

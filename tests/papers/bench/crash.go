@@ -22,7 +22,7 @@ const (
 const (
 	crashAt    = 200 * LectureHold
 	crashAfter = 20_000 * LectureHop
-	crashCount = 100_000 * LectureHop
+	crashCount = 200_000 * LectureHop
 )
 
 // Crash has n participants ask again and again, lets one of them crash, and returns how
