@@ -116,7 +116,7 @@ func (h *access) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	}
 	filter := strings.ContainsAny(topic, "+#") || topic[0] == '$'
 	if h.users == nil {
-		return filter || h.sessions.mayQueue(cl)
+		return filter || h.sessions.mayQueue(cl) && h.sessions.b.flow.mayWait(cl, topic)
 	}
 	a, ok := h.users.lookup(cl.Properties.Username)
 	if !ok {
@@ -126,7 +126,7 @@ func (h *access) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	if filter {
 		return h.acl.maySubscribe(name, a.role, topic)
 	}
-	return h.acl.mayRead(name, a.role, topic) && h.sessions.mayQueue(cl)
+	return h.acl.mayRead(name, a.role, topic) && h.sessions.mayQueue(cl) && h.sessions.b.flow.mayWait(cl, topic)
 }
 
 func (h *access) OnPacketRead(_ *mqtt.Client, pk packets.Packet) (packets.Packet, error) {

@@ -27,6 +27,8 @@ type flow struct {
 	persist *persistence // likewise
 	direct  *direct
 
+	underway underway
+
 	// sequence numbers messages in Created, by which mochi orders what it
 	// sends again; a second is too coarse. It starts at the time in
 	// nanoseconds, beyond what a former run has reached.
@@ -44,7 +46,7 @@ func (h *flow) ID() string { return "flow" }
 func (h *flow) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnPacketRead, mqtt.OnPacketProcessed, mqtt.OnDisconnect, mqtt.OnSessionEstablish,
-		mqtt.OnPublish, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosDropped, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
+		mqtt.OnPublish, mqtt.OnPublished, mqtt.OnQosPublish, mqtt.OnPacketEncode, mqtt.OnPublishDropped, mqtt.OnQosDropped, mqtt.OnPacketSent, mqtt.OnSessionEstablished,
 	}, b) >= 0
 }
 
@@ -55,6 +57,7 @@ func (h *flow) Provides(b byte) bool {
 func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline {
 		pk.Created = h.sequence.Add(1)
+		h.underway.begin(pk)
 		return pk, nil
 	}
 	if pk.FixedHeader.Qos == 0 && !pk.FixedHeader.Retain && h.direct.publish(cl, []byte(pk.TopicName), pk.Payload, nil) {
@@ -63,6 +66,7 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	h.counts.received.Add(1)
 	if pk.FixedHeader.Qos == 0 {
 		pk.Created = h.sequence.Add(1)
+		h.underway.begin(pk)
 		return pk, nil
 	}
 	h.reserve(cl, pk.PacketID)
@@ -327,6 +331,9 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	if !pk.Ignore { // see sendNext
 		c.takenMessages.Add(1)
 		c.takenBytes.Add(weight(pk))
+		if !pk.FixedHeader.Dup {
+			c.addUnread(-queuedSize(pk))
+		}
 	}
 	if !pk.FixedHeader.Dup {
 		<-c.greeted
@@ -367,10 +374,17 @@ func (h *flow) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
 // QoS 0 is lost. Whoever loses a QoS 1 message must know, so it loses its connection: also
 // an observer, which gets those at QoS 0.
 func (h *flow) OnPublishDropped(cl *mqtt.Client, pk packets.Packet) {
-	if pk.FixedHeader.Qos == 0 {
-		return
+	if c := connOf(cl); c != nil {
+		c.addUnread(-queuedSize(pk))
 	}
-	sub := h.server.Topics.Subscribers(pk.TopicName).Subscriptions[cl.ID]
+	if pk.FixedHeader.Qos > 0 {
+		h.loseQoS1(cl, pk.TopicName)
+	}
+}
+
+// loseQoS1 is called when what was published at QoS 1 cannot be queued.
+func (h *flow) loseQoS1(cl *mqtt.Client, topic string) {
+	sub := h.server.Topics.Subscribers(topic).Subscriptions[cl.ID]
 	if sub.Qos == 0 && !h.access.users.observes(cl.Properties.Username) {
 		return
 	}

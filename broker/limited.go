@@ -31,7 +31,7 @@ var remedies = map[string]string{
 	"max-user-subscriptions":          "subscribe to wildcards in place of single topics, or raise Limits.UserSubscriptions (--max-user-subscriptions)",
 	"max-user-rate":                   "send less, give programs users of their own, or raise Limits.UserRate (--max-user-rate)",
 	"max-user-wildcards":              "subscribe to narrower filters, or on fewer connections, or raise Limits.UserWildcards (--max-user-wildcards)",
-	"max-user-queue":                  "reconnect the sessions for which messages wait, have clients acknowledge what they are sent, or end the sessions with a clean session; or raise Limits.UserQueue (--max-user-queue)",
+	"max-user-queue":                  "reconnect the sessions for which messages wait, have clients read and acknowledge what they are sent, or end the sessions with a clean session; or raise Limits.UserQueue (--max-user-queue)",
 }
 
 const (

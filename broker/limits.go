@@ -92,7 +92,10 @@ type Limits struct {
 	// 1024 bytes more; default 64 MiB. Beyond it they lose the newest messages,
 	// which are counted as dropped. As much may be on its way to all its connections without
 	// being acknowledged; beyond it, one that has more than its part, a UserClients-th, has
-	// its publishers wait as if its queue were full, see WriteTimeout.
+	// its publishers wait as if its queue were full, see WriteTimeout. Of messages at QoS 0 as
+	// much may wait to be sent to all its connections; beyond it, one that has more than its
+	// part loses those that come, or if it observes and they were published at QoS 1, its
+	// connection. Without users, each connection may have as much.
 	UserQueue int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
 	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half

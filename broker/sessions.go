@@ -46,7 +46,11 @@ type connack struct {
 func (h *sessions) admit(cl *mqtt.Client) bool {
 	h.bound(cl)
 	c := connOf(cl)
-	if c == nil || h.b.cfg.Users == nil {
+	if c == nil {
+		return true
+	}
+	if h.b.cfg.Users == nil { // each has what a user has
+		c.share, c.departed = &share{}, c.endUnacked
 		return true
 	}
 	user := string(cl.Properties.Username)

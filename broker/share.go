@@ -40,6 +40,7 @@ type share struct {
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
+	unread  int64 // likewise
 }
 
 // bucket bounds a rate. It is filled a fiftieth of a second ahead at most.

@@ -8,8 +8,9 @@ import (
 // unacked is how many bytes of messages at QoS 1 were sent, or wait to be sent, to one
 // connection and are not acknowledged. It is guarded by the mu of the connection's share.
 type unacked struct {
-	bytes int64
-	over  bool // the connection has left
+	bytes  int64
+	unread int64 // of messages at any QoS that wait to be sent; see unread.go
+	over   bool  // the connection has left
 }
 
 // holds charges a message that a connection is to acknowledge.
@@ -49,6 +50,7 @@ func (c *conn) endUnacked() {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	of.unacked -= c.unacked.bytes
+	of.unread -= c.unacked.unread
 	c.unacked = unacked{over: true}
 }
 

@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// underway knows the publications that mochi is handing to their subscribers. mochi copies a
+// publication for each of them, and asks before whether that one may have it, by its topic
+// alone: which publication that is tells the string of the topic, which is its own.
+type underway struct {
+	mu sync.RWMutex
+	by map[*byte]packets.Packet
+}
+
+func (u *underway) begin(pk packets.Packet) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by == nil {
+		u.by = map[*byte]packets.Packet{}
+	}
+	u.by[unsafe.StringData(pk.TopicName)] = pk
+}
+
+func (u *underway) end(pk packets.Packet) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.by, unsafe.StringData(pk.TopicName))
+}
+
+func (u *underway) find(topic string) (pk packets.Packet, ok bool) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	pk, ok = u.by[unsafe.StringData(topic)]
+	return pk, ok
+}
+
+// mayWait charges a publication to a connection that is about to get it, and reports whether
+// there is room for it to wait there until it is sent. One that was published at QoS 0, or is
+// subscribed to at QoS 0, is dropped if there is none; for others their publisher waits, see
+// flow.await.
+func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
+	c := connOf(cl)
+	if c == nil || c.share == nil {
+		return true
+	}
+	pk, ok := h.underway.find(topic)
+	if !ok {
+		return true
+	}
+	if !c.unreadTooMuch(h.limits) || pk.FixedHeader.Qos > 0 && h.server.Topics.Subscribers(topic).Subscriptions[cl.ID].Qos > 0 {
+		c.addUnread(queuedSize(pk))
+		return true
+	}
+	h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
+	atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
+	if pk.FixedHeader.Qos > 0 {
+		h.loseQoS1(cl, topic)
+	}
+	return false
+}
+
+// OnPublished comes when a publication was handed to all of its subscribers.
+func (h *flow) OnPublished(_ *mqtt.Client, pk packets.Packet) { h.underway.end(pk) }
+
+// addUnread charges a connection for what waits to be sent to it, or gives it back. Nothing
+// was charged for wills and retained messages, which are bounded where they are sent.
+func (c *conn) addUnread(size int64) {
+	of := c.share
+	if of == nil {
+		return
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if c.unacked.over {
+		return
+	}
+	size = max(size, -c.unacked.unread)
+	c.unacked.unread += size
+	of.unread += size
+}
+
+// unreadTooMuch is holdsTooMuch for what waits to be sent.
+func (c *conn) unreadTooMuch(l Limits) bool {
+	of := c.share
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	most := int64(l.UserQueue)
+	return of.unread >= most && c.unacked.unread >= most/int64(l.UserClients)
+}
