@@ -171,10 +171,9 @@ func (c *conn) hurry(d time.Duration) {
 func (c *conn) whenGreeted(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-c.greeted:
+	if c.established() {
 		f()
-	default:
+	} else {
 		c.afterwards = f
 	}
 }

@@ -121,29 +121,6 @@ func TestDirectMessagesReachMQTT5(t *testing.T) {
 	}
 }
 
-// Messages to inboxes count against the rate of their user as all others. As bytes alone they
-// would reach this one with two million a second.
-func TestDirectMessagesCountAgainstTheRateOfTheirUser(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: broker.Limits{UserRate: 30000}})
-	bob := connect(t, at(b.URL()), as("bob", "bob"))
-	alice := raw(t, b)
-	alice.connect("alice", "alice", "", "")
-	go func() {
-		for many := bytes.Repeat(packet(0x30, text(toBob)), 1000); ; {
-			if _, err := alice.Write(many); err != nil {
-				return
-			}
-		}
-	}()
-	eventually(t, func() bool { // bob says less than he may
-		bob.publish("padme/v1/default/presence/bob", "here", 1, false)
-		time.Sleep(25 * time.Millisecond)
-		return gather(t, registry)["padme_broker_limited_total/max-user-rate"] > 0
-	}, func() string { return "messages to inboxes cost nothing" })
-	_ = alice.Close()
-}
-
 // Who sends nothing but messages to inboxes is alive.
 func TestDirectMessagesKeepAlive(t *testing.T) {
 	b := start(t, broker.Config{TCP: "127.0.0.1:0"})

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"bytes"
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -71,6 +73,29 @@ func TestAPacketCostsItsTime(t *testing.T) {
 			t.Errorf("%d packets of 10 ms in a second", n)
 		}
 	})
+}
+
+// Messages to inboxes count against the rate of their user as all others.
+func TestDirectMessagesCountAgainstTheRateOfTheirUser(t *testing.T) {
+	b, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close(context.Background())
+	_, end := newPipe()
+	c := newConn(end, b.cfg.Limits)
+	c.client.Store(b.server.NewClient(c, "", "a", false))
+	c.greet()
+	paid := 0
+	c.slow = func() { paid++; c.readCost = 0 }
+	const payments = 4
+	message := appendPublish(nil, "padme/v1/default/node/bob/alice", nil)
+	if rest := b.flow.direct.take(c, bytes.Repeat(message, payments*(shareDue+1)+1)); len(rest) > 0 {
+		t.Fatalf("%d bytes were not taken", len(rest))
+	}
+	if paid < payments {
+		t.Errorf("paid %d times, want %d", paid, payments)
+	}
 }
 
 // A user is held back only while another one sends.

@@ -39,10 +39,10 @@ type inboxHandler struct {
 // maxInboxTopics bounds the remembered topics of destinations.
 const maxInboxTopics = 4096
 
-// Send puts a letter for the participant "to" on the way, at MQTT QoS 1, in
-// order with others to it that were sent, as long as the connection lasts. It never
-// blocks on the network and does not use payload after it returns. Nobody
-// confirms that the letter arrives, or that there is such a participant.
+// Send queues a letter for the participant "to", to be sent at MQTT QoS 1. As long as the
+// connection lasts, letters that were sent to the same participant arrive in the order of
+// the calls. Send never blocks on the network and does not use payload after it returns.
+// Nobody confirms that the letter arrives, or that there is such a participant.
 //
 // Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
 // ErrInvalid, ErrUnannounced, ErrClosed.
