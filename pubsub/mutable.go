@@ -146,6 +146,9 @@ func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
 		return err
 	}
 	r.leave(q.Partition)
+	if q.Durability == Transient && len(come) > 0 { // as NewReader does
+		r.recallSoon()
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"padme/pubsub/internal/cache"
@@ -57,6 +58,7 @@ type Reader[T any] struct {
 
 	mu         sync.Mutex
 	subscribed map[string]func() // by the level of the partition; ends the subscription
+	recalling  atomic.Bool       // what is retained is about to be asked for
 }
 
 // NewReader makes a reader and announces it. It blocks until samples can arrive
@@ -100,7 +102,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	}
 	ev := newEvents(t.p.counters.status)
 	r.recv = reliable.NewReceiver(&reliable.Reader{Policies: q.delivery(), Incarnation: t.p.incarnation, Schema: t.schema, Narrow: only != "", Patience: o.patience},
-		reliable.Inlet{Post: t.p.message, Wake: x.stir, Drop: t.p.counters.drop, Filter: keep}, ev)
+		reliable.Inlet{Post: t.p.message, Wake: x.stir, Drop: t.p.counters.drop, Recall: r.recallSoon, Filter: keep}, ev)
 	if err := r.subscribe(ctx, partition.List(q.Partition).Filters()); err != nil {
 		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
@@ -121,6 +123,15 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	if err != nil {
 		r.unsubscribeAll()
 		return nil, err
+	}
+	if q.Durability == Transient { // of writers that have closed since the survey
+		if err = x.caughtUp(ctx); err == nil { // who closes from here on meets the reader first
+			err = r.recall(ctx)
+		}
+		if err != nil {
+			r.Close()
+			return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
+		}
 	}
 	return r, nil
 }

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,10 +15,8 @@ const leaveAfter = time.Second
 
 // subscribe has samples arrive from partitions, which are given as levels.
 func (r *Reader[T]) subscribe(ctx context.Context, levels []string) error {
-	p := r.topic.p
-	topic, _ := EncodeLevel(r.topic.name) // checked by NewTopic
 	for _, level := range levels {
-		stop, err := p.subscribe(ctx, p.exchange.data, p.root+"/data/"+level+"/"+topic+"/"+r.key+"/+/+", r.receive)
+		stop, err := r.hear(ctx, level, r.receive)
 		if err != nil {
 			r.unsubscribe(levels)
 			return err
@@ -27,6 +26,40 @@ func (r *Reader[T]) subscribe(ctx context.Context, levels []string) error {
 		r.mu.Unlock()
 	}
 	return nil
+}
+
+func (r *Reader[T]) hear(ctx context.Context, level string, handler func(topic string, payload []byte, retained bool)) (stop func(), err error) {
+	p := r.topic.p
+	topic, _ := EncodeLevel(r.topic.name) // checked by NewTopic
+	return p.subscribe(ctx, p.exchange.data, p.root+"/data/"+level+"/"+topic+"/"+r.key+"/+/+", handler)
+}
+
+// recall has the broker deliver what it retains for the reader once more, as it does for
+// every subscription: a writer that was closed without having met this reader may have
+// written since the first one.
+func (r *Reader[T]) recall(ctx context.Context) error {
+	r.mu.Lock()
+	levels := slices.Sorted(maps.Keys(r.subscribed))
+	r.mu.Unlock()
+	for _, level := range levels {
+		stop, err := r.hear(ctx, level, func(string, []byte, bool) {})
+		if err != nil {
+			return err
+		}
+		stop()
+	}
+	return nil
+}
+
+// recallSoon is recall on a goroutine of its own. If a connection is lost meanwhile, the
+// next one brings all that is retained.
+func (r *Reader[T]) recallSoon() {
+	if p := r.topic.p; r.recalling.CompareAndSwap(false, true) {
+		p.start(func() {
+			r.recalling.Store(false)
+			_ = r.recall(p.ctx)
+		})
+	}
 }
 
 func (r *Reader[T]) unsubscribe(levels []string) {

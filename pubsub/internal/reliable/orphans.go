@@ -149,8 +149,12 @@ func (r *Receiver) giveRest() {
 
 // orphaned gives what a writer that has gone wrote last and we have not heard.
 func (r *Receiver) orphaned(w *remoteWriter) {
-	if r.orphans != nil && r.orphans.settled {
-		r.giveAll(func(o *Orphan) bool { return o.Writer.GUID == w.GUID && o.Seq >= w.next })
+	if r.orphans == nil || !r.orphans.settled {
+		return
+	}
+	r.giveAll(func(o *Orphan) bool { return o.Writer.GUID == w.GUID && o.Seq >= w.next })
+	if !w.started { // it has gone without having met us: its last samples may still be on their way
+		r.out.Recall()
 	}
 }
 

@@ -33,6 +33,8 @@ type Inlet struct {
 	Post func(to string, message []byte) // to an inbox; may lose it
 	Wake func()                          // has Tick called soon
 	Drop func(drop.Reason)               // counts a message that is of no use
+	// Recall has the broker deliver once more what it retains. Of a transient reader.
+	Recall func()
 	// Filter decides, if it is not nil, whether the sample encoded in body is wanted. Two
 	// goroutines may call it at once. An error says why there is no answer: ErrNoAnswer,
 	// or that body cannot be decoded.

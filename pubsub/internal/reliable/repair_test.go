@@ -18,11 +18,12 @@ import (
 // lossyPair is a writer and a reader over a network that loses, repeats and
 // reorders.
 type lossyPair struct {
-	hours  int // that have passed for the sender's heartbeats
-	s      *Sender
-	r      *Receiver
-	wire   []func()      // deliveries under way
-	posted []wire.Repair // all letters of both
+	recalled int // how often the reader has asked for what is retained
+	hours    int // that have passed for the sender's heartbeats
+	s        *Sender
+	r        *Receiver
+	wire     []func()      // deliveries under way
+	posted   []wire.Repair // all letters of both
 }
 
 var theWriter, theReader = wire.GUID{Participant: "w", Incarnation: 1, Endpoint: "w1"}, wire.GUID{Participant: "r", Incarnation: 2, Endpoint: "r1"}
@@ -71,7 +72,7 @@ func newLossyPair(q Policies, reader ...Policies) *lossyPair {
 		return out.Publish(partition, key, payload, Alone)
 	}
 	n.s = NewSender(&Writer{Policies: q, Topic: "t", Name: "w1", Incarnation: 1}, out, &recorder{})
-	n.r = NewReceiver(&Reader{Policies: rq, Incarnation: 2, Schema: schema}, Inlet{Post: post, Drop: func(drop.Reason) {}, Wake: func() {}}, &recorder{})
+	n.r = NewReceiver(&Reader{Policies: rq, Incarnation: 2, Schema: schema}, Inlet{Post: post, Drop: func(drop.Reason) {}, Wake: func() {}, Recall: func() { n.recalled++ }}, &recorder{})
 	n.r.Named("r1")
 	n.r.quiet = 0 // the hours of tick pass for the sender only
 	return n
