@@ -3,6 +3,7 @@ package pubsub
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,8 +62,10 @@ func (x *exchange) start(ctx context.Context) error {
 		x.data, x.samples = data, samples
 		x.mu.Unlock()
 	}
-	_, err := x.data.Online(ctx)
-	return err
+	if _, err := x.data.Online(ctx); err != nil && p.Err() == nil {
+		return fmt.Errorf("no connection to %s yet: %w", p.label, err)
+	}
+	return p.Err()
 }
 
 // join makes an endpoint known to others, and others to it. It blocks until what they

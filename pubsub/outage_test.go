@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,4 +84,23 @@ func countRepairs(t *testing.T, p *Participant, from, to string) *atomic.Int64 {
 	}
 	t.Cleanup(stop)
 	return &n
+}
+
+// Who makes a writer or reader while the broker is away learns what was waited for.
+func TestAnOutageIsNamedByWhatWaitsForItsEnd(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		p, c := w.joinBy("p")
+		c.cut()
+		pass(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		topic := topicOf[pose](t, p, "t")
+		_, writing := NewWriter(ctx, topic)
+		_, reading := NewReader(ctx, topic)
+		for _, err := range []error{writing, reading} {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no connection to") {
+				t.Error(err)
+			}
+		}
+	})
 }
