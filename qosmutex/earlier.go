@@ -53,7 +53,7 @@ func (t *Topic) earlierGrace() time.Duration {
 // waitsForEarlier reports whether this root grants nothing yet because an earlier one had a
 // longer TTL. The caller holds mu.
 func (t *Topic) waitsForEarlier() bool {
-	return t.record.candidate != nil && t.earlier > t.machine.Status().TTL && t.machine.Status().Role == protocol.Root && !t.record.candidate.Settled()
+	return t.record.candidate != nil && t.earlier > t.machine.Overview().TTL && t.machine.Overview().Role == protocol.Root && !t.record.candidate.Settled()
 }
 
 // warnOfEarlier tells whoever started this root with a shorter TTL. The caller holds mu.

@@ -220,7 +220,7 @@ func (s *Server) mayLeave(t *Topic, l *leaving) error {
 	}
 	root, used := st.Role == protocol.Root, len(by) > 0
 	if root && !used {
-		for _, n := range t.machine.Status().Children {
+		for _, n := range t.machine.Overview().Children {
 			by = append(by, n.ID+" takes part")
 		}
 	}

@@ -224,6 +224,8 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 // machine is PADME's, which answers what the runtime asks often without a Status.
 type machine interface {
 	protocol.Machine
+	// Overview is Status without the resources. Its Settings.Resources is the machine's.
+	Overview() protocol.Status
 	ValidUntil() protocol.Time
 	// RulesUntil is until when the machine speaks for the topic; 0: it does not.
 	RulesUntil() protocol.Time
@@ -242,7 +244,7 @@ func (t *Topic) worthALook(in *protocol.Input) bool {
 // change.
 func (t *Topic) look() {
 	was := t.status
-	t.status = t.machine.Status()
+	t.status = t.machine.Overview()
 	t.extend(t.status.ValidUntil)
 	t.noteStanding()
 	if is := &t.status; is.Role != was.Role || is.Session != was.Session || is.Epoch != was.Epoch ||

@@ -306,6 +306,7 @@ func (m unconfirmed) Status() protocol.Status {
 func (m unconfirmed) Resource(string, int) (protocol.ResourceStatus, bool) {
 	return m.Status().Resources[0], true
 }
+func (m unconfirmed) Overview() protocol.Status { return m.Status() }
 func (m unconfirmed) ValidUntil() protocol.Time { return protocol.Never }
 func (m unconfirmed) RulesUntil() protocol.Time { return protocol.Time(m.until.Load()) }
 

@@ -52,8 +52,12 @@ func New(cfg Config) (*Machine, error) {
 
 // Status implements [protocol.Machine]. A participant has departed once the record
 // names it no more, or the register does not answer.
-func (m *Machine) Status() protocol.Status {
-	s := m.Machine.Status()
+func (m *Machine) Status() protocol.Status { return m.recorded(m.Machine.Status()) }
+
+// Overview is Status without the resources, as of [padme.Machine].
+func (m *Machine) Overview() protocol.Status { return m.recorded(m.Machine.Overview()) }
+
+func (m *Machine) recorded(s protocol.Status) protocol.Status {
 	if s.Role == protocol.Departed && !m.lease.Status().Departed {
 		s.Role = protocol.Joining
 	}

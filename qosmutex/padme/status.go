@@ -8,21 +8,28 @@ import (
 
 // Status implements [protocol.Machine].
 func (m *Machine) Status() protocol.Status {
+	s := m.Overview()
+	s.Settings.Resources = slices.Clone(s.Settings.Resources)
+	for _, r := range m.resources {
+		s.Resources = append(s.Resources, m.resourceStatus(r, -1))
+	}
+	return s
+}
+
+// Overview is Status without the resources and what that costs. The caller must not change
+// its Settings.Resources, which is the machine's.
+func (m *Machine) Overview() protocol.Status {
 	s := protocol.Status{
 		Role: m.role, Root: m.root, Epoch: m.epoch, Depth: int(m.depth), Members: m.size(), Priority: m.priority,
 		TTL: m.timing.TTL, Counters: m.counters,
 		Session: m.session.number, ValidUntil: m.ValidUntil(),
 	}
 	s.Settings = m.settings
-	s.Settings.Resources = slices.Clone(m.settings.Resources)
 	if m.parent != nil {
 		s.Parent = m.parent.peer
 	}
 	for _, l := range m.children {
 		s.Children = append(s.Children, l.peer)
-	}
-	for _, r := range m.resources {
-		s.Resources = append(s.Resources, m.resourceStatus(r, -1))
 	}
 	return s
 }
