@@ -1,7 +1,6 @@
 package qosmutex
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -91,15 +90,16 @@ func (t *Topic) publish() {
 }
 
 func (t *Topic) publishEvents(records []eventRecord) {
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines) // ends each value with a newline
+	var lines []byte
 	for i := range records {
-		if err := encoder.Encode(t.eventOf(&records[i])); err != nil {
-			t.log.Error("event not written", "event", records[i].name, "error", err)
+		e := t.eventOf(&records[i])
+		var err error
+		if lines, err = appendEvent(lines, &e); err != nil {
+			t.log.Error("event not written", "event", e.Event, "error", err)
 		}
-		if lines.Len() > maxLines || i == len(records)-1 {
-			t.publishSide([]string{"lock", t.name, "events"}, lines.Bytes(), false)
-			lines.Reset()
+		if len(lines) > maxLines || i == len(records)-1 {
+			t.publishSide([]string{"lock", t.name, "events"}, lines, false)
+			lines = lines[:0]
 		}
 	}
 }

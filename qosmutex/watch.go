@@ -63,7 +63,7 @@ func WatchEvents(ctx context.Context, p *pubsub.Participant, topic string) iter.
 		levels, err := watchLevels(topic, "events")
 		if err == nil {
 			err = w.watch(ctx, p, levels, w.append, func(m pubsub.RawMessage) bool {
-				events, _ := parseEvents(m.Levels[1], m.Payload)
+				events, _ := parseEvents(m.Levels[1], m.Payload, nil)
 				for _, e := range events {
 					if !yield(e, nil) {
 						return false
@@ -229,10 +229,11 @@ func (w *watcher) replace(m pubsub.RawMessage) {
 	w.append(m)
 }
 
-// parseEvents reads JSON lines and counts those that are no events of the topic.
-func parseEvents(topic string, payload []byte) (events []Event, bad int) {
+// parseEvents reads JSON lines and counts those that are no events of the topic. It skips
+// lines that begin with boring, if that is not empty.
+func parseEvents(topic string, payload, boring []byte) (events []Event, bad int) {
 	for line := range bytes.Lines(payload) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		if line = bytes.TrimSpace(line); len(line) == 0 || len(boring) > 0 && bytes.HasPrefix(line, boring) {
 			continue
 		}
 		var e Event
