@@ -11,6 +11,8 @@ const (
 	// flushAfter is how long reports are collected before they are published
 	// together.
 	flushAfter = 10 * time.Millisecond
+	// eventsEvery is the least time between two publications of a participant's events.
+	eventsEvery = 50 * time.Millisecond
 	// stateEvery is the least time between two publications of one state.
 	stateEvery = 20 * time.Millisecond
 	// statePause is what each published state adds to the time before the next ones: where
@@ -29,6 +31,8 @@ type reports struct {
 	spare   []eventRecord // the other one of two buffers
 	flush   *time.Timer
 	armed   bool
+	due     time.Time // while armed
+	next    time.Time // no events before
 }
 
 // report notes an event of this participant. The caller holds mu.
@@ -46,9 +50,10 @@ func (t *Topic) report(r eventRecord) {
 
 // flushSoon has the publisher run within d. The caller holds mu.
 func (t *Topic) flushSoon(d time.Duration) {
-	if !t.events.armed {
-		t.events.armed = true
-		t.events.flush.Reset(d)
+	e := &t.events
+	if due := time.Now().Add(d); !e.armed || due.Before(e.due) {
+		e.armed, e.due = true, due
+		e.flush.Reset(d)
 	}
 }
 
@@ -72,21 +77,37 @@ func (t *Topic) publisher() {
 }
 
 func (t *Topic) publish() {
-	t.mu.Lock()
-	t.events.armed = false
-	events := t.events.pending
-	t.events.pending, t.events.spare = t.events.spare[:0], nil
-	t.mu.Unlock()
-
+	events := t.takeReports()
 	t.publishEvents(events)
 
-	t.mu.Lock()
-	t.events.spare = events
-	t.mu.Unlock()
+	if events != nil {
+		t.mu.Lock()
+		t.events.spare = events
+		t.mu.Unlock()
+	}
 
 	t.follow()
 	t.publishBoard()
 	t.publishMember()
+}
+
+// takeReports takes the events that may be published now.
+func (t *Topic) takeReports() []eventRecord {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &t.events
+	e.armed = false
+	if len(e.pending) == 0 {
+		return nil
+	}
+	if wait := time.Until(e.next); wait > 0 && t.ctx.Err() == nil {
+		t.flushSoon(wait)
+		return nil
+	}
+	e.next = time.Now().Add(eventsEvery)
+	events := e.pending
+	e.pending, e.spare = e.spare[:0], nil
+	return events
 }
 
 func (t *Topic) publishEvents(records []eventRecord) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A root whose resources all change without a pause spends a bounded part of its time on
-// their states, and publishes the newest of each in the end.
+// their states, and publishes the newest of each in the end. Its events wait for no state.
 func TestStatesOfManyResourcesAreBounded(t *testing.T) {
 	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
@@ -21,7 +21,7 @@ func TestStatesOfManyResourcesAreBounded(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprint("lock", i)
 		}
-		root, err := Open(ctx, p, "t", Create(), WithResources(names...), withEvents(false), clock)
+		root, err := Open(ctx, p, "t", Create(), WithResources(names...), clock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +38,18 @@ func TestStatesOfManyResourcesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		unlisten, err := p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", "t", "events"}, func(m pubsub.RawMessage) {
+			events, _ := parseEvents("t", m.Payload, nil)
+			for _, e := range events {
+				if late := time.Since(e.At); e.Resource != "" && late > eventsEvery+flushAfter {
+					t.Errorf("%s of %s was published %v after it had happened", e.Event, e.Resource, late)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlisten()
 		fences := map[string]string{}
 		time.Sleep(time.Minute) // a new root grants nothing for a grace
 		mu.Lock()
