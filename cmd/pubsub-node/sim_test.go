@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/sim"
 )
 
 // simulated runs `pubsub-node sim` in this process.
@@ -240,5 +242,34 @@ func TestSimulationLineCountsAllRuns(t *testing.T) {
 	}
 	if got, want := simulationLine(seen[1:], 2e9), "50s of 1m40s, 50.0 % simulated, 0.25 million events per second"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSimStopsAtAnyScale: a run in which a simulated millisecond is a million events
+// ends when it is interrupted, and does not pass for one that is stuck.
+func TestSimStopsAtAnyScale(t *testing.T) {
+	s := newSimSpec()
+	for name, value := range map[string]string{"latency": "1ns", "cs": "1ns", "think": "1ns", "duration": "1h"} {
+		if err := s.options.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	padme, err := algorithmNamed(padmeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := modelsNamed(s.models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	count := 0
+	outcomes, err := s.simulateAll(ctx, []contender{{padme, models}}, func(r *sim.Record) {
+		if count++; count == 10_000 {
+			cancel()
+		}
+	})
+	if err != nil || outcomes[0].err != nil || outcomes[0].ended || outcomes[0].result.Entries == 0 {
+		t.Errorf("%v, %+v", err, outcomes)
 	}
 }

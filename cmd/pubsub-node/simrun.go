@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/term"
 
-	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
 
@@ -33,9 +32,9 @@ type simulation struct {
 	events     atomic.Uint64 // so far
 }
 
-// chunk is how long the simulator runs before it is asked to stop or look up, in
-// real time: short for a person, long for a processor.
-const chunk = 50 * time.Millisecond
+// chunk is how many events the simulator runs before it is asked to stop or look up:
+// few for a person, many for a processor, at any scale of simulated time.
+const chunk = 1000
 
 // simulate runs the scenario with c until its end or that of ctx.
 func (s *simSpec) simulate(ctx context.Context, c contender, trace func(*sim.Record), seen *simulation) outcome {
@@ -71,23 +70,10 @@ func (s *simSpec) play(ctx context.Context, o outcome, seen *simulation) outcome
 	s.plan(run, &o.scenario)
 	end := o.scenario.Start + o.scenario.Duration
 	seen.total.Store(int64(end))
-	for now, step := protocol.Time(0), o.scenario.Start/10; now < end && o.err == nil; {
-		if ctx.Err() != nil {
-			break
-		}
-		begun := time.Now()
-		now += min(step, end-now)
-		o.err = run.RunUntil(now)
-		switch took := time.Since(begun); {
-		case now <= o.scenario.Start: // less happens than will
-		case took < chunk/2 && step < end:
-			step *= 2
-		case took > 2*chunk:
-			step = step/2 + 1
-		}
-		seen.now.Store(int64(now))
+	for !o.ended && o.err == nil && ctx.Err() == nil {
+		o.ended, o.err = run.RunSome(end, chunk)
+		seen.now.Store(int64(run.Now()))
 		seen.events.Store(run.Events())
-		o.ended = now == end
 	}
 	o.result = run.Result()
 	if errors.Is(o.err, sim.ErrScenario) {
@@ -99,9 +85,8 @@ func (s *simSpec) play(ctx context.Context, o outcome, seen *simulation) outcome
 // yieldTakes is how long a simulator may take to look up after an interruption.
 const yieldTakes = 2 * time.Second
 
-// errStuck is a run that did not stop when it was asked to: it goes in circles at
-// one instant.
-var errStuck = errors.New("the simulation goes on at one simulated instant and cannot be stopped in good order")
+// errStuck is a run that did not stop when it was asked to: a step does not return.
+var errStuck = errors.New("a step of the simulated algorithm does not return")
 
 // simulateAll runs the scenario with each contender, on all processors. A single
 // one may have a trace. With errStuck it goes on.

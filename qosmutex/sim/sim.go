@@ -153,6 +153,18 @@ func (s *Sim) RunUntil(t protocol.Time) error {
 	return err
 }
 
+// RunSome is RunUntil that stops after so many events at most, and reports whether it
+// came to t.
+func (s *Sim) RunSome(t protocol.Time, events int) (done bool, err error) {
+	due := func() bool { return len(s.events) > 0 && s.events[0].at < t }
+	err = s.loop(func() bool { events--; return events >= 0 && due() })
+	if err != nil || due() {
+		return false, err
+	}
+	s.now = max(s.now, t)
+	return true, nil
+}
+
 // Settle runs until no message that the papers count is on its way and nothing
 // more happens at that instant. It is an error if that takes longer than limit.
 func (s *Sim) Settle(limit protocol.Duration) error {
