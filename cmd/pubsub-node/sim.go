@@ -71,7 +71,8 @@ Only in a file: latency as a matrix, a list of rows;
                  deadlines, request-priorities, give-up of one participant.
                  With nodes it changes those of the tree, else it is all of them.
   faults         a list of at, what and node: crash, restart, pause, resume, cut,
-                 reconnect; or groups: partition; or neither: heal.
+                 reconnect; with to: priority, models; or groups: partition; or
+                 neither: heal.
 The scenario in the output of --json is such a file.
 
 --compare takes algorithms, padme:MODELS, all-models (the paper's sixteen) and

@@ -52,6 +52,7 @@ type faultDocument struct {
 	What   string     `json:"what"`
 	Node   []string   `json:"node,omitempty"`
 	Groups [][]string `json:"groups,omitempty"`
+	To     string     `json:"to,omitempty"`
 }
 
 // document is the scenario as it was run.
@@ -93,7 +94,7 @@ func (s *simSpec) document(o *outcome) simDocument {
 	}
 	for i := range s.faults {
 		f := &s.faults[i]
-		d.Faults = append(d.Faults, faultDocument{f.at.String(), f.what, f.nodes, f.groups})
+		d.Faults = append(d.Faults, faultDocument{f.at.String(), f.what, f.nodes, f.groups, f.value})
 	}
 	return d
 }

@@ -227,7 +227,7 @@ func (s *simSpec) readFaults(v *yaml.Node) error {
 	}
 	for _, item := range v.Content {
 		f := faultSpec{line: resolve(item).Line}
-		err := mapping(item, "a fault", []string{"at", "what", "node", "groups"}, func(key, value *yaml.Node) error {
+		err := mapping(item, "a fault", []string{"at", "what", "node", "groups", "to"}, func(key, value *yaml.Node) error {
 			return f.set(key.Value, value)
 		})
 		if err != nil {
@@ -266,6 +266,8 @@ func (f *faultSpec) set(key string, v *yaml.Node) error {
 		err = f.at.Set(text)
 	case key == "what":
 		f.what = text
+	case key == "to":
+		f.value = text
 	default:
 		f.nodes, err = list(v)
 	}

@@ -186,7 +186,7 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 		sc.Workload = s.load.workload(c, s.open(), s.asked())
 	}
 	for i := range s.faults {
-		if err := s.faults[i].check(&sc); err != nil {
+		if err := s.faults[i].check(&sc, c); err != nil {
 			return sc, err
 		}
 	}
