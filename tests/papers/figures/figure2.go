@@ -29,7 +29,7 @@ func contenders() ([]contender, error) {
 	all := []contender{
 		{name: "Kanrar-Chaki", algorithm: sla.KanrarChaki, statedVictims: "≈ 60 %", victims: 70, perEach: 9.1},
 		{name: "Our solution", algorithm: sla.KanrarChakiPiggyback, statedVictims: "", victims: 67, perEach: 5.3},
-		{name: "Chang", algorithm: sla.Chang, statedVictims: "≈ 75 %", victims: 79, perEach: 4.6},
+		{name: "Chang", algorithm: sla.Chang, statedVictims: "≈ 75 %", victims: 81.1, perEach: 4.9},
 		{name: "Level", algorithm: sla.Level(sla.DefaultPostponement), statedVictims: "≈ 10 %", victims: 9.8, perEach: 6.4},
 		{name: "Level-Distance", algorithm: sla.LevelDistance(sla.DefaultPostponement), statedVictims: "≈ 10 %", victims: 9.0, perEach: 6.1},
 	}
@@ -63,6 +63,7 @@ func figure2Differences(p *page, all []contender) {
 	p.text(fmt.Sprintf(`## What the paper says, and where it differs
 
 - The order of the violations is the paper's. Kanrar-Chaki comes out at %s %% where the paper reads about 60 from its plot; the independent simulation of the rules found %s. How many are overtaken follows from how long a message takes against a critical section, which the paper does not say.
+- What was worked out for Chang is with priorities that rise without a bound as requests age, as they do here. A reference that stops at 7 finds 79 %% of victims and 4.6 messages.
 - Piggybacking takes the messages per entry of Kanrar-Chaki from %s to %s. Level costs %s requests per entry where piggybacking alone costs %s, as the paper reads from Figure 2(b): requests reach the highest priority later and go on more often.
 - Response times: the paper reads from Figure 2(d) that those of Kanrar-Chaki fall in even steps with rising priority, that Level makes those of the lowest much longer and those of the high ones shorter, and that distance changes nothing about it. The table above has the same.
 - Somebody is inside %s %% of the time and not 90, about the same for all: the token is several links away from the next holder, and a critical section lasts 20 messages here. The order of the algorithms does not depend on it.`,

@@ -29,6 +29,7 @@ func buildPADME(p *page) error {
 	p.text(`## What the paper says, and where it differs
 
 - Stated and matched: the optimum of 180 and 240 entries; Fair-Forward-Forward-Forward alone is below the centralised 120 at t_m = 1 s; under Level with constant demand leaves never enter; Replace equals Forward (the cloud paper expects it, without having it). Only the messages differ: a participant that has passed a more important request up need not pass this one.
+- How many Requests Replace saves is a matter of reading. The paper sends one "if there are no Request messages in its priority queue, or if the new Request is of higher priority than the last one that was sent", and does not say what follows when that one has been served and others wait. Here the best of these is sent then, because the root would not know of them otherwise. A reading that sends it at another time counts other Requests, more or fewer.
 - The paper's 170 entries for a centralised server at t_m = 0.5 s are a slip: its own formula gives 360/(1 + 2·0.5) = 180.
 - "Every model equals or outperforms a centralized solution" at 0.5 s does not hold for Fair-Forward-Forward-Forward: each entry costs it 20/7 t_m on average where the server's costs 2.
 - The paper's bars above the optimum are the double entry that it admits to in §4.2: a participant enters twice around one Release. Here nobody does.
