@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,18 +36,21 @@ func newSim(s *session) *cobra.Command {
 and in simulated time, and prints what it measured. The same scenario and seed
 give the same output. Without flags it is the example of the PADME paper.
 
-Participants are named A, B, C … (n1, n2 … if there are more than 26) and form a
-complete tree in this order, A at the root; algorithms without a tree take A for
-the server or the first holder of the token. All of them ask for one resource at
+Participants are named A, B, C … (n1, n2 … if there are more than 26). PADME's are
+configured as real ones are: the most important creates the topic, all share a
+register, by which they elect another root when it ends, and the tree adapts; with
+--tree static, or parents in a file, it is the papers', complete in the order of the
+names and for good. Other algorithms always have that tree; those without one take A
+for the server or the first holder of the token. All of them ask for one resource at
 the start of the measured time, stay inside for --cs, and ask again --think after
 they have left: never before, and never twice at a time. This decides the result;
 with several --resources each request is for one that is drawn, with --asks-for '*'
 for any that is free; with --every they ask by the clock instead, whatever became
 of earlier requests, and with --trace as a file says. At one instant applications
 leave and ask before messages arrive. Messages of upkeep (tree, heartbeats, receipts) are not among
-those per entry; PADME's sessions live for 60 latencies, 3 s at least, and its
-heartbeats come five times in that, so that they do not disturb. Loss and faults
-begin with the measured time.
+those per entry; PADME's sessions last for --ttl, its heartbeats and the lease of
+its root follow from that. Loss and faults begin with the measured time. The
+register takes requests as long as messages take, and never fails.
 
 A TIME is 20ms or 1.5s, or seconds without a unit; where it may vary also one of
   uniform:LEAST,GREATEST   exponential:MEAN
@@ -147,12 +151,16 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	begun := time.Now()
 	outcomes, err := s.simulateAll(ctx, all, trace)
 	if err != nil {
 		return err // the log is still written to
 	}
 	if err := closeLog(); err != nil {
 		return err
+	}
+	if f.logAll {
+		tellSpeed(outcomes, time.Since(begun))
 	}
 	if f.compare != "" {
 		return f.finishAll(ctx, out, outcomes)

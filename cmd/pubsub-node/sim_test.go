@@ -101,7 +101,7 @@ func TestSimGivesThePapersTable(t *testing.T) {
 				if m.Priority == protocol.Fair {
 					want = rows[1+int(m.Reply)+int(m.Release)]
 				}
-				got := report(t, "--algorithm", "padme", "--models", m.String(), "--nodes", "7", "--fanout", "2",
+				got := report(t, "--algorithm", "padme", "--tree", "static", "--models", m.String(), "--nodes", "7", "--fanout", "2",
 					"--priorities", "0,1,1,2,2,2,2", "--latency", tm, "--think", tm, "--cs", "1s", "--duration", "360s", "--seed", "1")
 				total := 0
 				for i, n := range want.entries {

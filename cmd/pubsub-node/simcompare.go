@@ -120,7 +120,8 @@ func (s *simSpec) rows(outcomes []outcome, by string) []ranked {
 
 // writeComparison prints the table of --compare.
 func (s *simSpec) writeComparison(w io.Writer, rows []ranked) error {
-	fmt.Fprintln(w, s.headline("the same for all"))
+	padme := slices.ContainsFunc(rows, func(r ranked) bool { return r.outcome.hasModels() })
+	fmt.Fprintln(w, s.headline("the same for all", padme))
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\t"+strings.ToUpper(strings.Join(columnNames()[1:], "\t")))
 	for _, row := range rows {

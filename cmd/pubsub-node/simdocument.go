@@ -12,6 +12,8 @@ type simDocument struct {
 	Models            string                `json:"models,omitempty"`
 	Nodes             int                   `json:"nodes,omitempty"`
 	Fanout            int                   `json:"fanout"`
+	Tree              string                `json:"tree,omitempty"`
+	TTL               string                `json:"ttl,omitempty"`
 	Priorities        []int64               `json:"priorities,omitempty"`
 	Latency           any                   `json:"latency"`
 	CS                string                `json:"cs,omitempty"`
@@ -65,7 +67,7 @@ func (s *simSpec) document(o *outcome) simDocument {
 		GiveUp: s.load.giveUp, Trace: s.trace, Resources: s.resources, AsksFor: s.load.asksFor,
 	}
 	if c.hasModels() {
-		d.Models = c.models.String()
+		d.Models, d.Tree, d.TTL = c.models.String(), string(s.treeKind()), time.Duration(o.scenario.Timing.TTL).String()
 	}
 	if len(s.participants) == 0 {
 		d.Priorities = nil

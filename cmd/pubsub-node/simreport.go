@@ -44,7 +44,7 @@ func (s *simSpec) report(o *outcome) simReport {
 }
 
 // headline says in a few lines of 80 columns what is run.
-func (s *simSpec) headline(name string) string {
+func (s *simSpec) headline(name string, trees bool) string {
 	latency := s.latency.text
 	if s.matrix != nil {
 		latency = "by a matrix"
@@ -59,8 +59,12 @@ func (s *simSpec) headline(name string) string {
 	if names := s.asksForText(); names != "" {
 		asks += ", for " + names
 	}
-	return strings.Join(wrap(fmt.Sprintf("%s: %d nodes, fan-out %d, latency %s, critical section %s; %s; %s measured, seed %d",
-		name, s.nodes, s.fanout, latency, s.load.cs.text, asks, short(protocol.Duration(s.duration)), s.seed), tableWidth), "\n") + "\n"
+	text := fmt.Sprintf("%s: %d nodes, fan-out %d, latency %s, critical section %s; %s; %s measured, seed %d",
+		name, s.nodes, s.fanout, latency, s.load.cs.text, asks, short(protocol.Duration(s.duration)), s.seed)
+	if trees {
+		text += "; " + s.treeText()
+	}
+	return strings.Join(wrap(text, tableWidth), "\n") + "\n"
 }
 
 // tableWidth is what fits a terminal.
@@ -72,7 +76,7 @@ const mostShownNodes = 20
 // writeReport prints one run for people.
 func (s *simSpec) writeReport(w io.Writer, o *outcome) error {
 	r, p := o.result, o.result.Report()
-	fmt.Fprint(w, s.headline(o.String()))
+	fmt.Fprint(w, s.headline(o.String(), o.hasModels()))
 	if note := s.channelsNote(o); note != "" {
 		fmt.Fprintln(w, strings.Join(wrap(note, tableWidth), "\n"))
 	}

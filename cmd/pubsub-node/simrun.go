@@ -82,6 +82,17 @@ func (s *simSpec) play(ctx context.Context, o outcome, seen *simulation) outcome
 	return o
 }
 
+// tellSpeed says how much the runs were together.
+func tellSpeed(outcomes []outcome, took time.Duration) {
+	events := uint64(0)
+	for i := range outcomes {
+		if r := outcomes[i].result; r != nil {
+			events += r.Events
+		}
+	}
+	fmt.Fprintf(os.Stderr, "pubsub-node: %d events in %.2fs, %.2f million a second\n", events, took.Seconds(), float64(events)/took.Seconds()/1e6)
+}
+
 // yieldTakes is how long a simulator may take to look up after an interruption.
 const yieldTakes = 2 * time.Second
 

@@ -25,6 +25,8 @@ type simSpec struct {
 	algorithm, models string
 	resources         nameList // that the topic declares
 	nodes, fanout     int
+	tree              treeKind
+	ttl               duration
 	priorities        intList
 	latency           spans
 	load              loadSpec
@@ -55,7 +57,7 @@ type loadSpec struct {
 }
 
 func newSimSpec() *simSpec {
-	s := &simSpec{given: map[string]bool{}, latency: spansOf(time.Second), duration: duration(360 * protocol.Second)}
+	s := &simSpec{given: map[string]bool{}, tree: adaptiveTree, latency: spansOf(time.Second), duration: duration(360 * protocol.Second)}
 	s.load.cs, s.load.think = spansOf(time.Second), spansOf(time.Second)
 	s.loss.most, s.duplicate.most, s.drift.most = 1, 1, 0.2
 	fs := pflag.NewFlagSet("scenario", pflag.ContinueOnError)
@@ -65,6 +67,8 @@ func newSimSpec() *simSpec {
 	fs.Var(&s.resources, "resources", "`names` of the resources (default crane, or those of the trace)")
 	fs.IntVar(&s.nodes, "nodes", 7, "`number` of participants")
 	fs.IntVar(&s.fanout, "fanout", 2, "`number` of children of each node of the tree")
+	fs.Var(&s.tree, "tree", "of PADME: adaptive, with a root that is elected, or static, as in the papers")
+	fs.Var(&s.ttl, "ttl", "`time` that PADME's sessions outlive their participants (default: 60 latencies, 3s at least)")
 	fs.Var(&s.priorities, "priorities", "`numbers`: one for all participants or one for each, smaller is more important (default: the depth in the tree)")
 	fs.Var(&s.latency, "latency", "`time` that a message takes")
 	s.load.flags(fs)
@@ -121,6 +125,9 @@ func (s *simSpec) check(c *contender) error {
 	}
 	if most, why := mostNodes(c); s.nodes > most {
 		return fmt.Errorf("nodes %d: the most is %d, %s", s.nodes, most, why)
+	}
+	if err := s.checkTree(c); err != nil {
+		return err
 	}
 	if d := treeDepth(s.nodes, s.fanout); c.hasModels() && len(s.participants) == 0 && d > padmeDepth {
 		return fmt.Errorf("a tree of %d nodes with a fan-out of %d is %d deep, PADME's may be %d: raise fanout", s.nodes, s.fanout, d, padmeDepth)
@@ -182,6 +189,11 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 	}
 	sc.Timing, sc.Start = settle(sc.Participants, s.latencyBound(), max(s.drift.value, 0.01))
 	sc.Fanout = mostChildren(sc.Participants)
+	if s.adapts(c) {
+		s.elect(&sc)
+	} else if s.given["ttl"] {
+		sc.Timing = sc.Timing.WithTTL(s.sessions())
+	}
 	if s.loaded() {
 		sc.Workload = s.load.workload(c, s.open(), s.asked())
 	}
@@ -190,7 +202,7 @@ func (s *simSpec) assemble(c *contender) (sim.Scenario, error) {
 			return sc, err
 		}
 	}
-	if len(s.faults) > 0 && c.hasModels() {
+	if len(s.faults) > 0 && c.hasModels() && !s.adapts(c) {
 		keepRecord(&sc)
 	}
 	return sc, nil
@@ -213,7 +225,7 @@ func keepRecord(sc *sim.Scenario) {
 // they stay those of a local network. Participants start in the order of their
 // depth, each when its parent has a place; settled is when all of them have one.
 func settle(all []sim.Participant, latency protocol.Duration, drift float64) (t protocol.Timing, settled protocol.Time) {
-	unit := max(latency, 50*protocol.Millisecond)
+	unit := max(latency, leastUnit)
 	t = protocol.Timing{
 		TTL: 60 * unit, Heartbeat: 12 * unit, Drift: drift, JoinWait: 3 * unit, MoveAfter: 60 * unit,
 		Hop: latency,
@@ -233,6 +245,9 @@ func settle(all []sim.Participant, latency protocol.Duration, drift float64) (t 
 	}
 	return t, max(100, 2*deepest*joinTakes) * unit
 }
+
+// leastUnit is the latency up to which the time constants stay those of a local network.
+const leastUnit = 50 * protocol.Millisecond
 
 // joinTakes is how many latencies a participant needs to find a place under a
 // parent that has one.

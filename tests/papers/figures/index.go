@@ -26,11 +26,11 @@ The figures and tables of the papers, measured with the code in this repository,
 
 ## Single runs
 
-` + "`pubsub-node sim`" + ` runs one scenario of one's own, with any of the algorithms: ` + "`pubsub-node sim --help`" + `. The entries of the PADME table are its defaults:
+` + "`pubsub-node sim`" + ` runs one scenario of one's own, with any of the algorithms: ` + "`pubsub-node sim --help`" + `. The entries of the PADME table are its defaults, on the papers' tree:
 
 ` + "```sh" + `
-go run ./cmd/pubsub-node sim --models fair-forward-use-use --latency 1s --think 1s
-go run ./cmd/pubsub-node sim --models level-replace-forward-use --latency 500ms --think 500ms --json
+go run ./cmd/pubsub-node sim --tree static --models fair-forward-use-use --latency 1s --think 1s
+go run ./cmd/pubsub-node sim --tree static --models level-replace-forward-use --latency 500ms --think 500ms --json
 ` + "```" + `
 
 What ` + "`--json`" + ` prints, ` + "`cmd/pubsub-node/simplot`" + ` draws, as SVG or PNG: the entries of each participant, and of several runs those of each priority, side by side:
