@@ -113,18 +113,35 @@ export class Locks {
     const asked = this.asked.get(state.topic);
     if (was?.session !== this.session) was = undefined; // the same names may wait again
     const used = new Set();
-    const last = (waiting, w) => {
-      const found = waiting?.findLast((o) => !used.has(o) && o.participant === w.participant && o.priority === w.priority && (o.resource ?? state.resource) === state.resource);
+    const last = (waiting, w, same) => {
+      const found = waiting?.findLast((o) => !used.has(o) && o.participant === w.participant && same(o, w) && (o.resource ?? state.resource) === state.resource);
       if (found) used.add(found);
       return found;
     };
-    // From the end: of what a participant asked for, the oldest may have ended unheard.
-    for (const w of state.queue.toReversed()) {
-      const said = last(asked?.get(w.participant), w);
-      const before = said ?? last(was?.queue, w);
-      w.since = before?.since ?? now;
-      w.exact = said !== undefined || before?.exact === true;
+    // By the priority first, which tells the requests of one participant apart; but that may
+    // change. From the end: of what it asked for, the oldest may have ended unheard.
+    for (const same of [(o, w) => o.priority === w.priority, () => true]) {
+      for (const w of state.queue.toReversed()) {
+        if (w.since !== undefined) continue;
+        const said = last(asked?.get(w.participant), w, same);
+        const before = said ?? last(was?.queue, w, same);
+        if (before) Object.assign(w, { since: before.since, exact: said !== undefined || before.exact === true });
+      }
     }
+    for (const w of state.queue) {
+      if (w.since === undefined) Object.assign(w, this.#elsewhere(state, w) ?? { since: now, exact: false });
+    }
+  }
+
+  // elsewhere finds a request for any resource in the queue of another one.
+  #elsewhere(state, w) {
+    if (!w.any) return null;
+    for (const s of this.states.values()) {
+      if (s.topic !== state.topic || s.resource === state.resource || s.session !== this.session) continue;
+      const o = s.queue.find((o) => o.any && o.participant === w.participant);
+      if (o) return { since: o.since, exact: o.exact };
+    }
+    return null;
   }
 
   #credible(topic, epoch, now) {

@@ -228,3 +228,12 @@ test("a state is in doubt until it is said again, and when its root or holder is
   presence("tower", false);
   assert.equal(m.doubt(s), "root gone");
 });
+
+test("a waiter waits as long in every queue, and whatever its priority becomes", () => {
+  const m = new Locks();
+  const wait = (resource, priority, now) => m.apply(["lock", "t", resource, "state"], JSON.stringify({ topic: "t", resource, status: "held", holder: "a", epoch: "1.0", waiting: 1, queue: [{ participant: "b", priority, any: true }] }), now).state.queue[0].since;
+  assert.equal(wait("one", 9, 1000), 1000);
+  assert.equal(wait("one", 7, 2000), 1000, "it is more important by now");
+  assert.equal(wait("two", 6, 3000), 1000, "it waits for any");
+  assert.equal(wait("two", 5, 4000), 1000);
+});
