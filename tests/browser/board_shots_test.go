@@ -33,7 +33,7 @@ func TestScreenshots(t *testing.T) {
 	defer keepBusy(t, members)()
 	for _, p := range []*page{light, dark} {
 		p.await("document.querySelectorAll('.row[data-state=held]').length === 5 && document.querySelectorAll('#history li').length > 4")
-		p.await("board.history.events.length > 100")
+		p.await("board.history.newest().length > 100")
 		p.await("['request', 'reply', 'release'].every(k => document.querySelector('.messages .' + k))")
 	}
 	light.shot("board-light.png")

@@ -42,8 +42,8 @@ func stop(end func(context.Context) error) {
 // quick notices a death soon, but not that of who waits for a loaded machine.
 func quick() qosmutex.Timing {
 	timing := qosmutex.Local()
-	timing.TTL = 2 * time.Second
-	timing.Heartbeat = 250 * time.Millisecond
+	timing.TTL = 6 * time.Second
+	timing.Heartbeat = 500 * time.Millisecond
 	return timing
 }
 
@@ -439,6 +439,40 @@ func TestDeadDataLooksDead(t *testing.T) {
 	p.await("document.querySelectorAll('.row').length === 0 && doubts.has('old')")
 	if lies := p.text("lies.length + ' ' + lies[0]"); !strings.HasPrefix(lies, "0 ") {
 		t.Errorf("what nobody confirms was shown as certain: %s", lies)
+	}
+}
+
+// TestFocusSurvives what the page draws: focus and selection stay in the details of a lock
+// that changes, and nothing jumps when the connection is lost.
+func TestFocusSurvives(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	held := s.first.lock("north", 7)
+	p := startBrowser(t).open(s.board+"#/lock/crane/north", desktop)
+	p.await("document.querySelector('#holder')?.textContent === 'lift-1'")
+	p.eval(`document.querySelector("#detail .back").focus(); window.back = document.activeElement;
+		getSelection().selectAllChildren([...document.querySelectorAll("#detail dt")].find(d => d.textContent === "root")); 0`, nil)
+	s.first.unlock(held)
+	next := s.second.lock("north", 7)
+	p.await("document.querySelector('#holder')?.textContent === 'lift-2' && document.querySelector('#fence').textContent === '%d'", next.Fence())
+	if still := p.text("document.activeElement === back && back.isConnected && getSelection().toString().trim()"); still != "root" {
+		t.Errorf("focus and selection are %q, want those of before", still)
+	}
+	p.click("nav a[data-view=people]")
+	const link = "document.querySelector('#people li[data-id=lift-2] .does a')"
+	p.await(link + " !== null")
+	p.eval(link+".focus(); window.link = document.activeElement; 0", nil)
+	s.second.lock("south", 7)
+	p.await("document.querySelector('#people li[data-id=lift-2] .does').textContent.includes('south')")
+	if still := p.text("document.activeElement === link && link.isConnected"); still != "true" {
+		t.Error("the focus is lost when a participant gets another lock")
+	}
+	const top = "document.querySelector('main').getBoundingClientRect().top"
+	at := p.text(top)
+	stop(s.broker.Close)
+	p.await("document.body.dataset.fresh === 'stale' && document.querySelector('#age').textContent !== ''")
+	if now := p.text(top); now != at {
+		t.Errorf("the page was at %s, and without a connection it is at %s", at, now)
 	}
 }
 

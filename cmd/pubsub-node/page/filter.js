@@ -43,26 +43,67 @@ export function link(topic, resource) {
   return `#/lock/${encodeURIComponent(topic.toWellFormed())}/${encodeURIComponent(resource.toWellFormed())}`;
 }
 
-const MOST = 2000, KEEP = 10 * 60_000, RATED = 10_000;
+const KEEP = 10 * 60_000, RATED = 10_000;
 const STEP = 100; // ms in which entries are counted together
+const MOST = 10_000; // events that are kept, about
+const LOCKS = 1000; // locks of which any are
+const ring = (topic, resource) => topic + "\n" + resource;
 
-/** History keeps the events of the last minutes, the newest first, and counts the entries of the last seconds. */
+/**
+ * History keeps the events of the last minutes, some of each lock, so that one that is
+ * busy takes nothing from the others; and it counts the entries of the last seconds.
+ */
 export class History {
   constructor() {
-    this.events = [];
+    this.rings = new Map(); // by topic and resource: {events, the newest last; forgot}, the last that had one last
     this.added = 0;
+    this.expired = 0; // when what is too old was last dropped
     this.granted = []; // {at, n}, the newest last: also of events that are not kept
-    this.forgot = 0; // when the newest of the events was heard that were dropped for want of room
+    this.forgot = 0; // when the newest of the events was heard of which the lock was dropped for want of room
   }
 
   add(events, now) {
-    for (const e of events) this.events.unshift({ ...e, heard: now, number: ++this.added });
-    if (this.events.length > MOST) {
-      this.forgot = this.events[MOST].heard;
-      this.events.length = MOST;
+    if (now - this.expired > 1000) this.#expire(now);
+    for (const e of events) {
+      const k = ring(e.topic, e.resource);
+      const own = this.rings.get(k) ?? { events: [], forgot: 0 };
+      this.rings.delete(k);
+      this.rings.set(k, own);
+      own.events.push({ ...e, heard: now, number: ++this.added });
+      const most = Math.max(10, Math.min(500, Math.floor(MOST / this.rings.size)));
+      if (own.events.length > 1.2 * most) own.forgot = own.events.splice(0, own.events.length - most).at(-1).heard;
+      if (this.rings.size > LOCKS) this.#drop(this.rings.entries().next().value);
     }
-    while (this.events.length && now - this.events.at(-1).heard > KEEP) this.events.pop();
     this.#count(events.filter((e) => e.event === "granted").length, now);
+  }
+
+  #drop([k, { events, forgot }]) {
+    this.rings.delete(k);
+    this.forgot = Math.max(this.forgot, forgot, events.at(-1)?.heard ?? 0);
+  }
+
+  #expire(now) {
+    this.expired = now;
+    for (const [k, { events }] of this.rings) {
+      const first = events.findIndex((e) => now - e.heard <= KEEP);
+      if (first < 0) this.rings.delete(k);
+      else if (first > 0) events.splice(0, first);
+    }
+  }
+
+  // of are the rings of a lock, those of its topic included, or all.
+  #of(only) {
+    if (!only) return [...this.rings.values()];
+    return [only.resource, "", "*"].map((r) => this.rings.get(ring(only.topic, r))).filter(Boolean);
+  }
+
+  /** newest returns the events with a number above after, the newest first; only: null or {topic, resource}. */
+  newest(only = null, after = 0) {
+    const found = [];
+    for (const { events } of this.#of(only)) {
+      for (let i = events.length - 1; i >= 0 && events[i].number > after; i--) found.push(events[i]);
+    }
+    return found.sort((a, b) => b.number - a.number);
   }
 
   #count(n, now) {
@@ -80,8 +121,8 @@ export class History {
     return n / Math.max(1, (now - since) / 1000);
   }
 
-  /** since is from when on all events are kept. */
-  since(begun, now) {
-    return Math.max(begun, now - KEEP, this.forgot);
+  /** since is from when on all events are kept, of one lock or all. */
+  since(begun, now, only = null) {
+    return Math.max(begun, now - KEEP, this.forgot, ...this.#of(only).map((r) => r.forgot));
   }
 }

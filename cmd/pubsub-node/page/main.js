@@ -17,8 +17,10 @@ import { openRecording, startReplay, momentOf } from "./replay.js";
 import { readRecording } from "/base/recording.js";
 
 const SETTLED = 2000; // ms without a retained message after which a broker has said what it retains
-const NOTES = 200; // ms between two looks at who holds and waits in the tree
 const LATE = 500; // ms after which a letter of a replay is not drawn any more
+const PAUSE = 200; // ms between two drawings of what is read
+const LETTERS = 300; // lock messages per second above which none are drawn: nobody could follow them
+const REST = 5000; // ms for which they are not read then
 const SILENCE = 8000; // ms without a letter after which the broker is taken to keep them
 
 const $ = (id) => document.getElementById(id);
@@ -45,6 +47,7 @@ let topicInTree = "";
 const clockNow = () => replay?.player.now ?? Date.now();
 let opened = clockNow();
 let lastLetter = clockNow();
+let letterCount = 0, tooMany = 0; // tooMany: when there were
 
 setText($("domain"), config.domain === "default" ? "" : config.domain);
 document.title = config.domain === "default" ? "Locks" : `Locks · ${config.domain}`;
@@ -59,22 +62,24 @@ const draw = onFrame(() => {
     for (const [k, s] of locks.states) if ([s.root, s.holder, s.via].some((id) => flipped.has(id))) dirty.add(k);
     flipped.clear();
   }
-  if (dirty.size) {
+  const listed = ["locks", "lock"].includes(at.view);
+  if (dirty.size && listed) {
     list.draw(locks, dirty, now);
     dirty = new Set();
   }
   if (stale.detail) drawDetail(now);
   if (stale.tree) {
     drawMissing();
-    drawTree();
+    if (shows.tree()) drawTree();
   }
-  else if (stale.notes) drawNotes(now);
   setText($("history-title"), at.view === "lock" ? "History of this lock" : "History");
-  if (stale.history) timeline.draw(history, $("search").value, at.view === "lock" ? at : null);
+  if (stale.history && shows.history()) timeline.draw(history, $("search").value, at.view === "lock" ? at : null);
   if (stale.people && at.view === "people") people.draw(locks, $("search").value);
   if (now - counted > 250) drawCounts(now);
-  stale = { people: stale.people && at.view !== "people" };
-});
+  stale = { people: stale.people && at.view !== "people", history: stale.history && !shows.history() };
+}, PAUSE);
+
+const shows = { tree: () => !["people", "history"].includes(at.view), history: () => !["people", "tree"].includes(at.view) };
 
 function drawDetail(now) {
   $("detail").hidden = at.view !== "lock";
@@ -103,22 +108,6 @@ function drawTree() {
   setText($("tree-facts"), view ? `root ${view.root} · ${count(members.filter((m) => m.candidate && m.alive).length, "candidate")} of ${count(view.members, "member")} · ${view.models} · epoch ${view.epoch}` : "No lock has a tree yet.");
   $("tree-facts").dataset.root = view?.root ?? "";
   tree.show(members, notesOf(topic));
-}
-
-// drawNotes says who holds and waits in the tree as it stands, five times a second: the
-// list comes first.
-let noted = 0, later;
-function drawNotes(now) {
-  if (now - noted >= NOTES) {
-    noted = now;
-    drawTree();
-    return;
-  }
-  clearTimeout(later);
-  later = setTimeout(() => {
-    stale.tree = true;
-    draw();
-  }, NOTES);
 }
 
 // drawMissing names the voters that do not answer the roots.
@@ -164,15 +153,16 @@ function drawCounts(now) {
   setText($("n-free"), free);
   const rate = history.rate(now, opened);
   setText($("rates"), `${count(alive, "participant")} · ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} entries/s`);
-  setText($("history-since"), `since ${clock(history.since(opened, now))}`);
+  setText($("history-since"), `since ${clock(history.since(opened, now, at.view === "lock" ? at : null))}`);
   $("full").hidden = !locks.full;
   const nothing = list.shown.length === 0;
   $("empty").hidden = !nothing;
   $("list").hidden = nothing;
   if (nothing) setText($("empty"), locks.states.size ? "No lock matches." : "No locks yet. Take one: pubsub-node lock crane -- sleep 10");
   const quiet = (locks.members.get(topicShown())?.size ?? 0) > 1 && now - lastLetter > SILENCE && tree.speed !== "off";
-  $("tree-note").hidden = !quiet;
-  if (quiet) setText($("tree-note"), "This broker shows letters to their addressees only, so the messages on the edges cannot be drawn. All else is complete.");
+  $("tree-note").hidden = !quiet && !tooMany;
+  if (tooMany) setText($("tree-note"), "There are more messages on the edges than anybody could follow: they are drawn again when there are fewer.");
+  else if (quiet) setText($("tree-note"), "This broker shows letters to their addressees only, so the messages on the edges cannot be drawn. All else is complete.");
 }
 
 function onMessage(topic, payload, retained) {
@@ -185,7 +175,9 @@ function onMessage(topic, payload, retained) {
 function take(levels, payload, now) {
   if (levels[0] === "node") {
     lastLetter = now;
-    const letter = levels.length === 3 && clockNow() - now < LATE && readLetter(payload);
+    if (clockNow() - now > LATE) return;
+    if (++letterCount > LETTERS) return tooManyLetters();
+    const letter = levels.length === 3 && readLetter(payload);
     if (letter && letter.topic === topicInTree) tree.message(levels[2], levels[1], letter.kind);
     return;
   }
@@ -194,7 +186,7 @@ function take(levels, payload, now) {
   switch (change.kind) {
     case "state":
       dirty.add(change.key);
-      if (change.topic === topicInTree) stale.notes = true;
+      if (change.topic === topicInTree) stale.tree = true;
       if (change.topic === at.topic && change.resource === at.resource) stale.detail = true;
       break;
     case "events":
@@ -266,9 +258,20 @@ function go() {
   draw();
 }
 
+// tooManyLetters reads none for a while: on a hot lock they would take all of the page's time.
+function tooManyLetters() {
+  if (tooMany) return;
+  tooMany = Date.now();
+  listenToLetters();
+  setTimeout(() => {
+    tooMany = 0;
+    listenToLetters();
+  }, REST);
+}
+
 const letters = root + "/node/#";
 function listenToLetters() {
-  const seen = tree.speed !== "off" && $("tree").offsetParent !== null;
+  const seen = !tooMany && tree.speed !== "off" && $("tree").offsetParent !== null;
   if (seen) connection?.listen(letters);
   else connection?.ignore(letters);
   lastLetter = clockNow();
@@ -353,8 +356,9 @@ addEventListener("keydown", (e) => {
 });
 setInterval(() => {
   fresh.show(badge.age, clockNow());
+  letterCount = 0;
   const now = fresh.now(clockNow());
-  list.tick(now);
+  if (["locks", "lock"].includes(at.view)) list.tick(now);
   detail.tick(now);
   drawCounts(now);
 }, 1000);

@@ -1,5 +1,5 @@
 // The participants: who is there, what they hold and wait for.
-import { h, setAttribute, clock } from "/base/dom.js";
+import { h, setAttribute, clock, morph } from "/base/dom.js";
 import { matchText, link } from "./filter.js";
 
 const NAMED = 6; // locks that are named of one participant
@@ -41,7 +41,7 @@ export class People {
         row.dataset.text = text;
         setAttribute(row, "data-alive", String(p.alive));
         setAttribute(row, "data-doubt", doubt ? "old" : null);
-        row.replaceChildren(
+        morph(row,
           h("span", { class: "tag " + (p.alive ? "free" : "bad") }, (p.alive ? "here" : "gone") + (doubt ? "?" : "")), h("b", {}, id),
           h("span", { class: "muted" }, p.since === null ? "" : (p.alive ? "since " : "born or gone ") + clock(p.since)),
           h("span", { class: "does" }, ...tell("root of", d.roots.map((t) => h("a", { href: "#/tree/" + encodeURIComponent(t) }, t))),

@@ -27,9 +27,8 @@ export class Timeline {
       this.element.replaceChildren();
     }
     const fresh = [];
-    for (const e of history.events) {
-      if (e.number <= this.top || fresh.length >= SHOWN) break;
-      if (only && (e.topic !== only.topic || (e.resource && e.resource !== only.resource))) continue;
+    for (const e of history.newest(only, this.top)) {
+      if (fresh.length >= SHOWN) break;
       if (!matchText(`${e.topic}/${e.resource} ${named(e.participant, e.via)} ${e.event}`, search)) continue;
       fresh.push(row(e));
     }
@@ -42,7 +41,7 @@ export class Timeline {
 function row(e) {
   const lock = e.resource && e.resource !== "default" && e.resource !== "*" ? `${e.topic} ${e.resource}` : e.topic;
   const more = [e.waited && `after ${span(e.waited * 1000)}`, e.held && `held ${span(e.held * 1000)}`, e.models, e.reason].filter(Boolean).join(", ");
-  return h("li", {},
+  return h("li", { "data-at": e.at },
     h("time", { class: "num muted" }, clock(e.at)), h("span", { class: "tag " + (TAGS[e.event] ?? "") }, e.event),
     e.resource && e.resource !== "*" ? h("a", { href: link(e.topic, e.resource) }, lock) : h("span", {}, lock),
     h("span", { class: "who" }, named(e.participant, e.via)), h("span", { class: "muted" }, more));

@@ -49,19 +49,48 @@ export function setAttribute(element, name, value) {
 }
 
 /**
+ * morph makes nodes the children of an element, and keeps of those that are there whatever
+ * is the same: focus and selection stay where they are. Listeners of nodes are lost. A node
+ * with a data-key is the same as the one with that key, wherever it was.
+ */
+export function morph(element, ...nodes) {
+  nodes.forEach((node, i) => {
+    const name = node.dataset?.key;
+    const keyed = name && [...element.childNodes].slice(i).find((o) => o.dataset?.key === name);
+    while (keyed && element.childNodes[i] !== keyed) element.childNodes[i].remove(); // moved, it would lose the focus
+    if (name && !keyed) return element.insertBefore(node, element.childNodes[i] ?? null);
+    const old = element.childNodes[i];
+    if (!old) element.append(node);
+    else if (old.nodeName !== node.nodeName) old.replaceWith(node);
+    else if (node.nodeType === 3) old.data !== node.data && (old.data = node.data);
+    else {
+      for (const { name } of [...old.attributes]) if (!node.hasAttribute(name)) old.removeAttribute(name);
+      for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      morph(old, ...node.childNodes);
+    }
+  });
+  while (element.childNodes.length > nodes.length) element.lastChild.remove();
+}
+
+/**
  * onFrame returns a function that has draw called once before the next frame is
- * painted, however often it is asked. In a page that nobody sees there are no
+ * painted, however often it is asked, and pause (ms) after it was last, at the earliest:
+ * who reads what changes cannot do so sixty times a second. In a page that nobody sees there are no
  * frames; it is drawn when it is looked at again.
  */
-export function onFrame(draw) {
-  let asked = false;
+export function onFrame(draw, pause = 0) {
+  let asked = false, drawn = -Infinity;
+  const next = () => requestAnimationFrame(() => {
+    asked = false;
+    drawn = performance.now();
+    draw();
+  });
   return () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
-      draw();
-    });
+    const wait = drawn + pause - performance.now();
+    if (wait > 0) setTimeout(next, wait);
+    else next();
   };
 }
 

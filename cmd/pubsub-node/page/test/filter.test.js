@@ -40,26 +40,40 @@ test("each lock has a link, whatever its name", () => {
   for (const odd of ["#/lock", "#/lock/%zz/x", "#/lock/a/b/c", "#/constructor", "#/nothing"]) assert.deepEqual(route(odd), { view: "locks" }, odd);
 });
 
-test("history keeps the last ten minutes, bounded, and counts", () => {
+const granted = (n, resource = "north") => Array.from({ length: n }, () => ({ event: "granted", topic: "crane", resource }));
+
+test("history keeps the last ten minutes, and counts", () => {
   const h = new History();
-  h.add([{ event: "granted" }, { event: "released" }], 0);
-  h.add(Array.from({ length: 50 }, () => ({ event: "granted" })), 590_000);
-  assert.equal(h.events.length, 52);
-  h.add([{ event: "granted" }], 600_001);
-  assert.equal(h.events.length, 51);
-  assert.equal(h.events[0].number, 53);
+  h.add([...granted(1), { event: "released", topic: "crane", resource: "north" }], 0);
+  h.add(granted(50), 590_000);
+  assert.equal(h.newest().length, 52);
+  h.add(granted(1), 600_001);
+  assert.equal(h.newest().length, 51);
+  assert.equal(h.newest()[0].number, 53);
   assert.equal(h.rate(600_001, 0), 0.1, "the fifty are more than ten seconds old");
   assert.equal(h.rate(599_000, 597_000), 0.5, "of two seconds");
-  h.add(Array.from({ length: 5000 }, () => ({ event: "granted" })), 600_100);
-  assert.equal(h.events.length, 2000);
 });
 
-test("what history cannot keep counts all the same, and it says since when it is complete", () => {
+test("a hot lock takes no other's history", () => {
   const h = new History();
-  for (let t = 0; t < 10_000; t += 10) h.add(["requested", "granted", "released", "granted"].map((event) => ({ event })), t);
-  assert.equal(h.events.length, 2000);
-  assert.equal(Math.round(h.rate(10_000, 0)), 200);
-  assert.equal(h.since(0, 10_000), 4990, "what was heard then is not all there");
+  h.add(granted(3, "quiet"), 0);
+  for (let t = 0; t < 10_000; t += 10) h.add(granted(15, "hot"), t);
+  const quiet = { topic: "crane", resource: "quiet" }, hot = { topic: "crane", resource: "hot" };
+  assert.equal(h.newest(quiet).length, 3);
+  assert.equal(h.since(0, 10_000, quiet), 0);
+  assert.ok(h.newest(hot).length >= 500 && h.newest(hot).length <= 600);
+  assert.ok(h.since(0, 10_000, hot) > 9000, "what was heard before is not all there");
+  assert.equal(Math.round(h.rate(10_000, 0)), 1500, "what it cannot keep counts all the same");
+  assert.equal(h.newest(null, h.added - 2).length, 2);
+  h.add([{ event: "rooted", topic: "crane", resource: "" }], 10_000);
+  assert.equal(h.newest(quiet)[0].event, "rooted", "of all locks of the topic");
+});
+
+test("history is bounded, however many locks there are", () => {
+  const h = new History();
+  for (let i = 0; i < 3000; i++) h.add(granted(40, "r" + i), i);
+  assert.ok(h.newest().length <= 20_000, h.newest().length);
+  assert.ok(h.since(0, 3000) > 1900, "the first locks are forgotten");
   assert.equal(new History().since(3000, 10_000), 3000);
   assert.equal(new History().since(0, 700_000), 100_000);
 });
