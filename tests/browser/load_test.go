@@ -129,11 +129,11 @@ func TestHotLock(t *testing.T) {
 		new MutationObserver(() => drawn++).observe(document.querySelector("#history"), { childList: true });
 		const count = () => { frames++; requestAnimationFrame(count) }; requestAnimationFrame(count); 0`, nil)
 	end := heat(t, s.url)
-	p.await("board.history.added > 45_000") // ten seconds of it
+	p.await("board.history.added > 20_000") // five seconds of it, on a machine that is idle
 	p.await("Date.now() - document.querySelector('#history li').dataset.at <= 500")
 	p.await("!document.querySelector('#tree-note').hidden") // the messages are not drawn
 	var seen struct{ Drawn, Frames, Seconds, Rate float64 }
-	p.eval("({drawn, frames, seconds: (performance.now() - begun) / 1000, rate: board.history.rate(Date.now(), 0)})", &seen)
+	p.eval("({drawn, frames, seconds: (performance.now() - begun) / 1000, rate: board.history.rate(Date.now(), Date.now() - (performance.now() - begun))})", &seen)
 	made := end()
 	t.Logf("%.0f entries/s made, %.0f shown; drawn %.1f times a second of %.1f frames; heap %.1f MB",
 		made, seen.Rate, seen.Drawn/seen.Seconds, seen.Frames/seen.Seconds, float64(p.heap())/(1<<20))
