@@ -339,13 +339,13 @@ func (w *model) do(a modelAction) {
 	case modelServe:
 		n.op.said, n.op.entry = w.reg.serve(0, n.op.kind, &n.op.write)
 		n.op.served = true
-		w.bury()
+		w.prune()
 	case modelDeliver:
 		w.answer(i, n.op.said, n.op.entry)
 	case modelTimeout, modelLinger:
 		if a.kind == modelLinger {
 			w.ghosts = append(w.ghosts, modelWrite{n.op.write})
-			w.bury()
+			w.prune()
 		}
 		said := lease.Failed
 		if n.op.kind == lease.WriteRecord {
@@ -356,21 +356,21 @@ func (w *model) do(a modelAction) {
 		g := w.ghosts[i]
 		w.ghosts = slices.Delete(w.ghosts, i, i+1)
 		w.reg.serve(0, lease.WriteRecord, &g.Write)
-		w.bury()
+		w.prune()
 	case modelHear:
 		o := &w.nodes[a.j]
 		w.hear(i, beaconOf(o.version, o.term, i))
 	case modelCrash:
 		if n.op.kind == lease.WriteRecord && !n.op.served {
 			w.ghosts = append(w.ghosts, modelWrite{n.op.write})
-			w.bury()
+			w.prune()
 		}
 		if w.cfg.local && i == 0 && w.reg.entry.Version != w.reg.synced.Version {
 			w.reg.entry = w.reg.synced // what it forgot leaves a version that it never had
 			w.reg.entry.Version.Counter++
 			w.reg.entry.Version.Nonce = 1<<62 + n.self.Incarnation
 			w.reg.synced = w.reg.entry
-			w.bury()
+			w.prune()
 		}
 		*n = modelNode{self: n.self, version: n.version, term: n.term}
 		if w.cfg.prompt {
@@ -393,7 +393,7 @@ func (w *model) do(a modelAction) {
 		w.hear(i, &protocol.Output{Fence: n.m.Status().Entry.Record.Ceiling + 1})
 	case modelForget:
 		w.reg.entry, w.shut = w.reg.synced, modelShut
-		w.bury()
+		w.prune()
 	}
 }
 
@@ -447,8 +447,8 @@ func (w *model) answer(i int, said lease.Outcome, e lease.Entry) {
 	}
 }
 
-// bury drops the ghosts that can take effect no more.
-func (w *model) bury() {
+// prune drops the ghosts that can take effect no more.
+func (w *model) prune() {
 	w.ghosts = slices.DeleteFunc(w.ghosts, func(g modelWrite) bool {
 		return g.Old != w.reg.entry.Version && !(w.budget[modelForget] > 0 && g.Old == w.reg.synced.Version)
 	})

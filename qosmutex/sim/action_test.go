@@ -320,7 +320,7 @@ func TestSettleFinishesTheInstant(t *testing.T) {
 }
 
 // A machine may find out only when the application leaves that the hold had
-// lapsed: it reports the loss and refuses the leave, and nothing is wrong.
+// expired: it reports the loss and refuses the leave, and nothing is wrong.
 func TestALeaveMayCrossALapse(t *testing.T) {
 	r, err := mustNew(t, "lapses", star(1)).Run()
 	if err != nil {

@@ -183,7 +183,7 @@ func (s *Sim) carryOut(i int32) {
 // rejected notes an input that the machine refused. Messages may be refused, and
 // suspicions, which are hints that not every algorithm knows; the applications here
 // never call wrongly, but one may leave a hold of which the machine sees only now
-// that it has lapsed.
+// that it has expired.
 func (s *Sim) rejected(i int32, err error) {
 	if slices.ContainsFunc(s.out.Losses, func(l protocol.Loss) bool { return s.leaving(l.Ref) }) ||
 		slices.ContainsFunc(s.out.Denials, func(d protocol.Denial) bool { return s.withdrawing(d.Ref) }) {

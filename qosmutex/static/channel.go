@@ -54,7 +54,7 @@ func OverLossyChannels(a protocol.Algorithm) protocol.Algorithm {
 			return nil, err
 		}
 		c := &channels{
-			machine: m, self: cfg.Self, kin: kinship(a.Name, &cfg), hop: max(cfg.Timing.Hop, protocol.Millisecond),
+			machine: m, self: cfg.Self, tie: kinship(a.Name, &cfg), hop: max(cfg.Timing.Hop, protocol.Millisecond),
 			wakeAt: protocol.Never,
 		}
 		for _, id := range cfg.Members {
@@ -72,7 +72,7 @@ func OverLossyChannels(a protocol.Algorithm) protocol.Algorithm {
 type channels struct {
 	machine protocol.Machine
 	self    protocol.Node
-	kin     uint64 // the Tie of all messages: those of members that agree
+	tie     uint64 // the Tie of all messages: those of members that agree
 	hop     protocol.Duration
 	peers   []*peer       // by id
 	wakeAt  protocol.Time // of the inner machine
@@ -130,7 +130,7 @@ func (c *channels) feed(now protocol.Time, in *protocol.Input, out *protocol.Out
 		if p == nil || !p.keep(m) {
 			continue
 		}
-		p.address(m, c.kin)
+		p.address(m, c.tie)
 		if p.repeatAt == protocol.Never {
 			p.patience = 4 * c.hop
 			p.repeatAt = now + p.patience
@@ -179,7 +179,7 @@ func (c *channels) check(p *peer, m *protocol.Message) error {
 	switch {
 	case p == nil || m.To.ID != c.self.ID:
 		return errStranger
-	case m.Epoch.Tie != c.kin && m.Epoch.Tie != 0: // 0: it does not say
+	case m.Epoch.Tie != c.tie && m.Epoch.Tie != 0: // 0: it does not say
 		return ErrMembers
 	case p.givenUp:
 		return ErrGivenUp
@@ -201,7 +201,7 @@ func (c *channels) timers(now protocol.Time, out *protocol.Output) {
 			}
 			for i := range n {
 				out.Messages = append(out.Messages, p.kept[i])
-				p.address(&out.Messages[len(out.Messages)-1], c.kin)
+				p.address(&out.Messages[len(out.Messages)-1], c.tie)
 			}
 			c.resent += uint64(n)
 			if p.more = 0; n < len(p.kept) {
@@ -212,7 +212,7 @@ func (c *channels) timers(now protocol.Time, out *protocol.Output) {
 		}
 		if p.receiptAt <= now {
 			m := protocol.Message{Kind: protocol.KindReceipt, From: c.self, To: protocol.Node{ID: p.id}}
-			p.address(&m, c.kin)
+			p.address(&m, c.tie)
 			out.Messages = append(out.Messages, m)
 		}
 		out.WakeAt = min(out.WakeAt, p.repeatAt, p.receiptAt)
@@ -239,8 +239,8 @@ func kinship(algorithm string, cfg *protocol.Config) uint64 {
 func (p *peer) owe(at protocol.Time) { p.receiptAt = min(p.receiptAt, at) }
 
 // address completes a message to p, or one that is repeated.
-func (p *peer) address(m *protocol.Message, kin uint64) {
-	m.To.Incarnation, m.Ack, m.Epoch.Tie = p.incarnation, p.received, kin
+func (p *peer) address(m *protocol.Message, tie uint64) {
+	m.To.Incarnation, m.Ack, m.Epoch.Tie = p.incarnation, p.received, tie
 	p.receiptAt = protocol.Never
 }
 

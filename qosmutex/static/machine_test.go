@@ -64,16 +64,16 @@ func (c *able) Ask(r *static.Request) {
 	c.env.WakeAt(c.env.Now() + 5)
 }
 
-// rig drives one machine and writes down what comes out of it.
-type rig struct {
+// harness drives one machine and writes down what comes out of it.
+type harness struct {
 	t   *testing.T
 	m   *static.Machine
 	log []string
 	out protocol.Output
 }
 
-func newRig(t *testing.T, isAble bool, change func(*protocol.Config)) *rig {
-	r := &rig{t: t}
+func newHarness(t *testing.T, isAble bool, change func(*protocol.Config)) *harness {
+	r := &harness{t: t}
 	cfg := protocol.Config{
 		Self: protocol.Node{ID: "b", Incarnation: 7}, Priority: 3, Timing: protocol.Local(), Members: []string{"a", "b", "c"},
 		Settings: protocol.Settings{Resources: []string{"truck", "crane"}},
@@ -94,7 +94,7 @@ func newRig(t *testing.T, isAble bool, change func(*protocol.Config)) *rig {
 	return r
 }
 
-func (r *rig) step(now protocol.Time, in protocol.Input) error {
+func (r *harness) step(now protocol.Time, in protocol.Input) error {
 	err := r.m.Step(now, &in, &r.out)
 	for _, m := range r.out.Messages {
 		r.log = append(r.log, fmt.Sprintf("%v to %s", m.Kind, m.To.ID))
@@ -108,7 +108,7 @@ func (r *rig) step(now protocol.Time, in protocol.Input) error {
 	return err
 }
 
-func (r *rig) must(now protocol.Time, in protocol.Input) {
+func (r *harness) must(now protocol.Time, in protocol.Input) {
 	r.t.Helper()
 	if err := r.step(now, in); err != nil {
 		r.t.Fatal(err)
@@ -116,7 +116,7 @@ func (r *rig) must(now protocol.Time, in protocol.Input) {
 }
 
 // expect compares what happened since the last call.
-func (r *rig) expect(want ...string) {
+func (r *harness) expect(want ...string) {
 	r.t.Helper()
 	if !slices.Equal(r.log, want) {
 		r.t.Fatalf("got\n\t%s\nwant\n\t%s", strings.Join(r.log, "\n\t"), strings.Join(want, "\n\t"))
@@ -144,7 +144,7 @@ func of(kind protocol.InputKind, ref uint64) protocol.Input {
 }
 
 func TestOneRequestAtATimeTheMostImportantFirst(t *testing.T) {
-	r := newRig(t, false, nil)
+	r := newHarness(t, false, nil)
 	r.must(0, acquire(1, "crane"))
 	r.expect("ask p3 c1", "Request to a")
 	r.must(0, fixed(2, 5))
@@ -167,7 +167,7 @@ func TestOneRequestAtATimeTheMostImportantFirst(t *testing.T) {
 }
 
 func TestWithdrawal(t *testing.T) {
-	r := newRig(t, false, nil)
+	r := newHarness(t, false, nil)
 	r.must(0, acquire(1, "crane"))
 	r.must(0, acquire(2, "crane"))
 	r.log = r.log[:0]
@@ -195,7 +195,7 @@ func TestWithdrawal(t *testing.T) {
 }
 
 func TestARequestWithdrawnAndRefusedEndsQuietly(t *testing.T) {
-	r := newRig(t, false, nil)
+	r := newHarness(t, false, nil)
 	r.must(0, acquire(1, "crane"))
 	r.must(0, of(protocol.Withdraw, 1))
 	r.log = r.log[:0]
@@ -208,7 +208,7 @@ func TestARequestWithdrawnAndRefusedEndsQuietly(t *testing.T) {
 }
 
 func TestWhatACoreMayDo(t *testing.T) {
-	r := newRig(t, true, nil)
+	r := newHarness(t, true, nil)
 	r.must(0, acquire(1, "crane"))
 	if r.out.WakeAt != 5 {
 		t.Errorf("wakes at %d", r.out.WakeAt)
@@ -229,7 +229,7 @@ func TestWhatACoreMayDo(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	r := newRig(t, false, func(cfg *protocol.Config) { cfg.MaxWaiting = 1 })
+	r := newHarness(t, false, func(cfg *protocol.Config) { cfg.MaxWaiting = 1 })
 	for ref, want := range map[uint64]struct {
 		in   protocol.Input
 		want string
@@ -261,7 +261,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMessagesThatFitNothingChangeNothing(t *testing.T) {
-	r := newRig(t, false, nil)
+	r := newHarness(t, false, nil)
 	r.must(0, acquire(1, "crane"))
 	before := fmt.Sprint(r.m.Status().Resources)
 	toAnother := from("a", protocol.KindReply, "crane")
@@ -302,7 +302,7 @@ func TestConfigurations(t *testing.T) {
 
 // In an open topic a stranger may name what it likes, but not without end.
 func TestResourcesAreBounded(t *testing.T) {
-	r := newRig(t, false, func(cfg *protocol.Config) { cfg.Settings = protocol.Settings{Open: true} })
+	r := newHarness(t, false, func(cfg *protocol.Config) { cfg.Settings = protocol.Settings{Open: true} })
 	for i := range protocol.MaxResources {
 		if err := r.step(0, from("a", protocol.KindReply, fmt.Sprint(i))); i == 0 && err == nil {
 			t.Fatal("a Reply that nobody asked for was taken")

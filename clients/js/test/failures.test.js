@@ -66,7 +66,7 @@ for (const kind of ["embedded", "mosquitto"]) {
         await lost;
         assert.match(hold.signal.reason.message, /the connection is down/);
         assert.ok(next.fence > hold.fence);
-        proxy.mend();
+        proxy.restore();
         const waiting = client.lock("cut long");
         await eventually("it is connected again, and waits", () => waiting.position);
         await next.release();
@@ -124,7 +124,7 @@ for (const kind of ["embedded", "mosquitto"]) {
         await assert.rejects(client.lock("unheard", { wait: false }), (error) => error instanceof NoServer && /the connection is down/.test(error.message));
         await hold.release();
         assert.ok(!said.includes("release"));
-        proxy.mend();
+        proxy.restore();
         await eventually("it is said", () => said.includes("release"));
       });
 

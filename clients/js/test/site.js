@@ -165,13 +165,13 @@ class Proxy {
     this.url = `mqtt://127.0.0.1:${this.#server.address().port}`;
   }
 
-  /** cut ends all connections, and lets nobody in until mend. */
+  /** cut ends all connections, and lets nobody in until restore. */
   cut() {
     this.#cut = true;
     this.drop();
   }
 
-  mend() { this.#cut = false; }
+  restore() { this.#cut = false; }
 
   /** drop ends all connections; new ones are let in. */
   drop() { for (const [near] of [...this.#pairs]) near.destroy(); }

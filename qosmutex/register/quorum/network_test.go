@@ -88,8 +88,8 @@ func (n *network) isolate(id string, cut bool) {
 	n.cut[id] = cut
 }
 
-// mend loses nothing any more.
-func (n *network) mend() {
+// restore loses nothing any more.
+func (n *network) restore() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lose = 0

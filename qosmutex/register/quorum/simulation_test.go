@@ -248,7 +248,7 @@ func (s *simulation) replace(old string) {
 
 // checkAlive has everybody answered, within two seconds of virtual time.
 func (s *simulation) checkAlive(voters []string) {
-	s.n.mend()
+	s.n.restore()
 	for id, v := range s.voters {
 		if st := v.Status(); st.Phase != caspaxos.Voting {
 			s.t.Errorf("%s is %v: %+v", id, st.Phase, st)
