@@ -1,7 +1,7 @@
 # What CI runs stands in .ci/run; these are its parts and what is longer.
 GOTOOL := go tool -modfile=tools/go.mod
 
-.PHONY: check lint test size test-times race race-central bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
+.PHONY: check lint test full size test-times race race-central bench fuzz demo chaos churn soak clients ring papers sim explore brokers screenshots vuln
 
 check: lint test ## what must hold before a commit
 
@@ -10,6 +10,9 @@ lint: ## format, vet, linters and the arrows between packages
 
 test: ## every test, as in README
 	go test ./...
+
+full: ## every test with all of its seeds, rounds and searches, of which go test takes a share
+	PADME_FULL=1 go test -count=1 -timeout 1h ./...
 
 size: ## lines of code, comments and blank ones of each package, tests apart; words of the docs
 	go run ./tests/size
@@ -65,6 +68,6 @@ papers: ## every figure and table of the papers again, into docs/results
 sim: ## PADME under faults: 10,000 seeds, or HOURS=1 for an hour
 	go test -v -count=1 -timeout 0 ./tests/simulation $(if $(HOURS),-hours $(HOURS),-seeds 10000)
 
-explore: ## the model checkers, a quarter of an hour of two cores and 7 GB; go test does what takes a minute
+explore: ## the model checkers, a quarter of an hour of two cores and 7 GB; go test does what takes seconds
 	go test ./qosmutex/explore -run TestExplore -full -v -timeout 0
 	go test ./qosmutex/lease -run TestModel -model.all -v -timeout 0

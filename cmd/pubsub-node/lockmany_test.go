@@ -19,9 +19,10 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
-var crowd = flag.Int("crowd", 200, "how many commands wait for one lock; a multiple of 100")
+var crowd = flag.Int("crowd", extent.Of(100, 200), "how many commands wait for one lock; a multiple of 100")
 
 // TestCommandsAtOnce: all are served, one at a time, and of those that wait
 // the most important is next. They are typed in a terminal: beside a broker that is in the

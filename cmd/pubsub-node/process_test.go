@@ -24,6 +24,7 @@ import (
 	"padme/qosmutex/gateway"
 	"padme/qosmutex/register/local"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
@@ -34,6 +35,7 @@ var localGrace = qosmutex.Local().Grace()
 // which nothing is to be lost take LAN.
 func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	ctx := t.Context()
 	b, err := broker.Start(ctx, broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {
@@ -78,6 +80,7 @@ type node struct {
 // still runs.
 func startNode(t *testing.T, dir, url string, args ...string) *node {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	n := &node{Cmd: exec.Command("pubsub-node", args...), exited: make(chan int, 1)}
 	n.Env = append(os.Environ(), "PADME_BROKER="+url, "LOOP="+ignoringTERM)
 	n.Dir = dir

@@ -22,12 +22,14 @@ import (
 
 	"padme/pubsub"
 	"padme/tests/certs"
+	"padme/tests/extent"
 )
 
 // patienceInTests bounds every waiting in these tests.
 const patienceInTests = 15 * time.Second
 
 func TestScripts(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // shell is an interactive shell at a pseudo-terminal.
@@ -61,6 +62,7 @@ func startShell(t *testing.T, url string) *shell {
 
 func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"padme/broker"
 	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/summary"
+	"padme/tests/extent"
 	"padme/tests/parallel"
 
 	"go.uber.org/goleak"
@@ -103,6 +104,7 @@ func check(t *testing.T, s summary.Summary) {
 }
 
 func TestFiveSecondsWithTheEmbeddedBroker(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	code, stdout, stderr := play(t, t.Context(), "--duration", "5s", "--json")
 	if code != exitOK {
@@ -276,6 +278,7 @@ func TestHelpShowsExamplesAndHidesRobots(t *testing.T) {
 // startBroker returns the URL of a broker that runs until the end of the test.
 func startBroker(t *testing.T) string {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"padme/cmd/rescue-demo/internal/web"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 
 	"github.com/gorilla/websocket"
 )
@@ -47,6 +48,7 @@ type shown struct {
 
 func perform(t *testing.T, args ...string) *shown {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	s := &shown{t: t, messages: map[string][]byte{}, answers: make(chan control.Answer, 100)}
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 var (
@@ -158,21 +159,27 @@ func fullRows() []row {
 
 func rows() []row {
 	const (
-		inCI          = 5000   // states of each bounded search
-		termsInCI     = 10_000 // another root comes some ticks after the death of the first
-		registersInCI = 20_000 // and mutants live for longer
+		some          = 5000   // states of each bounded search
+		termsSome     = 10_000 // another root comes some ticks after the death of the first
+		registersSome = 20_000 // and mutants live for longer
 	)
 	switch {
 	case *full:
 		return fullRows()
 	case raceDetector: // ten times slower, and one goroutine does as much as another
-		list := append(fixpoints(), bounded(inCI)...) // terms are too deep
-		for i := range list {
-			list[i].MaxStates, list[i].bounded = 500, true
-		}
-		return list
+		return atMost(500, append(fixpoints(), bounded(some)...)) // terms are too deep
+	case extent.Full():
+		return slices.Concat(fixpoints(), bounded(some), terms(termsSome), registers(registersSome, some))
 	}
-	return slices.Concat(fixpoints(), bounded(inCI), terms(termsInCI), registers(registersInCI, inCI))
+	return slices.Concat(atMost(1000, fixpoints()), bounded(500), terms(2500), registers(2500, 2000))
+}
+
+// atMost bounds searches that would go on to their fixpoint.
+func atMost(states int, list []row) []row {
+	for i := range list {
+		list[i].MaxStates, list[i].bounded = states, true
+	}
+	return list
 }
 
 // TestExplore runs each search and prints how far it came, and how often each kind of

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/brokers"
+	"padme/tests/extent"
 	"padme/tests/parallel"
 )
 
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 // Four members contend for a resource over a broker of each kind, and an observer
 // looks on.
 func TestLocksOverTheEmbeddedBroker(t *testing.T) {
+	extent.NotShort(t, "real time")
 	url := brokers.UseEmbedded(t).URL()
 	w := newWorkload(t, func(int) string { return url })
 	w.served(t, "on the embedded broker")
@@ -34,6 +36,7 @@ func TestLocksOverTheEmbeddedBroker(t *testing.T) {
 // written. Of a cluster one server is killed: who was connected to it goes on at
 // another while it is dead.
 func TestLocksOutliveABrokerThatIsKilled(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	for _, kind := range []brokers.Kind{brokers.Mosquitto, brokers.RabbitMQ, brokers.NATS} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

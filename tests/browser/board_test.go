@@ -20,11 +20,13 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/register/local"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // startEmbedded runs a broker until the end of the test.
 func startEmbedded(t *testing.T, addr, ws string) *broker.Broker {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	b, err := broker.Start(t.Context(), broker.Config{TCP: addr, WebSocket: ws})
 	if err != nil {
 		t.Fatal(err)

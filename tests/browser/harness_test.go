@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"padme/tests/extent"
 )
 
 // patience bounds every waiting, on a machine that is busy.
@@ -35,6 +37,9 @@ var bin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if testing.Short() { // every test that needs the programs is skipped
+		goleak.VerifyTestMain(m)
+	}
 	dir, err := os.MkdirTemp("", "browser")
 	if err != nil {
 		panic(err)
@@ -102,6 +107,7 @@ func (p *process) printed() string {
 // the test, at the latest.
 func start(t *testing.T, command string, args ...string) *process {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	if !filepath.IsAbs(command) {
 		command = filepath.Join(bin, command)
 	}
@@ -161,6 +167,7 @@ type browser struct {
 // startBrowser runs a browser until the end of the test.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	node := need(t, "apt-get install nodejs", "node")
 	chromium := need(t, "apt-get install chromium", "chromium")
 	if _, err := os.Stat("js/node_modules/playwright-core"); err != nil {

@@ -21,6 +21,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/brokers"
+	"padme/tests/extent"
 )
 
 var (
@@ -217,6 +218,7 @@ func (s *site) command(url, lock, resource string) *exec.Cmd {
 
 // TestNothingFreezes: nobody waits for long although members come and go all the time.
 func TestNothingFreezes(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	s := &site{t: t, bin: build(t), dir: t.TempDir(), procs: map[string]*exec.Cmd{}, gaps: &gaps{
 		last: map[string]time.Time{}, longest: map[string]time.Duration{}, at: map[string]time.Duration{}, entries: map[string]int{},
 	}}

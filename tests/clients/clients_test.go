@@ -11,6 +11,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // node is a Go program with the library: this one.
@@ -91,6 +92,7 @@ func (n *node) awaitWaiting(waiting int) {
 
 // Clients of three kinds and a Go node want the same lock, again and again.
 func TestClientsNeverOverlap(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	const rounds = 4
 	onSites(t, func(s *site) {
 		foreign := map[string][]string{"shell": shell(s.T), "python": python(s.T), "javascript": javascript(s.T)}
@@ -129,6 +131,7 @@ func TestClientsNeverOverlap(t *testing.T) {
 
 // The least important waits longest, although it came first.
 func TestPriorityDecidesWhoIsNext(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	onSites(t, func(s *site) {
 		sh, py, js := shell(s.T), python(s.T), javascript(s.T)
 		s.gateway("gw")
@@ -176,6 +179,7 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 // The gateway that answers is killed while a client is inside. The client stops by
 // itself, and another one gets in at the other gateway, later and with a higher fence.
 func TestKilledGatewayIsReplaced(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	onSites(t, func(s *site) {
 		sh, py := shell(s.T), python(s.T)
 		first := s.gateway("gw-1")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // theLock is what `lock -v` says that the lock itself took.
@@ -22,6 +23,7 @@ var theLock = regexp.MustCompile(`, lock ([0-9.]+) ms`)
 // broker that runs, under one that nobody has named before, and, to compare, without a lock
 // and under those of others on this computer.
 func TestCommands(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	s := loneSite(t, "--data", t.TempDir())
 	commands := []struct {
 		name string

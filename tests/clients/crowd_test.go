@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"padme/qosmutex/jsonlock"
+	"padme/tests/extent"
 )
 
 // TestCrowd: 500 clients come at the same moment, each with a connection of its own, for a
 // lock that somebody holds. Nobody is dropped or denied, and they are served by priority,
 // and in the order in which the gateway has told them that they stand.
 func TestCrowd(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	const crowd = 500
 	s := loneSite(t, "--memory")
 	holder := newRaw(t, s.url, "crane", "holder")

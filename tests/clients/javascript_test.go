@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // clientsJS is the JavaScript package.
@@ -43,6 +45,7 @@ func packageJS(t *testing.T) (node, dir string) {
 
 // The package's own tests, by node's test runner.
 func TestJavaScriptPackage(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	node, dir := packageJS(t)
 	need(t, "apt-get install mosquitto", "mosquitto")
@@ -66,6 +69,7 @@ func TestJavaScriptPackage(t *testing.T) {
 
 // A program of its own folder installs the package as its README says, and locks.
 func TestJavaScriptPackageInstalls(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	node, dir := packageJS(t)
 	npm := need(t, "apt-get install npm", "npm")
 	onSites(t, func(s *site) {

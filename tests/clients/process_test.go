@@ -4,6 +4,7 @@ package clients
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -29,6 +30,10 @@ var bin string
 
 // TestMain builds the command.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() { // every test that needs the program is skipped
+		goleak.VerifyTestMain(m)
+	}
 	dir, err := os.MkdirTemp("", "clients")
 	if err != nil {
 		panic(err)

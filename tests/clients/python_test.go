@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 const pythonPackage = "../../clients/python"
@@ -36,6 +38,7 @@ func python(t *testing.T) []string {
 
 // The tests of the Python package.
 func TestPython(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	// The go command must know which files the result depends on, so that it does not take
 	// a cached one after a change.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // follow does what a page tells, and expects what it says.
@@ -74,6 +76,7 @@ func need(t *testing.T, what, remedy string, found bool) {
 
 // Every command of the pages, as written.
 func TestCommands(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	for _, page := range []string{"README.md", "clients/python/README.md", "docs/tutorial.md", "docs/choosing.md"} {
 		t.Run(page, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // robot makes README's Go code a program that does what it says, once.
@@ -45,6 +47,7 @@ func main() {
 // README's Go code, as it is printed, runs against README's broker, as it is printed but
 // for a port of its own: twice, as what the first run declared is there for the second.
 func TestREADMEsGoRunsAtREADMEsBroker(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	readme := read(t, "README.md")
 	if !strings.Contains(readme, "go run ./cmd/pubsub-node broker ") {
 		t.Fatal("README starts another broker than this test")

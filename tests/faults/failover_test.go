@@ -11,11 +11,13 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // TestFailover kills holders and prints how long it takes until the one who waits
 // is inside, beside the TTL.
 func TestFailover(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	for name, timing := range map[string]qosmutex.Timing{"LAN": qosmutex.LAN(), "Local": qosmutex.Local()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +74,7 @@ func milliseconds(d time.Duration) time.Duration { return d.Round(time.Milliseco
 // TestRootFailover kills the root, of three voters that all lock, and prints how long it
 // takes until somebody enters under the next one.
 func TestRootFailover(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	for name, timing := range map[string]qosmutex.Timing{"LAN": qosmutex.LAN(), "Local": qosmutex.Local()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"padme/tests/extent"
 )
 
 // perCluster is how many faults one cluster goes through: few enough for
@@ -33,6 +35,7 @@ type totals struct {
 // served again within the bound; the histories are those of a lock with fences;
 // and no update of what a guard protects is lost.
 func TestInjections(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +117,7 @@ func spread(d []time.Duration) string {
 // TestRecklessWorkersAreSeen: the checks are red when members take their holds
 // for valid whatever Check says, and write past the guard.
 func TestRecklessWorkersAreSeen(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	c := newCluster(t, &cluster{models: fair[0], reckless: true}, five)
 	r := c.stopped(c.holder())

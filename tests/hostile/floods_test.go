@@ -14,10 +14,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // flooded is for how long the honest members are measured while they are flooded.
-const flooded = 5 * time.Second
+var flooded = extent.Of(2*time.Second, 5*time.Second)
 
 // The attacker is a process of its own that yields to all others, so that what it computes
 // itself costs the broker and the honest members as little as if it were on another

@@ -5,6 +5,7 @@ package hostile
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/broker"
+	"padme/tests/extent"
 )
 
 // patience bounds every waiting.
@@ -32,6 +34,10 @@ var program, root string
 func TestMain(m *testing.M) {
 	if name := os.Getenv(attackerIs); name != "" {
 		os.Exit(attackUntilTold(name))
+	}
+	flag.Parse()
+	if testing.Short() { // every test that needs the program is skipped
+		os.Exit(m.Run())
 	}
 	dir, err := os.MkdirTemp("", "hostile")
 	if err != nil {
@@ -92,6 +98,7 @@ func (x *text) String() string {
 // startNode starts a node with these arguments more; a user's password is its name.
 func startNode(t *testing.T, args ...string) *node {
 	t.Helper()
+	extent.NotShort(t, "real processes")
 	dir := t.TempDir()
 	var users broker.Users
 	for name, role := range map[string]broker.Role{

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // An observer sends the shortest packets as fast as they are taken, over all its connections.
@@ -27,7 +29,7 @@ func TestSmallPackets(t *testing.T) {
 	} {
 		t.Run(attack.name, func(t *testing.T) {
 			var sending sync.WaitGroup
-			end := time.Now().Add(6 * time.Second)
+			end := time.Now().Add(extent.Of(2*time.Second, 6*time.Second))
 			for range 20 {
 				var c *raw
 				await(t, "a connection of the observer, of which former ones are still ending", func() (in bool) {

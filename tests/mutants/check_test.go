@@ -54,7 +54,8 @@ func (c check) run(t *testing.T, binary, mutant string) verdict {
 	parts := strings.Split(c.pattern, "/")
 	args := []string{"-test.v", "-test.count=1", "-test.failfast", "-test.timeout=" + patience, "-test.run=^" + strings.Join(parts, "$/^") + "$"}
 	cmd := command(t, c.pkg, binary, append(args, strings.Fields(c.flags)...)...) // where its testdata is
-	cmd.Env = append(os.Environ(), selector+"="+mutant)
+	// A share of a search may miss the mutant.
+	cmd.Env = append(os.Environ(), selector+"="+mutant, "PADME_FULL=1")
 	out, err := cmd.CombinedOutput()
 	v := verdict{log: fmt.Sprintf("%v\n%s", err, out)}
 	for line := range strings.Lines(string(out)) {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 var (
@@ -31,6 +33,7 @@ const (
 // TestCuts has connections of a ring cut at random, and its broker restarted meanwhile,
 // and then sends a sample through each match.
 func TestCuts(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	ctx, cancel := context.WithTimeout(t.Context(), patience+30*time.Second)
 	defer cancel()
 	s := &server{t: t}

@@ -15,6 +15,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/brokers"
+	"padme/tests/extent"
 )
 
 var sizes = flag.String("ring", "40", "numbers of participants, separated by commas")
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 // TestRing has rings of participants in four processes find each other, and again after
 // their broker was restarted without a memory, and prints what that cost.
 func TestRing(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	var table strings.Builder
 	for _, size := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(size)

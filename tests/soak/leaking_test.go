@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // What a run must find is there to be found: a member that leaks on purpose, with
 // each hold, is told from one that does not, by the same samples and the same
 // judgement.
 func TestLeaksOfAProcessAreSeen(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	bin := build(t)
 	at := newSite(t, bin, "leaking", true)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 var (
@@ -47,6 +49,7 @@ type soak struct {
 // TestSoak runs pubsub-node processes under random faults, and then demands that
 // locks can be had and that nobody has kept what it does not need.
 func TestSoak(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	t.Parallel()
 	if *duration < shortest {
 		t.Fatalf("-soak.duration %v: give at least %v", *duration, shortest)

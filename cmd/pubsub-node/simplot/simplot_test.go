@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // TestPlots draws what pubsub-node prints.
 func TestPlots(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	dir := t.TempDir()
 	node := filepath.Join(dir, "pubsub-node")
 	if text, err := exec.Command("go", "build", "-o", node, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {

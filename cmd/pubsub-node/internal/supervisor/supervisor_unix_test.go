@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"padme/tests/extent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,6 +94,7 @@ func TestDecimal(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	signals := make(chan syscall.Signal)
 	ready := filepath.Join(t.TempDir(), "ready")
 	go func() {
@@ -115,6 +118,7 @@ func TestSignalsToTheSupervisor(t *testing.T) {
 }
 
 func TestLost(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	for script, want := range map[string]error{
 		"trap 'exit 3' TERM; touch $READY; while :; do sleep 0.01; done": nil,
 		"trap '' TERM; touch $READY; while :; do sleep 0.01; done":       ErrKilled,
@@ -158,6 +162,7 @@ func exists(file string) bool {
 
 // What a process has begun to start as it began itself is for the first who wants one.
 func TestBegunEarly(t *testing.T) {
+	extent.NotShort(t, "real processes")
 	early = begin()
 	first := early
 	if got := start(t); got != first {
