@@ -20,7 +20,7 @@ func pages(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = append(all, "README.md", "SECURITY.md")
+	all = append(all, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")
 	err = fs.WalkDir(os.DirFS(root), "docs", func(name string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(name, ".md") {
 			all = append(all, name)
