@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"padme/cmd/rescue-demo/internal/chaos"
+	"padme/tests/extent"
 )
 
 // Robots, roots, voters and the broker are killed, and in the end nobody has overlapped
 // and all who live are served.
 func TestChaos(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	code, stdout, stderr := play(t, t.Context(), "--processes", "--chaos", "--duration", "30s", "--robots", "5", "--frequencies", "3", "--json")
 	if code != exitOK {
@@ -58,6 +60,7 @@ func TestChaos(t *testing.T) {
 // The check can fail: robots that claim to hold the same frequency at the same time
 // are found out, also when the run is interrupted.
 func TestChaosFindsOverlaps(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Setenv(asLiar, "1") // not in parallel
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

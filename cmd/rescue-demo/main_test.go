@@ -58,6 +58,7 @@ func parse(t *testing.T, text string) summary.Summary {
 
 // A broker that is not ours retains the view of an earlier run, which decides nothing.
 func TestSecondRunAtTheSameBroker(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {
@@ -132,6 +133,7 @@ func TestFiveSecondsWithTheEmbeddedBroker(t *testing.T) {
 // TestNobodyIsOvertakenBeyondTheBound: whatever the area and the walks, a change from
 // level to fair leaves nobody behind.
 func TestNobodyIsOvertakenBeyondTheBound(t *testing.T) {
+	extent.NotShort(t, "real time")
 	for _, seed := range []string{"1", "2", "3"} {
 		t.Run(seed, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +152,7 @@ func TestNobodyIsOvertakenBeyondTheBound(t *testing.T) {
 
 // The same as real processes, against a broker which is there already.
 func TestProcessesAtARunningBroker(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {
@@ -174,6 +177,7 @@ func TestProcessesAtARunningBroker(t *testing.T) {
 }
 
 func TestInterruptedRunIsSummedUp(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -265,6 +265,7 @@ func (s *shown) finish() {
 
 // Every command has the effect that it is named for, for anybody to see.
 func TestCommandsHaveTheirEffects(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	for name, args := range map[string][]string{"inside": nil, "processes": {"--processes"}} {
 		t.Run(name, func(t *testing.T) {
@@ -337,6 +338,7 @@ func killRoot(s *shown) {
 }
 
 func TestBrokerIsStoppedAndComesBack(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	s := perform(t, "--robots", "3")
 	s.eventually("figures", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 3 })
@@ -366,6 +368,7 @@ func TestBrokerIsStoppedAndComesBack(t *testing.T) {
 
 // Who takes the broker's port while it is stopped only delays it.
 func TestBrokerComesBackWhereItsPortWasTaken(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	s := perform(t, "--robots", "2")
 	s.do(control.Command{Do: control.StopBroker})

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // program starts this program as a real process with three robots' processes, one
@@ -79,6 +81,7 @@ func gone(pids []string) bool {
 }
 
 func TestCtrlCEndsItWithASummary(t *testing.T) {
+	extent.NotShort(t, "real time")
 	t.Parallel()
 	cmd, output, robots := program(t)
 	time.Sleep(time.Second) // something to sum up; less would do too
