@@ -77,7 +77,7 @@ const (
 	// leastTTL is in latencies: the register is slow if it does not answer, after two of
 	// them, within a sixteenth of the TTL.
 	leastTTL = 40
-	// usualTTL is what a TTL is if nothing is said: long enough that nothing lapses by
+	// usualTTL is what a TTL is if nothing is said: long enough that nothing expires by
 	// chance.
 	usualTTL = 60
 )

@@ -158,7 +158,7 @@ func heat(t *testing.T, url string) (end func() float64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(c.p.Close) })
-	const every, entries, letters = 20 * time.Millisecond, 30, 60
+	const every, entries, messages = 20 * time.Millisecond, 30, 60
 	done, ended := make(chan struct{}), make(chan float64, 1)
 	go func() {
 		begun, n := time.Now(), 0
@@ -181,8 +181,8 @@ func heat(t *testing.T, url string) (end func() float64) {
 			}
 			_ = c.p.PublishRaw(pubsub.Side, []string{"lock", "yard", "events"}, lines.Bytes(), false)
 			c.publish([]string{"lock", "yard", "hot", "state"}, qosmutex.State{Topic: "yard", Resource: "hot", Holder: fmt.Sprintf("truck-%d", n%6), Fence: fmt.Sprint(n), Since: time.Now(), Epoch: crowdEpoch, Root: "stove"})
-			for range letters {
-				_ = c.p.PublishRaw(pubsub.Side, []string{"node", "truck-1", "truck-2"}, []byte("letter"), false)
+			for range messages {
+				_ = c.p.PublishRaw(pubsub.Side, []string{"node", "truck-1", "truck-2"}, []byte("message"), false)
 			}
 		}
 	}()

@@ -16,8 +16,8 @@ test("a recording is read with text, bytes and what was missed", async () => {
 });
 
 test("a recording that breaks off is good up to there", async () => {
-  const letters = Array.from({ length: 20000 }, (_, i) => ({ ms: i, levels: ["node", "a", "b"], text: Math.random().toString(36) }));
-  const whole = file(header, ...letters);
+  const messages = Array.from({ length: 20000 }, (_, i) => ({ ms: i, levels: ["node", "a", "b"], text: Math.random().toString(36) }));
+  const whole = file(header, ...messages);
   const r = await read(whole.subarray(0, whole.length / 2));
   assert.ok(r.cut);
   assert.ok(r.messages.length > 1000 && r.messages.length < 20000, `${r.messages.length} messages`);
