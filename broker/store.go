@@ -18,7 +18,7 @@ import (
 // store is a log-structured map of buckets of keys, for small values that come
 // and go: an operation is one write to the end of a file, so it is in the hands
 // of the operating system, out of reach of kill -9, when it returns. The file is
-// synced every second and rewritten when most of it is rubbish.
+// synced every second, and rewritten beside those who write when most of it is rubbish.
 //
 // File: magic, then records of
 //
@@ -41,6 +41,10 @@ type store struct {
 	record  []byte // reused
 	closed  bool
 	told    time.Time // when it was last logged that a write has failed
+
+	compacting bool
+	refused    time.Time // when it could not be compacted
+	rewriting  sync.WaitGroup
 }
 
 // extent is where a value's record stands in the file.
@@ -288,10 +292,7 @@ func (s *store) append(op byte, bucket, key string, value []byte) {
 	s.end += int64(len(r))
 	s.dirty = true
 	if s.end > 2*s.live+rubbish {
-		if err := s.compact(); err != nil {
-			s.failed.Add(1)
-			s.log.Error("the broker's log cannot be compacted", "file", s.path, "error", err)
-		}
+		s.compactSoon()
 	}
 }
 
@@ -322,50 +323,6 @@ func (s *store) each(match func(bucket string) bool, f func(bucket, key string, 
 		}
 	}
 	return nil
-}
-
-// compact replaces the file by one of live records only. Their order does not
-// matter: each names its key, and no two the same.
-func (s *store) compact() error {
-	next, err := os.OpenFile(s.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	moved, end, err := s.copyLive(next)
-	if err == nil {
-		err = next.Sync()
-	}
-	if err == nil {
-		err = os.Rename(next.Name(), s.path)
-	}
-	if err != nil {
-		_ = next.Close()
-		return err
-	}
-	_ = s.file.Close()
-	s.file, s.buckets, s.end = next, moved, end
-	return nil
-}
-
-func (s *store) copyLive(to *os.File) (map[string]map[string]extent, int64, error) {
-	w := bufio.NewWriterSize(to, 1<<20)
-	if _, err := w.WriteString(magic); err != nil {
-		return nil, 0, err
-	}
-	end := int64(len(magic))
-	moved := make(map[string]map[string]extent, len(s.buckets))
-	for bucket, keys := range s.buckets {
-		moved[bucket] = make(map[string]extent, len(keys))
-		for key, x := range keys {
-			if _, err := io.Copy(w, io.NewSectionReader(s.file, x.offset, int64(x.size))); err != nil {
-				return nil, 0, err
-			}
-			x.offset = end
-			moved[bucket][key] = x
-			end += int64(x.size)
-		}
-	}
-	return moved, end, w.Flush()
 }
 
 func (s *store) syncLoop() {
@@ -401,8 +358,11 @@ func (s *store) close() error {
 	close(s.stop)
 	<-s.synced
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
+	s.mu.Unlock()
+	s.rewriting.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	err := errors.Join(s.file.Sync(), s.file.Close())
 	s.unlock()
 	if err != nil {

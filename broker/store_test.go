@@ -88,6 +88,54 @@ func TestStoreIsAMap(t *testing.T) {
 	}
 }
 
+// What is written while the file is rewritten is in the new one.
+func TestNothingIsLostInACompaction(t *testing.T) {
+	dir := t.TempDir()
+	s := openTestStore(t, dir)
+	want := map[string]string{}
+	for i := range 200 {
+		key := fmt.Sprint("k", i)
+		s.put("old", key, []byte(strings.Repeat(key, 1000)))
+		want["old|"+key] = strings.Repeat(key, 1000)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		compacted := make(chan error)
+		go func() { compacted <- s.compact() }()
+		for i, going := 0, true; going; i++ {
+			bucket, key := []string{"old", "new"}[rnd.IntN(2)], fmt.Sprint("k", rnd.IntN(200))
+			switch n := rnd.IntN(100); {
+			case n < 70:
+				value := strings.Repeat(fmt.Sprint(i), rnd.IntN(100))
+				s.put(bucket, key, []byte(value))
+				want[bucket+"|"+key] = value
+			case n < 99:
+				s.remove(bucket, key)
+				delete(want, bucket+"|"+key)
+			default:
+				s.drop("new")
+				maps.DeleteFunc(want, func(k, _ string) bool { return strings.HasPrefix(k, "new|") })
+			}
+			select {
+			case err := <-compacted:
+				if going = false; err != nil {
+					t.Fatal(err)
+				}
+			default:
+			}
+		}
+		if got := content(t, s); !maps.Equal(got, want) {
+			t.Fatalf("%d keys after a compaction, want %d", len(got), len(want))
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, openTestStore(t, dir)); !maps.Equal(got, want) {
+		t.Errorf("%d keys when it is opened again, want %d", len(got), len(want))
+	}
+}
+
 // Whatever the end of the file looks like, the records before it are read and
 // new ones can be written.
 func TestStoreSurvivesATornEnd(t *testing.T) {
