@@ -20,6 +20,8 @@ func findCommand(name string) (string, error) {
 		return path, nil
 	case errors.Is(err, fs.ErrPermission):
 		return "", &exitError{exitCannotRun, fmt.Errorf("cannot run %q: it is not executable", name)}
+	case errors.Is(err, syscall.EISDIR):
+		return "", &exitError{exitCannotRun, fmt.Errorf("cannot run %q: it is a directory", name)}
 	default:
 		return "", &exitError{exitNotFound, fmt.Errorf("command not found: %q", name)}
 	}
