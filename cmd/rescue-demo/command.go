@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"padme/cmd/internal/flags"
@@ -14,6 +15,7 @@ import (
 	"padme/qosmutex"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // Exit codes.
@@ -22,6 +24,9 @@ const (
 	exitFailed      = 1   // an error, overlaps, no entry at all, overtaken beyond the bound, or not everybody served after chaos
 	exitInterrupted = 130 // as shells report a death by SIGINT
 )
+
+// errInterrupted ends a run that was cut short and summed up.
+var errInterrupted = errors.New("rescue-demo: interrupted")
 
 // errVerdict says that the run went through and showed that something is wrong.
 var errVerdict = errors.New("rescue-demo: failed")
@@ -34,14 +39,14 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	switch {
-	case err != nil && ctx.Err() != nil && !errors.Is(err, errVerdict):
+	case err != nil && ctx.Err() != nil && !errors.Is(err, errVerdict) && !errors.Is(err, errInterrupted):
 		fmt.Fprintln(stderr, "rescue-demo: interrupted")
+		return exitInterrupted
+	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "rescue-demo:", strings.TrimPrefix(err.Error(), "rescue-demo: "))
 		return exitFailed
-	case ctx.Err() != nil:
-		return exitInterrupted
 	}
 	return exitOK
 }
@@ -115,6 +120,9 @@ chaos; 130 after Ctrl-C.`,
 			if err := web.settle(cmd.Flags().Changed("web"), asJSON); err != nil {
 				return err
 			}
+			if out, ok := cmd.OutOrStdout().(*os.File); ok && !cmd.Flags().Changed("stay") {
+				web.Stay = term.IsTerminal(int(out.Fd()))
+			}
 			return show(cmd, cfg, web, asJSON)
 		},
 	}
@@ -139,6 +147,7 @@ chaos; 130 after Ctrl-C.`,
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
 	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
 	f.BoolVar(&web.Open, "open", false, "open the page in a browser")
+	f.BoolVar(&web.Stay, "stay", false, "keep the page after the end, until Ctrl-C (default where standard output is a terminal)")
 	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
 	c.CompletionOptions.DisableDefaultCmd = true
@@ -153,19 +162,22 @@ func show(cmd *cobra.Command, cfg scenario.Config, web pageConfig, asJSON bool) 
 	if asJSON {
 		progress = cmd.ErrOrStderr()
 	}
-	s, err := run(cmd.Context(), cfg, web, progress)
+	s, err := run(cmd.Context(), cfg, web, progress, func(s summary.Summary) error {
+		if asJSON {
+			encoder := json.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(s)
+		}
+		fmt.Fprintln(progress)
+		return s.Write(progress)
+	})
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(s)
-	} else {
-		fmt.Fprintln(progress)
-		err = s.Write(progress)
+	if err := verdict(s); err != nil || !s.Interrupted {
+		return err
 	}
-	return errors.Join(err, verdict(s))
+	return errInterrupted
 }
 
 // verdict is the error of a run that must not be taken for a success.

@@ -29,17 +29,21 @@ type pageConfig struct {
 	Addr   string // empty: nowhere
 	Chosen bool   // by the user
 	Open   bool   // in a browser
+	Stay   bool   // after the run
 }
 
 // settle decides whether there is a page, once the flags are known. A script that
 // reads JSON looks at none unless it says so.
 func (c *pageConfig) settle(chosen, asJSON bool) error {
-	if c.Chosen = chosen; c.Addr == "off" || asJSON && !chosen && !c.Open {
+	if c.Chosen = chosen; c.Addr == "off" || asJSON && !chosen && !c.Open && !c.Stay {
 		c.Addr = ""
 	}
 	if c.Addr == "" {
 		if c.Open {
 			return errors.New("--open without a page: leave --web off out")
+		}
+		if c.Stay {
+			return errors.New("--stay without a page: leave --web off out")
 		}
 		return nil
 	}

@@ -40,6 +40,7 @@ type shown struct {
 	p      *pubsub.Participant
 	end    func() (code int, rest string) // interrupts it
 
+	said     output
 	mu       sync.Mutex
 	messages map[string][]byte // the last on each topic, below the root
 	answers  chan control.Answer
@@ -68,18 +69,37 @@ func perform(t *testing.T, args ...string) *shown {
 	}
 	s.broker, _, _ = strings.Cut(line("broker at "), ";")
 	s.url = strings.Fields(line("page at "))[0]
-	rest := make(chan string, 1)
+	all := make(chan struct{})
 	go func() {
-		text, _ := io.ReadAll(lines)
-		rest <- string(text)
+		defer close(all)
+		_, _ = io.Copy(&s.said, lines)
 	}()
 	s.end = sync.OnceValues(func() (int, string) {
 		cancel()
-		return <-code, <-rest
+		<-all
+		return <-code, s.said.text()
 	})
 	t.Cleanup(func() { s.end() })
 	s.join()
 	return s
+}
+
+// output is what the program has printed so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *output) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *output) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 func (s *shown) join() {
@@ -486,4 +506,28 @@ func TestNeighboursOnlyLook(t *testing.T) {
 		t.Errorf("%+v", s.config)
 	}
 	s.finish()
+}
+
+// After the run the page can still be opened, and shows how it ended, until Ctrl-C, which
+// then is no interruption.
+func TestPageStaysAfterTheRun(t *testing.T) {
+	t.Parallel()
+	s := perform(t, "--duration", "2s", "--stay")
+	s.eventually("the page to stay", func() bool { return strings.Contains(s.said.text(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
+	s.fetch()
+	s.mu.Lock()
+	clear(s.messages)
+	s.mu.Unlock()
+	late, err := pubsub.Join(t.Context(), s.broker, "late", pubsub.WithDomain(s.config.Domain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close(context.Background())
+	if _, err := late.SubscribeRaw(t.Context(), pubsub.Main, []string{"show", "+"}, s.heard); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the result", func() bool { return last[telemetry.Scene](s, "show/scene").Over })
+	if code, text := s.end(); code != exitOK || !strings.Contains(text, "entries") {
+		t.Errorf("code %d after\n%s", code, text)
+	}
 }

@@ -24,9 +24,10 @@ const (
 	settling = 2 * time.Second  // bounds how long the last events are waited for
 )
 
-// run plays the scenario, until its duration is over or ctx ends, and sums it up.
+// run plays the scenario, until its duration is over or ctx ends, and has tell say what it
+// sums up to; the page is there until then, or if it stays until ctx ends.
 // An error means that there is nothing to sum up or that it did not end well.
-func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.Writer) (_ summary.Summary, err error) {
+func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.Writer, tell func(summary.Summary) error) (_ summary.Summary, err error) {
 	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	var st *stage
@@ -73,7 +74,15 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 	if st != nil {
 		result.Chaos = st.sum(result.End)
 	}
-	return summary.Of(result), nil
+	s := summary.Of(result)
+	if err := tell(s); err != nil {
+		return s, err
+	}
+	if pg != nil && web.Stay && ctx.Err() == nil {
+		fmt.Fprintf(progress, "\nthe page stays at %s until Ctrl-C\n", pg.server.URL())
+		<-ctx.Done()
+	}
+	return s, nil
 }
 
 // within calls f with a deadline of its own: what cleans up goes on after ctx
