@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"padme/cmd/internal/flags"
@@ -15,7 +14,6 @@ import (
 	"padme/qosmutex"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // Exit codes.
@@ -120,9 +118,7 @@ chaos; 130 after Ctrl-C.`,
 			if err := web.settle(cmd.Flags().Changed("web"), asJSON); err != nil {
 				return err
 			}
-			if out, ok := cmd.OutOrStdout().(*os.File); ok && !cmd.Flags().Changed("stay") {
-				web.Stay = term.IsTerminal(int(out.Fd()))
-			}
+			web.Stay = web.Stay || web.Open && !cmd.Flags().Changed("stay")
 			return show(cmd, cfg, web, asJSON)
 		},
 	}
@@ -147,7 +143,7 @@ chaos; 130 after Ctrl-C.`,
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "where the embedded broker listens; port 0 takes a free one")
 	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
 	f.BoolVar(&web.Open, "open", false, "open the page in a browser")
-	f.BoolVar(&web.Stay, "stay", false, "keep the page after the end, until Ctrl-C (default where standard output is a terminal)")
+	f.BoolVar(&web.Stay, "stay", false, "keep the page after the end, until Ctrl-C (default with --open)")
 	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
 	c.CompletionOptions.DisableDefaultCmd = true
