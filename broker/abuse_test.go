@@ -2,9 +2,7 @@ package broker_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -409,97 +407,5 @@ func wantLimited(t *testing.T, registry *prometheus.Registry, want map[string]fl
 		reached := func() float64 { return gather(t, registry)["padme_broker_limited_total/"+limit] }
 		eventually(t, func() bool { return reached() == n },
 			func() string { return fmt.Sprintf("%s was reached %v times, want %v", limit, reached(), n) })
-	}
-}
-
-// So is what a user has not read of messages at QoS 0: a connection that leaves more than its
-// part of them loses those that come, one of the same user that reads gets everything.
-func TestUnreadBytesAreBounded(t *testing.T) {
-	const topic = "padme/v1/default/presence/bob"
-	for name, five := range map[string]bool{"MQTT 3.1.1": false, "MQTT 5": true} {
-		t.Run(name, func(t *testing.T) {
-			registry := prometheus.NewRegistry()
-			b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: broker.Limits{UserQueue: 1_000_000, WriteTimeout: time.Hour}})
-			unread := raw(t, b)
-			if five {
-				unread.send(packet(0x10, text("MQTT"), []byte{5, 0xc2, 0, 60, 0}, text("five"), text("alice"), text("alice")))
-				unread.receive()
-				unread.send(packet(0x82, []byte{0, 1, 0}, text(topic), []byte{0}))
-			} else {
-				unread.connect("unread", "alice", "", "")
-				unread.send(packet(0x82, []byte{0, 1}, text(topic), []byte{0}))
-			}
-			unread.receive()
-			reads := connect(t, at(b.URL()), as("alice", "alice"))
-			reads.subscribe(topic, 0)
-			bob := connect(t, at(b.URL()), as("bob", "bob"))
-			n := 0
-			dropped := func() bool { return gather(t, registry)["padme_broker_messages_dropped_total"] > 0 }
-			for ; n < 500 && !dropped(); n++ { // of 50 MB, more than a socket takes
-				bob.publish(topic, strings.Repeat("x", 100_000), 0, false)
-				reads.receive(n + 1)
-			}
-			if n == 500 {
-				t.Fatal("all of them wait")
-			}
-			wantLimited(t, registry, map[string]float64{"max-user-queue": 1})
-			_ = unread.Close()
-		})
-	}
-}
-
-// Whoever observes, and is granted QoS 0 for what was published at QoS 1, loses its connection
-// rather than one of them.
-func TestAnObserverThatLosesAMessageIsTold(t *testing.T) {
-	const topic = "padme/v1/default/presence/bob"
-	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{UserQueue: 1_000_000, WriteTimeout: time.Hour}})
-	unread := raw(t, b)
-	unread.connect("unread", "watch", "", "")
-	unread.send(packet(0x82, []byte{0, 1}, text(topic), []byte{1}))
-	unread.receive()
-	bob := connect(t, at(b.URL()), as("bob", "bob"))
-	for range 500 {
-		bob.publish(topic, strings.Repeat("x", 100_000), 1, false)
-	}
-	received := 0
-	_ = unread.SetReadDeadline(time.Now().Add(patience))
-	for buffer := make([]byte, 1<<16); ; {
-		n, err := unread.Read(buffer)
-		received += n
-		if err == nil {
-			continue
-		}
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-			t.Fatal("the connection is still open")
-		}
-		break
-	}
-	if received >= 500*100_000 {
-		t.Error("all of them have waited")
-	}
-}
-
-// Without users, each connection is bounded as a user is, those in the process, too.
-func TestUnacknowledgedBytesOfNobodyAreBounded(t *testing.T) {
-	for name, cfg := range map[string]broker.Config{"tcp": {TCP: "127.0.0.1:0"}, "in process": {}} {
-		t.Run(name, func(t *testing.T) {
-			registry := prometheus.NewRegistry()
-			cfg.Metrics, cfg.Limits = registry, broker.Limits{UserQueue: 1_000_000, WriteTimeout: 300 * time.Millisecond}
-			b := start(t, cfg)
-			silent := raw(t, b)
-			silent.connect("silent", "", "", "")
-			silent.subscribe(4, "a")
-			ended := make(chan struct{})
-			go func() { // it reads, and acknowledges nothing
-				defer close(ended)
-				_, _ = io.Copy(io.Discard, silent)
-			}()
-			publisher := connect(t, inProcess(b))
-			for range 100 {
-				publisher.publish("a", strings.Repeat("x", 100_000), 1, false)
-			}
-			wantLimited(t, registry, map[string]float64{"max-user-queue": 1})
-			<-ended
-		})
 	}
 }

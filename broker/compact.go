@@ -40,8 +40,9 @@ func (s *store) compactSoon() {
 }
 
 // compact replaces the file by one of live records, of which the order does not matter, as no
-// two name the same key, and of all that is written meanwhile. Nobody who writes waits for
-// more than lastTail bytes. It must not be called twice at the same time.
+// two name the same key, and of all that is written meanwhile. Who writes waits for the last
+// lastTail bytes to be copied, or for more if tailRounds were not enough. It must not be called
+// twice at the same time.
 func (s *store) compact() error {
 	next, err := os.OpenFile(s.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// underway knows the publications that mochi is handing to their subscribers. mochi copies a
-// publication for each of them, and asks before whether that one may have it, by its topic
-// alone: which publication that is tells the string of the topic, which is its own.
+// underway has the publications that mochi is handing to their subscribers. Before mochi
+// queues a publication for a subscriber it asks whether that one may have it, and names only
+// the topic. The string is that of the publication itself, so its address tells which one.
 type underway struct {
 	mu sync.RWMutex
 	by map[*byte]packets.Packet
@@ -67,8 +67,10 @@ func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
 // OnPublished comes when a publication was handed to all of its subscribers.
 func (h *flow) OnPublished(_ *mqtt.Client, pk packets.Packet) { h.underway.end(pk) }
 
-// addUnread charges a connection for what waits to be sent to it, or gives it back. Nothing
-// was charged for wills and retained messages, which are bounded where they are sent.
+// addUnread charges a connection for what waits to be sent to it, or gives it back. What is
+// charged is what is given back, as no subscriber is offered topic aliases and mochi's own
+// window is off. Nothing was charged for wills and retained messages, which are bounded where
+// they are sent.
 func (c *conn) addUnread(size int64) {
 	of := c.share
 	if of == nil {

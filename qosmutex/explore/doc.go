@@ -39,7 +39,7 @@
 //   - Messages between two participants are in order, as they are on one MQTT
 //     connection, and without [Config.Upkeep] the upkeep of the tree arrives at once.
 //   - Time passes only when all messages have arrived, unless [Config.Delay] is set. A
-//     expire while messages are in flight is explored in the rows that set it.
+//     session that expires while messages are in flight is explored in the rows that set it.
 //   - No world is kept once what follows from it is known: the way to a state is kept
 //     as a chain of actions, or is the stack of the search in depth.
 //
