@@ -40,6 +40,7 @@ func (s *Sender) hold(key string, payload []byte, what wire.Status) {
 	if !s.qos.KeepAll || s.qos.Historic {
 		numbers := append(s.history[key], s.seq)
 		for !s.qos.KeepAll && len(numbers) > s.qos.Depth {
+			s.reuse(s.held[numbers[0]])
 			delete(s.held, numbers[0])
 			numbers = numbers[1:]
 		}
@@ -140,6 +141,7 @@ func (s *Sender) release(seq uint64) {
 	if h == nil {
 		return
 	}
+	s.reuse(h)
 	delete(s.held, seq)
 	if numbers := s.history[h.key]; len(numbers) > 0 {
 		if i := slices.Index(numbers, seq); i >= 0 {

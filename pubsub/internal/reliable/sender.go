@@ -165,7 +165,7 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 		e.Options.Key = []byte(key)
 	}
 	s.stamp(e)
-	payload := wire.Append(make([]byte, 0, len(e.Body)+64), e)
+	payload := wire.Append(buffer(len(e.Body)), e)
 	err = s.distribute(key, payload, e)
 	// A reliable sample that waits in the history is repaired after a reconnection.
 	if err != nil && (!errors.Is(err, failure.ErrOffline) || !s.qos.Reliable) {
