@@ -76,5 +76,5 @@ PLATFORMS := linux/amd64 linux/arm64 linux/arm windows/amd64
 dist: ## static, reproducible pubsub-node for linux (amd64, arm64, armv7) and windows into dist, with checksums
 	@set -e; mkdir -p dist; for p in $(PLATFORMS); do \
 		os=$${p%/*}; arch=$${p#*/}; end=; [ $$os = windows ] && end=.exe; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch GOARM=7 go build -trimpath -ldflags='-s -w -buildid=' -o dist/pubsub-node-$$os-$$arch$$end ./cmd/pubsub-node; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch GOARM=7 go build -buildvcs=auto -trimpath -ldflags='-s -w -buildid=' -o dist/pubsub-node-$$os-$$arch$$end ./cmd/pubsub-node; \
 	done; cd dist && sha256sum pubsub-node-* >SHA256SUMS && cat SHA256SUMS

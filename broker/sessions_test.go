@@ -56,7 +56,7 @@ func (c *rawConn) subscribe(version int, filters ...string) []byte {
 
 // leave disconnects, by MQTT 5 with an expiry if it is not negative, and waits until the
 // broker has noticed.
-func (c *rawConn) leave(expiry int) {
+func (c *rawConn) leave(expiry int64) {
 	c.t.Helper()
 	if expiry >= 0 {
 		c.send(packet(0xe0, []byte{0, 5, 0x11}, binary.BigEndian.AppendUint32(nil, uint32(expiry))))
@@ -81,7 +81,7 @@ const sessionExpiry = 20 * time.Minute
 func TestSessionsExpire(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
-		asks, leaves int // seconds; for MQTT 3.1.1 none
+		asks, leaves int64 // seconds; for MQTT 3.1.1 none
 		told         bool
 		lasts        time.Duration
 	}{
@@ -99,7 +99,7 @@ func TestSessionsExpire(t *testing.T) {
 	}
 }
 
-func sessionExpires(t *testing.T, asks, leaves int, told bool, lasts time.Duration, disk bool) {
+func sessionExpires(t *testing.T, asks, leaves int64, told bool, lasts time.Duration, disk bool) {
 	registry := prometheus.NewRegistry()
 	cfg := broker.Config{Metrics: registry, Limits: broker.Limits{SessionExpiry: sessionExpiry}}
 	if disk {

@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -244,7 +245,7 @@ func TestEventsThatComeAgainChangeNoState(t *testing.T) {
 		if s := o.last("crane"); s.Status != "free" {
 			t.Errorf("nobody is inside: %+v", s)
 		}
-		if !slices.IsSortedFunc(o.of("crane"), func(a, b told) int { return int(int64(a.fence()) - int64(b.fence())) }) {
+		if !slices.IsSortedFunc(o.of("crane"), func(a, b told) int { return cmp.Compare(a.fence(), b.fence()) }) {
 			t.Errorf("fences fall: %+v", o.of("crane"))
 		}
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (v *survey) writeTakes() (time.Duration, bool) {
 			costs = append(costs, cost{v.trips[m.ID].Seconds(), r.Sync})
 		}
 	}
-	slices.SortFunc(costs, func(a, b cost) int { return int((2*a.trip + a.sync - 2*b.trip - b.sync) * 1e9) })
+	slices.SortFunc(costs, func(a, b cost) int { return cmp.Compare(2*a.trip+a.sync, 2*b.trip+b.sync) })
 	majority := len(newest.Voters)/2 + 1
 	if len(costs) < majority {
 		return 0, false

@@ -52,7 +52,7 @@ func TestTopFitsTheTerminal(t *testing.T) {
 func TestTopWithOddNumbersInANarrowTerminal(t *testing.T) {
 	snap := manyLocks()
 	for i := range snap.Locks {
-		snap.Locks[i].Waiting, snap.Locks[i].Since, snap.Locks[i].Rate = math.MinInt64+i, time.Time{}, 1e300
+		snap.Locks[i].Waiting, snap.Locks[i].Since, snap.Locks[i].Rate = math.MinInt+i, time.Time{}, 1e300
 	}
 	for _, width := range []int{1, 20, 40, 80} {
 		var out bytes.Buffer

@@ -70,11 +70,11 @@ type frame struct {
 }
 
 func (d *diver) full() bool {
-	most := d.search.cfg.MaxStates
+	most := int64(d.search.cfg.MaxStates)
 	if most == 0 {
 		most = endsAll
 	}
-	return d.states.Load() >= int64(most)
+	return d.states.Load() >= most
 }
 
 // dive visits everything that follows from w. If something is broken, the stack says

@@ -103,7 +103,7 @@ func (c *crowd) round(n int) {
 		for r := range manyResources {
 			s := qosmutex.State{
 				Topic: fmt.Sprintf("yard-%d", t), Resource: fmt.Sprintf("gate-%d", r), Holder: fmt.Sprintf("robot-%03d", (n+t+r)%manyPeople),
-				Priority: 5, Fence: fmt.Sprint(1795219200000000 + n), Since: time.Now(), Epoch: crowdEpoch, Root: "robot-000",
+				Priority: 5, Fence: fmt.Sprint(1795219200000000 + int64(n)), Since: time.Now(), Epoch: crowdEpoch, Root: "robot-000",
 			}
 			for w := range (n + r) % 4 {
 				s.Queue = append(s.Queue, qosmutex.Waiter{Participant: fmt.Sprintf("robot-%03d", (n+t+r+w+1)%manyPeople), Priority: 9})
@@ -216,7 +216,7 @@ func TestThousandLocks(t *testing.T) {
 	for n := 1; n <= rounds || best > maxDelay && n <= mostRounds; n++ {
 		p.eval("delays.length = 0", nil)
 		c.round(n)
-		p.await("document.querySelectorAll('.row[data-fence=\"%d\"]').length === %d", 1795219200000000+n, manyTopics*manyResources)
+		p.await("document.querySelectorAll('.row[data-fence=\"%d\"]').length === %d", 1795219200000000+int64(n), manyTopics*manyResources)
 		var d struct {
 			Count            int
 			Median, P95, Max float64

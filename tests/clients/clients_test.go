@@ -3,6 +3,7 @@
 package clients
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -120,7 +121,7 @@ func TestClientsNeverOverlap(t *testing.T) {
 		if err := judge(all); err != nil {
 			s.Error(err)
 		}
-		slices.SortFunc(all, func(a, b visit) int { return int(a.in - b.in) })
+		slices.SortFunc(all, func(a, b visit) int { return cmp.Compare(a.in, b.in) })
 		var order []string
 		for _, v := range all {
 			order = append(order, v.who)
@@ -165,7 +166,7 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 		if err := judge(all); err != nil {
 			s.Error(err)
 		}
-		slices.SortFunc(all, func(a, b visit) int { return int(a.in - b.in) })
+		slices.SortFunc(all, func(a, b visit) int { return cmp.Compare(a.in, b.in) })
 		var order []string
 		for _, v := range all {
 			order = append(order, v.who)

@@ -143,9 +143,10 @@ func decimal(n int) string {
 }
 
 func parseDecimal[T string | []byte](s T) (n int, ok bool) {
+	const most = int(^uint(0) >> 1)
 	for i := range len(s) {
 		digit := int(s[i]) - '0'
-		if digit < 0 || digit > 9 || n > 1<<31 {
+		if digit < 0 || digit > 9 || n > (most-digit)/10 {
 			return 0, false
 		}
 		n = 10*n + digit
