@@ -1,15 +1,14 @@
 package pubsub
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"reflect"
-	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"padme/pubsub/internal/reliable"
 	"padme/pubsub/internal/wire"
 )
 
@@ -26,25 +25,20 @@ const (
 	JSON Codec = "json"
 )
 
-// encode returns what goes into an envelope's body. It is good until free is called.
-func (c Codec) encode(v any) (body []byte, free func(), err error) {
+// encode returns what goes into an envelope's body, and the buffer that it is in, or nil.
+func (c Codec) encode(v any) (body []byte, in *wire.Buffer, err error) {
 	if c == JSON {
 		body, err = json.Marshal(v)
-		return body, func() {}, err
+		return body, nil, err
 	}
-	b := encodeBuffers.Get().(*bytes.Buffer)
-	b.Reset()
+	in = reliable.NewBuffer()
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
-	enc.Reset(b)
+	enc.Reset(in)
 	enc.UseCompactInts(true)
 	err = enc.Encode(v)
-	return b.Bytes(), func() { encodeBuffers.Put(b) }, err
+	return in.Body(), in, err
 }
-
-// encodeBuffers have grown already, unlike new ones. The garbage collector takes those that
-// nobody uses.
-var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // decode reads a body from the network.
 func (c Codec) decode(body []byte, v any) error {

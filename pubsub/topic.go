@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"padme/pubsub/internal/wire"
 )
 
 // A Topic is a named stream of samples of type T in the participant's domain.
@@ -119,21 +121,21 @@ func (t *Topic[T]) key(v T) string {
 	return keyText(reflect.ValueOf(&v).Elem(), t.keys)
 }
 
-// encodeSample makes the body of a sample, which is good until free is called.
-func (t *Topic[T]) encodeSample(v T) (body []byte, free func(), err error) {
-	body, free, err = t.codec.encode(v)
+// encodeSample makes the body of a sample, and returns the buffer that it is in, or nil.
+func (t *Topic[T]) encodeSample(v T) (body []byte, in *wire.Buffer, err error) {
+	body, in, err = t.codec.encode(v)
 	if err != nil {
 		err = fmt.Errorf("pubsub: sample of topic %q cannot be encoded: %w", t.name, err)
 	} else {
 		err = checkPayload(body)
 	}
-	return body, free, err
+	return body, in, err
 }
 
 // encodeKey makes the body that tells which instance is disposed, as encodeSample does.
-func (t *Topic[T]) encodeKey(v T) (body []byte, free func(), err error) {
+func (t *Topic[T]) encodeKey(v T) (body []byte, in *wire.Buffer, err error) {
 	if len(t.keys) == 0 {
-		return []byte{}, func() {}, nil
+		return []byte{}, nil, nil
 	}
 	return t.codec.encode(keyOnly(reflect.ValueOf(&v).Elem(), t.keys).Interface())
 }

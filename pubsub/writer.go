@@ -121,8 +121,9 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	if s != wire.StatusData {
 		encode = w.topic.encodeKey
 	}
-	body, free, err := encode(v)
-	defer free()
+	body, buffer, err := encode(v)
+	e := wire.Envelope{JSON: w.topic.codec == JSON, Schema: w.topic.schema, Body: body, Buffer: buffer}
+	defer func() { reliable.Free(e.Buffer) }() // unless it was taken
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	if err != nil {
 		return err
 	}
-	e := wire.Envelope{JSON: w.topic.codec == JSON, Nanos: uint64(time.Now().UnixNano()), Schema: w.topic.schema, Body: body}
+	e.Nanos = uint64(time.Now().UnixNano())
 	e.Options.Status = s
 	var timeout <-chan time.Time
 	for {

@@ -23,6 +23,7 @@ type flight struct {
 	bytes    int
 	packets  []Packet // what to publish again should the connection be lost
 	last     uint64   // place of the last packet taken from the outbox; 0 for none yet
+	writing  bool     // that one
 }
 
 // add remembers p.
@@ -46,11 +47,18 @@ func (f *flight) largest() (bytes int) {
 	return bytes
 }
 
-// took notes a packet that was taken from the outbox.
+// took notes a packet that was taken from the outbox, which is written until wrote.
 func (f *flight) took(p *Packet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last = p.place
+	f.last, f.writing = p.place, true
+}
+
+// wrote notes that the packet taken last is written, and added if that is not the end of it.
+func (f *flight) wrote() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writing = false
 }
 
 // passed is the place up to which all packets are done with: those that an earlier
@@ -63,8 +71,11 @@ func (f *flight) passed() uint64 {
 			return f.packets[i].place - 1
 		}
 	}
-	if f.last == 0 {
+	switch {
+	case f.last == 0:
 		return math.MaxUint64
+	case f.writing:
+		return f.last - 1
 	}
 	return f.last
 }

@@ -235,6 +235,9 @@ func (l *Lane) pump(ctx context.Context, k *Link) *flight {
 				return f
 			}
 		}
+		if ok {
+			f.wrote()
+		}
 		if ok && k.Gone() {
 			return f
 		}

@@ -34,13 +34,13 @@ func (s *Sender) askForRoom(now time.Time) {
 	}
 }
 
-func (s *Sender) hold(key string, payload []byte, what wire.Status) {
-	h := &heldSample{key: key, payload: payload, place: s.out.Placed(), over: s.ends(key, what)}
+func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire.Status) {
+	h := &heldSample{key: key, payload: payload, buffer: buffer, place: s.out.Placed(), over: s.ends(key, what)}
 	s.held[s.seq] = h
 	if !s.qos.KeepAll || s.qos.Historic {
 		numbers := append(s.history[key], s.seq)
 		for !s.qos.KeepAll && len(numbers) > s.qos.Depth {
-			s.reuse(s.held[numbers[0]])
+			s.free(s.held[numbers[0]])
 			delete(s.held, numbers[0])
 			numbers = numbers[1:]
 		}
@@ -141,7 +141,7 @@ func (s *Sender) release(seq uint64) {
 	if h == nil {
 		return
 	}
-	s.reuse(h)
+	s.free(h)
 	delete(s.held, seq)
 	if numbers := s.history[h.key]; len(numbers) > 0 {
 		if i := slices.Index(numbers, seq); i >= 0 {

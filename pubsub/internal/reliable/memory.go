@@ -1,34 +1,53 @@
 package reliable
 
-import "sync"
+import (
+	"math"
+	"sync"
 
-// minReused is from how many bytes on the memory of a sample is used again. Below, the
-// garbage collector is as cheap.
-const minReused = 64 << 10
+	"padme/pubsub/internal/wire"
+)
 
-// headRoom is enough for what an envelope puts before nearly every body, in bytes.
-const headRoom = 64
+// buffers have grown already, unlike new ones. The garbage collector takes those that nobody
+// uses.
+var buffers = sync.Pool{New: func() any { return new(wire.Buffer) }}
 
-// memory has buffers of samples that nobody holds any more, as *[]byte.
-var memory sync.Pool
-
-// buffer returns an empty one for a sample with n bytes of body.
-func buffer(n int) []byte {
-	n += headRoom
-	if n < minReused {
-		return make([]byte, 0, n)
-	}
-	if b, ok := memory.Get().(*[]byte); ok && n <= cap(*b) && cap(*b) <= 4*n {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, headRoom) // append makes the rest, and does not clear it first
+// NewBuffer returns a buffer to which a body is to be written.
+func NewBuffer() *wire.Buffer {
+	b := buffers.Get().(*wire.Buffer)
+	b.Reset()
+	return b
 }
 
-// reuse takes back the memory of a sample that is not held any more, unless somebody else
-// may have it: the broker's retained values are kept to be published again, and a packet
-// may be on its way.
-func (s *Sender) reuse(h *heldSample) {
-	if cap(h.payload) >= minReused && s.retention == nil && h.place <= s.out.Passed() {
-		memory.Put(&h.payload)
+// Free gives a buffer back, whose memory nobody may look at any more. Nil is none.
+func Free(b *wire.Buffer) {
+	if b != nil {
+		buffers.Put(b)
+	}
+}
+
+// minTaken is from how many bytes on a sample stays in the memory that it was encoded in.
+// A small one is copied, so that it takes no more memory than it needs.
+const minTaken = 64 << 10
+
+// serialize returns the bytes of e, and the buffer whose memory they are, which is then the
+// sender's; nil if they are a copy.
+func serialize(e *wire.Envelope) ([]byte, *wire.Buffer) {
+	if e.Buffer != nil && len(e.Body) >= minTaken && e.Buffer.Cap() <= 4*len(e.Body) {
+		if payload, ok := e.Buffer.Wrap(e); ok {
+			return payload, e.Buffer
+		}
+	}
+	return wire.Append(make([]byte, 0, len(e.Body)+64), e), nil
+}
+
+// free gives back the memory of a sample that is not held any more, unless somebody else may
+// look at it: what the broker retains is kept to be published again, and what is not
+// acknowledged by the broker may still be written to it. Without a connection nobody knows.
+func (s *Sender) free(h *heldSample) {
+	if h.buffer == nil || s.retention != nil || !s.qos.Reliable {
+		return
+	}
+	if passed := s.out.Passed(); passed != math.MaxUint64 && h.place <= passed {
+		Free(h.buffer)
 	}
 }

@@ -76,8 +76,9 @@ type Sender struct {
 type heldSample struct {
 	key     string
 	payload []byte
-	place   uint64 // on its way to the broker
-	over    bool   // late joiners want nothing of its instance up to here
+	buffer  *wire.Buffer // whose memory payload is; nil if nobody else's
+	place   uint64       // on its way to the broker
+	over    bool         // late joiners want nothing of its instance up to here
 }
 
 // remoteReader is a matched reader.
@@ -165,7 +166,7 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 		e.Options.Key = []byte(key)
 	}
 	s.stamp(e)
-	payload := wire.Append(buffer(len(e.Body)), e)
+	payload, buffer := serialize(e)
 	err = s.distribute(key, payload, e)
 	// A reliable sample that waits in the history is repaired after a reconnection.
 	if err != nil && (!errors.Is(err, failure.ErrOffline) || !s.qos.Reliable) {
@@ -176,8 +177,11 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 		s.accountFor(key)
 	}
 	s.distributed(key, payload, e)
+	if buffer != nil {
+		e.Buffer = nil // it is on its way
+	}
 	if keep {
-		s.hold(key, payload, e.Options.Status)
+		s.hold(key, payload, buffer, e.Options.Status)
 		s.hasLifespan(e.Options.Status)
 	} else {
 		s.raise()

@@ -46,6 +46,8 @@ type Envelope struct {
 	Options Options
 
 	Body []byte // content of a bin (or str)
+
+	Buffer *Buffer // that Body is in; nil if in none, or if somebody has taken it
 }
 
 // Options is a msgpack map with one-letter keys; what is zero is left
@@ -105,7 +107,10 @@ func Append(b []byte, e *Envelope) []byte {
 	return appendMsgpack(b, e)
 }
 
-func appendMsgpack(b []byte, e *Envelope) []byte {
+func appendMsgpack(b []byte, e *Envelope) []byte { return appendBin(appendHead(b, e), e.Body) }
+
+// appendHead appends what comes before the body.
+func appendHead(b []byte, e *Envelope) []byte {
 	b = append(b, 0x98, envelopeVersion, byte(e.Kind))
 	b = appendUint(b, e.Epoch)
 	b = appendUint(b, e.Seq)
@@ -128,7 +133,7 @@ func appendMsgpack(b []byte, e *Envelope) []byte {
 	if len(e.Options.Key) > 0 {
 		b = appendBin(append(b, 0xa1, 'k'), e.Options.Key)
 	}
-	return appendBin(b, e.Body)
+	return b
 }
 
 // Parse reads b into e, whose byte slices share b's memory, except those of

@@ -44,16 +44,17 @@ func appendStr(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-func appendBin(b, data []byte) []byte {
-	switch n := len(data); {
+func appendBin(b, data []byte) []byte { return append(appendBinHead(b, len(data)), data...) }
+
+// appendBinHead appends what comes before a bin of n bytes.
+func appendBinHead(b []byte, n int) []byte {
+	switch {
 	case n <= math.MaxUint8:
-		b = append(b, 0xc4, byte(n))
+		return append(b, 0xc4, byte(n))
 	case n <= math.MaxUint16:
-		b = binary.BigEndian.AppendUint16(append(b, 0xc5), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint32(append(b, 0xc6), uint32(n))
+		return binary.BigEndian.AppendUint16(append(b, 0xc5), uint16(n))
 	}
-	return append(b, data...)
+	return binary.BigEndian.AppendUint32(append(b, 0xc6), uint32(n))
 }
 
 // readUint reads a non-negative integer.
