@@ -35,7 +35,7 @@ func TestCloseGoesOnAfterAnOutage(t *testing.T) {
 				if len(done) > 0 {
 					t.Fatalf("after 2 s of 20, offline: %v", <-done)
 				}
-				way.mend()
+				way.restore()
 				if err := receive(t, done, "the end of Close"); err != nil {
 					t.Errorf("Close: %v", err)
 				}

@@ -182,7 +182,7 @@ func TestAReaderThatWasAwayIsToldWhatAClosedWriterTookAlong(t *testing.T) {
 		write(t, c.w, poseOf("r", 3))
 		c.abandon(t)
 		pass(time.Second)
-		cable.mend()
+		cable.restore()
 		pass(time.Minute)
 		if got, lost := values(r), told[SampleLost](r.ep.events); !slices.Equal(got, []float64{1}) || !slices.Equal(lost, []SampleLost{{c.w.GUID(), 2}}) {
 			t.Errorf("got %v, told %v", got, lost)

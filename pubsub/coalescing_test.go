@@ -220,7 +220,7 @@ func TestWhatGathersIsRepairedAfterALoss(t *testing.T) {
 		v.open()
 		pass(time.Second)
 		write(t, w, pose{X: 5}) // offline
-		c.mend()
+		c.restore()
 		pass(20 * time.Second)
 		if got := values(r); !slices.Equal(got, append(want, 5)) {
 			t.Errorf("got %v", got)

@@ -54,7 +54,7 @@ func TestWhoWasAwayHearsWhatWasClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		wire.mend()
+		wire.restore()
 		pass(time.Minute)
 		if n, _ := r.recv.Matches(); n != 1 {
 			t.Errorf("%d writers match, there is one", n)

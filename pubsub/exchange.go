@@ -68,6 +68,14 @@ func (x *exchange) start(ctx context.Context) error {
 	return p.Err()
 }
 
+// outage names it as the reason why ctx ended with err while lane was awaited.
+func (p *Participant) outage(ctx context.Context, lane *connection.Lane, err error) error {
+	if k, _ := lane.Current(); k == nil && err != nil && ctx.Err() != nil {
+		return fmt.Errorf("no connection to %s: %w", p.label, err)
+	}
+	return err
+}
+
 // join makes an endpoint known to others, and others to it. It blocks until what they
 // announce is followed, or ctx ends. prefix is "w" or "r".
 func (x *exchange) join(ctx context.Context, prefix string, a discovery.Announcement, q QoS, ev *events, made func(name string) core) (*localEndpoint, error) {

@@ -133,7 +133,7 @@ func BenchmarkFanOut(b *testing.B) {
 		name  string
 		n     int
 		pause time.Duration
-	}{{"unpaused", 10000, 0}, {"500 a second", 2500, 2 * time.Millisecond}, {"20 a second", 100, 50 * time.Millisecond}} {
+	}{{"unpaused", 10000, 0}, {"500 a second", 10000, 2 * time.Millisecond}, {"20 a second", 100, 50 * time.Millisecond}} {
 		b.Run(c.name, func(b *testing.B) {
 			f := newFanOut(b, 100)
 			f.write(b, 1, 0)

@@ -85,7 +85,7 @@ func TestEndpointsOfTheDeadAreForgotten(t *testing.T) {
 		other := readerOf(t, topicOf[pose](t, late, "p"), q)
 		pass(5 * time.Second)
 		expectFollowed(t, "that comes after a crash", late, "ep/p/+/+")
-		wire.mend()
+		wire.restore()
 		pass(time.Minute)
 		for _, r := range []*Reader[pose]{r, other} {
 			if n, _ := r.recv.Matches(); n != 1 {

@@ -74,7 +74,7 @@ func TestADeadWriterOwnsNothing(t *testing.T) {
 		write(t, dies, poseOf("r", 2))
 		pass(time.Second)
 		closeNow(t, a)
-		wire.mend()
+		wire.restore()
 		pass(time.Minute)
 		r.Take(9)
 		if err := owner.Close(testContext(t)); err != nil {
@@ -264,7 +264,7 @@ func TestAReaderThatWasAwayHearsUntilWhenAWriterLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		wire.mend()
+		wire.restore()
 		pass(40 * time.Second) // 80 s after the first assertion, 40 s after the second
 		for _, e := range told[LivelinessChanged](r.ep.events) {
 			if !e.Alive {

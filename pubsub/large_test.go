@@ -70,7 +70,7 @@ func largeSamples(t *testing.T, d *world, q QoS) {
 			for n := range written {
 				if n%20 == 10 {
 					cable.cut()
-					cable.mend()
+					cable.restore()
 				}
 				if err := w.Write(ctx, newSealed(rnd, name, n)); err != nil {
 					t.Error(err)

@@ -77,7 +77,7 @@ func TestASampleExpiresOnItsWay(t *testing.T) {
 		wire.cut()
 		write(t, w, pose{X: 2})
 		pass(2 * time.Second)
-		wire.mend()
+		wire.restore()
 		write(t, w, pose{X: 3})
 		if err := w.WaitAcked(testContext(t)); err != nil {
 			t.Fatal(err)

@@ -108,7 +108,7 @@ func TestAnAutomaticWriterWithoutConnectionLearnsThatItIsTakenForDead(t *testing
 			if got := told[LivelinessLost](w.ep.events); !reflect.DeepEqual(got, []LivelinessLost{{n + 1}}) {
 				t.Errorf("after 15 s without connection: %v", got)
 			}
-			wire.mend()
+			wire.restore()
 			pass(15 * time.Second)
 		}
 		if got := told[LivelinessLost](w.ep.events); got != nil {

@@ -116,7 +116,8 @@ func (r *Reader[T]) SetQoS(ctx context.Context, q QoS) error {
 		err = r.setQoS(ctx, q)
 	}
 	if err != nil {
-		return fmt.Errorf("pubsub: policies of the reader of topic %q: %w", r.topic.name, err)
+		p := r.topic.p
+		return fmt.Errorf("pubsub: policies of the reader of topic %q: %w", r.topic.name, p.outage(ctx, p.exchange.data, err))
 	}
 	return nil
 }

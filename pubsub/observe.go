@@ -40,7 +40,7 @@ func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	p = p.orEnded()
 	known, err := p.directory.All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", err)
+		return nil, fmt.Errorf("pubsub: endpoints of the domain: %w", p.outage(ctx, p.main, err))
 	}
 	var all []Announcement
 	for _, e := range known {

@@ -48,7 +48,7 @@ func TestThroughputRecoversFromAnOutage(t *testing.T) {
 		cable.cut()
 		more(limit) // as many as fit
 		pass(3 * time.Second)
-		cable.mend()
+		cable.restore()
 		if _, err := b.exchange.data.Online(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -88,18 +88,30 @@ func countRepairs(t *testing.T, p *Participant, from, to string) *atomic.Int64 {
 
 // Who makes a writer or reader while the broker is away learns what was waited for.
 func TestAnOutageIsNamedByWhatWaitsForItsEnd(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		p, c := w.joinBy("p")
+	virtually(t, func(t *testing.T, d *world) {
+		p, c := d.joinBy("p")
+		topic := topicOf[pose](t, p, "t")
+		w, r := writerOf(t, topic, QoS{}), readerOf(t, topic, QoS{})
+		soon := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		if err := w.WaitMatched(soon(), 2); err == nil || err.Error() != `pubsub: 1 of 2 readers of topic "t" match: context deadline exceeded` {
+			t.Error(err)
+		}
 		c.cut()
 		pass(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		topic := topicOf[pose](t, p, "t")
-		_, writing := NewWriter(ctx, topic)
-		_, reading := NewReader(ctx, topic)
-		for _, err := range []error{writing, reading} {
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no connection to") {
-				t.Error(err)
+		for name, wait := range map[string]func(context.Context) error{
+			"NewWriter":          func(ctx context.Context) error { _, err := NewWriter(ctx, topic); return err },
+			"NewReader":          func(ctx context.Context) error { _, err := NewReader(ctx, topic); return err },
+			"Endpoints":          func(ctx context.Context) error { _, err := p.Endpoints(ctx); return err },
+			"SetQoS":             func(ctx context.Context) error { return r.SetQoS(ctx, QoS{Partition: []string{"hall"}}) },
+			"Writer.WaitMatched": func(ctx context.Context) error { return w.WaitMatched(ctx, 9) },
+			"Reader.WaitMatched": func(ctx context.Context) error { return r.WaitMatched(ctx, 9) },
+		} {
+			if err := wait(soon()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no connection to") {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})

@@ -175,7 +175,7 @@ func TestStrengthChangesAtRunTime(t *testing.T) {
 		x.wires[1].cut()
 		pass(time.Second)
 		set(1, 9)
-		x.wires[1].mend()
+		x.wires[1].restore()
 		pass(20 * time.Second)
 		states(x.r)
 		x.expect("after a reconnection", x.heard(0, 1, 0), 0, 1)

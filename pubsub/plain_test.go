@@ -84,7 +84,7 @@ func TestPlainComesBack(t *testing.T) {
 		if err := a.Publish(testContext(t), "x", nil, 1, false); !errors.Is(err, ErrOffline) {
 			t.Errorf("published while cut off: %v", err)
 		}
-		line.mend()
+		line.restore()
 		pass(10 * time.Second)
 		b.say(t, "x", "again", 0, false)
 		receive(t, heard, "a message after the reconnection")

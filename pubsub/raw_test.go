@@ -295,7 +295,7 @@ func TestWhatIsNoLongerTrueIsNotPublished(t *testing.T) {
 		publish("3", "true", always)
 		over.Store(true)
 		publish("2", "since then", always)
-		cable.mend()
+		cable.restore()
 		pass(time.Minute)
 		close(got)
 		var heard []string

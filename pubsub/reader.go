@@ -328,10 +328,15 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 
 // WaitMatched blocks until at least n writers match.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
-	return r.await(ctx, func() (bool, <-chan struct{}) {
-		have, change := r.recv.Matches()
+	have := 0
+	err := r.await(ctx, func() (_ bool, change <-chan struct{}) {
+		have, change = r.recv.Matches()
 		return have >= n, change
 	})
+	if err != nil && ctx.Err() != nil {
+		return r.topic.unmatched(ctx, "writers", have, n, err)
+	}
+	return err
 }
 
 // Events yields status changes until ctx ends; if the reader or its participant

@@ -35,7 +35,7 @@ func TestReconnectingToASlowBroker(t *testing.T) {
 		p := join(t, "", "a", WithDialer(wire.dial), WithKeepAlive(time.Minute))
 		slow.Store(true)
 		wire.cut()
-		wire.mend()
+		wire.restore()
 		pass(time.Minute)
 		if !p.Connected() {
 			t.Error("a minute later it is not connected")

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"time"
@@ -138,4 +139,9 @@ func (t *Topic[T]) encodeKey(v T) (body []byte, in *wire.Buffer, err error) {
 		return []byte{}, nil, nil
 	}
 	return t.codec.encode(keyOnly(reflect.ValueOf(&v).Elem(), t.keys).Interface())
+}
+
+// unmatched says that fewer match than were waited for.
+func (t *Topic[T]) unmatched(ctx context.Context, whom string, have, want int, err error) error {
+	return fmt.Errorf("pubsub: %d of %d %s of topic %q match: %w", have, want, whom, t.name, t.p.outage(ctx, t.p.exchange.data, err))
 }

@@ -176,7 +176,7 @@ func TestWillOfTheUnannounced(t *testing.T) {
 			if m := receive(t, wills, "the will"); string(m.Payload) != "gone" || m.Retained || m.Levels[3] != "a b" {
 				t.Errorf("%+v", m)
 			}
-			c.mend()
+			c.restore()
 			if receive(t, ups, "the loss") || !receive(t, ups, "the reconnection") {
 				t.Fatal("the connection did not come back")
 			}

@@ -87,8 +87,8 @@ func (c *cable) cut() {
 	}
 }
 
-// mend lets new connections through.
-func (c *cable) mend() {
+// restore lets new connections through.
+func (c *cable) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = false

@@ -191,10 +191,15 @@ func (w *Writer[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := w.made(); err != nil {
 		return err
 	}
-	return w.ep.await(ctx, func() (bool, <-chan struct{}) {
-		have, change := w.send.ConfirmedReaders()
+	have := 0
+	err := w.ep.await(ctx, func() (_ bool, change <-chan struct{}) {
+		have, change = w.send.ConfirmedReaders()
 		return have >= n, change
 	})
+	if err != nil && ctx.Err() != nil {
+		return w.topic.unmatched(ctx, "readers", have, n, err)
+	}
+	return err
 }
 
 // Events yields status changes until ctx ends; if the writer or its participant

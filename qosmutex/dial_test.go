@@ -278,7 +278,7 @@ func TestClientSurvivesAReconnection(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			e.line.cut() // the broker publishes the will
 			time.Sleep(100 * time.Millisecond)
-			e.line.mend()
+			e.line.restore()
 		}
 		time.Sleep(20 * time.Second)
 		if err := h.Check(); err != nil {
@@ -307,7 +307,7 @@ func TestUnlockWithoutAConnectionIsToldLater(t *testing.T) {
 		if d := time.Since(begun); d > 0 {
 			t.Errorf("Unlock took %v", d)
 		}
-		e.line.mend()
+		e.line.restore()
 		s.unlock(s.lock(crane, "default"))
 		if d := time.Since(begun); d > 2*time.Second {
 			t.Errorf("the next was let in after %v", d)
@@ -347,7 +347,7 @@ func TestUnlockIsToldAfterALongOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.line.mend()
+		e.line.restore()
 		time.Sleep(5 * time.Second)
 		mu.Lock()
 		if released != 2 {
@@ -378,7 +378,7 @@ func TestCloseTellsWhenThereIsAConnection(t *testing.T) {
 			closed <- time.Since(begun)
 		}()
 		time.Sleep(time.Second)
-		e.line.mend()
+		e.line.restore()
 		if d := <-closed; d < time.Second || d > 3*time.Second { // it tries again after at most 1.6 s
 			t.Errorf("Close took %v", d)
 		}
@@ -555,7 +555,7 @@ func TestLateSaysThatTheBrokerIsAway(t *testing.T) {
 		if !errors.As(err, &unready) || !strings.HasPrefix(unready.Why, "the broker at ") || !strings.HasSuffix(unready.Why, " does not answer") {
 			t.Errorf("%v", err)
 		}
-		e.line.mend()
+		e.line.restore()
 	})
 }
 

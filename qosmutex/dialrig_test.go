@@ -119,7 +119,7 @@ func (l *line) dial(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends the connection; until mend there is no other.
+// cut ends the connection; until restore there is no other.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *line) cut() {
 	l.conns = nil
 }
 
-func (l *line) mend() {
+func (l *line) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = false

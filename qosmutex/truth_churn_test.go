@@ -115,7 +115,7 @@ func (c *churn) act() {
 			d := time.Duration(c.rng.IntN(8000)) * time.Millisecond
 			c.tasks.Go(func() {
 				time.Sleep(d)
-				m.cable.mend()
+				m.cable.restore()
 			})
 		}
 	}

@@ -173,7 +173,7 @@ func TestFormerRootPublishesNothingLate(t *testing.T) {
 			t.Fatalf("b is inside with fence %d after %d: %+v", h.Fence(), own.Fence(), now)
 		}
 		heard := len(o.of("crane"))
-		root.cable.mend()
+		root.cable.restore()
 		pass(20 * time.Second)
 		before, _ := parseEpoch(now.Epoch)
 		for _, s := range o.of("crane")[heard:] { // it may be the root again, as the most important

@@ -84,6 +84,6 @@ func TestAWaitForTheBrokerHoldsUpNobodyElse(t *testing.T) {
 			stop()
 			<-ended
 		}
-		way.mend(url)
+		way.restore(url)
 	})
 }

@@ -99,7 +99,7 @@ func ring(t *testing.T, n int, start func() string) (first, again int64) {
 	}
 	eventually(t, "everybody has lost the connection", func() bool { return lost.Load() == int64(n) })
 	for _, w := range wires {
-		w.mend(url)
+		w.restore(url)
 	}
 	eventually(t, "everybody is back", func() bool { return back.Load() == int64(n) })
 	return first, settle() - first

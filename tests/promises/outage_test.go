@@ -94,7 +94,7 @@ func (f *traffic) outage(d time.Duration) (back <-chan time.Time) {
 	})
 	f.to.cut()
 	time.Sleep(d)
-	f.to.mend(f.url)
+	f.to.restore(f.url)
 	return up
 }
 

@@ -39,7 +39,7 @@ func (w *wire) dial(ctx context.Context) (net.Conn, error) {
 	return &wired{Conn: conn, out: publishes{count: &w.out}, in: publishes{count: &w.in}}, nil
 }
 
-// cut ends all connections, and refuses others until mend.
+// cut ends all connections, and refuses others until restore.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,8 +50,8 @@ func (w *wire) cut() {
 	w.conns = nil
 }
 
-// mend lets connections through, to a broker that may be another one.
-func (w *wire) mend(url string) {
+// restore lets connections through, to a broker that may be another one.
+func (w *wire) restore(url string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone, w.to = false, strings.TrimPrefix(url, "mqtt://")

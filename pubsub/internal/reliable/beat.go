@@ -14,7 +14,7 @@ const (
 	maxBeat = time.Second
 	// streamBeat is the time until a reader is asked that acknowledges a window now and
 	// then, while it is still being written to.
-	streamBeat = 5 * time.Second
+	streamBeat = 10 * time.Second
 )
 
 // awaitAck has a reader asked when nothing is written for a while.
