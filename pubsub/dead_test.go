@@ -78,12 +78,12 @@ func TestWhatACrashedWriterCouldNotSendIsToldAsLost(t *testing.T) {
 		write(t, w, poseOf("r", float64(i+2)))
 	}
 	heard := make(chan struct{}, 1)
-	stop, err := b.Inbox("heard", func(Letter) { heard <- struct{}{} })
+	stop, err := b.Inbox("heard", func(Message) { heard <- struct{}{} })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	w.send.Last() // tells the reader of the samples, by the way that letters take
+	w.send.Last() // tells the reader of the samples, by the way that messages take
 	if err := a.Send("b", "heard", nil); err != nil {
 		t.Fatal(err)
 	}

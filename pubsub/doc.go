@@ -8,7 +8,7 @@
 // # Layers
 //
 // A [Participant] is one process at the broker. It has an identity, an inbox
-// for letters from other participants ([Participant.Send],
+// for messages from other participants ([Participant.Send],
 // [Participant.Inbox]), raw topics ([Participant.PublishRaw],
 // [Participant.SubscribeRaw]) and a view of who else is there
 // ([Participant.Peers]). Typed topics stand on top: [NewTopic], [NewWriter],

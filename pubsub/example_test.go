@@ -21,7 +21,7 @@ func exampleBroker(ctx context.Context) (url string, stop func()) {
 	return b.URL(), func() { _ = b.Close(context.Background()) }
 }
 
-// Two participants exchange a letter.
+// Two participants exchange a message.
 func ExampleJoin() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -39,16 +39,16 @@ func ExampleJoin() {
 	}
 	defer gate.Close(ctx)
 
-	letters := make(chan string, 1)
-	if _, err := gate.Inbox("requests", func(l pubsub.Letter) {
-		letters <- l.From + " asks: " + string(l.Payload)
+	messages := make(chan string, 1)
+	if _, err := gate.Inbox("requests", func(l pubsub.Message) {
+		messages <- l.From + " asks: " + string(l.Payload)
 	}); err != nil {
 		log.Fatal(err)
 	}
 	if err := crane.Send("gate", "requests", []byte("open, please")); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(<-letters)
+	fmt.Println(<-messages)
 	// Output: crane 1 asks: open, please
 }
 

@@ -117,7 +117,7 @@ func (x *exchange) endpoints() []*localEndpoint {
 	return slices.SortedFunc(maps.Values(x.local), func(a, b *localEndpoint) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// repair hands a repair letter to the endpoint it is for.
+// repair hands a repair message to the endpoint it is for.
 func (x *exchange) repair(from string, e *wire.Envelope) {
 	m, err := wire.ParseRepair(e.Body)
 	if err != nil {

@@ -32,7 +32,7 @@ var embeddedOnly = map[string]string{
 	"TestABrokerWithAccessRulesLetsMembersDoTheirWork": "its subject is the embedded broker's access rules",
 	"TestRefusedCredentialsEndAParticipant":            "changes a user of the embedded broker",
 	"TestTLSErrorsSayWhatHelps":                        "its subject are the embedded broker's listeners",
-	"TestEveryTransportCarriesLetters":                 "its subject are the embedded broker's listeners",
+	"TestEveryTransportCarriesMessages":                "its subject are the embedded broker's listeners",
 	"TestEverythingComesBackAfterTheBrokerRestarts":    "restarts its broker: tests/brokers does that to all",
 	"Example…": "what they print shows the embedded broker",
 }

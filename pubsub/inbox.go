@@ -12,15 +12,15 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// A Letter is a message to the inbox of this participant.
-type Letter struct {
+// A Message is a message to the inbox of this participant.
+type Message struct {
 	From        string // id of the sender
 	Incarnation uint64 // of the sender
 	Channel     string
 	Payload     []byte // valid only during the call
 }
 
-// inbox routes letters by channel.
+// inbox routes messages by channel.
 type inbox struct {
 	prefix string // of the topics of this inbox; the sender follows
 
@@ -33,16 +33,16 @@ type inbox struct {
 
 type inboxHandler struct {
 	channel string
-	handle  func(Letter)
+	handle  func(Message)
 }
 
 // maxInboxTopics bounds the remembered topics of destinations.
 const maxInboxTopics = 4096
 
-// Send queues a letter for the participant "to", to be sent at MQTT QoS 1. As long as the
-// connection lasts, letters that were sent to the same participant arrive in the order of
+// Send queues a message for the participant "to", to be sent at MQTT QoS 1. As long as the
+// connection lasts, messages that were sent to the same participant arrive in the order of
 // the calls. Send never blocks on the network and does not use payload after it returns.
-// Nobody confirms that the letter arrives, or that there is such a participant.
+// Nobody confirms that the message arrives, or that there is such a participant.
 //
 // Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
 // ErrInvalid, ErrUnannounced, ErrClosed.
@@ -72,7 +72,7 @@ func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 	if err := checkPayload(payload); err != nil {
 		return err
 	}
-	e := wire.Envelope{Kind: wire.KindLetter, Epoch: p.incarnation, Body: payload}
+	e := wire.Envelope{Kind: wire.KindMessage, Epoch: p.incarnation, Body: payload}
 	e.Options.Channel = []byte(channel)
 	b := wire.Append(make([]byte, 0, len(payload)+len(channel)+32), &e)
 	if err := p.put(connection.Packet{Topic: topic, Payload: b, QoS: qos}); err != nil {
@@ -122,12 +122,12 @@ func (p *Participant) inboxTopic(to string) (string, error) {
 	return topic, nil
 }
 
-// Inbox has handler called for every letter on channel, one at a time and in
+// Inbox has handler called for every message on channel, one at a time and in
 // order for each sender. It runs on the goroutine which reads from the network,
 // so it must only enqueue. A channel has one handler: a second one gets
-// ErrInUse. Letters for a channel without handler are counted and dropped. After
+// ErrInUse. Messages for a channel without handler are counted and dropped. After
 // stop returns, no new call begins.
-func (p *Participant) Inbox(channel string, handler func(Letter)) (stop func(), err error) {
+func (p *Participant) Inbox(channel string, handler func(Message)) (stop func(), err error) {
 	p = p.orEnded()
 	if err := needHandler(handler != nil); err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (i *inbox) change(edit func(map[string]*inboxHandler) bool) bool {
 	return true
 }
 
-// letter handles a message to the inbox; from is the last level of its topic.
-func (p *Participant) letter(from string, payload []byte) {
+// arrived handles a message to the inbox; from is the last level of its topic.
+func (p *Participant) arrived(from string, payload []byte) {
 	id, err := DecodeLevel(from)
 	if err != nil {
 		p.drop(drop.Topic, p.inbox.prefix+from, err)
@@ -190,7 +190,7 @@ func (p *Participant) letter(from string, payload []byte) {
 		return
 	}
 	switch {
-	case e.Kind == wire.KindLetter:
+	case e.Kind == wire.KindMessage:
 		var h *inboxHandler
 		if m := p.inbox.handlers.Load(); m != nil {
 			h = (*m)[string(e.Options.Channel)]
@@ -200,12 +200,12 @@ func (p *Participant) letter(from string, payload []byte) {
 			return
 		}
 		p.counters.received.Add(1)
-		h.handle(Letter{From: id, Incarnation: e.Epoch, Channel: h.channel, Payload: e.Body})
+		h.handle(Message{From: id, Incarnation: e.Epoch, Channel: h.channel, Payload: e.Body})
 	case e.Kind == wire.KindEcho && id == p.id:
 		p.exchange.echoes.heard("main", string(e.Body))
 	case e.Kind == wire.KindRepair:
 		p.exchange.repair(id, &e)
-	case !p.directory.Letter(id, &e):
+	case !p.directory.Message(id, &e):
 		p.drop(drop.Kind, p.inbox.prefix+from, nil)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-func TestLettersArriveInOrder(t *testing.T) {
+func TestMessagesArriveInOrder(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a"), join(t, url, "b / ü")
 	got := make(chan string, 1000)
-	if _, err := b.Inbox("work", func(l Letter) {
+	if _, err := b.Inbox("work", func(l Message) {
 		if l.From != "a" || l.Incarnation != a.Incarnation() || l.Channel != "work" {
-			t.Errorf("letter %+v", l)
+			t.Errorf("message %+v", l)
 		}
 		got <- string(l.Payload)
 	}); err != nil {
@@ -27,8 +27,8 @@ func TestLettersArriveInOrder(t *testing.T) {
 		}
 	}
 	for i := range 1000 {
-		if s := receive(t, got, "a letter"); s != fmt.Sprint(i) {
-			t.Fatalf("letter %d is %q", i, s)
+		if s := receive(t, got, "a message"); s != fmt.Sprint(i) {
+			t.Fatalf("message %d is %q", i, s)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestSendOwnsNothingOfThePayload(t *testing.T) {
 	url := startBroker(t)
 	a := join(t, url, "a")
 	got := make(chan byte, 200)
-	if _, err := a.Inbox("c", func(l Letter) { got <- l.Payload[0] }); err != nil {
+	if _, err := a.Inbox("c", func(l Message) { got <- l.Payload[0] }); err != nil {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 1)
@@ -48,32 +48,32 @@ func TestSendOwnsNothingOfThePayload(t *testing.T) {
 		}
 	}
 	for i := range 200 {
-		if b := receive(t, got, "a letter"); b != byte(i) {
-			t.Fatalf("letter %d carries %d", i, b)
+		if b := receive(t, got, "a message"); b != byte(i) {
+			t.Fatalf("message %d carries %d", i, b)
 		}
 	}
 }
 
 func TestAChannelHasOneHandler(t *testing.T) {
 	a := join(t, startBroker(t), "a")
-	stop, err := a.Inbox("c", func(Letter) {})
+	stop, err := a.Inbox("c", func(Message) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Inbox("c", func(Letter) {}); !errors.Is(err, ErrInUse) {
+	if _, err := a.Inbox("c", func(Message) {}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("second handler: %v", err)
 	}
 	stop()
-	if _, err := a.Inbox("c", func(Letter) {}); err != nil {
+	if _, err := a.Inbox("c", func(Message) {}); err != nil {
 		t.Fatalf("after stop: %v", err)
 	}
 }
 
-func TestUnusableLettersAreCountedByReason(t *testing.T) {
+func TestUnusableMessagesAreCountedByReason(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a"), join(t, url, "b")
 	last := make(chan struct{})
-	if _, err := b.Inbox("known", func(Letter) { close(last) }); err != nil {
+	if _, err := b.Inbox("known", func(Message) { close(last) }); err != nil {
 		t.Fatal(err)
 	}
 	raw := func(from string, payload []byte) {
@@ -94,9 +94,9 @@ func TestUnusableLettersAreCountedByReason(t *testing.T) {
 	if err := a.Send("b", "known", nil); err != nil {
 		t.Fatal(err)
 	}
-	receive(t, last, "the last letter")
+	receive(t, last, "the last message")
 	for r, want := range map[drop.Reason]uint64{drop.Malformed: 4, drop.Version: 1, drop.Kind: 1, drop.Channel: 1} {
-		// Letters at QoS 0 may be overtaken by those at QoS 1.
+		// Messages at QoS 0 may be overtaken by those at QoS 1.
 		eventually(t, "dropped as "+r.String(), func() bool { return b.counters.dropped[r].Load() >= want })
 		if n := b.counters.dropped[r].Load(); n != want {
 			t.Errorf("dropped as %s: %d, want %d", r.String(), n, want)

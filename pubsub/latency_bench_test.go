@@ -10,7 +10,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
-// BenchmarkOneWay compares a QoS 1 message through the bare client with a letter
+// BenchmarkOneWay compares a QoS 1 message through the bare client with a message
 // through Send and Inbox, alternating on one broker. Medians are reported.
 func BenchmarkOneWay(b *testing.B) {
 	url := startBroker(b)
@@ -18,11 +18,11 @@ func BenchmarkOneWay(b *testing.B) {
 	from, to := bareClient(b, url, "bare-from"), bareClient(b, url, "bare-to")
 	to.Subscribe("bare/#", 1, func(mqtt.Client, mqtt.Message) { arrived <- time.Now() }).Wait()
 	p, q := join(b, url, "p"), join(b, url, "q")
-	if _, err := q.Inbox("c", func(Letter) { arrived <- time.Now() }); err != nil {
+	if _, err := q.Inbox("c", func(Message) { arrived <- time.Now() }); err != nil {
 		b.Fatal(err)
 	}
 	payload := make([]byte, 64)
-	var bareTimes, letterTimes []time.Duration
+	var bareTimes, messageTimes []time.Duration
 	b.ReportAllocs()
 	for b.Loop() {
 		began := time.Now()
@@ -32,10 +32,10 @@ func BenchmarkOneWay(b *testing.B) {
 		if err := p.Send("q", "c", payload); err != nil {
 			b.Fatal(err)
 		}
-		letterTimes = append(letterTimes, (<-arrived).Sub(began))
+		messageTimes = append(messageTimes, (<-arrived).Sub(began))
 	}
 	b.ReportMetric(float64(median(bareTimes).Nanoseconds())/1e3, "bare-µs")
-	b.ReportMetric(float64(median(letterTimes).Nanoseconds())/1e3, "letter-µs")
+	b.ReportMetric(float64(median(messageTimes).Nanoseconds())/1e3, "message-µs")
 }
 
 func median(d []time.Duration) time.Duration {
@@ -44,7 +44,7 @@ func median(d []time.Duration) time.Duration {
 }
 
 // BenchmarkThroughput sends as fast as the receiver takes, with a thousand
-// messages on the way at most: through the bare client and as letters.
+// messages on the way at most: through the bare client and as messages.
 func BenchmarkThroughput(b *testing.B) {
 	payload := make([]byte, 64)
 	flood := func(b *testing.B, room chan struct{}, send func() error) {
@@ -65,10 +65,10 @@ func BenchmarkThroughput(b *testing.B) {
 		to.Subscribe("t", 1, func(mqtt.Client, mqtt.Message) { <-room }).Wait()
 		flood(b, room, func() error { from.Publish("t", 1, false, payload); return nil })
 	})
-	b.Run("letters", func(b *testing.B) {
+	b.Run("messages", func(b *testing.B) {
 		url, room := startBroker(b), make(chan struct{}, 1000)
 		p, q := join(b, url, "p"), join(b, url, "q")
-		if _, err := q.Inbox("c", func(Letter) { <-room }); err != nil {
+		if _, err := q.Inbox("c", func(Message) { <-room }); err != nil {
 			b.Fatal(err)
 		}
 		flood(b, room, func() error { return p.Send("q", "c", payload) })

@@ -71,7 +71,7 @@ func TestTLSErrorsSayWhatHelps(t *testing.T) {
 	}
 	for _, url := range []string{mutual.URL(), wss} {
 		p := join(t, url, "a", client(ca.Pool(), mine))
-		letterToSelf(t, p)
+		messageToSelf(t, p)
 		if err := p.Close(testContext(t)); err != nil {
 			t.Error(err)
 		}

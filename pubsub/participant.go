@@ -61,7 +61,7 @@ func (p *Participant) receive(topic string, payload []byte, retained bool) {
 // whether it is nobody else's business.
 func (p *Participant) addressed(topic string, payload []byte) bool {
 	if from, ok := strings.CutPrefix(topic, p.inbox.prefix); ok {
-		p.letter(from, payload)
+		p.arrived(from, payload)
 		return true
 	}
 	if from, ok := strings.CutPrefix(topic, p.root+"/ask/"); ok {

@@ -175,8 +175,8 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 	a, b := join(t, wall.url(), "a"), join(t, url, "b")
 	ups := make(chan bool, 10)
 	a.Notify(func(up bool) { ups <- up })
-	letters, raws := make(chan string, 10), make(chan string, 10)
-	if _, err := a.Inbox("c", func(l Letter) { letters <- string(l.Payload) }); err != nil {
+	messages, raws := make(chan string, 10), make(chan string, 10)
+	if _, err := a.Inbox("c", func(l Message) { messages <- string(l.Payload) }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x", "+"}, func(m RawMessage) { raws <- m.Levels[1] }); err != nil {
@@ -204,7 +204,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 		if err := b.PublishRaw(Main, []string{"x", "y"}, nil, false); err != nil {
 			t.Fatal(err)
 		}
-		receive(t, letters, "letter after reconnection")
+		receive(t, messages, "message after reconnection")
 		receive(t, raws, "raw message after reconnection")
 		eventually(t, "a is alive again for others", func() bool {
 			pr, ok := presenceOf(t, b, "a")
@@ -243,7 +243,7 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a", WithUserData(map[string]string{"k": "v"})), join(t, url, "b")
 	got := make(chan struct{}, 1000)
-	if _, err := b.Inbox("c", func(Letter) { got <- struct{}{} }); err != nil {
+	if _, err := b.Inbox("c", func(Message) { got <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a is alive", func() bool {
@@ -267,7 +267,7 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 		t.Error(a.Err())
 	}
 	for range 1000 {
-		receive(t, got, "a letter sent before Close")
+		receive(t, got, "a message sent before Close")
 	}
 	birth := receive(t, last, "birth")
 	next := func(before []byte, what string) []byte { // NATS delivers once for each of two subscriptions

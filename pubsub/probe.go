@@ -15,7 +15,7 @@ type Abilities struct {
 	Retained          bool          // it returns a retained message for its topic
 	RetainedWildcards bool          // and for a wildcard
 	Largest           int           // payload in bytes, of those tried, that was carried
-	RoundTrip         time.Duration // of a letter to oneself at QoS 1, the median of several
+	RoundTrip         time.Duration // of a message to oneself at QoS 1, the median of several
 }
 
 const (
@@ -58,10 +58,10 @@ func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, er
 	if a.RetainedWildcards, err = p.probeRetained(ctx, "+"); err != nil {
 		return a, err
 	}
-	letters := make(chan int, 1)
-	stop, err := p.Inbox("probe", func(l Letter) {
+	messages := make(chan int, 1)
+	stop, err := p.Inbox("probe", func(l Message) {
 		select {
-		case letters <- len(l.Payload):
+		case messages <- len(l.Payload):
 		default:
 		}
 	})
@@ -72,7 +72,7 @@ func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, er
 	var trips [5]time.Duration
 	for i := range trips {
 		began := time.Now()
-		if _, err := p.probeLetter(ctx, 1, letters); err != nil {
+		if _, err := p.probeMessage(ctx, 1, messages); err != nil {
 			return a, err
 		}
 		trips[i] = time.Since(began)
@@ -80,7 +80,7 @@ func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, er
 	slices.Sort(trips[:])
 	a.RoundTrip = trips[len(trips)/2]
 	for size := MaxPayload; size > 0 && a.Largest == 0; size /= 4 {
-		carried, err := p.probeLetter(ctx, size, letters)
+		carried, err := p.probeMessage(ctx, size, messages)
 		if err != nil {
 			return a, err
 		}
@@ -117,15 +117,15 @@ func (p *Participant) birthReturned(ctx context.Context, level string) (bool, er
 	return await(ctx, seen, func(struct{}) bool { return true })
 }
 
-// probeLetter reports whether a letter to oneself arrives.
-func (p *Participant) probeLetter(ctx context.Context, size int, letters chan int) (bool, error) {
+// probeMessage reports whether a message to oneself arrives.
+func (p *Participant) probeMessage(ctx context.Context, size int, messages chan int) (bool, error) {
 	if _, err := p.main.Online(ctx); err != nil { // a message that was too large may have cost the connection
 		return false, err
 	}
 	if err := p.Send(p.id, "probe", make([]byte, size)); err != nil && !errors.Is(err, ErrOffline) {
 		return false, err
 	}
-	return await(ctx, letters, func(n int) bool { return n == size }) // not a late one
+	return await(ctx, messages, func(n int) bool { return n == size }) // not a late one
 }
 
 // await reports whether what is wanted comes in time.

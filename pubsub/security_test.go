@@ -69,7 +69,7 @@ func TestRefusedCredentialsEndAParticipant(t *testing.T) {
 	}
 }
 
-func TestEveryTransportCarriesLetters(t *testing.T) {
+func TestEveryTransportCarriesMessages(t *testing.T) {
 	own := httptest.NewTLSServer(nil) // for its certificate
 	defer own.Close()
 	client := own.Client().Transport.(*http.Transport).TLSClientConfig
@@ -90,7 +90,7 @@ func TestEveryTransportCarriesLetters(t *testing.T) {
 			if name == "pipe" {
 				opts = append(opts, WithDialer(br.Dial))
 			}
-			letterToSelf(t, join(t, br.URL(), "a", opts...))
+			messageToSelf(t, join(t, br.URL(), "a", opts...))
 			if config.TLS != nil {
 				if _, err := Join(testContext(t), br.URL(), "b"); !errors.Is(err, ErrUnreachable) {
 					t.Errorf("without trusting the certificate: %v", err)
@@ -100,10 +100,10 @@ func TestEveryTransportCarriesLetters(t *testing.T) {
 	}
 }
 
-func letterToSelf(t *testing.T, p *Participant) {
+func messageToSelf(t *testing.T, p *Participant) {
 	t.Helper()
 	got := make(chan struct{}, 1)
-	if _, err := p.Inbox("c", func(Letter) { got <- struct{}{} }); err != nil {
+	if _, err := p.Inbox("c", func(Message) { got <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Send(p.ID(), "c", make([]byte, 100_000)); err != nil {
@@ -112,6 +112,6 @@ func letterToSelf(t *testing.T, p *Participant) {
 	select {
 	case <-got:
 	case <-time.After(20 * time.Second):
-		t.Fatal("no letter")
+		t.Fatal("no message")
 	}
 }

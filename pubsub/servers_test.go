@@ -21,8 +21,8 @@ func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 	b := join(t, url, "b")
 	ups := make(chan bool, 10)
 	a.Notify(func(up bool) { ups <- up })
-	letters := make(chan struct{}, 1)
-	if _, err := a.Inbox("c", func(Letter) { letters <- struct{}{} }); err != nil {
+	messages := make(chan struct{}, 1)
+	if _, err := a.Inbox("c", func(Message) { messages <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
 	for _, next := range []struct{ gone, back *proxy }{{second, first}, {first, second}} {
@@ -35,7 +35,7 @@ func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 		if err := b.Send("a", "c", nil); err != nil {
 			t.Fatal(err)
 		}
-		receive(t, letters, "a letter by the other server")
+		receive(t, messages, "a message by the other server")
 	}
 	second.refuse(true)
 	if _, err := Join(testContext(t), first.url()+","+second.url(), "c", at(t)...); !errors.Is(err, ErrUnreachable) {

@@ -79,7 +79,7 @@ func checkNeedsPresence(t *testing.T, p *Participant) {
 	}
 	_, writer := NewWriter(testContext(t), topic)
 	_, reader := NewReader(testContext(t), topic)
-	_, inbox := p.Inbox("c", func(Letter) {})
+	_, inbox := p.Inbox("c", func(Message) {})
 	for what, err := range map[string]error{
 		"a writer": writer, "a reader": reader, "an inbox": inbox,
 		"Send": p.Send("member", "c", nil), "Post": p.Post("member", "c", nil),

@@ -67,7 +67,7 @@ func BenchmarkHandOver(b *testing.B) {
 // arrivals tells when messages of the benchmark come to a participant.
 func arrivals(b *testing.B, p *pubsub.Participant) <-chan time.Time {
 	at := make(chan time.Time, 1)
-	stop, err := p.Inbox("bench", func(pubsub.Letter) { at <- time.Now() })
+	stop, err := p.Inbox("bench", func(pubsub.Message) { at <- time.Now() })
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // inbox handles what came to the participant's inbox. It runs on the goroutine that reads
 // from the network: a hop to another one would cost more than the step.
-func (t *Topic) inbox(l pubsub.Letter) {
+func (t *Topic) inbox(l pubsub.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {

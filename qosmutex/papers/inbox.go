@@ -10,7 +10,7 @@ import (
 
 // inbox handles a message of another member. It runs on the goroutine that reads from the
 // network.
-func (t *Topic) inbox(l pubsub.Letter) {
+func (t *Topic) inbox(l pubsub.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {

@@ -30,7 +30,7 @@ func observe(ctx context.Context, t *testing.T, url string) *observer {
 		t.Fatal(err)
 	}
 	o := &observer{p: p, heard: make(chan string, 2*entries*len(members)+1), states: make(chan qosmutex.State, 1000)}
-	if _, err := p.Inbox("inside", func(l pubsub.Letter) { o.heard <- l.From + " " + string(l.Payload) }); err != nil {
+	if _, err := p.Inbox("inside", func(l pubsub.Message) { o.heard <- l.From + " " + string(l.Payload) }); err != nil {
 		t.Fatal(err)
 	}
 	if brokers.Chosen() == brokers.NATS {

@@ -26,7 +26,7 @@ const (
 
 	refused  = "padme_broker_refused_total"
 	cut      = "padme_broker_cut_total"
-	letters  = "pubsub_dropped_total"
+	messages = "pubsub_dropped_total"
 	dropped  = "qosmutex_dropped_total"
 	replayed = "qosmutex_refused_total"
 )
@@ -55,7 +55,7 @@ func TestHostileClient(t *testing.T) {
 		{"wrong user", wrongUser},
 		{"forged sender", forgedSender},
 		{"forged state", forgedState},
-		{"replayed lock messages", replayedLetters},
+		{"replayed lock messages", replayedMessages},
 		{"replayed samples", replayedSamples},
 		{"lengths that lie", lengths},
 		{"flood", flood},
@@ -107,7 +107,7 @@ func recorded(spy *raw, prefix string) (all []publication) {
 func forgedSender(t *testing.T, n *node, h *honest, spy *raw) {
 	mallory := n.as(t, "mallory")
 	var taken []publication
-	await(t, "a hundred letters of alice to the root", func() bool {
+	await(t, "a hundred messages of alice to the root", func() bool {
 		taken = recorded(spy, "node/"+root+"/alice")
 		return len(taken) >= 100
 	})
@@ -126,7 +126,7 @@ func forgedSender(t *testing.T, n *node, h *honest, spy *raw) {
 	for _, l := range recorded(spy, "node/alice/"+root)[:20] {
 		mallory.publish(t, r+"node/alice/mallory", l.payload, false)
 	}
-	await(t, "alice to drop the root's letters from mallory", func() bool { return h.counted(t, dropped, "sender") >= before+20 })
+	await(t, "alice to drop the root's messages from mallory", func() bool { return h.counted(t, dropped, "sender") >= before+20 })
 }
 
 func forgedState(t *testing.T, n *node, _ *honest, spy *raw) {
@@ -156,8 +156,8 @@ func forgedState(t *testing.T, n *node, _ *honest, spy *raw) {
 	})
 }
 
-// letterBody unpacks a letter of pubsub, and the lock message in it.
-func letterBody(t *testing.T, payload []byte) protocol.Message {
+// messageBody unpacks a message of pubsub, and the lock message in it.
+func messageBody(t *testing.T, payload []byte) protocol.Message {
 	t.Helper()
 	var envelope []any
 	if err := msgpack.Unmarshal(payload, &envelope); err != nil || len(envelope) < 8 {
@@ -174,7 +174,7 @@ func letterBody(t *testing.T, payload []byte) protocol.Message {
 
 // The wiretap plays everything again that the members and the root have written to
 // each other, in their names, as nobody but an operator can.
-func replayedLetters(t *testing.T, n *node, h *honest, spy *raw) {
+func replayedMessages(t *testing.T, n *node, h *honest, spy *raw) {
 	kinds := map[protocol.Kind]int{}
 	var taken []publication
 	for _, who := range []string{"alice", "bob"} {
@@ -184,7 +184,7 @@ func replayedLetters(t *testing.T, n *node, h *honest, spy *raw) {
 		}
 	}
 	for _, l := range taken {
-		kinds[letterBody(t, l.payload).Kind]++
+		kinds[messageBody(t, l.payload).Kind]++
 	}
 	if kinds[protocol.KindRequest] == 0 || kinds[protocol.KindReply] == 0 || kinds[protocol.KindRelease] == 0 {
 		t.Fatalf("recorded only %v", kinds)
@@ -236,22 +236,22 @@ func replayedSamples(t *testing.T, n *node, h *honest, spy *raw) {
 	}
 	var samples []publication
 	await(t, "the recording", func() bool { samples = recorded(spy, "data/"); return len(samples) >= 20 })
-	before := h.counted(t, letters, "duplicate")
+	before := h.counted(t, messages, "duplicate")
 	for _, s := range samples {
 		spy.publish(t, s.topic, s.payload, false)
 	}
-	await(t, "bob to drop what was played again", func() bool { return h.counted(t, letters, "duplicate") >= before+20 })
+	await(t, "bob to drop what was played again", func() bool { return h.counted(t, messages, "duplicate") >= before+20 })
 	mallory := n.as(t, "mallory")
 	n.grows(t, 20, refused, `"publish"`, func() {
 		for _, s := range samples {
 			mallory.publish(t, s.topic, s.payload, false)
 		}
 	})
-	before = h.counted(t, letters, "unmatched")
+	before = h.counted(t, messages, "unmatched")
 	for _, s := range samples { // in its own name: nobody has announced that writer
 		mallory.publish(t, strings.Replace(s.topic, "/alice/", "/mallory/", 1), s.payload, false)
 	}
-	await(t, "bob to drop samples of no writer", func() bool { return h.counted(t, letters, "unmatched") >= before+20 })
+	await(t, "bob to drop samples of no writer", func() bool { return h.counted(t, messages, "unmatched") >= before+20 })
 	var got []int
 	for _, s := range reader.Take(1000) {
 		got = append(got, s.Data)
@@ -291,7 +291,7 @@ func lengths(t *testing.T, n *node, _ *honest, _ *raw) {
 		append([]byte{0x98, 1, 1, 0, 0, 0, 0, 0xdf}, big...),       // options
 		deep,
 	}
-	n.grows(t, 10*float64(len(lies)), letters, `"malformed"`, func() {
+	n.grows(t, 10*float64(len(lies)), messages, `"malformed"`, func() {
 		for range 10 {
 			for _, l := range lies {
 				mallory.publish(t, r+"node/"+root+"/mallory", l, false)
@@ -302,11 +302,11 @@ func lengths(t *testing.T, n *node, _ *honest, _ *raw) {
 	n.grows(t, 10*float64(len(bodies)), dropped, `"malformed"`, func() {
 		for range 10 {
 			for _, b := range bodies {
-				letter, err := msgpack.Marshal([]any{1, 1, uint64(1), 0, 0, 0, map[string]any{"c": []byte("lock/crane")}, b})
+				message, err := msgpack.Marshal([]any{1, 1, uint64(1), 0, 0, 0, map[string]any{"c": []byte("lock/crane")}, b})
 				if err != nil {
 					t.Fatal(err)
 				}
-				mallory.publish(t, r+"node/"+root+"/mallory", letter, false)
+				mallory.publish(t, r+"node/"+root+"/mallory", message, false)
 				mallory.publish(t, r+"lock/crane/join/mallory", b, false)
 			}
 		}
@@ -332,7 +332,7 @@ func lengths(t *testing.T, n *node, _ *honest, _ *raw) {
 func flood(t *testing.T, n *node, _ *honest, _ *raw) {
 	load := bytes.Repeat([]byte("x"), 1000)
 	const each = 20_000
-	for topic, metric := range map[string]string{"node/" + root + "/mallory": letters, "lock/crane/join/mallory": dropped} {
+	for topic, metric := range map[string]string{"node/" + root + "/mallory": messages, "lock/crane/join/mallory": dropped} {
 		full := n.sum(t, "padme_broker_messages_dropped_total") // at QoS 0 the broker drops for who is too slow
 		before := n.sum(t, metric, `"malformed"`)
 		for range 2 {

@@ -44,7 +44,7 @@ func (n *node) lieAs(t *testing.T, user, topic string, priority int64, bend, unb
 	if err != nil {
 		t.Fatal(err)
 	}
-	inbox, err := l.p.Inbox("lock/"+topic, func(m pubsub.Letter) { l.hear(m.Payload) })
+	inbox, err := l.p.Inbox("lock/"+topic, func(m pubsub.Message) { l.hear(m.Payload) })
 	if err != nil {
 		t.Fatal(err)
 	}

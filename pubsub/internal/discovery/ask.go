@@ -158,8 +158,8 @@ func (d *Directory) answer(q asking) {
 	tell(a)
 }
 
-// Letter handles a message to the inbox. It reports false if it is not about discovery.
-func (d *Directory) Letter(from string, e *wire.Envelope) bool {
+// Message handles a message to the inbox. It reports false if it is not about discovery.
+func (d *Directory) Message(from string, e *wire.Envelope) bool {
 	switch {
 	case (e.Kind == wire.KindWho || e.Kind == wire.KindHere) && from == d.ID:
 		d.signaled(e.Kind, e.Epoch)

@@ -38,7 +38,7 @@ func TestAWriterWaitsForAReaderThatCannotKeepMore(t *testing.T) {
 		if !n.heal() || !write() || !n.heal() {
 			t.Error("the writer still waits")
 		}
-		again := len(n.letters(wire.OpSample))
+		again := len(n.messages(wire.OpSample))
 		var got uint64
 		for h := n.r.TakeNext(); h != nil; h = n.r.TakeNext() {
 			got++

@@ -23,7 +23,7 @@ type lossyPair struct {
 	s        *Sender
 	r        *Receiver
 	wire     []func()      // deliveries under way
-	posted   []wire.Repair // all letters of both
+	posted   []wire.Repair // all messages of both
 }
 
 var theWriter, theReader = wire.GUID{Participant: "w", Incarnation: 1, Endpoint: "w1"}, wire.GUID{Participant: "r", Incarnation: 2, Endpoint: "r1"}
@@ -314,15 +314,15 @@ func TestSamplesAreSentAgainOnceWhileTheAnswerIsOnTheWay(t *testing.T) {
 	n.wire = nil
 	again := 0
 	post := n.s.out.Post
-	n.s.out.Post = func(to string, letter []byte) {
+	n.s.out.Post = func(to string, message []byte) {
 		var e wire.Envelope
-		if err := wire.Parse(letter, &e); err != nil {
+		if err := wire.Parse(message, &e); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := wire.ParseRepair(e.Body); err == nil && m.Op == wire.OpSample {
 			again++
 		}
-		post(to, letter)
+		post(to, message)
 	}
 	for range 5 {
 		n.s.Last() // asks for acknowledgement
@@ -383,8 +383,8 @@ func FuzzRepair(f *testing.F) {
 	})
 }
 
-// letters returns those of a kind that were posted, and forgets all.
-func (n *lossyPair) letters(op wire.RepairOp) (found []wire.Repair) {
+// messages returns those of a kind that were posted, and forgets all.
+func (n *lossyPair) messages(op wire.RepairOp) (found []wire.Repair) {
 	for _, l := range n.posted {
 		if l.Op == op {
 			found = append(found, l)
@@ -413,7 +413,7 @@ func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
 	answer := func(last uint64) []wire.Repair {
 		n.posted = nil
 		n.r.heartbeat(writer, &wire.Repair{A: 1, B: last})
-		return n.letters(wire.OpAck)
+		return n.messages(wire.OpAck)
 	}
 	if acks := answer(3); len(acks) != 1 || acks[0].A != 1 || len(acks[0].Ranges) > 0 {
 		t.Errorf("answered %+v", acks)
@@ -421,11 +421,11 @@ func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
 	on := n.wire
 	n.wire = nil
 	on[0]()
-	if acks := n.letters(wire.OpAck); len(acks) > 0 {
+	if acks := n.messages(wire.OpAck); len(acks) > 0 {
 		t.Errorf("the second of three samples is acknowledged: %+v", acks)
 	}
 	on[1]()
-	if acks := n.letters(wire.OpAck); len(acks) != 1 || acks[0].A != 3 {
+	if acks := n.messages(wire.OpAck); len(acks) != 1 || acks[0].A != 3 {
 		t.Errorf("the last is acknowledged by %+v", acks)
 	}
 	n.r.writers["w/w1"].heard = time.Now().Add(-2 * time.Hour)
@@ -453,7 +453,7 @@ func TestWhatIsOnTheWayToTheBrokerIsNotSentAgain(t *testing.T) {
 	for _, passed = range []uint64{0, 2, 4} {
 		n.posted = nil
 		n.s.acknowledged(theReader, &wire.Repair{Op: wire.OpAck, Ranges: []wire.Range{{First: 1, Last: 4}}})
-		if again := n.letters(wire.OpSample); len(again) != int(passed) {
+		if again := n.messages(wire.OpSample); len(again) != int(passed) {
 			t.Errorf("%d of 4 samples are with the broker, and %d are sent again", passed, len(again))
 		}
 		n.s.readers[theReader].burst.last = 0
@@ -517,7 +517,7 @@ func TestWhatDoesNotArriveIsSentAgainThoughItIsOnTheWay(t *testing.T) {
 		ask := func(acked uint64) int {
 			n.posted = nil
 			n.s.acknowledged(theReader, &wire.Repair{Op: wire.OpAck, A: acked, Ranges: []wire.Range{{First: acked + 1, Last: 3}}})
-			return len(n.letters(wire.OpSample))
+			return len(n.messages(wire.OpSample))
 		}
 		for _, step := range []struct {
 			after time.Duration

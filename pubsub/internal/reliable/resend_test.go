@@ -30,9 +30,9 @@ func TestASlowBrokerIsNotSentTheSameAgainAndAgain(t *testing.T) {
 			samples = append(samples, func() { n.r.Arrived(key, "w/w1", payload) })
 			return nil
 		}
-		n.r.out.Post = func(_ string, letter []byte) { // what the reader says does not wait behind that
+		n.r.out.Post = func(_ string, message []byte) { // what the reader says does not wait behind that
 			var e wire.Envelope
-			_ = wire.Parse(letter, &e)
+			_ = wire.Parse(message, &e)
 			if m, err := wire.ParseRepair(e.Body); err == nil {
 				n.s.acknowledged(theReader, &m)
 			}
@@ -57,7 +57,7 @@ func TestASlowBrokerIsNotSentTheSameAgainAndAgain(t *testing.T) {
 				next = n.s.Tick(time.Now())
 			}
 		}
-		again := len(n.letters(wire.OpSample))
+		again := len(n.messages(wire.OpSample))
 		t.Logf("%d samples were sent again, %d were missing", again, written)
 		if again > written*3/2 {
 			t.Errorf("%d samples were sent again, %d were missing", again, written)

@@ -10,7 +10,7 @@ type Kind uint8
 
 // What envelopes carry.
 const (
-	KindLetter   Kind = iota + 1 // for an Inbox handler
+	KindMessage  Kind = iota + 1 // for an Inbox handler
 	KindWho                      // to oneself at joining: is there anybody else with this id? To others: who are you?
 	KindHere                     // the answer: yes, the sender
 	KindSample                   // of a writer, on a data topic

@@ -76,7 +76,7 @@ func TestEnvelopesSurviveTheWire(t *testing.T) {
 }
 
 func TestEnvelopesAreMsgpackForOthers(t *testing.T) {
-	e := Envelope{Kind: KindLetter, Epoch: 1 << 40, Seq: 300, Nanos: 1, Schema: 1 << 63, Body: []byte("x")}
+	e := Envelope{Kind: KindMessage, Epoch: 1 << 40, Seq: 300, Nanos: 1, Schema: 1 << 63, Body: []byte("x")}
 	e.Options.Channel = []byte("c")
 	var got []any
 	if err := msgpack.Unmarshal(Append(nil, &e), &got); err != nil {
@@ -125,7 +125,7 @@ func TestHostileEnvelopesAreRefused(t *testing.T) {
 }
 
 func FuzzParseEnvelope(f *testing.F) {
-	f.Add(Append(nil, &Envelope{Kind: KindLetter, Body: []byte("x")}))
+	f.Add(Append(nil, &Envelope{Kind: KindMessage, Body: []byte("x")}))
 	f.Add([]byte{0x98, 1, 1, 0, 0, 0, 0, 0x81, 0xa1, 'x', 0x91, 0xc0, 0x81, 1, 2})
 	f.Add([]byte(`{"v":1,"data":{"a":[1]},"kind":"disposed","seq":"7","later":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -150,7 +150,7 @@ func FuzzSkipValue(f *testing.F) {
 }
 
 func BenchmarkAppendEnvelope(b *testing.B) {
-	e := Envelope{Kind: KindLetter, Epoch: 1 << 50, Body: make([]byte, 64)}
+	e := Envelope{Kind: KindMessage, Epoch: 1 << 50, Body: make([]byte, 64)}
 	e.Options.Channel = []byte("lock")
 	buffer := make([]byte, 0, 256)
 	b.ReportAllocs()
@@ -160,7 +160,7 @@ func BenchmarkAppendEnvelope(b *testing.B) {
 }
 
 func BenchmarkParseEnvelope(b *testing.B) {
-	e := Envelope{Kind: KindLetter, Epoch: 1 << 50, Body: make([]byte, 64)}
+	e := Envelope{Kind: KindMessage, Epoch: 1 << 50, Body: make([]byte, 64)}
 	e.Options.Channel = []byte("lock")
 	wire := Append(nil, &e)
 	b.ReportAllocs()

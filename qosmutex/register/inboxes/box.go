@@ -14,7 +14,7 @@ type box struct {
 
 func (b *box) open(receive func(from string, message []byte)) { b.receive.Store(&receive) }
 
-func (b *box) letter(l pubsub.Letter) {
+func (b *box) message(l pubsub.Message) {
 	if receive := b.receive.Load(); receive != nil {
 		(*receive)(l.From, l.Payload)
 	}

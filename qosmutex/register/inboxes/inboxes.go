@@ -28,7 +28,7 @@ type Voter struct {
 func Start(p *pubsub.Participant, opts quorum.Options) (*Voter, error) {
 	opts.Self = p.ID()
 	box := &box{}
-	stop, err := p.Inbox(Channel, box.letter)
+	stop, err := p.Inbox(Channel, box.message)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func NewClient(p *pubsub.Participant, voters []string, timing quorum.Timing) (*C
 	if err != nil {
 		return nil, err
 	}
-	stop, err := p.Inbox(Channel, func(l pubsub.Letter) { c.Receive(l.From, l.Payload) })
+	stop, err := p.Inbox(Channel, func(l pubsub.Message) { c.Receive(l.From, l.Payload) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ type Operator struct {
 // NewOperator returns an operator at a participant that is neither a voter nor a client.
 func NewOperator(p *pubsub.Participant) (*Operator, error) {
 	o := quorum.NewOperator(transport{p})
-	stop, err := p.Inbox(Channel, func(l pubsub.Letter) { o.Receive(l.From, l.Payload) })
+	stop, err := p.Inbox(Channel, func(l pubsub.Message) { o.Receive(l.From, l.Payload) })
 	if err != nil {
 		return nil, err
 	}
