@@ -36,6 +36,10 @@ const maxShot = 200 << 10
 var bin string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		fmt.Fprintln(os.Stderr, workUntilKilled())
+		os.Exit(1)
+	}
 	flag.Parse()
 	if testing.Short() { // every test that needs the programs is skipped
 		goleak.VerifyTestMain(m)

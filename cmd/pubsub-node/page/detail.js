@@ -24,8 +24,8 @@ export class Detail {
     const known = [], doubt = locks.doubt(state);
     this.element.toggleAttribute("data-doubt", doubt !== "");
     const fact = (name, ...value) => known.push(h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, ...value)));
-    if (doubt === "old") fact("not confirmed", `said at ${clock(state.heard)}, and not since the connection came back`);
-    const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : null);
+    if (doubt === "old") fact("not confirmed", state.session === locks.session ? "the broker was restarted, and not everybody has come back" : `said at ${clock(state.heard)}, and not since the connection came back`);
+    const gone = (id) => (locks.alive(id) === false ? h("span", { class: "tag bad" }, "gone") : locks.unconfirmed(id) ? h("span", { class: "tag bad" }, "gone?") : null);
     if (state.holder) fact("held by", h("b", { id: "holder" }, named(state.holder, state.via)), " ", gone(state.via || state.holder));
     else fact("state", h("span", { class: "tag " + TAGS[state.status] }, state.status), state.grantee ? ` to ${named(state.grantee, state.via)}: not known to be inside yet` : "",
       state.status === "unknown" ? " the root looks for the token, or for who holds it" : "");

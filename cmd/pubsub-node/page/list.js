@@ -102,6 +102,12 @@ export class LockList {
   }
 }
 
+// absence marks a waiter that may not wait any more: the root drops it after the TTL.
+function absence(locks, waiter) {
+  const id = waiter.via || waiter.participant;
+  return locks.alive(id) === false ? " (gone)" : locks.unconfirmed(id) ? " (?)" : "";
+}
+
 const inOrder = (a, b) => compareStates(a.state, b.state);
 
 class Row {
@@ -126,7 +132,7 @@ class Row {
     setText(this.mark, doubt ? state.status + "?" : state.status);
     setText(this.fence, state.fence === "0" ? "–" : state.fence || "–");
     setText(this.holder, state.holder ? named(state.holder, state.via) + (doubt === "gone" ? ", gone" : "") : "–");
-    const first = state.queue.slice(0, NAMED).map((w) => w.participant).join(", ");
+    const first = state.queue.slice(0, NAMED).map((w) => w.participant + absence(locks, w)).join(", ");
     const more = state.waiting - Math.min(NAMED, state.queue.length);
     setText(this.queue, state.waiting ? `${state.waiting} waiting: ${first}${more > 0 ? ` +${more}` : ""}` : "");
     this.tick(now);

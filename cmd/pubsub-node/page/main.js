@@ -59,7 +59,7 @@ $("backlog-place").append(tree.backlog);
 const draw = onFrame(() => {
   const now = fresh.now(clockNow());
   if (flipped.size) {
-    for (const [k, s] of locks.states) if ([s.root, s.holder, s.via].some((id) => flipped.has(id))) dirty.add(k);
+    for (const [k, s] of locks.states) if ([s.root, s.holder, s.via, ...s.queue.flatMap((w) => [w.participant, w.via])].some((id) => flipped.has(id))) dirty.add(k);
     flipped.clear();
   }
   const listed = ["locks", "lock"].includes(at.view);
@@ -175,6 +175,7 @@ function onMessage(topic, payload, retained) {
 function take(levels, payload, now) {
   if (levels[0] === "node") {
     lastLetter = now;
+    if (locks.hear(levels[2])) confirmed([levels[2]]);
     if (clockNow() - now > LATE) return;
     if (++letterCount > LETTERS) return tooManyLetters();
     const letter = levels.length === 3 && readLetter(payload);
@@ -192,15 +193,25 @@ function take(levels, payload, now) {
     case "events":
       history.add(change.events, now);
       stale.history = true;
+      confirmed(change.heard);
       if (change.topic === at.topic) stale.detail = true;
       break;
     case "presence":
+      if (change.all) drawAll(); // in doubt, those who have not come back
       flipped.add(change.id);
       stale.detail = true; // falls through
     default:
       stale.tree = true;
   }
   stale.people = true;
+  draw();
+}
+
+// confirmed has drawn what is said of participants that were heard.
+function confirmed(ids) {
+  if (ids.length === 0) return;
+  for (const id of ids) flipped.add(id);
+  stale.people = stale.detail = true;
   draw();
 }
 

@@ -34,7 +34,7 @@ export class People {
     ids.forEach((id, i) => {
       const p = locks.participants.get(id), d = duty.get(id) ?? { holds: [], waits: [], roots: [] };
       let row = this.rows.get(id);
-      const doubt = p.session !== locks.session;
+      const doubt = p.session !== locks.session || locks.unconfirmed(id);
       const text = JSON.stringify([doubt, p.alive, p.since, d.roots, d.holds.map(held), d.waits.map(name)]);
       if (!row) this.rows.set(id, (row = h("li", { "data-id": id })));
       if (row.dataset.text !== text) {

@@ -46,6 +46,7 @@ export class Locks {
     this.full = false; // there is more than MOST of something
     this.refused = 0; // messages that were malformed, or of a root of the past
     this.session = 0;
+    this.restarted = 0; // the session since which the broker is known to have lost its other clients, too
     this.terms = new Map();
     this.asked = new Map(); // by topic: Map of participant: its requests that wait, {request, resource, priority, since}
     this.asking = 0; // requests in asked
@@ -193,15 +194,38 @@ export class Locks {
       return null;
     }
     presence.session = this.session;
+    const was = this.participants.get(id);
+    const again = was?.alive && presence.alive && was.session !== this.session && was.incarnation === presence.incarnation;
+    presence.kept = again && was.epoch === presence.epoch;
     this.participants.set(id, presence);
-    return { kind: "presence", id, presence };
+    const all = again && !presence.kept && this.restarted !== this.session;
+    if (all) this.restarted = this.session;
+    return { kind: "presence", id, presence, all };
+  }
+
+  /**
+   * unconfirmed says that only what a broker kept over a restart has a participant alive. It
+   * publishes no wills of those that died meanwhile, and who lives connects again, in a new
+   * epoch. Where only the page was cut off, nobody does.
+   */
+  unconfirmed(id) {
+    return this.restarted === this.session && this.participants.get(id)?.kept === true;
+  }
+
+  /** hear notes that a participant has sent something, and returns whether that says more of it than was known. */
+  hear(id) {
+    const p = this.participants.get(id);
+    if (!p?.kept) return false;
+    p.kept = false;
+    return true;
   }
 
   #events(topic, payload, now) {
     const { events, bad } = readEvents(topic, payload);
     this.refused += bad;
     for (const e of events) this.#note(e, now);
-    return events.length ? { kind: "events", topic, events } : null;
+    const heard = events.map((e) => e.via || e.participant).filter((id) => this.hear(id));
+    return events.length ? { kind: "events", topic, events, heard } : null;
   }
 
   // note keeps who waits since when, by the browser's clock, which is the one that
@@ -241,12 +265,13 @@ export class Locks {
 
   /**
    * doubt says why a state cannot be relied on, "" if it can: it was not said since the
-   * last connection, or who said it or holds the lock is gone.
+   * last connection, or who said it or holds the lock is gone, or is not known to live.
    */
   doubt(state) {
     if (state.session !== this.session) return "old";
     if (this.alive(state.root) === false) return "root gone";
     if (state.holder && this.alive(state.via || state.holder) === false) return "gone";
+    if (this.unconfirmed(state.root) || (state.holder && this.unconfirmed(state.via || state.holder))) return "old";
     return "";
   }
 
@@ -319,7 +344,7 @@ export function readPresence(id, payload) {
   const v = parse(payload);
   if (!v || typeof v.alive !== "boolean") return null;
   const data = v.userData && typeof v.userData === "object" ? v.userData : {};
-  return { id, alive: v.alive, since: time(v.since), data, incarnation: text(v.incarnation) };
+  return { id, alive: v.alive, since: time(v.since), data, incarnation: text(v.incarnation), epoch: text(v.epoch) };
 }
 
 /** readEvents reads the JSON lines of R/lock/{topic}/events and counts those that are none. */

@@ -229,6 +229,33 @@ test("a state is in doubt until it is said again, and when its root or holder is
   assert.equal(m.doubt(s), "root gone");
 });
 
+test("who did not come back after a restart of the broker is not known to live, until heard", () => {
+  const m = new Locks();
+  const presence = (id, epoch, incarnation = "1") => m.apply(["presence", id], JSON.stringify({ alive: true, incarnation, epoch }), 1);
+  const held = () => m.apply(at, state({ root: "r", queue: [] }), 1).state;
+  const begin = () => {
+    m.begin();
+    presence("a", "1");
+    presence("b", "1");
+    return held();
+  };
+  presence("r", "1");
+  begin();
+  presence("r", "1");
+  let s = begin();
+  assert.equal(presence("r", "1").all, false);
+  assert.equal(m.doubt(s), "", "only the page was cut off");
+  s = begin();
+  assert.equal(presence("r", "2").all, true);
+  assert.equal(presence("b", "2").all, false, "that is known");
+  assert.deepEqual(["a", "b", "r"].map((id) => m.unconfirmed(id)), [true, false, false]);
+  assert.equal(m.doubt(s), "old");
+  const said = m.apply(["lock", "crane", "events"], events({ event: "released", participant: "esp32", via: "a" }), 2);
+  assert.deepEqual(said.heard, ["a"]);
+  assert.equal(m.doubt(s), "");
+  assert.equal(m.hear("a"), false);
+});
+
 test("a waiter waits as long in every queue, and whatever its priority becomes", () => {
   const m = new Locks();
   const wait = (resource, priority, now) => m.apply(["lock", "t", resource, "state"], JSON.stringify({ topic: "t", resource, status: "held", holder: "a", epoch: "1.0", waiting: 1, queue: [{ participant: "b", priority, any: true }] }), now).state.queue[0].since;
