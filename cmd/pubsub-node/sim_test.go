@@ -264,7 +264,7 @@ func TestSimStopsAtAnyScale(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	count := 0
-	outcomes, err := s.simulateAll(ctx, []contender{{padme, models}}, func(r *sim.Record) {
+	outcomes, err := s.simulateAll(ctx, []contender{{padme, models}}, 1, func(r *sim.Record) {
 		if count++; count == 10_000 {
 			cancel()
 		}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -15,49 +17,45 @@ import (
 // first.
 type column struct {
 	name string
-	// rank is smaller for what is better; known is false where nothing was measured,
-	// which comes last.
-	rank func(*sim.Report) (value float64, known bool)
-	text func(*sim.Report) string
+	// value is what was measured; known is false if nothing was, which comes last.
+	value func(*sim.Report) (value float64, known bool)
+	most  bool // the greatest is the best, else the least
+	text  func(value float64) string
 }
 
 var columns = []column{
-	{
-		"entries", func(r *sim.Report) (float64, bool) { return -float64(r.Entries.Total), true },
-		func(r *sim.Report) string { return fmt.Sprint(r.Entries.Total) },
-	},
-	{
-		"messages", func(r *sim.Report) (float64, bool) { return r.Messages.PerEntry, r.Entries.Total > 0 },
-		func(r *sim.Report) string { return fmt.Sprintf("%.2f", r.Messages.PerEntry) },
-	},
-	{
-		"delay", func(r *sim.Report) (float64, bool) { return r.SyncDelay.Mean, r.Entries.Total > 1 },
-		func(r *sim.Report) string { return timeText(round3(r.SyncDelay.Mean)) },
-	},
-	{
-		"wait", func(r *sim.Report) (float64, bool) { return r.Wait.Mean, waited(r) },
-		func(r *sim.Report) string { return timeText(round3(r.Wait.Mean)) },
-	},
-	{
-		"p99", func(r *sim.Report) (float64, bool) { return r.Wait.P99, waited(r) },
-		func(r *sim.Report) string { return timeText(round3(r.Wait.P99)) },
-	},
-	{
-		"max", func(r *sim.Report) (float64, bool) { return r.Wait.Max, waited(r) },
-		func(r *sim.Report) string { return timeText(round3(r.Wait.Max)) },
-	},
-	{
-		"never", func(r *sim.Report) (float64, bool) { return float64(r.Starvation.Nodes), true },
-		func(r *sim.Report) string { return fmt.Sprint(r.Starvation.Nodes) },
-	},
-	{
-		"inversions", func(r *sim.Report) (float64, bool) { return float64(r.Inversions.Pending), true },
-		func(r *sim.Report) string { return fmt.Sprint(r.Inversions.Pending) },
-	},
-	{
-		"fairness", func(r *sim.Report) (float64, bool) { return -r.Fairness, r.Entries.Total > 0 && r.Stopped == 0 },
-		func(r *sim.Report) string { return fmt.Sprintf("%.3f", r.Fairness) },
-	},
+	{"entries", func(r *sim.Report) (float64, bool) { return float64(r.Entries.Total), true }, true, count},
+	{"messages", func(r *sim.Report) (float64, bool) { return r.Messages.PerEntry, r.Entries.Total > 0 }, false, decimals(2)},
+	{"delay", func(r *sim.Report) (float64, bool) { return r.SyncDelay.Mean, r.Entries.Total > 1 }, false, spanText},
+	{"wait", func(r *sim.Report) (float64, bool) { return r.Wait.Mean, waited(r) }, false, spanText},
+	{"p99", func(r *sim.Report) (float64, bool) { return r.Wait.P99, waited(r) }, false, spanText},
+	{"max", func(r *sim.Report) (float64, bool) { return r.Wait.Max, waited(r) }, false, spanText},
+	{"never", func(r *sim.Report) (float64, bool) { return float64(r.Starvation.Nodes), true }, false, count},
+	{"inversions", func(r *sim.Report) (float64, bool) { return float64(r.Inversions.Pending), true }, false, count},
+	{"fairness", func(r *sim.Report) (float64, bool) { return r.Fairness, r.Entries.Total > 0 && r.Stopped == 0 }, true, decimals(3)},
+}
+
+// rank is smaller for what is better.
+func (c *column) rank(r *sim.Report) (value float64, known bool) {
+	value, known = c.value(r)
+	if c.most {
+		value = -value
+	}
+	return value, known
+}
+
+func spanText(v float64) string { return timeText(round3(v)) }
+
+func decimals(n int) func(float64) string {
+	return func(v float64) string { return strconv.FormatFloat(v, 'f', n, 64) }
+}
+
+// count is a number of things, or a mean of such with three digits or so.
+func count(v float64) string {
+	if v == math.Trunc(v) || v >= 100 {
+		return decimals(0)(v)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
 // waited reports whether anybody asked: who still waits counts.
@@ -128,8 +126,8 @@ func (s *simSpec) writeComparison(w io.Writer, rows []ranked) error {
 		cells := []string{row.outcome.short()}
 		for i := range columns {
 			text := "-"
-			if _, known := columns[i].rank(&row.report.Report); known {
-				text = columns[i].text(&row.report.Report)
+			if v, known := columns[i].value(&row.report.Report); known {
+				text = columns[i].text(v)
 			}
 			cells = append(cells, text)
 		}

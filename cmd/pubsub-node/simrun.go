@@ -99,23 +99,24 @@ const yieldTakes = 2 * time.Second
 // errStuck is a run that did not stop when it was asked to: a step does not return.
 var errStuck = errors.New("a step of the simulated algorithm does not return")
 
-// simulateAll runs the scenario with each contender, on all processors. A single
-// one may have a trace. With errStuck it goes on.
-func (s *simSpec) simulateAll(ctx context.Context, all []contender, trace func(*sim.Record)) ([]outcome, error) {
+// simulateAll runs the scenario with each contender, and with so many seeds, on all
+// processors; those of one contender follow each other in what it returns. A single run may
+// have a trace. With errStuck it goes on.
+func (s *simSpec) simulateAll(ctx context.Context, all []contender, seeds int, trace func(*sim.Record)) ([]outcome, error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // little is kept: else the collector takes a tenth of the time
 	}
-	outcomes, seen := make([]outcome, len(all)), make([]simulation, len(all))
+	outcomes, seen := make([]outcome, len(all)*seeds), make([]simulation, len(all)*seeds)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		var wg sync.WaitGroup
 		free := make(chan struct{}, runtime.GOMAXPROCS(0))
-		for i := range all {
+		for i := range outcomes {
 			free <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-free }()
-				outcomes[i] = s.simulate(ctx, all[i], trace, &seen[i])
+				outcomes[i] = s.withSeed(i%seeds).simulate(ctx, all[i/seeds], trace, &seen[i])
 			})
 		}
 		wg.Wait()

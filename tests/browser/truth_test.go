@@ -149,7 +149,7 @@ func TestPageIsTrue(t *testing.T) {
 	t.Parallel()
 	s := startScene(t)
 	s.look(4)
-	for range extent.Of(1, 5) {
+	for range extent.Of(1, 2) {
 		s.killHolder()
 		s.look(9)
 		s.killWaiter()

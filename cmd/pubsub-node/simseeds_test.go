@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// seededReport is what a script would read of one contender.
+type seededReport struct {
+	Name    string
+	Seeds   int
+	Best    bool
+	Columns map[string]struct{ Mean, Half float64 }
+}
+
+func seeded(t *testing.T, args ...string) (all []seededReport) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(mustSimulate(t, append(args, "--json")...))); d.More(); {
+		var r seededReport
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Student's t of any textbook: 4.303 for 2 degrees of freedom, 2.262 for 9; 99 % is what two
+// differences need that are 98 % sure together, nearly.
+func TestIntervalsAreStudents(t *testing.T) {
+	if got := intervalOf([]float64{1, 2, 3}, 1); math.Abs(got.Mean-2) > 1e-9 || math.Abs(got.Half-4.303/math.Sqrt(3)) > 1e-3 {
+		t.Errorf("%+v", got)
+	}
+	ten := []float64{1, -1, 1, -1, 1, -1, 1, -1, 1, -1} // deviation √(10/9)
+	if got := intervalOf(ten, 1); math.Abs(got.Half-2.262/3) > 1e-3 {
+		t.Errorf("%+v", got)
+	}
+	if got := intervalOf(ten, 5); math.Abs(got.Half-3.250/3) > 1e-3 { // 99 %
+		t.Errorf("five together: %+v", got)
+	}
+}
+
+// The quantiles are those of a library.
+func TestStudentQuantiles(t *testing.T) {
+	for freedom := 1; freedom < 10_000; freedom += 1 + freedom/3 {
+		for _, p := range []float64{0.5, 0.9, 0.95, 0.99, 1 - 0.05/15, 0.9999} {
+			want := distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile((1 + p) / 2)
+			if got := studentQuantile(p, freedom); math.Abs(got/want-1) > 1e-6 {
+				t.Errorf("%d degrees of freedom, %v: %v, want %v", freedom, p, got, want)
+			}
+		}
+	}
+}
+
+// Seeds are those of runs by themselves.
+func TestSeedsAreRuns(t *testing.T) {
+	args := []string{"--think", "exponential:5s", "--duration", "100s"}
+	total := 0
+	for seed := 4; seed < 8; seed++ {
+		total += report(t, append(args, "--seed", fmt.Sprint(seed))...).Entries.Total
+	}
+	got := seeded(t, append(args, "--seed", "4", "--seeds", "4")...)
+	if len(got) != 1 || got[0].Seeds != 4 || got[0].Columns["entries"].Mean != float64(total)/4 || got[0].Columns["entries"].Half <= 0 {
+		t.Errorf("%+v, want a mean of %d / 4", got, total)
+	}
+}
+
+// What is better by argument is told apart, and what is equal is called a tie.
+func TestSeedsRank(t *testing.T) {
+	few := []string{"--think", "exponential:5s", "--duration", "100s", "--seeds", "8"}
+	for _, tc := range []struct {
+		name, compare, sort string
+		best                []string
+	}{
+		{"fair is fairer than level", "padme:LFFF,padme:FFFF", "fairness", []string{"padme:FFFF"}},
+		{"use passes the token on sooner", "padme:FFFF,padme:FFUU", "entries", []string{"padme:FFUU"}},
+		{"replace sends fewer messages", "padme:FFUU,padme:FRUU", "messages", []string{"padme:FRUU"}},
+		{"replace lets the same enter", "padme:FRUU,padme:FFUU", "entries", []string{"padme:FRUU", "padme:FFUU"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var best []string
+			for _, r := range seeded(t, append(few, "--compare", tc.compare, "--sort", tc.sort)...) {
+				if r.Best {
+					best = append(best, r.Name)
+				}
+			}
+			if strings.Join(best, " ") != strings.Join(tc.best, " ") {
+				t.Errorf("best are %q, want %q", best, tc.best)
+			}
+		})
+	}
+}
+
+// Chance decides no rank: whatever a seed favors, of two contenders that are one at most one
+// table in twenty tells them apart. Here they are the same algorithm with other seeds.
+func TestTiesAreHonest(t *testing.T) {
+	s := newSimSpec()
+	for name, value := range map[string]string{"think": "exponential:5s", "duration": "60s"} {
+		if err := s.options.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	padme, err := algorithmNamed(padmeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := modelsNamed(s.models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tables, seeds = 200, 6
+	outcomes, err := s.simulateAll(t.Context(), []contender{{padme, models}}, tables*2*seeds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for i := range tables {
+		rows := make([]sampled, 2)
+		for j := range rows {
+			for k := range seeds {
+				rows[j].reports = append(rows[j].reports, s.report(&outcomes[(2*i+j)*seeds+k]))
+			}
+		}
+		if rank(rows, "wait"); !rows[0].tie {
+			wrong++
+		}
+	}
+	if wrong > 2*tables/20 {
+		t.Errorf("%d of %d ties were called a difference", wrong, tables)
+	}
+}
+
+// The table does not depend on which run is over first.
+func TestSeedsInAnyOrder(t *testing.T) {
+	args := []string{"--compare", "all-models", "--think", "exponential:5s", "--duration", "60s", "--seeds", "5"}
+	first := mustSimulate(t, args...)
+	if !strings.Contains(first, "means of 5 seeds") {
+		t.Error(first)
+	}
+	for range 3 {
+		if again := mustSimulate(t, args...); again != first {
+			t.Errorf("%s\nafter\n%s", again, first)
+		}
+	}
+}
+
+// What an interrupted table shows are the seeds with which all were run.
+func TestInterruptedSeeds(t *testing.T) {
+	f := &simFlags{spec: newSimSpec(), seeds: 4, sort: "entries"}
+	padme, err := algorithmNamed(padmeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := modelsNamed(f.spec.models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := f.spec.simulateAll(t.Context(), []contender{{padme, models}, {padme, models}}, 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes[6].ended = false // the third seed of the second
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := f.finishSeeds(ctx, &out, outcomes); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "3 of 4 seeds were over") || !strings.Contains(out.String(), "means of 3 seeds") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	outcomes[1].ended, outcomes[0].ended = false, false
+	if err := f.finishSeeds(ctx, &out, outcomes); err == nil || !strings.Contains(err.Error(), "1 of 4 seeds were over, and an interval takes two") {
+		t.Error(err)
+	}
+}
