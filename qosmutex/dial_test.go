@@ -116,6 +116,9 @@ func TestRequestThatWasGivenUpIsNotRaised(t *testing.T) {
 			if _, err := r.Wait(ctx); !errors.Is(err, qosmutex.ErrTimeout) {
 				t.Fatalf("%s: %v", name, err)
 			}
+			if _, err := r.Wait(context.Background()); !errors.Is(err, qosmutex.ErrTimeout) { // it must not wait for ever
+				t.Fatalf("%s: the second time: %v", name, err)
+			}
 			if err := r.SetPriority(10); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -100,7 +100,7 @@ func (p *Pending) Do(ctx context.Context, f func(ctx context.Context, h *Hold) e
 }
 
 // Request is what Ask returns.
-func (p *Pending) Request() *Request { return &Request{p.hold, p.options} }
+func (p *Pending) Request() *Request { return &Request{hold: p.hold, options: p.options} }
 
 // outside is the attachment of a hold to a Decider.
 type outside struct{ p *Pending }

@@ -12,6 +12,7 @@ import (
 type Request struct {
 	hold    *Hold
 	options request
+	over    error // what Wait has ended with
 }
 
 // Ask puts a request for resource in line, as Lock does, and returns without waiting for it
@@ -44,12 +45,16 @@ func (r *Request) Decided() bool {
 }
 
 // Wait waits until the request is granted and returns the hold, or withdraws it when ctx
-// ends; it is called once. The errors are those of Lock.
-func (r *Request) Wait(ctx context.Context) (*Hold, error) {
+// ends. One goroutine calls it; a second call returns what the first did. The errors are
+// those of Lock.
+func (r *Request) Wait(ctx context.Context) (h *Hold, err error) {
 	if err := r.made(); err != nil {
 		return nil, err
 	}
-	return r.hold.of.wait(ctx, r.hold, &r.options)
+	if r.over == nil {
+		h, r.over = r.hold.of.wait(ctx, r.hold, &r.options)
+	}
+	return h, r.over
 }
 
 // SetPriority makes the request more important while it waits; it does not wait itself.
