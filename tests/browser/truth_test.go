@@ -158,7 +158,7 @@ func TestPageIsTrue(t *testing.T) {
 		s.look(9)
 		s.broker.end()
 		s.look(2)
-		s.killHolder() // of whose death no broker tells
+		s.killAnyone() // of whose death no broker tells
 		s.look(2)
 		s.broker.start()
 		s.look(12)
@@ -292,26 +292,40 @@ func (s *scene) revive() {
 	}
 }
 
-// killOne kills a worker that does what is asked for, of those that live.
-func (s *scene) killOne(what string) {
-	s.Helper()
-	eventually(s.T, "somebody "+what, func() bool {
-		for _, w := range s.workers {
-			if w.dead() {
-				continue
-			}
-			lines := strings.Split(strings.TrimSpace(w.printed()), "\n")
-			if strings.HasPrefix(lines[len(lines)-1], what+" ") {
-				w.end()
-				return true
-			}
+// killOne kills a worker that does what is asked for, of those that live. It reports false
+// if there is none.
+func (s *scene) killOne(what string) bool {
+	for _, w := range s.workers {
+		if w.dead() {
+			continue
 		}
-		return false
-	})
+		lines := strings.Split(strings.TrimSpace(w.printed()), "\n")
+		if strings.HasPrefix(lines[len(lines)-1], what+" ") {
+			w.end()
+			return true
+		}
+	}
+	return false
 }
 
-func (s *scene) killHolder() { s.Helper(); s.killOne("in") }
-func (s *scene) killWaiter() { s.Helper(); s.killOne("asks") }
+func (s *scene) killHolder() {
+	s.Helper()
+	eventually(s.T, "somebody holds a lock", func() bool { return s.killOne("in") })
+}
+
+func (s *scene) killWaiter() {
+	s.Helper()
+	eventually(s.T, "somebody waits", func() bool { return s.killOne("asks") })
+}
+
+// killAnyone kills a holder, or a waiter if nobody holds a lock any more: without a broker
+// nobody gets one.
+func (s *scene) killAnyone() {
+	s.Helper()
+	if !s.killOne("in") && !s.killOne("asks") {
+		s.Error("nobody holds a lock or waits")
+	}
+}
 
 // killRoot kills who says on the broker that it is the root.
 func (s *scene) killRoot() {
