@@ -70,7 +70,10 @@ func (x *exchange) start(ctx context.Context) error {
 
 // outage names it as the reason why ctx ended with err while lane was awaited.
 func (p *Participant) outage(ctx context.Context, lane *connection.Lane, err error) error {
-	if k, _ := lane.Current(); k == nil && err != nil && ctx.Err() != nil {
+	if err == nil || ctx.Err() == nil || p.Err() != nil {
+		return err
+	}
+	if k, _ := lane.Current(); k == nil {
 		return fmt.Errorf("no connection to %s: %w", p.label, err)
 	}
 	return err

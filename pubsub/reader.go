@@ -328,8 +328,11 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 
 // WaitMatched blocks until at least n writers match.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
+	if err := r.made(); err != nil {
+		return err
+	}
 	have := 0
-	err := r.await(ctx, func() (_ bool, change <-chan struct{}) {
+	err := r.ep.await(ctx, func() (_ bool, change <-chan struct{}) {
 		have, change = r.recv.Matches()
 		return have >= n, change
 	})

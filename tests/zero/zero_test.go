@@ -4,6 +4,7 @@ package zero_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -33,14 +34,19 @@ func TestMethods(t *testing.T) {
 				if !on.IsNil() {
 					name = strings.Replace(name, "nil", "zero", 1)
 				}
-				t.Run(name, func(t *testing.T) { call(t, on.Type().Method(i).Name, on.Method(i)) })
+				t.Run(name, func(t *testing.T) { call(t.Context(), t, on.Type().Method(i).Name, on.Method(i)) })
+				t.Run(name+", too late", func(t *testing.T) {
+					late, cancel := context.WithCancel(t.Context())
+					cancel()
+					call(late, t, on.Type().Method(i).Name, on.Method(i))
+				})
 			}
 		}
 	}
 }
 
 // call calls f with arguments that make sense.
-func call(t *testing.T, name string, f reflect.Value) {
+func call(ctx context.Context, t *testing.T, name string, f reflect.Value) {
 	defer func() {
 		if v := recover(); v != nil {
 			t.Errorf("it panics: %v", v)
@@ -51,18 +57,18 @@ func call(t *testing.T, name string, f reflect.Value) {
 		if f.Type().IsVariadic() && i == f.Type().NumIn()-1 {
 			break
 		}
-		args = append(args, argument(t, f.Type().In(i)))
+		args = append(args, argument(ctx, t, f.Type().In(i)))
 	}
 	for _, out := range f.Call(args) {
 		switch v := out.Interface().(type) {
 		case error:
-			told(t, v)
+			told(ctx, t, v)
 		case nil:
 			if out.Type() == reflect.TypeFor[error]() && name != "Close" {
 				t.Error("it returns no error")
 			}
 		case context.Context:
-			told(t, context.Cause(v))
+			told(t.Context(), t, context.Cause(v))
 		case <-chan struct{}:
 			select {
 			case <-v:
@@ -71,15 +77,15 @@ func call(t *testing.T, name string, f reflect.Value) {
 			}
 		}
 		if out.Kind() == reflect.Func && strings.HasPrefix(out.Type().Name(), "Seq2[") {
-			loop(t, out)
+			loop(ctx, t, out)
 		}
 	}
 }
 
-func argument(t *testing.T, of reflect.Type) reflect.Value {
+func argument(ctx context.Context, t *testing.T, of reflect.Type) reflect.Value {
 	switch {
 	case of == reflect.TypeFor[context.Context]():
-		return reflect.ValueOf(t.Context())
+		return reflect.ValueOf(ctx)
 	case of == reflect.TypeFor[[]string]():
 		return reflect.ValueOf([]string{"x"})
 	case of.Kind() == reflect.String:
@@ -97,12 +103,12 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 }
 
 // loop ranges over what f yields: one error.
-func loop(t *testing.T, f reflect.Value) {
+func loop(ctx context.Context, t *testing.T, f reflect.Value) {
 	yielded := 0
 	f.Call([]reflect.Value{reflect.MakeFunc(f.Type().In(0), func(in []reflect.Value) []reflect.Value {
 		yielded++
 		err, _ := in[1].Interface().(error)
-		told(t, err)
+		told(ctx, t, err)
 		return []reflect.Value{reflect.ValueOf(true)}
 	})})
 	if yielded != 1 {
@@ -110,8 +116,11 @@ func loop(t *testing.T, f reflect.Value) {
 	}
 }
 
-// told wants an error that says where such a value comes from.
-func told(t *testing.T, err error) {
+// told wants an error that says where such a value comes from, or that it is too late.
+func told(ctx context.Context, t *testing.T, err error) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return
+	}
 	if err == nil || !strings.Contains(err.Error(), "look at the error that") {
 		t.Errorf("it says %v", err)
 	}
@@ -138,7 +147,7 @@ func TestFunctions(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) { told(t, f()) })
+		t.Run(name, func(t *testing.T) { told(t.Context(), t, f()) })
 	}
 }
 
