@@ -17,8 +17,8 @@ type counters struct {
 }
 
 var (
-	descSent      = prometheus.NewDesc("pubsub_messages_sent_total", "Messages handed to the MQTT client.", nil, nil)
-	descReceived  = prometheus.NewDesc("pubsub_messages_received_total", "Messages given to inbox handlers.", nil, nil)
+	descSent      = prometheus.NewDesc("pubsub_messages_sent_total", "Messages to inboxes that were handed to the MQTT client.", nil, nil)
+	descReceived  = prometheus.NewDesc("pubsub_messages_received_total", "Messages that were given to handlers of the inbox.", nil, nil)
 	descPublished = prometheus.NewDesc("pubsub_published_total", "Raw messages accepted for publishing.", nil, nil)
 	descConnects  = prometheus.NewDesc("pubsub_connects_total", "Completed connections, the first one included.", nil, nil)
 	descStatus    = prometheus.NewDesc("pubsub_status_total", "Changes of status of writers and readers, by the event that tells them.", []string{"event"}, nil)

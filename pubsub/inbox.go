@@ -42,7 +42,7 @@ const maxInboxTopics = 4096
 // Send queues a message for the participant "to", to be sent at MQTT QoS 1. As long as the
 // connection lasts, messages that were sent to the same participant arrive in the order of
 // the calls. Send never blocks on the network and does not use payload after it returns.
-// Nobody confirms that the message arrives, or that there is such a participant.
+// It is not confirmed that the message arrives, or that there is such a participant.
 //
 // Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
 // ErrInvalid, ErrUnannounced, ErrClosed.

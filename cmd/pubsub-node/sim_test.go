@@ -254,17 +254,10 @@ func TestSimStopsAtAnyScale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	padme, err := algorithmNamed(padmeName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := modelsNamed(s.models)
-	if err != nil {
-		t.Fatal(err)
-	}
+	padme := padmeOf(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	count := 0
-	outcomes, err := s.simulateAll(ctx, []contender{{padme, models}}, 1, func(r *sim.Record) {
+	outcomes, err := s.simulateAll(ctx, []contender{padme}, 1, func(r *sim.Record) {
 		if count++; count == 10_000 {
 			cancel()
 		}

@@ -170,7 +170,7 @@ func (s *simSpec) writeSeeds(w io.Writer, rows []sampled, seeds int, by string) 
 	}
 	note := fmt.Sprintf("means of %d seeds from %d on, with 95 %% intervals (Student's t); in each seed all meet the same requests", seeds, s.seed)
 	if by != "name" && len(rows) > 1 {
-		note += fmt.Sprintf("; tie: by %s not told from the first line (paired differences, 95 %% for all lines together)", by)
+		note += fmt.Sprintf("; without tie: by %s worse than the first line, of all such lines together with 95 %% confidence (paired differences)", by)
 	}
 	fmt.Fprintln(w, "\n"+strings.Join(wrap(note, tableWidth-2), "\n  "))
 	return nil

@@ -99,6 +99,20 @@ func TestSeedsRank(t *testing.T) {
 	}
 }
 
+// padmeOf is PADME with the models of a scenario.
+func padmeOf(t *testing.T, s *simSpec) contender {
+	t.Helper()
+	padme, err := algorithmNamed(padmeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := modelsNamed(s.models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contender{padme, models}
+}
+
 // Chance decides no rank: whatever a seed favors, of two contenders that are one at most one
 // table in twenty tells them apart. Here they are the same algorithm with other seeds.
 func TestTiesAreHonest(t *testing.T) {
@@ -108,16 +122,9 @@ func TestTiesAreHonest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	padme, err := algorithmNamed(padmeName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := modelsNamed(s.models)
-	if err != nil {
-		t.Fatal(err)
-	}
+	padme := padmeOf(t, s)
 	const tables, seeds = 200, 6
-	outcomes, err := s.simulateAll(t.Context(), []contender{{padme, models}}, tables*2*seeds, nil)
+	outcomes, err := s.simulateAll(t.Context(), []contender{padme}, tables*2*seeds, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,15 +162,8 @@ func TestSeedsInAnyOrder(t *testing.T) {
 // What an interrupted table shows are the seeds with which all were run.
 func TestInterruptedSeeds(t *testing.T) {
 	f := &simFlags{spec: newSimSpec(), seeds: 4, sort: "entries"}
-	padme, err := algorithmNamed(padmeName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := modelsNamed(f.spec.models)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes, err := f.spec.simulateAll(t.Context(), []contender{{padme, models}, {padme, models}}, 4, nil)
+	padme := padmeOf(t, f.spec)
+	outcomes, err := f.spec.simulateAll(t.Context(), []contender{padme, padme}, 4, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// buffers have grown already, unlike new ones. The garbage collector takes those that nobody
-// uses.
+// buffers have grown already, unlike new ones. The garbage collector takes those that are not
+// used for a while.
 var buffers = sync.Pool{New: func() any { return new(wire.Buffer) }}
 
 // NewBuffer returns a buffer to which a body is to be written.
@@ -18,7 +18,8 @@ func NewBuffer() *wire.Buffer {
 	return b
 }
 
-// Free gives a buffer back, whose memory nobody may look at any more. Nil is none.
+// Free gives a buffer back, to be used by another sample. Its memory must not be read after
+// that. Nil is none.
 func Free(b *wire.Buffer) {
 	if b != nil {
 		buffers.Put(b)
@@ -40,9 +41,9 @@ func serialize(e *wire.Envelope) ([]byte, *wire.Buffer) {
 	return wire.Append(make([]byte, 0, len(e.Body)+64), e), nil
 }
 
-// free gives back the memory of a sample that is not held any more, unless somebody else may
-// look at it: what the broker retains is kept to be published again, and what is not
-// acknowledged by the broker may still be written to it. Without a connection nobody knows.
+// free gives back the memory of a sample that is not held any more, unless it may still be
+// read: a retained one is kept to be published again, and one that the broker has not
+// acknowledged may still be written to it. Without a connection that is not known.
 func (s *Sender) free(h *heldSample) {
 	if h.buffer == nil || s.retention != nil || !s.qos.Reliable {
 		return

@@ -9,7 +9,7 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// The memory of a sample is that of a later one only when nobody can look at it any more.
+// The memory of a sample is used for a later one only when it is not read any more.
 func TestMemoryIsUsedAgainWhenNobodyLooks(t *testing.T) {
 	reliable := Policies{Reliable: true, KeepAll: true}
 	for _, tc := range []struct {

@@ -76,7 +76,7 @@ type Sender struct {
 type heldSample struct {
 	key     string
 	payload []byte
-	buffer  *wire.Buffer // whose memory payload is; nil if nobody else's
+	buffer  *wire.Buffer // whose memory payload is; nil if it has its own
 	place   uint64       // on its way to the broker
 	over    bool         // late joiners want nothing of its instance up to here
 }
