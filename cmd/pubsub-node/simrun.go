@@ -112,11 +112,13 @@ func (s *simSpec) simulateAll(ctx context.Context, all []contender, seeds int, t
 		defer close(done)
 		var wg sync.WaitGroup
 		free := make(chan struct{}, runtime.GOMAXPROCS(0))
-		for i := range outcomes {
+		for turn := range outcomes {
+			c, k := inTurn(turn, len(all))
+			i := c*seeds + k
 			free <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-free }()
-				outcomes[i] = s.withSeed(i%seeds).simulate(ctx, all[i/seeds], trace, &seen[i])
+				outcomes[i] = s.withSeed(k).simulate(ctx, all[c], trace, &seen[i])
 			})
 		}
 		wg.Wait()
@@ -135,6 +137,10 @@ func (s *simSpec) simulateAll(ctx context.Context, all []contender, seeds int, t
 		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), errStuck)
 	}
 }
+
+// inTurn is the contender and the seed of a run: all run with one seed before any does with
+// the next, so that an interrupted table has as many seeds as possible.
+func inTurn(run, contenders int) (contender, seed int) { return run % contenders, run / contenders }
 
 // showSimulation tells a person at a terminal how far the runs are, once they take
 // longer than patience. The caller must call stop.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,22 @@ func TestSeedsInAnyOrder(t *testing.T) {
 	for range 3 {
 		if again := mustSimulate(t, args...); again != first {
 			t.Errorf("%s\nafter\n%s", again, first)
+		}
+	}
+}
+
+// Whenever a table is interrupted, but for what runs at that moment all have the same seeds.
+func TestSeedsInTurn(t *testing.T) {
+	const contenders, seeds = 3, 4
+	done := [contenders]int{}
+	for run := range contenders * seeds {
+		c, k := inTurn(run, contenders)
+		if k != done[c] {
+			t.Errorf("run %d is seed %d of contender %d, after %d", run, k, c, done[c])
+		}
+		done[c]++
+		if least, most := slices.Min(done[:]), slices.Max(done[:]); most-least > 1 {
+			t.Errorf("after run %d contenders have %v seeds", run, done)
 		}
 	}
 }
