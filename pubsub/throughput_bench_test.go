@@ -74,8 +74,8 @@ func (w *way) turn(bursts, n int) {
 // publishes that the broker has not acknowledged. A throughput burst is 5000 payloads
 // and ends when the receiver has them all, decoded and taken from the reader; for
 // latency each payload waits for the one before. The ways take turns within the run,
-// so that what else the machine does hits all alike, and have the process to themselves
-// in their turn, as an application has one of them. Times are medians over bursts,
+// so that what else the machine does hits all alike, on one broker, and no other client is
+// in the process in their turn, as an application has one of them. Times are medians over bursts,
 // "ratio" is ours over raw. "cpu-ratio" is that of the processor time of this process:
 // with a broker in another process, that of both ends.
 func BenchmarkRawAndReliable(b *testing.B) {
@@ -86,11 +86,12 @@ func BenchmarkRawAndReliable(b *testing.B) {
 }
 
 func compareWays(b *testing.B, size, bursts, n int) {
+	url := startBroker(b)
 	ways := []*way{
-		{name: "raw", open: func(w *way, tb testing.TB) { rawWay(tb, w, startBroker(tb), size) }},
-		{name: "plain", open: func(w *way, tb testing.TB) { reliableWay(tb, w, startBroker(tb), size) }},
+		{name: "raw", open: func(w *way, tb testing.TB) { rawWay(tb, w, url, size) }},
+		{name: "plain", open: func(w *way, tb testing.TB) { reliableWay(tb, w, url, size) }},
 		{name: "coalesced", open: func(w *way, tb testing.TB) {
-			reliableWay(tb, w, startBroker(tb), size, WithCoalescing(5*time.Millisecond))
+			reliableWay(tb, w, url, size, WithCoalescing(5*time.Millisecond))
 		}},
 	}
 	raw := ways[0]
