@@ -42,8 +42,9 @@ func newIncarnation() uint64 {
 // one arrives at the others, retained messages too.
 //
 // Errors wrap ErrInvalid (id, URL or option), ErrUnreachable, ErrRefused
-// (credentials or access rules; a *RefusedError tells which) or ErrDuplicateID, and after a
-// cancellation context.Canceled and its cause. An id is 1 to 128 bytes of
+// (credentials or access rules; a *RefusedError tells which) or ErrDuplicateID, after a
+// cancellation context.Canceled and its cause, and context.DeadlineExceeded if the deadline
+// was over before the call. An id is 1 to 128 bytes of
 // UTF-8 and belongs to one live process: if another one answers under it, Join
 // fails, and if two join at the same instant the one with the older incarnation
 // stays.
@@ -61,18 +62,10 @@ func Join(ctx context.Context, rawURL, id string, opts ...Option) (*Participant,
 	return p, nil
 }
 
-// begin connects a lane, to each server once, and has it connected from then on. Else
-// the participant ends.
+// begin connects a lane, and has it connected from then on. Else the participant ends.
 func (p *Participant) begin(ctx context.Context, l *connection.Lane) error {
-	k, err := l.Establish(ctx)
-	for range len(p.servers.URLs) - 1 {
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrDuplicateID) {
-			break
-		}
-		k, err = l.Establish(ctx)
-	}
+	k, err := p.establish(ctx, l)
 	if err != nil {
-		err = abandoned(ctx, p.label, err)
 		p.end(err)
 		p.awaitEnd()
 		return err
@@ -83,17 +76,37 @@ func (p *Participant) begin(ctx context.Context, l *connection.Lane) error {
 	return nil
 }
 
+// establish tries each server once.
+func (p *Participant) establish(ctx context.Context, l *connection.Lane) (*connection.Link, error) {
+	if ctx.Err() != nil {
+		return nil, gaveUp(ctx, p.label)
+	}
+	k, err := l.Establish(ctx)
+	for range len(p.servers.URLs) - 1 {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrDuplicateID) {
+			break
+		}
+		k, err = l.Establish(ctx)
+	}
+	return k, abandoned(ctx, p.label, err)
+}
+
 // abandoned is err of a connection that was being made, unless its caller has given it up:
 // then nothing is known of the broker.
 func abandoned(ctx context.Context, url string, err error) error {
 	if errors.Is(err, ErrUnreachable) && errors.Is(ctx.Err(), context.Canceled) {
-		why := ctx.Err()
-		if cause := context.Cause(ctx); !errors.Is(cause, why) {
-			why = fmt.Errorf("%w: %w", why, cause)
-		}
-		return fmt.Errorf("pubsub: connecting to %s: the context ended: %w", url, why)
+		return gaveUp(ctx, url)
 	}
 	return err
+}
+
+// gaveUp is the error of a caller whose context ended before the broker could be judged.
+func gaveUp(ctx context.Context, url string) error {
+	why := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, why) {
+		why = fmt.Errorf("%w: %w", why, cause)
+	}
+	return fmt.Errorf("pubsub: connecting to %s: the context ended: %w", url, why)
 }
 
 func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {

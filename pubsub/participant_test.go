@@ -16,17 +16,48 @@ import (
 	"padme/pubsub/internal/discovery"
 )
 
-// Who gives up is not told to start a broker.
+// Who gives up, or had no time to begin with, is not told to start a broker.
 func TestJoinSaysThatItsContextEnded(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("had enough")
+	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	_, err := Join(ctx, "127.0.0.1:1", "a")
-	_, plain := ConnectPlain(ctx, "127.0.0.1:1", "a")
-	for _, err := range []error{err, plain} {
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || errors.Is(err, ErrUnreachable) || strings.Contains(err.Error(), "start a broker") {
-			t.Errorf("cancelled: %v", err)
+	late, cancelLate := context.WithTimeout(t.Context(), -time.Second)
+	defer cancelLate()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	connecting, giveUp := context.WithCancelCause(t.Context())
+	go func() {
+		for range 2 {
+			if _, err := silent.Accept(); err != nil {
+				t.Error(err)
+			}
 		}
+		giveUp(why)
+	}()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		url  string
+		is   []error
+	}{
+		{"cancelled", cancelled, "127.0.0.1:1", []error{context.Canceled, why}},
+		{"no time", late, "127.0.0.1:1", []error{context.DeadlineExceeded}},
+		{"while connecting", connecting, silent.Addr().String(), []error{context.Canceled, why}},
+	} {
+		var wg sync.WaitGroup
+		judge := func(err error) {
+			for _, want := range c.is {
+				if !errors.Is(err, want) || errors.Is(err, ErrUnreachable) || strings.Contains(err.Error(), "start a broker") {
+					t.Errorf("%s: %v", c.name, err)
+				}
+			}
+		}
+		wg.Go(func() { _, err := Join(c.ctx, c.url, "a"); judge(err) })
+		wg.Go(func() { _, err := ConnectPlain(c.ctx, c.url, "a"); judge(err) })
+		wg.Wait()
 	}
 }
 

@@ -31,8 +31,8 @@ type PlainMessage struct {
 // until the broker has accepted the connection or ctx ends. id is what the MQTT client
 // id begins with. Of the options those that say how to connect and where to log count.
 //
-// Errors wrap ErrInvalid, ErrUnreachable, ErrRefused or, after a cancellation,
-// context.Canceled and its cause.
+// Errors wrap ErrInvalid, ErrUnreachable, ErrRefused, after a cancellation context.Canceled
+// and its cause, and context.DeadlineExceeded if the deadline was over before the call.
 func ConnectPlain(ctx context.Context, rawURL, id string, opts ...Option) (*Plain, error) {
 	p, err := newParticipant(rawURL, id, opts)
 	if err != nil {
