@@ -128,7 +128,7 @@ func rank(rows []sampled, by string) {
 func seedColumns(by string) (shown []*column) {
 	for i := range columns {
 		c := &columns[i]
-		if slices.Contains([]string{"entries", "messages", "wait", "p99", "never", "fairness", by}, c.name) {
+		if slices.Contains([]string{"entries", "messages", "delay", "wait", "p99", "never", "fairness", by}, c.name) {
 			shown = append(shown, c)
 		}
 	}
