@@ -40,7 +40,7 @@ export class Detail {
     const more = state.waiting - state.queue.length;
     if (more > 0) rows.push(h("tr", {}, h("td", { colspan: 4, class: "muted" }, `and ${more} more`)));
     morph(this.element, head, h("dl", {}, ...known), rows.length
-      ? h("table", {}, h("thead", {}, h("tr", {}, ...["", "waits", "priority", "for"].map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, ...rows))
+      ? h("table", {}, h("thead", {}, h("tr", {}, ...["place", "waits", "priority", "for"].map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, ...rows))
       : h("p", { class: "muted" }, "Nobody waits."));
   }
 

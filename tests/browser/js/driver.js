@@ -2,12 +2,14 @@
 // input, {id, do, …}, and answers go as {id, value} or {id, error} to standard output.
 // Expressions are evaluated through the debugger, so the page's content security
 // policy stays in force.
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const POLL = 20; // ms
+const AXE = readFileSync(new URL("./node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
 const browser = await chromium.launch({ executablePath: process.argv[2], args: FLAGS });
 const pages = [];
@@ -59,6 +61,13 @@ const commands = {
   async heap({ page }) {
     await pages[page].debug.send("HeapProfiler.collectGarbage");
     return (await pages[page].debug.send("Runtime.getHeapUsage")).usedSize;
+  },
+
+  // axe is what keeps people from using the page as it is now, by the rules of axe-core.
+  async axe({ page }) {
+    await commands.eval({ page, code: `void (globalThis.axe ?? (() => { ${AXE} })())` });
+    return commands.eval({ page, code: `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+      violations.flatMap(({ id, help, nodes }) => nodes.map((n) => id + ": " + help + ": " + n.target.join(" ") + ": " + n.failureSummary)))` });
   },
 
   // complaints are what the console has said, and requests to other hosts; it forgets them.

@@ -166,7 +166,7 @@ class Node {
     this.under = this.kind === "down"
       ? svg("text", { class: "note", y: root ? 34 : 30, "text-anchor": "middle" })
       : svg("text", { class: "note", x: left + width + 12, y: FONT / 3 });
-    this.element.append(this.under);
+    this.element.append(" ", this.under); // two words, to who has them read
   }
 
   /** note says what the member does: {text, held}, or nothing. */
@@ -176,11 +176,13 @@ class Node {
     if (said === this.said) return;
     this.said = said;
     setAttribute(this.element, "class", ["node", m.role, m.candidate && "candidate", note?.held && "held", !m.alive && "gone"].filter(Boolean).join(" "));
-    const words = [m.alive ? m.role : "gone", m.candidate && m.role !== "root" && "candidate", note?.text].filter(Boolean);
-    const text = `${m.id}: ${words.join(", ")}, priority ${m.priority}`;
+    const under = [m.alive ? m.role !== "member" && m.role : "gone", note?.text].filter(Boolean).join(" · ");
+    const shown = short(m.id);
+    const more = [shown !== visible(m.id) && m.id, m.alive && m.role === "member" && "member", m.candidate && m.role !== "root" && "candidate", `priority ${m.priority}`];
+    const text = `${shown} ${under}, ${more.filter(Boolean).join(", ")}`; // begins with what is seen, for those who say it to choose it
     setText(this.title, text);
     setAttribute(this.element, "aria-label", text);
-    if (this.under) setText(this.under, [m.alive ? m.role !== "member" && m.role : "gone", note?.text].filter(Boolean).join(" · "));
+    if (this.under) setText(this.under, under);
   }
 }
 
