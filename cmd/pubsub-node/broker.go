@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strconv"
@@ -207,9 +208,17 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 }
 
-// checkAddress refuses an address without a port, or a port without its colon. It leaves
-// what a system finds wrong with another one to it.
+// checkAddress refuses a URL, an address without a port, a port without its colon and an
+// IPv6 address without its brackets. It leaves what a system finds wrong with another one
+// to it.
 func checkAddress(flag, address string) error {
+	if _, plain, isURL := strings.Cut(address, "://"); isURL {
+		plain, _, _ = strings.Cut(plain, "/")
+		return usageError("--%s %s: write the address alone: %s", flag, address, plain)
+	}
+	if ip := net.ParseIP(address); ip != nil && ip.To4() == nil {
+		return usageError("--%s %s: add a port, as in [%s]:1883", flag, address, address)
+	}
 	if address == "" || strings.Contains(address, ":") {
 		return nil
 	}

@@ -87,6 +87,9 @@ func (f *uiFlags) refuse(cmd *cobra.Command, _ []string) error {
 }
 
 func (f *uiFlags) run(ctx context.Context, s *session, stdout io.Writer) error {
+	if err := checkAddress("web", f.web); err != nil {
+		return err
+	}
 	site, shows, err := f.site(ctx, s)
 	if err != nil {
 		return err
