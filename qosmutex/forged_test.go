@@ -38,7 +38,9 @@ func TestRootAnswersWhatIsSaidInItsName(t *testing.T) {
 		return json.Unmarshal([]byte(last(states)), &s) == nil && s.Holder == "a" && s.Fence == formatFence(h.Fence())
 	}
 	eventually(t, "the state names the holder", held)
-	eventually(t, "a view of two members", func() bool { return strings.Contains(last(views), `"members":2`) })
+	eventually(t, "a view of two members that changes no more", func() bool {
+		return strings.Contains(last(views), `"members":2`) && !strings.Contains(last(views), `"grants_from"`)
+	})
 	root.mu.Lock()
 	if n := root.metrics.dropped[dropForeign]; n > 0 {
 		t.Errorf("%d of the root's own publications taken for lies", n)
