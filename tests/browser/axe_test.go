@@ -14,7 +14,8 @@ func (p *page) accessible(what string) {
 	}
 }
 
-// TestAxe: axe-core finds nothing in either page, in whatever part of it, light and dark.
+// TestAxe: axe-core reports no violation in any view of the board, nor in the demo, light
+// and dark.
 func TestAxe(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
@@ -28,6 +29,9 @@ func TestAxe(t *testing.T) {
 		p := chromium.open(s.board, w)
 		p.await("%s?.dataset.holder === 'lift-1'", row("crane", "north"))
 		p.await("document.querySelectorAll('.tree .node').length === 4")
+		p.await("[...document.querySelectorAll('.tree .node')].map(n => n.ariaLabel).sort().join('; ') === " +
+			"'a-lift-wit…n-the-tree, a-lift-with-a-name-that-is-cut-in-the-tree, member, priority 100; " +
+			"lift-1 holds north, member, candidate, priority 1; lift-2, member, candidate, priority 2; tower root, priority 0'")
 		for _, view := range []string{"#/", "#/lock/crane/north", "#/tree/crane", "#/people", "#/history"} {
 			p.eval("location.hash = '"+view+"'", nil)
 			p.await("location.hash === '%s' && new Promise(then => requestAnimationFrame(() => requestAnimationFrame(() => then(true))))", view)

@@ -174,8 +174,10 @@ func startBrowser(t *testing.T) *browser {
 	extent.NotShort(t, "real processes")
 	node := need(t, "apt-get install nodejs", "node")
 	chromium := need(t, "apt-get install chromium", "chromium")
-	if _, err := os.Stat("js/node_modules/playwright-core"); err != nil {
-		missing(t, "playwright-core", "npm ci --prefix tests/browser/js")
+	for _, module := range []string{"playwright-core", "axe-core"} {
+		if _, err := os.Stat(filepath.Join("js/node_modules", module)); err != nil {
+			missing(t, module, "npm ci --prefix tests/browser/js")
+		}
 	}
 	cmd := exec.Command(node, "driver.js", chromium)
 	cmd.Dir = "js"

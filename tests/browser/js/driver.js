@@ -63,7 +63,7 @@ const commands = {
     return (await pages[page].debug.send("Runtime.getHeapUsage")).usedSize;
   },
 
-  // axe is what keeps people from using the page as it is now, by the rules of axe-core.
+  // axe lists what axe-core reports as violations in the page as it is shown now.
   async axe({ page }) {
     await commands.eval({ page, code: `void (globalThis.axe ?? (() => { ${AXE} })())` });
     return commands.eval({ page, code: `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>

@@ -166,7 +166,7 @@ class Node {
     this.under = this.kind === "down"
       ? svg("text", { class: "note", y: root ? 34 : 30, "text-anchor": "middle" })
       : svg("text", { class: "note", x: left + width + 12, y: FONT / 3 });
-    this.element.append(" ", this.under); // two words, to who has them read
+    this.element.append(" ", this.under); // a screen reader takes them for one word otherwise
   }
 
   /** note says what the member does: {text, held}, or nothing. */
@@ -178,8 +178,9 @@ class Node {
     setAttribute(this.element, "class", ["node", m.role, m.candidate && "candidate", note?.held && "held", !m.alive && "gone"].filter(Boolean).join(" "));
     const under = [m.alive ? m.role !== "member" && m.role : "gone", note?.text].filter(Boolean).join(" · ");
     const shown = short(m.id);
+    const seen = under ? `${shown} ${under}` : shown; // the label begins with it, for those who choose a node by saying what they see
     const more = [shown !== visible(m.id) && m.id, m.alive && m.role === "member" && "member", m.candidate && m.role !== "root" && "candidate", `priority ${m.priority}`];
-    const text = `${shown} ${under}, ${more.filter(Boolean).join(", ")}`; // begins with what is seen, for those who say it to choose it
+    const text = [seen, ...more].filter(Boolean).join(", ");
     setText(this.title, text);
     setAttribute(this.element, "aria-label", text);
     if (this.under) setText(this.under, under);
