@@ -212,12 +212,14 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 // IPv6 address without its brackets. It leaves what a system finds wrong with another one
 // to it.
 func checkAddress(flag, address string) error {
-	if _, plain, isURL := strings.Cut(address, "://"); isURL {
-		plain, _, _ = strings.Cut(plain, "/")
-		return usageError("--%s %s: write the address alone: %s", flag, address, plain)
+	if strings.Contains(address, "://") {
+		if u, err := url.Parse(address); err == nil && u.Port() != "" {
+			return usageError("--%s is an address, not a URL: write %s", flag, u.Host)
+		}
+		return usageError("--%s is an address, not a URL: write it as in 127.0.0.1:1883", flag)
 	}
 	if ip := net.ParseIP(address); ip != nil && ip.To4() == nil {
-		return usageError("--%s %s: add a port, as in [%s]:1883", flag, address, address)
+		return usageError("--%s %s: write an IPv6 address in brackets, and its port after them, as in [::1]:1883", flag, address)
 	}
 	if address == "" || strings.Contains(address, ":") {
 		return nil
