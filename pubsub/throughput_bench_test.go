@@ -74,10 +74,11 @@ func (w *way) turn(bursts, n int) {
 // publishes that the broker has not acknowledged. A throughput burst is 5000 payloads
 // and ends when the receiver has them all, decoded and taken from the reader; for
 // latency each payload waits for the one before. The ways take turns within the run,
-// so that what else the machine does hits all alike, on one broker, and no other client is
-// in the process in their turn, as an application has one of them. Times are medians over bursts,
-// "ratio" is ours over raw. "cpu-ratio" is that of the processor time of this process:
-// with a broker in another process, that of both ends.
+// so that what else the machine does hits all alike. They share one broker, and each has the
+// process to itself in its turn, as in an application that has one of them: otherwise one
+// collects the garbage of the others. Times are medians over bursts, "ratio" is ours over
+// raw. "cpu-ratio" is that of the processor time of this process: with a broker in another
+// process, that of both ends.
 func BenchmarkRawAndReliable(b *testing.B) {
 	for _, of := range []struct{ size, burst int }{{64, 5000}, {1 << 10, 5000}, {64 << 10, 500}, {MaxPayload - 1000, 50}} {
 		b.Run(fmt.Sprintf("throughput/%dB", of.size), func(b *testing.B) { compareWays(b, of.size, 1, of.burst) })
@@ -132,7 +133,7 @@ func (w *way) turns(b *testing.B, bursts, n int) {
 	w.sent = 0
 	w.open(w, s)
 	kept := *w
-	w.turn(1, max(n, bursts)) // nobody pays for the first messages
+	w.turn(1, max(n, bursts)) // the first messages are not measured
 	w.took, w.allocs, w.cpu = kept.took, kept.allocs, kept.cpu
 	for range 5 {
 		w.turn(bursts, n)
