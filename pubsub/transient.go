@@ -7,12 +7,17 @@ import (
 
 // dataChanged follows the data lane.
 func (x *exchange) dataChanged(up, again bool) {
-	if !up || !again {
+	if !again {
 		return
 	}
 	for _, l := range x.endpoints() {
-		if s, ok := l.core.(*reliable.Sender); ok {
-			s.Stale()
+		switch c := l.core.(type) {
+		case *reliable.Sender:
+			if up {
+				c.Stale()
+			}
+		case *reliable.Receiver:
+			c.Connected(up)
 		}
 	}
 	x.stir()

@@ -12,34 +12,45 @@ const (
 	// has not acknowledged everything.
 	minBeat = 100 * time.Millisecond
 	maxBeat = time.Second
-	// streamBeat is the time until a reader is asked that acknowledges a window now and
-	// then, while it is still being written to.
-	streamBeat = 10 * time.Second
+	// maxPause bounds how long the next sample of a writer is waited for before readers are
+	// asked whether they have the last one. Until then the next asks by itself: a reader
+	// that lacks one before it says so.
+	maxPause = 10 * time.Second
 )
+
+// learnPause learns how long the pauses between samples are: for a burst that follows a pause,
+// it forgets that by a 32nd with each sample, a few hundred in all.
+func (s *Sender) learnPause(now time.Time) {
+	s.pause -= s.pause / 32
+	if !s.writtenAt.IsZero() {
+		s.pause = max(s.pause, min(now.Sub(s.writtenAt), maxPause))
+	}
+	s.writtenAt = now
+}
+
+// overdue is how long after a sample the next one is so late that readers are asked.
+func (s *Sender) overdue() time.Duration { return min(max(4*s.pause, minBeat), maxPause) }
 
 // awaitAck has a reader asked when nothing is written for a while.
 func (s *Sender) awaitAck(r *remoteReader, now time.Time) {
-	if s.reached(r)+1 >= s.seq { // it had everything before
-		r.since = now
-	}
-	due := now.Add(minBeat)
 	if s.getsOn(r, now) {
-		r.beat = timing.Earliest(due, r.since.Add(streamBeat))
-		r.interval = minBeat
-	} else if r.beat.IsZero() || r.beat.After(due) {
+		r.beat, r.interval = now.Add(s.overdue()), minBeat
+	} else if due := now.Add(minBeat); r.beat.IsZero() || r.beat.After(due) {
 		r.beat, r.interval = due, minBeat
 	}
 }
 
 // getsOn reports whether a reader is taken to acknowledge by itself: see ackWindow.
 func (s *Sender) getsOn(r *remoteReader, now time.Time) bool {
-	return !s.closing && r.confirmed && !r.crowded && r.burst.last == 0 && r.waits.IsZero() && now.Sub(r.since) < streamBeat
+	return !s.closing && r.confirmed && !r.crowded && r.burst.last == 0 && r.waits.IsZero() && (r.asked.IsZero() || now.Sub(r.asked) < maxBeat)
 }
 
 func (s *Sender) heartbeat(g wire.GUID, r *remoteReader, now time.Time) {
 	first, last := s.extent(r)
 	s.send(g, &wire.Repair{Op: wire.OpHeartbeat, A: first, B: last, C: r.base, Key: r.called()})
-	r.beat, r.since = now.Add(r.interval), now
+	if r.beat = now.Add(r.interval); r.asked.IsZero() {
+		r.asked = now
+	}
 	r.interval = min(2*r.interval, maxBeat)
 }
 

@@ -51,6 +51,7 @@ func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire
 	}
 	s.raise()
 	now := time.Now()
+	s.learnPause(now)
 	for _, r := range s.readers {
 		if r.reliable {
 			s.awaitAck(r, now)

@@ -67,6 +67,8 @@ type Receiver struct {
 	change  wait.Change // of anything
 	stalled bool        // a sample was turned away because the cache is full
 
+	inquiry time.Time // when writers are asked again as there is no connection; zero while there is
+
 	due   time.Time   // when Tick has something to do; zero for never
 	timed atomic.Bool // due is not zero
 }
@@ -96,6 +98,7 @@ type remoteWriter struct {
 	stuck      uint64 // the sample that there is no room for an instance of; 0 for none
 	asked      time.Time
 	acked      uint64 // the last one that was acknowledged
+	fresh      int    // bytes of samples that came since
 
 	ended     bool // it has said that it writes nothing after end
 	end       uint64
@@ -263,8 +266,9 @@ func (r *Receiver) take(w *remoteWriter, a *arrival, now time.Time) {
 			return
 		}
 		w.next = s.Seq + 1
+		w.fresh += len(s.Body)
 		r.catchUp(w, now)
-		if w.owed > 0 && w.next > w.owed || w.next > w.acked+ackWindow {
+		if w.owed > 0 && w.next > w.owed || w.next > w.acked+ackWindow || w.fresh >= ackBytes {
 			r.ask(w, false)
 		}
 	default:

@@ -120,6 +120,7 @@ func (s *Sender) outlived(key string, seq uint64) {
 func (s *Sender) Stale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.beatNow()
 	if t := s.retention; t != nil {
 		for key := range t.last {
 			t.dirty[key] = struct{}{}

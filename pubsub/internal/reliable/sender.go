@@ -70,7 +70,9 @@ type Sender struct {
 	retention  *retention
 	askedLow   uint64 // low at the last askForRoom, and when that was
 	askedAt    time.Time
-	until      time.Time // when Tick wanted to be called; zero for not until something happens
+	writtenAt  time.Time     // when the last sample was held
+	pause      time.Duration // the longest one between samples, lately
+	until      time.Time     // when Tick wanted to be called; zero for not until something happens
 }
 
 type heldSample struct {
@@ -96,7 +98,7 @@ type remoteReader struct {
 	burst     burst     // what is on the way to it again
 	waits     time.Time // since when it lacks what is on its way, without getting on; zero for not
 	beat      time.Time // when the next heartbeat is due
-	since     time.Time // when it was asked last, or got on, or lacked the first sample
+	asked     time.Time // when it was asked first of the times that it has not answered; zero for none
 	interval  time.Duration
 	gone      time.Time // when its participant died; zero while alive
 
@@ -209,7 +211,7 @@ func (s *Sender) Matched(p Peer) {
 	s.repartition()
 	s.regroup()
 	// It says hello itself once it matches: who comes back among thousands is slow.
-	r.confirmed, r.crowded, r.interval, r.burst, r.waits = false, false, maxBeat/2, burst{}, time.Time{}
+	r.confirmed, r.crowded, r.interval, r.burst, r.waits, r.asked = false, false, maxBeat/2, burst{}, time.Time{}, time.Time{}
 	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
 	now := time.Now()
 	s.expire(now)
@@ -259,12 +261,12 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 		}
 		r.match = m.Key
 	}
-	r.confirmed, r.crowded = true, m.C == 1
+	r.confirmed, r.crowded, r.asked = true, m.C == 1, time.Time{}
 	if m.B == 1 { // it has just come and knows nothing of when we were asserted
 		s.life.sent, s.life.told = time.Time{}, time.Time{}
 	}
 	if m.A > r.acked && m.A <= s.seq {
-		r.acked, r.waits, r.since = m.A, time.Time{}, time.Now()
+		r.acked, r.waits = m.A, time.Time{}
 		if s.closing { // somebody waits for each step
 			r.interval = minBeat
 		}

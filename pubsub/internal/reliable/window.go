@@ -19,6 +19,8 @@ const (
 	// ackWindow is how many samples of a writer are acknowledged together without being
 	// asked for: of a hundred readers an acknowledgement for each twenty samples.
 	ackWindow = 2048
+	// ackBytes is how many bytes of samples are, so that writers need not keep more.
+	ackBytes = 4 << 20
 	// ackPause is how long an acknowledgement that is asked for may be put off while
 	// samples come, until what was asked for is there.
 	ackPause = 400 * time.Millisecond
@@ -110,7 +112,7 @@ func (r *Receiver) ask(w *remoteWriter, hello bool) {
 		m.A = w.historic
 	}
 	if w.started && w.reliable {
-		m.A, w.acked = w.next-1, w.next-1
+		m.A, w.acked, w.fresh = w.next-1, w.next-1, 0
 		if w.crowded = w.crowds(); w.crowded {
 			m.C = 1
 		}

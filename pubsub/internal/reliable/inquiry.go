@@ -1,0 +1,38 @@
+package reliable
+
+import (
+	"time"
+)
+
+// Connected follows the connection on which samples come. What is written while there is
+// none does not come, and a writer takes silence for assent. So the reader asks: now and
+// then until there is one again, and then at once.
+func (r *Receiver) Connected(up bool) {
+	r.mu.Lock()
+	defer r.unlock()
+	if up {
+		r.inquiry = time.Time{}
+		r.inquire()
+		return
+	}
+	r.inquiry = time.Now().Add(maxBeat)
+	r.schedule(r.inquiry)
+}
+
+// inquireNow does it when it is due, and reports when that will be again.
+func (r *Receiver) inquireNow(now time.Time) (next time.Time) {
+	if !r.inquiry.IsZero() && !now.Before(r.inquiry) {
+		r.inquire()
+		r.inquiry = now.Add(maxBeat)
+	}
+	return r.inquiry
+}
+
+// inquire asks reliable writers what there is.
+func (r *Receiver) inquire() {
+	for _, w := range r.writers {
+		if w.reliable {
+			r.ask(w, true)
+		}
+	}
+}
