@@ -48,9 +48,15 @@ func TestAxe(t *testing.T) {
 
 func (p *page) viewsAreAccessible(what string) {
 	p.Helper()
+	p.eachView(func(view string) { p.accessible(what + ", " + view) })
+}
+
+// eachView shows all views of the board, one after the other.
+func (p *page) eachView(look func(view string)) {
+	p.Helper()
 	for _, view := range []string{"#/", "#/lock/crane/north", "#/tree/crane", "#/people", "#/history"} {
 		p.eval("location.hash = '"+view+"'", nil)
 		p.await("location.hash === '%s' && new Promise(then => requestAnimationFrame(() => requestAnimationFrame(() => then(true))))", view)
-		p.accessible(what + ", " + view)
+		look(view)
 	}
 }
