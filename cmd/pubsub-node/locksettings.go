@@ -174,7 +174,7 @@ func settingsArgs(cmd *cobra.Command, args []string) error {
 	name, resource, given := strings.Cut(args[0], "/")
 	switch {
 	case name == "":
-		return usageError("lock %q: want NAME, which is not empty", args[0])
+		return usageError("lock %q: NAME is empty", args[0])
 	case given:
 		return usageError("lock %q: want NAME alone; settings are those of all its resources, which --resources names, such as --resources %s", args[0], resource)
 	}

@@ -63,6 +63,11 @@ not come within the --timeout that was given, and those of
 			if !f.mqtt && pubsub.HasWildcard(args[0]) {
 				return usageError("topic %q has a wildcard, and a sample is of one topic: name it, or give --mqtt for topics of other programs", args[0])
 			}
+			if !f.mqtt {
+				if err := checkTopicName(args[0]); err != nil {
+					return err
+				}
+			}
 			samples, end, err := f.samples(args[1:], cmd.InOrStdin())
 			if err != nil {
 				return err

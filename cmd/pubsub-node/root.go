@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"padme/cmd/internal/flags"
+	"padme/pubsub"
 )
 
 // session is what every verb needs to reach a broker: the values of the
@@ -121,17 +123,29 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 // argCount accepts least to most arguments; what names those that must be there, as "NAME
-// and CLIENT".
+// and CLIENT". None of those may be empty.
 func argCount(least, most int, what string) cobra.PositionalArgs {
+	names := strings.Split(what, " and ")
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usageError("missing %s", strings.Join(strings.Split(what, " and ")[len(args):], " and "))
+			return usageError("missing %s", strings.Join(names[len(args):], " and "))
 		case len(args) > most:
 			return usageError("unexpected argument %q: quote what belongs together", args[most])
 		}
+		if empty := slices.Index(args[:least], ""); empty >= 0 {
+			return usageError("%s is empty", names[empty])
+		}
 		return nil
 	}
+}
+
+// checkTopicName refuses what no topic can be called, before a broker is looked for.
+func checkTopicName(name string) error {
+	if _, err := pubsub.EncodeLevel(name); err != nil {
+		return usageError("topic name: %w", err)
+	}
+	return nil
 }
 
 func env(name, otherwise string) string {

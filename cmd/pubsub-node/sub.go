@@ -97,7 +97,10 @@ func (f *subFlags) check(cmd *cobra.Command, topic string) error {
 		f.count = 1
 	}
 	f.raw = f.raw || several
-	return nil
+	if f.mqtt || several {
+		return nil
+	}
+	return checkTopicName(topic)
 }
 
 // sampleLine is one line of `sub --json`.
