@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -14,6 +15,9 @@ const (
 	// messages wait behind them.
 	repairBurst = 256
 	repairBytes = 256 << 10
+	// leastBurst is what they shrink to where brokers drop what comes at once: mosquitto
+	// keeps at most 20 messages on the way to a client, and as many more as it queues.
+	leastBurst = 16
 	// maxLooked bounds the search for what is held, whatever a reader asks for.
 	maxLooked = 1 << 16
 	// maxPatience bounds how long what was sent again is waited for.
@@ -25,6 +29,7 @@ const (
 // queue longer, and everything in it later.
 type burst struct {
 	last     uint64 // up to which sample; 0 for none
+	most     int    // samples the next one may have; 0 for repairBurst
 	sent     time.Time
 	patience time.Duration // after which nothing has come of it
 	futile   bool          // the one before was given up: what comes may be of either
@@ -34,6 +39,7 @@ type burst struct {
 func (b *burst) came(now time.Time) {
 	if b.last > 0 && !b.futile {
 		b.patience = min(2*now.Sub(b.sent), maxPatience)
+		b.most = min(2*b.size(), repairBurst)
 	}
 	b.last, b.futile = 0, false
 }
@@ -44,8 +50,11 @@ func (b *burst) await(now time.Time) {
 	if b.last > 0 && now.Sub(b.sent) >= b.patience {
 		b.last, b.futile = 0, true
 		b.patience = min(2*b.patience, maxPatience)
+		b.most = max(b.size()/4, leastBurst)
 	}
 }
+
+func (b *burst) size() int { return cmp.Or(b.most, repairBurst) }
 
 // resend answers a request; it returns the last number that it answered for, and
 // whether the reader should be told what else there is.
@@ -83,7 +92,7 @@ func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bo
 				samples, size = samples+1, size+len(h.payload)
 			}
 			last = max(last, min(n, s.seq))
-			if samples >= repairBurst || size >= repairBytes || len(gaps) >= wire.MaxRanges || looked >= maxLooked {
+			if samples >= reader.burst.size() || size >= repairBytes || len(gaps) >= wire.MaxRanges || looked >= maxLooked {
 				s.sendGaps(to, gaps)
 				return last, true
 			}

@@ -64,3 +64,43 @@ func TestASlowBrokerIsNotSentTheSameAgainAndAgain(t *testing.T) {
 		}
 	})
 }
+
+// A broker that keeps few messages on the way to a client, and drops the others, has the
+// samples that are sent again come in bursts that it does not drop.
+func TestBurstsShrinkToWhatABrokerKeeps(t *testing.T) {
+	const written, kept = 2000, 30
+	bubble.Test(t, func(t *testing.T) {
+		n := newLossyPair(Policies{Reliable: true, KeepAll: true})
+		n.match()
+		n.heal()
+		for range written {
+			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.wire, n.posted = nil, nil // the broker has dropped them all
+		again := 0
+		post := n.s.out.Post
+		n.s.out.Post = func(to string, message []byte) {
+			if again++; len(n.wire) < kept {
+				post(to, message)
+			}
+		}
+		next := n.s.Tick(time.Now())
+		for began := time.Now(); n.s.Lagging(written) != nil; {
+			if time.Since(began) > time.Hour {
+				t.Fatal("they do not arrive")
+			}
+			time.Sleep(time.Millisecond)
+			for len(n.wire) > 0 {
+				n.step(0, "deliver")
+			}
+			if !time.Now().Before(next) {
+				next = n.s.Tick(time.Now())
+			}
+		}
+		if again > 2*written {
+			t.Errorf("%d messages for %d samples that were missing", again, written)
+		}
+	})
+}
