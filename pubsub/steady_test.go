@@ -41,7 +41,7 @@ func newTally(t *testing.T, p *Participant, a, b string) *tally {
 	return c
 }
 
-// take returns the count so far, and begins anew.
+// take returns the count since it was called last.
 func (c *tally) take(op wire.RepairOp) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +49,9 @@ func (c *tally) take(op wire.RepairOp) int {
 	return c.n[op]
 }
 
-// The next sample of a writer that keeps its pace tells a reader what it lacks, so nobody
-// need be asked until one is overdue.
-func TestAWriterThatKeepsItsPaceAsksNobody(t *testing.T) {
+// The next sample of a writer that keeps its pace tells a reader what it lacks, so no
+// reader need be asked until one is overdue.
+func TestAWriterThatKeepsItsPaceAsksNoReader(t *testing.T) {
 	for _, pace := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
 		t.Run(pace.String(), func(t *testing.T) {
 			virtually(t, func(t *testing.T, d *world) {

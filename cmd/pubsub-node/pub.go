@@ -60,11 +60,8 @@ not come within the --timeout that was given, and those of
 			if err := f.checkMQTT(cmd); err != nil {
 				return err
 			}
-			if !f.mqtt && pubsub.HasWildcard(args[0]) {
-				return usageError("topic %q has a wildcard, and a sample is of one topic: name it, or give --mqtt for topics of other programs", args[0])
-			}
 			if !f.mqtt {
-				if err := checkTopicName(args[0]); err != nil {
+				if err := checkPubTopic(args[0]); err != nil {
 					return err
 				}
 			}
@@ -97,6 +94,14 @@ not come within the --timeout that was given, and those of
 		return pflag.NormalizedName(name)
 	})
 	return cmd
+}
+
+// checkPubTopic refuses what is not the name of one topic.
+func checkPubTopic(name string) error {
+	if pubsub.HasWildcard(name) {
+		return usageError("topic %q has a wildcard, and a sample is of one topic: name it, or give --mqtt for topics of other programs", name)
+	}
+	return checkTopicName(name)
 }
 
 // errNotJSON is completed with what is not.

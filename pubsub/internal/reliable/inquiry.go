@@ -5,8 +5,8 @@ import (
 )
 
 // Connected follows the connection on which samples come. What is written while there is
-// none does not come, and a writer takes silence for assent. So the reader asks: now and
-// then until there is one again, and then at once.
+// none does not come, and a writer that goes on takes it that a silent reader has all. So
+// the reader asks: every maxBeat until there is a connection again, and then at once.
 func (r *Receiver) Connected(up bool) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -19,7 +19,7 @@ func (r *Receiver) Connected(up bool) {
 	r.schedule(r.inquiry)
 }
 
-// inquireNow does it when it is due, and reports when that will be again.
+// inquireNow asks when that is due, and reports when that will be again.
 func (r *Receiver) inquireNow(now time.Time) (next time.Time) {
 	if !r.inquiry.IsZero() && !now.Before(r.inquiry) {
 		r.inquire()
