@@ -25,6 +25,7 @@ type History struct {
 	requests map[string]*request
 	entries  map[entryID]*entry
 	models   []modelChange
+	viewed   modelChange          // what the latest view names, and since when views do
 	fences   map[string]uint64    // the highest that a frame carried, by frequency
 	deaths   map[string]time.Time // of participants that have died and not come back
 	lives    map[string]*lives    // by participant
@@ -109,6 +110,26 @@ func (h *History) Models(at time.Time, models string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.setModels(at, models)
+}
+
+// viewSettles is how long a view must stand until it counts. It takes another connection than
+// events, and may come after that of a later change; then the next view is on its way.
+const viewSettles = 2 * time.Second
+
+// View notes which models a view names that came at the given time.
+func (h *History) View(at time.Time, models string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if models != h.viewed.models {
+		h.viewed = modelChange{at, models}
+	}
+}
+
+// believeView follows a change of models whose event went unseen.
+func (h *History) believeView(now time.Time) {
+	if v := h.viewed; v.models != "" && now.Sub(v.at) >= viewSettles && v.models != h.modelsAt(v.at) {
+		h.setModels(v.at, v.models)
+	}
 }
 
 // lives is what is known of the lives of a participant: its present incarnation, and
@@ -244,15 +265,17 @@ func (h *History) setModels(at time.Time, models string) {
 }
 
 // fair reports whether the last models known to be in force at t are fair.
-func (h *History) fair(t time.Time) bool {
-	fair := false
+func (h *History) fair(t time.Time) bool { return strings.HasPrefix(h.modelsAt(t), "fair") }
+
+// modelsAt returns the last models known to be in force at t, "" for none.
+func (h *History) modelsAt(t time.Time) (models string) {
 	for _, m := range h.models {
 		if m.at.After(t) {
 			break
 		}
-		fair = strings.HasPrefix(m.models, "fair")
+		models = m.models
 	}
-	return fair
+	return models
 }
 
 // switched returns when the priority model was first changed; zero: never.

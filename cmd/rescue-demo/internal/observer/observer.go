@@ -80,7 +80,7 @@ func (o *Observer) view(m pubsub.RawMessage) {
 	var v qosmutex.View
 	if json.Unmarshal(m.Payload, &v) == nil {
 		if !m.Retained {
-			o.Models(time.Now(), v.Models)
+			o.View(time.Now(), v.Models)
 		}
 		o.update(func() { o.root = v.Root })
 	}

@@ -73,6 +73,7 @@ func (r *Report) FairAt(t time.Time) bool {
 func (h *History) Report(now time.Time) Report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.believeView(now)
 	r := Report{Frames: h.frames, Ignored: h.ignored, Switched: h.switched(), Phases: h.phases()}
 	r.Overlaps.Frames = h.stale
 	for _, q := range h.requests {

@@ -359,6 +359,30 @@ func TestSwitchIsOfThePriorityModel(t *testing.T) {
 	}
 }
 
+// Views and events take different connections. A view that comes after the event of a later
+// change is no change back, and one that stands is a change whose event was lost.
+func TestAViewThatComesLateIsNoChange(t *testing.T) {
+	const level, fair = "level-forward-forward-forward", "fair-forward-forward-forward"
+	h := observer.NewHistory()
+	h.Models(at(0), level)
+	h.View(at(1), level)
+	h.Event(qosmutex.Event{Event: qosmutex.EventModels, At: at(10), Models: fair})
+	h.View(at(10.2), level) // of a member that came just before
+	if r := h.Report(at(11)); len(r.Phases) != 2 {
+		t.Errorf("phases %v", r.Phases)
+	}
+	h.View(at(11.1), fair)
+	if r := h.Report(at(20)); len(r.Phases) != 2 || !r.FairAt(at(10)) {
+		t.Errorf("phases %v", r.Phases)
+	}
+	h.View(at(21), level)
+	for range 2 {
+		if r := h.Report(at(30)); len(r.Phases) != 3 || !r.FairAt(at(20)) || r.FairAt(at(21)) {
+			t.Errorf("phases %v", r.Phases)
+		}
+	}
+}
+
 func TestStaysAreTheLastInOrder(t *testing.T) {
 	h := observer.NewHistory()
 	a, b, c := stay("a/1", f1, 1, 5, 0, 1, 2), stay("b/1", f1, 2, 5, 0, 3, 4), stay("c/1", f1, 3, 5, 0, 5, 6)
