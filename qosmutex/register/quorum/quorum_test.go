@@ -70,6 +70,19 @@ func get(t *testing.T, r register.Register, key string) register.Entry {
 	return e
 }
 
+// startAll starts a, b and c in a bubble, and waits until they vote.
+func (f *fleet) startAll() {
+	f.t.Helper()
+	for _, id := range abc {
+		f.start(id, abc...)
+	}
+	settle()
+}
+
+// settle waits until all voters have enrolled and have taken what the others sent. Two
+// of three are a majority: what is done with them alone leaves nothing with the third.
+func settle() { time.Sleep(time.Second) }
+
 // unavailable checks that a register does not answer, and whom it misses.
 func unavailable(t *testing.T, r register.Register, missing string) {
 	t.Helper()
@@ -104,9 +117,7 @@ func TestNothingIsAnsweredBeforeAllHaveEnrolled(t *testing.T) {
 
 func TestMajorityDecides(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		x := f.client("x", abc...)
 		v := put(t, x, register.Write{Key: "crane", Value: []byte("1")})
 		f.kill("a")
@@ -134,9 +145,7 @@ func TestMajorityDecides(t *testing.T) {
 // finds out by repeating the write.
 func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		a := f.voters["a"]
 		v := put(t, a, register.Write{Key: "crane", Value: []byte("1")})
 		w := register.Write{Key: "crane", Old: v, Value: []byte("2"), Nonce: 99}
@@ -166,12 +175,11 @@ func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
 func TestVoterIsQuietAfterARestart(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.lease = time.Minute
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle() // else the renewal may be what brings it to a majority, and is synced
 		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
-		time.Sleep(time.Second) // until c, too, has taken part: the others are a majority without it
+		settle()
 		f.kill("c")
 		c := f.start("c", abc...)
 		if e := get(t, c, "crane"); e.Version != renewed { // the two others cover it
@@ -183,9 +191,7 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 		f.kill("a")
 		f.kill("b")
 		f.kill("c")
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		unavailable(t, f.voters["a"], "a b c")
 		time.Sleep(time.Minute)
 		if e := get(t, f.voters["a"], "crane"); e.Version != v { // the renewal is forgotten
@@ -199,9 +205,7 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 func TestRenewalOfALongerLeaseIsNotForgotten(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.lease = time.Second
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
 		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
 		restart(f)
@@ -216,11 +220,10 @@ func TestRenewalOfALongerLeaseIsNotForgotten(t *testing.T) {
 func TestVoterIsQuietForTheLeaseOfItsFile(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.lease = time.Minute
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
 		put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		settle()
 		f.lease = time.Second
 		for range 3 {
 			restart(f)
@@ -272,11 +275,9 @@ func restart(f *fleet) {
 
 func TestRenewalsAreNotSynced(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
-		synctest.Wait()
+		settle()
 		sizes := func() (n int64) {
 			for _, id := range abc {
 				st, err := os.Stat(f.file(id))
@@ -304,9 +305,7 @@ func TestRenewalsAreNotSynced(t *testing.T) {
 // Many renewals travel in one message to each voter and back.
 func TestWritesTravelTogether(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		var writes []register.Write
 		for i := range 200 {
 			writes = append(writes, register.Write{Key: fmt.Sprint("k", i), Value: []byte("1")})
@@ -331,9 +330,7 @@ func TestWritesTravelTogether(t *testing.T) {
 // Values that are too large for one message are read and written in parts.
 func TestLargeValuesAreAskedInParts(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		for name, r := range map[string]register.Register{"voter": f.voters["a"], "client": f.client("x", abc...)} {
 			var writes []register.Write
 			for i := range 20 {
@@ -353,9 +350,7 @@ func TestLargeValuesAreAskedInParts(t *testing.T) {
 
 func TestReplace(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		x := f.client("x", abc...)
 		var last register.Version
 		for i := range 50 {
@@ -396,9 +391,7 @@ func TestReplace(t *testing.T) {
 // A voter that lost its file is refused until an operator replaces it by itself.
 func TestWipedVoterIsRefused(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
 		f.kill("b")
 		wipe(t, f, "b")
@@ -432,9 +425,7 @@ func wipe(t *testing.T, f *fleet, id string) {
 // A file that was brought back by a tool that keeps the inode is known by the others.
 func TestRestoredFileIsRefused(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		for _, id := range abc {
-			f.start(id, abc...)
-		}
+		f.startAll()
 		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
 		backup, err := os.ReadFile(f.file("b"))
 		if err != nil {
