@@ -74,7 +74,23 @@ func TestKeyboard(t *testing.T) {
 	recording := chromium.open(replay+"?at=1e9", desktop)
 	recording.await("document.querySelectorAll('#history li').length > 0")
 	for what, p := range map[string]*page{"the board": board, "a recording": recording} {
+		p.detailLeavesWithItsView()
 		p.eachView(func(view string) { p.walk(what + ", " + view) })
 	}
 	r.shown(chromium, desktop).walk("the demo")
+}
+
+// detailLeavesWithItsView: keys must not lead to what was shown before the page was drawn anew.
+func (p *page) detailLeavesWithItsView() {
+	p.Helper()
+	p.eval("location.hash = '#/lock/crane/north'", nil)
+	p.await("document.querySelector('#detail .back')?.checkVisibility()")
+	var shown bool
+	p.eval(`new Promise((then) => {
+		addEventListener("hashchange", () => then(document.querySelector("#detail").checkVisibility()), { once: true });
+		location.hash = "#/tree/crane";
+	})`, &shown)
+	if shown {
+		p.Error("the page of the tree shows a lock until it is drawn")
+	}
 }

@@ -82,8 +82,9 @@ const draw = onFrame(() => {
 const shows = { tree: () => !["people", "history"].includes(at.view), history: () => !["people", "tree"].includes(at.view) };
 
 function drawDetail(now) {
-  $("detail").hidden = at.view !== "lock";
-  if (at.view === "lock") detail.show(at.topic, at.resource, locks.states.get(key(at.topic, at.resource)), locks, now);
+  if (at.view !== "lock") return;
+  $("detail").hidden = false;
+  detail.show(at.topic, at.resource, locks.states.get(key(at.topic, at.resource)), locks, now);
 }
 
 // topicShown is whose tree is drawn: that of the lock, the one chosen, or the largest.
@@ -259,6 +260,7 @@ function refilter() {
 function go() {
   at = route(location.hash);
   document.body.dataset.view = at.view;
+  if (at.view !== "lock") $("detail").hidden = true; // at once, as the rest of the view: drawing can be a while off
   for (const a of document.querySelectorAll("nav a")) {
     if (a.dataset.view === (at.view === "lock" ? "locks" : at.view)) a.setAttribute("aria-current", "page");
     else a.removeAttribute("aria-current");
