@@ -29,8 +29,8 @@ type Participant struct {
 
 	main     *connection.Lane
 	refusals int // attempts to reconnect that ended so, in a row; of the main lane's goroutine
-	sideOnce sync.Once
-	side     *connection.Lane
+	side     extra
+	crowd    extra
 
 	inbox     inbox
 	directory *discovery.Directory
@@ -204,7 +204,7 @@ func (p *Participant) Close(ctx context.Context) error {
 	p.mu.Lock()
 	first := !p.closing
 	p.closing = true
-	side := p.side
+	side := p.side.lane
 	p.mu.Unlock()
 	var undelivered, untold error
 	if first {

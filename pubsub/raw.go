@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"padme/pubsub/internal/connection"
@@ -15,12 +16,14 @@ type Lane int
 const (
 	// Main carries the inbox, presence and everything subscribed.
 	Main Lane = iota
-	// Side is a second connection, opened when it is first used. A broker holds
-	// up the publisher of a topic when one of its subscribers stalls: what
+	// Side is a second connection, to publish with, opened when it is first used. A broker
+	// holds up the publisher of a topic when one of its subscribers stalls: what
 	// watchers read goes over Side, where that delays nothing but the next
-	// message to watchers. And it cuts off a subscriber that does not keep up:
-	// what crowds of strangers send is read there, too, at QoS 0.
+	// message to watchers.
 	Side
+	// Crowd is a third one, to subscribe with. A broker cuts off a subscriber that does not
+	// keep up: what crowds of strangers send is read there, at QoS 0.
+	Crowd
 )
 
 // PublishRaw publishes payload on the topic below Root whose unencoded levels are
@@ -53,6 +56,9 @@ func (p *Participant) publishRaw(l Lane, levels []string, pk connection.Packet) 
 	}
 	if err := checkPayload(pk.Payload); err != nil {
 		return err
+	}
+	if l == Crowd {
+		return fmt.Errorf("%w: Crowd is to subscribe with, publish on Main or Side", ErrInvalid)
 	}
 	pk.Payload = append([]byte{}, pk.Payload...)
 	lane, err := p.lane(l)
@@ -96,6 +102,9 @@ func (p *Participant) SubscribeRaw(ctx context.Context, l Lane, levels []string,
 	filter, err := level.EncodeFilter(p.root, levels)
 	if err != nil {
 		return nil, err
+	}
+	if l == Side {
+		return nil, fmt.Errorf("%w: Side is to publish with, subscribe on Main or Crowd", ErrInvalid)
 	}
 	lane, err := p.lane(l)
 	if err != nil {

@@ -191,15 +191,16 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 	}
 }
 
-// Subscriptions of the side lane are made again when it connects, whatever waits on it.
-func TestTheSideLaneSubscribes(t *testing.T) {
+// Subscriptions of the crowd lane are made again when it connects, and hear on while the side
+// lane, which a watcher of a broker can hold up, is lost.
+func TestTheCrowdLaneSubscribes(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		a, cable := w.joinBy("a")
 		b, _ := w.joinBy("b")
 		defer closeNow(t, a)
 		defer closeNow(t, b)
 		got := make(chan string, 10)
-		stop, err := a.SubscribeRaw(t.Context(), Side, []string{"crowd", "+"}, func(m RawMessage) { got <- string(m.Payload) })
+		stop, err := a.SubscribeRaw(t.Context(), Crowd, []string{"crowd", "+"}, func(m RawMessage) { got <- string(m.Payload) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,19 +211,24 @@ func TestTheSideLaneSubscribes(t *testing.T) {
 			pass(time.Millisecond)
 		}
 		say("1")
-		cable.mu.Lock()
-		side := cable.conns[1]
-		cable.mu.Unlock()
-		side.Close()
-		pass(time.Millisecond)
-		for range 3 { // what waits for the connection is not in the way
-			if err := a.PublishRaw(Side, []string{"s"}, []byte("x"), false); err != nil {
-				t.Fatal(err)
-			}
+		if err := a.PublishRaw(Side, []string{"s"}, []byte("x"), false); err != nil {
+			t.Fatal(err)
 		}
+		pass(time.Second) // it connects
+		lose := func(connection int) {
+			cable.mu.Lock()
+			conn := cable.conns[connection]
+			cable.mu.Unlock()
+			conn.Close()
+			pass(time.Millisecond)
+		}
+		const crowd, side = 1, 2
+		lose(side)
+		say("2")
+		lose(crowd)
 		say("nobody reads this")
 		pass(time.Second)
-		say("2")
+		say("3")
 		if n := a.counters.connects.Load(); n != 1 {
 			t.Errorf("the main lane connected %d times", n)
 		}
@@ -234,8 +240,22 @@ func TestTheSideLaneSubscribes(t *testing.T) {
 		for s := range got {
 			all = append(all, s)
 		}
-		if !slices.Equal(all, []string{"1", "2"}) {
+		if !slices.Equal(all, []string{"1", "2", "3"}) {
 			t.Errorf("read %q", all)
+		}
+	})
+}
+
+// Each lane is for what its doc says.
+func TestLanesThatDoNot(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		a, _ := w.joinBy("a")
+		defer closeNow(t, a)
+		if err := a.PublishRaw(Crowd, []string{"s"}, nil, false); !errors.Is(err, ErrInvalid) {
+			t.Errorf("published on Crowd: %v", err)
+		}
+		if _, err := a.SubscribeRaw(t.Context(), Side, []string{"s"}, func(RawMessage) {}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("subscribed on Side: %v", err)
 		}
 	})
 }

@@ -4,38 +4,58 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
 )
 
-// lane returns one of the connections that users name. It begins the side lane.
+// extra is a lane that begins when it is first used.
+type extra struct {
+	once sync.Once
+	lane *connection.Lane // under the participant's mu
+}
+
+// lane returns one of the connections that users name.
 func (p *Participant) lane(l Lane) (*connection.Lane, error) {
 	switch l {
 	case Main:
 		return p.main, nil
 	case Side:
-	default:
-		return nil, fmt.Errorf("%w: lane %d, there are Main and Side", ErrInvalid, l)
+		return p.begun(&p.side, func() *connection.Lane {
+			side := p.newLane("side", "~s", p.root+"/", connection.NewLatest(func() { p.counters.drop(drop.Backlog) }))
+			side.Keeps = true
+			return side
+		})
+	case Crowd:
+		return p.begun(&p.crowd, func() *connection.Lane {
+			crowd := p.newLane("crowd", "~c", p.root+"/", connection.NewLatest(func() {}))
+			crowd.Once = true // a crowd repeats what is not answered
+			return crowd
+		})
 	}
+	return nil, fmt.Errorf("%w: lane %d, there are Main, Side and Crowd", ErrInvalid, l)
+}
+
+// begun returns a lane that runs.
+func (p *Participant) begun(e *extra, made func() *connection.Lane) (*connection.Lane, error) {
 	if p.ctx.Err() != nil {
 		return nil, p.Err()
 	}
-	p.sideOnce.Do(func() {
-		side := p.newLane("side", "~s", p.root+"/", connection.NewLatest(func() { p.counters.drop(drop.Backlog) }))
-		side.Keeps, side.Once = true, true // a crowd repeats what is not answered
-		if p.start(func() { side.Run(p.ctx, nil) }) {
+	e.once.Do(func() {
+		lane := made()
+		if p.start(func() { lane.Run(p.ctx, nil) }) {
 			p.mu.Lock()
-			p.side = side
+			e.lane = lane
 			p.mu.Unlock()
 		}
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.side == nil {
+	if e.lane == nil {
 		return nil, ErrClosed
 	}
-	return p.side, nil
+	return e.lane, nil
 }
 
 // newLane makes a lane that nothing but its subscriptions must be told again whenever it

@@ -87,7 +87,7 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 		_, _ = g.topic(ctx, name, "")
 	}
 	for _, name := range g.filters() {
-		stop, err := g.p.SubscribeRaw(ctx, pubsub.Side, []string{"lock", name, "client", "+", "request"}, func(m pubsub.RawMessage) { g.heard(ctx, m) })
+		stop, err := g.p.SubscribeRaw(ctx, pubsub.Crowd, []string{"lock", name, "client", "+", "request"}, func(m pubsub.RawMessage) { g.heard(ctx, m) })
 		if err != nil {
 			return g.ended(ctx, fmt.Errorf("gateway: reading requests: %w", err))
 		}

@@ -72,12 +72,15 @@ var attackers = map[string]func(addr, root string) error{
 }
 
 // enterFrom logs mallory in.
-func enterFrom(addr, id string) (net.Conn, error) {
+func enterFrom(addr, id string) (net.Conn, error) { return enterAs(addr, "mallory", id) }
+
+// enterAs logs a user in.
+func enterAs(addr, user, id string) (net.Conn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Write(packet(0x10, str("MQTT"), []byte{4, 0xc2, 0, 0}, str(id), str("mallory"), str("mallory"))); err != nil {
+	if _, err := c.Write(packet(0x10, str("MQTT"), []byte{4, 0xc2, 0, 0}, str(id), str(user), str(user))); err != nil {
 		return nil, err
 	}
 	var answer [4]byte
