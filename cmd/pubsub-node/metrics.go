@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -10,6 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
+
+// scrapersAtOnce is how many connections are answered at a time, each one request: who floods
+// the metrics must not stop the locks of the same process.
+const scrapersAtOnce = 16
 
 // serveMetrics serves /metrics on addr until stop, and returns the real address.
 func serveMetrics(ctx context.Context, addr string, registry *prometheus.Registry) (string, func(), error) {
@@ -20,11 +25,18 @@ func serveMetrics(ctx context.Context, addr string, registry *prometheus.Registr
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler:        mux,
+		ReadTimeout:    5 * time.Second,
+		WriteTimeout:   10 * time.Second,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
+	server.SetKeepAlivesEnabled(false)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(l)
+		_ = server.Serve(&newest{Listener: l, most: scrapersAtOnce})
 	}()
 	return l.Addr().String(), func() {
 		_ = closeWithin(server.Shutdown)
