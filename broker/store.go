@@ -39,8 +39,10 @@ type store struct {
 	dirty   bool
 	buckets map[string]map[string]extent
 	record  []byte // reused
+	owed    owed
 	closed  bool
 	told    time.Time // when it was last logged that a write has failed
+	forgot  time.Time // and that a change is lost
 
 	compacting bool
 	refused    time.Time // when it could not be compacted
@@ -240,8 +242,8 @@ func (s *store) update(bucket, key string, value func() []byte) {
 	defer s.mu.Unlock()
 	if v := value(); v != nil {
 		s.append(opPut, bucket, key, v)
-	} else if _, ok := s.buckets[bucket][key]; ok {
-		s.append(opDelete, bucket, key, nil)
+	} else {
+		s.delete(bucket, key)
 	}
 }
 
@@ -249,8 +251,14 @@ func (s *store) update(bucket, key string, value func() []byte) {
 func (s *store) remove(bucket, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.delete(bucket, key)
+}
+
+func (s *store) delete(bucket, key string) {
 	if _, ok := s.buckets[bucket][key]; ok {
 		s.append(opDelete, bucket, key, nil)
+	} else {
+		s.owed.forget(owedKey{bucket: bucket, key: key})
 	}
 }
 
@@ -260,6 +268,8 @@ func (s *store) drop(bucket string) {
 	defer s.mu.Unlock()
 	if _, ok := s.buckets[bucket]; ok {
 		s.append(opDrop, bucket, "", nil)
+	} else {
+		s.owed.forgetAll(bucket)
 	}
 }
 
@@ -277,14 +287,20 @@ func (s *store) append(op byte, bucket, key string, value []byte) {
 	binary.LittleEndian.PutUint32(r, uint32(len(r)-frame))
 	binary.LittleEndian.PutUint32(r[4:], crc32.Checksum(r[frame:], castagnoli))
 	s.record = r
-	// After a failure end stays, and the next record overwrites the torn one.
+	err := s.settle()
+	if err == nil {
+		err = s.write(r)
+	}
+	if err != nil {
+		s.owe(owedKey{bucket, key, op == opDrop}, r)
+		s.complain(err)
+	}
+}
+
+// write appends a record. After a failure end stays, and the next one overwrites what is torn.
+func (s *store) write(r []byte) error {
 	if _, err := s.file.WriteAt(r, s.end); err != nil {
-		s.failed.Add(1)
-		if now := time.Now(); now.Sub(s.told) >= tellAgain {
-			s.told = now
-			s.log.Error("the broker's log cannot be written: is the disk full?", "file", s.path, "error", err)
-		}
-		return
+		return err
 	}
 	if err := s.apply(r, s.end); err != nil {
 		panic("broker: a record that was just made is damaged")
@@ -293,6 +309,15 @@ func (s *store) append(op byte, bucket, key string, value []byte) {
 	s.dirty = true
 	if s.end > 2*s.live+rubbish {
 		s.compactSoon()
+	}
+	return nil
+}
+
+// complain logs that a write has failed, but not too often.
+func (s *store) complain(err error) {
+	if now := time.Now(); now.Sub(s.told) >= tellAgain {
+		s.told = now
+		s.log.Error("the broker's log cannot be written: is the disk full? What has changed is written when it can be", "file", s.path, "waiting", len(s.owed.at), "error", err)
 	}
 }
 
@@ -334,8 +359,18 @@ func (s *store) syncLoop() {
 		case <-s.stop:
 			return
 		case <-tick.C:
+			s.retry()
 			s.sync()
 		}
+	}
+}
+
+// retry writes what could not be written before.
+func (s *store) retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.settle(); err != nil {
+		s.complain(err)
 	}
 }
 
@@ -358,12 +393,13 @@ func (s *store) close() error {
 	close(s.stop)
 	<-s.synced
 	s.mu.Lock()
+	unwritten := s.settle()
 	s.closed = true
 	s.mu.Unlock()
 	s.rewriting.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.file.Sync(), s.file.Close())
+	err := errors.Join(unwritten, s.file.Sync(), s.file.Close())
 	s.unlock()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStore, err)

@@ -206,24 +206,125 @@ func TestStoreRefusesAnotherFile(t *testing.T) {
 	}
 }
 
+// fill has nothing be written any more until the returned function is called.
+func (s *store) fill(t *testing.T) (empty func()) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	good := s.file
+	full, err := os.Open(s.path) // for reading only
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.file = full
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.file = good
+		_ = full.Close()
+	}
+}
+
 // A full disk must not be answered with an acknowledgement, see flow.OnPublish.
 func TestStoreCountsFailures(t *testing.T) {
 	s := openTestStore(t, t.TempDir())
 	s.put("b", "kept", []byte("1"))
-	good := s.file
-	broken, err := os.Open(s.path) // for reading only
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.file = broken
-	s.put("b", "lost", []byte("2"))
+	empty := s.fill(t)
+	s.put("b", "late", []byte("2"))
 	if s.failures() != 1 {
 		t.Errorf("%d failures", s.failures())
 	}
-	s.file = good
-	_ = broken.Close()
+	empty()
 	s.put("b", "next", []byte("3"))
-	if got := content(t, s); !maps.Equal(got, map[string]string{"b|kept": "1", "b|next": "3"}) {
+	if s.failures() != 1 {
+		t.Errorf("%d failures, none of them new", s.failures())
+	}
+	if got := content(t, s); !maps.Equal(got, map[string]string{"b|kept": "1", "b|late": "2", "b|next": "3"}) {
 		t.Errorf("content %v", got)
+	}
+}
+
+// Once there is room again, the file has what was changed while there was none, whatever is
+// written next, and after a restart no older value comes back.
+func TestAFullDiskLosesNoChange(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		dir := t.TempDir()
+		s, err := openStore(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{}
+		change := func() {
+			bucket, key := fmt.Sprint("b", rnd.IntN(2)), fmt.Sprint("k", rnd.IntN(3))
+			value := fmt.Sprint(rnd.Uint32())
+			switch rnd.IntN(9) {
+			case 0:
+				s.drop(bucket)
+				maps.DeleteFunc(want, func(k, _ string) bool { return strings.HasPrefix(k, bucket+"|") })
+			case 1, 2:
+				s.remove(bucket, key)
+				delete(want, bucket+"|"+key)
+			case 3:
+				s.update(bucket, key, func() []byte { return nil })
+				delete(want, bucket+"|"+key)
+			case 4:
+				s.update(bucket, key, func() []byte { return []byte(value) })
+				want[bucket+"|"+key] = value
+			default:
+				s.put(bucket, key, []byte(value))
+				want[bucket+"|"+key] = value
+			}
+		}
+		for range 3 {
+			for range rnd.IntN(6) {
+				change()
+			}
+			empty := s.fill(t)
+			for range rnd.IntN(20) {
+				change()
+			}
+			empty()
+		}
+		for range rnd.IntN(3) {
+			change()
+		}
+		if rnd.IntN(2) == 0 {
+			s.retry() // as once a second
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = openStore(dir, testLog(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, s); !maps.Equal(got, want) {
+			t.Fatalf("after a restart %v, want %v", got, want)
+		}
+		_ = s.close()
+	}
+}
+
+// What is kept for a disk that has no room is bounded, whatever is changed.
+func TestWhatIsOwedIsBounded(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	empty := s.fill(t)
+	defer empty()
+	for i := range 20_000 {
+		key := fmt.Sprint(i)
+		s.put("short-lived", key, []byte("x"))
+		s.remove("short-lived", key)
+	}
+	if o := &s.owed; len(o.records) > 1024 || o.bytes != 0 {
+		t.Errorf("%d records, %d bytes for nothing", len(o.records), o.bytes)
+	}
+	for i := range 100 {
+		s.put("large", fmt.Sprint(i), make([]byte, 1<<20))
+	}
+	if o := &s.owed; o.bytes > mostOwed || o.bytes < mostOwed-2<<20 {
+		t.Errorf("%d bytes", o.bytes)
+	}
+	if got := s.failures(); got != 20_100 {
+		t.Errorf("%d failures", got)
 	}
 }
