@@ -7,15 +7,18 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
 )
 
 const (
-	// maxBridged bounds the pages that are connected at a time.
+	// maxBridged bounds the pages that are connected at a time. The oldest to which the
+	// broker has said nothing yet makes room for another.
 	maxBridged = 64
 	// maxFrame bounds one WebSocket message of a page, in bytes. It writes little.
 	maxFrame = 1 << 20
@@ -35,15 +38,22 @@ type bridge struct {
 	close    context.CancelFunc
 	dial     func(context.Context) (net.Conn, error)
 	log      *slog.Logger
-	slots    chan struct{}
 	upgrader websocket.Upgrader
 
 	mu      sync.Mutex // held to begin while the bridge may be closing
+	bridged []*bridged // the oldest first
 	running sync.WaitGroup
 }
 
+// bridged is the connection of a page.
+type bridged struct {
+	ctx      context.Context
+	end      context.CancelFunc
+	answered atomic.Bool // by the broker
+}
+
 func newBridge(ctx context.Context, dial func(context.Context) (net.Conn, error), log *slog.Logger) *bridge {
-	b := &bridge{dial: dial, log: log, slots: make(chan struct{}, maxBridged)}
+	b := &bridge{dial: dial, log: log}
 	ctx, cancel := context.WithCancel(ctx)
 	b.ctx = ctx
 	b.close = func() {
@@ -68,24 +78,34 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// begin counts a connection in, unless the bridge is closing or full.
-func (b *bridge) begin() bool {
+// begin counts a connection in, unless the bridge is closing or full of those that the
+// broker has answered: then it returns nil.
+func (b *bridge) begin() *bridged {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
-		return false
+		return nil
 	}
-	select {
-	case b.slots <- struct{}{}:
-		b.running.Add(1)
-		return true
-	default:
-		return false
+	if len(b.bridged) >= maxBridged {
+		i := slices.IndexFunc(b.bridged, func(c *bridged) bool { return !c.answered.Load() })
+		if i < 0 {
+			return nil
+		}
+		b.bridged[i].end()
+		b.bridged = slices.Delete(b.bridged, i, i+1)
 	}
+	c := &bridged{}
+	c.ctx, c.end = context.WithCancel(b.ctx)
+	b.bridged = append(b.bridged, c)
+	b.running.Add(1)
+	return c
 }
 
-func (b *bridge) end() {
-	<-b.slots
+func (b *bridge) end(c *bridged) {
+	c.end()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bridged = slices.DeleteFunc(b.bridged, func(o *bridged) bool { return o == c })
 	b.running.Done()
 }
 
@@ -94,12 +114,13 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only the page of this server may use its bridge", http.StatusForbidden)
 		return
 	}
-	if !b.begin() {
+	c := b.begin()
+	if c == nil {
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
 		return
 	}
-	defer b.end()
-	ctx, cancel := context.WithTimeout(b.ctx, dialWithin)
+	defer b.end(c)
+	ctx, cancel := context.WithTimeout(c.ctx, dialWithin)
 	broker, err := b.dial(ctx)
 	cancel()
 	if err != nil {
@@ -113,32 +134,33 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has answered what was wrong
 	}
 	defer page.Close()
-	b.carry(page, broker)
+	c.carry(page, broker)
 }
 
-// carry returns when either side has ended, or the bridge.
-func (b *bridge) carry(page *websocket.Conn, broker net.Conn) {
+// carry returns when either side has ended, or the bridge, or another page needs the room.
+func (c *bridged) carry(page *websocket.Conn, broker net.Conn) {
 	hangUp := func() {
 		_ = page.Close()
 		_ = broker.Close()
 	}
-	defer context.AfterFunc(b.ctx, hangUp)()
+	defer context.AfterFunc(c.ctx, hangUp)()
 	down := make(chan struct{})
 	go func() {
 		defer close(down)
 		defer hangUp()
-		toPage(page, broker)
+		c.toPage(page, broker)
 	}()
 	toBroker(broker, page)
 	hangUp()
 	<-down
 }
 
-func toPage(page *websocket.Conn, broker net.Conn) {
+func (c *bridged) toPage(page *websocket.Conn, broker net.Conn) {
 	buffer := make([]byte, chunk)
 	for {
 		n, err := broker.Read(buffer)
 		if n > 0 {
+			c.answered.Store(true)
 			_ = page.SetWriteDeadline(time.Now().Add(writeWithin))
 			if page.WriteMessage(websocket.BinaryMessage, buffer[:n]) != nil {
 				return

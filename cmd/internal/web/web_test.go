@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -221,15 +222,31 @@ func TestBridgeWithoutABroker(t *testing.T) {
 }
 
 // TestBridgeIsBounded: who comes when it is full is refused, and let in when somebody has gone.
+// Whoever says nothing makes room.
 func TestBridgeIsBounded(t *testing.T) {
 	s := serve(t)
-	var all []*websocket.Conn
+	var all, silent []*websocket.Conn
 	for range maxBridged {
 		ws, _, err := dial(t, s, own(s))
 		if err != nil {
 			t.Fatal(err)
 		}
+		silent = append(silent, ws)
+	}
+	for i := range maxBridged {
+		ws, _, err := dial(t, s, own(s))
+		if err != nil {
+			t.Fatalf("those who say nothing keep others out: %v", err)
+		}
+		id := fmt.Sprintf("%04d", i) // with the same one, each would end the one before
+		_ = ws.WriteMessage(websocket.BinaryMessage, bytes.Replace(connectPacket, []byte("page"), []byte(id), 1))
+		expect(t, ws, "\x20\x02\x00\x00")
 		all = append(all, ws)
+	}
+	for _, ws := range silent {
+		if _, _, err := ws.ReadMessage(); err == nil {
+			t.Error("a page that makes room is not cut off")
+		}
 	}
 	if _, code, err := dial(t, s, own(s)); err == nil || code != http.StatusServiceUnavailable {
 		t.Errorf("one too many: %v", err)
