@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	linked "container/list"
 	"time"
 
 	"padme/qosmutex/protocol"
@@ -16,9 +17,11 @@ type notice struct {
 	says     claim   // as of the last State made
 	since    time.Time
 	passages passages
-	last     State // as published
-	shown    bool  // last was published
-	cleared  bool  // or that there is nothing to show
+	last     State           // as published
+	shown    bool            // last was published
+	cleared  bool            // or that there is nothing to show
+	idle     *linked.Element // its place in the board's, nil: none
+	faded    bool            // not shown before it is used again
 	sent     echoes
 }
 

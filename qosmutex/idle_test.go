@@ -1,0 +1,60 @@
+package qosmutex
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"padme/pubsub"
+)
+
+// Names of resources that come and go do not fill the broker: of those that nobody uses the
+// states of the last ones stay, and what is used is always shown.
+func TestIdleStatesAreCleared(t *testing.T) {
+	t.Parallel()
+	root := open(t, join(t, startBroker(t, "127.0.0.1:0").URL(), "root"), "t", Create(), WithOpenResources())
+	var mu sync.Mutex
+	shown := map[string]bool{}
+	stop, err := root.p.SubscribeRaw(t.Context(), pubsub.Main, []string{"lock", "t", "+", "state"}, func(m pubsub.RawMessage) {
+		mu.Lock()
+		defer mu.Unlock()
+		if delete(shown, m.Levels[2]); len(m.Payload) > 0 {
+			shown[m.Levels[2]] = true
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	look := func(resource string) (there bool, all int) {
+		mu.Lock()
+		defer mu.Unlock()
+		return shown[resource], len(shown)
+	}
+	name := func(i int) string { return fmt.Sprint("order-", i) }
+	held := lock(t, root, "held")
+	const used = maxIdle + 100
+	for i := range used {
+		unlock(t, lock(t, root, name(i)))
+		if i%100 == 0 {
+			eventually(t, "it is shown", func() bool { there, _ := look(name(i)); return there })
+		}
+	}
+	eventually(t, "no more are shown than that", func() bool { _, all := look(""); return all == maxIdle+1 })
+	for i, want := range map[int]bool{0: false, 99: false, 100: true, used - 1: true} {
+		if there, _ := look(name(i)); there != want {
+			t.Errorf("%s is shown: %v", name(i), there)
+		}
+	}
+	if there, _ := look("held"); !there {
+		t.Error("what is held is not shown")
+	}
+	again := lock(t, root, name(0))
+	eventually(t, "it is shown again", func() bool { there, _ := look(name(0)); return there })
+	unlock(t, again)
+	unlock(t, held)
+	if err := root.Configure(testContext(t), WithResources(name(1))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "only what is declared now is shown", func() bool { there, all := look(name(1)); return there && all == 1 })
+}
