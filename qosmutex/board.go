@@ -17,7 +17,9 @@ type board struct {
 	resources  map[string]*notice
 	dirty      []*notice
 	idle       idle
-	all        bool // everything is dirty
+	busy       []*notice // of resources that are not free, or waited for, and some that were
+	swept      time.Time // when everything was last looked at
+	all        bool      // everything is dirty
 	news       []pubsub.RawMessage
 	cleared    []string // resources that are not known, but had a state of another participant, or that are idle
 	view       View
@@ -99,8 +101,8 @@ func (t *Topic) notice(in *protocol.Input) {
 			n.leave(entered{who: l.ID.Node.ID, fence: l.Fence, at: time.Now()})
 		}
 	}
-	if in.Kind == protocol.Tick {
-		t.touch(Any) // recoveries, expired sessions
+	if in.Kind == protocol.Tick { // recoveries, expired sessions
+		t.touchBusy()
 	}
 }
 
@@ -162,7 +164,9 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 	defer func() { b.next = time.Now().Add(max(stateEvery, time.Duration(len(states))*statePause)) }()
 	show := func(r *protocol.ResourceStatus) {
 		n := t.noticeOf(r.Resource)
-		unused := t.undeclared(r.Resource) && r.Free && r.Waiting == 0
+		quiet := r.Free && r.Waiting == 0
+		b.noteBusy(n, !quiet)
+		unused := quiet && t.undeclared(r.Resource)
 		if unused && (n.faded || !t.status.Settings.Open) {
 			if !n.cleared {
 				n.shown, n.cleared = false, true

@@ -1,6 +1,9 @@
 package qosmutex
 
-import linked "container/list"
+import (
+	linked "container/list"
+	"time"
+)
 
 // maxIdle is of how many resources of a lock that nobody declared and nobody uses the state is
 // retained: names may come and go for ever, and brokers keep only so much for a user. Of
@@ -31,5 +34,38 @@ func (b *board) fade() {
 		b.idle.note(n, false)
 		n.faded, n.shown, n.cleared = true, false, true
 		b.cleared = append(b.cleared, n.resource)
+	}
+}
+
+// sweepEvery is how often everything is looked at, though only what is busy changes with time.
+const sweepEvery = time.Second
+
+// touchBusy has the states of those resources published soon that may change with time, if
+// they do: those that are held, waited for or looked for. A topic may have thousands of
+// others. The caller holds mu.
+func (t *Topic) touchBusy() {
+	b := &t.board
+	if now := time.Now(); now.Sub(b.swept) >= sweepEvery {
+		b.swept = now
+		t.touch(Any)
+		return
+	}
+	b.viewDirty = true
+	still := b.busy[:0]
+	for _, n := range b.busy {
+		if n.listed = n.busy; n.busy {
+			still = append(still, n)
+			t.touch(n.resource)
+		}
+	}
+	clear(b.busy[len(still):])
+	b.busy = still
+	t.flushSoon(flushAfter)
+}
+
+func (b *board) noteBusy(n *notice, busy bool) {
+	if n.busy = busy; busy && !n.listed {
+		n.listed = true
+		b.busy = append(b.busy, n)
 	}
 }

@@ -2,8 +2,10 @@ package qosmutex
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"padme/pubsub"
 )
@@ -57,4 +59,44 @@ func TestIdleStatesAreCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "only what is declared now is shown", func() bool { there, all := look(name(1)); return there && all == 1 })
+}
+
+// With time only the states of busy resources are looked at again, all of them once in a while.
+func TestTimeTouchesWhatIsBusy(t *testing.T) {
+	t.Parallel()
+	root := open(t, join(t, startBroker(t, "127.0.0.1:0").URL(), "root"), "t", Create(), WithOpenResources())
+	held := lock(t, root, "held")
+	for i := range 10 {
+		unlock(t, lock(t, root, fmt.Sprint("free-", i)))
+	}
+	touched := func(swept time.Time) (all bool, dirty []string) {
+		root.mu.Lock()
+		defer root.mu.Unlock()
+		b := &root.board
+		for _, n := range b.dirty {
+			n.dirty = false
+		}
+		b.dirty, b.all, b.swept = nil, false, swept
+		root.touchBusy()
+		for _, n := range b.dirty {
+			dirty = append(dirty, n.resource)
+		}
+		return b.all, dirty
+	}
+	lately := time.Now().Add(time.Hour)
+	eventually(t, "only what is held is touched", func() bool {
+		all, dirty := touched(lately)
+		if all {
+			t.Fatal("everything is touched each time")
+		}
+		return slices.Equal(dirty, []string{"held"})
+	})
+	if all, _ := touched(time.Time{}); !all {
+		t.Error("not everything is touched after a while")
+	}
+	unlock(t, held)
+	eventually(t, "nothing is", func() bool {
+		_, dirty := touched(lately)
+		return len(dirty) == 0
+	})
 }

@@ -22,6 +22,8 @@ type notice struct {
 	cleared  bool            // or that there is nothing to show
 	idle     *linked.Element // its place in the board's, nil: none
 	faded    bool            // not shown before it is used again
+	busy     bool            // as of the last look
+	listed   bool            // among the busy of the board
 	sent     echoes
 }
 

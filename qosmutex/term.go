@@ -29,7 +29,7 @@ func (t *Topic) rule(now protocol.Time) {
 		return
 	case b.term == nil:
 		b.term = &term{clock: t.clock}
-		b.resources, b.dirty, b.idle = map[string]*notice{}, nil, idle{}
+		b.resources, b.dirty, b.busy, b.idle = map[string]*notice{}, nil, nil, idle{}
 		for i, all := 0, t.machine.Status().Resources; i < len(all); i++ {
 			t.noticeOf(all[i].Resource)
 		}
