@@ -35,7 +35,7 @@ Voters that do not answer the roots are named on standard error; see "pubsub-nod
 show".`,
 		Example: `  pubsub-node lock ls
   pubsub-node lock ls crane --json | jq .queue`,
-		Args:              argCount(0, 1, ""),
+		Args:              oneLockOrAll,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, sigs := watchSignals(cmd.Context())
@@ -68,6 +68,21 @@ show".`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return cmd
+}
+
+// oneLockOrAll takes the NAME of a lock, or nothing for all.
+func oneLockOrAll(cmd *cobra.Command, args []string) error {
+	if err := argCount(0, 1, "")(cmd, args); err != nil || len(args) == 0 {
+		return err
+	}
+	switch name, resource, given := strings.Cut(args[0], "/"); {
+	case args[0] == "":
+		return usageError("NAME is empty: leave it out for all locks")
+	case given:
+		return usageError("%s/%s: give the NAME of a lock without a resource, all of them are shown", name, resource)
+	default:
+		return checkTopicName(name)
+	}
 }
 
 // missingVoters are those that any root misses.

@@ -24,7 +24,7 @@ interrupted: requested, granted, released, lost, withdrawn, denied,
 reprioritised, and of the lock itself models, resources, regenerated and rooted.`,
 		Example: `  pubsub-node lock watch crane
   pubsub-node lock watch --json | jq 'select(.event == "lost")'`,
-		Args:              argCount(0, 1, ""),
+		Args:              oneLockOrAll,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, sigs := watchSignals(cmd.Context())

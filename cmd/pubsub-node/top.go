@@ -37,7 +37,7 @@ snapshot of all locks every --interval, with an empty line between two, and with
 		Example: `  pubsub-node top
   pubsub-node top crane -n 1
   pubsub-node top --json | jq '.locks[] | select(.waiting > 5)'`,
-		Args:              argCount(0, 1, ""),
+		Args:              oneLockOrAll,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.interval < 100*time.Millisecond {
