@@ -20,7 +20,7 @@ var stalled = extent.Of(8*time.Second, 30*time.Second)
 // other, and acknowledges nothing of it. Whoever publishes that waits, again and again; locks
 // do not, nor do devices that speak JSON.
 func TestWatchersThatAcknowledgeNothing(t *testing.T) {
-	n := startNode(t)
+	n := startNode(t, "--max-user-queue", "8000000") // soon reached, also where little is published
 	h := startHonest(t, n)
 	d := startDevice(t, n)
 	h.goOn(t)
@@ -29,6 +29,8 @@ func TestWatchersThatAcknowledgeNothing(t *testing.T) {
 		var most time.Duration
 		var working sync.WaitGroup
 		stop := make(chan struct{})
+		defer working.Wait()
+		defer close(stop)
 		for range 12 {
 			working.Go(func() {
 				for n.watchAsEve(stop) {
@@ -44,17 +46,13 @@ func TestWatchersThatAcknowledgeNothing(t *testing.T) {
 			}
 			most = max(most, time.Since(at))
 		}
-		close(stop)
-		working.Wait()
+		await(t, "somebody to be held up", func() bool { // on a slow machine later
+			pause(stop, 100*time.Millisecond)
+			return n.sum(t, limited, `"write-timeout"`) > 0
+		})
 		t.Logf("the device waited %v at most", most.Round(time.Millisecond))
 	})
 	d.goOn(t)
-	if n.sum(t, limited, `"write-timeout"`) == 0 {
-		t.Error("nobody was held up")
-	}
-	if lost := n.sum(t, "pubsub_connects_total", `"`+root+`"`); lost != 1 {
-		t.Errorf("the node has connected %v times", lost)
-	}
 }
 
 var watchers atomic.Int64
