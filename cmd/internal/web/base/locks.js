@@ -195,10 +195,13 @@ export class Locks {
     }
     presence.session = this.session;
     const was = this.participants.get(id);
-    const again = was?.alive && presence.alive && was.session !== this.session && was.incarnation === presence.incarnation;
-    presence.kept = again && was.epoch === presence.epoch;
+    // Of who is cut off alone a broker tells that it is gone before it comes back.
+    const again = was?.alive && presence.alive && was.incarnation === presence.incarnation;
+    const same = again && was.epoch === presence.epoch;
+    presence.kept = same && was.session !== this.session;
+    presence.doubted = presence.kept && was.kept && (was.doubted || this.restarted === was.session);
     this.participants.set(id, presence);
-    const all = again && !presence.kept && this.restarted !== this.session;
+    const all = again && !same && (was.session !== this.session || was.kept) && this.restarted !== this.session;
     if (all) this.restarted = this.session;
     return { kind: "presence", id, presence, all };
   }
@@ -209,7 +212,8 @@ export class Locks {
    * epoch. Where only the page was cut off, nobody does.
    */
   unconfirmed(id) {
-    return this.restarted === this.session && this.participants.get(id)?.kept === true;
+    const p = this.participants.get(id);
+    return p?.kept === true && (p.doubted || this.restarted === this.session);
   }
 
   /** hear notes that a participant has sent something, and returns whether that says more of it than was known. */

@@ -256,6 +256,33 @@ test("who did not come back after a restart of the broker is not known to live, 
   assert.equal(m.hear("a"), false);
 });
 
+test("a restart of the broker is seen by who comes back after the page, and not forgotten when the page is cut off", () => {
+  const m = new Locks();
+  const presence = (id, epoch, alive = true) => m.apply(["presence", id], JSON.stringify({ alive, incarnation: "1", epoch }), 1);
+  const begin = (...all) => {
+    m.begin();
+    for (const [id, epoch] of all) presence(id, epoch);
+  };
+  const unconfirmed = () => ["a", "b", "r"].filter((id) => m.unconfirmed(id));
+  begin(["a", "1"], ["b", "1"], ["r", "1"]);
+  begin(["a", "1"], ["b", "1"], ["r", "1"]); // what the broker has kept
+  assert.deepEqual(unconfirmed(), []);
+  assert.equal(presence("r", "2").all, true);
+  assert.deepEqual(unconfirmed(), ["a", "b"]);
+  presence("b", "2");
+  assert.deepEqual(unconfirmed(), ["a"]);
+  begin(["a", "1"], ["b", "2"], ["r", "2"]);
+  assert.deepEqual(unconfirmed(), ["a"]);
+  begin(["a", "1"], ["b", "2"], ["r", "2"]);
+  assert.deepEqual(unconfirmed(), ["a"]);
+  presence("a", "1"); // it says so itself
+  assert.deepEqual(unconfirmed(), []);
+  begin(["a", "1"], ["b", "2"], ["r", "2"]);
+  presence("b", "2", false);
+  assert.equal(presence("b", "3").all, false, "it was cut off alone, which the broker has told");
+  assert.deepEqual(unconfirmed(), []);
+});
+
 test("a waiter waits as long in every queue, and whatever its priority becomes", () => {
   const m = new Locks();
   const wait = (resource, priority, now) => m.apply(["lock", "t", resource, "state"], JSON.stringify({ topic: "t", resource, status: "held", holder: "a", epoch: "1.0", waiting: 1, queue: [{ participant: "b", priority, any: true }] }), now).state.queue[0].since;
