@@ -106,7 +106,7 @@ func TestBadConfig(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := broker.Start(ctx, broker.Config{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a cancelled context: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }
 

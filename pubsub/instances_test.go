@@ -139,7 +139,7 @@ func TestAFullReaderBlocksItsWriter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.Write(ctx, n); !errors.Is(err, context.Canceled) {
-		t.Errorf("Write with a cancelled context: %v", err)
+		t.Errorf("Write with a canceled context: %v", err)
 	}
 	done := make(chan error, 1)
 	go func() {

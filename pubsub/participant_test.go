@@ -19,7 +19,7 @@ import (
 // Who gives up, or had no time to begin with, is not told to start a broker.
 func TestJoinSaysThatItsContextEnded(t *testing.T) {
 	why := errors.New("had enough")
-	cancelled, cancel := context.WithCancelCause(t.Context())
+	canceled, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	late, cancelLate := context.WithTimeout(t.Context(), -time.Second)
 	defer cancelLate()
@@ -43,7 +43,7 @@ func TestJoinSaysThatItsContextEnded(t *testing.T) {
 		url  string
 		is   []error
 	}{
-		{"cancelled", cancelled, "127.0.0.1:1", []error{context.Canceled, why}},
+		{"canceled", canceled, "127.0.0.1:1", []error{context.Canceled, why}},
 		{"no time", late, "127.0.0.1:1", []error{context.DeadlineExceeded}},
 		{"while connecting", connecting, silent.Addr().String(), []error{context.Canceled, why}},
 	} {

@@ -59,9 +59,9 @@ func TestDialBrokerTakesTheServerThatAnswers(t *testing.T) {
 	if _, err := DialBroker(testContext(t), "http://host", nil); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a URL of something else: %v", err)
 	}
-	cancelled, cancel := context.WithCancel(testContext(t))
+	canceled, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if _, err := DialBroker(cancelled, url, nil); !errors.Is(err, context.Canceled) {
+	if _, err := DialBroker(canceled, url, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context has ended: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func ExampleWatchEvents() {
 	worker.Go(func() { // works until its work has been seen
 		for {
 			err := topic.Do(working, "crane", func(context.Context, *qosmutex.Hold) error { return nil })
-			if errors.Is(err, qosmutex.ErrCancelled) || working.Err() != nil {
+			if errors.Is(err, qosmutex.ErrCanceled) || working.Err() != nil {
 				return
 			}
 		}

@@ -55,10 +55,10 @@ type call struct {
 // Any, and returns the hold. The context bounds the waiting only. When it ends, the
 // request is taken back.
 //
-// Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrNoServer, ErrUndeclared,
-// ErrInvalidName, ErrFull or ErrClosed, ErrCancelled if an operator ended the request,
+// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrNoServer, ErrUndeclared,
+// ErrInvalidName, ErrFull or ErrClosed, ErrCanceled if an operator ended the request,
 // and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or ErrUnsupported for
-// Any where deadlines are promised. Beside ErrTimeout, ErrCancelled and ErrDeadlineMissed
+// Any where deadlines are promised. Beside ErrTimeout, ErrCanceled and ErrDeadlineMissed
 // there is a *NotReadyError where the server could not grant, or nobody answered.
 func (c *Client) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return c.acquire(ctx, context.Background(), resource, false, opts)
@@ -72,7 +72,7 @@ func (c *Client) TryLock(ctx context.Context, resource string, opts ...LockOptio
 }
 
 // Do runs f inside resource and unlocks when f returns or panics. The context that f gets
-// is cancelled with cause ErrLost when the hold is lost, and then Do returns an error that
+// is canceled with cause ErrLost when the hold is lost, and then Do returns an error that
 // wraps ErrLost even if f returned nil. Without an f the error wraps ErrInvalidConfig.
 func (c *Client) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {
 	if f == nil {

@@ -158,7 +158,7 @@ func TestEventsNameTheClient(t *testing.T) {
 		pass(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		for _, name := range []string{EventRequested, EventReprioritised, EventGranted, EventReleased, EventWithdrawn, EventDenied} {
+		for _, name := range []string{EventRequested, EventReprioritized, EventGranted, EventReleased, EventWithdrawn, EventDenied} {
 			if e := heard[name]; e["participant"] != "esp32" || e["via"] != "gate" {
 				t.Errorf("%s: %v", name, e)
 			}

@@ -148,7 +148,7 @@ func (c *Client) answeredWaiting(k *call, a *jsonlock.Answer, now protocol.Time)
 		c.drop(k)
 	default:
 		if a.Outcome == jsonlock.Lost && a.Reason == jsonlock.GoneAway && k.losses == c.losses {
-			c.fail(k, fmt.Errorf("%w: an operator ended the request for %s", ErrCancelled, c.what(k.asked)))
+			c.fail(k, fmt.Errorf("%w: an operator ended the request for %s", ErrCanceled, c.what(k.asked)))
 			c.drop(k)
 			return nil
 		}

@@ -108,7 +108,7 @@ func TestConfigureRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if err := root.Configure(ctx, WithModels(Models{Priority: Aging})); err != nil && !errors.Is(err, ErrCancelled) {
+	if err := root.Configure(ctx, WithModels(Models{Priority: Aging})); err != nil && !errors.Is(err, ErrCanceled) {
 		t.Errorf("Configure with a context that is over = %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestConflictNamesTheCommand(t *testing.T) {
 }
 
 // What a server is given is a default of the topics that it creates. A TTL that the first
-// participant wants is theirs, and no later server takes offence at it.
+// participant wants is theirs, and no later server takes offense at it.
 func TestServerGivesDefaults(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()

@@ -64,7 +64,7 @@ type Client struct {
 // have ended, some seconds later.
 //
 // Of the options of Open those that are a member's are refused. Errors wrap
-// ErrInvalidName, ErrInvalidConfig, ErrTimeout or ErrCancelled, ErrClosed, and
+// ErrInvalidName, ErrInvalidConfig, ErrTimeout or ErrCanceled, ErrClosed, and
 // pubsub.ErrRefused if the broker does not let p read its answers.
 func Dial(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Client, error) {
 	o, err := optionsOf(opts)
@@ -222,7 +222,7 @@ func (c *Client) participantEnded() error { return participantEnded(c.name, c.p)
 // Close releases what this client holds, takes its requests back and ends it. It waits,
 // as long as ctx allows, until the server has answered that, which takes a connection. The
 // server forgets a client that says nothing for five seconds, so Close waits at most about as long.
-// If ctx ends first, the error wraps ErrTimeout or ErrCancelled, and others may have to wait
+// If ctx ends first, the error wraps ErrTimeout or ErrCanceled, and others may have to wait
 // for those five seconds. Where no server has ever answered nothing was held, and Close waits
 // for half a second, and longer at a slow broker. Calls that wait return an error that wraps ErrClosed. Close may be
 // called again, and returns nil.

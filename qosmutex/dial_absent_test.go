@@ -352,7 +352,7 @@ func TestEvictedRequestEnds(t *testing.T) {
 		if err := w.p.PublishRaw(pubsub.Main, []string{"lock", "crane", "client", "shell", "request"}, payload, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-got; !errors.Is(err, qosmutex.ErrCancelled) || !strings.Contains(err.Error(), "operator") {
+		if err := <-got; !errors.Is(err, qosmutex.ErrCanceled) || !strings.Contains(err.Error(), "operator") {
 			t.Errorf("evicted: %v", err)
 		}
 		s.unlock(held)

@@ -279,11 +279,11 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		if _, err := e.Lock(ctx, "default"); !errors.Is(err, qosmutex.ErrTimeout) {
 			t.Errorf("a context that has ended: %v", err)
 		}
-		cancelled, enough := context.WithCancelCause(context.Background())
+		canceled, enough := context.WithCancelCause(context.Background())
 		why := errors.New("had enough")
 		time.AfterFunc(time.Second, func() { enough(why) })
-		if _, err := e.Lock(cancelled, "default"); !errors.Is(err, qosmutex.ErrCancelled) || !errors.Is(err, why) {
-			t.Errorf("cancelled: %v", err)
+		if _, err := e.Lock(canceled, "default"); !errors.Is(err, qosmutex.ErrCanceled) || !errors.Is(err, why) {
+			t.Errorf("canceled: %v", err)
 		}
 		time.Sleep(time.Second)
 		s.unlock(held)

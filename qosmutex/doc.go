@@ -8,7 +8,7 @@
 // (see [Locker]). A Hold may
 // be lost while the application works, because the participant lost touch with
 // the root of the topic for too long: [Hold.Check] tells, [Hold.Context] is
-// cancelled, and [Hold.Fence] is a number that rises with every entry, so that
+// canceled, and [Hold.Fence] is a number that rises with every entry, so that
 // the protected resource itself can refuse a late writer.
 //
 // # What is promised

@@ -38,8 +38,8 @@ var (
 	ErrInvalidName = errors.New("qosmutex: invalid name")
 	// ErrTimeout says that the context's deadline passed while waiting.
 	ErrTimeout = errors.New("qosmutex: timed out")
-	// ErrCancelled says that the context was cancelled while waiting.
-	ErrCancelled = errors.New("qosmutex: cancelled")
+	// ErrCanceled says that the context was canceled while waiting.
+	ErrCanceled = errors.New("qosmutex: canceled")
 	// ErrDeadlineUnattainable says that the request cannot be promised its deadline.
 	ErrDeadlineUnattainable = errors.New("qosmutex: deadline unattainable")
 	// ErrDeadlineMissed says that the request still waited when its deadline passed.
@@ -62,7 +62,7 @@ func kindOf(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ErrTimeout
 	}
-	return ErrCancelled
+	return ErrCanceled
 }
 
 // explained is an error of a kind that its text does not begin with.

@@ -10,7 +10,7 @@ import (
 // Names of events.
 const (
 	EventRequested     = "requested"
-	EventReprioritised = "reprioritised"
+	EventReprioritized = "reprioritised" // names on the wire change only with their version
 	EventGranted       = "granted"
 	EventReleased      = "released"
 	EventLost          = "lost"

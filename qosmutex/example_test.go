@@ -128,7 +128,7 @@ func ExampleTopic_Do() {
 		lifters.Go(func() {
 			err := topic.Do(ctx, "crane 7", func(ctx context.Context, h *qosmutex.Hold) error {
 				lifted++
-				return h.Check() // or stop when ctx is cancelled
+				return h.Check() // or stop when ctx is canceled
 			})
 			if err != nil {
 				log.Print(err)

@@ -107,7 +107,7 @@ func (h *Hold) Check() error {
 	return h.lostError()
 }
 
-// Context is cancelled with a cause that wraps ErrLost as soon as the loss of the
+// Context is canceled with a cause that wraps ErrLost as soon as the loss of the
 // hold is seen, and ErrReleased after Unlock. The one of a Hold from Do descends
 // from the context given there; that of Lock does not, as its context often
 // bounds the waiting only.

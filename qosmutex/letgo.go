@@ -50,7 +50,7 @@ func (e *InUseError) Error() string {
 // it is opened again, and what is retained of it is cleared. Its record stays in the
 // register, so fences go on. A server that is not its root only leaves it, and says who is.
 // Errors are an *InUseError while somebody holds, waits or takes part, ErrTimeout or
-// ErrCancelled (and context.Cause), ErrClosed, and those of the register.
+// ErrCanceled (and context.Cause), ErrClosed, and those of the register.
 func (s *Server) Remove(ctx context.Context, name string) error {
 	if err := s.made(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // resources for Any, and returns the hold. The context bounds the waiting only.
 // When it ends, the request is withdrawn and leaves nothing behind.
 //
-// Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrUndeclared,
+// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrUndeclared,
 // ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrUnsupported where the algorithm
 // has no such request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or
 // ErrUnsupported for Any where deadlines are promised. A goroutine that locks a resource
@@ -31,7 +31,7 @@ func (t *Topic) TryLock(ctx context.Context, resource string, opts ...LockOption
 }
 
 // Do runs f inside resource and unlocks when f returns or panics. The context
-// that f gets is cancelled with cause ErrLost when the hold is lost, and then Do
+// that f gets is canceled with cause ErrLost when the hold is lost, and then Do
 // returns an error that wraps ErrLost even if f returned nil. Without an f the error wraps
 // ErrInvalidConfig.
 func (t *Topic) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {

@@ -33,7 +33,7 @@ func TestTryLockOfATakenResourceIsBusy(t *testing.T) {
 	unlock(t, h)
 }
 
-func TestCancelledLockLeavesNothing(t *testing.T) {
+func TestCanceledLockLeavesNothing(t *testing.T) {
 	t.Parallel()
 	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
 	h := lock(t, root, "crane")
@@ -45,8 +45,8 @@ func TestCancelledLockLeavesNothing(t *testing.T) {
 	}
 	ctx, stop := context.WithCancelCause(testContext(t))
 	time.AfterFunc(30*time.Millisecond, func() { stop(cause) })
-	if _, err := members[0].Lock(ctx, "crane"); !errors.Is(err, ErrCancelled) || !errors.Is(err, cause) {
-		t.Fatalf("Lock = %v, want ErrCancelled and the cause", err)
+	if _, err := members[0].Lock(ctx, "crane"); !errors.Is(err, ErrCanceled) || !errors.Is(err, cause) {
+		t.Fatalf("Lock = %v, want ErrCanceled and the cause", err)
 	}
 	eventually(t, "nobody waits at the root", func() bool { return waitingAt(root, "crane") == 0 })
 	unlock(t, h)

@@ -32,8 +32,8 @@ const leastPatience = 2 * time.Second
 //
 // Errors wrap ErrNoRoot when no root answers, ErrConflict when the topic runs with
 // other models, resources or TTL than those given, ErrInvalidName and
-// ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), and ErrClosed
-// when the participant ends. One that wraps ErrTimeout or ErrCancelled says what was
+// ErrInvalidConfig, ErrTimeout or ErrCanceled (and context.Cause), and ErrClosed
+// when the participant ends. One that wraps ErrTimeout or ErrCanceled says what was
 // missing; it wraps ErrNoRoot, too, if that was a root.
 func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Topic, error) {
 	o, err := optionsOf(opts)

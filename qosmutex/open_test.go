@@ -152,7 +152,7 @@ func TestBadOptionsAndNames(t *testing.T) {
 	}
 }
 
-func TestOpenHonoursItsContext(t *testing.T) {
+func TestOpenHonorsItsContext(t *testing.T) {
 	t.Parallel()
 	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
 	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Millisecond)

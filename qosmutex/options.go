@@ -248,7 +248,7 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithMetrics registers the topic's metrics, labelled with participant and topic,
+// WithMetrics registers the topic's metrics, labeled with participant and topic,
 // until it ends.
 func WithMetrics(r prometheus.Registerer) Option {
 	return func(o *options) error {

@@ -174,7 +174,7 @@ func (s *Server) listen(ctx context.Context, opens bool) error {
 // that answers, or ctx ends. Do not close what it returns. When that topic has ended,
 // because its participant lost its root, Topic waits for it to be open again.
 //
-// Errors wrap ErrTimeout or ErrCancelled (and context.Cause), ErrFull when 1024 topics are
+// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrFull when 1024 topics are
 // open, ErrInvalidName, ErrInvalidConfig, ErrConflict and ErrClosed.
 func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
 	if err := s.made(); err != nil {

@@ -134,7 +134,7 @@ func TestAskKeepsTheOrder(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := all[2].Wait(ended); !errors.Is(err, ErrCancelled) {
+		if _, err := all[2].Wait(ended); !errors.Is(err, ErrCanceled) {
 			t.Errorf("withdrawn: %v", err)
 		}
 		order := append([]*Request{}, all[0])

@@ -29,10 +29,10 @@ func (t *Topic) SetPriority(priority int64) error {
 	for _, h := range t.calls {
 		if h.phase.Load() == waiting && !h.fixed {
 			h.priority = priority
-			t.report(h.event(EventReprioritised, time.Now()))
+			t.report(h.event(EventReprioritized, time.Now()))
 		}
 	}
-	return t.step(protocol.Input{Kind: protocol.Prioritise, Priority: priority})
+	return t.step(protocol.Input{Kind: protocol.Prioritize, Priority: priority})
 }
 
 // Configure changes what holds for the topic while it is in use: the models, with
@@ -46,7 +46,7 @@ func (t *Topic) SetPriority(priority int64) error {
 // other requests go on waiting. If it is declared again, its fences go on.
 //
 // A change that has not returned may be forgotten with its root. Errors wrap
-// ErrInvalidConfig, ErrTimeout or ErrCancelled (and context.Cause), or ErrClosed.
+// ErrInvalidConfig, ErrTimeout or ErrCanceled (and context.Cause), or ErrClosed.
 func (t *Topic) Configure(ctx context.Context, opts ...Option) error {
 	wanted, err := t.wish(opts)
 	if err != nil {

@@ -117,7 +117,7 @@ func TestSuspendedHolderFindsItsHoldLost(t *testing.T) {
 			}
 			<-held.Done()
 			if late := time.Since(woke); late > LAN().TTL/10 || check && late > 0 {
-				t.Errorf("the context was cancelled %v after waking up", late)
+				t.Errorf("the context was canceled %v after waking up", late)
 			}
 			if !errors.Is(context.Cause(held), ErrLost) {
 				t.Errorf("cause = %v", context.Cause(held))

@@ -18,7 +18,7 @@ const maxUnread = 4096
 
 // Queue returns who waits for a resource, as the root last published it: the
 // first 16, in the order of service. Errors wrap ErrUndeclared, ErrInvalidName,
-// ErrClosed, or ErrTimeout or ErrCancelled (and context.Cause).
+// ErrClosed, or ErrTimeout or ErrCanceled (and context.Cause).
 func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
 	if err := t.made(); err != nil {
 		return nil, err

@@ -5,9 +5,9 @@ const client = await connect(process.argv[2] ?? "mqtt://127.0.0.1");
 try {
   await client.withLock("crane", { priority: 5, timeout: 30_000 }, async (hold) => {
     console.log(`in with fence ${hold.fence}`);
-    for (let metre = 1; metre <= 3; metre++) {
+    for (let meter = 1; meter <= 3; meter++) {
       hold.check(); // right before each effect: throws if the lock was lost
-      console.log(`down ${metre}`);
+      console.log(`down ${meter}`);
     }
   });
 } catch (error) {

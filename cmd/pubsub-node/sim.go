@@ -101,7 +101,7 @@ when the scenario is wrong, 128+n after signal n.`,
   pubsub-node sim --compare all-models --sort p99 --think exponential:5s --seeds 20
   pubsub-node sim --resources hook,boom --asks-for '*' --latency 20ms
   pubsub-node sim --compare padme,raymond,central --loss 0.05 --latency 20ms --json
-  pubsub-node sim --scenario harbour.yaml --seed 7 --log what-happened.txt`,
+  pubsub-node sim --scenario harbor.yaml --seed 7 --log what-happened.txt`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.logAll = s.verbose

@@ -60,7 +60,7 @@ func newCommand(stdin io.Reader) *cobra.Command {
 through it, each a participant with an MQTT connection of its own. A robot sees
 survivors within 50 yards; the more it sees, the more important it is, at once
 and also while it waits. It locks one of the few free frequencies and streams
-pictures over it to the rescue centre. At a given time the centre switches from
+pictures over it to the rescue center. At a given time the center switches from
 Level (the most important first) to Fair (everybody in turn). Ruins cut robots
 off; who stays cut off while holding a frequency loses it to another.
 
@@ -130,7 +130,7 @@ chaos; 130 after Ctrl-C.`,
 	f.IntVar(&cfg.Frequencies, "frequencies", cfg.Frequencies, "number of free frequencies")
 	f.IntVar(&cfg.Survivors, "survivors", cfg.Survivors, "number of survivors")
 	f.StringVar(&models, "models", models, "models of the lock before the switch: level-{forward|replace}-{forward|use}-{forward|use}")
-	flags.DurationVar(f, &cfg.SwitchAt, "switch-at", "", 0, "when the centre switches to fair (default half of the duration)")
+	flags.DurationVar(f, &cfg.SwitchAt, "switch-at", "", 0, "when the center switches to fair (default half of the duration)")
 	f.Float64Var(&cfg.Speed, "speed", cfg.Speed, "pace of the simulated world: how fast robots go and transmit")
 	flags.DurationVar(f, &cfg.Transmission, "transmission", "", cfg.Transmission, "time on the air per entry, in the simulated world")
 	f.Float64Var(&cfg.Width, "width", cfg.Width, "width of the area in yards")

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/chaos"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -29,7 +29,7 @@ const (
 type display struct {
 	cfg      scenario.Config
 	start    time.Time
-	centre   *centre.Centre
+	center   *center.Center
 	observer *observer.Observer
 	stage    *stage // nil: no chaos
 	w        io.Writer
@@ -37,7 +37,7 @@ type display struct {
 
 	file     *os.File // of the terminal
 	terminal *screen.Terminal
-	colour   bool
+	color    bool
 
 	world  *world.World
 	crew   *crew
@@ -45,12 +45,12 @@ type display struct {
 	seen   observer.Progress
 }
 
-func newDisplay(cfg scenario.Config, start time.Time, c *centre.Centre, o *observer.Observer, st *stage, world *world.World, crew *crew, w io.Writer) *display {
-	d := &display{cfg: cfg, start: start, centre: c, observer: o, stage: st, w: w, every: lineEvery, world: world, crew: crew}
+func newDisplay(cfg scenario.Config, start time.Time, c *center.Center, o *observer.Observer, st *stage, world *world.World, crew *crew, w io.Writer) *display {
+	d := &display{cfg: cfg, start: start, center: c, observer: o, stage: st, w: w, every: lineEvery, world: world, crew: crew}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		d.file, d.every = f, redrawEvery
 		d.terminal = screen.NewTerminal(f)
-		d.colour = os.Getenv("NO_COLOR") == ""
+		d.color = os.Getenv("NO_COLOR") == ""
 	}
 	return d
 }
@@ -79,7 +79,7 @@ func (d *display) show() {
 	if err != nil || columns <= 0 || rows <= 0 {
 		columns, rows = 80, 24
 	}
-	d.terminal.Show(screen.Draw(scene, columns, rows, d.colour))
+	d.terminal.Show(screen.Draw(scene, columns, rows, d.color))
 }
 
 func (d *display) close() {
@@ -92,7 +92,7 @@ func (d *display) scene(now time.Time) screen.Scene {
 	if now.Sub(d.judged) >= judgeEvery {
 		d.judged, d.seen = now, d.observer.Progress()
 	}
-	frames := d.centre.Frames()
+	frames := d.center.Frames()
 	s := screen.Scene{
 		Area: d.world.Area(), Elapsed: min(now.Sub(d.start), d.cfg.Duration), Duration: d.cfg.Duration, SwitchAt: d.cfg.SwitchAt,
 		Models: d.cfg.Models.String(), Frames: frames.Received, FrameBytes: frames.Bytes,

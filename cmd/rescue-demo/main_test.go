@@ -114,7 +114,7 @@ func TestFiveSecondsWithTheEmbeddedBroker(t *testing.T) {
 	s := parse(t, stdout)
 	check(t, s)
 	if s.SyncDelay.Count == 0 || s.SyncDelay.P50 > 0.5 {
-		t.Errorf("synchronisation delay %+v", s.SyncDelay)
+		t.Errorf("synchronization delay %+v", s.SyncDelay)
 	}
 	if s.SwitchedAt == nil || math.Abs(*s.SwitchedAt-2.5) > 1 {
 		t.Errorf("switched to fair at %v, want about 2.5 s", s.SwitchedAt)

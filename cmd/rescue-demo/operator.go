@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/control"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -17,7 +17,7 @@ import (
 
 const (
 	brokerAway   = 5 * time.Second        // how long a broker that was stopped stays away
-	centreAway   = 8 * time.Second        // and a centre that was killed
+	centerAway   = 8 * time.Second        // and a center that was killed
 	answerLeaves = 300 * time.Millisecond // how long the answer has before the broker stops
 	modelsTake   = 5 * time.Second        // bounds a change of models
 	maxDropped   = 500                    // survivors
@@ -28,7 +28,7 @@ type operator struct {
 	cfg      scenario.Config
 	start    time.Time
 	crew     *crew
-	centre   *centre.Centre
+	center   *center.Center
 	observer *observer.Observer
 	world    *world.World
 	running  context.Context // of the run
@@ -64,7 +64,7 @@ func (o *operator) perform(ctx context.Context, c control.Command) error {
 	case control.Models:
 		ctx, cancel := context.WithTimeout(ctx, modelsTake)
 		defer cancel()
-		return o.centre.ChangeModels(ctx, c.Changed)
+		return o.center.ChangeModels(ctx, c.Changed)
 	case control.KillRoot:
 		return o.killRoot()
 	case control.StopBroker:
@@ -129,15 +129,15 @@ func (o *operator) killRoot() error {
 			return o.kill(i + 1)
 		}
 	}
-	if root != scenario.Centre || o.centre.Dead() {
+	if root != scenario.Center || o.center.Dead() {
 		return fmt.Errorf("the root %q is not there: wait for the next one", root)
 	}
 	o.disturbed.Store(true)
-	o.centre.Kill()
+	o.center.Kill()
 	o.wg.Go(func() {
-		if sleep(o.running, centreAway) {
+		if sleep(o.running, centerAway) {
 			// Without it the run goes on, and the next switch of models waits for it.
-			_ = o.centre.Return(o.running)
+			_ = o.center.Return(o.running)
 		}
 	})
 	return nil
@@ -146,7 +146,7 @@ func (o *operator) killRoot() error {
 // stopBroker has the broker stop once the answer is on its way, and start again.
 func (o *operator) stopBroker() error {
 	if o.cfg.Broker != "" {
-		return centre.ErrForeignBroker
+		return center.ErrForeignBroker
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,10 +157,10 @@ func (o *operator) stopBroker() error {
 	o.disturbed.Store(true)
 	o.wg.Go(func() {
 		sleep(o.running, answerLeaves)
-		_ = within(o.running, ending, o.centre.StopBroker)
+		_ = within(o.running, ending, o.center.StopBroker)
 		sleep(o.running, brokerAway)
 		// Somebody may have taken its port; the run can only wait until it is free.
-		for within(o.running, ending, o.centre.StartBroker) != nil && sleep(o.running, time.Second) {
+		for within(o.running, ending, o.center.StartBroker) != nil && sleep(o.running, time.Second) {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()

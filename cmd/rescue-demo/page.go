@@ -11,7 +11,7 @@ import (
 	"runtime"
 
 	shared "padme/cmd/internal/web"
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/control"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/telemetry"
@@ -65,7 +65,7 @@ type page struct {
 }
 
 // openPage serves the page and says where. Nil: there is to be none.
-func openPage(ctx context.Context, cfg pageConfig, c *centre.Centre, progress io.Writer) (_ *page, err error) {
+func openPage(ctx context.Context, cfg pageConfig, c *center.Center, progress io.Writer) (_ *page, err error) {
 	if cfg.Addr == "" {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func openPage(ctx context.Context, cfg pageConfig, c *centre.Centre, progress io
 	return pg, nil
 }
 
-func (pg *page) serve(ctx context.Context, cfg pageConfig, c *centre.Centre) (*shared.Server, error) {
+func (pg *page) serve(ctx context.Context, cfg pageConfig, c *center.Center) (*shared.Server, error) {
 	site := shared.Site{
 		Files:  web.Files(),
 		Config: shared.Config{Prefix: "padme", Domain: scenario.Domain, Page: web.NewConfig(scenario.LockTopic, pg.key)},

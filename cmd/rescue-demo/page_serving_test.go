@@ -158,7 +158,7 @@ func TestWhetherThereIsAPage(t *testing.T) {
 }
 
 // A page that other machines reach has no key, and the broker stays here.
-func TestNeighboursOnlyLook(t *testing.T) {
+func TestNeighborsOnlyLook(t *testing.T) {
 	t.Parallel()
 	s := perform(t, "--robots", "1", "--web", "0.0.0.0:0")
 	if len(s.key) != 0 || s.config.URL != "" {

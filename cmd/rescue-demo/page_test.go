@@ -16,7 +16,7 @@ import (
 
 	"padme/broker"
 	shared "padme/cmd/internal/web"
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/control"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/telemetry"
@@ -177,7 +177,7 @@ func TestBridgeOutlastsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	start, over := context.WithCancel(t.Context())
-	c, err := centre.Start(start, cfg)
+	c, err := center.Start(start, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func dropAndSwitch(s *shown) {
 func killRoot(s *shown) {
 	s.killed(control.Command{Do: control.KillRoot})
 	s.eventually("another root", func() bool { return strings.HasPrefix(s.view().Root, "robot-") })
-	s.eventually("the centre to be back", func() bool { return s.alive(scenario.Centre) })
+	s.eventually("the center to be back", func() bool { return s.alive(scenario.Center) })
 	entries := last[telemetry.Figures](s, "show/figures").Entries
 	s.eventually("the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > entries+5 })
 	// The new root is a robot, which can be killed as one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	starting = 15 * time.Second // bounds how long centre and observer take to start
+	starting = 15 * time.Second // bounds how long center and observer take to start
 	ending   = 10 * time.Second // bounds how long they take to end
 	settling = 2 * time.Second  // bounds how long the last events are waited for
 )
@@ -31,7 +31,7 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	var st *stage
-	used := cfg // by the centre
+	used := cfg // by the center
 	if cfg.Chaos {
 		if st, err = setUp(start, cfg); err != nil {
 			return summary.Summary{}, err
@@ -42,7 +42,7 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 	if web.Addr != "" && cfg.Broker == "" && !cfg.Chaos {
 		used.WebSocket = "127.0.0.1:0" // for the page, wherever else the broker listens
 	}
-	c, err := centre.Start(start, used)
+	c, err := center.Start(start, used)
 	if err != nil {
 		return summary.Summary{}, err
 	}
@@ -95,7 +95,7 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 
 // search lets the robots out and returns when they are back. In between it
 // switches to fair.
-func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *observer.Observer, st *stage, pg *page, progress io.Writer) (result summary.Run) {
+func search(ctx context.Context, cfg scenario.Config, c *center.Center, o *observer.Observer, st *stage, pg *page, progress io.Writer) (result summary.Run) {
 	result = summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now(), World: world.New(cfg)}
 	searching, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
@@ -109,7 +109,7 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 	display := newDisplay(cfg, result.Start, c, o, st, result.World, crew, progress)
 	defer display.close()
 	if pg != nil {
-		operator := &operator{cfg: cfg, start: result.Start, crew: crew, centre: c, observer: o, world: result.World, running: searching}
+		operator := &operator{cfg: cfg, start: result.Start, crew: crew, center: c, observer: o, world: result.World, running: searching}
 		defer func() {
 			if operator.disturbed.Load() {
 				result.Journal = crew.journal
@@ -134,7 +134,7 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 	result.End = time.Now()
 	for _, err := range []error{<-fair, c.Err()} {
 		if err != nil {
-			result.Failures = append(result.Failures, fmt.Errorf("centre: %w", err))
+			result.Failures = append(result.Failures, fmt.Errorf("center: %w", err))
 		}
 	}
 	if st != nil && st.director.Err() != nil {
@@ -146,7 +146,7 @@ func search(ctx context.Context, cfg scenario.Config, c *centre.Centre, o *obser
 // source is what the page is told of.
 func source(o *operator, st *stage) telemetry.Source {
 	return telemetry.Source{
-		Config: o.cfg, Start: o.start, World: o.world, Observer: o.observer, Messages: o.centre.Messages,
+		Config: o.cfg, Start: o.start, World: o.world, Observer: o.observer, Messages: o.center.Messages,
 		Life: func(number int) (int, bool) { return o.crew.robots[number-1].lives() },
 		Judge: func(now time.Time) (observer.Report, telemetry.Verdict) {
 			v := telemetry.Verdict{Overlaps: o.observer.Progress().Overlaps.Total()}
@@ -165,7 +165,7 @@ func source(o *operator, st *stage) telemetry.Source {
 }
 
 // switchToFair does so after the given time, unless ctx ends first.
-func switchToFair(ctx context.Context, after time.Duration, c *centre.Centre) error {
+func switchToFair(ctx context.Context, after time.Duration, c *center.Center) error {
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {

@@ -23,7 +23,7 @@ import (
 	"padme/cmd/rescue-demo/internal/world"
 )
 
-// stage is what a run under chaos needs in addition to centre and observer: everything
+// stage is what a run under chaos needs in addition to center and observer: everything
 // that is to be killed, as processes, and who kills it.
 type stage struct {
 	cfg     scenario.Config

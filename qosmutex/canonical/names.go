@@ -30,7 +30,7 @@ const (
 // Names gives the numbers in the states of all machines of a world, and of the
 // messages between them, canonical names, so that two worlds that differ only in
 // how far they have counted look the same. Of each sort the order is kept, and
-// the distance between neighbours up to its Slack.
+// the distance between neighbors up to its Slack.
 //
 // After Reset, Writers over the whole world leave the numbers out and note them;
 // AppendNames then writes the names of all, in the order in which they were noted. What

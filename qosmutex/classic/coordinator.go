@@ -44,7 +44,7 @@ func newCoordinator(env *static.Env, mean protocol.Duration) coordinator {
 }
 
 // request gives the vote if it is free, and tells whose it is.
-func (c *coordinator) request(t turn) (favoured turn, err error) {
+func (c *coordinator) request(t turn) (favored turn, err error) {
 	switch {
 	case !c.vote.isZero() && c.vote.who == t.who:
 		return turn{}, errAsked

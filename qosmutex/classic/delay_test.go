@@ -7,7 +7,7 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// hops gives the synchronisation delay in t_m between an entry of one and the next,
+// hops gives the synchronization delay in t_m between an entry of one and the next,
 // of another, when everybody contends and stays long enough for all else to settle.
 var hops = map[string]func(n, from, to int) int{
 	"central":         atServer,
@@ -35,7 +35,7 @@ func atServer(_, from, to int) int    { return min(from, 1) + min(to, 1) }
 func abs(i int) int                   { return max(i, -i) }
 func delayIn(d protocol.Duration) int { return int(d / tm) }
 
-func TestSynchronisationDelay(t *testing.T) {
+func TestSynchronizationDelay(t *testing.T) {
 	for _, a := range All() {
 		expected := hops[a.Name]
 		if expected == nil {

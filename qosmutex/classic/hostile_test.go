@@ -27,7 +27,7 @@ func hop(number uint64, idle uint32) func(*protocol.Message) {
 	return func(m *protocol.Message) { m.Number, m.Hops = number, idle }
 }
 
-func favours(names ...string) func(*protocol.Message) {
+func favors(names ...string) func(*protocol.Message) {
 	return func(m *protocol.Message) {
 		for _, id := range names {
 			m.Path = append(m.Path, protocol.Node{ID: id})
@@ -157,13 +157,13 @@ func TestRefusals(t *testing.T) {
 			{"B", "B", "A", forge(request, "B", 800), errAsked},
 			{"Bb", "B", "A", forge(request, "B", 1), errRepeat},
 			{"AC", "B", "A", forge(release, "B", 1), errNobody},
-			{"A", "B", "A", forge(reply, "A", latest, favours("A")), errTwice},
+			{"A", "B", "A", forge(reply, "A", latest, favors("A")), errTwice},
 			{"A", "B", "A", forge(reply, "A", 1), errBallot},
-			{"A", "B", "A", forge(reply, "A", 1, favours("X")), errBallot},
-			{"A", "B", "A", forge(reply, "A", 1, favours("A", "B")), errBallot},
-			{"A", "B", "A", forge(reply, "A", 2, favours("A")), errNobody},
-			{"A", "B", "A", forge(reply, "B", 1, favours("A")), errOrigin},
-			{"A", "B", "A", forge(reply, "A", 1, favours("A"), fences(1<<63, 1<<63)), errFence},
+			{"A", "B", "A", forge(reply, "A", 1, favors("X")), errBallot},
+			{"A", "B", "A", forge(reply, "A", 1, favors("A", "B")), errBallot},
+			{"A", "B", "A", forge(reply, "A", 2, favors("A")), errNobody},
+			{"A", "B", "A", forge(reply, "B", 1, favors("A")), errOrigin},
+			{"A", "B", "A", forge(reply, "A", 1, favors("A"), fences(1<<63, 1<<63)), errFence},
 		},
 		"suzuki-kasami": {
 			{"B", "B", "A", forge(request, "B", latest), errRepeat},

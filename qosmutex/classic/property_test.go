@@ -56,7 +56,7 @@ func TestProperties(t *testing.T) {
 // random does something at participant i that an application may do there.
 func (w *world) random(t *rapid.T, i int) {
 	n := w.nodes[i]
-	switch rapid.SampledFrom([]string{"ask", "ask", "leave", "leave", "withdraw", "prioritise", "pass", "pass"}).Draw(t, "do") {
+	switch rapid.SampledFrom([]string{"ask", "ask", "leave", "leave", "withdraw", "prioritize", "pass", "pass"}).Draw(t, "do") {
 	case "ask":
 		in := protocol.Input{Fixed: rapid.Bool().Draw(t, "fixed")}
 		in.Priority = rapid.Int64Range(0, 7).Draw(t, "priority")
@@ -69,8 +69,8 @@ func (w *world) random(t *rapid.T, i int) {
 		if len(n.refs) > 0 {
 			w.withdraw(i, rapid.IntRange(0, len(n.refs)-1).Draw(t, "which"))
 		}
-	case "prioritise":
-		w.step(i, protocol.Input{Kind: protocol.Prioritise, Priority: rapid.Int64Range(0, 7).Draw(t, "priority")})
+	case "prioritize":
+		w.step(i, protocol.Input{Kind: protocol.Prioritize, Priority: rapid.Int64Range(0, 7).Draw(t, "priority")})
 	case "pass":
 		w.pass(protocol.Duration(rapid.Int64Range(0, int64(8*tm)).Draw(t, "time")))
 	}

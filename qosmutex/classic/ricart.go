@@ -6,7 +6,7 @@ import (
 )
 
 // RicartAgrawala is the algorithm of Ricart and Agrawala, which the lectures name as
-// the optimisation of Lamport's: a participant enters when everybody has replied to
+// the optimization of Lamport's: a participant enters when everybody has replied to
 // its request. Who waits with an earlier request, or is inside, replies when it
 // leaves. Requests are served in the order of (clock, participant).
 //

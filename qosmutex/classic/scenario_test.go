@@ -127,7 +127,7 @@ func (w *world) do(f []string) error {
 	case "withdraw":
 		w.withdraw(i, 0)
 	case "priority":
-		in := protocol.Input{Kind: protocol.Prioritise}
+		in := protocol.Input{Kind: protocol.Prioritize}
 		if _, err := fmt.Sscan(f[2], &in.Priority); err != nil {
 			return err
 		}

@@ -100,16 +100,16 @@ func (c *voting) begin(round uint64) {
 			c.env.Send(i, protocol.KindRequest).ID = name(c.env, own)
 		}
 	}
-	favoured, _ := c.office.request(own)
-	c.count(c.env.Self, favoured.who)
+	favored, _ := c.office.request(own)
+	c.count(c.env.Self, favored.who)
 	c.decide()
 }
 
 func (c *voting) doublings() int { return min(c.lost, maxDoublings) }
 
-func (c *voting) count(from, favoured int) {
-	c.polls[favoured]++
-	if favoured == c.env.Self {
+func (c *voting) count(from, favored int) {
+	c.polls[favored]++
+	if favored == c.env.Self {
 		c.answers[from] = answerYes
 		c.yes++
 		return
@@ -231,11 +231,11 @@ func (c *voting) serve(from int, m *protocol.Message) error {
 		c.office.fence.learn(m)
 		return nil
 	}
-	favoured, err := c.office.request(t)
+	favored, err := c.office.request(t)
 	if err != nil {
 		return err
 	}
-	c.path[0] = c.env.Node(favoured.who)
+	c.path[0] = c.env.Node(favored.who)
 	r := c.env.Send(from, protocol.KindReply)
 	r.ID, r.Path = name(c.env, t), c.path[:]
 	c.office.fence.put(r)
@@ -251,7 +251,7 @@ func (c *voting) answer(from int, m *protocol.Message) error {
 	if len(m.Path) != 1 {
 		return errBallot
 	}
-	favoured, ok := c.env.Index(m.Path[0])
+	favored, ok := c.env.Index(m.Path[0])
 	switch {
 	case !ok:
 		return errBallot
@@ -264,7 +264,7 @@ func (c *voting) answer(from int, m *protocol.Message) error {
 	}
 	c.office.fence.learn(m)
 	c.trip = min(max(c.trip, c.env.Now()-c.asked), maxTrip)
-	c.count(from, favoured)
+	c.count(from, favored)
 	c.decide()
 	return nil
 }

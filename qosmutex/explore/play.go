@@ -176,7 +176,7 @@ func (w *world) breakDown(a Action) {
 		c := w.channel(a)
 		w.channels[c] = append(w.channels[c], flight{w.channels[c][0].msg, w.now})
 	case Outrank:
-		w.step(i, &protocol.Input{Kind: protocol.Prioritise, Priority: -1 - int64(i)})
+		w.step(i, &protocol.Input{Kind: protocol.Prioritize, Priority: -1 - int64(i)})
 	case Suspect:
 		of := int(a.B)
 		w.step(i, &protocol.Input{Kind: protocol.Suspect, Node: w.self(of)})

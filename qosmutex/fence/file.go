@@ -17,7 +17,7 @@ import (
 // Several processes of one machine may open the same path: accesses exclude each
 // other by a lock on path + ".lock", which the kernel frees when a process ends.
 // One that is stopped inside an access holds up the others. Network file systems
-// may not honour such locks. Both files must stay where they are while anything
+// may not honor such locks. Both files must stay where they are while anything
 // that they guard is in use.
 //
 // A file that cannot be read is an error of Open and of each access: nothing is

@@ -10,7 +10,7 @@
 //
 //	messages per entry       3·depth alone; 30/7 (Fair-Forward-Forward-Forward)
 //	                         down to 1.5 (Level) on the papers' 7-node tree
-//	synchronisation delay    one message with Use, else up to 2·depth
+//	synchronization delay    one message with Use, else up to 2·depth
 //	assumes                  links that lose nothing while both ends live (a link
 //	                         numbers, acknowledges and repeats its messages) and
 //	                         clocks that drift by less than a bound

@@ -132,8 +132,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.withdraw(in.Ref)
 	case protocol.Leave:
 		return m.leave(in.Ref)
-	case protocol.Prioritise:
-		m.prioritise(in.Priority)
+	case protocol.Prioritize:
+		m.prioritize(in.Priority)
 	case protocol.Declare, protocol.Change:
 		return m.declare(in.Lease, in.Kind == protocol.Change)
 	case protocol.Reconnect:

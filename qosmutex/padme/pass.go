@@ -7,7 +7,7 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// passDown sends the token on towards its target, or home if the target's
+// passDown sends the token on toward its target, or home if the target's
 // request is no longer there.
 func (m *Machine) passDown(r *resource) {
 	t := &r.tok
@@ -223,7 +223,7 @@ func (m *Machine) settle(l *link, msg *protocol.Message) {
 	}
 }
 
-// passStale hands an outdated or repeated Release on towards the root, which
+// passStale hands an outdated or repeated Release on toward the root, which
 // alone knows what it is worth. Our own record of the token stays as it is. One that our
 // parent has not acknowledged yet does not go again: it would go round in a cycle of parents.
 func (m *Machine) passStale(msg *protocol.Message) {

@@ -211,7 +211,7 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	}
 	m.touch(e.q.resource)
 	e.q.hide(l, msg.Hidden)
-	m.reprioritise(e, msg.Priority)
+	m.reprioritize(e, msg.Priority)
 	m.serveQueue(e.q) // it may not have been ready
 }
 
@@ -248,9 +248,9 @@ func (m *Machine) takeBack(e *entry, l *link) bool {
 	return false
 }
 
-// reprioritise gives a waiting request another priority, here and above. The
+// reprioritize gives a waiting request another priority, here and above. The
 // same (I,C) with a new P replaces the old one at every hop.
-func (m *Machine) reprioritise(e *entry, priority int64) {
+func (m *Machine) reprioritize(e *entry, priority int64) {
 	if e.priority == priority {
 		return
 	}
@@ -267,16 +267,16 @@ func (m *Machine) reprioritise(e *entry, priority int64) {
 	m.propagate(q, e)
 }
 
-// prioritise changes the participant's own priority and that of the waiting
+// prioritize changes the participant's own priority and that of the waiting
 // requests which follow it.
-func (m *Machine) prioritise(priority int64) {
+func (m *Machine) prioritize(priority int64) {
 	if m.priority == priority {
 		return
 	}
 	m.priority = priority
 	for _, e := range m.own {
 		if e.state == waiting && !e.fixed {
-			m.reprioritise(e, priority)
+			m.reprioritize(e, priority)
 		}
 	}
 }
@@ -348,7 +348,7 @@ func (m *Machine) onDeny(msg *protocol.Message) error {
 	return nil
 }
 
-// refuse ends a request with a reason: towards the application or down its path.
+// refuse ends a request with a reason: toward the application or down its path.
 func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from == nil {
 		m.deny(e.ref, e.q.resource, reason)

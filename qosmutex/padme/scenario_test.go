@@ -171,7 +171,7 @@ func (w *world) do(line string) error {
 	case "priority":
 		var p int64
 		if p, err = strconv.ParseInt(f[2], 10, 64); err == nil {
-			err = w.step(n, &protocol.Input{Kind: protocol.Prioritise, Priority: p})
+			err = w.step(n, &protocol.Input{Kind: protocol.Prioritize, Priority: p})
 		}
 	case "models":
 		var m protocol.Models

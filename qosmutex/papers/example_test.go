@@ -84,7 +84,7 @@ func ExampleAlgorithms() {
 func ExampleAlgorithmNamed() {
 	a, err := papers.AlgorithmNamed("central")
 	fmt.Println(a.Name, a.Messages, err)
-	_, err = papers.AlgorithmNamed("centre")
+	_, err = papers.AlgorithmNamed("center")
 	fmt.Println(err != nil)
 	// Output:
 	// central 3 (0 at the server) <nil>

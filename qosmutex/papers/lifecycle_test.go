@@ -53,7 +53,7 @@ func (j *journal) warnings(word string) (n int) {
 func (j *journal) log(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(j, nil)) }
 
 // Who draws the same chances as another backs off as long, and meets it again for
-// ever. Ids and incarnations are often neighbours.
+// ever. Ids and incarnations are often neighbors.
 func TestEveryMemberHasChancesOfItsOwn(t *testing.T) {
 	seen := map[uint64]protocol.Node{}
 	for incarnation := range uint64(64) {

@@ -12,7 +12,7 @@ import (
 // Lock waits until this participant is inside resource and returns the hold. The context
 // bounds the waiting only. When it ends, the request is withdrawn.
 //
-// Errors wrap these of package qosmutex: ErrTimeout or ErrCancelled (and context.Cause),
+// Errors wrap these of package qosmutex: ErrTimeout or ErrCanceled (and context.Cause),
 // ErrUndeclared, ErrInvalidName, ErrFull, ErrClosed, ErrUnsupported for Any and options that
 // no algorithm here knows, and with WithDeadline ErrDeadlineUnattainable or
 // ErrDeadlineMissed.
@@ -76,10 +76,10 @@ func (t *Topic) SetPriority(priority int64) error {
 	for _, p := range t.calls {
 		if p.Granted() == nil && !p.Fixed {
 			p.Priority = priority
-			t.report(p, qosmutex.EventReprioritised)
+			t.report(p, qosmutex.EventReprioritized)
 		}
 	}
-	return t.step(protocol.Input{Kind: protocol.Prioritise, Priority: priority})
+	return t.step(protocol.Input{Kind: protocol.Prioritize, Priority: priority})
 }
 
 // ask puts a request to the machine, which may answer at once.

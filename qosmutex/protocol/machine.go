@@ -23,7 +23,7 @@ const (
 	Acquire                     // the application asks for Resource, under Ref
 	Withdraw                    // the application no longer waits for Ref
 	Leave                       // the application leaves the critical section of Ref
-	Prioritise                  // the participant's priority becomes Priority
+	Prioritize                  // the participant's priority becomes Priority
 	Declare                     // the application declares the parts of the settings that Lease says, in the place of defaults
 	Change                      // the application changes those parts, whoever declared them
 	Reconnect                   // the transport lost its connection and has it again
@@ -46,7 +46,7 @@ type Input struct {
 	Message  *Message // Receive
 	Ref      uint64   // Acquire, Withdraw, Leave: the caller's name for a request, never used twice
 	Resource string   // Acquire: an id, or Any
-	Priority int64    // Acquire with Fixed, Prioritise; smaller is more important
+	Priority int64    // Acquire with Fixed, Prioritize; smaller is more important
 	Fixed    bool     // Acquire: use Priority; else the participant's, and follow it while waiting
 	Try      bool     // Acquire: grant now or refuse, never wait
 	Client   string   // Acquire: on whose behalf, of at most MaxClient bytes; only reported. Empty: the participant's own
@@ -331,7 +331,7 @@ type Algorithm struct {
 
 	// For people, a few words each.
 	Messages string // counted messages per entry, as a formula in N
-	Delay    string // synchronisation delay: from a leave to the next entry, in t_m
+	Delay    string // synchronization delay: from a leave to the next entry, in t_m
 	Assumes  string // beyond participants that follow the algorithm
 	Crash    string // what the crash of a participant does
 

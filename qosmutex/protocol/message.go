@@ -291,7 +291,7 @@ type Message struct {
 	Priority int64     // of the request, or of the participant; smaller is more important
 	Client   string    // on whose behalf the request was made; empty: the participant's own
 	Resource string
-	Hops     uint32 // links that the request travelled
+	Hops     uint32 // links that the request traveled
 	Hidden   uint32 // Request: how many more the sender keeps to itself
 	Depth    uint32 // Offer, Beacon, Accept: links from the sender to the root
 	Members  uint32 // Accept, Beacon: participants of the topic

@@ -13,7 +13,7 @@ type Timing struct {
 	Drift     float64  // bound ρ on the drift of a clock: 0.01 is one per cent
 	JoinWait  Duration // how long a newcomer collects offers of parents
 	MoveAfter Duration // how long a priority must last before it moves a participant in the tree
-	Hop       Duration // how long a message takes between neighbours at most; deadlines are promised on it
+	Hop       Duration // how long a message takes between neighbors at most; deadlines are promised on it
 }
 
 // LAN suits participants and broker on one wired or Wi-Fi network.

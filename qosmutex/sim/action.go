@@ -64,11 +64,11 @@ func (s *Sim) SetPriority(id string, priority int64) {
 	s.nodes[i].priority = priority
 	for slot := range s.calls {
 		if c := &s.calls[slot]; c.node == i && c.ref != 0 && !c.over && !c.inside && !c.fixed {
-			c.wanted.overtaking.reprioritise(c, priority)
+			c.wanted.overtaking.reprioritize(c, priority)
 		}
 	}
-	s.note(&Record{Event: Reprioritised, Node: id, Priority: priority})
-	s.in = protocol.Input{Kind: protocol.Prioritise, Priority: priority}
+	s.note(&Record{Event: Reprioritized, Node: id, Priority: priority})
+	s.in = protocol.Input{Kind: protocol.Prioritize, Priority: priority}
 	s.feed(i)
 }
 

@@ -85,7 +85,7 @@ func (m *central) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 		m.tell(out, msg)
 	case protocol.Receive:
 		return m.receive(in.Message, out)
-	case protocol.Prioritise:
+	case protocol.Prioritize:
 		m.priority = in.Priority
 	}
 	return nil

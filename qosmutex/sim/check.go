@@ -99,7 +99,7 @@ func (s *Sim) remove(r *resource, slot int32) {
 	s.updateGap(r)
 }
 
-// left starts the clock of the synchronisation delay if somebody waits for r.
+// left starts the clock of the synchronization delay if somebody waits for r.
 func (s *Sim) left(r *resource) {
 	r.owed = len(r.holds) == 0 && (r.waiting > 0 || s.any.waiting > 0)
 	r.leftAt = s.now

@@ -82,8 +82,8 @@ func (o *overtaking) quit(c *call) {
 	}
 }
 
-// reprioritise changes the priority of a call that waits.
-func (o *overtaking) reprioritise(c *call, priority int64) {
+// reprioritize changes the priority of a call that waits.
+func (o *overtaking) reprioritize(c *call, priority int64) {
 	o.quit(c)
 	c.victim = o.overtaken(c)
 	c.priority, c.stamp = priority, o.entries

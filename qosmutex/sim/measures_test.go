@@ -266,7 +266,7 @@ func TestTheTableForPeopleNamesWhatIsUnusual(t *testing.T) {
 	r := play(t, nil, wish(0, "A", 5, 10), wish(1, "B", 9, 10), wish(2, "C", 1, 99), wish(3, "A", 4, 1),
 		Arrival{4 * second, "S", Request{Resource: "crane", Within: second}})
 	for _, line := range []string{
-		"3 entries in 100.000s, 9 messages (3.000 per entry), synchronisation delay mean 0.000s",
+		"3 entries in 100.000s, 9 messages (3.000 per entry), synchronization delay mean 0.000s",
 		"inversions: 4 pending (4 known) by 2 entries, 1 victims\n",
 		"deadlines: 1 admitted, 0 refused, 1 missed\n",
 		"priority 1: 1 entries, 1 victims, waited mean 18.000s",

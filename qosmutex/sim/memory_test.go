@@ -42,7 +42,7 @@ func liveHeap() uint64 {
 }
 
 // refuser is a machine of hardly any size: it refuses every request, and greets its
-// neighbour every 900 s.
+// neighbor every 900 s.
 type refuser struct{ next *protocol.Node }
 
 func (m refuser) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {

@@ -144,7 +144,7 @@ func (r *Result) AtPriority(p int64) int {
 // String is a table for people.
 func (r *Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d entries in %s, %d messages (%.3f per entry), synchronisation delay %s\n",
+	fmt.Fprintf(&b, "%d entries in %s, %d messages (%.3f per entry), synchronization delay %s\n",
 		r.Entries, seconds(r.Measured), r.Counted, r.PerEntry(), &r.SyncDelay)
 	if n := r.Starvation.Waiting; n > 0 {
 		fmt.Fprintf(&b, "waited %s, %d of them still\n", r.Waits(), n)

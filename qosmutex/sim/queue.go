@@ -41,7 +41,7 @@ func (e *event) before(o *event) bool {
 }
 
 // queue is a 4-ary heap: half as deep as a binary one, and the four children are
-// neighbours in memory.
+// neighbors in memory.
 type queue []event
 
 func (q *queue) push(e event) {

@@ -62,7 +62,7 @@ func TestCentralServerAsInTheBook(t *testing.T) {
 			t.Errorf("latency %s: %d entries, want %d", seconds(c.latency), r.Entries, c.entries)
 		}
 		if r.SyncDelay.Quantile(0) != 2*c.latency || r.SyncDelay.Quantile(1) != 2*c.latency {
-			t.Errorf("synchronisation delay %v, want %s", &r.SyncDelay, seconds(2*c.latency))
+			t.Errorf("synchronization delay %v, want %s", &r.SyncDelay, seconds(2*c.latency))
 		}
 		if m := r.PerEntry(); m < 3 || m > 3.1 {
 			t.Errorf("%v messages per entry, want 3", m)
@@ -81,7 +81,7 @@ func TestCentralServerAsInTheBook(t *testing.T) {
 }
 
 // An entry alone: request 1 s there, reply 1 s back, so it waits for 2 s; nobody
-// else waits, so there is no synchronisation delay to measure.
+// else waits, so there is no synchronization delay to measure.
 func TestWaitingTimes(t *testing.T) {
 	sc := star(1)
 	s := mustNew(t, "", sc)
@@ -94,7 +94,7 @@ func TestWaitingTimes(t *testing.T) {
 		t.Errorf("waited %v, want 2 s always", w)
 	}
 	if r.SyncDelay.Count() != 0 {
-		t.Errorf("synchronisation delay %v although nobody waited", &r.SyncDelay)
+		t.Errorf("synchronization delay %v although nobody waited", &r.SyncDelay)
 	}
 	if !strings.Contains(r.String(), "Request: 90") || s.Events() == 0 {
 		t.Errorf("got %v", r)

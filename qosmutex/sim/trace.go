@@ -23,7 +23,7 @@ const (
 	Withdrawn                  // it no longer waits
 	Denied                     // it is refused; Note says why
 	HoldLost                   // its hold is over although it did not leave
-	Reprioritised              // its priority changes
+	Reprioritized              // its priority changes
 	SettingsAsked              // it asks for other models or resources; Note names them
 	Crashed                    // Node stops for ever, with its application
 	Restarted                  // Node starts as a new incarnation
@@ -95,7 +95,7 @@ func (r *Record) Append(b []byte) []byte {
 	switch r.Event {
 	case Rejected:
 		b = append(append(append(append(b, ' '), r.Kind.String()...), " from "...), r.Peer...)
-	case Reprioritised:
+	case Reprioritized:
 		b = strconv.AppendInt(append(b, ' '), r.Priority, 10)
 	case Suspected:
 		b = append(append(b, ' '), r.Peer...)

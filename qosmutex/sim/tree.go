@@ -79,7 +79,7 @@ func depth(parents []int, i int) int {
 	return d
 }
 
-// mix draws a seed of its own for each value of n (the finaliser of SplitMix64).
+// mix draws a seed of its own for each value of n (the finalizer of SplitMix64).
 func mix(seed, n uint64) uint64 {
 	x := seed + (n+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

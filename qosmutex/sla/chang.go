@@ -16,7 +16,7 @@ import "padme/qosmutex/protocol"
 // that nothing is left in its queue that could age.
 //
 // Messages: O(log N), the fewest where priorities count: on 20 participants of whom
-// half wait, about 4.9. Synchronisation delay: the distance to the next participant.
+// half wait, about 4.9. Synchronization delay: the distance to the next participant.
 // It assumes a static tree and FIFO channels that lose nothing. A crash cuts the tree
 // where it happens: those on the side without the token wait for ever. Nobody starves;
 // it comes closest to first come, first served, so that more requests than elsewhere

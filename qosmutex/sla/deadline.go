@@ -31,7 +31,7 @@ type DeadlineOptions struct {
 // whose deadline cannot be promised is refused when it is made. A deadline is the
 // latest start: Input.Within from the call.
 //
-// A request is promised its deadline if it fits between its neighbours in the order
+// A request is promised its deadline if it fits between its neighbors in the order
 // of deadlines even when everybody starts as late as allowed: from the deadline of
 // the one before it, that one's critical section and the token's way from there
 // must end by its deadline; and so must its own, for the one behind it. Each
@@ -45,12 +45,12 @@ type DeadlineOptions struct {
 // answer is always a broken promise (ReasonMissed), never a late refusal.
 //
 // Messages per entry: the distance to the token upwards and downwards, the distance
-// once more for the acknowledgement or the refusal. Synchronisation delay: the
+// once more for the acknowledgement or the refusal. Synchronization delay: the
 // distance to the next holder; with Preempt, that or less.
 //
-// It assumes that a message between neighbours takes at most Timing.Hop and that
+// It assumes that a message between neighbors takes at most Timing.Hop and that
 // nobody stays longer than the Hold of its request. It does not assume the paper's
-// synchronised clocks, only that they run equally fast, or that Hop has room for what
+// synchronized clocks, only that they run equally fast, or that Hop has room for what
 // they differ by meanwhile: on the wire deadlines are remaining times, and the
 // receiver subtracts one Hop. That is exact if every message takes Hop; if they are
 // faster, deadlines are taken to be earlier than they are, which breaks no promise.

@@ -6,7 +6,7 @@ import "padme/qosmutex/protocol"
 // among the accepted requests known here. They are taken to start as late as their
 // deadlines allow. r must not be in the queue.
 func (c *deadlineCore) admit(r *deadlineEntry) bool {
-	before, behind := c.neighbours(r)
+	before, behind := c.neighbors(r)
 	switch {
 	case before != nil && !c.startsAfter(before, before.deadline, r):
 		return false
@@ -18,8 +18,8 @@ func (c *deadlineCore) admit(r *deadlineEntry) bool {
 	return true
 }
 
-// neighbours are the accepted requests just before and just behind the place of r.
-func (c *deadlineCore) neighbours(r *deadlineEntry) (before, behind *deadlineEntry) {
+// neighbors are the accepted requests just before and just behind the place of r.
+func (c *deadlineCore) neighbors(r *deadlineEntry) (before, behind *deadlineEntry) {
 	for i := range c.queue {
 		q := &c.queue[i]
 		switch {

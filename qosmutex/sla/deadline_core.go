@@ -18,7 +18,7 @@ type deadlineCore struct {
 	options DeadlineOptions
 	hop     protocol.Duration
 
-	father int // the neighbour towards the token; Self: it is here
+	father int // the neighbor toward the token; Self: it is here
 	queue  deadlineQueue
 	// over holds, for each other participant, the clock of its last request that is
 	// known to be withdrawn: a token that crossed the withdrawal may still list it.
@@ -69,7 +69,7 @@ func (c *deadlineCore) Ask(r *static.Request) {
 }
 
 // consider takes a request that has come here, from the own application or a
-// neighbour, and accepts it or passes it on; or it returns false.
+// neighbor, and accepts it or passes it on; or it returns false.
 func (c *deadlineCore) consider(e deadlineEntry) bool {
 	c.expire()
 	if !c.admit(&e) || !c.holding() && !c.answerable(&e) {
@@ -170,7 +170,7 @@ func (c *deadlineCore) serve() {
 	c.Enter(c.fence)
 }
 
-// pass sends the token to a neighbour, with every request known, and keeps those
+// pass sends the token to a neighbor, with every request known, and keeps those
 // that the token will come back through here for.
 func (c *deadlineCore) pass(to int) {
 	c.wishes = c.wishes[:0]

@@ -50,7 +50,7 @@ func drawDeadlineOptions(t *rapid.T) DeadlineOptions {
 }
 
 // one fails unless there is one token, with a participant or on its way, and every
-// participant looks towards it.
+// participant looks toward it.
 func (w *deadlineWorld) one() {
 	at := -1
 	found := func(i int) {
@@ -199,7 +199,7 @@ func deadlineRequest(chance *rand.Rand) (in protocol.Input, stay protocol.Durati
 
 // TestDeadlineHostile feeds one participant of a working topic with messages that
 // nobody should send. Nothing panics, what fits nothing is refused, what is sent
-// goes to neighbours, and no queue holds more than one request of each participant.
+// goes to neighbors, and no queue holds more than one request of each participant.
 func TestDeadlineHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 7

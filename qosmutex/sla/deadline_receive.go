@@ -37,7 +37,7 @@ func (c *deadlineCore) Receive(from int, m *protocol.Message) error {
 	return errDeadlineKind
 }
 
-// upward finds the origin of a message that travels from it towards the token.
+// upward finds the origin of a message that travels from it toward the token.
 func (c *deadlineCore) upward(from int, m *protocol.Message) (origin int, err error) {
 	origin, ok := c.Index(m.ID.Node)
 	switch {
@@ -61,7 +61,7 @@ func (c *deadlineCore) request(from int, m *protocol.Message) error {
 	if old := c.queue.of(origin); old != nil && old.id.Clock >= m.ID.Clock {
 		return errDeadlineOld
 	}
-	// A request from where the token is has crossed it on this link: the neighbour
+	// A request from where the token is has crossed it on this link: the neighbor
 	// put it into the token's queue or refused it.
 	if from != c.father && !c.consider(e) {
 		c.refuse(&e)
@@ -96,7 +96,7 @@ func (c *deadlineCore) withdraw(from int, m *protocol.Message) error {
 	}
 	c.over[origin] = m.ID.Clock
 	if from == c.father {
-		return nil // crossed the token; the neighbour does not let it list the request
+		return nil // crossed the token; the neighbor does not let it list the request
 	}
 	c.queue.remove(origin)
 	if !c.holding() {

@@ -23,7 +23,7 @@ func TestDeadlineRefusals(t *testing.T) {
 		want error
 	}{
 		{"a kind of others", "1", protocol.Message{Kind: protocol.KindReply}, errDeadlineKind},
-		{"not a neighbour", "5", protocol.Message{Kind: protocol.KindRequest, ID: id("5", 9)}, errDeadlineSender},
+		{"not a neighbor", "5", protocol.Message{Kind: protocol.KindRequest, ID: id("5", 9)}, errDeadlineSender},
 		{"request of nobody", "3", protocol.Message{Kind: protocol.KindRequest, ID: id("x", 9)}, errDeadlineOrigin},
 		{"own request", "3", protocol.Message{Kind: protocol.KindRequest, ID: id("2", 9)}, errDeadlineOrigin},
 		{"request by the wrong link", "3", protocol.Message{Kind: protocol.KindRequest, ID: id("4", 9)}, errDeadlineOrigin},

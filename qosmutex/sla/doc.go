@@ -1,10 +1,10 @@
 // Package sla holds the algorithms of Lejeune, Arantes, Sopena and Sens, "Service
 // Level Agreement for Distributed Mutual Exclusion in Cloud Computing" (the SLA
 // paper), and those that it builds on: one token that travels along the links of a
-// static tree towards the most important request.
+// static tree toward the most important request.
 //
 // There are two families. Where the agreement is a priority ([Priority]), a
-// participant asks its neighbour in the direction of the token on behalf of the
+// participant asks its neighbor in the direction of the token on behalf of the
 // best request that it knows, and the algorithms differ in how requests grow in
 // importance while they wait. Where the agreement is a response time, requests are
 // ordered by deadline and admitted only if they can keep it.

@@ -71,13 +71,13 @@ func TestFigures(t *testing.T) {
 			case "request":
 				for _, arg := range d.CmdArgs {
 					node, value := parseRequest(t, arg)
-					f.prioritise(node, value)
+					f.prioritize(node, value)
 					f.acquire(node, protocol.Input{})
 					f.settle()
 				}
 			case "change":
 				node, value := parseRequest(t, d.CmdArgs[0])
-				f.prioritise(node, value)
+				f.prioritize(node, value)
 				f.settle()
 			case "leave":
 				f.leave(parseNode(t, d.CmdArgs[0].Key))
@@ -92,9 +92,9 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// prioritise gives a participant a value of the paper's scale.
-func (f *figure) prioritise(i int, value int64) {
-	f.must(i, &protocol.Input{Kind: protocol.Prioritise, Priority: wireOf(value)})
+// prioritize gives a participant a value of the paper's scale.
+func (f *figure) prioritize(i int, value int64) {
+	f.must(i, &protocol.Input{Kind: protocol.Prioritize, Priority: wireOf(value)})
 }
 
 // serve lets everybody leave until nobody waits.

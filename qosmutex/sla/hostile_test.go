@@ -34,7 +34,7 @@ func TestHostile(t *testing.T) {
 		bad  func(m *protocol.Message)
 	}{
 		{"other kind", protocol.KindReply, func(*protocol.Message) {}},
-		{"request from no neighbour", protocol.KindRequest, func(m *protocol.Message) { m.From.ID = "4" }},
+		{"request from no neighbor", protocol.KindRequest, func(m *protocol.Message) { m.From.ID = "4" }},
 		{"request of a stranger", protocol.KindRequest, func(m *protocol.Message) { m.ID.Node.ID = "x" }},
 		{"request of nobody", protocol.KindRequest, func(m *protocol.Message) { m.ID.Node.ID = "" }},
 		{"request of the receiver", protocol.KindRequest, func(m *protocol.Message) { m.ID.Node.ID = "2" }},
@@ -118,9 +118,9 @@ func (c *core) snapshot() core {
 	return s
 }
 
-// TestAnything feeds a participant whatever neighbours and strangers might send,
+// TestAnything feeds a participant whatever neighbors and strangers might send,
 // between what it does itself: no panic, every refusal changes nothing, and whatever
-// it accepts leaves its invariants whole and its memory bounded by its neighbours.
+// it accepts leaves its invariants whole and its memory bounded by its neighbors.
 func TestAnything(t *testing.T) { rapid.Check(t, anything) }
 
 // FuzzAnything is TestAnything from the fuzzer's bytes.
@@ -174,7 +174,7 @@ func drawInput(t *rapid.T, self int, n *pumpNode) protocol.Input {
 		n.waiting = n.waiting[1:]
 		return protocol.Input{Kind: protocol.Withdraw, Ref: ref}
 	case act == 3:
-		return protocol.Input{Kind: protocol.Prioritise, Priority: rapid.Int64Range(-2, Levels+2).Draw(t, "priority")}
+		return protocol.Input{Kind: protocol.Prioritize, Priority: rapid.Int64Range(-2, Levels+2).Draw(t, "priority")}
 	}
 	m := drawMessage(t)
 	m.To = protocol.Node{ID: string(rune('1' + self))}

@@ -21,7 +21,7 @@ const maxPostponement = 32
 //
 // Messages: O(log N); some more than with KanrarChakiPiggyback, about 6.3 on 20
 // participants of whom half wait, since a request is more often the most important
-// one and goes on. Synchronisation delay: the distance to the next participant. It
+// one and goes on. Synchronization delay: the distance to the next participant. It
 // assumes a static tree and FIFO channels that lose nothing. A crash cuts the tree
 // where it happens: those on the side without the token wait for ever.
 //
@@ -42,7 +42,7 @@ func Level(c int) protocol.Algorithm {
 // Messages: somewhat fewer than Level, about 6.0 on 20 participants of whom half
 // wait. Unlike with Level a request can starve: nearer ones of its own value come
 // first however late they are, and do not make it rise. It waits until that demand
-// ceases, or until more important ones have made it rise above. Synchronisation
+// ceases, or until more important ones have made it rise above. Synchronization
 // delay, assumptions and what a crash does are Level's.
 //
 // The name is "level-distance", with c unless it is [DefaultPostponement]:

@@ -41,15 +41,15 @@ func (r rules) cores(cfg *protocol.Config) (func(*static.Env) *core, error) {
 	if err != nil {
 		return nil, err
 	}
-	near, holder := neighbours(tree, slices.Index(cfg.Members, cfg.Self.ID))
+	near, holder := neighbors(tree, slices.Index(cfg.Members, cfg.Self.ID))
 	return func(env *static.Env) *core {
 		return &core{env: env, rules: &r, near: near, holder: holder, fence: 1}
 	}, nil
 }
 
-// neighbours are those of participant self in the tree, and the one among them in
+// neighbors are those of participant self in the tree, and the one among them in
 // the direction of the root, self if it is the root.
-func neighbours(tree *static.Tree, self int) (near []int, holder int) {
+func neighbors(tree *static.Tree, self int) (near []int, holder int) {
 	holder = self
 	for i, p := range tree.Parent {
 		switch {
@@ -68,8 +68,8 @@ func neighbours(tree *static.Tree, self int) (near []int, holder int) {
 type core struct {
 	env      *static.Env
 	rules    *rules
-	near     []int // neighbours in the tree
-	holder   int   // the neighbour in the direction of the token; Env.Self: it is here
+	near     []int // neighbors in the tree
+	holder   int   // the neighbor in the direction of the token; Env.Self: it is here
 	queue    queue
 	inside   bool
 	fence    uint64 // of the next entry, as far as is known here; above 0
@@ -84,7 +84,7 @@ var (
 
 // Errors of Receive.
 var (
-	errStranger = errors.New("the sender is no neighbour in the tree")
+	errStranger = errors.New("the sender is no neighbor in the tree")
 	errKind     = errors.New("a kind of message that the algorithm does not have")
 	errNoToken  = errors.New("the sender cannot have the token")
 	errUnasked  = errors.New("nobody here asked for the token")
@@ -169,7 +169,7 @@ func (c *core) own(r *static.Request) entry {
 	return e
 }
 
-// entryOf reads the request that a message of a neighbour carries.
+// entryOf reads the request that a message of a neighbor carries.
 func (c *core) entryOf(from int, m *protocol.Message) (entry, error) {
 	least, most := wireOf(maxValue), wireOf(0)
 	switch {
@@ -192,7 +192,7 @@ func (c *core) entryOf(from int, m *protocol.Message) (entry, error) {
 }
 
 // place puts a request where it belongs, in the place of an earlier one from the
-// same side, and tells the neighbour in the direction of the token if it has to
+// same side, and tells the neighbor in the direction of the token if it has to
 // know: the queue was empty, the request is more important than the best one was,
 // or it takes the place of the best one and was asked for with less importance.
 func (c *core) place(e entry) {
@@ -209,7 +209,7 @@ func (c *core) place(e entry) {
 	}
 }
 
-// request asks the neighbour in the direction of the token for it, on behalf of
+// request asks the neighbor in the direction of the token for it, on behalf of
 // the first of the queue.
 func (c *core) request() {
 	c.queue[0].describe(c.env.Send(c.holder, protocol.KindRequest))

@@ -10,7 +10,7 @@ import "padme/qosmutex/protocol"
 //
 // Messages: O(log N) on average, up to twice the diameter for one entry; a request
 // goes farther than Raymond's when it is more important than those that wait. On 20
-// participants of whom half wait, about 9. Synchronisation delay: the distance to
+// participants of whom half wait, about 9. Synchronization delay: the distance to
 // the next participant. It assumes a static tree and FIFO channels that lose
 // nothing. A crash cuts the tree where it happens: those on the side without the
 // token wait for ever. Nobody starves, and requests are overtaken often by less
@@ -22,7 +22,7 @@ var KanrarChaki = kanrarChaki.algorithm(protocol.Algorithm{
 	Delay:    "1 t_m to the diameter of the tree",
 })
 
-// KanrarChakiPiggyback is [KanrarChaki] with the optimisation of the SLA paper
+// KanrarChakiPiggyback is [KanrarChaki] with the optimization of the SLA paper
 // §III-A1, which is Chang's: what a participant needs the token back for travels on
 // the token and not in a request behind it.
 //

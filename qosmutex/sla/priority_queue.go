@@ -13,9 +13,9 @@ import (
 const maxValue = 1 << 62
 
 // entry is a waiting request as one participant sees it: the own one, or the best
-// one of everything behind a neighbour.
+// one of everything behind a neighbor.
 type entry struct {
-	from  int                // the neighbour who asked, or the own index
+	from  int                // the neighbor who asked, or the own index
 	id    protocol.RequestID // the request itself
 	value int64              // its importance here and now, on the paper's scale
 	asked int64              // its importance when it was asked for
@@ -24,14 +24,14 @@ type entry struct {
 	old   bool               // was here already when the token last left
 }
 
-// describe writes the entry into a message to a neighbour, who is one link
+// describe writes the entry into a message to a neighbor, who is one link
 // farther from its origin.
 func (e *entry) describe(m *protocol.Message) {
 	m.ID, m.Priority, m.Hops = e.id, wireOf(e.value), uint32(e.hops)+1
 }
 
 // queue holds the waiting requests in the order of service, at most one from each
-// neighbour and one of the own participant. Nobody's value is greater than that of
+// neighbor and one of the own participant. Nobody's value is greater than that of
 // the one before.
 type queue []entry
 
@@ -85,7 +85,7 @@ func (q queue) sort(r *rules) {
 	})
 }
 
-// show writes the queue as the paper's figures do: origin, or the neighbour on the
+// show writes the queue as the paper's figures do: origin, or the neighbor on the
 // way to it, and value: "6(3), 3(0)". Where requests rise only after several others,
 // the number of these so far follows: "3(0+2)".
 func (q queue) show(name func(i int) string) string {

@@ -95,7 +95,7 @@ func randomRun(t *rapid.T, r rules) {
 				}
 			}
 		case 1:
-			do = func() { f.must(i, &protocol.Input{Kind: protocol.Prioritise, Priority: priority}) }
+			do = func() { f.must(i, &protocol.Input{Kind: protocol.Prioritize, Priority: priority}) }
 		case 2:
 			do = func() { f.acquire(i, protocol.Input{}) }
 		default:

@@ -8,7 +8,7 @@ import "padme/qosmutex/protocol"
 //
 // Messages: an isolated request costs exactly 2·distance, its requests there and
 // the token back; on 20 participants of whom half wait about 4.5, since requests are
-// not passed on where others wait already. Synchronisation delay: the distance to the next participant, up to the
+// not passed on where others wait already. Synchronization delay: the distance to the next participant, up to the
 // diameter of the tree. It assumes a static tree and FIFO channels that lose
 // nothing. A crash cuts the tree where it happens: those on the side without the
 // token wait for ever, and if the token was there nobody enters any more. Nobody

@@ -99,7 +99,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// TestDistanceStarves: two neighbours that ask by turns keep out one of the same
+// TestDistanceStarves: two neighbors that ask by turns keep out one of the same
 // value farther away, unless nearness does not count.
 func TestDistanceStarves(t *testing.T) {
 	for _, x := range []struct {

@@ -139,9 +139,9 @@ func (m *Machine) leave(ref uint64) error {
 	return nil
 }
 
-// prioritise changes the participant's priority, and with it that of its waiting
+// prioritize changes the participant's priority, and with it that of its waiting
 // requests that follow it.
-func (m *Machine) prioritise(priority int64) {
+func (m *Machine) prioritize(priority int64) {
 	m.priority = priority
 	for _, e := range m.envs {
 		for _, c := range e.waiting {

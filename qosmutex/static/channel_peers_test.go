@@ -125,13 +125,13 @@ func TestALatePeerIsToldEverything(t *testing.T) {
 	}
 	a.pass(100 * protocol.Second)
 	b.now = a.now
-	begin, travelled := a.now, 0
+	begin, traveled := a.now, 0
 	for b.heard < told {
 		if a.now > begin+10*protocol.Second {
 			t.Fatalf("%d of %d after %d ms", b.heard, told, (a.now-begin)/protocol.Millisecond)
 		}
 		wire := a.pass(protocol.Millisecond)
-		travelled += len(wire)
+		traveled += len(wire)
 		var back []protocol.Message
 		for _, m := range wire {
 			out, err := b.receive(m)
@@ -147,7 +147,7 @@ func TestALatePeerIsToldEverything(t *testing.T) {
 				t.Fatal(err)
 			}
 			back = back[1:]
-			travelled += len(out)
+			traveled += len(out)
 			for _, m := range out {
 				more, err := b.receive(m)
 				if err != nil {
@@ -157,8 +157,8 @@ func TestALatePeerIsToldEverything(t *testing.T) {
 			}
 		}
 	}
-	if travelled > 3*told {
-		t.Errorf("%d messages travelled to tell %d", travelled, told)
+	if traveled > 3*told {
+		t.Errorf("%d messages traveled to tell %d", traveled, told)
 	}
 }
 

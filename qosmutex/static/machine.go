@@ -122,8 +122,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.withdraw(in.Ref)
 	case protocol.Leave:
 		return m.leave(in.Ref)
-	case protocol.Prioritise:
-		m.prioritise(in.Priority)
+	case protocol.Prioritize:
+		m.prioritize(in.Priority)
 	case protocol.Depart:
 		m.departed = true
 	}

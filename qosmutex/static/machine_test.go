@@ -218,7 +218,7 @@ func TestWhatACoreMayDo(t *testing.T) {
 	r.expect()
 	r.must(5, protocol.Input{Kind: protocol.Tick})
 	r.expect("tick")
-	r.must(6, protocol.Input{Kind: protocol.Prioritise, Priority: 8})
+	r.must(6, protocol.Input{Kind: protocol.Prioritize, Priority: 8})
 	r.expect("change p8 c1")
 	r.must(6, of(protocol.Withdraw, 1))
 	r.expect("cancel")

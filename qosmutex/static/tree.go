@@ -77,7 +77,7 @@ func (t *Tree) Distance(a, b int) int {
 	return d
 }
 
-// Next is the neighbour of a on the way to b, who is another one.
+// Next is the neighbor of a on the way to b, who is another one.
 func (t *Tree) Next(a, b int) int {
 	for t.Depth[b] > t.Depth[a]+1 {
 		b = t.Parent[b]

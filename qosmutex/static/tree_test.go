@@ -49,7 +49,7 @@ func TestWaysThroughTheTree(t *testing.T) {
 		for at := a; at != b; steps++ {
 			next := tree.Next(at, b)
 			if parents[next] != at && parents[at] != next {
-				t.Fatalf("%d and %d are no neighbours in %v", at, next, parents)
+				t.Fatalf("%d and %d are no neighbors in %v", at, next, parents)
 			}
 			if at = next; steps > n {
 				t.Fatalf("the way from %d to %d does not end in %v", a, b, parents)

@@ -183,5 +183,5 @@ func (w worker) work(turns *turns) error {
 
 // over reports whether err only says that there was nothing more to wait for.
 func (t *turns) over(err error) bool {
-	return t.left.Load() <= 0 && errors.Is(err, qosmutex.ErrCancelled)
+	return t.left.Load() <= 0 && errors.Is(err, qosmutex.ErrCanceled)
 }

@@ -107,7 +107,7 @@ func (st *story) inside(i int) bool { return st.entered < i && st.ended > i }
 func (d *diary) priority(st *story, i int) int64 {
 	p := d.lines[st.asked].priority
 	for j := st.asked; j < min(i, st.entered, len(d.lines)); j++ {
-		if l := &d.lines[j]; l.event == sim.Reprioritised && l.node == st.node && !st.fixed {
+		if l := &d.lines[j]; l.event == sim.Reprioritized && l.node == st.node && !st.fixed {
 			p = l.priority
 		}
 	}

@@ -121,7 +121,7 @@ func (s *sum) add(r *sim.Report, o *others) {
 // nothingIsMissing: a metric that is 0 in every run has not been compared.
 func (s *sum) nothingIsMissing(t *testing.T) {
 	for name, n := range map[string]int{
-		"entries": s.Entries, "synchronisation delays": s.Delayed, "deadlines met": s.Met, "refused": s.Refused, "missed": s.Missed,
+		"entries": s.Entries, "synchronization delays": s.Delayed, "deadlines met": s.Met, "refused": s.Refused, "missed": s.Missed,
 		"waiting": s.Waiting, "never served": s.Never, "overstayed": s.Overstayed, "messages": int(s.Counted), "upkeep": int(s.Upkeep),
 		"known inversions": int(s.Known), "unknown inversions": int(s.Pending - s.Known), "overtakers": s.Overtakers, "victims": s.Victims,
 		"overlaps": int(s.Overlaps), "stale fences": int(s.Stale), "lost messages": int(s.Lost), "rejected": int(s.Rejected),

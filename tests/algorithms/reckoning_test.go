@@ -110,7 +110,7 @@ func (k *reckoning) inversions(v *sim.InversionsReport) map[*story]bool {
 	return victims
 }
 
-// delays are the synchronisation delays: from a leave that left the resource empty
+// delays are the synchronization delays: from a leave that left the resource empty
 // to the next entry, if somebody waited all that time.
 func (k *reckoning) delays() (all []protocol.Duration) {
 	for _, st := range k.entries() {

@@ -127,7 +127,7 @@ func closing(t *testing.T, what string, end func(context.Context) error) {
 func (w *workload) work(ctx context.Context, i int, topic *qosmutex.Topic) {
 	for ctx.Err() == nil {
 		h, err := topic.Lock(ctx, "crane", qosmutex.WithPriority(0)) // the same for all, so that nobody is to starve
-		if errors.Is(err, qosmutex.ErrCancelled) {
+		if errors.Is(err, qosmutex.ErrCanceled) {
 			return
 		}
 		if err == nil && h.Check() == nil {

@@ -109,7 +109,7 @@ func (r *rescue) shown(b *browser, w window) *page {
 	r.Helper()
 	p := b.open(r.page, w)
 	p.await("document.querySelector('#connection')?.dataset.state === 'connected'")
-	p.await("document.querySelectorAll('[data-frequency]').length === 2 && document.querySelector('#root').dataset.root === 'centre'")
+	p.await("document.querySelectorAll('[data-frequency]').length === 2 && document.querySelector('#root').dataset.root === 'center'")
 	return p
 }
 

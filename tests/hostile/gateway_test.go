@@ -51,7 +51,7 @@ func startDevice(t *testing.T, n *node) *device {
 		fence := uint64(0)
 		for ctx.Err() == nil {
 			hold, err := lock.Lock(ctx, "bar")
-			if errors.Is(err, qosmutex.ErrCancelled) {
+			if errors.Is(err, qosmutex.ErrCanceled) {
 				return
 			}
 			if err != nil {

@@ -72,7 +72,7 @@ func (h *honest) work(ctx context.Context, topic *qosmutex.Topic, who string) {
 		asked := time.Now()
 		hold, err := topic.Lock(ctx, "hook")
 		if err != nil {
-			if !errors.Is(err, qosmutex.ErrCancelled) {
+			if !errors.Is(err, qosmutex.ErrCanceled) {
 				h.lie(who + ": " + err.Error())
 				return
 			}

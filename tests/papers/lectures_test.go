@@ -15,7 +15,7 @@ import (
 type lectureRow struct {
 	algorithm                 protocol.Algorithm
 	inTurn, alone, saturated  float64 // NaN: not stated
-	response, least, most     float64 // of an uncontended request at most; synchronisation delay
+	response, least, most     float64 // of an uncontended request at most; synchronization delay
 	first, bystander, whoHeld int     // who still enters after a crash, of eight
 }
 
@@ -61,8 +61,8 @@ func TestLectureComparison(t *testing.T) {
 			if got.ResponseMost > want.response {
 				t.Errorf("an uncontended request waits %v t_m, at most %v is right", got.ResponseMost, want.response)
 			}
-			near(t, "least synchronisation delay", got.DelayLeast, want.least, exact)
-			near(t, "greatest synchronisation delay", got.DelayMost, want.most, exact)
+			near(t, "least synchronization delay", got.DelayLeast, want.least, exact)
+			near(t, "greatest synchronization delay", got.DelayMost, want.most, exact)
 			for v, left := range map[bench.Victim]int{bench.First: want.first, bench.Bystander: want.bystander, bench.Holder: want.whoHeld} {
 				asked, entered, err := bench.Crash(want.algorithm, n, v)
 				if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // What a run must find is there to be found: a member that leaks on purpose, with
 // each hold, is told from one that does not, by the same samples and the same
-// judgement.
+// judgment.
 func TestLeaksOfAProcessAreSeen(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	t.Parallel()

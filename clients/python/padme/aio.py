@@ -216,7 +216,7 @@ async def _dial(of: Settings) -> Worker:
 
 
 def _unwanted(made: asyncio.Future[Worker]) -> None:
-    if not made.cancelled() and made.exception() is None:
+    if not made.canceled() and made.exception() is None:
         threading.Thread(target=made.result().close, name="padme-close", daemon=True).start()
 
 

@@ -6,7 +6,7 @@
 // A page is an MQTT client of its own. The server knows nothing of locks. A page is
 // a folder with index.html, its scripts and its styles, and finds at /base/
 //
-//	base.css       the design: colours, type, bars, cards, tags, light and dark
+//	base.css       the design: colors, type, bars, cards, tags, light and dark
 //	connection.js  loadConfig and connect: MQTT with a status, again and again
 //	status.js      the connection's badge, and the question for a password
 //	levels.js      topic levels, encoded and decoded

@@ -35,11 +35,11 @@ func run(ctx context.Context, broker string) error {
 	defer crane.Close(context.WithoutCancel(ctx))
 	return crane.Do(ctx, "default", func(ctx context.Context, hold *qosmutex.Hold) error {
 		fmt.Println("in with fence", hold.Fence())
-		for metre := 1; metre <= 3; metre++ {
+		for meter := 1; meter <= 3; meter++ {
 			if err := hold.Check(); err != nil { // right before each effect
 				return err
 			}
-			fmt.Println("down", metre)
+			fmt.Println("down", meter)
 		}
 		return nil
 	}, qosmutex.WithPriority(1))

@@ -63,7 +63,7 @@ func (l *Lane) request(ctx context.Context, k *Link, filter string) error {
 	return failure.ErrOffline
 }
 
-// packetIDInUse recognises a broker which keeps one set of packet ids for both
+// packetIDInUse recognizes a broker which keeps one set of packet ids for both
 // directions and refuses a subscription whose id it happens to use itself. The
 // next id will do.
 func packetIDInUse(err error) bool {

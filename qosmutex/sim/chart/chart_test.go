@@ -24,7 +24,7 @@ func entries() *chart.Bars {
 			{Name: "medium", Values: []float64{90, 90, 2.5}},
 			{Name: "low", Values: []float64{0, 44, 1}},
 		},
-		References: []chart.Reference{{Label: "optimum 180", Value: 180}, {Label: "centralised 120", Value: 120}, {Label: "also 120", Value: 120}},
+		References: []chart.Reference{{Label: "optimum 180", Value: 180}, {Label: "centralized 120", Value: 120}, {Label: "also 120", Value: 120}},
 	}
 }
 
@@ -68,14 +68,14 @@ func write(t *testing.T, f chart.Format, c chart.Chart) []byte {
 	return b.Bytes()
 }
 
-func TestEverythingIsLabelled(t *testing.T) {
+func TestEverythingIsLabeled(t *testing.T) {
 	for _, c := range []struct {
 		chart chart.Chart
 		want  []string
 	}{
 		{entries(), []string{
 			"Entries in 360 s", "entries", "models", "level", "fair-forward-use-use", "a<b & ·[31m",
-			"high", "medium", "low", "optimum 180", "centralised 120", "also 120", "150", "0",
+			"high", "medium", "low", "optimum 180", "centralized 120", "also 120", "150", "0",
 		}},
 		{violations(), []string{"Victims", "waiting", "per cent", "Kanrar-Chaki", "Level", "one point", "stated 60", "100"}},
 	} {
@@ -109,13 +109,13 @@ func TestPNGHasContent(t *testing.T) {
 			}
 		}
 		if len(seen) < 10 {
-			t.Errorf("only %d colours", len(seen))
+			t.Errorf("only %d colors", len(seen))
 		}
 	}
 }
 
-func TestSeriesDifferInMoreThanColour(t *testing.T) {
-	// Without its colours, the same data twice must still look different.
+func TestSeriesDifferInMoreThanColor(t *testing.T) {
+	// Without its colors, the same data twice must still look different.
 	twice := func(n int) string {
 		b := &chart.Bars{Categories: []string{""}, Series: make([]chart.Series, n)}
 		for i := range b.Series {

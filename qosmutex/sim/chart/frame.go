@@ -101,7 +101,7 @@ func (r referenceLines) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// grid draws faint lines at the labelled values.
+// grid draws faint lines at the labeled values.
 func grid(vertical bool) plot.Plotter {
 	g := plotter.NewGrid()
 	g.Horizontal = draw.LineStyle{Color: faint, Width: vg.Points(0.5)}

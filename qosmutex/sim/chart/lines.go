@@ -126,7 +126,7 @@ func span(a *plot.Axis, values []float64, logarithmic, grow bool) {
 }
 
 func lineStyle(i int) draw.LineStyle {
-	c := colourOf(i)
+	c := colorOf(i)
 	if !dark(c) { // a thin line needs more contrast than a bar
 		c.R, c.G, c.B = c.R/4*3, c.G/4*3, c.B/4*3
 	}

@@ -20,9 +20,9 @@ var (
 	muted  = color.Gray{0x66} // reference lines and axes
 )
 
-// colours differ in lightness, so that grey tells neighbours apart: CIE L* of 27,
+// colors differ in lightness, so that gray tells neighbors apart: CIE L* of 27,
 // 75, 45, 87 and 60. They also differ for eyes that see no red or green.
-var colours = [...]color.RGBA{
+var colors = [...]color.RGBA{
 	{0x1f, 0x3f, 0x66, 0xff}, // blue, dark
 	{0xe8, 0xae, 0x4a, 0xff}, // ochre
 	{0xa8, 0x43, 0x38, 0xff}, // brick
@@ -47,11 +47,11 @@ var marks = [...]draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{},
 }
 
-// mostSeries is how many can be told apart: the numbers of colours and of second
+// mostSeries is how many can be told apart: the numbers of colors and of second
 // signs have no common divisor, so that no pair repeats before.
-const mostSeries = len(colours) * int(hatchings)
+const mostSeries = len(colors) * int(hatchings)
 
-func colourOf(i int) color.RGBA { return colours[i%len(colours)] }
+func colorOf(i int) color.RGBA { return colors[i%len(colors)] }
 
 func hatchingOf(i int) hatching { return hatching(i % int(hatchings)) }
 
@@ -100,12 +100,12 @@ func styled(p *plot.Plot) {
 	p.BackgroundColor = nil
 }
 
-// box fills a rectangle with the colour and hatching of series i.
+// box fills a rectangle with the color and hatching of series i.
 func box(c *draw.Canvas, i int, r vg.Rectangle) {
 	if r.Max.X <= r.Min.X || r.Max.Y <= r.Min.Y {
 		return
 	}
-	fill := colourOf(i)
+	fill := colorOf(i)
 	c.FillPolygon(fill, corners(r))
 	line := draw.LineStyle{Color: ink, Width: vg.Points(0.5)}
 	if dark(fill) {

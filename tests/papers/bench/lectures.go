@@ -28,7 +28,7 @@ type LectureRow struct {
 	InTurn, Alone, Saturated float64
 	// Response is the wait of the requests made in turn, on average and at most.
 	Response, ResponseMost float64
-	// Delay is the synchronisation delay when saturated: from a leave to the next entry.
+	// Delay is the synchronization delay when saturated: from a leave to the next entry.
 	Delay, DelayLeast, DelayMost float64
 	Entries, Wanted              int // when saturated
 }

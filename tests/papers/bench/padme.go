@@ -62,11 +62,11 @@ func padmeRow(m protocol.Models, r *sim.Result) PADMERow {
 	}
 }
 
-// Centralised and Optimum are the entries in the experiments of PADME §4 when a
+// Centralized and Optimum are the entries in the experiments of PADME §4 when a
 // Release and a Reply lie between two of them, and when one message does.
-func Centralised(latency protocol.Duration) int { return padmeEntries(2 * latency) }
+func Centralized(latency protocol.Duration) int { return padmeEntries(2 * latency) }
 
-// Optimum is explained at Centralised.
+// Optimum is explained at Centralized.
 func Optimum(latency protocol.Duration) int { return padmeEntries(latency) }
 
 func padmeEntries(delay protocol.Duration) int {

@@ -67,7 +67,7 @@ func buildFigure1(p *page) error {
 	}
 	p.table([]string{"", "(a)", "(b) Kanrar-Chaki", "(c) Level", "(d) Level-Distance"}, rows)
 	p.text("The queues are those of the data-driven tests in [`" + scenarios + "`](../../" + scenarios + "), which hold the machines to them after each of the five requests; the orders are measured here, in the simulator.")
-	p.text("## What the paper says, and where it differs\n\nNowhere: the three orders are the paper's, and so is what it says of the priorities after each step. At steps (1) and (2) of Level, n3's and n2's requests in Q1 become 3 at once, not by ageing: the neighbour asks again with 3, and one neighbour has one entry.")
+	p.text("## What the paper says, and where it differs\n\nNowhere: the three orders are the paper's, and so is what it says of the priorities after each step. At steps (1) and (2) of Level, n3's and n2's requests in Q1 become 3 at once, not by ageing: the neighbor asks again with 3, and one neighbor has one entry.")
 	return nil
 }
 

@@ -47,7 +47,7 @@ func buildFigure2(p *page) error {
 	if err != nil {
 		return err
 	}
-	p.text(fmt.Sprintf("**Assumed.** A complete binary tree of 20; a message takes 1 ms to a neighbour, the critical section (α) 20 ms; 5000 α; ten seeds; c = 4. The paper says neither time. *Request policy:* each participant asks again and again, each time with one of eight priorities drawn at random; the time from a leave to the next request is drawn from an exponential distribution with a mean of %d α (ρ), with which about ten of the twenty wait, as in the paper. \"Our solution\" is Kanrar-Chaki with requests piggybacked on the token. Response times and priorities by the paper's scale: 7 is the most important.", bench.SLAPriorityRho))
+	p.text(fmt.Sprintf("**Assumed.** A complete binary tree of 20; a message takes 1 ms to a neighbor, the critical section (α) 20 ms; 5000 α; ten seeds; c = 4. The paper says neither time. *Request policy:* each participant asks again and again, each time with one of eight priorities drawn at random; the time from a leave to the next request is drawn from an exponential distribution with a mean of %d α (ρ), with which about ten of the twenty wait, as in the paper. \"Our solution\" is Kanrar-Chaki with requests piggybacked on the token. Response times and priorities by the paper's scale: 7 is the most important.", bench.SLAPriorityRho))
 	if err := figure2Totals(p, all); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func boundName(b int) string {
 }
 
 func buildFigure3(p *page) error {
-	p.text(`**Assumed.** A complete binary tree of 20; 30 ms for a message to a neighbour; critical sections of 25 to 50 ms, and response times of 600, 900, 1200 or 1500 ms, drawn for each request; 60 s; ten seeds. A deadline is the latest start. *Request policy:* each participant asks again when 0 to 600 ms have passed since it left, was refused or gave up, drawn evenly; the paper says only that about half of the participants wait. Raymond and Level-Distance know no deadlines: the shorter the response time the higher the priority, and whoever misses its deadline gives up and makes a new request, which takes the place of the old one.`)
+	p.text(`**Assumed.** A complete binary tree of 20; 30 ms for a message to a neighbor; critical sections of 25 to 50 ms, and response times of 600, 900, 1200 or 1500 ms, drawn for each request; 60 s; ten seeds. A deadline is the latest start. *Request policy:* each participant asks again when 0 to 600 ms have passed since it left, was refused or gave up, drawn evenly; the paper says only that about half of the participants wait. Raymond and Level-Distance know no deadlines: the shorter the response time the higher the priority, and whoever misses its deadline gives up and makes a new request, which takes the place of the old one.`)
 	plain, ack, token, err := figure3Runs()
 	if err != nil {
 		return err

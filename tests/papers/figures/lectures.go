@@ -12,7 +12,7 @@ import (
 
 var lecturesTopic = topic{
 	name: "lectures", title: "Lectures: the classical algorithms compared",
-	about: "Messages per entry, response time, synchronisation delay and what a crash does, measured, beside the lectures' formulas.",
+	about: "Messages per entry, response time, synchronization delay and what a crash does, measured, beside the lectures' formulas.",
 	build: buildLectures,
 }
 
@@ -72,7 +72,7 @@ func buildLectures(p *page) error {
 - A ring's N messages are those of one who asks alone. When all ask, it is one hop per entry; when nobody does, the token goes on (here it rests for t_m at each once a round was idle), so that messages per entry mean nothing in turn. A request may then find the token at rest: up to twice the lecture's time.
 - Maekawa's 3√N counts sets of √N; row and column make sets of K = 2√N-1, of which one is the participant itself: 3(K-1) = %d. The cure for its deadlocks costs more when requests collide, at most as much again. Without it, saturated, %d of %d requests are served: deadlock.
 - Voting's 2(N-1) leaves out the return of the votes: 3(N-1). Rounds that nobody wins come on top, and so does the back-off: its delay is chance.
-- The lecture's column of synchronisation delays answers "no one else has it; how long till you get it?", which is the response time here.
+- The lecture's column of synchronization delays answers "no one else has it; how long till you get it?", which is the response time here.
 - The crash of whoever is inside stops every algorithm here: none of them knows a timeout. PADME does ([lock protocol](../lock-protocol.md)).`,
 		3*(2*3-2), naive.Entries, naive.Wanted))
 	return nil
@@ -109,7 +109,7 @@ func lectureMessages(p *page, all []lecturer) error {
 }
 
 func lectureTimes(p *page, all []lecturer) {
-	p.text("## Response time and synchronisation delay\n\nResponse time: of a request while nobody else is inside or waits (in turn). Synchronisation delay: from a leave to the next entry (saturated). In t_m: the mean, and in brackets the least and the most.")
+	p.text("## Response time and synchronization delay\n\nResponse time: of a request while nobody else is inside or waits (in turn). Synchronization delay: from a leave to the next entry (saturated). In t_m: the mean, and in brackets the least and the most.")
 	var cells [][]string
 	for _, l := range all {
 		cells = append(cells, []string{
@@ -117,7 +117,7 @@ func lectureTimes(p *page, all []lecturer) {
 			l.delay, fmt.Sprintf("%s (%s–%s)", number(l.row.Delay, 2), number(l.row.DelayLeast, 0), number(l.row.DelayMost, 0)),
 		})
 	}
-	p.table([]string{"algorithm", "lectures", "response time", "lectures", "synchronisation delay"}, cells)
+	p.table([]string{"algorithm", "lectures", "response time", "lectures", "synchronization delay"}, cells)
 }
 
 func lectureCrashes(p *page, all []lecturer) error {

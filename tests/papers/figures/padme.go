@@ -28,9 +28,9 @@ func buildPADME(p *page) error {
 	}
 	p.text(`## What the paper says, and where it differs
 
-- Stated and matched: the optimum of 180 and 240 entries; Fair-Forward-Forward-Forward alone is below the centralised 120 at t_m = 1 s; under Level with constant demand leaves never enter; Replace equals Forward (the cloud paper expects it, without having it). Only the messages differ: a participant that has passed a more important request up need not pass this one.
+- Stated and matched: the optimum of 180 and 240 entries; Fair-Forward-Forward-Forward alone is below the centralized 120 at t_m = 1 s; under Level with constant demand leaves never enter; Replace equals Forward (the cloud paper expects it, without having it). Only the messages differ: a participant that has passed a more important request up need not pass this one.
 - How many Requests Replace saves is a matter of reading. The paper sends one "if there are no Request messages in its priority queue, or if the new Request is of higher priority than the last one that was sent", and does not say what follows when that one has been served and others wait. Here the best of these is sent then, because the root would not know of them otherwise. A reading that sends it at another time counts other Requests, more or fewer.
-- The paper's 170 entries for a centralised server at t_m = 0.5 s are a slip: its own formula gives 360/(1 + 2·0.5) = 180.
+- The paper's 170 entries for a centralized server at t_m = 0.5 s are a slip: its own formula gives 360/(1 + 2·0.5) = 180.
 - "Every model equals or outperforms a centralized solution" at 0.5 s does not hold for Fair-Forward-Forward-Forward: each entry costs it 20/7 t_m on average where the server's costs 2.
 - The paper's bars above the optimum are the double entry that it admits to in §4.2: a participant enters twice around one Release. Here nobody does.
 - "1 ms" and "0.5 ms" in the captions of the cloud paper, and in the setup of §4.2, mean 1 s and 0.5 s: its figures are for those.`)
@@ -75,8 +75,8 @@ func padmeAt(p *page, latency protocol.Duration) error {
 		})
 	}
 	p.table(head, cells)
-	p.text(fmt.Sprintf("Centralised: %d by the formula 360/(1 + 2 t_m), %d measured with a server that does not ask itself. Optimum: %d by the formula 360/(1 + t_m).",
-		bench.Centralised(latency), central, bench.Optimum(latency)))
+	p.text(fmt.Sprintf("Centralized: %d by the formula 360/(1 + 2 t_m), %d measured with a server that does not ask itself. Optimum: %d by the formula 360/(1 + t_m).",
+		bench.Centralized(latency), central, bench.Optimum(latency)))
 	return nil
 }
 
@@ -115,7 +115,7 @@ func throughput(rows []bench.PADMERow, latency protocol.Duration, seconds string
 	for _, ref := range []struct {
 		name  string
 		value int
-	}{{"optimum", bench.Optimum(latency)}, {"centralised", bench.Centralised(latency)}} {
+	}{{"optimum", bench.Optimum(latency)}, {"centralized", bench.Centralized(latency)}} {
 		b.References = append(b.References, chart.Reference{Label: fmt.Sprintf("%s %d", ref.name, ref.value), Value: float64(ref.value)})
 	}
 	return b

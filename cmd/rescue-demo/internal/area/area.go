@@ -11,7 +11,7 @@ import (
 const (
 	// Sight is how far a robot detects a survivor, in yards.
 	Sight = 50.0
-	// margin is how far survivors, robots and the centre stay off an obstacle.
+	// margin is how far survivors, robots and the center stay off an obstacle.
 	margin = 4.0
 	// tries bounds each search for a free place; an area which is full of
 	// obstacles is then used as it is.
@@ -35,7 +35,7 @@ type Config struct {
 // Area is the world of one run. It does not change and may be shared.
 type Area struct {
 	Width, Height float64
-	Centre        Point  // where the rescue centre's antenna stands
+	Center        Point  // where the rescue center's antenna stands
 	Obstacles     []Rect // what radio does not pass
 	Survivors     []Point
 
@@ -46,7 +46,7 @@ type Area struct {
 func New(cfg Config) *Area {
 	a := &Area{
 		Width: cfg.Width, Height: cfg.Height, seed: cfg.Seed,
-		Centre: Point{cfg.Width / 2, cfg.Height / 2},
+		Center: Point{cfg.Width / 2, cfg.Height / 2},
 	}
 	a.placeObstacles(rand.New(rand.NewPCG(cfg.Seed, streamObstacles)))
 	a.placeSurvivors(rand.New(rand.NewPCG(cfg.Seed, streamSurvivors)), cfg.Survivors)
@@ -71,8 +71,8 @@ func (a *Area) With(survivor Point) *Area {
 	return &more
 }
 
-// Shadowed reports whether an obstacle stands between p and the centre.
-func (a *Area) Shadowed(p Point) bool { return a.blocked(p, a.Centre, 0) }
+// Shadowed reports whether an obstacle stands between p and the center.
+func (a *Area) Shadowed(p Point) bool { return a.blocked(p, a.Center, 0) }
 
 // blocked reports whether a line from p to q comes within m yards of an
 // obstacle.
@@ -86,11 +86,11 @@ func (a *Area) blocked(p, q Point, m float64) bool {
 }
 
 // placeObstacles puts up ruins, about one in 17,000 square yards. Every other
-// one stands near the centre, where it throws a long shadow, but leaves some
+// one stands near the center, where it throws a long shadow, but leaves some
 // space around the antenna.
 func (a *Area) placeObstacles(random *rand.Rand) {
 	size := min(a.Width, a.Height)
-	around := Rect{a.Centre, a.Centre}.Grow(size / 10)
+	around := Rect{a.Center, a.Center}.Grow(size / 10)
 	for i := range max(2, int(a.Width*a.Height/17_000)) {
 		spread := Point{a.Width, a.Height}
 		if i%2 == 0 {
@@ -99,8 +99,8 @@ func (a *Area) placeObstacles(random *rand.Rand) {
 		for range tries {
 			w, h := size*(0.05+0.08*random.Float64()), size*(0.05+0.08*random.Float64())
 			at := Point{
-				a.Centre.X + (random.Float64()-0.5)*(spread.X-w) - w/2,
-				a.Centre.Y + (random.Float64()-0.5)*(spread.Y-h) - h/2,
+				a.Center.X + (random.Float64()-0.5)*(spread.X-w) - w/2,
+				a.Center.Y + (random.Float64()-0.5)*(spread.Y-h) - h/2,
 			}
 			r := Rect{at, Point{at.X + w, at.Y + h}}
 			if !r.overlaps(around) && !a.touches(r) {

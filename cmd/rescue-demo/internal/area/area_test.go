@@ -100,8 +100,8 @@ func TestAreaFollowsFromItsSeed(t *testing.T) {
 				t.Fatalf("survivor %v is outside", s)
 			}
 		}
-		if a.Shadowed(a.Centre) {
-			t.Fatal("the centre is in its own shadow")
+		if a.Shadowed(a.Center) {
+			t.Fatal("the center is in its own shadow")
 		}
 		cfg.Seed++
 		if len(a.Survivors) > 0 && reflect.DeepEqual(a.Survivors, area.New(cfg).Survivors) {

@@ -87,7 +87,7 @@ func TestSealedNonsenseIsRefusedWithTheReason(t *testing.T) {
 		`{` + rest + `,"do":"kill","robot":"robot-9"}`:                                             `no robot "robot-9"`,
 		`{` + rest + `,"do":"kill","robot":"robot-0"}`:                                             `no robot`,
 		`{` + rest + `,"do":"kill","robot":"robot-+1"}`:                                            `no robot`,
-		`{` + rest + `,"do":"kill","robot":"centre"}`:                                              `no robot`,
+		`{` + rest + `,"do":"kill","robot":"center"}`:                                              `no robot`,
 		`{` + rest + `,"do":"drop","x":NaN,"y":1}`:                                                 `no command`,
 		`{` + rest + `,"do":"drop","x":1e999,"y":1}`:                                               `no command`,
 		`{` + rest + `,"do":"drop","x":-1,"y":1}`:                                                  `outside of the area`,

@@ -92,7 +92,7 @@ func (h *History) Event(e qosmutex.Event) {
 		return
 	}
 	switch e.Event {
-	case qosmutex.EventRequested, qosmutex.EventReprioritised:
+	case qosmutex.EventRequested, qosmutex.EventReprioritized:
 		h.request(e).setPriority(e.At, e.Priority)
 	case qosmutex.EventWithdrawn, qosmutex.EventDenied:
 		h.request(e).finish(e.At)

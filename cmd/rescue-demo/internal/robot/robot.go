@@ -160,7 +160,7 @@ func (r *robot) run(ctx context.Context) error {
 func (r *robot) patient() bool { return r.Patient || r.Scenario.Chaos }
 
 // open becomes a member of the lock topic. When dozens of robots come at once the
-// centre may be too busy to answer in time, so no answer is not taken for a no.
+// center may be too busy to answer in time, so no answer is not taken for a no.
 // Under chaos there may be no root for a while.
 func (r *robot) open(ctx context.Context, seen int) (*qosmutex.Topic, error) {
 	var err error

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"padme/broker"
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -56,9 +56,9 @@ func shadowed(t *testing.T) scenario.Config {
 	return cfg
 }
 
-func start(t *testing.T, cfg scenario.Config) (*centre.Centre, *observer.Observer) {
+func start(t *testing.T, cfg scenario.Config) (*center.Center, *observer.Observer) {
 	t.Helper()
-	c, err := centre.Start(t.Context(), cfg)
+	c, err := center.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestRobotWithoutBrokerSaysSo(t *testing.T) {
 	}
 }
 
-func TestRobotWithoutCentreGivesUp(t *testing.T) {
+func TestRobotWithoutCenterGivesUp(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {

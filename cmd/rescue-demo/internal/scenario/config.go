@@ -18,7 +18,7 @@ import (
 const (
 	Domain    = "rescue"
 	LockTopic = "frequencies"
-	Centre    = "centre"
+	Center    = "center"
 	Observer  = "observer"
 	Base      = "base"      // creates and roots the lock topic where that can be killed
 	Telemetry = "telemetry" // publishes what the page shows and takes its commands
@@ -39,7 +39,7 @@ type Config struct {
 	Robots, Frequencies, Survivors int
 	Width, Height                  float64       // of the area, in yards
 	Duration                       time.Duration // from the start of the robots
-	SwitchAt                       time.Duration // when the centre changes Level to Fair; 0: half of Duration
+	SwitchAt                       time.Duration // when the center changes Level to Fair; 0: half of Duration
 	Transmission                   time.Duration // longest time on the air per entry, in the simulated world
 	Speed                          float64       // pace of the simulated world against real time
 	Seed                           uint64
@@ -93,7 +93,7 @@ func (c *Config) Validate() error {
 	check(0 <= c.SwitchAt && c.SwitchAt <= c.Duration, "--switch-at %v: give a time within the duration of %v", c.SwitchAt, c.Duration)
 	check(0.1 <= c.Speed && c.Speed <= 10, "--speed %v: give 0.1 to 10", c.Speed)
 	check(100*time.Millisecond <= c.Transmission && c.Transmission <= time.Minute, "--transmission %v: give 100ms to 1m", c.Transmission)
-	check(c.Models.Priority == qosmutex.Level, "--models %v: give models that begin with level; the centre switches to fair itself, see --switch-at", c.Models)
+	check(c.Models.Priority == qosmutex.Level, "--models %v: give models that begin with level; the center switches to fair itself, see --switch-at", c.Models)
 	errs = append(errs, c.checkBroker())
 	if err := errors.Join(errs...); err != nil || !c.Chaos {
 		return err
@@ -125,7 +125,7 @@ func (c *Config) checkBroker() error {
 	return nil
 }
 
-// FairModels returns the models which the centre switches to.
+// FairModels returns the models which the center switches to.
 func (c *Config) FairModels() qosmutex.Models {
 	m := c.Models
 	m.Priority = qosmutex.Fair

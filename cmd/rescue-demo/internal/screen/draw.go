@@ -21,7 +21,7 @@ const (
 	maxTopLines = 4 // frequencies shown beside the map at most
 )
 
-// Styles of a cell, as ANSI sequences; without colour they are left out.
+// Styles of a cell, as ANSI sequences; without color they are left out.
 const (
 	plain    = ""
 	dim      = "\x1b[2m"
@@ -34,7 +34,7 @@ const (
 
 // Draw returns the lines of the scene for a terminal of the given size, none
 // wider than it and not more than its rows less one.
-func Draw(s Scene, columns, rows int, colour bool) []string {
+func Draw(s Scene, columns, rows int, color bool) []string {
 	lines := []string{title(s)}
 	shown := s.Frequencies[:min(len(s.Frequencies), maxTopLines)]
 	for _, f := range shown {
@@ -46,7 +46,7 @@ func Draw(s Scene, columns, rows int, colour bool) []string {
 	bottom := footer(s)
 	left := rows - 1 - len(lines) - 1 - frameRows
 	if left >= minMapRows && columns >= mapColumns+2 {
-		lines = append(lines, picture(s, columns, min(left, maxMapRows), colour)...)
+		lines = append(lines, picture(s, columns, min(left, maxMapRows), color)...)
 	}
 	lines = append(lines, bottom)
 	for i := range lines {
@@ -82,7 +82,7 @@ func harmless(name string) string {
 }
 
 func footer(s Scene) string {
-	legend := "* survivor  # ruin  C centre"
+	legend := "* survivor  # ruin  C center"
 	if s.LastAct != "" {
 		legend = s.chaos()
 	}
@@ -126,7 +126,7 @@ func clock(d time.Duration) string {
 }
 
 // picture is the map in a frame, with the list of robots on its right.
-func picture(s Scene, columns, rows int, colour bool) []string {
+func picture(s Scene, columns, rows int, color bool) []string {
 	grid := draw(s, rows)
 	list := robotList(s, rows+frameRows, columns-mapColumns-4)
 	edge := "+" + strings.Repeat("-", mapColumns) + "+"
@@ -134,7 +134,7 @@ func picture(s Scene, columns, rows int, colour bool) []string {
 	for i := range rows + frameRows {
 		line := edge
 		if 0 < i && i <= rows {
-			line = "|" + text(grid[i-1], colour) + "|"
+			line = "|" + text(grid[i-1], color) + "|"
 		}
 		lines = append(lines, line+"  "+list[i])
 	}
@@ -147,7 +147,7 @@ type cell struct {
 	style string
 }
 
-// draw puts ruins, survivors, the centre and the robots on a grid, later ones
+// draw puts ruins, survivors, the center and the robots on a grid, later ones
 // over earlier ones.
 func draw(s Scene, rows int) [][]cell {
 	grid := make([][]cell, rows)
@@ -174,7 +174,7 @@ func draw(s Scene, rows int) [][]cell {
 		}
 		put(p, cell{'*', style})
 	}
-	put(a.Centre, cell{'C', plain})
+	put(a.Center, cell{'C', plain})
 	for i, r := range s.Robots {
 		put(r.At, cell{digit(i), r.style()})
 	}
@@ -199,10 +199,10 @@ func (r Robot) style() string {
 	return plain
 }
 
-func text(cells []cell, colour bool) string {
+func text(cells []cell, color bool) string {
 	var b strings.Builder
 	for _, c := range cells {
-		if colour && c.style != plain {
+		if color && c.style != plain {
 			b.WriteString(c.style)
 			b.WriteByte(c.char)
 			b.WriteString(reset)
@@ -247,7 +247,7 @@ func (r Robot) doing() string {
 }
 
 // cut shortens a line to the given number of visible characters; ANSI sequences
-// take no room. What is coloured, the map, is never cut.
+// take no room. What is colored, the map, is never cut.
 func cut(line string, columns int) string {
 	visible := 0
 	for i := 0; i < len(line); {

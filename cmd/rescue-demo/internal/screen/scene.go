@@ -35,7 +35,7 @@ type Frequency struct {
 type Robot struct {
 	At        area.Point
 	Survivors int  // that it sees
-	Shadow    bool // cut off from the centre
+	Shadow    bool // cut off from the center
 	Paused    bool
 	Dead      bool
 	On        string        // the frequency that it holds, or empty

@@ -36,8 +36,8 @@ func TestDrawingFitsTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scene(rapid.IntRange(1, 50).Draw(t, "robots"), rapid.IntRange(1, 20).Draw(t, "frequencies"))
 		columns, rows := rapid.IntRange(1, 200).Draw(t, "columns"), rapid.IntRange(1, 60).Draw(t, "rows")
-		colour := rapid.Bool().Draw(t, "colour")
-		lines := screen.Draw(s, columns, rows, colour)
+		color := rapid.Bool().Draw(t, "color")
+		lines := screen.Draw(s, columns, rows, color)
 		if len(lines) > max(1, rows-1) {
 			t.Fatalf("%d lines in %d rows", len(lines), rows)
 		}
@@ -45,11 +45,11 @@ func TestDrawingFitsTheTerminal(t *testing.T) {
 			if n := utf8.RuneCountInString(ansi.ReplaceAllString(line, "")); n > columns {
 				t.Fatalf("%d of %d columns: %q", n, columns, line)
 			}
-			if !colour && strings.Contains(line, "\x1b") {
-				t.Fatalf("colour in %q", line)
+			if !color && strings.Contains(line, "\x1b") {
+				t.Fatalf("color in %q", line)
 			}
 			if strings.Contains(line, "\x1b") && !strings.HasSuffix(line[:strings.LastIndex(line, "m")+1], "\x1b[0m") {
-				t.Fatalf("colour runs on after %q", line)
+				t.Fatalf("color runs on after %q", line)
 			}
 		}
 	})

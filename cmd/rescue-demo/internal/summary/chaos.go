@@ -63,7 +63,7 @@ func NewChaos(seed uint64, acts []chaos.Act, j *observer.Journal) *Chaos {
 
 // judgeBy takes the overlaps from the journals. A frame with an old fence is none:
 // a robot may be stopped between looking at its hold and sending, and no lock can
-// prevent that; the centre refuses the frame.
+// prevent that; the center refuses the frame.
 func (s *Summary) judgeBy(c *Chaos) {
 	s.Chaos = c
 	s.trust(c.overlaps, c.entries)

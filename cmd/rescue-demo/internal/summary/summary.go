@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -117,8 +117,8 @@ type Run struct {
 	Interrupted bool
 	Observed    observer.Report
 	Robots      []robot.Report
-	Frames      centre.Frames
-	Messages    uint64  // sent by the centre
+	Frames      center.Frames
+	Messages    uint64  // sent by the center
 	Failures    []error // beside those of the robots
 	Chaos       *Chaos  // nil: there was none
 	// Journal has every hold, where what was observed has not. Nil: it has.

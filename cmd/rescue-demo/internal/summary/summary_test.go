@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/robot"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -26,7 +26,7 @@ func example(t *testing.T) summary.Run {
 	run := summary.Run{
 		World:  world.New(cfg),
 		Config: cfg, Broker: "mqtt://127.0.0.1:1", Start: start, End: start.Add(20 * time.Second), Messages: 10,
-		Frames:   centre.Frames{Received: 90, Bytes: 100_000},
+		Frames:   center.Frames{Received: 90, Bytes: 100_000},
 		Robots:   []robot.Report{{Robot: "robot-1", Entries: 6, Frames: 60, Messages: 12, Dropouts: 2}, {Robot: "robot-2", Entries: 4, Frames: 40, Messages: 8, Dropouts: 1}},
 		Observed: observer.Report{Entries: 10, Losses: 1, Switched: start.Add(10 * time.Second), Phases: []observer.Phase{{From: start}, {From: start.Add(10 * time.Second), Fair: true}}},
 	}

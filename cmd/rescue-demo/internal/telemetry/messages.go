@@ -18,7 +18,7 @@ type Scene struct {
 	Width       float64      `json:"width"`
 	Height      float64      `json:"height"`
 	Sight       float64      `json:"sight"`
-	Centre      [2]float64   `json:"centre"`
+	Center      [2]float64   `json:"center"`
 	Ruins       [][4]float64 `json:"ruins"` // west, south, east, north
 	Frequencies []string     `json:"frequencies"`
 	Robots      int          `json:"robots"`
@@ -152,7 +152,7 @@ func (t *Telemetry) scene(over bool) Scene {
 	cfg, a := t.src.Config, t.src.World.Area()
 	s := Scene{
 		Start: t.src.Start.UnixMilli(), Duration: cfg.Duration.Seconds(), SwitchAt: cfg.SwitchAt.Seconds(),
-		Width: a.Width, Height: a.Height, Sight: area.Sight, Centre: [2]float64{a.Centre.X, a.Centre.Y},
+		Width: a.Width, Height: a.Height, Sight: area.Sight, Center: [2]float64{a.Center.X, a.Center.Y},
 		Frequencies: cfg.FrequencyNames(), Robots: cfg.Robots, Processes: cfg.Processes, Chaos: cfg.Chaos, Over: over,
 	}
 	for _, r := range a.Obstacles {

@@ -42,7 +42,7 @@ type Source struct {
 	Start    time.Time
 	World    *world.World
 	Observer *observer.Observer
-	Messages func() uint64                                  // that the centre has sent
+	Messages func() uint64                                  // that the center has sent
 	Life     func(number int) (life int, dead bool)         // of a robot
 	Judge    func(now time.Time) (observer.Report, Verdict) // what was observed so far
 }

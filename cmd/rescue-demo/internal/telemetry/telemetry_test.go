@@ -60,7 +60,7 @@ func TestSurvivorsOnAPictureAreFound(t *testing.T) {
 	place := tele.src.World.Place(3, at)
 	tele.src.World.Apply(world.Change{At: at, Kind: world.Drop, Place: place})
 	number := len(tele.src.World.Area().Survivors) - 1
-	for _, nobody := range []string{"robot-99", "centre", ""} {
+	for _, nobody := range []string{"robot-99", "center", ""} {
 		tele.pictured(nobody, tele.src.Start.Add(at))
 	}
 	if len(tele.found) != 0 {

@@ -1,5 +1,5 @@
 // Package world is what is so whatever anybody knows of it: where each robot is,
-// what it sees and whether its radio reaches the centre. It follows from the
+// what it sees and whether its radio reaches the center. It follows from the
 // scenario and from the changes made to it since, so that every process that was
 // told of these sees the same world.
 package world
@@ -137,7 +137,7 @@ func (w *World) Sees(robot int, at time.Duration) int {
 	return n
 }
 
-// Shadowed reports whether a ruin stands between a robot and the centre at the
+// Shadowed reports whether a ruin stands between a robot and the center at the
 // given time.
 func (w *World) Shadowed(robot int, at time.Duration) bool {
 	return w.Area().Shadowed(w.Place(robot, at))

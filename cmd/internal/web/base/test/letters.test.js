@@ -15,7 +15,7 @@ const others = [
 ];
 const bytes = (hex) => Uint8Array.from(Buffer.from(hex, "hex"));
 
-test("requests, replies and releases are recognised", () => {
+test("requests, replies and releases are recognized", () => {
   for (const [kind, hex] of Object.entries(letters)) {
     assert.deepEqual(readLetter(bytes(hex)), { topic: "crane", kind, origin: "lift", resource: "north" });
   }

@@ -1,4 +1,4 @@
-// A canvas as wide as its box and sharp on any screen, and the colours of the page.
+// A canvas as wide as its box and sharp on any screen, and the colors of the page.
 
 /** fit sizes a canvas to its box and returns its context, in CSS pixels. */
 export function fit(canvas, height) {
@@ -17,15 +17,15 @@ export function fit(canvas, height) {
 
 const NAMES = ["bg", "surface", "raised", "line", "line-strong", "text", "muted", "accent", "free", "bad", "held",
   "ground", "ruin", "shadow", "c0", "c1", "c2", "c3", "on-c0", "on-c1", "on-c2", "on-c3"];
-let colours;
+let colors;
 
-/** palette returns the colours in force, by name. */
+/** palette returns the colors in force, by name. */
 export function palette() {
-  if (colours) return colours;
+  if (colors) return colors;
   const style = getComputedStyle(document.documentElement);
-  colours = Object.fromEntries(NAMES.map((n) => [n, style.getPropertyValue("--" + n).trim()]));
-  colours.sans = style.getPropertyValue("--sans").trim();
-  return colours;
+  colors = Object.fromEntries(NAMES.map((n) => [n, style.getPropertyValue("--" + n).trim()]));
+  colors.sans = style.getPropertyValue("--sans").trim();
+  return colors;
 }
 
-globalThis.matchMedia?.("(prefers-color-scheme: dark)").addEventListener("change", () => (colours = undefined));
+globalThis.matchMedia?.("(prefers-color-scheme: dark)").addEventListener("change", () => (colors = undefined));

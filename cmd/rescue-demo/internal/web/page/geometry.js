@@ -1,8 +1,8 @@
 // Where radio does not reach.
 
-const FAR = 60; // times as far from the centre as the ruin: beyond any area
+const FAR = 60; // times as far from the center as the ruin: beyond any area
 
-/** shadowOf is the polygon, counter-clockwise, of a ruin [west, south, east, north] and all behind it as seen from the centre. */
+/** shadowOf is the polygon, counter-clockwise, of a ruin [west, south, east, north] and all behind it as seen from the center. */
 export function shadowOf([west, south, east, north], [cx, cy]) {
   const corners = [[west, south], [east, south], [east, north], [west, north]];
   return hull([...corners, ...corners.map(([x, y]) => [cx + FAR * (x - cx), cy + FAR * (y - cy)])]);

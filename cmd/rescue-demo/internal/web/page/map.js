@@ -25,7 +25,7 @@ export function drawMap(canvas, run, now, tallest, aim) {
   for (const r of robots) sight(view, scene, r);
   for (const s of run.survivors) survivor(view, s, robots.some((r) => !r.dead && Math.hypot(r.x - s.x, r.y - s.y) <= scene.sight));
   for (const r of robots) if (r.sends) beam(view, scene, r, now);
-  centre(view, scene);
+  center(view, scene);
   for (const r of robots) robot(view, r);
   if (aim) cross(view, aim);
   c.restore();
@@ -54,7 +54,7 @@ function ground(scene, scale, p) {
 function ruins({ c, p, x, y, scale }, scene) {
   c.beginPath();
   for (const ruin of scene.ruins) {
-    const [first, ...rest] = shadowOf(ruin, scene.centre);
+    const [first, ...rest] = shadowOf(ruin, scene.center);
     c.moveTo(x(first[0]), y(first[1]));
     for (const q of rest) c.lineTo(x(q[0]), y(q[1]));
     c.closePath();
@@ -122,7 +122,7 @@ function survivor({ c, p, x, y }, s, seen) {
 }
 
 function beam({ c, p, x, y }, scene, r, now) {
-  const from = [x(r.x), y(r.y)], to = [x(scene.centre[0]), y(scene.centre[1])];
+  const from = [x(r.x), y(r.y)], to = [x(scene.center[0]), y(scene.center[1])];
   c.lineCap = "round";
   c.strokeStyle = p.ground;
   c.lineWidth = 6;
@@ -143,13 +143,13 @@ function stroke(c, from, to) {
   c.stroke();
 }
 
-function label({ c, p }, text, px, py, colour) {
+function label({ c, p }, text, px, py, color) {
   c.font = `600 12px ${p.sans}`;
   c.textAlign = "center";
   c.textBaseline = "middle";
   const w = c.measureText(text).width + 12;
   c.fillStyle = p.surface;
-  c.strokeStyle = colour;
+  c.strokeStyle = color;
   c.lineWidth = 1.25;
   c.beginPath();
   c.roundRect(px - w / 2, py - 10, w, 20, 10);
@@ -159,8 +159,8 @@ function label({ c, p }, text, px, py, colour) {
   c.fillText(text, px, py + 0.5);
 }
 
-function centre({ c, p, x, y }, scene) {
-  const px = x(scene.centre[0]), py = y(scene.centre[1]);
+function center({ c, p, x, y }, scene) {
+  const px = x(scene.center[0]), py = y(scene.center[1]);
   c.fillStyle = p.text;
   c.strokeStyle = p.ground;
   c.lineWidth = 2;
@@ -175,15 +175,15 @@ function centre({ c, p, x, y }, scene) {
   c.textAlign = "center";
   c.textBaseline = "top";
   c.lineWidth = 4;
-  c.strokeText("rescue centre", px, py + 11);
-  c.fillText("rescue centre", px, py + 11);
+  c.strokeText("rescue center", px, py + 11);
+  c.fillText("rescue center", px, py + 11);
 }
 
 function cross({ c, p, x, y }, aim) {
   const px = x(aim.x), py = y(aim.y);
-  for (const [width, colour] of [[5, p.ground], [2, p.accent]]) {
+  for (const [width, color] of [[5, p.ground], [2, p.accent]]) {
     c.lineWidth = width;
-    c.strokeStyle = colour;
+    c.strokeStyle = color;
     stroke(c, [px - 14, py], [px + 14, py]);
     stroke(c, [px, py - 14], [px, py + 14]);
   }

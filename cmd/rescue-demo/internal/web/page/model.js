@@ -156,7 +156,7 @@ export class Rescue {
   /** picture takes in a frame. */
   picture(frame, now) {
     const last = this.pictures.get(frame.frequency);
-    if (last && BigInt(last.frame.fence) > BigInt(frame.fence)) return; // the centre refuses it, too
+    if (last && BigInt(last.frame.fence) > BigInt(frame.fence)) return; // the center refuses it, too
     this.pictures.set(frame.frequency, { frame, heard: now });
   }
 

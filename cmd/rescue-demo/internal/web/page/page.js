@@ -99,7 +99,7 @@ if (may) {
     const x = (e.offsetX - map.left) / map.scale, y = run.scene.height - e.offsetY / map.scale;
     if (x >= 0 && x <= run.scene.width && y >= 0 && y <= run.scene.height) drop(x, y);
   });
-  canvas.addEventListener("focus", () => (aim ??= run.scene && { x: run.scene.centre[0], y: run.scene.centre[1] }));
+  canvas.addEventListener("focus", () => (aim ??= run.scene && { x: run.scene.center[0], y: run.scene.center[1] }));
   canvas.addEventListener("blur", () => (aim = null));
   canvas.addEventListener("keydown", (e) => {
     if (!aim) return;

@@ -7,7 +7,7 @@ import { CLASS_NAMES, classOf, classOfPriority, numberOf } from "./model.js";
 /** called is how a robot is called, and anybody else who holds or waits. */
 export const called = (name, via) => (numberOf(name) && !via ? `robot ${numberOf(name)}` : named(name, via));
 
-/** chip is the sign of a robot: its number in the colour of its class. */
+/** chip is the sign of a robot: its number in the color of its class. */
 const chip = () => h("span", { class: "robot" });
 
 function setChip(element, name, cls) {

@@ -4,7 +4,7 @@ import { numberOf } from "./model.js";
 
 const ROW = 40, TOP = 26, BOTTOM = 22;
 const WINDOW = 120_000; // ms that are shown of a longer run
-const HEIGHTS = [0.4, 0.58, 0.78, 1]; // of the bars, by class: colour is not the only sign
+const HEIGHTS = [0.4, 0.58, 0.78, 1]; // of the bars, by class: color is not the only sign
 
 /** span is what is shown: {from, to} in ms since 1970. */
 export function span(scene, now) {

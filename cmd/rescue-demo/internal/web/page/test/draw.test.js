@@ -31,7 +31,7 @@ test("who is no robot is called by name", () => {
   assert.equal(called("robot-3", ""), "robot 3");
   assert.equal(called("esp32", "gate"), "esp32 (via gate)");
   assert.equal(called("robot-3", "gate"), "robot-3 (via gate)");
-  assert.equal(called("centre", ""), "centre");
+  assert.equal(called("center", ""), "center");
 });
 
 test("pictures become text", () => assert.equal(base64(new Uint8Array([255, 0, 1])), "/wAB"));

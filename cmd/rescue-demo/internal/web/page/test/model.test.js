@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Rescue, classOf, classOfPriority, numberOf, rule } from "../model.js";
 
 const T = "frequencies", F = "146.520";
-const scene = { start: 1000, duration: 60, switchAt: 30, width: 480, height: 320, sight: 50, centre: [240, 160], ruins: [], frequencies: [F, "446.000"], robots: 2 };
+const scene = { start: 1000, duration: 60, switchAt: 30, width: 480, height: 320, sight: 50, center: [240, 160], ruins: [], frequencies: [F, "446.000"], robots: 2 };
 const json = JSON.stringify;
 const iso = (ms) => new Date(ms).toISOString();
 
@@ -13,7 +13,7 @@ function started() {
   return run;
 }
 const told = (run, now) => Object.assign(run, { online: true, told: now }); // where the robots are, just now
-const state = (over) => json({ topic: T, resource: F, holder: "robot-1", priority: 7, fence: "11", since: iso(2000), waiting: 1, queue: [{ participant: "robot-2", priority: 9, any: true }], epoch: "1.a", root: "centre", ...over });
+const state = (over) => json({ topic: T, resource: F, holder: "robot-1", priority: 7, fence: "11", since: iso(2000), waiting: 1, queue: [{ participant: "robot-2", priority: 9, any: true }], epoch: "1.a", root: "center", ...over });
 const setState = (run, over, now = 5000) => run.apply(["lock", T, F, "state"], state(over), now);
 const event = (run, e) => run.apply(["lock", T, "events"], json({ topic: T, resource: F, participant: "robot-1", priority: 7, ...e }), 5000);
 
@@ -21,7 +21,7 @@ test("classes follow what is seen, and priorities likewise", () => {
   assert.deepEqual([-1, 0, 1, 2, 3, 9].map(classOf), [0, 0, 1, 2, 3, 3]);
   assert.deepEqual([9, 8, 7, 6, 0, -5, 100].map(classOfPriority), [0, 1, 2, 3, 3, 3, 0]);
   assert.equal(numberOf("robot-12"), "12");
-  assert.equal(numberOf("centre"), "");
+  assert.equal(numberOf("center"), "");
 });
 
 test("a frequency shows the holder of its retained state", () => {

@@ -1,4 +1,4 @@
-package centre_test
+package center_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"padme/cmd/rescue-demo/internal/area"
 	"padme/cmd/rescue-demo/internal/base"
 	"padme/cmd/rescue-demo/internal/camera"
-	"padme/cmd/rescue-demo/internal/centre"
+	"padme/cmd/rescue-demo/internal/center"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/voter"
 	"padme/pubsub"
@@ -35,9 +35,9 @@ func config(t *testing.T) scenario.Config {
 	return cfg
 }
 
-func start(t *testing.T, cfg scenario.Config) *centre.Centre {
+func start(t *testing.T, cfg scenario.Config) *center.Center {
 	t.Helper()
-	c, err := centre.Start(t.Context(), cfg)
+	c, err := center.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func start(t *testing.T, cfg scenario.Config) *centre.Centre {
 	return c
 }
 
-func TestCentreFoundsTheFrequenciesAndSwitchesToFair(t *testing.T) {
+func TestCenterFoundsTheFrequenciesAndSwitchesToFair(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
@@ -64,7 +64,7 @@ func TestCentreFoundsTheFrequenciesAndSwitchesToFair(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topic.Close(context.Background())
-	if root := topic.Status().Root.ID; root != scenario.Centre {
+	if root := topic.Status().Root.ID; root != scenario.Center {
 		t.Errorf("the root is %q", root)
 	}
 	if err := c.Fair(t.Context()); err != nil {
@@ -77,19 +77,19 @@ func TestCentreFoundsTheFrequenciesAndSwitchesToFair(t *testing.T) {
 	}
 }
 
-func TestSecondCentreIsRefused(t *testing.T) {
+func TestSecondCenterIsRefused(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	cfg.Broker = start(t, cfg).URL()
-	c, err := centre.Start(t.Context(), cfg)
+	c, err := center.Start(t.Context(), cfg)
 	if !errors.Is(err, pubsub.ErrDuplicateID) {
 		t.Fatalf("%v, %v", c, err)
 	}
 }
 
-// The centre must be the root and the frequencies must be its own: it neither
+// The center must be the root and the frequencies must be its own: it neither
 // joins nor takes over what somebody else runs.
-func TestCentreRefusesATopicWithAnotherRoot(t *testing.T) {
+func TestCenterRefusesATopicWithAnotherRoot(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	for want, resources := range map[string][]string{
@@ -113,7 +113,7 @@ func TestCentreRefusesATopicWithAnotherRoot(t *testing.T) {
 		}
 		defer topic.Close(context.Background())
 		cfg.Broker = b.URL()
-		if _, err := centre.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := center.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("frequencies %q in force: %v, want %q", resources, err, want)
 		}
 	}
@@ -127,12 +127,12 @@ func TestTakenPortIsNamed(t *testing.T) {
 	defer listener.Close()
 	cfg := config(t)
 	cfg.Listen = listener.Addr().String()
-	if _, err := centre.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
+	if _, err := center.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
 		t.Fatalf("%v, want an error which names %s", err, cfg.Listen)
 	}
 }
 
-func TestCentreLooksAtEveryPicture(t *testing.T) {
+func TestCenterLooksAtEveryPicture(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
@@ -154,7 +154,7 @@ func TestCentreLooksAtEveryPicture(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := centre.Frames{Received: 4, Bytes: uint64(2*len(good) + len(good)/2), Bad: 2}
+	want := center.Frames{Received: 4, Bytes: uint64(2*len(good) + len(good)/2), Bad: 2}
 	for deadline := time.Now().Add(5 * time.Second); c.Frames() != want; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("received %+v, want %+v", c.Frames(), want)
@@ -162,9 +162,9 @@ func TestCentreLooksAtEveryPicture(t *testing.T) {
 	}
 }
 
-// Under chaos the base is the first root. The centre is a member, which sets the
+// Under chaos the base is the first root. The center is a member, which sets the
 // models, and does not become the root itself when the base dies.
-func TestCentreUnderChaosOutlivesTheRoot(t *testing.T) {
+func TestCenterUnderChaosOutlivesTheRoot(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
@@ -299,7 +299,7 @@ func awaitFair(t *testing.T, views <-chan qosmutex.View, cfg scenario.Config, ro
 	}
 }
 
-func TestCentreRefusesFramesWithAnOldFence(t *testing.T) {
+func TestCenterRefusesFramesWithAnOldFence(t *testing.T) {
 	t.Parallel()
 	c := start(t, config(t))
 	p, err := pubsub.Join(t.Context(), c.URL(), "robot-1", pubsub.WithDomain(scenario.Domain))
@@ -319,7 +319,7 @@ func TestCentreRefusesFramesWithAnOldFence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := centre.Frames{Received: 5, Bad: 5, Refused: 1}
+	want := center.Frames{Received: 5, Bad: 5, Refused: 1}
 	for deadline := time.Now().Add(5 * time.Second); c.Frames() != want; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("received %+v, want %+v", c.Frames(), want)
@@ -327,9 +327,9 @@ func TestCentreRefusesFramesWithAnOldFence(t *testing.T) {
 	}
 }
 
-// A killed centre says no goodbye, what needs it waits for its return, and what it
+// A killed center says no goodbye, what needs it waits for its return, and what it
 // had sent still counts.
-func TestKilledCentreComesBack(t *testing.T) {
+func TestKilledCenterComesBack(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	c := start(t, cfg)
@@ -345,7 +345,7 @@ func TestKilledCentreComesBack(t *testing.T) {
 	defer cancel()
 	watch.Go(func() {
 		for peer, err := range p.Peers(watching) {
-			if err == nil && peer.ID == scenario.Centre {
+			if err == nil && peer.ID == scenario.Center {
 				presence <- peer
 			}
 		}
@@ -358,7 +358,7 @@ func TestKilledCentreComesBack(t *testing.T) {
 					return peer
 				}
 			case <-patience:
-				t.Fatalf("no presence of the centre that says alive: %v", alive)
+				t.Fatalf("no presence of the center that says alive: %v", alive)
 			}
 		}
 	}
@@ -413,7 +413,7 @@ func TestBrokerIsStartedAgainAtTheSameAddresses(t *testing.T) {
 	if !reachable(c.URL()) || !reachable(c.WebSocket()) {
 		t.Error("it is not where it was")
 	}
-	if err := c.Fair(t.Context()); err != nil { // once the centre is connected again
+	if err := c.Fair(t.Context()); err != nil { // once the center is connected again
 		t.Error(err)
 	}
 }

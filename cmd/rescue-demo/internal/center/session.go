@@ -1,4 +1,4 @@
-package centre
+package center
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 	"padme/qosmutex/register/inboxes"
 )
 
-// asMember keeps the centre below every robot where it is not the root.
+// asMember keeps the center below every robot where it is not the root.
 const asMember = 1_000_000
 
-// session is the centre's part in the run from when it joined until it leaves or
+// session is the center's part in the run from when it joined until it leaves or
 // is killed.
 type session struct {
 	link   *radio.Link
@@ -36,7 +36,7 @@ type session struct {
 
 // join makes a session. A patient one waits for the broker and the root; the creator of
 // the lock topic must be its root.
-func (c *Centre) join(ctx context.Context, patient, creator bool) (_ *session, err error) {
+func (c *Center) join(ctx context.Context, patient, creator bool) (_ *session, err error) {
 	s := &session{cancel: func() {}}
 	s.link = radio.New(c.dial)
 	defer func() {
@@ -46,7 +46,7 @@ func (c *Centre) join(ctx context.Context, patient, creator bool) (_ *session, e
 			err = errors.Join(err, s.close(closing))
 		}
 	}()
-	if s.p, err = scenario.Join(ctx, patient, c.URL(), scenario.Centre, pubsub.WithDialer(s.link.Dial)); err != nil {
+	if s.p, err = scenario.Join(ctx, patient, c.URL(), scenario.Center, pubsub.WithDialer(s.link.Dial)); err != nil {
 		return nil, err
 	}
 	if err := c.open(ctx, s, creator); err != nil {
@@ -61,7 +61,7 @@ func (c *Centre) join(ctx context.Context, patient, creator bool) (_ *session, e
 	return s, nil
 }
 
-func (c *Centre) dial(ctx context.Context) (net.Conn, error) {
+func (c *Center) dial(ctx context.Context) (net.Conn, error) {
 	if c.station != nil {
 		return c.station.dial(ctx)
 	}
@@ -70,7 +70,7 @@ func (c *Centre) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // open creates the lock topic, or becomes a member of the one that there is.
-func (c *Centre) open(ctx context.Context, s *session, creator bool) (err error) {
+func (c *Center) open(ctx context.Context, s *session, creator bool) (err error) {
 	options := []qosmutex.Option{
 		qosmutex.WithResources(c.cfg.FrequencyNames()...),
 		qosmutex.WithTiming(scenario.Timing()),
@@ -99,14 +99,14 @@ func (c *Centre) open(ctx context.Context, s *session, creator bool) (err error)
 		return err
 	}
 	if role := s.topic.Status().Role; creator && role != protocol.Root {
-		return fmt.Errorf("the centre is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
+		return fmt.Errorf("the center is a %v of lock topic %q at %s, not its root: end what else runs there, or use another broker", role, scenario.LockTopic, c.URL())
 	}
 	return nil
 }
 
 // receive takes in frames and looks at each picture. It is the resource that the
 // lock protects, so it refuses what comes with an old fence.
-func (c *Centre) receive(ctx context.Context, s *session) {
+func (c *Center) receive(ctx context.Context, s *session) {
 	names, highest := c.cfg.FrequencyNames(), map[string]uint64{} // fence, by frequency
 	for sample, err := range s.frames.Samples(ctx) {
 		if err != nil || !sample.Info.Valid {

@@ -1,7 +1,7 @@
-// Package centre is the rescue centre: it runs the broker unless there is one,
+// Package center is the rescue center: it runs the broker unless there is one,
 // creates the lock topic of the frequencies, keeps who is its root, receives the frames, and decides
 // between importance and fairness. It never locks a frequency itself.
-package centre
+package center
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"padme/qosmutex"
 )
 
-// Centre is a running rescue centre. It is safe for concurrent use.
-type Centre struct {
+// Center is a running rescue center. It is safe for concurrent use.
+type Center struct {
 	cfg     scenario.Config
 	station *station // nil: another broker is used
 	archive *archive // nil: others keep who is the root
@@ -31,7 +31,7 @@ type Centre struct {
 	received, bytes, bad, refused atomic.Uint64
 }
 
-// Frames counts what the centre received.
+// Frames counts what the center received.
 type Frames struct {
 	Received, Bytes uint64
 	Bad             uint64 // could not be decoded
@@ -40,10 +40,10 @@ type Frames struct {
 	Refused uint64
 }
 
-// Start brings up a centre and creates the lock topic. Under chaos the broker, the
+// Start brings up a center and creates the lock topic. Under chaos the broker, the
 // voters and the root are others, which must be there. ctx bounds the starting.
-func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
-	c := &Centre{cfg: cfg, changed: make(chan struct{}), changing: make(chan struct{}, 1)}
+func Start(ctx context.Context, cfg scenario.Config) (*Center, error) {
+	c := &Center{cfg: cfg, changed: make(chan struct{}), changing: make(chan struct{}, 1)}
 	if err := c.start(ctx); err != nil {
 		// Not by ctx, which may be what ended the start.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -53,7 +53,7 @@ func Start(ctx context.Context, cfg scenario.Config) (*Centre, error) {
 	return c, nil
 }
 
-func (c *Centre) start(ctx context.Context) (err error) {
+func (c *Center) start(ctx context.Context) (err error) {
 	if c.cfg.Broker == "" {
 		if c.station, err = startStation(ctx, c.cfg); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (c *Centre) start(ctx context.Context) (err error) {
 	return nil
 }
 
-func (c *Centre) install(s *session) {
+func (c *Center) install(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s
@@ -80,8 +80,8 @@ func (c *Centre) install(s *session) {
 	c.changed = make(chan struct{})
 }
 
-// present returns the session, waiting for one while the centre is dead.
-func (c *Centre) present(ctx context.Context) (*session, error) {
+// present returns the session, waiting for one while the center is dead.
+func (c *Center) present(ctx context.Context) (*session, error) {
 	for {
 		c.mu.Lock()
 		s, changed := c.session, c.changed
@@ -92,15 +92,15 @@ func (c *Centre) present(ctx context.Context) (*session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the centre was killed and has not come back: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("the center was killed and has not come back: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// Kill ends the centre's part in the lock and its receiving without a goodbye, as
+// Kill ends the center's part in the lock and its receiving without a goodbye, as
 // the failure of its computer does. The broker and the archive stay. Nothing happens
 // when it is dead.
-func (c *Centre) Kill() {
+func (c *Center) Kill() {
 	c.mu.Lock()
 	s := c.session
 	c.mu.Unlock()
@@ -114,15 +114,15 @@ func (c *Centre) Kill() {
 	c.sent += sent
 }
 
-// Dead reports whether the centre was killed and has not come back.
-func (c *Centre) Dead() bool {
+// Dead reports whether the center was killed and has not come back.
+func (c *Center) Dead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session == nil
 }
 
-// Return brings a killed centre back, as a member below every robot.
-func (c *Centre) Return(ctx context.Context) error {
+// Return brings a killed center back, as a member below every robot.
+func (c *Center) Return(ctx context.Context) error {
 	s, err := c.join(ctx, true, false)
 	if err == nil {
 		c.install(s)
@@ -132,7 +132,7 @@ func (c *Centre) Return(ctx context.Context) error {
 
 // StopBroker ends the embedded broker, and StartBroker starts another at the same
 // addresses, which knows nothing of what was before.
-func (c *Centre) StopBroker(ctx context.Context) error {
+func (c *Center) StopBroker(ctx context.Context) error {
 	if c.station == nil {
 		return ErrForeignBroker
 	}
@@ -140,18 +140,18 @@ func (c *Centre) StopBroker(ctx context.Context) error {
 }
 
 // StartBroker undoes StopBroker.
-func (c *Centre) StartBroker(ctx context.Context) error {
+func (c *Center) StartBroker(ctx context.Context) error {
 	if c.station == nil {
 		return ErrForeignBroker
 	}
 	return c.station.start(ctx)
 }
 
-// ErrForeignBroker says that the broker is not the centre's.
+// ErrForeignBroker says that the broker is not the center's.
 var ErrForeignBroker = errors.New("the broker at --broker is not the demo's to stop")
 
 // URL returns where the broker is.
-func (c *Centre) URL() string {
+func (c *Center) URL() string {
 	if c.station != nil {
 		return c.station.url
 	}
@@ -159,7 +159,7 @@ func (c *Centre) URL() string {
 }
 
 // WebSocket returns the URL at which the embedded broker takes WebSockets, or "".
-func (c *Centre) WebSocket() string {
+func (c *Center) WebSocket() string {
 	if c.station == nil {
 		return ""
 	}
@@ -167,13 +167,13 @@ func (c *Centre) WebSocket() string {
 }
 
 // Frames returns what was received so far.
-func (c *Centre) Frames() Frames {
+func (c *Center) Frames() Frames {
 	return Frames{c.received.Load(), c.bytes.Load(), c.bad.Load(), c.refused.Load()}
 }
 
 // Fair switches the topic from Level to Fair, whatever the other models are by
-// then, and returns when that is in force. A centre that was killed is waited for.
-func (c *Centre) Fair(ctx context.Context) error {
+// then, and returns when that is in force. A center that was killed is waited for.
+func (c *Center) Fair(ctx context.Context) error {
 	return c.ChangeModels(ctx, func(m qosmutex.Models) (qosmutex.Models, error) {
 		m.Priority = qosmutex.Fair
 		return m, nil
@@ -182,7 +182,7 @@ func (c *Centre) Fair(ctx context.Context) error {
 
 // ChangeModels changes the models of the topic to what change makes of those in force,
 // and returns when these are. Changes are made one after the other.
-func (c *Centre) ChangeModels(ctx context.Context, change func(qosmutex.Models) (qosmutex.Models, error)) error {
+func (c *Center) ChangeModels(ctx context.Context, change func(qosmutex.Models) (qosmutex.Models, error)) error {
 	select {
 	case c.changing <- struct{}{}:
 		defer func() { <-c.changing }()
@@ -200,8 +200,8 @@ func (c *Centre) ChangeModels(ctx context.Context, change func(qosmutex.Models) 
 	return s.topic.Configure(ctx, qosmutex.WithModels(m))
 }
 
-// Messages returns how many messages that the papers count the centre has sent.
-func (c *Centre) Messages() uint64 {
+// Messages returns how many messages that the papers count the center has sent.
+func (c *Center) Messages() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.sent
@@ -212,7 +212,7 @@ func (c *Centre) Messages() uint64 {
 }
 
 // Err returns why the lock topic has ended, nil while it runs.
-func (c *Centre) Err() error {
+func (c *Center) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session == nil {
@@ -221,8 +221,8 @@ func (c *Centre) Err() error {
 	return c.session.topic.Err()
 }
 
-// Close ends the centre and its broker, and waits for both.
-func (c *Centre) Close(ctx context.Context) error {
+// Close ends the center and its broker, and waits for both.
+func (c *Center) Close(ctx context.Context) error {
 	c.mu.Lock()
 	s := c.session
 	c.mu.Unlock()
