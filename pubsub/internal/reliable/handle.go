@@ -52,6 +52,9 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 	if !w.concerned(m.Key) { // of a match that is over
 		return
 	}
+	if m.Op == wire.OpEnd && r.orphans != nil && !w.started && len(w.early) == 0 {
+		return // it was closed before it has met us, and sends nothing more: the broker has its last values
+	}
 	if m.Op == wire.OpEnd && !w.ends(last, base) {
 		return
 	}

@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"slices"
 	"time"
 
 	"padme/pubsub/internal/timing"
@@ -81,12 +82,20 @@ func (r *Receiver) drain(now time.Time) (next time.Time) {
 
 // giveUp has a closed writer's samples that have not come told as lost.
 func (r *Receiver) giveUp(w *remoteWriter, now time.Time) {
+	if r.orphans != nil && w.lacks == nil {
+		w.lacks = w.missing(w.end, len(w.early)+1) // the broker may have it
+	}
 	if w.reliable {
 		r.forgo(w, w.end, now)
 	} else {
 		w.next = w.end + 1
 	}
 	r.drained(w, now)
+}
+
+// has reports whether a sample has come.
+func (w *remoteWriter) has(seq uint64) bool {
+	return w.started && seq < w.next && !slices.ContainsFunc(w.lacks, func(g wire.Range) bool { return g.First <= seq && seq <= g.Last })
 }
 
 // Parted ends a match: at once if that was ours to do, else when what is on its way has

@@ -76,7 +76,7 @@ func (r *Receiver) Adopt(o *Orphan, standing func(wire.GUID) bool) {
 			old.in = append(old.in, o.in[0])
 		}
 		return // known; brokers repeat themselves after every subscription
-	case w != nil && w.GUID == o.Writer.GUID && w.started && o.Seq < w.next:
+	case w != nil && w.GUID == o.Writer.GUID && w.has(o.Seq):
 		return // received live
 	case old == nil && len(r.orphans.byID) >= maxOrphans:
 		r.events.SampleRejected(o.Writer.GUID, errOrphans)
@@ -152,8 +152,8 @@ func (r *Receiver) orphaned(w *remoteWriter) {
 	if r.orphans == nil || !r.orphans.settled {
 		return
 	}
-	r.giveAll(func(o *Orphan) bool { return o.Writer.GUID == w.GUID && o.Seq >= w.next })
-	if !w.started { // it has gone without having met us: its last samples may still be on their way
+	r.giveAll(func(o *Orphan) bool { return o.Writer.GUID == w.GUID && !w.has(o.Seq) })
+	if !w.started || len(w.lacks) > 0 { // it has gone without having met us, or not all has come: the rest may still be on its way to the broker
 		r.out.Recall()
 	}
 }

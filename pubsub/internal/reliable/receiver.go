@@ -100,7 +100,8 @@ type remoteWriter struct {
 	acked      uint64 // the last one that was acknowledged
 	fresh      int    // bytes of samples that came since
 
-	ended     bool // it has said that it writes nothing after end
+	ended     bool         // it has said that it writes nothing after end
+	lacks     []wire.Range // given up; of a transient reader
 	end       uint64
 	leaving   bool      // it is closed or parted, and not all of that is there
 	again     bool      // it was asked again which sample was the last
@@ -185,7 +186,7 @@ func (r *Receiver) Matched(p Peer) {
 		r.writers[levels] = w
 	}
 	w.matched, w.schema, w.ended, w.leaving, w.Died = true, p.Schema, false, false, time.Time{}
-	w.partitions = p.Partitions
+	w.partitions, w.lacks = p.Partitions, nil
 	r.events.Matched(p.GUID)
 	r.beginLease(w, &p, time.Now())
 	r.ask(w, true)

@@ -117,7 +117,7 @@ func (r *Receiver) ask(w *remoteWriter, hello bool) {
 			m.C = 1
 		}
 		if !r.stalled && w.stuck == 0 {
-			m.Ranges = w.missing()
+			m.Ranges = w.missing(w.lacked, wire.MaxRanges)
 		}
 		if w.owed < w.next {
 			w.owed = 0
@@ -148,9 +148,9 @@ func (w *remoteWriter) forgetEarly(seq uint64) {
 	delete(w.early, seq)
 }
 
-// missing lists what is lost.
-func (w *remoteWriter) missing() []wire.Range {
-	if w.next > w.lacked {
+// missing lists what has not come up to a sample, in so many ranges at most.
+func (w *remoteWriter) missing(to uint64, most int) []wire.Range {
+	if w.next > to {
 		return nil
 	}
 	early := make([]uint64, 0, len(w.early))
@@ -160,11 +160,11 @@ func (w *remoteWriter) missing() []wire.Range {
 	slices.Sort(early)
 	var out []wire.Range
 	from := w.next
-	for _, seq := range append(early, w.lacked+1) {
+	for _, seq := range append(early, to+1) {
 		if seq > from {
 			out = append(out, wire.Range{First: from, Last: seq - 1})
 		}
-		if from = max(from, seq+1); len(out) == wire.MaxRanges {
+		if from = max(from, seq+1); len(out) == most {
 			break
 		}
 	}
