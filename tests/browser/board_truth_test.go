@@ -154,8 +154,10 @@ func TestBrokerIsRestarted(t *testing.T) {
 }
 
 // watchLies counts, in the page, how often a row that nobody confirms stands there as if it
-// were certain: while there is no connection, and after a new one.
+// were certain: while there is no connection, and after a new one. Somebody searches meanwhile,
+// so that the page has always drawn a moment ago and waits before it draws again.
 const watchLies = `globalThis.lies = []; globalThis.doubts = new Set();
+setInterval(() => document.querySelector("#search")?.dispatchEvent(new Event("input")), 20);
 setInterval(() => {
   const c = document.querySelector("#connection"), row = document.querySelector(".row[data-resource=north]");
   if (!c || !row) return;

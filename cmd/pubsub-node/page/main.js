@@ -56,7 +56,7 @@ $("tree").append(tree.element);
 $("legend").append(tree.legend());
 $("backlog-place").append(tree.backlog);
 
-const draw = onFrame(() => {
+function drawNow() {
   const now = fresh.now(clockNow());
   if (flipped.size) {
     for (const [k, s] of locks.states) if ([s.root, s.holder, s.via, ...s.queue.flatMap((w) => [w.participant, w.via])].some((id) => flipped.has(id))) dirty.add(k);
@@ -77,7 +77,8 @@ const draw = onFrame(() => {
   if (stale.people && at.view === "people") people.draw(locks, $("search").value);
   if (now - counted > 250) drawCounts(now);
   stale = { people: stale.people && at.view !== "people", history: stale.history && !shows.history() };
-}, PAUSE);
+}
+const draw = onFrame(drawNow, PAUSE);
 
 const shows = { tree: () => !["people", "history"].includes(at.view), history: () => !["people", "tree"].includes(at.view) };
 
@@ -228,15 +229,17 @@ function settle() {
 }
 
 function onStatus(status) {
+  const begun = fresh.status(status), connected = status.state === "connected";
+  if (connected && begun) {
+    locks.begin();
+    lastLetter = clockNow();
+    drawAll(); // in doubt,
+    drawNow(); // before the page says that it is connected
+  }
   badge.show(status);
-  const begun = fresh.status(status);
   fresh.show(badge.age, clockNow());
-  if (status.state !== "connected") return clearTimeout(sweeping);
-  if (!begun) return fresh.settled || settle();
-  locks.begin();
-  lastLetter = clockNow();
-  settle();
-  drawAll(); // in doubt
+  if (!connected) clearTimeout(sweeping);
+  else if (!fresh.settled || begun) settle();
 }
 
 function drawAll() {
