@@ -41,7 +41,12 @@ func TestAxe(t *testing.T) {
 			p = chromium.open(replay+"?at=1e9", w)
 			p.await("document.querySelectorAll('#history li').length > 0")
 			p.viewsAreAccessible("a recording, " + scheme + ", on " + size)
-			r.shown(chromium, w).accessible("the demo, " + scheme + ", on " + size)
+			demo := r.shown(chromium, w)
+			demo.accessible("the demo, " + scheme + ", on " + size)
+			for what, p := range map[string]*page{"the board": p, "the demo": demo} {
+				p.eval("document.documentElement.dataset.fresh = 'stale'", nil) // as the page does where it has no answer
+				p.accessible("what is old on " + what + ", " + scheme + ", on " + size)
+			}
 		}
 	}
 }
