@@ -69,7 +69,7 @@ func (b *board) lookAgain() {
 	}
 	b.all, b.viewDirty, b.view = true, true, View{}
 	for _, n := range b.resources {
-		n.shown, n.cleared = false, false
+		n.shown, n.cleared = false, n.faded // what it has of those is heard
 	}
 }
 
@@ -167,6 +167,7 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 		quiet := r.Free && r.Waiting == 0
 		b.noteBusy(n, !quiet)
 		unused := quiet && t.undeclared(r.Resource)
+		n.faded = n.faded || unused && !n.dirty && !n.shown && b.full(n)
 		if unused && (n.faded || !t.status.Settings.Open) {
 			if !n.cleared {
 				n.shown, n.cleared = false, true

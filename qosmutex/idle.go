@@ -37,6 +37,10 @@ func (b *board) fade() {
 	}
 }
 
+// full reports whether a resource that was not used in this term has no place among the idle
+// ones: a root that has begun knows all those of before.
+func (b *board) full(n *notice) bool { return n.idle == nil && b.idle.list.Len() >= maxIdle }
+
 // sweepEvery is how often everything is looked at, though only what is busy changes with time.
 const sweepEvery = time.Second
 

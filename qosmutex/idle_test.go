@@ -16,12 +16,13 @@ func TestIdleStatesAreCleared(t *testing.T) {
 	t.Parallel()
 	root := open(t, join(t, startBroker(t, "127.0.0.1:0").URL(), "root"), "t", Create(), WithOpenResources())
 	var mu sync.Mutex
-	shown := map[string]bool{}
+	shown, said := map[string]bool{}, 0
 	stop, err := root.p.SubscribeRaw(t.Context(), pubsub.Main, []string{"lock", "t", "+", "state"}, func(m pubsub.RawMessage) {
 		mu.Lock()
 		defer mu.Unlock()
 		if delete(shown, m.Levels[2]); len(m.Payload) > 0 {
 			shown[m.Levels[2]] = true
+			said++
 		}
 	})
 	if err != nil {
@@ -51,6 +52,27 @@ func TestIdleStatesAreCleared(t *testing.T) {
 	if there, _ := look("held"); !there {
 		t.Error("what is held is not shown")
 	}
+	mu.Lock()
+	said = 0
+	mu.Unlock()
+	root.mu.Lock()
+	root.board.lookAgain() // as after a restart of the broker
+	for _, n := range root.board.resources {
+		root.board.idle.note(n, false) // as in a new term, in which none was used yet
+		n.faded, n.cleared = false, false
+	}
+	root.mu.Unlock()
+	eventually(t, "no more are shown again", func() bool {
+		root.mu.Lock()
+		defer root.mu.Unlock()
+		_, all := look("")
+		return all <= maxIdle+1 && root.board.idle.list.Len() == maxIdle && len(root.board.dirty) == 0
+	})
+	mu.Lock()
+	if said > maxIdle+50 { // some were on their way
+		t.Errorf("%d states were shown again", said)
+	}
+	mu.Unlock()
 	again := lock(t, root, name(0))
 	eventually(t, "it is shown again", func() bool { there, _ := look(name(0)); return there })
 	unlock(t, again)
