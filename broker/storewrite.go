@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// put stores a value. A failure is logged and counted.
+// put stores a value. A failure is logged and counted, and repeated later.
 func (s *store) put(bucket, key string, value []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

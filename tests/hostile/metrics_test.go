@@ -38,6 +38,9 @@ func TestStrangersAtTheMetrics(t *testing.T) {
 					all = append(all, c)
 					go func() { _, _ = io.Copy(c, bytes.NewReader(load)) }()
 				}
+				if len(all) < 500 {
+					t.Errorf("only %d connections were taken", len(all))
+				}
 				time.Sleep(flooded)
 				n.scrape(t) // others are answered while they stay
 				for _, c := range all {

@@ -37,7 +37,7 @@ func TestWatchersThatAcknowledgeNothing(t *testing.T) {
 					pause(stop, 100*time.Millisecond)
 				}
 			})
-			pause(stop, 500*time.Millisecond) // each when the one before is about to be cut off
+			pause(stop, 500*time.Millisecond) // so that not all are cut off together
 		}
 		last, at := d.entries.Load(), time.Now()
 		for begin := at; time.Since(begin) < stalled; time.Sleep(time.Millisecond) {

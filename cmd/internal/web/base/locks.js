@@ -195,7 +195,7 @@ export class Locks {
     }
     presence.session = this.session;
     const was = this.participants.get(id);
-    // Of who is cut off alone a broker tells that it is gone before it comes back.
+    // If a participant alone was cut off, its will comes first: it is not alive then.
     const again = was?.alive && presence.alive && was.incarnation === presence.incarnation;
     const same = again && was.epoch === presence.epoch;
     presence.kept = same && was.session !== this.session;
