@@ -187,14 +187,13 @@ func (t *Topic) pendingBoard(term *term) (states []State, view *View) {
 		for _, r := range t.machine.Status().Resources {
 			show(&r)
 		}
-	} else {
-		for _, n := range b.dirty {
-			if r, ok := t.machine.Resource(n.resource, maxQueue); ok {
-				show(&r)
-			}
-		}
 	}
 	for _, n := range b.dirty {
+		if r, ok := t.machine.Resource(n.resource, maxQueue); !ok {
+			b.forget(n)
+		} else if !b.all {
+			show(&r)
+		}
 		n.dirty = false
 	}
 	if b.viewDirty || b.all {

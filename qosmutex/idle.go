@@ -37,6 +37,14 @@ func (b *board) fade() {
 	}
 }
 
+// forget drops the notice of a resource that the machine has forgotten, and its state.
+func (b *board) forget(n *notice) {
+	b.idle.note(n, false)
+	if delete(b.resources, n.resource); !n.cleared && n.last.Resource != "" {
+		b.cleared = append(b.cleared, n.resource)
+	}
+}
+
 // full reports whether a resource that was not used in this term has no place among the idle
 // ones: a root that has begun knows all those of before.
 func (b *board) full(n *notice) bool { return n.idle == nil && b.idle.list.Len() >= maxIdle }

@@ -36,15 +36,19 @@ func TestIdleStatesAreCleared(t *testing.T) {
 	}
 	name := func(i int) string { return fmt.Sprint("order-", i) }
 	held := lock(t, root, "held")
-	const used = maxIdle + 100
+	const used = 3*maxIdle + 100
+	first := uint64(0)
 	for i := range used {
-		unlock(t, lock(t, root, name(i)))
+		h := lock(t, root, name(i))
+		if unlock(t, h); i == 0 {
+			first = h.Fence()
+		}
 		if i%100 == 0 {
 			eventually(t, "it is shown", func() bool { there, _ := look(name(i)); return there })
 		}
 	}
-	eventually(t, "no more are shown than that", func() bool { _, all := look(""); return all == maxIdle+1 })
-	for i, want := range map[int]bool{0: false, 99: false, 100: true, used - 1: true} {
+	eventually(t, "no more are shown than that", func() bool { last, all := look(name(used - 1)); return last && all == maxIdle+1 })
+	for i, want := range map[int]bool{0: false, used - maxIdle - 1: false, used - maxIdle: true, used - 1: true} {
 		if there, _ := look(name(i)); there != want {
 			t.Errorf("%s is shown: %v", name(i), there)
 		}
@@ -73,7 +77,16 @@ func TestIdleStatesAreCleared(t *testing.T) {
 		t.Errorf("%d states were shown again", said)
 	}
 	mu.Unlock()
+	root.mu.Lock()
+	notices := len(root.board.resources)
+	root.mu.Unlock()
+	if known := len(root.Status().Resources); known > 2*maxIdle+2 || notices > known {
+		t.Errorf("%d resources and %d notices are remembered", known, notices)
+	}
 	again := lock(t, root, name(0))
+	if again.Fence() <= first {
+		t.Errorf("the fence %d of a resource that was forgotten is not above %d", again.Fence(), first)
+	}
 	eventually(t, "it is shown again", func() bool { there, _ := look(name(0)); return there })
 	unlock(t, again)
 	unlock(t, held)

@@ -121,7 +121,8 @@ func WithResources(ids ...string) Option {
 	}
 }
 
-// WithOpenResources accepts any resource id in addition to those declared.
+// WithOpenResources accepts any resource id in addition to those declared. Names may come
+// and go for ever; the states of those that nobody uses are shown for the last 1,024.
 func WithOpenResources() Option {
 	return func(o *options) error {
 		o.giveResources()

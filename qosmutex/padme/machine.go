@@ -60,8 +60,8 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if err := cfg.Timing.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Fanout < 0 || cfg.MaxWaiting < 0 {
-		return nil, fmt.Errorf("%w: negative Fanout or MaxWaiting", protocol.ErrInvalidConfig)
+	if cfg.Fanout < 0 || cfg.MaxWaiting < 0 || cfg.MaxIdle < 0 {
+		return nil, fmt.Errorf("%w: negative Fanout, MaxWaiting or MaxIdle", protocol.ErrInvalidConfig)
 	}
 	if cfg.Parent == cfg.Self.ID {
 		return nil, fmt.Errorf("%w: %q cannot be its own parent", protocol.ErrInvalidConfig, cfg.Parent)
@@ -70,6 +70,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 	if slices.Contains(cfg.Settings.Resources, protocol.Any) || slices.Contains(cfg.Settings.Resources, "") {
 		return nil, fmt.Errorf("%w: a resource cannot be named %q or be empty", protocol.ErrInvalidConfig, protocol.Any)
 	}
+	maxIdle := cmp.Or(cfg.MaxIdle, defaultMaxIdle)
 	m := &Machine{
 		core: core{
 			self: cfg.Self, timing: cfg.Timing, graced: cfg.Timing.Grace(), priority: cfg.Priority,
@@ -81,7 +82,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 			trust: cfg.TrustSuspect, candidate: cfg.Candidate && cfg.Parent == "", isFixedRoot: cfg.Root,
 			confirmAt: protocol.Never,
 		},
-		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never},
+		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never, maxIdle: maxIdle, forgetAt: 2 * maxIdle},
 		queues: queues{maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
 	}
 	if cfg.Root {
@@ -115,6 +116,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	err := m.handle(in)
 	m.run(expiries, len(duties))
 	m.refuseTries()
+	m.forgetIdle()
 	out.WakeAt = m.wakeAt()
 	m.out = nil
 	return err

@@ -87,7 +87,7 @@ func (w *world) checkHolds() {
 		if !w.valid(n) {
 			continue
 		}
-		for i, r := range w.settings.Resources {
+		for i, r := range w.names() {
 			h, inside := n.inside[r]
 			if w.holds(n, r) {
 				if holder[i] != "" {

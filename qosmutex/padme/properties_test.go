@@ -92,7 +92,7 @@ func (p *player) grow() {
 	models := allModels()[rapid.IntRange(0, 31).Draw(p.t, "models")]
 	n := rapid.IntRange(2, 8).Draw(p.t, "nodes")
 	resources := []string{"x", "x,y", "x,y,z"}[rapid.IntRange(0, 2).Draw(p.t, "resources")]
-	opts := fmt.Sprintf(" models=%v resources=%s", models, resources)
+	opts := fmt.Sprintf(" models=%v resources=%s%s", models, resources, p.drawOpen())
 	// A participant of a static tree waits for its own parent to come back.
 	p.static = p.kind != changing && rapid.Bool().Draw(p.t, "static")
 	if !p.static {
@@ -136,6 +136,15 @@ func (p *player) grow() {
 		}
 	}
 	p.line("manual")
+}
+
+// drawOpen draws whether there are undeclared resources, too, of which all but one or two that
+// nobody uses are forgotten.
+func (p *player) drawOpen() string {
+	if idle := rapid.IntRange(0, 2).Draw(p.t, "idle"); idle > 0 {
+		return fmt.Sprintf(" open=true idle=%d", idle)
+	}
+	return ""
 }
 
 func letter(i int) string { return string(rune('A' + i)) }
@@ -344,7 +353,8 @@ func (p *player) reignEnds() bool {
 }
 
 func (p *player) wish(b int) string {
-	s := " " + append(slices.Clone(p.settings.Resources), protocol.Any)[b%(len(p.settings.Resources)+1)]
+	names := append(p.names(), protocol.Any)
+	s := " " + names[b%len(names)]
 	switch b / 4 % 6 {
 	case 0:
 		s += " try"
@@ -390,7 +400,7 @@ func (p *player) checkClients(n *node) {
 }
 
 func (p *player) leaveOne(n *node) {
-	for _, r := range p.settings.Resources {
+	for _, r := range p.names() {
 		if _, ok := n.inside[r]; ok {
 			p.line("leave %s %s", n.name, r)
 			return

@@ -237,7 +237,7 @@ func (w *world) serve(within protocol.Duration) {
 		waiting, left := "", false
 		for _, name := range w.order {
 			n := w.nodes[name]
-			for _, r := range w.settings.Resources {
+			for _, r := range w.names() {
 				if _, ok := n.inside[r]; ok && !n.crashed {
 					left = true
 					if err := w.end(n, "leave", r); err != nil {
@@ -387,6 +387,8 @@ func (w *world) options(opts []string) (map[string]int64, error) {
 			w.trust = v == "true"
 		case "open":
 			w.settings.Open = v == "true"
+		case "idle":
+			w.maxIdle, _ = strconv.Atoi(v)
 		case "fanout":
 			w.fanout, _ = strconv.Atoi(v)
 		case "p":

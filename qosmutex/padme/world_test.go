@@ -21,6 +21,7 @@ type world struct {
 	trust      bool // of everybody
 	record     record
 	maxWaiting int
+	maxIdle    int
 	settings   protocol.Settings
 	nodes      map[string]*node
 	order      []string // names in order of creation
@@ -79,7 +80,7 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 	w.nextInc++
 	m, err := New(protocol.Config{
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
-		Settings: w.settings, Candidate: true, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting,
+		Settings: w.settings, Candidate: true, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting, MaxIdle: w.maxIdle,
 		TrustSuspect: w.trust,
 	})
 	if err != nil {
@@ -101,6 +102,15 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 		w.create(n)
 	}
 	return n
+}
+
+// names are the resources that are used.
+func (w *world) names() []string {
+	names := slices.Clone(w.settings.Resources)
+	if w.settings.Open {
+		names = append(names, "o1", "o2", "o3", "o4", "o5")
+	}
+	return names
 }
 
 // noted is what a process was inside of when it ended, as its successor is told.

@@ -1,0 +1,58 @@
+package padme
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"padme/qosmutex/protocol"
+)
+
+// defaultMaxIdle is how many resources that nobody declared and nobody uses are remembered.
+// On an open topic names may come and go for ever, as those of jobs do.
+const defaultMaxIdle = 1024
+
+// forgetIdle forgets such resources, once there are many more, those with the oldest grants
+// first. What came of a grant of theirs is not known here any more, but that it was one up to
+// bound: we never enter on it, and asked about it we send the root to all who may know. The
+// root hands out no fence again.
+func (m *Machine) forgetIdle() {
+	if !m.settings.Open || len(m.resources) <= m.forgetAt {
+		return
+	}
+	wanted := make(map[*queue]bool, len(m.requests))
+	for _, e := range m.requests {
+		wanted[e.q] = true
+	}
+	used := func(r *resource) bool { return !r.tok.rests() || wanted[&r.q] || m.declared(r.q.resource) }
+	idle := slices.DeleteFunc(slices.Clone(m.resources), used)
+	if over := len(idle) - m.maxIdle; over > 0 {
+		slices.SortFunc(idle, byGrant)
+		for _, r := range idle[:over] {
+			m.fences = max(m.fences, r.tok.next)
+			m.bound = r.tok.newest(m.bound)
+			m.touch(r.q.resource)
+		}
+		first := idle[over]
+		m.resources = slices.DeleteFunc(m.resources, func(r *resource) bool { return !used(r) && byGrant(r, first) < 0 })
+	}
+	m.forgetAt = len(m.resources) + m.maxIdle
+}
+
+// rests reports whether nothing is under way: all else is said by the numbers of the newest
+// grant and of the next fence.
+func (t *token) rests() bool { return t.phase == home || t.phase == away && len(t.entries) == 0 }
+
+// newest is the newest grant that is known of t, or g if that is newer.
+func (t *token) newest(g protocol.Grant) protocol.Grant {
+	for _, known := range []protocol.Grant{t.grant, t.bound} {
+		if g.Compare(known) < 0 {
+			g = known
+		}
+	}
+	return g
+}
+
+func byGrant(a, b *resource) int {
+	return cmp.Or(a.tok.newest(protocol.Grant{}).Compare(b.tok.newest(protocol.Grant{})), strings.Compare(a.q.resource, b.q.resource))
+}
