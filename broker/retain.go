@@ -18,7 +18,8 @@ import (
 // retained meanwhile is either the one that is sent, or queued after it.
 type retainGuard struct {
 	mqtt.HookBase
-	tree sync.RWMutex
+	order order
+	tree  sync.RWMutex
 
 	mu      sync.Mutex
 	writing *mqtt.Client // has tree locked
@@ -30,7 +31,7 @@ func (g *retainGuard) ID() string { return "retain" }
 
 func (g *retainGuard) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
-		mqtt.OnPublish, mqtt.OnWill, mqtt.OnRetainMessage, mqtt.OnPacketSent, mqtt.OnPacketProcessed,
+		mqtt.OnPublish, mqtt.OnPublished, mqtt.OnWill, mqtt.OnWillSent, mqtt.OnRetainMessage, mqtt.OnPacketSent, mqtt.OnPacketProcessed,
 	}, b) >= 0
 }
 
@@ -38,17 +39,33 @@ func (g *retainGuard) Provides(b byte) bool {
 // afterwards would leave the tree locked.
 func (g *retainGuard) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Retain && !pk.Ignore {
+		g.order.begin(cl, pk.TopicName)
 		g.write(cl)
 	}
 	return pk, nil
 }
 
+// OnPublished comes when it was handed to all of its subscribers.
+func (g *retainGuard) OnPublished(cl *mqtt.Client, pk packets.Packet) {
+	if pk.FixedHeader.Retain && !pk.Ignore {
+		g.order.end(cl)
+	}
+}
+
 // OnWill likewise.
 func (g *retainGuard) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
 	if will.Retain {
+		g.order.begin(cl, will.TopicName)
 		g.write(cl)
 	}
 	return will, nil
+}
+
+// OnWillSent likewise.
+func (g *retainGuard) OnWillSent(cl *mqtt.Client, pk packets.Packet) {
+	if pk.FixedHeader.Retain {
+		g.order.end(cl)
+	}
 }
 
 func (g *retainGuard) write(cl *mqtt.Client) {
