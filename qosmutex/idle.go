@@ -40,6 +40,7 @@ func (b *board) fade() {
 // forget drops the notice of a resource that the machine has forgotten, and its state.
 func (b *board) forget(n *notice) {
 	b.idle.note(n, false)
+	n.busy = false
 	if delete(b.resources, n.resource); !n.cleared && n.last.Resource != "" {
 		b.cleared = append(b.cleared, n.resource)
 	}

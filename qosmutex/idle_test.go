@@ -96,6 +96,23 @@ func TestIdleStatesAreCleared(t *testing.T) {
 	eventually(t, "only what is declared now is shown", func() bool { there, all := look(name(1)); return there && all == 1 })
 }
 
+// A resource that is forgotten while it counts as busy leaves nothing behind.
+func TestForgottenResourcesAreNotBusy(t *testing.T) {
+	t.Parallel()
+	root := open(t, join(t, startBroker(t, "127.0.0.1:0").URL(), "root"), "t", Create(), WithOpenResources())
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	b := &root.board
+	n := root.noticeOf("order")
+	b.noteBusy(n, true)
+	b.forget(n)
+	b.swept = time.Now() // so that all is not looked at
+	root.touchBusy()
+	if len(b.busy) != 0 || b.resources["order"] != nil {
+		t.Errorf("%d are busy", len(b.busy))
+	}
+}
+
 // With time only the states of busy resources are looked at again, all of them once in a while.
 func TestTimeTouchesWhatIsBusy(t *testing.T) {
 	t.Parallel()

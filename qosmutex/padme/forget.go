@@ -13,9 +13,9 @@ import (
 const defaultMaxIdle = 1024
 
 // forgetIdle forgets such resources, once there are many more, those with the oldest grants
-// first. What came of a grant of theirs is not known here any more, but that it was one up to
-// bound: we never enter on it, and asked about it we send the root to all who may know. The
-// root hands out no fence again.
+// first. What came of a grant of theirs is not known here any more, but that it was not newer
+// than forgotten: we never enter on it, and asked about it we send the root to all who may
+// know. The root hands out no fence again.
 func (m *Machine) forgetIdle() {
 	if !m.settings.Open || len(m.resources) <= m.forgetAt {
 		return
@@ -30,9 +30,10 @@ func (m *Machine) forgetIdle() {
 		slices.SortFunc(idle, byGrant)
 		for _, r := range idle[:over] {
 			m.fences = max(m.fences, r.tok.next)
-			m.bound = r.tok.newest(m.bound)
+			m.forgotten = r.tok.newest(m.forgotten)
 			m.touch(r.q.resource)
 		}
+		m.bound = maxGrant(m.bound, m.forgotten)
 		first := idle[over]
 		m.resources = slices.DeleteFunc(m.resources, func(r *resource) bool { return !used(r) && byGrant(r, first) < 0 })
 	}
@@ -45,12 +46,14 @@ func (t *token) rests() bool { return t.phase == home || t.phase == away && len(
 
 // newest is the newest grant that is known of t, or g if that is newer.
 func (t *token) newest(g protocol.Grant) protocol.Grant {
-	for _, known := range []protocol.Grant{t.grant, t.bound} {
-		if g.Compare(known) < 0 {
-			g = known
-		}
+	return maxGrant(g, maxGrant(t.grant, t.bound))
+}
+
+func maxGrant(a, b protocol.Grant) protocol.Grant {
+	if a.Compare(b) < 0 {
+		return b
 	}
-	return g
+	return a
 }
 
 func byGrant(a, b *resource) int {

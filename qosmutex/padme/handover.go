@@ -86,7 +86,7 @@ func (m *Machine) becomeMember() {
 		t := &r.tok
 		switch {
 		case t.phase == home:
-			t.phase = away
+			t.phase, t.entries = away, t.entries[:0] // its entries are home
 		case t.phase == below && t.down == nil:
 			t.phase, t.passed = away, nil // passed was whom to ask
 		}

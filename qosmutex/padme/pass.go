@@ -64,7 +64,7 @@ func (m *Machine) sendRelease(rel *protocol.Message) {
 
 // onReply takes the token from the parent.
 func (m *Machine) onReply(msg *protocol.Message) error {
-	if msg.ID.IsZero() || !m.known(msg.Resource) ||
+	if msg.ID.IsZero() || !single(msg.Resource) ||
 		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth {
 		return m.invalid(msg, "not a grant")
 	}

@@ -13,7 +13,8 @@ type tokens struct {
 	resources []*resource    // by name
 	grants    uint64         // at the root: number of the last grant
 	fences    uint64         // at the root: floor for resources not seen yet
-	bound     protocol.Grant // of a token not seen yet, or forgotten
+	bound     protocol.Grant // of a token not seen yet
+	forgotten protocol.Grant // the newest of a token that was forgotten
 	maxIdle   int
 	forgetAt  int           // more resources than this are too many; see forgetIdle
 	nextDue   protocol.Time // none that we gave, as the root, or hold ends before
@@ -25,6 +26,7 @@ func (s *tokens) write(w *canonical.Writer, m *Machine) {
 	if v := &m.settings; v.Version == 0 || v.Open || len(s.resources) < len(v.Resources) { // else each token has it
 		w.Grant(s.bound)
 	}
+	w.Grant(s.forgotten)
 	w.Uint(uint64(s.forgetAt), uint64(len(s.resources)))
 	for _, r := range s.resources {
 		w.Text(r.q.resource)
