@@ -111,10 +111,10 @@ func gaveUp(ctx context.Context, url string) error {
 
 func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 	p := &Participant{options: defaultOptions(), id: id, label: rawURL, incarnation: newIncarnation(), done: make(chan struct{})}
-	var err error
-	if p.level, err = EncodeLevel(id); err != nil {
+	if err := CheckName(id); err != nil {
 		return nil, fmt.Errorf("participant id: %w", err)
 	}
+	p.level, _ = EncodeLevel(id) // it was checked
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -127,6 +127,7 @@ func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 		return nil, err
 	}
 	if p.dialer == nil {
+		var err error
 		if p.servers.URLs, err = connection.ParseURLs(rawURL); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package pubsub
 
-import "padme/pubsub/internal/level"
+import (
+	"fmt"
+
+	"padme/pubsub/internal/level"
+)
 
 // EncodeLevel returns s as one level of a topic which every broker carries:
 // bytes that MQTT, RabbitMQ or NATS give a meaning to (space . * $ + # / > %)
@@ -9,6 +13,17 @@ import "padme/pubsub/internal/level"
 // to 128 bytes of UTF-8 without control characters and non-characters;
 // otherwise the error wraps ErrInvalid.
 func EncodeLevel(s string) (string, error) { return level.Encode(s) }
+
+// CheckName reports, with an error that wraps ErrInvalid, why a name cannot be a level of a
+// topic, as EncodeLevel has it, or cannot be told from a wildcard where SubscribeRaw takes it:
+// nobody who names something "+" or "#" is to hear of everything.
+func CheckName(name string) error {
+	if name == "+" || name == "#" {
+		return fmt.Errorf("%w: %q is a wildcard of MQTT, not a name", ErrInvalid, name)
+	}
+	_, err := EncodeLevel(name)
+	return err
+}
 
 // DecodeLevel undoes EncodeLevel. It refuses, with ErrInvalid, what EncodeLevel
 // cannot have produced, so two different levels never decode to one name.

@@ -1,12 +1,25 @@
 package pubsub
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
+
+// Who is called as a wildcard of MQTT would be subscribed to what is for all others.
+func TestNobodyIsCalledAsAWildcard(t *testing.T) {
+	for name, ok := range map[string]bool{"+": false, "#": false, "": false, "a\x00": false, "a+": true, "#1": true, "a": true} {
+		if err := CheckName(name); (err == nil) != ok || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("CheckName(%q) = %v", name, err)
+		}
+	}
+	if _, err := Join(t.Context(), "mqtt://127.0.0.1:1", "+"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "wildcard") {
+		t.Errorf("Join = %v", err)
+	}
+}
 
 func TestLevelsAreEncodedForEveryBroker(t *testing.T) {
 	for name, want := range map[string]string{

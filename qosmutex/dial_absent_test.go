@@ -384,7 +384,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 		if _, err := qosmutex.NewServer(p, session); !errors.Is(err, qosmutex.ErrInvalidConfig) || !strings.Contains(err.Error(), "Dial") {
 			t.Errorf("LastWill given to NewServer: %v", err)
 		}
-		for _, name := range []string{"", "gateway", "*", "join", "yard/b", strings.Repeat("x", 121)} {
+		for _, name := range []string{"", "+", "#", "gateway", "*", "join", "yard/b", strings.Repeat("x", 121)} {
 			if _, err := qosmutex.Dial(context.Background(), p, name); !errors.Is(err, qosmutex.ErrInvalidName) {
 				t.Errorf("lock topic %.20q: %v", name, err)
 			}

@@ -63,7 +63,7 @@ func TestOpenRefusesWordsOfTheContract(t *testing.T) {
 	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
 	s := newServer(t, p)
 	defer s.Close()
-	for _, name := range append([]string{servedBy}, reserved...) {
+	for _, name := range append([]string{servedBy, "+", "#"}, reserved...) {
 		if topic, err := Open(testContext(t), p, name, Create(), WithOpenResources()); !errors.Is(err, ErrInvalidName) {
 			t.Errorf("Open %q = %v", name, err)
 			_ = topic.Close(t.Context())
@@ -134,6 +134,7 @@ func TestBadOptionsAndNames(t *testing.T) {
 		{"t", WithParent(""), ErrInvalidName},
 		{"t", WithResources("ok", "*"), ErrInvalidName},
 		{"t", WithResources("join"), ErrInvalidName},
+		{"t", WithResources("+"), ErrInvalidName},
 		{"", Create(), ErrInvalidName},
 		{"yard/b", Create(), ErrInvalidName}, // pubsub-node takes it for resource b of yard
 		{strings.Repeat("x", 125), Create(), ErrInvalidName},

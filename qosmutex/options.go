@@ -283,7 +283,7 @@ func WithClock(now func() time.Duration) Option {
 
 // checkName refuses what is not one level of an MQTT topic.
 func checkName(what, name string) error {
-	if _, err := pubsub.EncodeLevel(name); err != nil {
+	if err := pubsub.CheckName(name); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalidName, what, err)
 	}
 	return nil

@@ -38,7 +38,7 @@ func WithTopics(names ...string) Option {
 // CheckTopic reports why a lock topic cannot be offered to clients; the error wraps
 // qosmutex.ErrInvalidName.
 func CheckTopic(name string) error {
-	if _, err := pubsub.EncodeLevel(name); err != nil {
+	if err := pubsub.CheckName(name); err != nil {
 		return fmt.Errorf("%w: lock topic: %w", qosmutex.ErrInvalidName, err)
 	}
 	if topic, resource, ok := strings.Cut(name, "/"); ok {

@@ -241,7 +241,7 @@ func CheckResource(name string) error {
 	if name == Any {
 		return nil
 	}
-	if _, err := pubsub.EncodeLevel(name); err != nil {
+	if pubsub.CheckName(name) != nil {
 		return Refuse(BadResource, "resource %.40q cannot be a level of a topic", name)
 	}
 	return nil

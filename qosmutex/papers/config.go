@@ -73,7 +73,7 @@ func checkName(name string) error {
 	if name == qosmutex.Any {
 		return fmt.Errorf("%w: %q means any resource", qosmutex.ErrInvalidName, name)
 	}
-	if _, err := pubsub.EncodeLevel(name); err != nil {
+	if err := pubsub.CheckName(name); err != nil {
 		return fmt.Errorf("%w: %w", qosmutex.ErrInvalidName, err)
 	}
 	return nil
