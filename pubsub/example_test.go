@@ -244,6 +244,17 @@ func ExampleProbe() {
 	// Output: true true 1000000
 }
 
+// What something may be called whose name is a level of topics.
+func ExampleCheckName() {
+	for _, name := range []string{"crane 7/hook", "+", ""} {
+		fmt.Println(pubsub.CheckName(name))
+	}
+	// Output:
+	// <nil>
+	// pubsub: invalid argument: "+" is a wildcard of MQTT, not a name
+	// pubsub: invalid argument: a name is empty, give 1 to 128 bytes
+}
+
 // A name becomes one level of a topic, whatever is in it.
 func ExampleEncodeLevel() {
 	level, err := pubsub.EncodeLevel("crane 7/hook")
