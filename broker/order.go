@@ -7,79 +7,81 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 )
 
-// orderWait is how long a retained message waits for the one before it under its topic. That
-// one may wait for a subscriber that lags, and the subscriber, to read on, for this one.
+// orderWait bounds the wait of a retained message for the one before it on its topic: without
+// a bound they could wait for each other, if the earlier one waits for a subscriber to
+// acknowledge and the later one is what that subscriber is publishing.
 const orderWait = 500 * time.Millisecond
 
-// order lets one retained message of a topic at a time be retained and handed to its
-// subscribers. mochi has that done by whoever reads it from its publisher, so that of two
-// that come at the same time some would hear last what is not retained; also who answers
-// would be heard before what was answered. The zero value is ready to use.
+// order serializes the retained messages of a topic: each is stored and handed to all
+// subscribers before the next. mochi does both in the goroutine that reads the publisher's
+// connection, so of two concurrent messages a subscriber could hear last the one that is not
+// retained, and an answer before its question. The zero value is ready to use.
 type order struct {
 	mu     sync.Mutex
-	topics map[string]*turnOf
-	has    map[*mqtt.Client]*turnOf // who publishes
+	topics map[string]*slot
+	has    map[*mqtt.Client]*slot // by publisher
 }
 
-// turnOf is whose turn it is to publish under a topic.
-type turnOf struct {
+// slot is the right to publish a retained message on a topic.
+type slot struct {
 	topic string
-	taken chan struct{} // full: somebody has it
-	users int           // who have it or wait
+	taken chan struct{} // full: a publisher has it
+	users int           // publishers that have it or wait
 }
 
-// begin waits for the turn of cl, which publishes nothing else until it ends.
+// begin waits for the slot of a topic, for orderWait at most. cl publishes nothing else until
+// end.
 func (o *order) begin(cl *mqtt.Client, topic string) {
 	o.mu.Lock()
-	t := o.topics[topic]
-	if t == nil {
+	s := o.topics[topic]
+	if s == nil {
 		if o.topics == nil {
-			o.topics, o.has = map[string]*turnOf{}, map[*mqtt.Client]*turnOf{}
+			o.topics, o.has = map[string]*slot{}, map[*mqtt.Client]*slot{}
 		}
-		t = &turnOf{topic: topic, taken: make(chan struct{}, 1)}
-		o.topics[topic] = t
+		s = &slot{topic: topic, taken: make(chan struct{}, 1)}
+		o.topics[topic] = s
 	}
-	t.users++
+	s.users++
 	o.mu.Unlock()
-	taken := t.take()
+	taken := s.take()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if taken {
-		o.has[cl] = t
+		o.has[cl] = s
 	} else {
-		o.leave(t)
+		o.leave(s)
 	}
 }
 
-func (t *turnOf) take() bool {
+func (s *slot) take() bool {
 	select {
-	case t.taken <- struct{}{}:
+	case s.taken <- struct{}{}:
 		return true
 	default:
 	}
 	late := time.NewTimer(orderWait)
 	defer late.Stop()
 	select {
-	case t.taken <- struct{}{}:
+	case s.taken <- struct{}{}:
 		return true
 	case <-late.C:
 		return false
 	}
 }
 
-// end ends the turn of cl, if it had one.
+// end gives back the slot of cl, if it has one.
 func (o *order) end(cl *mqtt.Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if t := o.has[cl]; t != nil {
+	if s := o.has[cl]; s != nil {
 		delete(o.has, cl)
-		<-t.taken
-		o.leave(t)
+		<-s.taken
+		o.leave(s)
 	}
 }
 
-func (o *order) leave(t *turnOf) {
-	if t.users--; t.users == 0 {
-		delete(o.topics, t.topic)
+func (o *order) leave(s *slot) {
+	if s.users--; s.users == 0 {
+		delete(o.topics, s.topic)
 	}
 }

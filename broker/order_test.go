@@ -10,8 +10,8 @@ import (
 	"padme/broker"
 )
 
-// Who answers what is retained under a topic, under the same topic, is heard after it by
-// everybody: what came last is what is retained.
+// An answer that is retained on the topic of its question reaches every subscriber after the
+// question, so the last message that each one gets is the retained one.
 func TestRetainedTopicsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for qos := range byte(2) {

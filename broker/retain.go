@@ -45,7 +45,7 @@ func (g *retainGuard) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Pac
 	return pk, nil
 }
 
-// OnPublished comes when it was handed to all of its subscribers.
+// OnPublished comes when the message has been handed to all of its subscribers.
 func (g *retainGuard) OnPublished(cl *mqtt.Client, pk packets.Packet) {
 	if pk.FixedHeader.Retain && !pk.Ignore {
 		g.order.end(cl)

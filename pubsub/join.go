@@ -45,7 +45,7 @@ func newIncarnation() uint64 {
 // (credentials or access rules; a *RefusedError tells which) or ErrDuplicateID, after a
 // cancellation context.Canceled and its cause, and context.DeadlineExceeded if the deadline
 // was over before the call. An id is 1 to 128 bytes of
-// UTF-8 and belongs to one live process: if another one answers under it, Join
+// UTF-8, neither "+" nor "#" (see CheckName), and belongs to one live process: if another one answers under it, Join
 // fails, and if two join at the same instant the one with the older incarnation
 // stays.
 func Join(ctx context.Context, rawURL, id string, opts ...Option) (*Participant, error) {

@@ -14,9 +14,9 @@ import (
 // otherwise the error wraps ErrInvalid.
 func EncodeLevel(s string) (string, error) { return level.Encode(s) }
 
-// CheckName reports, with an error that wraps ErrInvalid, why a name cannot be a level of a
-// topic, as EncodeLevel has it, or cannot be told from a wildcard where SubscribeRaw takes it:
-// nobody who names something "+" or "#" is to hear of everything.
+// CheckName returns an error that wraps ErrInvalid if EncodeLevel refuses name, or if it is
+// "+" or "#", which SubscribeRaw would take for a wildcard. Use it for names from outside that
+// become levels of a subscription.
 func CheckName(name string) error {
 	if name == "+" || name == "#" {
 		return fmt.Errorf("%w: %q is a wildcard of MQTT, not a name", ErrInvalid, name)

@@ -69,7 +69,7 @@ func (b *board) lookAgain() {
 	}
 	b.all, b.viewDirty, b.view = true, true, View{}
 	for _, n := range b.resources {
-		n.shown, n.cleared = false, n.faded // what it has of those is heard
+		n.shown, n.cleared = false, n.faded // if the broker has a state of those, it is heard and cleared
 	}
 }
 

@@ -46,8 +46,8 @@ func (b *board) forget(n *notice) {
 	}
 }
 
-// full reports whether a resource that was not used in this term has no place among the idle
-// ones: a root that has begun knows all those of before.
+// full reports whether the states of enough other idle resources are shown. A new root, which
+// knows those of the term before, would show all of them and then clear most.
 func (b *board) full(n *notice) bool { return n.idle == nil && b.idle.list.Len() >= maxIdle }
 
 // sweepEvery is how often everything is looked at, though only what is busy changes with time.

@@ -122,7 +122,8 @@ func WithResources(ids ...string) Option {
 }
 
 // WithOpenResources accepts any resource id in addition to those declared. Names may come
-// and go for ever; the states of those that nobody uses are shown for the last 1,024.
+// and go without end. Of the undeclared resources that are not in use, the last 1,024 keep
+// their retained state; the others are forgotten, and their fences still rise.
 func WithOpenResources() Option {
 	return func(o *options) error {
 		o.giveResources()

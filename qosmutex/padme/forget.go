@@ -8,14 +8,14 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// defaultMaxIdle is how many resources that nobody declared and nobody uses are remembered.
-// On an open topic names may come and go for ever, as those of jobs do.
+// defaultMaxIdle is how many undeclared resources that are not in use are remembered. On an
+// open topic names come and go without end, such as the numbers of jobs.
 const defaultMaxIdle = 1024
 
-// forgetIdle forgets such resources, once there are many more, those with the oldest grants
-// first. What came of a grant of theirs is not known here any more, but that it was not newer
-// than forgotten: we never enter on it, and asked about it we send the root to all who may
-// know. The root hands out no fence again.
+// forgetIdle forgets such resources once there are many more, those with the oldest grants
+// first. Two bounds stand for all of them. No grant of theirs was newer than forgotten: a
+// participant never enters on an older one, and answers a Sync about it so that the root asks
+// everybody. And no fence of theirs was above fences, so none is handed out twice.
 func (m *Machine) forgetIdle() {
 	if !m.settings.Open || len(m.resources) <= m.forgetAt {
 		return

@@ -138,8 +138,8 @@ func (p *player) grow() {
 	p.line("manual")
 }
 
-// drawOpen draws whether there are undeclared resources, too, of which all but one or two that
-// nobody uses are forgotten.
+// drawOpen draws whether the topic is open, and then forgets all but one or two of the
+// undeclared resources that are not in use.
 func (p *player) drawOpen() string {
 	if idle := rapid.IntRange(0, 2).Draw(p.t, "idle"); idle > 0 {
 		return fmt.Sprintf(" open=true idle=%d", idle)

@@ -152,7 +152,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	}
 	t := &m.resource(msg.Resource).tok
 	switch {
-	case t.grant.Compare(msg.Grant) < 0 && msg.Grant.Compare(m.forgotten) <= 0: // it may have been here, and be forgotten
+	case t.grant.Compare(msg.Grant) < 0 && msg.Grant.Compare(m.forgotten) <= 0: // perhaps it was here and is forgotten
 		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, m.self
 	case t.grant != msg.Grant:
 	case t.phase == using:

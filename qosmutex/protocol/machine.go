@@ -311,8 +311,8 @@ type Config struct {
 	TrustSuspect bool
 	// MaxWaiting bounds the requests queued here; 0: 65536.
 	MaxWaiting int
-	// MaxIdle is how many resources that nobody declared and nobody uses PADME remembers
-	// at least, those that were granted last. 0: 1024.
+	// MaxIdle is how many undeclared resources that are not in use PADME remembers at
+	// least, those that were granted last. 0: 1024.
 	MaxIdle int
 	// Members are all participants, in an order that all agree on. Algorithms that
 	// do not find each other by themselves need them; PADME ignores them.
