@@ -23,9 +23,7 @@ type tokens struct {
 func (s *tokens) write(w *canonical.Writer, m *Machine) {
 	w.Named(canonical.SortGrant, s.grants)
 	w.Named(canonical.SortFence, s.fences)
-	if v := &m.settings; v.Version == 0 || v.Open || len(s.resources) < len(v.Resources) { // else each token has it
-		w.Grant(s.bound)
-	}
+	w.Grant(s.bound)
 	w.Grant(s.forgotten)
 	w.Uint(uint64(s.forgetAt), uint64(len(s.resources)))
 	for _, r := range s.resources {
