@@ -185,7 +185,11 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		}
 	}
 	b.server = newServer(b.cfg)
-	b.access = &access{users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: acl{prefix: b.cfg.Prefix + "/v1/"}, server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited, quota: newQuota(b.cfg.Limits.Retained)}
+	rules := acl{prefix: b.cfg.Prefix + "/v1/"}
+	b.access = &access{
+		users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: rules, quota: newQuota(b.cfg.Limits.Retained, rules),
+		server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited,
+	}
 	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store, seed: maphash.MakeSeed()}
 	b.flow.sequence.Store(time.Now().UnixNano())
 	b.flow.direct = &direct{server: b.server, access: b.access, counts: &b.counts, limit: b.cfg.Limits.PacketSize, prefix: []byte(b.access.acl.prefix)}

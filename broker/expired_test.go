@@ -43,7 +43,7 @@ func TestWhatHasExpiredIsNotCharged(t *testing.T) {
 		charged := func() int64 {
 			b.access.quota.mu.Lock()
 			defer b.access.quota.mu.Unlock()
-			return b.access.quota.byUser[""]
+			return b.access.quota.used[room{}]
 		}
 		if charged() == 0 {
 			t.Error("nothing is charged")

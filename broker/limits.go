@@ -27,8 +27,10 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// Retained is how many bytes of retained messages one user may keep, each counted
 	// with what it takes: payload, properties, 640 bytes for each level of its topic and
-	// 1280 more; default 64 MiB, some nine thousand small ones. Those without a name
-	// share one account. What is beyond is refused like a publication that is not allowed.
+	// 1280 more; default 64 MiB, some nine thousand small ones. It is as much again for
+	// what participants and locks need, so that who has filled the former with samples can
+	// join and lock. Without users all are one user. What is beyond is refused like a
+	// publication that is not allowed.
 	Retained int
 	// Queue is how many QoS 1 messages may wait for one session, on their way
 	// or while it is offline; default and largest value 65535, one for each

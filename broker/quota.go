@@ -11,23 +11,37 @@ import (
 // quota bounds what each user has the broker retain: one that publishes on ever new
 // topics must not take the memory of all.
 type quota struct {
-	limit int64
+	limit int64 // of each room
+	acl   acl
 
 	mu      sync.Mutex
 	byTopic map[string]kept
-	byUser  map[string]int64
+	used    map[room]int64
 	topics  []string // of byTopic, sorted
 	added   []string // to topics, the latest; see addedSince
 	dropped int      // from the beginning of added
 }
 
+// room is one of the two that each user has, of limit bytes. The first is for what makes
+// participants and locks work, so that a user who has filled the other with samples can still
+// join: without users, that is everybody.
+type room struct {
+	user    string
+	control bool
+}
+
 type kept struct {
-	user string
+	in   room
 	size int64
 }
 
-func newQuota(limit int) *quota {
-	return &quota{limit: int64(limit), byTopic: map[string]kept{}, byUser: map[string]int64{}}
+func newQuota(limit int, acl acl) *quota {
+	return &quota{limit: int64(limit), acl: acl, byTopic: map[string]kept{}, used: map[room]int64{}}
+}
+
+func (q *quota) room(user, topic string) room {
+	l := q.acl.levels(topic)
+	return room{user, len(l) > 2 && slices.Contains([]string{"presence", "ep", "ask", "node", "lock"}, l[1])}
 }
 
 // keep reports whether a user may have a message retained, and charges what it costs.
@@ -35,10 +49,11 @@ func newQuota(limit int) *quota {
 func (q *quota) keep(user, topic string, size int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.hasRoom(user, topic, size) {
+	in := q.room(user, topic)
+	if !q.hasRoom(in, topic, size) {
 		return false
 	}
-	q.set(user, topic, size)
+	q.set(in, topic, size)
 	return true
 }
 
@@ -46,7 +61,7 @@ func (q *quota) keep(user, topic string, size int64) bool {
 func (q *quota) fits(user, topic string, size int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.hasRoom(user, topic, size)
+	return q.hasRoom(q.room(user, topic), topic, size)
 }
 
 // ensure charges what is retained already, whatever has happened to its charge since keep
@@ -54,25 +69,25 @@ func (q *quota) fits(user, topic string, size int64) bool {
 func (q *quota) ensure(user, topic string, size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.byTopic[topic] != (kept{user, size}) {
-		q.set(user, strings.Clone(topic), size) // or it would keep the packet
+	if in := q.room(user, topic); q.byTopic[topic] != (kept{in, size}) {
+		q.set(in, strings.Clone(topic), size) // or it would keep the packet
 	}
 }
 
 // hasRoom is fits with mu held.
-func (q *quota) hasRoom(user, topic string, size int64) bool {
-	used := q.byUser[user]
-	if old := q.byTopic[topic]; old.user == user {
+func (q *quota) hasRoom(in room, topic string, size int64) bool {
+	used := q.used[in]
+	if old := q.byTopic[topic]; old.in == in {
 		used -= old.size
 	}
 	return size <= 0 || used+size <= q.limit
 }
 
 // set has mu held.
-func (q *quota) set(user, topic string, size int64) {
+func (q *quota) set(in room, topic string, size int64) {
 	old, known := q.byTopic[topic]
-	q.charge(old.user, -old.size)
-	q.charge(user, size)
+	q.charge(old.in, -old.size)
+	q.charge(in, size)
 	at, _ := slices.BinarySearch(q.topics, topic)
 	switch {
 	case size > 0 && !known:
@@ -87,13 +102,13 @@ func (q *quota) set(user, topic string, size int64) {
 	if size == 0 {
 		delete(q.byTopic, topic)
 	} else {
-		q.byTopic[topic] = kept{user, size}
+		q.byTopic[topic] = kept{in, size}
 	}
 }
 
-func (q *quota) charge(user string, size int64) {
-	if q.byUser[user] += size; q.byUser[user] == 0 {
-		delete(q.byUser, user)
+func (q *quota) charge(in room, size int64) {
+	if q.used[in] += size; q.used[in] == 0 {
+		delete(q.used, in)
 	}
 }
 
@@ -103,9 +118,17 @@ func (q *quota) restore(b *Broker) {
 	all := b.server.Topics.Retained.GetAll()
 	for _, topic := range slices.Sorted(maps.Keys(all)) {
 		if pk := all[topic]; !isSys(topic) {
-			q.keep(b.access.acl.owner(topic), topic, retainedCost(topic, len(pk.Payload), &pk.Properties))
+			q.keep(b.access.owner(topic), topic, retainedCost(topic, len(pk.Payload), &pk.Properties))
 		}
 	}
+}
+
+// owner is who is charged for what is under a topic when nobody says who has retained it.
+func (h *access) owner(topic string) string {
+	if h.users == nil {
+		return ""
+	}
+	return h.acl.owner(topic)
 }
 
 // owner is the user whose name stands in a topic, "" where none does.

@@ -62,7 +62,7 @@ func TestRetainedMessagesCostWhatIsCharged(t *testing.T) {
 		}
 		taken := int64(heap()) - int64(before)
 		b.access.quota.mu.Lock()
-		charged := b.access.quota.byUser[""]
+		charged := b.access.quota.used[room{}]
 		b.access.quota.mu.Unlock()
 		t.Logf("%s: %d bytes each are charged, %d taken", c.name, charged/int64(c.n), taken/int64(c.n))
 		if taken > charged {
@@ -132,7 +132,7 @@ func TestFiltersMatch(t *testing.T) {
 
 // The index of topics finds what a look at all of them would.
 func TestMatchingTopics(t *testing.T) {
-	q := newQuota(1 << 30)
+	q := newQuota(1<<30, acl{})
 	topics := []string{"a", "a/b", "a/b/c", "a.b", "ab", "ab/c", "b", "$x/a", "/a", ""}
 	for i := range 3 {
 		for _, topic := range topics {

@@ -30,7 +30,7 @@ func (e *RefusedError) Error() string {
 	case e.User != "" && e.User != e.ID:
 		why = fmt.Sprintf("does not let user %q take part under another name: join as %q instead of %q, or give the credentials of that", e.User, e.User, e.ID)
 	default:
-		why = fmt.Sprintf("lets %q in, but not take part: give that user another role at the broker, or join Unannounced to read only", e.ID)
+		why = fmt.Sprintf("lets %q in, but not take part: give that user another role at the broker, clear what is retained if that is as much as the broker allows (its log says so), or join Unannounced to read only", e.ID)
 	}
 	return fmt.Sprintf("%v: %s %s", ErrRefused, e.URL, why)
 }

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
 )
@@ -113,5 +117,46 @@ func messageToSelf(t *testing.T, p *Participant) {
 	case <-got:
 	case <-time.After(20 * time.Second):
 		t.Fatal("no message")
+	}
+}
+
+// What fills the room for samples at a broker that cannot tell users apart does not keep
+// participants from joining; when nothing fits, the error says so.
+func TestRetainedSamplesLeaveRoomToJoin(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	br, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0", Metrics: registry, Limits: broker.Limits{Retained: 40_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopBroker(t, br) })
+	a := join(t, br.URL(), "a")
+	refused := func() (n float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "padme_broker_limited_total" && m.GetLabel()[0].GetValue() == "max-retained" {
+					n = m.GetCounter().GetValue()
+				}
+			}
+		}
+		return n
+	}
+	fill := func(family string) { // with as many levels as a presence, and less in it
+		before := refused()
+		for i := 0; refused() < before+3; i++ {
+			if err := a.PublishRaw(Side, []string{family, strconv.Itoa(i)}, []byte("x"), true); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	fill("data")
+	join(t, br.URL(), "b")
+	fill("lock")
+	if _, err := Join(testContext(t), br.URL(), "c"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "as much as the broker allows") {
+		t.Errorf("Join where nothing more is retained: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"padme/pubsub"
@@ -48,10 +49,11 @@ func (s *session) refused(ctx context.Context, err error, needs string) error {
 
 // unauthorized is for a user who is let in and may not take part.
 func (s *session) unauthorized(ctx context.Context, r *pubsub.RefusedError, needs string) string {
-	if role := s.role(ctx); role != "" {
+	role := s.role(ctx)
+	if role != "" && !strings.Contains(needs, role) {
 		return fmt.Sprintf("not authorized: user %s has role %s, %s needs %s", r.ID, role, s.verb, needs)
 	}
-	return fmt.Sprintf("not authorized: user %s may not take part, and %s needs that: give it more in the broker's access rules (see \"pubsub-node acl\")", r.ID, s.verb)
+	return fmt.Sprintf("not authorized: user %s may not take part, and %s needs that: give it more in the broker's access rules (see \"pubsub-node acl\"), or, if the broker's log says that it keeps too much, clear retained messages or raise --max-retained", r.ID, s.verb)
 }
 
 // named reports whether the broker knows a user behind this session.
