@@ -71,6 +71,9 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 					w.forgetEarly(seq)
 				}
 			}
+			if m.Op == wire.OpEnd && r.orphans != nil {
+				r.forgoHistory(w, now)
+			}
 		}
 		w.last, w.told = max(w.last, last), last
 		if now.Sub(w.heard) >= r.quiet {

@@ -82,8 +82,8 @@ func (r *Receiver) drain(now time.Time) (next time.Time) {
 
 // giveUp has a closed writer's samples that have not come told as lost.
 func (r *Receiver) giveUp(w *remoteWriter, now time.Time) {
-	if r.orphans != nil && w.lacks == nil {
-		w.lacks = w.missing(w.end, len(w.early)+1) // the broker may have it
+	if r.orphans != nil {
+		w.lack(w.end)
 	}
 	if w.reliable {
 		r.forgo(w, w.end, now)
@@ -91,6 +91,23 @@ func (r *Receiver) giveUp(w *remoteWriter, now time.Time) {
 		w.next = w.end + 1
 	}
 	r.drained(w, now)
+}
+
+// forgoHistory moves on to what has come of a writer that was closed before it could be asked
+// for what it had written until then: nobody sends that any more.
+func (r *Receiver) forgoHistory(w *remoteWriter, now time.Time) {
+	first := w.end + 1
+	for seq := range w.early {
+		first = min(first, seq)
+	}
+	w.lack(first - 1)
+	r.skip(w, wire.Range{First: w.next, Last: first - 1}, now)
+}
+
+// lack notes what has not come up to a sample, and is given up: the broker may have it.
+func (w *remoteWriter) lack(to uint64) {
+	w.lacks = slices.DeleteFunc(w.lacks, func(g wire.Range) bool { return g.First >= w.next })
+	w.lacks = append(w.lacks, w.missing(to, len(w.early)+1)...)
 }
 
 // has reports whether a sample has come.

@@ -70,6 +70,30 @@ func TestWhatAWriterRetainedThatEndedAtOnceIsGiven(t *testing.T) {
 	}
 }
 
+// Nor does it if samples of it came before: those are given when they are all there, without
+// waiting for what was written before them.
+func TestAWriterThatEndedAtOnceIsNotWaitedFor(t *testing.T) {
+	n := newLossyPair(Policies{Reliable: true, Transient: true, Historic: true, Depth: 10})
+	n.match()
+	n.r.Settle(func(wire.GUID) bool { return true })
+	live := func(seq uint64) {
+		n.r.Arrived("k", "w/w1", wire.Append(nil, &wire.Envelope{Kind: wire.KindSample, Epoch: 1, Seq: seq, Schema: 7, Nanos: seq}))
+	}
+	live(38)
+	n.r.Handle(theWriter, &wire.Repair{Op: wire.OpEnd, A: 1, B: 40})
+	if got := taken(n.r); !slices.Equal(got, []uint64{38}) {
+		t.Errorf("when it has ended: got %v", got)
+	}
+	n.r.Unmatched(theWriter, false)
+	live(40)
+	if live(39); n.recalled != 1 {
+		t.Errorf("asked %d times for what is retained", n.recalled)
+	}
+	if got := taken(n.r); !slices.Equal(got, []uint64{39, 40}) {
+		t.Errorf("when all is there: got %v", got)
+	}
+}
+
 // Of a writer that was closed before the reader had all, and of which no more comes, the
 // broker has the last values, too. What had come is not given again.
 func TestWhatAWriterRetainedIsGivenWhenNoMoreComes(t *testing.T) {
