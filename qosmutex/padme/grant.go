@@ -101,6 +101,9 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		m.recover(r)
 	default:
 		mayUse := t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0 && m.uses(m.settings.Models.Release)
+		if s := m.sessionOf(t.target.Node); s != nil && t.until != 0 && msg.Flags&protocol.FlagReturned != 0 {
+			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
+		}
 		t.recovery, t.phase, t.down = nil, home, nil
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
 			m.give(r, own)

@@ -90,11 +90,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	t.entries, t.returned = t.entries[:0], false
 	e := m.requests.get(msg.ID)
 	switch {
-	case msg.Session != m.session.number || e == nil || e.state != waiting:
-		m.counters.Returned++
-		m.passUp(r, true)
-	case e.from == nil && m.tooLate(t):
-		m.session.late = true
+	case msg.Session != m.session.number || e == nil || e.state != waiting || e.from == nil && m.tooLate(t):
 		m.counters.Returned++
 		m.passUp(r, true)
 	case e.from == nil:

@@ -9,7 +9,6 @@ type session struct {
 	until  protocol.Time // valid below this
 	asked  uint64        // how many sessions were asked for
 	slow   bool          // the last answer took longer than answerTime
-	late   bool          // a provisional grant came too late
 }
 
 // beat tells the root that we live, or asks it for a session.
@@ -29,7 +28,7 @@ func (m *Machine) beat() {
 	if m.candidate && !m.barred {
 		msg.Flags |= protocol.FlagCandidate
 	}
-	if m.session.slow || m.session.late {
+	if m.session.slow {
 		msg.Flags |= protocol.FlagSlow
 	}
 	if m.session.number != 0 {

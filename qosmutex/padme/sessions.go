@@ -33,7 +33,7 @@ func (s *sessions) write(w *canonical.Writer, c *core) {
 	w.Flags(s.reported, s.early != nil, s.barred)
 	w.Left(s.confirmAt)
 	w.Uint(s.session.number, s.session.asked)
-	w.Flags(s.session.slow, s.session.late)
+	w.Is(s.session.slow)
 	if s.session.number != 0 {
 		w.Left(s.session.until)
 	}
