@@ -7,7 +7,8 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// onAttach takes a child, if need be in the place of the least important one.
+// onAttach takes a child, if need be in the place of the least important one; also one that
+// was to leave, and finds that it ranks above another now.
 func (m *Machine) onAttach(msg *protocol.Message) error {
 	l := m.child(msg.From)
 	switch {
@@ -23,25 +24,26 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 		m.acceptChild(l) // our Accept was lost
 		return nil
 	}
-	if l == nil && m.slots() <= 0 {
-		least := m.leastChild()
-		if least == nil || rank(msg.Priority, msg.From, least.priority, least.peer) >= 0 {
+	var leaveBy protocol.Time
+	if (l == nil || l.leaving()) && m.slots() <= 0 {
+		switch least := m.leastChild(); {
+		case least != nil && rank(msg.Priority, msg.From, least.priority, least.peer) < 0:
+			least.leaveBy = m.now + 2*m.heartbeat()
+			move := m.emitOn(least, protocol.KindMove)
+			move.MoveTo = msg.From
+			m.commit(least, move)
+		case l == nil:
 			m.refuseChild(msg, protocol.ReasonFull)
 			return nil
+		default: // it still is to leave
+			leaveBy = m.now + 2*m.heartbeat()
 		}
-		least.leaveBy = m.now + 2*m.heartbeat()
-		move := m.emitOn(least, protocol.KindMove)
-		move.MoveTo = msg.From
-		m.commit(least, move)
 	}
 	fresh := link{
 		peer: msg.From, gen: msg.Link, priority: msg.Priority, session: msg.Session,
-		parting: msg.Flags&protocol.FlagParting != 0,
+		parting: msg.Flags&protocol.FlagParting != 0, leaveBy: leaveBy,
 	}
 	if l != nil {
-		if l.leaving() { // it still is
-			fresh.leaveBy = m.now + 2*m.heartbeat()
-		}
 		m.attachedAgain(l)
 	} else {
 		l = new(link)

@@ -475,7 +475,7 @@ func (p *player) patience() protocol.Duration {
 
 // checkDepth checks the bound on the depth of a tree that arranged itself.
 func (p *player) checkDepth() {
-	if p.static {
+	if p.static || p.fanout == 1 {
 		return
 	}
 	alive := 0
