@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"fmt"
+	"strings"
 
 	"padme/pubsub/internal/level"
 )
@@ -15,11 +16,14 @@ import (
 func EncodeLevel(s string) (string, error) { return level.Encode(s) }
 
 // CheckName returns an error that wraps ErrInvalid if EncodeLevel refuses name, or if it is
-// "+" or "#", which SubscribeRaw would take for a wildcard. Use it for names from outside that
+// "+" or "#", which SubscribeRaw would take for a wildcard, or blank. Use it for names from outside that
 // become levels of a subscription.
 func CheckName(name string) error {
 	if name == "+" || name == "#" {
 		return fmt.Errorf("%w: %q is a wildcard of MQTT, not a name", ErrInvalid, name)
+	}
+	if strings.TrimSpace(name) == "" && name != "" {
+		return fmt.Errorf("%w: %q is blank: choose a name that can be seen", ErrInvalid, name)
 	}
 	_, err := EncodeLevel(name)
 	return err

@@ -11,7 +11,7 @@ import (
 
 // A participant with the name of a wildcard would be subscribed to the messages of all others.
 func TestWildcardsAreNotNames(t *testing.T) {
-	for name, ok := range map[string]bool{"+": false, "#": false, "": false, "a\x00": false, "a+": true, "#1": true, "a": true} {
+	for name, ok := range map[string]bool{"+": false, "#": false, "": false, " ": false, "a b": true, "a\x00": false, "a+": true, "#1": true, "a": true} {
 		if err := CheckName(name); (err == nil) != ok || err != nil && !errors.Is(err, ErrInvalid) {
 			t.Errorf("CheckName(%q) = %v", name, err)
 		}

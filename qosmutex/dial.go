@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,7 +152,8 @@ const servedBy = "gateway"
 // checkServed refuses names of lock topics that nobody serves.
 func checkServed(name string) error {
 	if name == servedBy || slices.Contains(reserved, name) {
-		return fmt.Errorf("%w: lock topic %q is a word of the topic contract: take another name", ErrInvalidName, name)
+		return fmt.Errorf("%w: lock topic %q has a meaning of its own in the protocol, as %s have: take another name", ErrInvalidName, name,
+			strings.Join(append([]string{servedBy}, reserved...), ", "))
 	}
 	return checkTopicName(name)
 }

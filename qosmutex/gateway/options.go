@@ -45,7 +45,7 @@ func CheckTopic(name string) error {
 		return fmt.Errorf("%w: lock topic %q has a slash: offer %q, which has resource %q", qosmutex.ErrInvalidName, name, topic, resource)
 	}
 	if reserved(name) {
-		return fmt.Errorf("%w: lock topic %q is the gateways' own or a word of the topic contract", qosmutex.ErrInvalidName, name)
+		return fmt.Errorf("%w: lock topic %q has a meaning of its own in the protocol: offer another", qosmutex.ErrInvalidName, name)
 	}
 	return nil
 }

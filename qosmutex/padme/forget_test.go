@@ -75,7 +75,7 @@ func (p *player) playForgetting(m move) {
 		}
 	case "silence": // what it is asked about a token, say
 		root, n := p.root(), p.pick(m.a, running)
-		if root == nil || n == nil || p.reignEnds() {
+		if root == nil || n == nil || root.machine.departing {
 			return
 		}
 		if !p.holding() {
