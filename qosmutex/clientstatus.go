@@ -57,11 +57,14 @@ func (c *Client) Status() ClientStatus {
 	return st
 }
 
-type noServerError struct{ topic, url, domain string }
+type noServerError struct {
+	topic, url string
+	at         scope
+}
 
 func (e *noServerError) Error() string {
-	if e.domain != "" { // the lock node of a broker may well be there, for another one
-		return fmt.Sprintf("%v: nobody serves lock topic %q in domain %q on %s: start \"pubsub-node serve --domain %s\", or give the domain of those who serve", ErrNoServer, e.topic, e.domain, e.url, shellWord(e.domain))
+	if e.at != (scope{}) { // the lock node of a broker may well be there, for the default one
+		return fmt.Sprintf("%v: nobody serves lock topic %q%s on %s: start \"pubsub-node serve%s\", or give the %s of those who serve", ErrNoServer, e.topic, e.at.in, e.url, e.at.flags, e.at.names)
 	}
 	return fmt.Sprintf("%v: nobody serves lock topic %q to clients on %s: start \"pubsub-node broker\" or \"pubsub-node serve\" there", ErrNoServer, e.topic, e.url)
 }

@@ -314,4 +314,4 @@ func (c *Client) mayOnlyRead() error {
 }
 
 // noServer is the error when nobody serves.
-func (c *Client) noServer() error { return &noServerError{c.name, c.p.URL(), domainOf(c.p)} }
+func (c *Client) noServer() error { return &noServerError{c.name, c.p.URL(), scopeOf(c.p)} }

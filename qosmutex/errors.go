@@ -87,8 +87,8 @@ func (t *Topic) rootless() string {
 	if t.record.failure != nil {
 		return fmt.Sprintf("has no root, and its register does not answer: %v", t.record.failure)
 	}
-	if domain := domainOf(t.p); domain != "" {
-		return fmt.Sprintf("has no root in domain %q: start one with \"pubsub-node serve %s --domain %s\" or give the domain of those who serve it, or Open with qosmutex.Create", domain, shellWord(t.name), shellWord(domain))
+	if at := scopeOf(t.p); at != (scope{}) {
+		return fmt.Sprintf("has no root%s: start one with \"pubsub-node serve %s%s\" or give the %s of those who serve it, or Open with qosmutex.Create", at.in, shellWord(t.name), at.flags, at.names)
 	}
 	return fmt.Sprintf("has no root: start one with \"pubsub-node broker\", at another broker with \"pubsub-node serve %s\", or Open with qosmutex.Create", shellWord(t.name))
 }
@@ -161,12 +161,30 @@ func list(names []string) string {
 	return fmt.Sprintf("%q", names)
 }
 
-// domainOf is the domain of a participant; empty: the default one.
-func domainOf(p *pubsub.Participant) string {
-	levels := strings.Split(p.Root(), "/")
-	domain, err := pubsub.DecodeLevel(levels[len(levels)-1])
-	if err != nil || domain == "default" {
-		return ""
+// scope is where a participant is if that is not the default domain below the default
+// prefix, where the lock node of a broker is.
+type scope struct {
+	in    string // after what is there
+	flags string // of a command that is to go there
+	names string // what a user chooses
+}
+
+// scopeOf is the zero scope for the default one.
+func scopeOf(p *pubsub.Participant) (at scope) {
+	root := strings.Split(p.Root(), "/")
+	for _, l := range []struct{ level, usual, in, name string }{
+		{root[len(root)-1], "default", "in domain", "domain"}, {root[0], "padme", "below prefix", "prefix"},
+	} {
+		chosen, err := pubsub.DecodeLevel(l.level)
+		if err != nil || chosen == l.usual {
+			continue
+		}
+		at.in += fmt.Sprintf(" %s %q", l.in, chosen)
+		at.flags += " --" + l.name + " " + shellWord(chosen)
+		if at.names != "" {
+			at.names += " and "
+		}
+		at.names += l.name
 	}
-	return domain
+	return at
 }

@@ -71,10 +71,22 @@ func nothingKnown(ctx context.Context, s *session, p *pubsub.Participant, name s
 }
 
 func nobodyServes(s *session, p *pubsub.Participant) error {
-	if s.domain != "default" { // a broker serves its own domain
-		return &exitError{exitUnavailable, fmt.Errorf("nobody serves locks in domain %q at %s: start \"pubsub-node serve --domain %s\", or give another --domain", s.domain, p.URL(), shellWord(s.domain))}
+	if in, flags := s.scope(); in != "" { // a broker serves the default one
+		return &exitError{exitUnavailable, fmt.Errorf("nobody serves locks%s at %s: start \"pubsub-node serve%s\", or look where others serve", in, p.URL(), flags)}
 	}
 	return &exitError{exitUnavailable, fmt.Errorf("nobody serves locks at %s: start \"pubsub-node broker\" or \"pubsub-node serve\"", p.URL())}
+}
+
+// scope is the domain and the prefix where those are not the default ones: as words, and as
+// flags.
+func (s *session) scope() (in, flags string) {
+	if s.domain != "default" {
+		in, flags = fmt.Sprintf(" in domain %q", s.domain), " --domain "+shellWord(s.domain)
+	}
+	if s.prefix != "padme" {
+		in, flags = in+fmt.Sprintf(" below prefix %q", s.prefix), flags+" --prefix "+shellWord(s.prefix)
+	}
+	return in, flags
 }
 
 // removeLock asks each server to let go of a lock until all have.

@@ -57,9 +57,9 @@ func (s *session) connectPlain(ctx context.Context) (*pubsub.Plain, error) {
 
 // connect opens a connection of some kind within --timeout.
 func connect[T any](ctx context.Context, s *session, open func(ctx context.Context, url, id string, opts ...pubsub.Option) (T, error)) (none T, err error) {
-	for flag, name := range map[string]string{"domain": s.domain, "prefix": s.prefix} {
-		if name == "" {
-			return none, usageError("--%s is empty: give a name, or leave it out", flag)
+	for _, f := range []struct{ flag, name string }{{"domain", s.domain}, {"prefix", s.prefix}} {
+		if f.name == "" {
+			return none, usageError("--%s is empty: give a name, or leave it out", f.flag)
 		}
 	}
 	if s.timeout <= 0 {
