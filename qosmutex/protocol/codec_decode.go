@@ -3,6 +3,8 @@ package protocol
 import (
 	"math"
 	"unicode/utf8"
+
+	"padme/qosmutex/internal/pack"
 )
 
 // Elements of the arrays of fixed length inside a message.
@@ -22,7 +24,7 @@ const maxInterned = 4096
 // names it has seen, so that in steady state decoding allocates nothing; it is
 // not safe for concurrent use.
 type Decoder struct {
-	r     reader
+	r     pack.Reader
 	names map[string]string
 }
 
@@ -32,22 +34,21 @@ type Decoder struct {
 // unspecified but may be decoded into again. Memory is allocated only for what b
 // really contains, whatever lengths it claims.
 func (d *Decoder) Decode(b []byte, m *Message) error {
-	d.r = reader{b: b}
-	r := &d.r
+	r := d.read(b)
 	*m = Message{
 		Path: m.Path[:0], Entries: m.Entries[:0], Tokens: m.Tokens[:0], Sessions: m.Sessions[:0], Wishes: m.Wishes[:0],
 		Settings: Settings{Resources: m.Settings.Resources[:0]},
 	}
-	n := r.array("message", math.MaxInt)
+	n := r.Array("message", math.MaxInt)
 	if n < headerWidth {
-		r.fail("message", "has %d elements, the header alone needs %d", n, headerWidth)
+		r.Fail("message", "has %d elements, the header alone needs %d", n, headerWidth)
 	}
 	d.header(m)
-	if r.err != nil {
-		return r.err
+	if r.Err() != nil {
+		return r.Err()
 	}
 	if n < widths[m.Kind] {
-		r.fail("message", "has %d elements, a %v needs %d", n, m.Kind, widths[m.Kind])
+		r.Fail("message", "has %d elements, a %v needs %d", n, m.Kind, widths[m.Kind])
 	}
 	extra := n - widths[m.Kind]
 	for _, f := range carried[m.Kind] {
@@ -59,39 +60,42 @@ func (d *Decoder) Decode(b []byte, m *Message) error {
 		}
 		d.field(f, m)
 	}
-	if r.err == nil {
-		r.skip("appended fields", extra)
+	if r.Err() == nil {
+		r.Skip("appended fields", extra)
 	}
-	if r.err == nil && len(r.b) != 0 {
-		r.fail("message", "%d bytes follow its end", len(r.b))
-	}
-	r.b = nil
-	return r.err
+	return r.End("message")
+}
+
+// read begins with another buffer.
+func (d *Decoder) read(b []byte) *pack.Reader {
+	d.r.Malformed = ErrMalformed
+	d.r.Reset(b)
+	return &d.r
 }
 
 func (d *Decoder) header(m *Message) {
 	r := &d.r
-	if v := r.uint64("version"); v != Version && r.err == nil {
-		r.fail("version", "%d is not %d: the sender needs a release that speaks it", v, Version)
+	if v := r.Uint64("version"); v != Version && r.Err() == nil {
+		r.Fail("version", "%d is not %d: the sender needs a release that speaks it", v, Version)
 	}
-	m.Kind = Kind(r.uint("kind", math.MaxUint8))
-	if !m.Kind.Valid() && r.err == nil {
-		r.fail("kind", "%d is unknown", m.Kind)
+	m.Kind = Kind(r.Uint("kind", math.MaxUint8))
+	if !m.Kind.Valid() && r.Err() == nil {
+		r.Fail("kind", "%d is unknown", m.Kind)
 	}
-	m.Flags = Flags(r.uint("flags", math.MaxUint16))
+	m.Flags = Flags(r.Uint("flags", math.MaxUint16))
 	if unknown := m.Flags &^ knownFlags; unknown != 0 {
-		r.fail("flags", "unknown bits %#x", uint16(unknown))
+		r.Fail("flags", "unknown bits %#x", uint16(unknown))
 	}
 	m.From = d.node("from")
-	if m.From.IsZero() && r.err == nil {
-		r.fail("from", "is empty")
+	if m.From.IsZero() && r.Err() == nil {
+		r.Fail("from", "is empty")
 	}
 	m.To = d.node("to")
 	m.Epoch = d.epoch("epoch")
-	m.Link = r.uint64("link")
-	m.Seq = r.uint64("seq")
-	m.Ack = r.uint64("ack")
-	m.Clock = r.uint64("clock")
+	m.Link = r.Uint64("link")
+	m.Seq = r.Uint64("seq")
+	m.Ack = r.Uint64("ack")
+	m.Clock = r.Uint64("clock")
 }
 
 func (d *Decoder) field(f field, m *Message) {
@@ -102,32 +106,32 @@ func (d *Decoder) field(f field, m *Message) {
 	case fieldID:
 		m.ID = d.requestID(what)
 	case fieldPriority:
-		m.Priority = r.int64(what)
+		m.Priority = r.Int64(what)
 	case fieldResource:
 		m.Resource = d.name(what)
 	case fieldHops:
-		m.Hops = uint32(r.uint(what, math.MaxUint32))
+		m.Hops = uint32(r.Uint(what, math.MaxUint32))
 	case fieldHidden:
-		m.Hidden = uint32(r.uint(what, math.MaxUint32))
+		m.Hidden = uint32(r.Uint(what, math.MaxUint32))
 	case fieldDepth:
-		m.Depth = uint32(r.uint(what, math.MaxUint32))
+		m.Depth = uint32(r.Uint(what, math.MaxUint32))
 	case fieldMembers:
-		m.Members = uint32(r.uint(what, math.MaxUint32))
+		m.Members = uint32(r.Uint(what, math.MaxUint32))
 	case fieldGrant:
 		m.Grant = d.grant(what)
 	case fieldFences:
-		m.Fences = Fences{Next: r.uint64(what), End: r.uint64(what)}
+		m.Fences = Fences{Next: r.Uint64(what), End: r.Uint64(what)}
 		if m.Fences.Next > m.Fences.End {
-			r.fail(what, "%d is behind the end %d", m.Fences.Next, m.Fences.End)
+			r.Fail(what, "%d is behind the end %d", m.Fences.Next, m.Fences.End)
 		}
 	case fieldSession:
-		m.Session = r.uint64(what)
+		m.Session = r.Uint64(what)
 	case fieldSent:
-		m.Sent = Time(r.int64(what))
+		m.Sent = Time(r.Int64(what))
 	case fieldNumber:
-		m.Number = r.uint64(what)
+		m.Number = r.Uint64(what)
 	case fieldTTL:
-		m.TTL = Time(r.uint(what, math.MaxInt64))
+		m.TTL = Time(r.Uint(what, math.MaxInt64))
 	case fieldParent:
 		m.Parent = d.node(what)
 	case fieldMoveTo:
@@ -135,13 +139,13 @@ func (d *Decoder) field(f field, m *Message) {
 	case fieldLeast:
 		m.Least = d.node(what)
 	case fieldLeastP:
-		m.LeastP = r.int64(what)
+		m.LeastP = r.Int64(what)
 	case fieldPassedTo:
 		m.PassedTo = d.node(what)
 	case fieldReason:
-		m.Reason = Reason(r.uint(what, uint64(reasonEnd-1)))
+		m.Reason = Reason(r.Uint(what, uint64(reasonEnd-1)))
 	case fieldVerdict:
-		m.Verdict = Verdict(r.uint(what, uint64(verdictEnd-1)))
+		m.Verdict = Verdict(r.Uint(what, uint64(verdictEnd-1)))
 	case fieldSettings:
 		d.settings(what, &m.Settings)
 	case fieldPath:
@@ -153,25 +157,25 @@ func (d *Decoder) field(f field, m *Message) {
 	case fieldSessions:
 		m.Sessions = d.nodes(what, MaxSessions, m.Sessions)
 	case fieldWithin:
-		m.Within = Duration(r.int64(what))
+		m.Within = Duration(r.Int64(what))
 	case fieldHold:
-		m.Hold = Duration(r.int64(what))
+		m.Hold = Duration(r.Int64(what))
 	case fieldWishes:
 		d.wishes(what, m)
 	case fieldAttempt:
-		m.Attempt = r.uint64(what)
+		m.Attempt = r.Uint64(what)
 	case fieldValid:
-		m.Valid = Duration(r.int64(what))
+		m.Valid = Duration(r.Int64(what))
 	case fieldRenewal:
-		m.Renewal = Renewal{Counter: r.uint64(what), Nonce: r.uint64(what)}
+		m.Renewal = Renewal{Counter: r.Uint64(what), Nonce: r.Uint64(what)}
 	case fieldRank:
-		m.Rank = uint32(r.uint(what, math.MaxUint32))
+		m.Rank = uint32(r.Uint(what, math.MaxUint32))
 	case fieldRegister:
-		m.Register = r.uint64(what)
+		m.Register = r.Uint64(what)
 	case fieldEnded:
 		m.Ended = d.node(what)
 	case fieldUntil:
-		m.Until = Time(r.int64(what))
+		m.Until = Time(r.Int64(what))
 	case fieldClient:
 		m.Client = d.text(what, MaxClient)
 	}
@@ -182,7 +186,7 @@ func (d *Decoder) name(what string) string { return d.text(what, MaxName) }
 // text takes a string of at most limit bytes and returns the one copy that the Decoder
 // keeps of it.
 func (d *Decoder) text(what string, limit int) string {
-	b := d.r.bytes(what, limit)
+	b := d.r.Text(what, limit)
 	if len(b) == 0 {
 		return ""
 	}
@@ -190,7 +194,7 @@ func (d *Decoder) text(what string, limit int) string {
 		return s
 	}
 	if !utf8.Valid(b) {
-		d.r.fail(what, "%q is not UTF-8", b)
+		d.r.Fail(what, "%q is not UTF-8", b)
 		return ""
 	}
 	// Forgetting everything is cheaper than remembering what was used last, and
@@ -204,55 +208,55 @@ func (d *Decoder) text(what string, limit int) string {
 }
 
 func (d *Decoder) node(what string) Node {
-	return Node{ID: d.name(what), Incarnation: d.r.uint64(what)}
+	return Node{ID: d.name(what), Incarnation: d.r.Uint64(what)}
 }
 
 func (d *Decoder) epoch(what string) Epoch {
-	return Epoch{Number: d.r.uint64(what), Tie: d.r.uint64(what)}
+	return Epoch{Number: d.r.Uint64(what), Tie: d.r.Uint64(what)}
 }
 
 func (d *Decoder) requestID(what string) RequestID {
-	return RequestID{Node: d.node(what), Clock: d.r.uint64(what)}
+	return RequestID{Node: d.node(what), Clock: d.r.Uint64(what)}
 }
 
 func (d *Decoder) grant(what string) Grant {
-	return Grant{Epoch: d.epoch(what), Number: d.r.uint64(what)}
+	return Grant{Epoch: d.epoch(what), Number: d.r.Uint64(what)}
 }
 
 func (d *Decoder) models(what string) Models {
 	r := &d.r
 	return Models{
-		Priority: Priority(r.uint(what, uint64(Deadline))),
-		Request:  RequestModel(r.uint(what, uint64(RequestReplace))),
-		Reply:    PassModel(r.uint(what, uint64(Use))),
-		Release:  PassModel(r.uint(what, uint64(Use))),
+		Priority: Priority(r.Uint(what, uint64(Deadline))),
+		Request:  RequestModel(r.Uint(what, uint64(RequestReplace))),
+		Reply:    PassModel(r.Uint(what, uint64(Use))),
+		Release:  PassModel(r.Uint(what, uint64(Use))),
 	}
 }
 
 func (d *Decoder) settings(what string, s *Settings) {
 	r := &d.r
-	extra := r.tuple(what, settingsWidth)
-	s.Version = r.uint64(what)
+	extra := r.AtLeast(what, settingsWidth)
+	s.Version = r.Uint64(what)
 	s.Models = d.models(what)
 	s.ModelsBy = d.name("models by")
-	s.Open = r.bool(what)
-	for range r.array("resources", MaxResources) {
+	s.Open = r.Bool(what)
+	for range r.Array("resources", MaxResources) {
 		s.Resources = append(s.Resources, d.name("resources"))
-		if r.err != nil {
+		if r.Err() != nil {
 			return
 		}
 	}
 	s.ResourcesBy = d.name("resources by")
-	r.skip(what, extra)
+	r.Skip(what, extra)
 }
 
 func (d *Decoder) nodes(what string, most int, list []Node) []Node {
 	r := &d.r
-	for range r.array(what, most) {
-		extra := r.tuple(what, nodeWidth)
+	for range r.Array(what, most) {
+		extra := r.AtLeast(what, nodeWidth)
 		list = append(list, d.node(what))
-		r.skip(what, extra)
-		if r.err != nil {
+		r.Skip(what, extra)
+		if r.Err() != nil {
 			break
 		}
 	}
@@ -261,11 +265,11 @@ func (d *Decoder) nodes(what string, most int, list []Node) []Node {
 
 func (d *Decoder) entries(what string, m *Message) {
 	r := &d.r
-	for range r.array(what, MaxEntries) {
-		extra := r.tuple(what, entryWidth)
-		m.Entries = append(m.Entries, Entry{ID: d.requestID(what), Fence: r.uint64(what)})
-		r.skip(what, extra)
-		if r.err != nil {
+	for range r.Array(what, MaxEntries) {
+		extra := r.AtLeast(what, entryWidth)
+		m.Entries = append(m.Entries, Entry{ID: d.requestID(what), Fence: r.Uint64(what)})
+		r.Skip(what, extra)
+		if r.Err() != nil {
 			return
 		}
 	}
@@ -273,16 +277,16 @@ func (d *Decoder) entries(what string, m *Message) {
 
 func (d *Decoder) tokens(what string, m *Message) {
 	r := &d.r
-	for range r.array(what, MaxTokens) {
-		extra := r.tuple(what, tokenWidth)
-		ts := TokenState{Resource: d.name(what), Grant: d.grant(what), Target: d.requestID(what), Fence: r.uint64(what)}
+	for range r.Array(what, MaxTokens) {
+		extra := r.AtLeast(what, tokenWidth)
+		ts := TokenState{Resource: d.name(what), Grant: d.grant(what), Target: d.requestID(what), Fence: r.Uint64(what)}
 		if extra > 0 {
 			ts.Client = d.text(what, MaxClient)
 			extra--
 		}
 		m.Tokens = append(m.Tokens, ts)
-		r.skip(what, extra)
-		if r.err != nil {
+		r.Skip(what, extra)
+		if r.Err() != nil {
 			return
 		}
 	}
@@ -290,13 +294,13 @@ func (d *Decoder) tokens(what string, m *Message) {
 
 func (d *Decoder) wishes(what string, m *Message) {
 	r := &d.r
-	for range r.array(what, MaxWishes) {
-		extra := r.tuple(what, wishWidth)
+	for range r.Array(what, MaxWishes) {
+		extra := r.AtLeast(what, wishWidth)
 		m.Wishes = append(m.Wishes, Wish{
-			ID: d.requestID(what), Priority: r.int64(what), Within: Duration(r.int64(what)), Hold: Duration(r.int64(what)),
+			ID: d.requestID(what), Priority: r.Int64(what), Within: Duration(r.Int64(what)), Hold: Duration(r.Int64(what)),
 		})
-		r.skip(what, extra)
-		if r.err != nil {
+		r.Skip(what, extra)
+		if r.Err() != nil {
 			return
 		}
 	}

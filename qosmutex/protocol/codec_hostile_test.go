@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // header is the start of a message of kind k, as any values.
@@ -56,7 +57,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		return all
 	}
 	var deep any = 1
-	for range maxNesting + 1 {
+	for range 17 {
 		deep = []any{deep}
 	}
 	for _, c := range []struct {
@@ -144,22 +145,22 @@ func claims() map[string][]byte {
 	huge := func(b []byte, code byte) []byte { return append(b, code, 0xff, 0xff, 0xff, 0xff) }
 	release := start(KindRelease, 1)
 	handover := start(KindHandover, 2)
-	named := append([]byte{codeFixArray | 14}, start(KindNamed, 0)[1:]...)
+	named := append([]byte{msgpcode.FixedArrayLow | 14}, start(KindNamed, 0)[1:]...)
 	return map[string][]byte{
-		"message":           huge(nil, codeArray32),
-		"from":              append(bytes.Clone([]byte{codeArray16, 0, 13, Version, 8, 0}), codeStr32, 0xff, 0xff, 0xff, 0xff),
-		"entries":           huge(release, codeArray32),
-		"tokens":            huge(bytes.Clone(handover), codeArray32),
-		"sessions":          huge(append(bytes.Clone(handover), codeFixArray), codeArray32),
-		"appended array":    huge(bytes.Clone(named), codeArray32),
-		"appended map":      huge(bytes.Clone(named), codeMap32),
-		"appended string":   huge(bytes.Clone(named), codeStr32),
-		"appended bytes":    huge(bytes.Clone(named), codeBin32),
-		"appended ext":      huge(bytes.Clone(named), codeExt32),
-		"appended nesting":  append(bytes.Clone(named), bytes.Repeat([]byte{codeFixArray | 1}, 100_000)...),
-		"appended map nest": append(bytes.Clone(named), bytes.Repeat([]byte{codeFixMap | 1}, 100_000)...),
-		"entries nesting":   append(bytes.Clone(release), bytes.Repeat([]byte{codeFixArray | 1}, 100_000)...),
-		"message nesting":   bytes.Repeat([]byte{codeFixArray | 1}, 100_000),
+		"message":           huge(nil, msgpcode.Array32),
+		"from":              append(bytes.Clone([]byte{msgpcode.Array16, 0, 13, Version, 8, 0}), msgpcode.Str32, 0xff, 0xff, 0xff, 0xff),
+		"entries":           huge(release, msgpcode.Array32),
+		"tokens":            huge(bytes.Clone(handover), msgpcode.Array32),
+		"sessions":          huge(append(bytes.Clone(handover), msgpcode.FixedArrayLow), msgpcode.Array32),
+		"appended array":    huge(bytes.Clone(named), msgpcode.Array32),
+		"appended map":      huge(bytes.Clone(named), msgpcode.Map32),
+		"appended string":   huge(bytes.Clone(named), msgpcode.Str32),
+		"appended bytes":    huge(bytes.Clone(named), msgpcode.Bin32),
+		"appended ext":      huge(bytes.Clone(named), msgpcode.Ext32),
+		"appended nesting":  append(bytes.Clone(named), bytes.Repeat([]byte{msgpcode.FixedArrayLow | 1}, 100_000)...),
+		"appended map nest": append(bytes.Clone(named), bytes.Repeat([]byte{msgpcode.FixedMapLow | 1}, 100_000)...),
+		"entries nesting":   append(bytes.Clone(release), bytes.Repeat([]byte{msgpcode.FixedArrayLow | 1}, 100_000)...),
+		"message nesting":   bytes.Repeat([]byte{msgpcode.FixedArrayLow | 1}, 100_000),
 		"reserved code":     append(bytes.Clone(named), 0xc1),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 	"pgregory.net/rapid"
 )
 
@@ -172,12 +173,12 @@ func other(t *rapid.T, enc *msgpack.Encoder, v any) {
 	var err error
 	switch v := v.(type) {
 	case []any:
-		err = writeLength(enc, choose(widthFor(len(v), 16), 2), len(v), codeFixArray, []byte{0, codeArray16, codeArray32})
+		err = writeLength(enc, choose(widthFor(len(v), 16), 2), len(v), msgpcode.FixedArrayLow, []byte{0, msgpcode.Array16, msgpcode.Array32})
 		for _, e := range v {
 			other(t, enc, e)
 		}
 	case string:
-		err = writeLength(enc, choose(widthFor(len(v), 32), 2), len(v), codeFixStr, []byte{codeStr8, codeStr16, codeStr32})
+		err = writeLength(enc, choose(widthFor(len(v), 32), 2), len(v), msgpcode.FixedStrLow, []byte{msgpcode.Str8, msgpcode.Str16, msgpcode.Str32})
 		if _, werr := enc.Writer().Write([]byte(v)); werr != nil {
 			err = werr
 		}
@@ -305,7 +306,7 @@ func TestAClientThatIsNotThereTakesNoRoom(t *testing.T) {
 		with := AppendMessage(nil, &m)
 		m.Client = ""
 		without := AppendMessage(nil, &m)
-		if want := append([]byte{codeArray16, 0, byte(widths[k])}, with[3:len(with)-len("\xa5esp32")]...); !bytes.Equal(without, want) {
+		if want := append([]byte{msgpcode.Array16, 0, byte(widths[k])}, with[3:len(with)-len("\xa5esp32")]...); !bytes.Equal(without, want) {
 			t.Errorf("%v: without a client\n got %x\nwant %x", k, without, want)
 		}
 	}
@@ -351,7 +352,7 @@ func TestLaterVersionsMayAppendFields(t *testing.T) {
 		}
 	}
 	n := widths[KindReply] + len(appended) + 6 // elements in extension
-	b = append([]byte{codeArray16, byte(n >> 8), byte(n)}, b[3:]...)
+	b = append([]byte{msgpcode.Array16, byte(n >> 8), byte(n)}, b[3:]...)
 	b = append(append(b, buf.Bytes()...), extension...)
 	var got Message
 	if err := new(Decoder).Decode(b, &got); err != nil {

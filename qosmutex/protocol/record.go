@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"padme/qosmutex/internal/pack"
 )
 
 // Record is what the register keeps of a lock topic, one key each: who is the root,
@@ -67,14 +69,14 @@ func (r *Record) Validate() error {
 //
 // Settings are those of a message. Later versions may append fields.
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = appendArray(dst, recordWidth)
-	dst = appendUint(dst, recordVersion)
-	dst = appendUint(dst, r.Term)
+	dst = pack.AppendArray(dst, recordWidth)
+	dst = pack.AppendUint(dst, recordVersion)
+	dst = pack.AppendUint(dst, r.Term)
 	dst = appendNode(dst, r.Root)
-	dst = appendString(dst, r.Place)
-	dst = appendUint(dst, uint64(r.Lease))
-	dst = appendUint(dst, uint64(r.TTL))
-	dst = appendUint(dst, r.Ceiling)
+	dst = pack.AppendString(dst, r.Place)
+	dst = pack.AppendUint(dst, uint64(r.Lease))
+	dst = pack.AppendUint(dst, uint64(r.TTL))
+	dst = pack.AppendUint(dst, r.Ceiling)
 	return appendSettings(dst, &r.Settings)
 }
 
@@ -85,32 +87,29 @@ func DecodeRecord(b []byte) (Record, error) {
 	if len(b) > MaxRecord {
 		return Record{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrRecord, len(b), MaxRecord)
 	}
-	d := Decoder{r: reader{b: b}}
-	rec, err := d.record()
+	var d Decoder
+	rec, err := d.record(b)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
 	return rec, rec.Validate()
 }
 
-func (d *Decoder) record() (rec Record, err error) {
-	r := &d.r
-	extra := r.tuple("record", recordWidth)
-	if v := r.uint64("version"); r.err == nil && v != recordVersion {
-		r.fail("version", "%d is not %d", v, recordVersion)
+func (d *Decoder) record(b []byte) (rec Record, err error) {
+	r := d.read(b)
+	extra := r.AtLeast("record", recordWidth)
+	if v := r.Uint64("version"); r.Err() == nil && v != recordVersion {
+		r.Fail("version", "%d is not %d", v, recordVersion)
 	}
-	rec.Term = r.uint64("term")
+	rec.Term = r.Uint64("term")
 	rec.Root = d.node("root")
 	rec.Place = d.name("place")
-	rec.Lease = Duration(r.uint("lease", math.MaxInt64))
-	rec.TTL = Duration(r.uint("ttl", math.MaxInt64))
-	rec.Ceiling = r.uint("ceiling", MaxCeiling)
+	rec.Lease = Duration(r.Uint("lease", math.MaxInt64))
+	rec.TTL = Duration(r.Uint("ttl", math.MaxInt64))
+	rec.Ceiling = r.Uint("ceiling", MaxCeiling)
 	d.settings("settings", &rec.Settings)
-	if r.err == nil {
-		r.skip("appended fields", extra)
+	if r.Err() == nil {
+		r.Skip("appended fields", extra)
 	}
-	if r.err == nil && len(r.b) != 0 {
-		r.fail("record", "%d bytes follow its end", len(r.b))
-	}
-	return rec, r.err
+	return rec, r.End("record")
 }

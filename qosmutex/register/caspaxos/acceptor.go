@@ -1,6 +1,6 @@
 package caspaxos
 
-import "padme/qosmutex/register/internal/pack"
+import "padme/qosmutex/internal/pack"
 
 // block is how many rounds one sync of the ceiling is good for.
 const block = 1 << 16
@@ -52,7 +52,7 @@ func (m *Machine) follows(slots []Slot) bool {
 		if slots[i].Key == configKey {
 			r := pack.NewReader(slots[i].State.Value)
 			c := readConfig(r)
-			return r.End() == nil && c.Domain == m.config.Domain && c.Number == m.config.Number+1
+			return r.End("record") == nil && c.Domain == m.config.Domain && c.Number == m.config.Number+1
 		}
 	}
 	return true

@@ -3,8 +3,8 @@ package caspaxos
 import (
 	"math"
 
+	"padme/qosmutex/internal/pack"
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/internal/pack"
 )
 
 // codecVersion is the first element of every message.
@@ -88,7 +88,7 @@ func Decode(b []byte) (*Message, error) {
 	m.Config = uint32(r.Uint("config", math.MaxUint32))
 	m.Run = Run{r.Uint("instance", math.MaxUint64), r.Uint("boot", math.MaxUint64), r.Uint("base", math.MaxUint64), r.Uint("serial", math.MaxUint64)}
 	decodeFields(r, m)
-	if err := r.End(); err != nil {
+	if err := r.End("message"); err != nil {
 		return nil, err
 	}
 	return m, nil

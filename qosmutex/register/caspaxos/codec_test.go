@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"padme/qosmutex/internal/pack"
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/internal/pack"
 )
 
 // full has every field of its kind set.
@@ -97,7 +97,7 @@ func TestMalformedMessagesAreRefusedByName(t *testing.T) {
 		"long value":     {"value: has 65537 bytes", edit(KindValues, func(m *Message) { m.Slots[0].State.Value = make([]byte, 1<<16+1) })},
 		"ballot":         {"ballot: 5 is above 4", edit(KindAccepted, func(m *Message) { m.Ballot.Voter = 5 })},
 		"many keys":      {"keys: has 1025 elements", edit(KindPrepare, func(m *Message) { m.Keys = make([]string, MaxBatch+1) })},
-		"something more": {"end: 1 bytes follow", append(AppendMessage(nil, full(KindHello)), 0)},
+		"something more": {"message: 1 bytes follow its end", append(AppendMessage(nil, full(KindHello)), 0)},
 	} {
 		_, err := Decode(c.b)
 		if !errors.Is(err, pack.ErrMalformed) || !strings.Contains(err.Error(), c.want) {

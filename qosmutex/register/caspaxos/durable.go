@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"padme/qosmutex/internal/pack"
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/internal/pack"
 )
 
 // Kinds of records.
@@ -127,5 +127,5 @@ func (m *Machine) replayOne(i int, b []byte) error {
 	default:
 		r.Fail("record", "kind %d is of a later release", kind)
 	}
-	return r.End()
+	return r.End("record")
 }

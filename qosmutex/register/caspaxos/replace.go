@@ -8,8 +8,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"padme/qosmutex/internal/pack"
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/internal/pack"
 )
 
 // install is how a voter fetches the contents of a configuration that was decided.

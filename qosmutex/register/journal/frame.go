@@ -8,7 +8,7 @@ import (
 	"math"
 	"os"
 
-	"padme/qosmutex/register/internal/pack"
+	"padme/qosmutex/internal/pack"
 )
 
 // A frame is the length of its payload, a checksum of length and payload, and the
@@ -144,7 +144,7 @@ func (j *Journal) readHeader(payload []byte) error {
 	r.Tuple("header", 5)
 	what, name, kind := r.Uint("payload", payloadHeader), r.String("magic", 64), r.String("kind", math.MaxUint16)
 	h := header{kind: kind, inode: r.Uint("inode", math.MaxUint64), opens: r.Uint("opens", math.MaxUint64)}
-	if err := r.End(); err != nil || what != payloadHeader || name != magic {
+	if err := r.End("record"); err != nil || what != payloadHeader || name != magic {
 		return fmt.Errorf("%w: it does not begin as a journal", ErrForeign)
 	}
 	if h.kind != j.kind {
@@ -185,7 +185,7 @@ func (j *Journal) readPayload(payload []byte, replay func([]byte) error) error {
 	default:
 		return fmt.Errorf("%w: a later release has written it", ErrForeign)
 	}
-	if err := r.End(); err != nil {
+	if err := r.End("record"); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil
@@ -206,7 +206,7 @@ func readCount(guard *os.File) (uint64, error) {
 	r.Tuple("guard", 2)
 	r.Uint("payload", payloadOpened)
 	n := r.Uint("opens", math.MaxUint64)
-	if err := r.End(); err != nil {
+	if err := r.End("record"); err != nil {
 		return 0, fmt.Errorf("%w: the file .lock next to it: %w", ErrDamaged, err)
 	}
 	return n, nil

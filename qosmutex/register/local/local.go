@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"padme/qosmutex/internal/pack"
 	"padme/qosmutex/register"
-	"padme/qosmutex/register/internal/pack"
 	"padme/qosmutex/register/journal"
 )
 
@@ -98,7 +98,7 @@ func (r *Register) replay(record []byte) error {
 	e := register.Entry{Version: register.Version{
 		Domain: r.domain, Counter: d.Uint("counter", math.MaxUint64), Nonce: d.Uint("nonce", math.MaxUint64),
 	}, Value: d.Bytes("value", register.MaxValue)}
-	if err := d.End(); err != nil {
+	if err := d.End("record"); err != nil {
 		return err
 	}
 	r.entries[key] = e

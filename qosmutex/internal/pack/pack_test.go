@@ -51,7 +51,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	for range r.Array("array", 15) {
 		r.Uint("element", 1)
 	}
-	if err := r.End(); err != nil {
+	if err := r.End("all"); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestMalformedIsRefusedByName(t *testing.T) {
 		read func(*Reader)
 	}{
 		{"n: 9 is above 8", []byte{9}, func(r *Reader) { r.Uint("n", 8) }},
-		{"n: type 0xff is not an unsigned integer", []byte{0xff}, func(r *Reader) { r.Uint("n", 8) }},
+		{"n: -1 is negative", []byte{0xff}, func(r *Reader) { r.Uint("n", 8) }},
 		{"n: cut short", []byte{codeUint64, 1}, func(r *Reader) { r.Uint("n", 8) }},
 		{"n: cut short", nil, func(r *Reader) { r.Uint("n", 8) }},
 		{"s: cut short", []byte{codeStr16, 0, 9, 'x'}, func(r *Reader) { _ = r.String("s", 100) }},
@@ -94,11 +94,11 @@ func TestMalformedIsRefusedByName(t *testing.T) {
 		{"a: type 0x80 is not an array", []byte{codeFixMap}, func(r *Reader) { r.Array("a", 2) }},
 		{"t: has 1 elements, needs 2", []byte{codeFixArray | 1, 1}, func(r *Reader) { r.Tuple("t", 2) }},
 		{"f: type 0x01 is not a boolean", []byte{1}, func(r *Reader) { r.Bool("f") }},
-		{"end: 1 bytes follow", []byte{1, 2}, func(r *Reader) { r.Uint("n", 8) }},
+		{"all: 1 bytes follow its end", []byte{1, 2}, func(r *Reader) { r.Uint("n", 8) }},
 	} {
 		r := NewReader(c.b)
 		c.read(r)
-		err := r.End()
+		err := r.End("all")
 		if !errors.Is(err, ErrMalformed) || err.Error() != "malformed: "+c.want {
 			t.Errorf("%x: got %v, want %s", c.b, err, c.want)
 		}
