@@ -25,12 +25,13 @@ func (c *conn) shakeHands() error {
 		return nil
 	}
 	err := secure.Handshake()
-	if err == nil {
-		return nil
-	}
 	below := secure.NetConn()
 	if g := c.guest(); g != nil {
+		g.shaken()
 		below = g.Conn
+	}
+	if err == nil {
+		return nil
 	}
 	if raw, ok := below.(*net.TCPConn); ok && raw.CloseWrite() == nil {
 		_ = raw.SetReadDeadline(time.Now().Add(lingering))

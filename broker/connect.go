@@ -14,8 +14,8 @@ import (
 	"padme/broker/internal/wire"
 )
 
-// errBusy says: a password could not be checked in time.
-var errBusy = errors.New("too many passwords wait to be checked")
+// errBusy says: a password, or a step of a TLS handshake, had to wait for too long.
+var errBusy = errors.New("too many passwords and TLS handshakes wait for their turn")
 
 // readConnect reads the first packet as a whole, so that a stranger costs its bytes only:
 // mochi spends 70 KB on a connection, and much more on what it decodes.

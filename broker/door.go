@@ -2,12 +2,15 @@ package broker
 
 import (
 	"container/list"
+	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // door bounds the connections whose peers have not proven yet who they are, in total and
@@ -18,6 +21,8 @@ type door struct {
 	most              int  // bytes of a connection before it is let in
 	local             bool // perAddress is for the addresses of this machine, too
 	limited           func(limit, user, address string)
+	handshakes        *turns // those of TLS take a turn for each step; nil: there is no TLS
+	patience          time.Duration
 
 	mu     sync.Mutex
 	guests *list.List // of *guest, the oldest first
@@ -27,7 +32,7 @@ type door struct {
 func newDoor(l Limits, limited func(limit, user, address string)) *door {
 	d := &door{
 		most: l.ConnectSize + handshakeSize, total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
-		limited: limited, guests: list.New(), at: map[netip.Prefix]*list.List{},
+		limited: limited, patience: l.PasswordWait, guests: list.New(), at: map[netip.Prefix]*list.List{},
 	}
 	if d.perAddress == 0 {
 		d.perAddress = defaultPerAddress
@@ -46,6 +51,10 @@ type guest struct {
 	trusted atomic.Bool          // known
 	taken   int                  // bytes that were read before; of the goroutine that reads
 	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
+	shaking atomic.Bool          // its TLS handshake is not over
+	turn    atomic.Bool          // it has one of door.handshakes
+	present context.Context      // until it is closed
+	leave   context.CancelFunc   // ends that
 }
 
 // errTooMuch ends a connection whose peer has not said who it is in as many bytes as that
@@ -66,7 +75,13 @@ func (g *guest) Read(p []byte) (int, error) {
 	if c != nil {
 		c.slow()
 	}
+	g.giveTurn()
 	n, err := g.Conn.Read(p)
+	if n > 0 && g.shaking.Load() {
+		if busy := g.takeTurn(); busy != nil {
+			return 0, busy
+		}
+	}
 	switch {
 	case c != nil:
 		c.readCost += float64(n) / shareUnit
@@ -83,6 +98,8 @@ func (g *guest) Read(p []byte) (int, error) {
 // admit takes a place for a connection, if need be that of the oldest.
 func (d *door) admit(raw net.Conn) *guest {
 	g := &guest{Conn: raw, door: d, address: d.addressOf(raw)}
+	g.shaking.Store(d.handshakes != nil)
+	g.present, g.leave = context.WithCancel(context.Background())
 	d.mu.Lock()
 	var victim *guest
 	same := d.at[g.address]
@@ -106,6 +123,7 @@ func (d *door) admit(raw net.Conn) *guest {
 	if victim == nil {
 		return g
 	}
+	victim.leave()
 	_ = victim.Conn.Close()
 	if crowded {
 		d.limited("max-unauthenticated-per-address", "", victim.RemoteAddr().String())
@@ -162,8 +180,51 @@ func (g *guest) known() {
 }
 
 func (g *guest) Close() error {
+	g.leave()
+	g.giveTurn()
 	g.known()
 	return g.Conn.Close()
+}
+
+func (g *guest) Write(p []byte) (int, error) {
+	g.giveTurn()
+	return g.Conn.Write(p)
+}
+
+// takeTurn waits until what was read of a TLS handshake may be processed, which is over when
+// more is read, or something written: a signature takes milliseconds, and whoever asks for it
+// may leave at once and ask again.
+func (g *guest) takeTurn() error {
+	if peerGone(g.Conn) {
+		return io.EOF
+	}
+	ctx, cancel := context.WithTimeoutCause(g.present, g.door.patience, errBusy)
+	defer cancel()
+	err := g.door.handshakes.take(ctx, hostOf(g.RemoteAddr().String()), "")
+	if errors.Is(err, errBusy) {
+		g.door.limited("max-password-wait", "", g.RemoteAddr().String())
+	}
+	if err != nil {
+		return err
+	}
+	g.turn.Store(true)
+	if g.present.Err() != nil || peerGone(g.Conn) {
+		g.giveTurn()
+		return io.EOF
+	}
+	return nil
+}
+
+func (g *guest) giveTurn() {
+	if g.turn.CompareAndSwap(true, false) {
+		g.door.handshakes.give()
+	}
+}
+
+// shaken says that the TLS handshake is over.
+func (g *guest) shaken() {
+	g.shaking.Store(false)
+	g.giveTurn()
 }
 
 // doorListener admits what it accepts.

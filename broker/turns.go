@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// turns bounds how many passwords are checked at a time. Addresses take turns, and so do
-// the names at an address: whoever guesses a thousand passwords waits for itself.
+// turns bounds how many passwords are checked, and TLS handshakes processed, at a time.
+// Addresses take turns, and so do the names at an address: whoever guesses a thousand
+// passwords waits for itself.
 type turns struct {
 	mu    sync.Mutex
 	free  int
