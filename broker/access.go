@@ -32,6 +32,7 @@ func (h *access) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish, mqtt.OnACLCheck, mqtt.OnPacketRead,
 		mqtt.OnPublish, mqtt.OnWill, mqtt.OnRetainMessage, mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnRetainedExpired,
+		mqtt.OnSelectSubscribers,
 	}, b) >= 0
 }
 
@@ -118,15 +119,17 @@ func (h *access) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	if h.users == nil {
 		return filter || h.sessions.mayQueue(cl) && h.sessions.b.flow.mayWait(cl, topic)
 	}
-	a, ok := h.users.lookup(cl.Properties.Username)
-	if !ok {
-		return false
-	}
-	name := string(cl.Properties.Username)
 	if filter {
-		return h.acl.maySubscribe(name, a.role, topic)
+		a, ok := h.users.lookup(cl.Properties.Username)
+		return ok && h.acl.maySubscribe(string(cl.Properties.Username), a.role, topic)
 	}
-	return h.acl.mayRead(name, a.role, topic) && h.sessions.mayQueue(cl) && h.sessions.b.flow.mayWait(cl, topic)
+	return h.mayRead(cl, topic) && h.sessions.mayQueue(cl) && h.sessions.b.flow.mayWait(cl, topic)
+}
+
+// mayRead judges a complete topic name, where there are users.
+func (h *access) mayRead(cl *mqtt.Client, topic string) bool {
+	a, ok := h.users.lookup(cl.Properties.Username)
+	return ok && h.acl.mayRead(string(cl.Properties.Username), a.role, topic)
 }
 
 func (h *access) OnPacketRead(_ *mqtt.Client, pk packets.Packet) (packets.Packet, error) {

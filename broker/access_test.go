@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -319,5 +320,23 @@ func TestUsersAreToldTheirRole(t *testing.T) {
 	c.publish("x", "nobody has a role here", 1, false)
 	if got := c.receive(1); got[0] != "nobody has a role here" {
 		t.Errorf("told %q", got)
+	}
+}
+
+// Who shares a subscription with those who may not read all of it receives what it would alone.
+func TestASharedSubscriptionHasNoHoles(t *testing.T) {
+	b := start(t, broker.Config{Users: cast(t)})
+	const filter = "$share/work/padme/v1/default/lock/crane/client/+/answer"
+	root, watch, esp := connect(t, inProcess(b), as("root", "root")), connect(t, inProcess(b), as("watch", "watch")), connect(t, inProcess(b), as("esp", "esp"))
+	for _, c := range []*client{root, watch, esp} {
+		c.subscribe(filter, 1)
+	}
+	bridge := connect(t, inProcess(b), as("bridge", "bridge"))
+	for i := range 50 {
+		bridge.publish("padme/v1/default/lock/crane/client/alice/answer", fmt.Sprint(i), 1, false)
+	}
+	root.receive(50)
+	if got := append(watch.payloads(), esp.payloads()...); len(got) > 0 {
+		t.Errorf("others have received %q", got)
 	}
 }

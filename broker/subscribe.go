@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -96,4 +97,19 @@ func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 			h.tellRole(cl, pk.Filters[i].Filter)
 		}
 	}
+}
+
+// OnSelectSubscribers leaves those out of shared subscriptions who may not read the topic:
+// mochi would choose one of them, and then deliver to nobody.
+func (h *access) OnSelectSubscribers(subs *mqtt.Subscribers, pk packets.Packet) *mqtt.Subscribers {
+	if h.users == nil {
+		return subs
+	}
+	for _, group := range subs.Shared {
+		maps.DeleteFunc(group, func(id string, _ packets.Subscription) bool {
+			cl, ok := h.server.Clients.Get(id)
+			return !ok || !h.mayRead(cl, pk.TopicName)
+		})
+	}
+	return subs
 }
