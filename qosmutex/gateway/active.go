@@ -57,27 +57,32 @@ func newActive(ctx context.Context, t *topic, role *qosmutex.Hold) *active {
 	return s
 }
 
+// serve answers until ctx ends or the role is lost. What is to be told then another gateway
+// tells: by now it may have granted the same requests, and clients would take our word for
+// their end.
 func (s *active) serve(ctx context.Context) {
 	s.ring(time.Now().Add(sweepEvery))
 	s.reopen()
 	lost := s.role.Context()
-	for ctx.Err() == nil && lost.Err() == nil && s.g.p.Err() == nil {
+	for ctx.Err() == nil && s.role.Check() == nil && s.g.p.Err() == nil {
 		select {
 		case <-s.inbox.news:
 			for _, m := range s.inbox.take() {
 				if s.role.Check() != nil {
-					return // somebody else may answer it
+					return
 				}
 				s.read(&m)
 			}
 		case n := <-s.news:
-			if s.learn(n) {
+			if s.learn(n) && s.role.Check() == nil {
 				s.push(n.ticket)
 			}
 		case o := <-s.opened:
 			s.unpark(o)
 		case <-s.alarm.C:
-			s.look(time.Now())
+			if s.role.Check() == nil {
+				s.look(time.Now())
+			}
 		case <-lost.Done():
 		case <-ctx.Done():
 		case <-s.g.p.Done():
@@ -85,19 +90,20 @@ func (s *active) serve(ctx context.Context) {
 	}
 }
 
-// close ends the service: everybody is told, and what clients may believe they hold is
-// kept until they cannot any more.
+// close ends the service: everybody is told, unless that is another gateway's to do, and what
+// clients may believe they hold is kept until they cannot any more.
 func (s *active) close() {
 	close(s.done)
-	_ = s.role.Unlock()
 	var last time.Time
 	for t := range s.live {
 		if t.told.After(last) && t.hold != nil {
 			last = t.told
 		}
-		s.finish(t, jsonlock.Lost, jsonlock.Ended)
-		s.push(t)
+		if s.finish(t, jsonlock.Lost, jsonlock.Ended); s.role.Check() == nil {
+			s.push(t)
+		}
 	}
+	_ = s.role.Unlock()
 	if s.g.p.Err() == nil {
 		pause(s.ctx, time.Until(last))
 	}

@@ -51,6 +51,8 @@ type cable struct {
 	mu    sync.Mutex
 	conns []*wire
 	cut   bool
+
+	stalled *chan struct{} // what is sent waits until it is closed; nil: nothing does
 }
 
 func (c *cable) dial(ctx context.Context) (net.Conn, error) {
@@ -64,6 +66,7 @@ func (c *cable) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	w := &wire{Conn: conn}
+	w.stalled.Store(c.stalled)
 	c.conns = append(c.conns, w)
 	return w, nil
 }
@@ -72,6 +75,14 @@ func (c *cable) dial(ctx context.Context) (net.Conn, error) {
 type wire struct {
 	net.Conn
 	requests atomic.Int64
+	stalled  atomic.Pointer[chan struct{}]
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	if stalled := w.stalled.Load(); stalled != nil {
+		<-*stalled
+	}
+	return w.Conn.Write(p)
 }
 
 func (w *wire) Read(p []byte) (int, error) {
@@ -96,6 +107,18 @@ func (c *cable) sever() {
 	c.cut = true
 	c.mu.Unlock()
 	c.pull()
+}
+
+// stall holds up what the participant sends until the function that it returns is called.
+func (c *cable) stall() (goOn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stalled := make(chan struct{})
+	c.stalled = &stalled
+	for _, conn := range c.conns {
+		conn.stalled.Store(&stalled)
+	}
+	return func() { close(stalled) }
 }
 
 // pull ends the connection; the participant connects again.

@@ -81,3 +81,32 @@ func TestGatewayThatEndsTellsItsClients(t *testing.T) {
 		}
 	})
 }
+
+// A gateway that was held up, and of whose requests another one has taken care since, says
+// nothing of them when it goes on: its word would end what the other has granted.
+func TestAGatewayThatWasHeldUpIsSilent(t *testing.T) {
+	onSite(t, func(s *site) {
+		one := s.gateway("gw-1")
+		defer one.stop()
+		c, d := s.client("esp32", "crane"), s.client("other", "crane")
+		defer c.close()
+		defer d.close()
+		c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Waiting)
+		two := s.gateway("gw-2")
+		defer two.stop()
+		time.Sleep(20 * time.Second)
+		goOn := one.cable.stall()
+		if a := d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted); a.Gateway != "gw-2" {
+			t.Fatalf("%s answers, which is cut off", a.Gateway)
+		}
+		goOn()
+		time.Sleep(20 * time.Second)
+		if n := one.counted("qosmutex_gateway_answers_total", string(jsonlock.Lost)); n != 0 {
+			t.Errorf("it has said %v times that something is lost", n)
+		}
+		if a := d.ask(jsonlock.Renew, "1", "", jsonlock.Granted); a.Gateway != "gw-2" {
+			t.Errorf("%+v", a)
+		}
+	})
+}
