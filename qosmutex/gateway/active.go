@@ -303,7 +303,13 @@ func (s *active) grant(t *ticket, n news) {
 	t.outcome, t.hold, t.fence, t.resource, t.priority = jsonlock.Granted, n.hold, n.hold.Fence(), n.hold.Resource(), n.hold.Priority()
 	s.queue.join(t.resource)
 	s.follow(t, n)
+	if left := n.hold.Remaining(); left > tellBefore && left <= time.Duration(s.lock.View().TTL/2*float64(time.Second)) { // it is to be confirmed
+		t.again = time.Now().Add(left / 4)
+	}
 }
+
+// tellBefore is how much of a validity must be left for another word to be of use.
+const tellBefore = 50 * time.Millisecond
 
 // follow has the end of a ticket's hold told.
 func (s *active) follow(t *ticket, n news) {

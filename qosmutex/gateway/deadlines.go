@@ -60,6 +60,7 @@ func (s *active) look(now time.Time) {
 	for len(s.deadlines) > 0 && !s.deadlines[0].turn.After(now) {
 		t := s.deadlines[0]
 		if t.retire(now); t.ends().After(now) {
+			s.tellAgain(t, now)
 			s.schedule(t)
 			continue
 		}
@@ -83,6 +84,21 @@ func (s *active) look(now time.Time) {
 	s.ring(s.swept.Add(sweepEvery))
 	if len(s.deadlines) > 0 {
 		s.ring(s.deadlines[0].turn)
+	}
+}
+
+// tellAgain tells a client that its hold lasts for longer than it was told, once the root has
+// confirmed that: a slow device could not renew before the first word is over.
+func (s *active) tellAgain(t *ticket, now time.Time) {
+	if t.again.IsZero() || t.again.After(now) {
+		return
+	}
+	t.again = time.Time{}
+	switch left := t.hold.Remaining(); {
+	case now.Add(left).After(t.told.Add(left / 2)):
+		s.push(t)
+	case left > tellBefore:
+		t.again = now.Add(left / 4)
 	}
 }
 

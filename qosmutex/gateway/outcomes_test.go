@@ -29,6 +29,7 @@ func TestHoldIsGrantedRenewedAndReleased(t *testing.T) {
 		if a.Resource != "hook" || a.Gateway != "gw" || a.Session != "s1" || *a.Priority != jsonlock.DefaultPriority {
 			t.Errorf("answer %+v", a)
 		}
+		c.await("1", jsonlock.Granted) // it is confirmed
 		for range 20 {
 			time.Sleep(time.Second)
 			a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
@@ -81,6 +82,24 @@ func TestValidityCountsFromTheRequestThatItNames(t *testing.T) {
 		a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
 		if again := until(t, a) - time.Since(s.start).Milliseconds(); again <= left && again < 2500 {
 			t.Errorf("renewed, %d ms are left, not more than %d", again, left)
+		}
+	})
+}
+
+// A hold that the root has confirmed lasts longer than the client was told first. It hears of
+// that without asking, as a slow device could not ask in time.
+func TestAConfirmedHoldIsToldOf(t *testing.T) {
+	onSite(t, func(s *site) {
+		_, end := s.create("crane", qosmutex.WithOpenResources())
+		defer end()
+		g := s.gateway("gw")
+		defer g.stop()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
+		b := c.await("1", jsonlock.Granted)
+		if now := time.Since(s.start).Milliseconds(); b.Op != "" || b.Fence != a.Fence || *b.ValidMS < *a.ValidMS+500 || now >= until(t, a) {
+			t.Errorf("at %d %+v after %+v", now, b, a)
 		}
 	})
 }

@@ -45,6 +45,7 @@ type ticket struct {
 	heard time.Time   // when the last acquire or renew came
 	sent  json.Number // what that said of the client's clock
 	told  time.Time   // until when the client may believe that it is inside
+	again time.Time   // tell it then that it may for longer, if so; zero: it knows
 	gone  bool        // the client has lost its connection, and has not renewed since
 	final bool        // gone: nothing renews it any more
 
@@ -89,6 +90,9 @@ func (t *ticket) ends() time.Time {
 // wakeAt is when the gateway has to look after a live ticket.
 func (t *ticket) wakeAt() time.Time {
 	at := t.ends()
+	if !t.again.IsZero() && t.again.Before(at) {
+		at = t.again
+	}
 	for _, a := range t.tries {
 		if !a.retire.IsZero() && a.retire.Before(at) {
 			at = a.retire
