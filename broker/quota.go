@@ -22,12 +22,12 @@ type quota struct {
 	dropped int      // from the beginning of added
 }
 
-// room is one of the two that each user has, of limit bytes. The first is for what makes
-// participants and locks work, so that a user who has filled the other with samples can still
-// join: without users, that is everybody.
+// room is one of the two that each user has, of limit bytes. One is for what makes participants
+// and locks work, so that who has filled the other with samples can still join: without users,
+// that is everybody.
 type room struct {
 	user    string
-	control bool
+	control bool // of participants and locks
 }
 
 type kept struct {
@@ -123,7 +123,7 @@ func (q *quota) restore(b *Broker) {
 	}
 }
 
-// owner is who is charged for what is under a topic when nobody says who has retained it.
+// owner is who is charged for what is under a topic when it is not known who has retained it.
 func (h *access) owner(topic string) string {
 	if h.users == nil {
 		return ""

@@ -100,7 +100,7 @@ func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 }
 
 // OnSelectSubscribers leaves those out of shared subscriptions who may not read the topic:
-// mochi would choose one of them, and then deliver to nobody.
+// mochi would choose one of them, and the message would reach no member of the group.
 func (h *access) OnSelectSubscribers(subs *mqtt.Subscribers, pk packets.Packet) *mqtt.Subscribers {
 	if h.users == nil {
 		return subs

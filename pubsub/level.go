@@ -16,8 +16,8 @@ import (
 func EncodeLevel(s string) (string, error) { return level.Encode(s) }
 
 // CheckName returns an error that wraps ErrInvalid if EncodeLevel refuses name, or if it is
-// "+" or "#", which SubscribeRaw would take for a wildcard, or blank. Use it for names from outside that
-// become levels of a subscription.
+// blank, or "+" or "#", which SubscribeRaw would take for a wildcard. Use it for names from
+// outside that become levels of a subscription.
 func CheckName(name string) error {
 	if name == "+" || name == "#" {
 		return fmt.Errorf("%w: %q is a wildcard of MQTT, not a name", ErrInvalid, name)

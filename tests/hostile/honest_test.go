@@ -31,7 +31,7 @@ type honest struct {
 
 func (n *node) join(t *testing.T, user string, opts ...pubsub.Option) *pubsub.Participant {
 	t.Helper()
-	p, err := pubsub.Join(t.Context(), "mqtt://"+n.addr, user, append(opts, pubsub.WithCredentials(user, user))...)
+	p, err := pubsub.Join(t.Context(), n.url(), user, append(opts, n.credentials(user)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/broker"
+	"padme/pubsub"
 	"padme/tests/extent"
 )
 
@@ -62,10 +64,27 @@ func TestMain(m *testing.M) {
 type node struct {
 	cmd     *exec.Cmd
 	args    []string
-	ready   string // file that says that it serves
-	addr    string // of MQTT
-	metrics string // URL
+	ready   string      // file that says that it serves
+	addr    string      // of MQTT
+	tls     *tls.Config // of who connects; nil: the node speaks none
+	metrics string      // URL
 	log     text
+}
+
+func (n *node) url() string {
+	if n.tls != nil {
+		return "mqtts://" + n.addr
+	}
+	return "mqtt://" + n.addr
+}
+
+// credentials are the options of a user that joins.
+func (n *node) credentials(user string) []pubsub.Option {
+	opts := []pubsub.Option{pubsub.WithCredentials(user, user)}
+	if n.tls != nil {
+		opts = append(opts, pubsub.WithTLS(n.tls))
+	}
+	return opts
 }
 
 // text collects what a process says.
@@ -150,7 +169,7 @@ func (n *node) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.addr = strings.TrimPrefix(strings.TrimSpace(string(url)), "mqtt://")
+	_, n.addr, _ = strings.Cut(strings.TrimSpace(string(url)), "://")
 	await(t, "the address of the metrics", func() bool { // what it prints comes by another way than the file
 		for line := range strings.Lines(n.log.String()) {
 			if rest, ok := strings.CutPrefix(line, "metrics"); ok && strings.HasSuffix(line, "\n") {

@@ -94,7 +94,7 @@ func (r *Receiver) giveUp(w *remoteWriter, now time.Time) {
 }
 
 // forgoHistory moves on to what has come of a writer that was closed before it could be asked
-// for what it had written until then: nobody sends that any more.
+// for what it had written until then: that is not sent any more.
 func (r *Receiver) forgoHistory(w *remoteWriter, now time.Time) {
 	first := w.end + 1
 	for seq := range w.early {

@@ -1,0 +1,112 @@
+//go:build linux
+
+package hostile
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"padme/pubsub"
+	"padme/tests/certs"
+)
+
+func init() { attackers["hellos"] = sendHellos }
+
+// sendHellos begins a TLS handshake on a hundred connections at a time, again and again, and
+// leaves before it is answered. To have it signed costs the node some milliseconds; to ask for
+// it costs a replay.
+func sendHellos(addr, _ string) error {
+	hello := &recorder{}
+	if err := tls.Client(hello, &tls.Config{InsecureSkipVerify: true}).Handshake(); !errors.Is(err, errRecorded) {
+		return err
+	}
+	for range 100 {
+		go func() {
+			for {
+				if c, err := net.Dial("tcp", addr); err == nil {
+					_, _ = c.Write(hello.Bytes())
+					_ = c.Close()
+				}
+			}
+		}()
+	}
+	return nil
+}
+
+var errRecorded = errors.New("recorded")
+
+// recorder keeps what is written to it, and answers nothing.
+type recorder struct {
+	net.Conn
+	bytes.Buffer
+}
+
+func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
+func (r *recorder) Read([]byte) (int, error)    { return 0, errRecorded }
+func (r *recorder) Close() error                { return nil }
+
+// startSecureNode starts a node that speaks TLS with a key of RSA 4096: a signature takes
+// longer than with any other.
+func startSecureNode(t *testing.T) *node {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := certs.WritePair(dir, "node", tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}); err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, "--cert", filepath.Join(dir, "node.pem"), "--key", filepath.Join(dir, "node.key"))
+	n.tls = &tls.Config{RootCAs: x509.NewCertPool()}
+	n.tls.RootCAs.AddCert(leaf)
+	return n
+}
+
+// A stranger has nothing but the address. Members lock on, and others come in.
+func TestTLSHellos(t *testing.T) {
+	n := startSecureNode(t)
+	h := startHonest(t, n)
+	h.goOn(t)
+	base, cut := n.memory(t, "VmRSS"), n.sum(t, "padme_broker_cut_total")
+	type arrival struct {
+		took time.Duration
+		err  error
+	}
+	came := make(chan arrival, 1)
+	h.during(t, func() {
+		time.AfterFunc(flooded/2, func() {
+			began := time.Now()
+			p, err := pubsub.Join(t.Context(), n.url(), "mallory", n.credentials("mallory")...)
+			came <- arrival{time.Since(began), errors.Join(err, p.Close(t.Context()))}
+		})
+		n.attack(t, "hellos")
+	})
+	late := <-came
+	if late.err != nil {
+		t.Errorf("a member that came meanwhile: %v", late.err)
+	}
+	t.Logf("%.0f hellos in %v; a member that came meanwhile joined after %v; resident %d MB more at most",
+		n.sum(t, "padme_broker_cut_total")-cut, flooded, late.took.Round(time.Millisecond), (n.memory(t, "VmHWM")-base)>>20)
+}
