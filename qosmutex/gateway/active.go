@@ -20,6 +20,7 @@ type active struct {
 	lock     *qosmutex.Topic // nil while it is not open
 	opening  bool
 	settles  time.Duration          // how long nobody may know whether a resource is free
+	brief    time.Duration          // holds that last no longer may still be to be confirmed
 	parked   []*ticket              // to be put in line once it is
 	shows    map[clientKey]question // to be answered once it is
 	clients  map[string]*client
@@ -146,7 +147,8 @@ func (s *active) park(t *ticket) {
 // unpark puts those that waited for the lock topic in line, in the order in which they came.
 func (s *active) unpark(o opened) {
 	if s.lock, s.opening = o.lock, false; o.lock != nil {
-		s.settles = s.g.server.Settles(time.Duration(o.lock.View().TTL * float64(time.Second)))
+		ttl := time.Duration(o.lock.View().TTL * float64(time.Second))
+		s.settles, s.brief = s.g.server.Settles(ttl), ttl/2
 	}
 	s.showKept(o.err)
 	waiting := s.parked
@@ -303,13 +305,10 @@ func (s *active) grant(t *ticket, n news) {
 	t.outcome, t.hold, t.fence, t.resource, t.priority = jsonlock.Granted, n.hold, n.hold.Fence(), n.hold.Resource(), n.hold.Priority()
 	s.queue.join(t.resource)
 	s.follow(t, n)
-	if left := n.hold.Remaining(); left > tellBefore && left <= time.Duration(s.lock.View().TTL/2*float64(time.Second)) { // it is to be confirmed
+	if left := n.hold.Remaining(); left <= s.brief {
 		t.again = time.Now().Add(left / 4)
 	}
 }
-
-// tellBefore is how much of a validity must be left for another word to be of use.
-const tellBefore = 50 * time.Millisecond
 
 // follow has the end of a ticket's hold told.
 func (s *active) follow(t *ticket, n news) {

@@ -87,6 +87,9 @@ func (s *active) look(now time.Time) {
 	}
 }
 
+// lastWord is how long before the end of a validity another word is not of use any more.
+const lastWord = 50 * time.Millisecond
+
 // tellAgain tells a client that its hold lasts for longer than it was told, once the root has
 // confirmed that: a slow device could not renew before the first word is over.
 func (s *active) tellAgain(t *ticket, now time.Time) {
@@ -95,9 +98,9 @@ func (s *active) tellAgain(t *ticket, now time.Time) {
 	}
 	t.again = time.Time{}
 	switch left := t.hold.Remaining(); {
-	case now.Add(left).After(t.told.Add(left / 2)):
+	case left > s.brief && t.told.Before(now.Add(s.brief)):
 		s.push(t)
-	case left > tellBefore:
+	case left <= s.brief && left > lastWord:
 		t.again = now.Add(left / 4)
 	}
 }
