@@ -98,6 +98,7 @@ func (s *active) tellAgain(t *ticket, now time.Time) {
 	}
 	t.again = time.Time{}
 	switch left := t.hold.Remaining(); {
+	case t.gone: // it ends when the client was told
 	case left > s.brief && t.told.Before(now.Add(s.brief)):
 		s.push(t)
 	case left <= s.brief && left > lastWord:

@@ -101,6 +101,15 @@ func TestAConfirmedHoldIsToldOf(t *testing.T) {
 		if now := time.Since(s.start).Milliseconds(); b.Op != "" || b.Fence != a.Fence || *b.ValidMS < *a.ValidMS+500 || now >= until(t, a) {
 			t.Errorf("at %d %+v after %+v", now, b, a)
 		}
+
+		d := s.client("gone", "crane")
+		defer d.close()
+		d.ask(jsonlock.Acquire, "1", `"resource":"hook","lease_ms":600000`, jsonlock.Granted)
+		d.raw(`{"op":"gone","session":"s1"}`)
+		time.Sleep(time.Second)
+		if n := len(d.answers); n != 0 {
+			t.Errorf("who is gone is told %d times of more", n)
+		}
 	})
 }
 
