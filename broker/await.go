@@ -8,10 +8,6 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// creditFor is how much progress earns a subscriber that lags the whole of its patience
-// again: an eighth of a full queue. One message in every few seconds does not.
-const creditFor = highWater / 8
-
 // credit is how long publishers have waited for a subscriber that lags. The zero value is
 // ready to use.
 type credit struct {
@@ -30,13 +26,15 @@ func (c *credit) enter() {
 	}
 }
 
-// check reports whether more than the most was spent. A publisher that does not stay has
-// entered before.
-func (c *credit) check(progress int64, most time.Duration, stays bool) (used bool) {
+// check reports whether more than the most was spent. An eighth of a full queue earns the
+// whole of it again; one message in every few seconds does not. A publisher that does not
+// stay has entered before.
+func (c *credit) check(progress int64, l *Limits, stays bool) (used bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, earned := time.Now(), min(progress-c.seen, creditFor)
-	c.spent = max(0, c.spent+now.Sub(c.at)-most*time.Duration(earned)/creditFor)
+	most, full := l.WriteTimeout, l.highWater()/8
+	now, earned := time.Now(), min(progress-c.seen, full)
+	c.spent = max(0, c.spent+now.Sub(c.at)-most*time.Duration(earned)/time.Duration(full))
 	c.at, c.seen = now, progress
 	if !stays {
 		c.waiting--
@@ -51,10 +49,10 @@ func progressOf(pk packets.Packet) int64 { return 1 + queuedSize(pk)>>14 }
 // slowly, whoever waits for it.
 func (h *flow) await(cl *mqtt.Client, c *conn) {
 	c.credit.enter()
-	defer func() { c.credit.check(c.progress.Load(), h.limits.WriteTimeout, false) }()
+	defer func() { c.credit.check(c.progress.Load(), &h.limits, false) }()
 	for h.lags(cl, c) {
 		time.Sleep(200 * time.Microsecond)
-		if !c.credit.check(c.progress.Load(), h.limits.WriteTimeout, true) || !c.stalled.CompareAndSwap(false, true) {
+		if !c.credit.check(c.progress.Load(), &h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
 			continue
 		}
 		if c.holdsTooMuch(h.limits) {

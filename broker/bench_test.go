@@ -61,7 +61,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 // BenchmarkStore is what a retained message or a queued one costs.
 func BenchmarkStore(b *testing.B) {
-	s, err := openStore(b.TempDir(), testLog(b))
+	s, err := openLog(b.TempDir(), testLog(b))
 	if err != nil {
 		b.Fatal(err)
 	}

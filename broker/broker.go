@@ -180,7 +180,7 @@ func (c Config) withDefaults() (Config, error) {
 
 func (b *Broker) start(ctx context.Context) (err error) {
 	if b.cfg.DataDir != "" {
-		if b.store, err = openStore(b.cfg.DataDir, b.log); err != nil {
+		if b.store, err = openStore(b.cfg.DataDir, b.cfg.Limits.Unwritten, b.limited, b.log); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func newServer(cfg Config) *mqtt.Server {
 	c := mqtt.NewDefaultServerCapabilities()
 	c.MaximumMessageExpiryInterval = 0 // the default forgets retained messages after a day
 	c.MaximumInflight = uint16(cfg.Limits.Queue)
-	c.MaximumClientWritesPending = pendingWrites
+	c.MaximumClientWritesPending = int32(cfg.Limits.Unsent)
 	c.MaximumPacketSize = uint32(cfg.Limits.PacketSize)
 	c.TopicAliasMaximum = 0 // none are offered: each would keep a packet as long as the connection lasts
 	c.Compatibilities.NoInheritedPropertiesOnAck = true

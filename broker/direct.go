@@ -87,7 +87,8 @@ func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
 			if frame == nil {
 				frame = appendPublish(nil, topic, payload)
 			}
-			if !c.outlet.send(c, cl, frame) {
+			if !c.outlet.send(c, cl, frame, h.access.limits.Unsent) {
+				h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
 				atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
 				continue
 			}

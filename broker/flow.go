@@ -317,7 +317,7 @@ func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
 }
 
 func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
-	return !cl.Closed() && (c.pending.Load() >= highWater || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8 || c.holdsTooMuch(h.limits))
+	return !cl.Closed() && (c.pending.Load() >= h.limits.highWater() || cl.State.Inflight.Len() >= h.limits.Queue-h.limits.Queue/8 || c.holdsTooMuch(h.limits))
 }
 
 // OnPacketEncode is called when a packet has left the subscriber's queue. mochi
@@ -377,6 +377,7 @@ func (h *flow) OnPublishDropped(cl *mqtt.Client, pk packets.Packet) {
 	if c := connOf(cl); c != nil {
 		c.addUnread(-queuedSize(pk))
 	}
+	h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
 	if pk.FixedHeader.Qos > 0 {
 		h.loseQoS1(cl, pk.TopicName)
 	}

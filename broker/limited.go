@@ -23,6 +23,8 @@ var remedies = map[string]string{
 	"max-clients":                     "end clients that nobody needs, or raise Limits.Clients (--max-clients)",
 	"max-packet":                      "send smaller packets, or raise Limits.PacketSize (--max-packet)",
 	"max-queue":                       "reconnect the session, which loses the newest messages meanwhile, or end it with a clean session",
+	"max-unsent":                      "have the client read faster, or subscribe to less, or raise Limits.Unsent (--max-unsent)",
+	"max-unwritten":                   "give the disk of the data directory room: what is beyond is forgotten, and a restart brings back what stood before; or raise Limits.Unwritten (--max-unwritten)",
 	"max-retained":                    "clear retained messages that nobody needs, by empty ones, or raise Limits.Retained (--max-retained)",
 	"connect-timeout":                 "if this is an MQTT client, see whether it and the broker agree on TLS, or raise Limits.ConnectTimeout (--connect-timeout)",
 	"write-timeout":                   "have the client read and acknowledge what it has subscribed to, or raise Limits.WriteTimeout (--write-timeout)",

@@ -37,6 +37,15 @@ type Limits struct {
 	// packet id. Beyond it an offline session loses the newest messages, which
 	// are counted as dropped.
 	Queue int
+	// Unsent is how many messages may wait on the way to one connection, at 8 bytes each
+	// beside their own; default 8192, more than a second of what one client is sent. At half
+	// of it publishers at QoS 1 wait, see WriteTimeout; beyond it what comes at QoS 0 is
+	// dropped, but for observers, which lose their connection if it was published at QoS 1.
+	Unsent int
+	// Unwritten is how many bytes of changes may wait in memory while the disk takes
+	// nothing, each with 200 bytes more; default 64 MiB, as Retained. What is beyond is
+	// forgotten: a restart brings back what stood before.
+	Unwritten int
 
 	// ConnectSize is the largest CONNECT in bytes, default 16 KiB: anyone may send one, and
 	// the will of a participant with as much user data as it may have fits. A longer one
@@ -124,16 +133,15 @@ const (
 	defaultPerAddress = 256
 	// maxSessionExpiry keeps a sum of times in seconds far from mochi's own expiry.
 	maxSessionExpiry = 10 * 365 * 24 * time.Hour
-
-	// pendingWrites is mochi's per-client channel of packets to write, 8 bytes
-	// for each slot. At highWater waiting QoS 1 packets publishers wait; what
-	// is left belongs to QoS 0, which mochi drops when the channel is full.
-	pendingWrites = 8192
-	highWater     = 4096
 )
 
-// strangers sets the defaults of what is counted before mochi decodes it.
-func (l *Limits) strangers() error {
+// highWater is how many QoS 1 packets may wait on the way to a connection until publishers
+// wait. What is left of mochi's channel belongs to QoS 0, which mochi drops when that is full.
+func (l *Limits) highWater() int64 { return int64(l.Unsent / 2) }
+
+// counted sets the defaults of what is a number within bounds, most of which is counted
+// before mochi decodes it.
+func (l *Limits) counted() error {
 	if l.PasswordWait < 0 {
 		return fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, *l)
 	}
@@ -156,6 +164,8 @@ func (l *Limits) strangers() error {
 		{&l.Filters, 128, "Filters", 1, 1 << 16},
 		{&l.SharedSubscriptions, 16, "SharedSubscriptions", 1, 1 << 16},
 		{&l.TopicLevels, 32, "TopicLevels", 8, 1 << 10},
+		{&l.Unsent, 8192, "Unsent", 64, 1 << 20},
+		{&l.Unwritten, 64 << 20, "Unwritten", 1, 1 << 40},
 	} {
 		if *f.value == 0 {
 			*f.value = f.byDefault
@@ -209,7 +219,7 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.Retained == 0 {
 		l.Retained = 64 << 20
 	}
-	if err := l.strangers(); err != nil {
+	if err := l.counted(); err != nil {
 		return l, err
 	}
 	if l.Queue == 0 {

@@ -26,6 +26,7 @@ var (
 	sessionsDesc      = desc("sessions", "Sessions, those of disconnected clients included.")
 	subscriptionsDesc = desc("subscriptions", "Subscriptions of all sessions.")
 	retainedDesc      = desc("retained_messages", "Retained messages.")
+	retainedBytesDesc = desc("retained_bytes", "What retained messages count in --max-retained, of all users together.")
 	inflightDesc      = desc("unacknowledged_messages", "QoS 1 messages that wait for their subscriber's acknowledgement.")
 	messagesInDesc    = desc("messages_received_total", "Messages published by clients and not refused.")
 	messagesOutDesc   = desc("messages_sent_total", "Messages sent to subscribers.")
@@ -53,6 +54,7 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	emit(sessionsDesc, gauge, int64(b.server.Clients.Len()-1)) // without the inline client
 	emit(subscriptionsDesc, gauge, atomic.LoadInt64(&info.Subscriptions))
 	emit(retainedDesc, gauge, b.retained())
+	emit(retainedBytesDesc, gauge, b.access.quota.total())
 	emit(inflightDesc, gauge, b.unacknowledged())
 	emit(messagesInDesc, counter, b.counts.received.Load())
 	emit(messagesOutDesc, counter, atomic.LoadInt64(&info.MessagesSent))

@@ -43,8 +43,8 @@ func (o *outlet) init(c *conn) {
 }
 
 // send sends a packet after those that were sent before it. It does not block. It reports
-// false if the packet is dropped, as too many wait already.
-func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte) bool {
+// false if the packet is dropped, as the most that may wait do so already.
+func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte, most int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.over {
@@ -61,7 +61,7 @@ func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte) bool {
 		o.drains.Go(func() { o.drain(c, cl, rest) })
 		return true
 	}
-	if len(o.waiting) >= pendingWrites || o.bytes+len(frame) > waitingBytes {
+	if len(o.waiting) >= most || o.bytes+len(frame) > waitingBytes {
 		return false
 	}
 	o.waiting = append(o.waiting, bytes.Clone(frame))

@@ -1,10 +1,5 @@
 package broker
 
-import "time"
-
-// mostOwed bounds what is kept in memory until the store can be written again, in bytes.
-const mostOwed = 64 << 20
-
 // perOwed is what one change costs beside its record, in bytes.
 const perOwed = 200
 
@@ -32,8 +27,8 @@ type owedRecord struct {
 func (o *owed) empty() bool { return len(o.at) == 0 }
 
 // add takes the place of what is owed for the same key, or for a bucket that is dropped. It
-// copies the record, and reports false if there is no room for it.
-func (o *owed) add(of owedKey, record []byte) bool {
+// copies the record, and reports false if it would be more than most bytes.
+func (o *owed) add(of owedKey, record []byte, most int64) bool {
 	if of.whole {
 		o.forgetAll(of.bucket)
 	}
@@ -44,7 +39,7 @@ func (o *owed) add(of owedKey, record []byte) bool {
 	} else {
 		cost += perOwed
 	}
-	if o.bytes+cost > mostOwed {
+	if o.bytes+cost > most {
 		return false
 	}
 	o.bytes += cost
@@ -109,14 +104,10 @@ func (o *owed) next() owedRecord {
 // owe keeps a change that cannot be written now. The caller holds mu.
 func (s *store) owe(of owedKey, record []byte) {
 	s.failed.Add(1)
-	if s.owed.add(of, record) {
+	if s.owed.add(of, record, s.unwritten) {
 		return
 	}
-	if now := time.Now(); now.Sub(s.forgot) >= tellAgain {
-		s.forgot = now
-		s.log.Error("the broker's log could not be written for so long that changes are forgotten: a restart brings back what stood before",
-			"file", s.path, "bucket", of.bucket, "key", of.key)
-	}
+	s.limited("max-unwritten", "", s.path)
 }
 
 // settle writes what is owed, as far as that can be done. The caller holds mu.

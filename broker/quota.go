@@ -83,6 +83,16 @@ func (q *quota) hasRoom(in room, topic string, size int64) bool {
 	return size <= 0 || used+size <= q.limit
 }
 
+// total is what all users are charged.
+func (q *quota) total() (sum int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, size := range q.used {
+		sum += size
+	}
+	return sum
+}
+
 // set has mu held.
 func (q *quota) set(in room, topic string, size int64) {
 	old, known := q.byTopic[topic]

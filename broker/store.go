@@ -24,11 +24,13 @@ import (
 //
 //	length uint32, CRC-32C uint32, op byte, bucket, key (uvarint length each), value
 type store struct {
-	log    *slog.Logger
-	path   string
-	unlock func()
-	stop   chan struct{}
-	synced chan struct{} // closed when the syncing goroutine has ended
+	log       *slog.Logger
+	path      string
+	unlock    func()
+	unwritten int64 // the most that is owed, in bytes
+	limited   func(limit, user, address string)
+	stop      chan struct{}
+	synced    chan struct{} // closed when the syncing goroutine has ended
 
 	failed atomic.Int64
 
@@ -42,7 +44,6 @@ type store struct {
 	owed    owed
 	closed  bool
 	told    time.Time // when it was last logged that a write has failed
-	forgot  time.Time // and that a change is lost
 
 	compacting bool
 	refused    time.Time // when it could not be compacted
@@ -70,8 +71,9 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openStore opens or creates the log in a directory and locks it. A torn record
-// at the end, the trace of a crash, is cut off.
-func openStore(dir string, log *slog.Logger) (*store, error) {
+// at the end, the trace of a crash, is cut off. While the disk takes nothing, so many bytes
+// of changes may be unwritten; limited hears of those beyond.
+func openStore(dir string, unwritten int, limited func(limit, user, address string), log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unusable(err)
 	}
@@ -83,7 +85,7 @@ func openStore(dir string, log *slog.Logger) (*store, error) {
 		return nil, unusable(err)
 	}
 	s := &store{
-		log: log, path: filepath.Join(dir, "broker.log"), unlock: unlock,
+		log: log, path: filepath.Join(dir, "broker.log"), unlock: unlock, unwritten: int64(unwritten), limited: limited,
 		stop: make(chan struct{}), synced: make(chan struct{}),
 		buckets: map[string]map[string]extent{},
 	}

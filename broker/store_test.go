@@ -16,9 +16,15 @@ func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
+const unwrittenInTests = 64 << 20
+
+func openLog(dir string, log *slog.Logger) (*store, error) {
+	return openStore(dir, unwrittenInTests, func(string, string, string) {}, log)
+}
+
 func openTestStore(t testing.TB, dir string) *store {
 	t.Helper()
-	s, err := openStore(dir, testLog(t))
+	s, err := openLog(dir, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +207,7 @@ func TestStoreRefusesAnotherFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "broker.log"), []byte("something else entirely"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), "no broker log") {
+	if _, err := openLog(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), "no broker log") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -250,7 +256,7 @@ func TestAFullDiskLosesNoChange(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		dir := t.TempDir()
-		s, err := openStore(dir, slog.New(slog.DiscardHandler))
+		s, err := openLog(dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +301,7 @@ func TestAFullDiskLosesNoChange(t *testing.T) {
 		if err := s.close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = openStore(dir, testLog(t)); err != nil {
+		if s, err = openLog(dir, testLog(t)); err != nil {
 			t.Fatal(err)
 		}
 		if got := content(t, s); !maps.Equal(got, want) {
@@ -318,11 +324,16 @@ func TestWhatIsOwedIsBounded(t *testing.T) {
 	if o := &s.owed; len(o.records) > 1024 || o.bytes != 0 {
 		t.Errorf("%d records, %d bytes for nothing", len(o.records), o.bytes)
 	}
+	beyond := map[string]int{}
+	s.limited = func(limit, _, _ string) { beyond[limit]++ }
 	for i := range 100 {
 		s.put("large", fmt.Sprint(i), make([]byte, 1<<20))
 	}
-	if o := &s.owed; o.bytes > mostOwed || o.bytes < mostOwed-2<<20 {
+	if o := &s.owed; o.bytes > unwrittenInTests || o.bytes < unwrittenInTests-2<<20 {
 		t.Errorf("%d bytes", o.bytes)
+	}
+	if len(beyond) != 1 || beyond["max-unwritten"] < 36 {
+		t.Errorf("beyond limits: %v", beyond)
 	}
 	if got := s.failures(); got != 20_100 {
 		t.Errorf("%d failures", got)

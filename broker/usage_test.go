@@ -242,6 +242,24 @@ func TestEveryLimitIsCounted(t *testing.T) {
 			broker.Config{TCP: "127.0.0.1:0", TLS: serverTLS},
 			func(t *testing.T, b *broker.Broker) { raw(t, b).gone() },
 		},
+		"max-unsent": {"user=alice", broker.Limits{Unsent: 64}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			c := raw(t, b)
+			c.connect("a", "alice", "", "")
+			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0})) // and reads nothing of it
+			pub := connect(t, at(b.URL()), as("bob", "bob"))
+			for range 500 {
+				pub.publish("padme/v1/default/presence/bob", strings.Repeat("x", 100_000), 0, false)
+			}
+		}},
+		"max-unsent to an inbox": {"user=alice", broker.Limits{Unsent: 64}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
+			c := raw(t, b)
+			c.connect("a", "alice", "", "")
+			c.send(packet(0x82, []byte{0, 1}, text("padme/v1/default/node/alice/#"), []byte{0})) // and reads nothing of it
+			pub := connect(t, at(b.URL()), as("bob", "bob"))
+			for range 5000 {
+				pub.publish("padme/v1/default/node/alice/bob", strings.Repeat("x", 10_000), 0, false)
+			}
+		}},
 		"write-timeout": {"user=alice", broker.Limits{WriteTimeout: 100 * time.Millisecond}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
 			c := raw(t, b)
 			c.connect("a", "alice", "", "")

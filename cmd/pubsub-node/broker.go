@@ -34,7 +34,7 @@ type brokerFlags struct {
 	dataDir, usersFile string
 	certUsers          bool
 	anonymous          bool
-	metrics            string
+	metrics            metricsFlags
 	timing             string
 	noLocks, memory    bool
 	readyFile          string
@@ -82,7 +82,7 @@ INT or TERM ends it in good order.`,
 	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone on this machine, who may do anything)")
 	fs.BoolVar(&f.anonymous, "anonymous", false, "let anyone who reaches the addresses do anything, also from the network")
 	fs.BoolVar(&f.certUsers, "use-identity-as-username", false, "the common name of a client's certificate is its user, who must be in --users; needs --cafile")
-	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
+	f.metrics.add(cmd)
 	fs.StringVar(&f.timing, "timing", "lan", "how soon a silent lock holder counts as dead: local (1s), lan (3s) or wan (15s)")
 	fs.BoolVar(&f.noLocks, "no-locks", false, "do not create locks nor serve clients: only the broker")
 	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: a restart ends the locks of \"pubsub-node lock\" and other clients, and nothing is granted for the time of --timing after it (default with port 0 and no --data)")
@@ -135,12 +135,12 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if len(f.origins) > 0 && f.webSocket == "" {
 		return usageError("--ws-origin is about pages that connect to --ws, which is not given")
 	}
-	for flag, address := range map[string]string{"listen": f.listen, "ws": f.webSocket, "metrics": f.metrics} {
+	for flag, address := range map[string]string{"listen": f.listen, "ws": f.webSocket} {
 		if err := checkAddress(flag, address); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(f.limit.check(), f.checkOpen()); err != nil {
+	if err := errors.Join(f.metrics.check(), f.limit.check(), f.checkOpen()); err != nil {
 		return err
 	}
 	users, secret, err := f.users()
@@ -159,7 +159,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if f.metrics != "" {
+	if f.metrics.address != "" {
 		config.Metrics = registry
 	}
 	b, err := broker.Start(ctx, config)
@@ -168,16 +168,16 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	closeBroker := sync.OnceValue(func() error { return closeWithin(b.Close) })
 	defer func() { err = errors.Join(err, closeBroker()) }()
-	if f.metrics != "" {
-		addr, stop, err := serveMetrics(ctx, f.metrics, registry)
+	if f.metrics.address != "" {
+		stop, err := f.metrics.serve(ctx, registry, config.Logger)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		f.metrics = addr
 	}
 	locks, disk := make(chan error, 2), make(chan error, 1)
 	if !f.noLocks {
+		f.checkRoom(config.Logger)
 		r, where, openErr := openRegister(f.dataDir, f.listen, f.memory)
 		if openErr != nil {
 			return openErr
@@ -286,8 +286,8 @@ func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timin
 	if a := b.WebSocketAddr(); a != nil {
 		fmt.Fprintf(w, "ws       %s\n", a)
 	}
-	if f.metrics != "" {
-		fmt.Fprintf(w, "metrics  http://%s/metrics\n", f.metrics)
+	if f.metrics.address != "" {
+		fmt.Fprintf(w, "metrics  http://%s/metrics\n", f.metrics.address)
 	}
 	if !f.noLocks {
 		fmt.Fprintf(w, "locks    created when asked for; a silent holder loses its lock after %v; kept in %s\n", timing.TTL, f.locksIn)

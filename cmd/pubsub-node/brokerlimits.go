@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -35,6 +36,8 @@ func (f *limitFlags) add(fs *pflag.FlagSet) {
 	number(&l.Clients, "max-clients", "connections at a time")
 	number(&l.PacketSize, "max-packet", "size of an MQTT packet, in bytes")
 	number(&l.Queue, "max-queue", "messages that wait for one session, or are on their way to it")
+	number(&l.Unsent, "max-unsent", "messages that wait on the way to one connection")
+	number(&l.Unwritten, "max-unwritten", "changes that wait while the disk takes nothing, in bytes")
 	number(&l.Retained, "max-retained", "retained messages of one user, in bytes")
 	number(&l.UserClients, "max-user-clients", "connections of one user")
 	number(&l.UserRate, "max-user-rate", "packets a second of one user, while others send, too; 2 KiB count as one")
@@ -69,6 +72,18 @@ func (f *limitFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// retainedOfLock is what a lock with one resource counts in --max-retained, in bytes.
+const retainedOfLock = 24 << 10
+
+// checkRoom warns of two settings that disagree: watchers do not see the locks of which the
+// broker retains nothing.
+func (f *brokerFlags) checkRoom(log *slog.Logger) {
+	if room := f.limit.limits.Retained / retainedOfLock; room < f.topicLimits.total {
+		log.Warn("fewer locks than may be open can be seen by watchers", "max-retained has room for", room, "max-topics", f.topicLimits.total,
+			"remedy", "raise --max-retained, or lower --max-topics")
+	}
 }
 
 // checkOpen refuses to let a network in without asking who comes, unless that is said.

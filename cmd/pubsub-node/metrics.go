@@ -10,19 +10,43 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 )
 
-// scrapersAtOnce is how many connections are answered at a time, each one request: who floods
-// the metrics must not stop the locks of the same process.
-const scrapersAtOnce = 16
+// metricsFlags are the flags of the verbs that serve Prometheus metrics.
+type metricsFlags struct {
+	address string
+	clients int // that are answered at a time, one request each
 
-// serveMetrics serves /metrics on addr until stop, and returns the real address.
-func serveMetrics(ctx context.Context, addr string, registry *prometheus.Registry) (string, func(), error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return "", nil, fmt.Errorf("--metrics %s: %w: give another address", addr, err)
+	given func() bool // whether clients was
+}
+
+func (f *metricsFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.address, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
+	fs.IntVar(&f.clients, "max-metrics-clients", 16, "connections at a time to --metrics; the oldest makes room")
+	f.given = func() bool { return fs.Changed("max-metrics-clients") }
+}
+
+func (f *metricsFlags) check() error {
+	switch {
+	case f.clients < 1:
+		return usageError("--max-metrics-clients %d: choose at least 1, or leave it out", f.clients)
+	case f.address == "" && f.given():
+		return usageError("--max-metrics-clients is about --metrics, which is not given")
 	}
+	return checkAddress("metrics", f.address)
+}
+
+// serve serves /metrics until stop, and puts the real address in the place of the given one.
+// Who floods the metrics must not stop the locks of the same process.
+func (f *metricsFlags) serve(ctx context.Context, registry *prometheus.Registry, log *slog.Logger) (stop func(), err error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", f.address)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics %s: %w: give another address", f.address, err)
+	}
+	f.address = l.Addr().String()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{
@@ -33,14 +57,33 @@ func serveMetrics(ctx context.Context, addr string, registry *prometheus.Registr
 		ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	server.SetKeepAlivesEnabled(false)
+	listener := &newest{Listener: l, most: f.clients, full: f.tellFull(registry, log)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(&newest{Listener: l, most: scrapersAtOnce})
+		_ = server.Serve(listener)
 	}()
-	return l.Addr().String(), func() {
+	return func() {
 		_ = closeWithin(server.Shutdown)
 		_ = server.Close()
 		<-done
 	}, nil
+}
+
+// tellFull counts connections that make room, and names one in the log once a minute.
+func (f *metricsFlags) tellFull(registry *prometheus.Registry, log *slog.Logger) func(net.Conn) {
+	closed := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "padme_metrics_limited_total",
+		Help: "Connections to the metrics that made room for others (--max-metrics-clients).",
+	})
+	registry.MustRegister(closed)
+	var told time.Time // called by one goroutine
+	return func(oldest net.Conn) {
+		closed.Inc()
+		if now := time.Now(); now.Sub(told) >= time.Minute {
+			told = now
+			log.Warn("limit reached", "limit", "max-metrics-clients", "address", oldest.RemoteAddr().String(),
+				"remedy", "keep strangers from --metrics by a firewall, or by an address of this machine, or raise --max-metrics-clients")
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 type newest struct {
 	net.Listener
 	most int
+	full func(oldest net.Conn) // called when one makes room
 
 	mu   sync.Mutex
 	kept []*kept // the oldest first
@@ -36,6 +37,7 @@ func (l *newest) Accept() (net.Conn, error) {
 	}
 	l.mu.Unlock()
 	if oldest != nil {
+		l.full(oldest)
 		_ = oldest.Close()
 	}
 	return c, nil

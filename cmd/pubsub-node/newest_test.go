@@ -11,7 +11,8 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	l := &newest{Listener: inner, most: 2}
+	var full []net.Conn
+	l := &newest{Listener: inner, most: 2, full: func(c net.Conn) { full = append(full, c) }}
 	var theirs, ours [4]net.Conn
 	come := func(i int) {
 		t.Helper()
@@ -33,6 +34,9 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		}
 		_ = theirs[i].Close()
 		_ = ours[i].Close()
+	}
+	if len(full) != 1 || full[0].RemoteAddr().String() != theirs[0].LocalAddr().String() {
+		t.Errorf("%d made room", len(full))
 	}
 	if len(l.kept) != 0 {
 		t.Errorf("%d are kept", len(l.kept))

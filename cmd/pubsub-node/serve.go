@@ -32,7 +32,7 @@ import (
 
 // serveFlags are the flags of `pubsub-node serve`.
 type serveFlags struct {
-	metrics     string
+	metrics     metricsFlags
 	timing      string
 	readyFile   string
 	voters      []string
@@ -90,7 +90,7 @@ kept until they cannot believe in them any more.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.metrics, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
+	f.metrics.add(cmd)
 	fs.StringVar(&f.timing, "timing", "lan", "of locks that it creates: how soon a silent holder counts as dead: local (1s), lan (3s) or wan (15s)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it is connected")
 	fs.StringSliceVar(&f.voters, "voters", nil, "`ids` of the 1, 3 or 5 that keep who is the root of each lock, the same for all of them; --id is one of them")
@@ -117,7 +117,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkAddress("metrics", f.metrics), f.checkVoters(s.participantID())); err != nil {
+	if err := errors.Join(f.metrics.check(), f.checkVoters(s.participantID())); err != nil {
 		return err
 	}
 	log := s.logger(slog.LevelWarn)
@@ -127,13 +127,13 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		qosmutex.WithNodePriority(math.MinInt64+1), // the root is where most requests come from, unless one is next to the broker
 	)
 	registry := prometheus.NewRegistry()
-	if f.metrics != "" {
-		addr, stop, err := serveMetrics(ctx, f.metrics, registry)
+	if f.metrics.address != "" {
+		stop, err := f.metrics.serve(ctx, registry, log)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		fmt.Fprintf(stdout, "metrics  http://%s/metrics\n", addr)
+		fmt.Fprintf(stdout, "metrics  http://%s/metrics\n", f.metrics.address)
 		opts = append(opts, gateway.WithMetrics(registry))
 		lockOpts = append(lockOpts, qosmutex.WithMetrics(registry))
 	}
