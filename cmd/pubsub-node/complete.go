@@ -26,7 +26,7 @@ func completeLock(s *session) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer leave(p)
-		states, _ := lockStates(ctx, p, s.pause(), "")
+		states, _ := lockStates(ctx, s.reading(p), p, "")
 		var names []string
 		for _, st := range states {
 			names = append(names, st.Topic)

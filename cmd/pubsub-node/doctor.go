@@ -100,7 +100,7 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 		return nil, endedBy(ctx, err)
 	}
 	known := map[string]pubsub.Presence{}
-	if err := snapshot(ctx, s.pause(), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
+	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return nil, err
 	}
 	found = append(found, examineRetained(p, known, barred))

@@ -64,7 +64,7 @@ func (s *session) edges(ctx context.Context) ([]edge, error) {
 		return nil, err
 	}
 	defer leave(p)
-	states, err := lockStates(ctx, p, s.pause(), "")
+	states, err := lockStates(ctx, s.reading(p), p, "")
 	if err != nil {
 		return nil, err
 	}

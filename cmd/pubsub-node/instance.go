@@ -118,7 +118,7 @@ func (s *session) instances(ctx context.Context, topic, key string) ([]instanceL
 	defer r.Close()
 	latest := map[string]instanceLine{}
 	samples := func(ctx context.Context) iter.Seq2[pubsub.Sample[document], error] { return r.Samples(ctx) }
-	err = snapshot(ctx, 2*s.pause(), samples, func(sample pubsub.Sample[document]) {
+	err = snapshot(ctx, readingOf(p, 2*s.pause(), s.timeout), samples, func(sample pubsub.Sample[document]) {
 		i := sample.Info
 		line, again := latest[i.Key]
 		if key != "" && key != i.Key || !i.Valid && !again {

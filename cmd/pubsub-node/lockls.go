@@ -45,7 +45,7 @@ show".`,
 				return err
 			}
 			defer leave(p)
-			states, err := lockStates(ctx, p, s.pause(), optional(args))
+			states, err := lockStates(ctx, s.reading(p), p, optional(args))
 			if err != nil {
 				return err
 			}
@@ -109,11 +109,11 @@ func asked(name, topic string) bool { return name != "" || topic != gateway.Role
 
 // lockStates reads the retained state of every resource of a lock topic, or of
 // all with an empty name, sorted.
-func lockStates(ctx context.Context, p *pubsub.Participant, pause time.Duration, name string) ([]qosmutex.State, error) {
+func lockStates(ctx context.Context, r reading, p *pubsub.Participant, name string) ([]qosmutex.State, error) {
 	type key struct{ topic, resource string }
 	latest := map[key]qosmutex.State{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.State, error] { return qosmutex.WatchStates(ctx, p, name) }
-	err := snapshot(ctx, pause, watch, func(st qosmutex.State) {
+	err := snapshot(ctx, r, watch, func(st qosmutex.State) {
 		if !asked(name, st.Topic) {
 			return
 		}

@@ -49,7 +49,7 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 				return err
 			}
 			defer leave(p)
-			states, err := lockStates(ctx, p, s.pause(), name)
+			states, err := lockStates(ctx, s.reading(p), p, name)
 			if err != nil {
 				return err
 			}

@@ -171,7 +171,7 @@ func askToRemove(p *pubsub.Participant, name string, servers []string) error {
 // servers are the participants that say that they serve locks, in order.
 func servers(ctx context.Context, s *session, p *pubsub.Participant) ([]string, error) {
 	found := map[string]bool{}
-	if err := snapshot(ctx, s.pause(), p.Peers, func(pr pubsub.Presence) {
+	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) {
 		found[pr.ID] = pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks
 	}); err != nil {
 		return nil, err

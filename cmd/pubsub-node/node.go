@@ -60,7 +60,7 @@ this one, are none. With --watch it goes on and prints every coming and going.`,
 			if watch {
 				return watchNodes(ctx, cmd.OutOrStdout(), p, asJSON)
 			}
-			return listNodes(ctx, cmd.OutOrStdout(), p, s.pause(), all, asJSON)
+			return listNodes(ctx, cmd.OutOrStdout(), s.reading(p), p, all, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -69,9 +69,9 @@ this one, are none. With --watch it goes on and prints every coming and going.`,
 	return cmd
 }
 
-func listNodes(ctx context.Context, w io.Writer, p *pubsub.Participant, pause time.Duration, all, asJSON bool) error {
+func listNodes(ctx context.Context, w io.Writer, r reading, p *pubsub.Participant, all, asJSON bool) error {
 	known := map[string]pubsub.Presence{}
-	if err := snapshot(ctx, pause, p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
+	if err := snapshot(ctx, r, p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return err
 	}
 	var nodes []nodeLine

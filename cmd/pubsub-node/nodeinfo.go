@@ -96,7 +96,7 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	states, err := lockStates(ctx, p, s.pause(), "")
+	states, err := lockStates(ctx, s.reading(p), p, "")
 	info.Locks = append(info.Locks, rolesOf(&pr, views, members, states)...)
 	return info, err
 }
@@ -105,7 +105,7 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 func lockViews(ctx context.Context, p *pubsub.Participant, s *session) ([]qosmutex.View, error) {
 	latest := map[string]qosmutex.View{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.View, error] { return watchViews(ctx, p, "") }
-	if err := snapshot(ctx, s.pause(), watch, func(v qosmutex.View) { latest[v.Topic] = v }); err != nil {
+	if err := snapshot(ctx, s.reading(p), watch, func(v qosmutex.View) { latest[v.Topic] = v }); err != nil {
 		return nil, err
 	}
 	views := slices.Collect(maps.Values(latest))
@@ -127,7 +127,7 @@ func lockMembers(ctx context.Context, p *pubsub.Participant, s *session, id stri
 			return m.Topic == levels[1] && m.Participant == id
 		})
 	}
-	err := snapshot(ctx, s.pause(), watch, func(m qosmutex.Member) { latest[m.Topic] = m })
+	err := snapshot(ctx, s.reading(p), watch, func(m qosmutex.Member) { latest[m.Topic] = m })
 	return latest, err
 }
 

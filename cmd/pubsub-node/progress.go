@@ -105,7 +105,7 @@ func (pr *progress) line(ctx context.Context) string {
 			place = placeInLine(w.Position)
 		}
 	}
-	states, err := lockStates(ctx, pr.p, quiet, pr.locker.Name())
+	states, err := lockStates(ctx, readingOf(pr.p, quiet, patience), pr.p, pr.locker.Name())
 	if err != nil {
 		return place
 	}

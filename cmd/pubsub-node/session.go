@@ -115,10 +115,6 @@ func isDialError(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// pause is how long nothing must come before what the broker retains counts as
-// read: longer where connecting, a few round trips, took long.
-func (s *session) pause() time.Duration { return quiet + s.joined }
-
 // leave ends the participant. Nothing is lost if the broker does not answer any
 // more: it announces the death itself.
 func leave(p *pubsub.Participant) {

@@ -77,6 +77,11 @@ func (f *topFlags) run(ctx context.Context, s *session, name string, out io.Writ
 			return endedBy(ctx, err)
 		case <-wait.C:
 		}
+		if shown == 0 {
+			answer, cancel := context.WithTimeout(ctx, s.timeout)
+			_ = roundTrip(answer, p) // the snapshot says if there is no connection
+			cancel()
+		}
 		wait.Reset(f.interval)
 		if err := f.write(out, m.snapshot(time.Now()), s, shown, inPlace); err != nil {
 			return err

@@ -74,7 +74,7 @@ func look(ctx context.Context, s *session, topic string) (map[string]pubsub.Pres
 		return nil, nil, endedBy(ctx, err)
 	}
 	known := map[string]pubsub.Presence{}
-	if err := snapshot(ctx, quiet, p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
+	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return nil, nil, err
 	}
 	return known, slices.DeleteFunc(all, func(e pubsub.Announcement) bool {

@@ -103,7 +103,7 @@ type survey struct {
 // survey asks everybody who is alive, as voters are not announced.
 func (s *session) survey(ctx context.Context, p *pubsub.Participant) (*survey, error) {
 	alive := map[string]bool{}
-	if err := snapshot(ctx, s.pause(), p.Peers, func(pr pubsub.Presence) { alive[pr.ID] = pr.Alive }); err != nil {
+	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { alive[pr.ID] = pr.Alive }); err != nil {
 		return nil, err
 	}
 	delete(alive, p.ID())
