@@ -261,9 +261,14 @@ func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsu
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := qosmutex.Dial(ctx, p, name, session, qosmutex.WithLogger(s.logger(levelOff)))
+	dialing, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	defer cancel()
+	client, err := qosmutex.Dial(dialing, p, name, session, qosmutex.WithLogger(s.logger(levelOff)))
 	if err != nil {
 		leave(p)
+		if dialing.Err() != nil && ctx.Err() == nil { // a broker that has gone away since
+			err = fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, errJoinTimeout, s.timeout, err)
+		}
 		return nil, nil, err
 	}
 	return p, client, nil

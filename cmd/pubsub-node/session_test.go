@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -54,5 +55,37 @@ func TestLockWaitsForABusyBroker(t *testing.T) {
 		if got := test.flags.patience(usual); got != test.want {
 			t.Errorf("%+v: %v, want %v", test.flags, got, test.want)
 		}
+	}
+}
+
+// A broker that goes away right after it has let a command in is not waited for without end:
+// the command ends within its --timeout, and says why.
+func TestABrokerThatGoesAwayAtOnceIsGivenUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = c.Read(make([]byte, 1<<16))    // CONNECT
+		_, _ = c.Write([]byte{0x20, 2, 0, 0}) // CONNACK
+		_ = listener.Close()                  // and is gone
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1))
+		_ = c.Close()
+	}()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- execute([]string{"--broker", "mqtt://" + listener.Addr().String(), "--timeout", "500ms", "lock", "crane", "-w", "1", "--", "true"})
+	}()
+	select {
+	case code := <-ended:
+		if code != 69 {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it still waits")
 	}
 }
