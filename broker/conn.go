@@ -42,6 +42,7 @@ type conn struct {
 	credit   credit    // of publishers that wait for it
 	share    *share    // of its user; nil: nothing bounds it
 	slow     func()    // waits before more is read, if the user takes more than its share; see guest
+	rate     float64   // Limits.UserRate
 	readCost float64   // what was read and processed since, by the goroutine that reads
 	began    time.Time // the packet in process, likewise
 
@@ -69,7 +70,6 @@ type conn struct {
 	willDelay time.Duration // after the end of the connection; see sessions.delay
 
 	replay                    replaying
-	replays                   atomic.Bool  // retained messages are being queued
 	takenMessages, takenBytes atomic.Int64 // of all publications that have left the queue
 }
 

@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"cmp"
-	"hash/maphash"
 	"log/slog"
 	"slices"
 	"sync"
@@ -34,8 +33,7 @@ type flow struct {
 	// nanoseconds, beyond what a former run has reached.
 	sequence atomic.Int64
 
-	seed  maphash.Seed
-	turns [256]sync.Mutex // by client id, to connect and to end
+	turns idTurns // to connect and to end
 
 	mu    sync.Mutex
 	spare []*mqtt.Client // inline clients to publish with, one goroutine each
@@ -194,15 +192,8 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
 	unshadow(cl)
 	if c := connOf(cl); c != nil && expire && c.ended == nil {
-		turn := h.turn(cl)
-		turn.Lock()
-		c.ended = turn.Unlock
+		c.ended = h.turns.take(cl.ID)
 	}
-}
-
-// turn is held by the one of a client id that connects or ends.
-func (h *flow) turn(cl *mqtt.Client) *sync.Mutex {
-	return &h.turns[maphash.String(h.seed, cl.ID)%uint64(len(h.turns))]
 }
 
 func unshadow(cl *mqtt.Client) {
@@ -227,9 +218,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 		return
 	}
 	c.window.open(cl)
-	turn := h.turn(cl)
-	turn.Lock()
-	c.whenGreeted(turn.Unlock)
+	c.whenGreeted(h.turns.take(cl.ID))
 	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
 		connOf(former).aside.Lock()
 		connOf(former).aside.Unlock() //nolint:staticcheck // it was awaited
@@ -271,9 +260,6 @@ func (h *flow) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) 
 	}
 	c.pending.Add(1)
 	defer c.holds(pk) // afterwards: it cannot be acknowledged while it waits here
-	if pk.FixedHeader.Retain && c.replays.Load() {
-		return // in the subscriber's goroutine again; replay waits
-	}
 	if !pk.FixedHeader.Dup && h.lags(cl, c) {
 		h.await(cl, c)
 	}

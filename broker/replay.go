@@ -18,6 +18,10 @@ import (
 // is added to the packet's filters once, in a way that subscribes to nothing: as an
 // invalid filter, which becomes the topic when mochi has refused it. Then mochi looks that
 // one message up and sends it. In between others may retain, and the client must read.
+//
+// It is sent at QoS 0, whatever was granted: at QoS 1 mochi takes a packet id under a lock that
+// it also has while it writes to the client, so that one that does not read would hold up all
+// who retain and subscribe. A session that loses its connection meanwhile must subscribe again.
 type replay struct {
 	mqtt.HookBase
 	access *access
@@ -67,7 +71,10 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	filters := h.wanted(cl, pk.Filters)
 	mark := quota.mark()
 	for _, f := range filters { // the long part, while others may retain
+		end := c.search()
 		h.add(cl, c, f, quota.matching(f.Filter))
+		end()
+		c.goOn()
 	}
 	h.guard.tree.RLock()
 	c.replay.locked = true
@@ -77,16 +84,6 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 			added = quota.matching(f.Filter)
 		}
 		h.add(cl, c, f, added)
-	}
-	// mochi takes a packet id under a lock that it also has while it writes to the
-	// client: at QoS 1 one that does not read would hold up all who retain. A session
-	// that ends with its connection has no use for it. Nor can a client acknowledge while
-	// its SUBSCRIBE is processed, as one with a window would have to.
-	room := h.limits.Queue/2 - cl.State.Inflight.Len()
-	for i := range c.replay.plan {
-		if i >= room || !outlives(cl) || c.window.size > 0 || c.holdsTooMuch(h.limits) {
-			c.replay.plan[i].Qos = 0
-		}
 	}
 	pk.Filters = append(pk.Filters, make(packets.Subscriptions, len(c.replay.plan))...)
 	return pk
@@ -119,10 +116,10 @@ func (h *replay) add(cl *mqtt.Client, c *conn, f packets.Subscription, topics []
 		}
 		if i, twice := c.replay.at[topic]; twice {
 			p := &c.replay.plan[i]
-			p.Qos, p.NoLocal = max(p.Qos, f.Qos), p.NoLocal && f.NoLocal
+			p.NoLocal = p.NoLocal && f.NoLocal
 		} else if h.access.OnACLCheck(cl, topic, false) {
 			c.replay.at[topic] = len(c.replay.plan)
-			c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, Qos: f.Qos, NoLocal: f.NoLocal})
+			c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, NoLocal: f.NoLocal})
 		}
 	}
 }
@@ -162,6 +159,7 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	c.replay.bytes += weight(pk)
 	h.guard.tree.RUnlock()
 	defer h.guard.tree.RLock()
+	c.goOn()
 	c.yield(packets.Publish)
 	if !c.replay.full(c) {
 		return

@@ -97,7 +97,6 @@ func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte)
 	c.replay.atStart = taken{c.takenMessages.Load(), c.takenBytes.Load()}
 	g.tree.RLock()
 	c.replay.locked = true
-	c.replays.Store(true)
 }
 
 // OnPacketProcessed ends the reading.
@@ -112,5 +111,4 @@ func (g *retainGuard) endReading(c *conn) {
 		g.tree.RUnlock()
 	}
 	c.replay = replaying{}
-	c.replays.Store(false)
 }

@@ -68,10 +68,10 @@ func (q *quota) addedSince(mark int) (topics []string, all bool) {
 // matching returns the topics with a retained message, or about to have one, that a
 // filter matches.
 func (q *quota) matching(filter string) (found []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	wild := strings.IndexAny(filter, "+#")
 	if wild < 0 {
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		if _, there := q.byTopic[filter]; there {
 			found = []string{filter}
 		}
@@ -81,16 +81,27 @@ func (q *quota) matching(filter string) (found []string) {
 	if parent, all := strings.CutSuffix(filter, "/#"); all && len(parent) < wild {
 		begin = parent // a/# matches a
 	}
-	at, _ := slices.BinarySearch(q.topics, begin)
-	for _, topic := range q.topics[at:] {
-		if !strings.HasPrefix(topic, begin) {
-			break
-		}
+	for _, topic := range q.beginning(begin) {
 		if matches(filter, topic) {
 			found = append(found, topic)
 		}
 	}
 	return found
+}
+
+// beginning returns the topics that begin so. The long part of a look-up is without mu, which
+// all who retain need.
+func (q *quota) beginning(begin string) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	from, _ := slices.BinarySearch(q.topics, begin)
+	n, _ := slices.BinarySearchFunc(q.topics[from:], begin, func(topic, begin string) int {
+		if strings.HasPrefix(topic, begin) {
+			return -1
+		}
+		return 1
+	})
+	return slices.Clone(q.topics[from : from+n])
 }
 
 // matches reports whether a valid filter matches a topic.

@@ -69,7 +69,7 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 		if g := c.guest(); g != nil { // in the process are the node's own
 			share := h.b.shares.enter(user)
 			c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
-			c.share, c.slow = share, func() { h.b.slowRead(c) }
+			c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
 			g.charged.Store(c)
 		}
 		return true
@@ -193,11 +193,11 @@ func (h *sessions) endIfOver(cl *mqtt.Client, now time.Time) {
 	if current, there := h.b.server.Clients.Get(cl.ID); !there || current != cl || !h.over(cl, now) {
 		return
 	}
-	turn := h.b.flow.turn(cl)
-	if !turn.TryLock() {
+	give := h.b.flow.turns.takeFree(cl.ID)
+	if give == nil {
 		return
 	}
-	defer turn.Unlock()
+	defer give()
 	if current, there := h.b.server.Clients.Get(cl.ID); there && current == cl {
 		h.end(cl)
 	}

@@ -37,17 +37,20 @@ type share struct {
 	connections int          // guarded by the mu of shares
 	active      atomic.Int64 // when it last sent something, in nanoseconds
 	sent        bucket
+	searching   sync.Mutex
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
 	unread  int64 // likewise
 }
 
-// bucket bounds a rate. It is filled a fiftieth of a second ahead at most.
+// bucket bounds a rate. It is filled a fiftieth of a second ahead at most, and owes a second
+// at most.
 type bucket struct {
 	mu   sync.Mutex
 	left float64
 	at   time.Time
+	owes atomic.Bool // left was negative
 }
 
 // pay takes a cost out of a bucket that is filled at a rate, unless something is owed for an
@@ -56,13 +59,33 @@ type bucket struct {
 func (b *bucket) pay(cost, rate float64, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left = min(b.left+now.Sub(b.at).Seconds()*rate, rate/50)
-	b.at = now
+	b.fill(rate, now)
 	if b.left < 0 {
 		return false
 	}
-	b.left -= min(cost, rate/10)
+	b.take(cost, rate)
 	return true
+}
+
+// charge takes a cost out of a bucket, whatever is owed.
+func (b *bucket) charge(cost, rate float64, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(rate, now)
+	b.take(cost, rate)
+}
+
+// fill has mu held.
+func (b *bucket) fill(rate float64, now time.Time) {
+	b.left = min(b.left+now.Sub(b.at).Seconds()*rate, rate/50)
+	b.at = now
+	b.owes.Store(b.left < 0)
+}
+
+// take has mu held.
+func (b *bucket) take(cost, rate float64) {
+	b.left = max(b.left-min(cost, rate/10), -rate)
+	b.owes.Store(b.left < 0)
 }
 
 // enter returns the share of a user that connects.
@@ -85,8 +108,8 @@ func (s *shares) enter(user string) *share {
 func (s *shares) leave(of *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of.connections--; of.connections == 0 {
-		delete(s.byUser, of.name)
+	if of.connections--; of.connections == 0 && !of.sent.owes.Load() {
+		delete(s.byUser, of.name) // who owes is a user of ours, and is remembered
 	}
 }
 
@@ -105,14 +128,16 @@ func (s *shares) contended(of *share, now time.Time) bool {
 // slowRead is called before more is read of a connection, or processed, and waits while its
 // user has sent too much and others send.
 func (b *Broker) slowRead(c *conn) {
-	of, now := c.share, time.Now()
+	of, now, rate := c.share, time.Now(), float64(b.cfg.Limits.UserRate)
 	of.active.Store(now.UnixNano())
-	for !of.sent.pay(c.readCost, float64(b.cfg.Limits.UserRate), now) && b.shares.contended(of, now) && !b.isClosing() {
+	cost := c.readCost
+	for !of.sent.pay(cost, rate, now) && b.shares.contended(of, now) && !b.isClosing() {
 		b.limited("max-user-rate", of.name, c.RemoteAddr().String())
 		time.Sleep(sharePause)
 		now = time.Now()
+		cost = max(cost, rate*sharePause.Seconds()) // in advance, or all that wait would go on at once
 	}
-	c.readCost = 0
+	c.readCost -= cost
 }
 
 // begin is called before a packet is processed.
@@ -120,16 +145,45 @@ func (c *conn) begin() {
 	if c.slow == nil {
 		return
 	}
-	if c.readCost > shareDue {
+	if c.readCost > shareDue || c.share != nil && c.share.sent.owes.Load() {
 		c.slow()
 	}
 	c.began = time.Now()
 }
 
 // processed charges a packet.
-func (c *conn) processed() {
-	if c.slow != nil {
-		c.readCost += max(1, float64(time.Since(c.began))/float64(shareTime))
+func (c *conn) processed() { c.spent(1) }
+
+// search begins what may take a processor for tens of milliseconds, which the connections of a
+// user do one after the other.
+func (c *conn) search() (end func()) {
+	if c.share == nil {
+		return func() {}
+	}
+	c.share.searching.Lock()
+	c.began = time.Now() // others were charged for the time before
+	return c.share.searching.Unlock
+}
+
+// goOn charges what a packet has cost so far, and waits if its user has had its share: one
+// SUBSCRIBE may keep a processor busy for a second, on each of the user's connections. No lock
+// that others need may be held.
+func (c *conn) goOn() {
+	c.spent(0)
+	c.begin()
+}
+
+// spent charges the time since began, and at least so much: a lot at once, as this may be the
+// last packet of its connection.
+func (c *conn) spent(least float64) {
+	if c.slow == nil {
+		return
+	}
+	now := time.Now()
+	c.readCost += max(least, float64(now.Sub(c.began))/float64(shareTime))
+	if c.readCost > shareDue && c.share != nil {
+		c.share.sent.charge(c.readCost, c.rate, now)
+		c.readCost = 0
 	}
 }
 

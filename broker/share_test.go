@@ -37,7 +37,7 @@ func TestAShareIsBounded(t *testing.T) {
 func guestOf(b *Broker, user string) *conn {
 	_, end := newPipe()
 	c := newConn(end, b.cfg.Limits)
-	c.share, c.slow = b.shares.enter(user), func() { b.slowRead(c) }
+	c.share, c.slow, c.rate = b.shares.enter(user), func() { b.slowRead(c) }, float64(b.cfg.Limits.UserRate)
 	return c
 }
 
@@ -49,13 +49,17 @@ func TestAPacketCostsItsTime(t *testing.T) {
 		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
 		other := b.shares.enter("other")
 		var processed atomic.Int64
-		end := time.Now().Add(time.Second)
+		end := time.Now().Add(3 * time.Second)
+		go func() {
+			for ; time.Now().Before(end); time.Sleep(shareRecent / 2) {
+				other.active.Store(time.Now().UnixNano())
+			}
+		}()
 		for range 50 {
 			c := guestOf(b, "many")
 			cl := &mqtt.Client{Net: mqtt.ClientConnection{Conn: c}}
 			go func() {
 				for time.Now().Before(end) {
-					other.active.Store(time.Now().UnixNano())
 					if _, err := b.flow.OnPacketRead(cl, packets.Packet{}); err != nil {
 						t.Error(err)
 					}
@@ -68,9 +72,31 @@ func TestAPacketCostsItsTime(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		time.Sleep(2 * time.Second)
-		if n := processed.Load(); n < 90 || n > 110 { // each has one, the first, before it pays
-			t.Errorf("%d packets of 10 ms in a second", n)
+		time.Sleep(4 * time.Second)
+		if n := processed.Load(); n < 140 || n > 160 {
+			t.Errorf("%d packets of 10 ms in three seconds", n)
+		}
+	})
+}
+
+// Whoever leaves after one costly packet has it charged to its user, whose next connections
+// wait before their first.
+func TestAPacketOfWhoLeavesIsPaidFor(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b, _ := limitedInTest()
+		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
+		other := b.shares.enter("other")
+		begun := time.Now()
+		for range 100 {
+			other.active.Store(time.Now().UnixNano())
+			c := guestOf(b, "many")
+			c.begin()
+			time.Sleep(20 * time.Millisecond) // of a processor's time
+			c.processed()
+			b.shares.leave(c.share)
+		}
+		if took := time.Since(begun); took < 3500*time.Millisecond {
+			t.Errorf("100 packets of 20 ms took %v", took)
 		}
 	})
 }

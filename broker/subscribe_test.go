@@ -57,7 +57,7 @@ func TestOverlappingFiltersAreSentRetainedMessagesOnce(t *testing.T) {
 		codes   []byte
 		came    []string
 	}{
-		{[][]byte{filter("r/+", 0), filter("r/a", 1), filter("r/#/x", 0), filter("r/+", 0)}, []byte{0, 1, 0x8f, 0}, []string{"r/a 1", "r/b 0"}},
+		{[][]byte{filter("r/+", 0), filter("r/a", 1), filter("r/#/x", 0), filter("r/+", 0)}, []byte{0, 1, 0x8f, 0}, []string{"r/a 0", "r/b 0"}},
 		{[][]byte{filter("r/+", 0x10), filter("s", 0x10)}, []byte{0, 0}, []string{"s 0"}}, // those that are new
 		{[][]byte{filter("r/+", 0x20)}, []byte{0}, nil},                                   // none
 		{[][]byte{filter("r/#", 0), filter("$share/g/r/+", 0)}, []byte{0, 0}, []string{"r 0", "r/a 0", "r/b 0", "r/b/c 0"}},
@@ -105,6 +105,11 @@ func TestManyRetainedMessages(t *testing.T) {
 
 // While one is sent all that is retained, and does not read it, others go on retaining.
 func TestRetainingGoesOnWhileOneDoesNotRead(t *testing.T) {
+	t.Run("and its session ends with it", func(t *testing.T) { testRetainingGoesOn(t, 2) })
+	t.Run("and its session stays", func(t *testing.T) { testRetainingGoesOn(t, 0) })
+}
+
+func testRetainingGoesOn(t *testing.T, flags byte) {
 	const n = 300
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{WriteTimeout: 10 * patience, Retained: 1 << 30}})
 	pub := connect(t, inProcess(b))
@@ -113,7 +118,10 @@ func TestRetainingGoesOnWhileOneDoesNotRead(t *testing.T) {
 		pub.publish(fmt.Sprint("r/", i), load, 1, true)
 	}
 	c := raw(t, b)
-	c.connect("stalled", "", "", "")
+	c.send(packet(0x10, text("MQTT"), []byte{4, flags, 0, 60}, text("stalled")))
+	if first, _ := c.receive(); first != 0x20 {
+		t.Fatalf("packet %#x", first)
+	}
 	c.send(packet(0x82, []byte{0, 1}, text("r/#"), []byte{1}))
 	if first, _ := c.receive(); first != 0x90 {
 		t.Fatalf("packet %#x", first)
@@ -121,6 +129,7 @@ func TestRetainingGoesOnWhileOneDoesNotRead(t *testing.T) {
 	for range 20 {
 		pub.publish("s", "x", 1, true)
 	}
+	pub.subscribe("s", 1)
 	for got := 0; got < n; {
 		if first, body := c.receive(); first&0xf0 == 0x30 && len(body) > len(load) {
 			got++

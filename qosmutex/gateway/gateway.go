@@ -160,6 +160,10 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	if g.removal(ctx, name, &m) {
 		return
 	}
+	if m.retained && !g.isOpen(name) { // of anytime: a broker may keep thousands, and nobody waits
+		g.count.refused.WithLabelValues(string(jsonlock.Stale)).Inc()
+		return
+	}
 	t, refusal := g.topic(ctx, name, m.client)
 	switch {
 	case refusal != nil && refusal.Reason == jsonlock.NotOffered: // somebody else may offer it
@@ -199,6 +203,12 @@ func (g *gateway) know(client string, t *topic, known bool) {
 	if g.known[client] = left; len(left) == 0 {
 		delete(g.known, client)
 	}
+}
+
+func (g *gateway) isOpen(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.topics[name] != nil
 }
 
 // topic returns a lock topic and opens it if need be, for a client that names it.

@@ -224,3 +224,24 @@ func TestLossOfTheRootIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Requests that a broker has kept for ever are of nobody who waits: a gateway that starts opens
+// no locks for them.
+func TestRetainedRequestsOpenNoLocks(t *testing.T) {
+	onSite(t, func(s *site) {
+		c := s.client("esp32", "crane")
+		defer c.close()
+		c.publishRetained(`{"op":"acquire","id":"old","session":"s1"}`)
+		g := s.gateway("gw")
+		defer g.stop()
+		time.Sleep(5 * time.Second)
+		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.Stale)); n == 0 { // it may come more than once
+			t.Error("the retained request was not refused")
+		}
+		if n := len(c.answers); n != 0 {
+			t.Errorf("%d answers to a request of anytime", n)
+		}
+		c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
+		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
+	})
+}
