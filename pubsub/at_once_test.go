@@ -130,3 +130,56 @@ func TestALateJoinerGetsTheHistoryOfAWriterThatClosesAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A reader that has waited for a writer of which it has known for long, or has just heard,
+// gets what that writes from then on, however late the writer hears of the reader.
+func TestWhatIsWrittenOnceTheReaderHasWaitedForItsWriterArrives(t *testing.T) {
+	for name, joins := range map[string]func(w *world, a *Participant) *Participant{
+		"of the same participant":         func(_ *world, a *Participant) *Participant { return a },
+		"of another participant":          func(w *world, _ *Participant) *Participant { return w.join("b") },
+		"of another participant, far off": func(w *world, _ *Participant) *Participant { return w.slowly("b", 20*time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T, w *world) {
+				a := w.join("a")
+				out := writerOf(t, topicOf[pose](t, a, "p"), everything)
+				in := topicOf[pose](t, joins(w, a), "p")
+				for i := range 20 {
+					r := readerOf(t, in, everything)
+					if err := r.WaitMatched(testContext(t), 1); err != nil {
+						t.Fatal(err)
+					}
+					write(t, out, poseOf("r", float64(i)))
+					pass(time.Second)
+					if got := values(r); !slices.Equal(got, []float64{float64(i)}) {
+						t.Errorf("reader %d got %v", i, got)
+					}
+					if i%2 > 0 { // the others stay, so that the writer is known before the next comes
+						r.Close()
+					}
+				}
+			})
+		})
+	}
+}
+
+// A writer that is there, but does not answer, does not count: nobody knows with which
+// sample the reader begins.
+func TestAReaderWaitsForAWriterThatDoesNotAnswerUntilItsContextEnds(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		a, way := w.joinBy("a")
+		writerOf(t, topicOf[pose](t, a, "p"), everything)
+		pass(time.Second)
+		way.mute.Store(true)
+		for q, want := range map[Reliability]int{BestEffort: 1, Reliable: 0} {
+			r := readerOf(t, topicOf[pose](t, w.join(name("b", want)), "p"), QoS{Reliability: q})
+			ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+			err := r.WaitMatched(ctx, 1)
+			cancel()
+			if n, _ := r.recv.Matches(); n != want || (err == nil) != (want == 1) {
+				t.Errorf("reliability %v: %d match: %v", q, n, err)
+			}
+		}
+		way.mute.Store(false)
+	})
+}

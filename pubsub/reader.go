@@ -61,8 +61,10 @@ type Reader[T any] struct {
 	recalling  atomic.Bool       // what is retained is about to be asked for
 }
 
-// NewReader makes a reader and announces it. It blocks until samples can arrive
-// or ctx ends. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
+// NewReader makes a reader and announces it. It blocks until the broker delivers to it, or
+// ctx ends. By then no writer needs to match, or to have heard of the reader: a Volatile
+// one may miss what is written until WaitMatched has returned, of the reader or of the
+// writer. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
 // ErrUnannounced, ErrClosed.
 func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Reader[T], error) {
 	if err := t.made(); err != nil {
@@ -326,7 +328,11 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 	}
 }
 
-// WaitMatched blocks until at least n writers match.
+// WaitMatched blocks until at least n writers match. If both are Reliable, a writer counts
+// once it has said itself with which sample the reader begins: what it writes afterwards
+// arrives, or is told of as SampleLost, as far as the reader hears of it. A writer that
+// does not answer does not count. A BestEffort match counts when the reader hears of the
+// writer, which may not know the reader yet.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := r.made(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 const (
 	// minBeat and maxBeat bound the time between heartbeats to a reader which
-	// has not acknowledged everything.
+	// has not acknowledged everything, or that it knows where it begins.
 	minBeat = 100 * time.Millisecond
 	maxBeat = time.Second
 	// maxPause bounds how long the next sample of a writer is waited for before readers are
@@ -89,7 +89,7 @@ func (s *Sender) Tick(now time.Time) (next time.Time) {
 			continue
 		case !r.gone.IsZero():
 			due = r.gone.Add(goneFor + time.Millisecond)
-		case r.confirmed && (!r.reliable || s.reached(r) >= s.seq):
+		case r.confirmed && (!r.reliable || r.greeted && s.reached(r) >= s.seq):
 			continue
 		case !now.Before(r.beat) && s.getsOn(r, now) && s.sending():
 			r.beat = now.Add(minBeat)

@@ -63,3 +63,23 @@ func TestTheHistoryComesToABestEffortReaderOverALossyNetwork(t *testing.T) {
 		}
 	})
 }
+
+// A reader counts a writer once it knows where it begins. What tells it that may be lost,
+// and nothing need be written that would make it ask again.
+func TestAReaderIsToldWhereItBeginsOverALossyNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := newLossyPair(Policies{Reliable: rapid.Bool().Draw(t, "reliable"), Historic: rapid.Bool().Draw(t, "historic"), KeepAll: true})
+		n.match()
+		for len(n.wire) > 0 {
+			i := rapid.IntRange(0, len(n.wire)-1).Draw(t, "message")
+			n.step(i, rapid.SampledFrom([]string{"deliver", "lose"}).Draw(t, "fate"))
+		}
+		n.heal()
+		if m, _ := n.r.Matches(); m != 1 || !n.r.writers["w/w1"].started {
+			t.Fatalf("%d writers count, and it does not begin", m)
+		}
+		if n.tick(); len(n.wire) > 0 {
+			t.Fatal("it knows, and is told again")
+		}
+	})
+}

@@ -333,12 +333,14 @@ func (r *Receiver) turnAway(w *remoteWriter, s *sample, why error) {
 	}
 }
 
-// Matches counts matched writers; the channel is closed when that may have changed.
+// Matches counts matched writers, reliable ones once they have told with which sample we
+// begin: one that has not heard of us yet neither keeps nor repeats for us what it writes.
+// The channel is closed when the number may have changed.
 func (r *Receiver) Matches() (n int, change <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.writers {
-		if w.matched {
+		if w.matched && (w.started || w.catching) {
 			n++
 		}
 	}

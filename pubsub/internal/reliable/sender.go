@@ -89,6 +89,7 @@ type remoteReader struct {
 	loose     bool   // it is a best-effort reader
 	until     uint64 // the last sample of the history
 	confirmed bool   // it has told that it matches too
+	greeted   bool   // what it said last was an answer, no hello: it knows where it begins
 	crowded   bool   // it has no room for more until it has what it lacks
 	historic  bool   // it wants what there was before it
 	match     string // how it calls the match with us, "" while it has not told
@@ -261,7 +262,7 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 		}
 		r.match = m.Key
 	}
-	r.confirmed, r.crowded, r.asked = true, m.C == 1, time.Time{}
+	r.confirmed, r.greeted, r.crowded, r.asked = true, m.B == 0, m.C == 1, time.Time{}
 	if m.B == 1 { // it has just come and knows nothing of when we were asserted
 		s.life.sent, s.life.told = time.Time{}, time.Time{}
 	}
@@ -292,7 +293,9 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 		r.burst.last = 0
 	}
 	if m.B == 1 || again {
-		r.interval = minBeat
+		if r.interval = minBeat; s.reached(r) >= s.seq { // it lacks no more than the answer
+			r.interval = maxBeat / 2
+		}
 		s.heartbeat(from, r, now)
 	}
 }
