@@ -3,6 +3,7 @@
 
 const RESERVED = /[ .*$+#/>%~]/g;
 const REFUSED = /[\p{Cc}\p{Noncharacter_Code_Point}\p{Cs}]/u;
+const BLANK = /^\p{White_Space}+$/u; // \s has a character more than servers call blank
 const MOST = 128; // bytes
 
 /**
@@ -16,6 +17,18 @@ export function encodeLevel(name, what, most = MOST) {
   if (bytes < 1 || bytes > most) throw new TypeError(`the ${what} ${JSON.stringify(name.slice(0, 20))} has ${bytes} bytes: give 1 to ${most}`);
   if (REFUSED.test(name)) throw new TypeError(`the ${what} ${JSON.stringify(name)} has a character that brokers refuse: leave out control characters`);
   return name.replace(RESERVED, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0"));
+}
+
+/**
+ * nameLevel is encodeLevel for a name that becomes a level of a subscription: servers refuse
+ * what would be a wildcard there, and what nobody sees.
+ * @param {string} name @param {string} what
+ */
+export function nameLevel(name, what, most = MOST) {
+  const level = encodeLevel(name, what, most);
+  if (name === "+" || name === "#") throw new TypeError(`the ${what} ${JSON.stringify(name)} is a wildcard of MQTT, not a name: give another`);
+  if (BLANK.test(name)) throw new TypeError(`the ${what} ${JSON.stringify(name)} is blank: choose a name that can be seen`);
+  return level;
 }
 
 function kind(/** @type {unknown} */ value) {

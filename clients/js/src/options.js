@@ -1,5 +1,5 @@
 // What callers give, checked: a slip is an error that names the slip.
-import { encodeLevel } from "./level.js";
+import { encodeLevel, nameLevel } from "./level.js";
 
 /** ANY, as a resource, is whichever of those that the lock declares is free first. */
 export const ANY = "*";
@@ -24,7 +24,7 @@ function known(/** @type {object} */ options, /** @type {string[]} */ keys, /** 
 export function lockOptions(name, options = {}) {
   known(options, ["resource", "priority", "timeout", "wait", "within", "hold", "lease", "signal"], "lock");
   const { resource = DEFAULT_RESOURCE, wait = true, timeout, within, hold, lease, signal } = options;
-  if (resource !== ANY) encodeLevel(resource, "resource");
+  if (resource !== ANY) nameLevel(resource, "resource");
   if (typeof wait !== "boolean") throw new TypeError("wait is true or false: for how long is the timeout");
   span("timeout", timeout, LONGEST, ", or wait: false for now or not at all");
   span("within", within, LONGEST_DAY);
@@ -45,7 +45,7 @@ export function lockLevel(/** @type {string} */ name) {
   if (NEVER_LOCKS.includes(name)) throw new TypeError(`${JSON.stringify(name)} has a meaning of its own: give the lock another name`);
   const slash = typeof name === "string" ? name.indexOf("/") : -1;
   if (slash >= 0) throw new TypeError(`the name of the lock ${JSON.stringify(name)}: what comes after a slash is a resource: give lock(${JSON.stringify(name.slice(0, slash))}, { resource: ${JSON.stringify(name.slice(slash + 1))} })`);
-  return encodeLevel(name, "name of the lock", LONGEST_NAME);
+  return nameLevel(name, "name of the lock", LONGEST_NAME);
 }
 
 /** priority checks one, as the servers read it. */
@@ -71,7 +71,7 @@ export function connectOptions(url, options = {}) {
   u.username = u.password = ""; // errors name the URL
   const id = options.id ?? username ?? `${globalThis.process?.versions?.node ? "node" : "web"}-${random()}`;
   return {
-    id, level: encodeLevel(id, "id"), url: u.href, username, password, mqtt: options.mqtt ?? {},
+    id, level: nameLevel(id, "id"), url: u.href, username, password, mqtt: options.mqtt ?? {},
     root: `${encodeLevel(prefix, "prefix")}/v1/${encodeLevel(domain, "domain")}`,
   };
 }

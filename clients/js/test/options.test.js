@@ -33,6 +33,11 @@ test("a slip in an option is named", () => {
     ["yard/b", {}, /give lock\("yard", \{ resource: "b" \}\)/],
     ["x".repeat(121), {}, /has 121 bytes: give 1 to 120/],
     ["gateway", {}, /"gateway" has a meaning of its own/],
+    ["+", {}, /the name of the lock "\+" is a wildcard of MQTT/],
+    ["#", {}, /the name of the lock "#" is a wildcard of MQTT/],
+    [" ", {}, /the name of the lock " " is blank/],
+    ["crane", { resource: "+" }, /the resource "\+" is a wildcard of MQTT/],
+    ["crane", { resource: "\u3000" }, /the resource .* is blank/],
   ]) assert.throws(() => lockOptions(name, options), want);
   assert.deepEqual(lockOptions("crane 1", {}), { lock: "crane 1", level: "crane%201", resource: "default", wait: true, timeout: undefined, within: undefined, hold: undefined, lease: undefined, signal: undefined, priority: 100 });
 });
@@ -41,6 +46,7 @@ test("a URL that cannot be is named", async () => {
   await assert.rejects(connect("127.0.0.1"), /is no URL: give one like mqtt:\/\/127.0.0.1/);
   await assert.rejects(connect("http://127.0.0.1"), /begins with "http:": give mqtt:\/\//);
   await assert.rejects(connect("mqtt://127.0.0.1", { usr: "me" }), /no option "usr"/);
+  await assert.rejects(connect("mqtt://127.0.0.1", { id: "#" }), /the id "#" is a wildcard of MQTT/);
   await assert.rejects(connect("mqtt://127.0.0.1", { password: "x" }), /give username, too/);
 });
 

@@ -80,7 +80,7 @@ def settings(
         raise ValueError("cafile= and cert= are for TLS: give a broker of mqtts:// or wss://")
     if name is None:
         name = user or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:4]}"
-    level(name, "name")
+    name_level(name, "name")
     root = f"{level(prefix, 'prefix')}/v1/{level(domain, 'domain')}"
     return Settings(brokers, user, password, name, tls, root, patience)
 
@@ -114,6 +114,16 @@ def level(name: str, what: str, most: int = 128) -> str:
     return re.sub(r"[ .*$+#/>%~]", lambda m: f"%{ord(m[0]):02X}", name)
 
 
+def name_level(name: str, what: str, most: int = 128) -> str:
+    """A name as one level of a subscription, which servers must not take for a wildcard."""
+    encoded = level(name, what, most)
+    if name in ("+", "#"):
+        raise ValueError(f'{what} "{name}" is a wildcard of MQTT, not a name: give another')
+    if name.isspace():
+        raise ValueError(f"{what} {name!r} is blank: choose a name that can be seen")
+    return encoded
+
+
 def lock_level(name: str) -> str:
     """The name of a lock as a level of a topic."""
     if isinstance(name, str) and "/" in name:
@@ -121,4 +131,4 @@ def lock_level(name: str) -> str:
         raise ValueError(f'lock "{name:.80}": what comes after a slash is a resource: give lock("{first:.40}", resource="{rest:.40}")')
     if name in ("gateway", "*", "join", "client", "member"):
         raise ValueError(f'lock "{name}": the name has a meaning of its own in the topics: give another')
-    return level(name, "lock", _LONGEST_LOCK)
+    return name_level(name, "lock", _LONGEST_LOCK)

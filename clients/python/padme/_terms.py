@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from ._settings import level, lock_level
+from ._settings import lock_level, name_level
 
 ANY = "*"
 """As resource=: any one of those that the lock declares; `hold.resource` says which."""
@@ -38,7 +38,7 @@ def terms(
     within: Optional[float], hold: Optional[float], lease: float,
 ) -> Terms:
     if resource != ANY:
-        level(resource, "resource")
+        name_level(resource, "resource")
     check_priority(priority)
     if not isinstance(wait, bool):
         raise TypeError(f"wait={wait!r}: give True or False; for how long is the timeout=")

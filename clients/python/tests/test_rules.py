@@ -53,6 +53,7 @@ class Settings(unittest.TestCase):
     def test_bad_settings(self) -> None:
         for given, why in (
             ({"cert": "a"}, "belong together"), ({"cafile": "a"}, "mqtts://"), ({"patience": 0}, "patience="), ({"name": ""}, "1 to 128"),
+            ({"name": "+"}, "wildcard"), ({"name": " "}, "blank"),
             ({"domain": "a\0"}, "U\\+0000"), ({"password": "x"}, "give user="), ({"broker": "mqtts://a", "cafile": "/no/ca.pem"}, "/no/ca.pem"),
         ):
             with self.subTest(given), self.assertRaisesRegex(ValueError, why):
@@ -74,6 +75,8 @@ class Settings(unittest.TestCase):
             ({"priority": 2**63}, ValueError, "64 bits"), ({"timeout": 0}, ValueError, "wait=False"), ({"timeout": -1}, ValueError, "timeout="),
             ({"timeout": 1, "wait": False}, ValueError, "timeout="), ({"lease": 0.1}, ValueError, "lease="),
             ({"lock": "gateway"}, ValueError, "another"), ({"lock": "*"}, ValueError, "another"), ({"resource": ""}, ValueError, "resource"),
+            ({"lock": "+"}, ValueError, 'lock "\\+" is a wildcard'), ({"lock": "#"}, ValueError, 'lock "#" is a wildcard'), ({"lock": " \u3000"}, ValueError, "blank"),
+            ({"resource": "#"}, ValueError, 'resource "#" is a wildcard'), ({"resource": " "}, ValueError, "blank"),
             ({"lock": None}, TypeError, "str"), ({"lock": "yard/b"}, ValueError, 'lock\\("yard", resource="b"\\)'), ({"lock": "x" * 121}, ValueError, "1 to 120"),
             ({"timeout": "5"}, TypeError, "number of seconds"), ({"lease": "5"}, TypeError, "number of seconds"), ({"wait": 5}, TypeError, "timeout="),
             ({"within": 0}, ValueError, "within="), ({"within": 1, "wait": False}, ValueError, "within="), ({"hold": float("nan")}, ValueError, "hold="),
