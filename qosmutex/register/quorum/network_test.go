@@ -126,7 +126,21 @@ func (f *fleet) options(id string, voters []string) quorum.Options {
 // start starts a voter from its file.
 func (f *fleet) start(id string, voters ...string) *quorum.Voter {
 	f.t.Helper()
-	v, err := quorum.Start(f.options(id, voters), port{f.n, id})
+	return f.startWith(f.options(id, voters))
+}
+
+// startLogged has what a voter warns of written to log.
+func (f *fleet) startLogged(id string, log io.Writer, voters ...string) *quorum.Voter {
+	f.t.Helper()
+	o := f.options(id, voters)
+	o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return f.startWith(o)
+}
+
+func (f *fleet) startWith(o quorum.Options) *quorum.Voter {
+	f.t.Helper()
+	id := o.Self
+	v, err := quorum.Start(o, port{f.n, id})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,31 +183,63 @@ func missingGauges(t *testing.T, v *quorum.Voter) (values string) {
 	return values
 }
 
+// All voters refuse one that was started with another list, in turn. That is one cause, and
+// one line, however often they say it and for however long.
+func TestRefusedVoterDoesNotFillTheLog(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.n.slow(20 * time.Millisecond) // who answers last differs
+		f.startAll()
+		log := &lines{}
+		f.startLogged("e", log, "a", "b", "e")
+		time.Sleep(10 * time.Minute)
+		if got := log.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "it was started with the voters a,b,e, but ") {
+			t.Errorf("%d lines, want one: %.1000s", strings.Count(got, "\n"), got)
+		}
+	})
+}
+
+// Of refusals of several causes that alternate each is logged, once a minute.
+func TestAlternatingRefusals(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		log := &lines{}
+		var boot atomic.Uint64 // of the run of a: what is said of another one does not count
+		f.n.attach("b", func(_ string, message []byte) {
+			if msg, err := caspaxos.Decode(message); err == nil {
+				boot.Store(msg.Run.Boot)
+			}
+		})
+		a := f.startLogged("a", log, abc...)
+		time.Sleep(time.Second)
+		for range 60 {
+			for _, other := range []string{"x", "y"} {
+				a.Receive("b", caspaxos.AppendMessage(nil, &caspaxos.Message{
+					Kind: caspaxos.KindReject, Reason: caspaxos.ReasonVoters, Voters: []string{"a", "b", other}, About: boot.Load(),
+				}))
+				time.Sleep(time.Second)
+			}
+		}
+		got := log.take()
+		for _, other := range []string{"x", "y"} {
+			if n := strings.Count(got, "but b with a,b,"+other); n != 2 {
+				t.Errorf("%d lines of %s in two minutes, want two: %.1000s", n, other, got)
+			}
+		}
+	})
+}
+
 // The log and the metrics tell of the first voter that is missing, not only when the
 // majority is gone, and of its return. A start is no alarm.
 func TestAlarmFromTheFirstMissingVoterOn(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		log := &lines{}
-		start := func(id string, logger *slog.Logger) *quorum.Voter {
-			o := f.options(id, abc)
-			if logger != nil {
-				o.Logger = logger
-			}
-			v, err := quorum.Start(o, port{f.n, id})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.n.attach(id, v.Receive)
-			f.voters[id] = v
-			return v
-		}
-		a := start("a", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		start := func(id string) *quorum.Voter { return f.start(id, abc...) }
+		a := f.startLogged("a", log, abc...)
 		time.Sleep(3 * time.Second)
 		if got := log.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "waiting for voters") || !strings.Contains(got, "missing=b,c") {
 			t.Errorf("alone: %s", got)
 		}
-		start("b", nil)
-		start("c", nil)
+		start("b")
+		start("c")
 		put(t, a, register.Write{Key: "crane", Value: []byte("1")})
 		time.Sleep(3 * time.Second)
 		log.take()
@@ -227,9 +259,9 @@ func TestAlarmFromTheFirstMissingVoterOn(t *testing.T) {
 		}
 		f.kill("b")
 		expect("two are missing", "level=ERROR msg=\"a majority of the voters is missing")
-		start("b", nil)
+		start("b")
 		expect("one is back", "missing=c")
-		start("c", nil)
+		start("c")
 		expect("all are back", "no voter is missing any more")
 		time.Sleep(time.Minute)
 		if got := log.take(); got != "" {

@@ -64,6 +64,16 @@ func (r *Report) text() string {
 	return string(b)
 }
 
+// cause tells problems apart: who of several says the same makes no other one.
+func cause(self string, s *caspaxos.Status) string {
+	anybody := *s
+	anybody.By = ""
+	if anybody.Foreign != "" {
+		anybody.Foreign = "somebody"
+	}
+	return problem(self, &anybody)
+}
+
 // problem says why a voter does not vote, and what to do; empty: it does, or soon will.
 func problem(self string, s *caspaxos.Status) string {
 	list := func(ids []string) string { return strings.Join(ids, ",") }

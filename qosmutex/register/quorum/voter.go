@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"padme/qosmutex/internal/seldom"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/journal"
@@ -43,6 +44,9 @@ type Voter struct {
 	syncs    [8]time.Duration // how long the last writes took
 	nextSync int
 	err      error // why it ended
+
+	toldCause string     // the one that was logged last, of those that last; for note alone
+	told      seldom.Log // of causes
 }
 
 var _ register.Register = (*Voter)(nil)
@@ -272,19 +276,37 @@ func (v *Voter) note(m *caspaxos.Machine) {
 		v.enrolled = v.statusAt
 	}
 	v.mu.Unlock()
-	trouble, votes := problem(v.opts.Self, &s), s.Phase == caspaxos.Voting
-	switch {
-	case trouble == "" || trouble == problem(v.opts.Self, &was):
-	case votes: // whoever said that need not matter
-		v.log.Warn(trouble)
-	default:
-		v.log.Error("this voter does not vote: " + trouble)
-	}
+	v.tell(&s)
+	votes := s.Phase == caspaxos.Voting
 	if s.Phase != was.Phase {
 		v.log.Info("voter is "+s.Phase.String(), "quiet", time.Duration(s.Quiet))
 	}
-	if (trouble == "" || votes) && !slices.Equal(s.Missing, was.Missing) {
+	if (votes || problem(v.opts.Self, &s) == "") && !slices.Equal(s.Missing, was.Missing) {
 		v.alarm(&s)
+	}
+}
+
+// tell logs why the voter does not vote, or what is odd, when that begins. Several others may
+// say so in turn, many times a second, and may have several reasons: each is worth a line a
+// minute.
+func (v *Voter) tell(s *caspaxos.Status) {
+	why := cause(v.opts.Self, s)
+	if why == v.toldCause {
+		return
+	}
+	if why == "" {
+		v.toldCause = ""
+		return
+	}
+	if !v.told.May(why, time.Now()) {
+		return
+	}
+	v.toldCause = why
+	trouble := problem(v.opts.Self, s)
+	if s.Phase == caspaxos.Voting { // whoever said that need not matter
+		v.log.Warn(trouble)
+	} else {
+		v.log.Error("this voter does not vote: " + trouble)
 	}
 }
 
