@@ -56,8 +56,8 @@ type call struct {
 // request is taken back.
 //
 // Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrNoServer, ErrUndeclared,
-// ErrInvalidName, ErrFull or ErrClosed, ErrCanceled if an operator ended the request,
-// and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or ErrUnsupported for
+// ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrCanceled if an operator ended the
+// request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or ErrUnsupported for
 // Any where deadlines are promised. Beside ErrTimeout, ErrCanceled and ErrDeadlineMissed
 // there is a *NotReadyError where the server could not grant, or nobody answered.
 func (c *Client) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
@@ -192,6 +192,9 @@ func (c *Client) ask(h *Hold, r *request, try bool) error {
 		return fmt.Errorf("%w: a client asks for itself: leave WithClient out, or Open lock topic %q as a member", ErrUnsupported, c.name)
 	case r.note != nil:
 		return fmt.Errorf("%w: a client keeps no notes: leave WithNote out, or Open lock topic %q as a member", ErrUnsupported, c.name)
+	}
+	if err := r.check(); err != nil {
+		return err
 	}
 	if h.resource != Any {
 		if err := checkResource(h.resource); err != nil {

@@ -222,6 +222,9 @@ func TestClientHasDeadlines(t *testing.T) {
 		if err := <-failed; !errors.Is(err, qosmutex.ErrDeadlineMissed) {
 			t.Errorf("a deadline that is over: %v", err)
 		}
+		if _, err := e.Lock(context.Background(), "a", qosmutex.WithHold(-time.Second)); !errors.Is(err, qosmutex.ErrInvalidConfig) {
+			t.Errorf("a hold of negative length: %v", err)
+		}
 	})
 }
 

@@ -51,9 +51,9 @@ func WithDeadline(deadline time.Time) LockOption {
 
 // WithHold declares how long the application will stay inside at most. It is a
 // statement, not a limit: who stays longer breaks promises made to others. Zero
-// and less declare nothing.
+// declares nothing; of less, Lock returns an error that wraps ErrInvalidConfig.
 func WithHold(d time.Duration) LockOption {
-	return func(r *request) { r.hold = max(d, 0) }
+	return func(r *request) { r.hold = d }
 }
 
 // WithNote lets a hold outlive this process, for somebody outside of it who goes by the
@@ -68,6 +68,9 @@ func WithNote(note []byte) LockOption {
 
 // check reports what no request can have.
 func (r *request) check() error {
+	if r.hold < 0 {
+		return fmt.Errorf("%w: WithHold(%v) is negative: say for how long at most, or leave it out", ErrInvalidConfig, r.hold)
+	}
 	if len(r.note) > MaxNote {
 		return fmt.Errorf("%w: a note of %d bytes: the most is %d", ErrInvalidConfig, len(r.note), MaxNote)
 	}

@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,11 +41,27 @@ func TestDeadlineAndHoldReachTheMachine(t *testing.T) {
 	if asked.Hold != 3*protocol.Second || asked.Within <= 50*protocol.Second || asked.Within > 60*protocol.Second {
 		t.Errorf("%+v", asked)
 	}
-	unlock(t, lock(t, topic, "crane", WithHold(-time.Second)))
+	unlock(t, lock(t, topic, "crane", WithHold(0)))
 	if asked.Hold != 0 || asked.Within != 0 {
 		t.Errorf("%+v", asked)
 	}
 }
+
+// A hold of negative length is a slip, and no hold of unknown length.
+func TestNegativeHoldIsRefused(t *testing.T) {
+	topic := open(t, join(t, startBroker(t, "127.0.0.1:0").URL(), "root"), "yard", Create(), WithResources("crane"))
+	for name, take := range map[string]func() error{
+		"Lock":    func() error { return errorOf(topic.Lock(testContext(t), "crane", WithHold(-1))) },
+		"TryLock": func() error { return errorOf(topic.TryLock(testContext(t), "crane", WithHold(-1))) },
+		"Ask":     func() error { return errorOf(topic.Ask("crane", WithHold(-1))) },
+	} {
+		if err := take(); !errors.Is(err, ErrInvalidConfig) || !strings.Contains(err.Error(), "WithHold(-1ns) is negative") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
 
 // withMachine has the topic run another machine than PADME's.
 func withMachine(make func(protocol.Config) (machine, error)) Option {
