@@ -68,7 +68,7 @@ type QoS struct {
 	// best-effort writer forgets its oldest sample at MaxSamples.
 	Durability Durability
 	History    History
-	Depth      int // of KeepLast; 0 is 1
+	Depth      int // of KeepLast; 0 is 1. KeepAll ignores it, as in DDS
 	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
 	// an instance's state are not counted, nor limited by Depth. Of a writer with
 	// a durability they include what late joiners get; instances that are disposed or,

@@ -45,7 +45,8 @@ func WithCodec(c Codec) TopicOption {
 }
 
 // NewTopic describes a topic; nothing is sent. The name is 1 to 128 bytes of
-// UTF-8. Writers and readers with another type or codec under the same name do
+// UTF-8. A type of which the codec has no form for a part, such as a func or a channel, is
+// refused with ErrInvalid, which names the field. Writers and readers with another type or codec under the same name do
 // not match and get an InconsistentTopic event.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
 	typ := reflect.TypeFor[T]()
@@ -65,6 +66,9 @@ func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T
 	t.codec, t.data = set.codec, set.data
 	var err error
 	if t.keys, err = keyFields(typ); err != nil {
+		return nil, err
+	}
+	if err := checkWritable(typ, t.codec); err != nil {
 		return nil, err
 	}
 	t.schema, t.fields = schemaHash(typ, t.codec), fieldsOf(typ, t.codec)
