@@ -42,8 +42,9 @@ a history.`
 func newInstanceList(s *session) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "ls TOPIC",
-		Short: "List the instances of a topic with their last values",
+		Use:        "ls TOPIC",
+		SuggestFor: []string{listWord},
+		Short:      "List the instances of a topic with their last values",
 		Long: `ls prints each instance (key) of TOPIC that somebody still writes, with its state, who
 wrote it last and when, and the value.
 

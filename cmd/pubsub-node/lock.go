@@ -143,15 +143,23 @@ func lockArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 || dash == 0:
 		return usageError("which lock? give NAME or NAME/RESOURCE")
 	case dash < 0 && len(args) == 1:
-		return usageError("nothing to run under the lock: add -- COMMAND")
+		return usageError("nothing to run under the lock: add -- COMMAND%s", orList(args))
 	case dash < 0:
-		return usageError("put -- between the lock and the command: lock %s -- %s", args[0], strings.Join(args[1:], " "))
+		return usageError("put -- between the lock and the command: lock %s -- %s%s", args[0], strings.Join(args[1:], " "), orList(args))
 	case dash > 1:
 		return usageError("one lock at a time: unexpected argument %q before --", args[1])
 	case len(args) == dash:
 		return usageError("nothing to run under the lock: add a command after --")
 	}
 	return nil
+}
+
+// orList is a hint for who takes the name of a lock for a verb that is called ls here.
+func orList(args []string) string {
+	if !slices.Contains([]string{listWord, "show", "status"}, args[0]) || len(args) > 2 {
+		return ""
+	}
+	return fmt.Sprintf("; or did you mean %q?", strings.Join(append([]string{"lock ls"}, args[1:]...), " "))
 }
 
 // splitLock reads NAME[/RESOURCE].

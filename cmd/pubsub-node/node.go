@@ -39,8 +39,9 @@ type nodeLine struct {
 func newNodeList(s *session) *cobra.Command {
 	var asJSON, watch, all bool
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List the participants",
+		Use:        "ls",
+		SuggestFor: []string{listWord},
+		Short:      "List the participants",
 		Long: `ls prints the participants of the domain that are alive. Programs that only read, such as
 this one, are none. With --watch it goes on and prints every coming and going.`,
 		Example: `  pubsub-node node ls

@@ -107,6 +107,9 @@ its default.`,
 	return root
 }
 
+// listWord is other programs' for what is called ls here.
+const listWord = "list"
+
 // noArgs and its like return usage errors, which cobra's own do not.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -114,7 +117,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	}
 	if cmd.HasSubCommands() {
 		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		if !cmd.HasParent() && (args[0] == "ls" || args[0] == listWord) {
+			hint = `: did you mean "lock ls", "node ls" or "topic ls"?`
+		} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = fmt.Sprintf(": did you mean %q?", near[0])
 		}
 		return usageError("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)

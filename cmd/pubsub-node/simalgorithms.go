@@ -68,7 +68,7 @@ func algorithmNames() []string {
 func modelsNamed(text string) (protocol.Models, error) {
 	m, err := protocol.ParseModels(text)
 	if err != nil {
-		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use} for Priority-Request-Reply-Release, or their initials", text, didYouMean(strings.ToLower(text), modelNames()))
+		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
 	}
 	return m, nil
 }

@@ -36,8 +36,9 @@ type topicLine struct {
 func newTopicList(s *session) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List the topics that have a writer or reader",
+		Use:        "ls",
+		SuggestFor: []string{listWord},
+		Short:      "List the topics that have a writer or reader",
 		Long: `ls prints each topic of the domain with its type and how many writers and readers
 it has. More than one type means that not all of them understand each other.
 

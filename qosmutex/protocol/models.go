@@ -83,7 +83,7 @@ type Models struct {
 }
 
 // ErrModels is returned for text that names no combination of models.
-var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release")
+var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
 
 var priorityNames = [...]string{"level", "fair", "aging", "deadline"}
 
