@@ -35,6 +35,9 @@ interrupted, first what writers that are still there have written before. With
 --info it says before each value when it was written, by whom and for which key;
 with --json each line is an object with all that and the value.
 
+How long it waits for a sample has no bound of its own, and --timeout is for connecting
+only: "timeout 2 pubsub-node sub TOPIC --once" ends it after two seconds.
+
 It asks for as much as the writers offer that it finds when it starts: reliability,
 history, ownership and partitions. Without any it asks for what "pub" offers.
 
