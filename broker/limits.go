@@ -165,7 +165,7 @@ func (l *Limits) counted() error {
 		{&l.SharedSubscriptions, 16, "SharedSubscriptions", 1, 1 << 16},
 		{&l.TopicLevels, 32, "TopicLevels", 8, 1 << 10},
 		{&l.Unsent, 8192, "Unsent", 64, 1 << 20},
-		{&l.Unwritten, 64 << 20, "Unwritten", 1, 1 << 40},
+		{&l.Unwritten, 64 << 20, "Unwritten", 1, 1<<31 - 1},
 	} {
 		if *f.value == 0 {
 			*f.value = f.byDefault
