@@ -62,7 +62,7 @@ type Client struct {
 // ones of one Client wait here, the most important first: goroutines share a Client.
 //
 // Close it before p. What p ends with is as after a crash: others wait until the requests
-// have ended, some seconds later.
+// have ended, ten seconds after the last sign of life, or much sooner with LastWill.
 //
 // Of the options of Open those that are a member's are refused. Errors wrap
 // ErrInvalidName, ErrInvalidConfig, ErrTimeout or ErrCanceled, ErrClosed, and
@@ -131,7 +131,7 @@ var lastCall atomic.Uint64
 // last will, so that requests of participant id which wait end at once when its
 // connection is lost, and its holds as soon as it cannot believe in them any more; it
 // needs pubsub.Unannounced. With the second Dial makes its requests in the session that
-// the will names; it may be given to several. Without a will, requests end some seconds
+// the will names; it may be given to several. Without both, requests end ten seconds
 // after the last sign of life.
 func LastWill(id string) (join pubsub.Option, dial Option) {
 	session := newSession()

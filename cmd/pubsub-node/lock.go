@@ -209,7 +209,7 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 		return f.explain(ctx, err, name, resource)
 	}
 	defer leave(p)
-	held := false
+	held, lost := false, (*exitError)(nil)
 	defer func() {
 		giveBack(sigs, p, locker, held)
 		took.lap("release")
@@ -221,7 +221,9 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 		return f.explain(ctx, err, name, resource)
 	}
 	defer took.lap("run")
-	return f.runHolding(ctx, sigs, keeper, hold, path, command, p.ID())
+	err = f.runHolding(ctx, sigs, keeper, hold, path, command, p.ID())
+	held = !errors.As(err, &lost) || lost.code != exitLost // what is lost is not given back
+	return err
 }
 
 // giveBack ends the client, and says why if that takes long: while the broker or the server

@@ -20,6 +20,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1   // an error, overlaps, no entry at all, overtaken beyond the bound, or not everybody served after chaos
+	exitUsage       = 2   // a wrong command line
 	exitInterrupted = 130 // as shells report a death by SIGINT
 )
 
@@ -28,6 +29,9 @@ var errInterrupted = errors.New("rescue-demo: interrupted")
 
 // errVerdict says that the run went through and showed that something is wrong.
 var errVerdict = errors.New("rescue-demo: failed")
+
+// usageError says what is wrong with the command line.
+type usageError struct{ error }
 
 // execute runs the program and returns its exit code.
 func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -44,9 +48,43 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "rescue-demo:", strings.TrimPrefix(err.Error(), "rescue-demo: "))
-		return exitFailed
 	}
-	return exitOK
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, new(usageError)):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// wrong makes an error one of the command line.
+func wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// complete adds to cfg what the flags say, and refuses what cannot be.
+func complete(cmd *cobra.Command, cfg *scenario.Config, models string) error {
+	m, err := qosmutex.ParseModels(models)
+	if err != nil {
+		return fmt.Errorf("--models %q: %w", models, err)
+	}
+	cfg.Models = m
+	if cfg.Chaos && !cmd.Flags().Changed("models") {
+		cfg.Models = scenario.ChaosModels
+	}
+	switch {
+	case cmd.Flags().Changed("switch-at") && cfg.SwitchAt <= 0:
+		return fmt.Errorf("--switch-at %v: give a time after the start", cfg.SwitchAt)
+	case cmd.Flags().Changed("chaos-seed") && !cfg.Chaos:
+		return errors.New("--chaos-seed without --chaos: give both")
+	case cfg.Chaos && !canSuspend:
+		return errors.New("--chaos: processes cannot be stopped and continued on this system: leave it out")
+	}
+	return cfg.Validate()
 }
 
 func newCommand(stdin io.Reader) *cobra.Command {
@@ -82,7 +120,7 @@ counted by an observer that knows nothing but what was published and, under chao
 what each robot noted of its own holds while they passed Check. The exit code is 1
 if the lock was broken, if nobody ever got a frequency, if under Fair somebody was
 overtaken more often than the lock promises, or if somebody was not served after
-chaos; 130 after Ctrl-C.`,
+chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 		Example: `  rescue-demo --open                                  # and look at it in a browser
   rescue-demo --duration 10m --switch-at 1m --web 127.0.0.1:9000
   rescue-demo --web off
@@ -91,38 +129,22 @@ chaos; 130 after Ctrl-C.`,
   rescue-demo --processes --listen 127.0.0.1:1883     # and watch with mosquitto_sub
   rescue-demo --processes --chaos                     # kill robots, root and broker
   rescue-demo --broker mqtt://localhost:1883 --switch-at 10s`,
-		Args:          cobra.NoArgs,
+		Args:          func(cmd *cobra.Command, args []string) error { return wrong(cobra.NoArgs(cmd, args)) },
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		PreRunE:       func(cmd *cobra.Command, _ []string) error { return wrong(cmd.ValidateFlagGroups()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m, err := qosmutex.ParseModels(models)
-			if err != nil {
-				return fmt.Errorf("--models %q: %w", models, err)
-			}
-			cfg.Models = m
-			if cfg.Chaos && !cmd.Flags().Changed("models") {
-				cfg.Models = scenario.ChaosModels
-			}
-			if cmd.Flags().Changed("switch-at") && cfg.SwitchAt <= 0 {
-				return fmt.Errorf("--switch-at %v: give a time after the start", cfg.SwitchAt)
-			}
-			if cmd.Flags().Changed("chaos-seed") && !cfg.Chaos {
-				return errors.New("--chaos-seed without --chaos: give both")
-			}
-			if cfg.Chaos && !canSuspend {
-				return errors.New("--chaos: processes cannot be stopped and continued on this system: leave it out")
-			}
-			if err := cfg.Validate(); err != nil {
+			if err := wrong(complete(cmd, &cfg, models)); err != nil {
 				return err
 			}
-			if err := web.settle(cmd.Flags().Changed("web"), asJSON); err != nil {
+			if err := wrong(web.settle(cmd.Flags().Changed("web"), asJSON)); err != nil {
 				return err
 			}
 			web.Stay = web.Stay || web.Open && !cmd.Flags().Changed("stay")
 			return show(cmd, cfg, web, asJSON)
 		},
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Plain(err) })
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong(flags.Plain(err)) })
 	f := c.Flags()
 	f.SortFlags = false
 	flags.DurationVar(f, &cfg.Duration, "duration", "", cfg.Duration, "how long the robots search")

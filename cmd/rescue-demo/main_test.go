@@ -207,32 +207,33 @@ func TestBadFlagsSayWhatToGive(t *testing.T) {
 	tests := []struct {
 		args []string
 		want string
+		code int
 	}{
-		{[]string{"--robots", "0"}, "--robots 0: give 1 to 200"},
-		{[]string{"--duration", "-5s"}, "--duration -5s: give at least 2s"},
-		{[]string{"--duration", "soon"}, "invalid argument"},
-		{[]string{"--models", "polite"}, "level|fair"},
-		{[]string{"--models", "fair-replace-use-use"}, "--switch-at"},
-		{[]string{"--switch-at", "0s"}, "--switch-at 0s: give a time after the start"},
-		{[]string{"--switch-at", "2m"}, "within the duration"},
-		{[]string{"--broker", "mqtt://127.0.0.1:1"}, "start a broker there or correct the URL"},
-		{[]string{"--broker", "http://x"}, "give mqtt://host:port"},
-		{[]string{"--broker", "x", "--listen", "y"}, "none of the others can be"},
-		{[]string{"--listen", "256.0.0.1:1"}, "256.0.0.1"},
-		{[]string{"--chaos"}, "--chaos without --processes: give both"},
-		{[]string{"--chaos", "--processes", "--broker", "mqtt://h"}, "--chaos with --broker: give one of them"},
-		{[]string{"--chaos", "--processes", "--duration", "20s"}, "--duration 20s: give at least 44"},
-		{[]string{"--seed", "-1"}, `invalid argument "-1" for "--seed": want a whole number that is not negative`},
-		{[]string{"--chaos-seed", "1.5"}, `invalid argument "1.5" for "--chaos-seed": want a whole number that is not negative`},
-		{[]string{"--chaos-seed", "2"}, "--chaos-seed without --chaos: give both"},
-		{[]string{"dance"}, "dance"},
-		{[]string{robotName}, "no configuration on standard input"},
-		{[]string{baseName}, "no configuration on standard input"},
-		{[]string{brokerName}, "no configuration on standard input"},
+		{[]string{"--robots", "0"}, "--robots 0: give 1 to 200", exitUsage},
+		{[]string{"--duration", "-5s"}, "--duration -5s: give at least 2s", exitUsage},
+		{[]string{"--duration", "soon"}, "invalid argument", exitUsage},
+		{[]string{"--models", "polite"}, "level|fair", exitUsage},
+		{[]string{"--models", "fair-replace-use-use"}, "--switch-at", exitUsage},
+		{[]string{"--switch-at", "0s"}, "--switch-at 0s: give a time after the start", exitUsage},
+		{[]string{"--switch-at", "2m"}, "within the duration", exitUsage},
+		{[]string{"--broker", "mqtt://127.0.0.1:1"}, "start a broker there or correct the URL", exitFailed},
+		{[]string{"--broker", "http://x"}, "give mqtt://host:port", exitUsage},
+		{[]string{"--broker", "x", "--listen", "y"}, "none of the others can be", exitUsage},
+		{[]string{"--listen", "256.0.0.1:1"}, "256.0.0.1", exitFailed},
+		{[]string{"--chaos"}, "--chaos without --processes: give both", exitUsage},
+		{[]string{"--chaos", "--processes", "--broker", "mqtt://h"}, "--chaos with --broker: give one of them", exitUsage},
+		{[]string{"--chaos", "--processes", "--duration", "20s"}, "--duration 20s: give at least 44", exitUsage},
+		{[]string{"--seed", "-1"}, `invalid argument "-1" for "--seed": want a whole number that is not negative`, exitUsage},
+		{[]string{"--chaos-seed", "1.5"}, `invalid argument "1.5" for "--chaos-seed": want a whole number that is not negative`, exitUsage},
+		{[]string{"--chaos-seed", "2"}, "--chaos-seed without --chaos: give both", exitUsage},
+		{[]string{"dance"}, "dance", exitUsage},
+		{[]string{robotName}, "no configuration on standard input", exitFailed},
+		{[]string{baseName}, "no configuration on standard input", exitFailed},
+		{[]string{brokerName}, "no configuration on standard input", exitFailed},
 	}
 	for _, test := range tests {
 		code, stdout, stderr := play(t, t.Context(), test.args...)
-		if code != exitFailed || !strings.Contains(stderr, test.want) || stdout != "" {
+		if code != test.code || !strings.Contains(stderr, test.want) || stdout != "" {
 			t.Errorf("%v: exit code %d, %q, want %q (and no output: %q)", test.args, code, stderr, test.want, stdout)
 		}
 	}
