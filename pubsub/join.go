@@ -183,7 +183,7 @@ func (p *Participant) connectLane(ctx context.Context, suffix string, will conne
 			return p.servers.Dial(ctx, p.tls)
 		},
 		Will:    will,
-		Receive: receive,
+		Receive: watched(p.log, receive),
 	})
 	if err != nil {
 		p.servers.Next(at)
