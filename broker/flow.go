@@ -208,6 +208,11 @@ func unshadow(cl *mqtt.Client) {
 	c.aside.Unlock()
 }
 
+// formerMayTake is how long a connection may take for its last packet when another one takes
+// its session over: a device that comes back over another network does not wait until the
+// dead connection has had its WriteTimeout.
+const formerMayTake = 200 * time.Millisecond
+
 // OnSessionEstablish lets one connection of a client id at a time into mochi's
 // takeover, until it is complete: of two at once, one would inherit nothing. The former
 // connection may be processing its last packet still, while a delivery steps aside, which
@@ -220,6 +225,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	c.window.open(cl)
 	c.whenGreeted(h.turns.take(cl.ID))
 	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
+		connOf(former).hurry(formerMayTake)
 		connOf(former).aside.Lock()
 		connOf(former).aside.Unlock() //nolint:staticcheck // it was awaited
 	}
