@@ -145,7 +145,7 @@ func (c *conn) begin() {
 	if c.slow == nil {
 		return
 	}
-	if c.readCost > shareDue || c.share != nil && c.share.sent.owes.Load() {
+	if c.readCost > shareDue || c.readCost >= 0 && c.share != nil && c.share.sent.owes.Load() { // below 0 it has paid in advance
 		c.slow()
 	}
 	c.began = time.Now()

@@ -101,6 +101,26 @@ func TestAPacketOfWhoLeavesIsPaidFor(t *testing.T) {
 	})
 }
 
+// While its user owes, a connection pays for what it sends, and no more.
+func TestShortPacketsOfWhoOwesCostOneEach(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		b, _ := limitedInTest()
+		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
+		other, rate := b.shares.enter("other"), float64(DefaultLimits().UserRate)
+		c := guestOf(b, "many")
+		c.share.sent.charge(rate/10, rate, time.Now())
+		begun := time.Now()
+		for range 2000 {
+			other.active.Store(time.Now().UnixNano())
+			c.begin()
+			c.processed()
+		}
+		if took := time.Since(begun); took < 200*time.Millisecond || took > 400*time.Millisecond {
+			t.Errorf("2000 packets took %v", took)
+		}
+	})
+}
+
 // Messages to inboxes count against the rate of their user as all others.
 func TestDirectMessagesCountAgainstTheRateOfTheirUser(t *testing.T) {
 	b, err := Start(t.Context(), Config{})

@@ -15,9 +15,6 @@ import (
 // An observer sends the shortest packets as fast as they are taken, over all its connections.
 // Each costs the node more than its sender. Others lock on.
 func TestSmallPackets(t *testing.T) {
-	n := startNode(t)
-	h := startHonest(t, n)
-	h.goOn(t)
 	for _, attack := range []struct {
 		name    string
 		packets []byte
@@ -28,15 +25,16 @@ func TestSmallPackets(t *testing.T) {
 		{"subscriptions", bytes.Repeat(packet(0x82, []byte{0, 1}, str("#"), []byte{0}), 100)},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
+			n := startNode(t) // of its own: an account waits for what it has sent before
+			h := startHonest(t, n)
+			h.goOn(t)
 			var sending sync.WaitGroup
+			conns := make([]*raw, 20)
+			for i := range conns {
+				conns[i] = n.as(t, "watch")
+			}
 			end := time.Now().Add(extent.Of(2*time.Second, 6*time.Second))
-			for range 20 {
-				var c *raw
-				await(t, "a connection of the observer, of which former ones are still ending", func() (in bool) {
-					var code byte
-					c, code = n.enter(t, "watch", "watch", "")
-					return code == 0
-				})
+			for _, c := range conns {
 				sending.Go(func() { _, _ = io.Copy(io.Discard, c) })
 				sending.Go(func() {
 					defer c.Close()
