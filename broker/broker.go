@@ -392,7 +392,7 @@ func (b *Broker) shutdown() {
 // its connection.
 func (b *Broker) dismiss(c *conn) {
 	c.flush()
-	c.hurry(flushStall)
+	c.giveUpAfter(flushStall)
 	if cl := c.client.Load(); cl != nil {
 		if cl.Properties.ProtocolVersion == 5 {
 			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)

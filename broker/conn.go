@@ -54,7 +54,7 @@ type conn struct {
 	departed   func()        // ends what its user is charged for; nil before it is charged
 	left       atomic.Bool   // the broker is done with it
 	stalled    atomic.Bool   // it was ended because nothing could be sent to it
-	hurried    atomic.Bool   // its patience was shortened
+	shortened  atomic.Bool   // its patience was shortened
 
 	client   atomic.Pointer[mqtt.Client] // once its CONNECT was accepted
 	pending  atomic.Int64                // QoS 1 messages on the way to the socket
@@ -159,9 +159,9 @@ func (c *conn) renewDeadline() {
 	}
 }
 
-// hurry shortens the patience of the present and all later writes.
-func (c *conn) hurry(d time.Duration) {
-	c.hurried.Store(true)
+// giveUpAfter shortens the patience of the present and all later writes.
+func (c *conn) giveUpAfter(d time.Duration) {
+	c.shortened.Store(true)
 	c.patience.Store(int64(d))
 	c.mu.Lock()
 	defer c.mu.Unlock()

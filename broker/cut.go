@@ -32,7 +32,7 @@ func (b *Broker) noteCut(c *conn, err error) {
 	var code packets.Code
 	var beyond *wire.LimitError
 	cut, address := &b.counts.cut, c.RemoteAddr().String()
-	if c.stalled.Load() && !c.hurried.Load() {
+	if c.stalled.Load() && !c.shortened.Load() {
 		b.limited("write-timeout", string(c.user), address)
 	}
 	switch {

@@ -225,7 +225,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	c.window.open(cl)
 	c.whenGreeted(h.turns.take(cl.ID))
 	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
-		connOf(former).hurry(formerMayTake)
+		connOf(former).giveUpAfter(formerMayTake)
 		connOf(former).aside.Lock()
 		connOf(former).aside.Unlock() //nolint:staticcheck // it was awaited
 	}
