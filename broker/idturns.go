@@ -3,7 +3,7 @@ package broker
 import "sync"
 
 // idTurns are held by the one of each client id that connects or ends. A turn may last for as
-// long as something can be written to its client, so nobody else waits for it: an id belongs
+// long as something can be written to its client, so no other id waits for it: an id belongs
 // to one user. The zero value is ready to use.
 type idTurns struct {
 	mu   sync.Mutex
@@ -24,7 +24,7 @@ func (t *idTurns) take(id string) (give func()) {
 	return func() { t.give(id, turn) }
 }
 
-// takeFree is take if nobody else has the turn or wants it, and else nil.
+// takeFree is take if the turn is neither held nor wanted, and else nil.
 func (t *idTurns) takeFree(id string) (give func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,7 +29,7 @@ func TestTurnsAreOfOneClientID(t *testing.T) {
 		t.Error("two have the turn")
 	}
 	if give := turns.takeFree("slow"); give == nil {
-		t.Error("nobody has the turn, and it is not to be had")
+		t.Error("the turn is free, and not to be had")
 	} else {
 		give()
 	}

@@ -38,7 +38,7 @@ type Limits struct {
 	// are counted as dropped.
 	Queue int
 	// Unsent is how many messages may wait on the way to one connection, at 8 bytes each
-	// beside their own; default 8192, more than a second of what one client is sent. At half
+	// besides their own; default 8192, more than a second of what one client is sent. At half
 	// of it publishers at QoS 1 wait, see WriteTimeout; beyond it what comes at QoS 0 is
 	// dropped, but for observers, which lose their connection if it was published at QoS 1.
 	Unsent int

@@ -71,10 +71,7 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	filters := h.wanted(cl, pk.Filters)
 	mark := quota.mark()
 	for _, f := range filters { // the long part, while others may retain
-		end := c.search()
-		h.add(cl, c, f, quota.matching(f.Filter))
-		end()
-		c.goOn()
+		c.search(func() { h.add(cl, c, f, quota.matching(f.Filter)) })
 	}
 	h.guard.tree.RLock()
 	c.replay.locked = true
@@ -175,6 +172,7 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 			cl.Stop(packets.ErrQuotaExceeded)
 		}
 	}
+	c.began = time.Now() // a slow network costs the broker nothing
 }
 
 // full reports whether too much waits for the client to read it. Other messages of its

@@ -126,12 +126,20 @@ func (s *shares) contended(of *share, now time.Time) bool {
 }
 
 // slowRead is called before more is read of a connection, or processed, and waits while its
-// user has sent too much and others send.
+// user has sent too much and others send. Then it pays in advance, and while others do not
+// send nothing: in either case readCost is below zero, and the next packets are for that.
 func (b *Broker) slowRead(c *conn) {
 	of, now, rate := c.share, time.Now(), float64(b.cfg.Limits.UserRate)
 	of.active.Store(now.UnixNano())
+	if c.readCost < 0 {
+		return
+	}
 	cost := c.readCost
-	for !of.sent.pay(cost, rate, now) && b.shares.contended(of, now) && !b.isClosing() {
+	for !of.sent.pay(cost, rate, now) {
+		if !b.shares.contended(of, now) || b.isClosing() {
+			c.readCost = -shareDue
+			return
+		}
 		b.limited("max-user-rate", of.name, c.RemoteAddr().String())
 		time.Sleep(sharePause)
 		now = time.Now()
@@ -145,7 +153,7 @@ func (c *conn) begin() {
 	if c.slow == nil {
 		return
 	}
-	if c.readCost > shareDue || c.readCost >= 0 && c.share != nil && c.share.sent.owes.Load() { // below 0 it has paid in advance
+	if c.readCost > shareDue || c.readCost >= 0 && c.share != nil && c.share.sent.owes.Load() {
 		c.slow()
 	}
 	c.began = time.Now()
@@ -154,15 +162,18 @@ func (c *conn) begin() {
 // processed charges a packet.
 func (c *conn) processed() { c.spent(1) }
 
-// search begins what may take a processor for tens of milliseconds, which the connections of a
-// user do one after the other.
-func (c *conn) search() (end func()) {
-	if c.share == nil {
-		return func() {}
-	}
-	c.share.searching.Lock()
-	c.began = time.Now() // others were charged for the time before
-	return c.share.searching.Unlock
+// search does what may take a processor for tens of milliseconds, which the connections of a
+// user do one after the other, and charges it.
+func (c *conn) search(do func()) {
+	func() {
+		if c.share != nil {
+			c.share.searching.Lock()
+			defer c.share.searching.Unlock()
+		}
+		c.began = time.Now() // others were charged for the time before
+		do()
+	}()
+	c.goOn()
 }
 
 // goOn charges what a packet has cost so far, and waits if its user has had its share: one

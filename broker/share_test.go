@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,8 +102,14 @@ func TestAPacketOfWhoLeavesIsPaidFor(t *testing.T) {
 	})
 }
 
-// While its user owes, a connection pays for what it sends, and no more.
+// While its user owes, a connection pays for what it sends, and no more, whether packets come
+// together or each by itself.
 func TestShortPacketsOfWhoOwesCostOneEach(t *testing.T) {
+	t.Run("together", func(t *testing.T) { testShortPackets(t, func(*conn) {}) })
+	t.Run("each by itself", func(t *testing.T) { testShortPackets(t, func(c *conn) { c.slow() }) })
+}
+
+func testShortPackets(t *testing.T, read func(*conn)) {
 	bubble.Test(t, func(t *testing.T) {
 		b, _ := limitedInTest()
 		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
@@ -112,6 +119,7 @@ func TestShortPacketsOfWhoOwesCostOneEach(t *testing.T) {
 		begun := time.Now()
 		for range 2000 {
 			other.active.Store(time.Now().UnixNano())
+			read(c)
 			c.begin()
 			c.processed()
 		}
@@ -166,5 +174,20 @@ func TestWhoIsAloneIsNotHeldBack(t *testing.T) {
 	s.leave(again)
 	if s.contended(bob, now) || len(s.byUser) != 1 {
 		t.Error("alice counts without a connection")
+	}
+}
+
+// BenchmarkPacketOfWhoIsAlone is what the rate of a user costs each of its packets while no
+// other user sends: for one that sends as fast as it can.
+func BenchmarkPacketOfWhoIsAlone(b *testing.B) {
+	node := &Broker{log: testLog(b)}
+	node.cfg.Limits = DefaultLimits()
+	for i := range 100 {
+		node.shares.enter(strconv.Itoa(i))
+	}
+	c := guestOf(node, "fast")
+	for b.Loop() {
+		c.begin()
+		c.processed()
 	}
 }

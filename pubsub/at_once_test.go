@@ -163,7 +163,7 @@ func TestWhatIsWrittenOnceTheReaderHasWaitedForItsWriterArrives(t *testing.T) {
 	}
 }
 
-// A writer that is there, but does not answer, does not count: nobody knows with which
+// A writer that is there, but does not answer, does not count: it is not known with which
 // sample the reader begins.
 func TestAReaderWaitsForAWriterThatDoesNotAnswerUntilItsContextEnds(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {

@@ -4,33 +4,15 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // A handler that blocks stops all that its participant reads, and who wrote it is told, while
 // it blocks and when it returns.
 func TestAHandlerThatBlocksIsLogged(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		var log lockedBuffer
+		var log bytes.Buffer // goroutines of the bubble write to it by turns
 		p := join(t, "", "a", WithDialer(w.b.Dial), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		release := make(chan struct{})
 		stop, err := p.Inbox("work", func(m Message) {

@@ -23,9 +23,9 @@ const delivery = 20 * time.Millisecond
 
 // reading is how what a broker retains is read.
 type reading struct {
-	pause     time.Duration                     // in which nothing must come
-	roundTrip func(context.Context) (err error) // to the broker and back, on the connection that is read
-	timeout   time.Duration                     // of a round trip
+	pause     time.Duration               // in which nothing must come
+	roundTrip func(context.Context) error // to the broker and back, on the connection that is read
+	timeout   time.Duration               // of a round trip
 }
 
 func readingOf(p *pubsub.Participant, pause, timeout time.Duration) reading {
@@ -54,16 +54,17 @@ func roundTrip(ctx context.Context, p *pubsub.Participant) error {
 // snapshot gives to add what a sequence yields until the broker has nothing more to tell, or
 // until it has gone on for longest. The sequence must end with its context.
 func snapshot[T any](ctx context.Context, r reading, sequence func(context.Context) iter.Seq2[T, error], add func(T)) error {
-	during, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	during, cancel := context.WithCancel(ctx)
 	var latest atomic.Int64 // when something came, as by time.Since(begun)
 	begun := time.Now()
-	settled := make(chan error, 1)
+	settled := make(chan struct{})
+	var unanswered error
 	go func() {
-		err := r.settle(during, begun, &latest)
-		settled <- err
-		cancel(err)
+		defer close(settled)
+		unanswered = r.settle(during, begun, &latest)
+		cancel()
 	}()
+	defer func() { cancel(); <-settled }()
 	for item, err := range sequence(during) {
 		if during.Err() != nil {
 			break
@@ -74,11 +75,12 @@ func snapshot[T any](ctx context.Context, r reading, sequence func(context.Conte
 		add(item)
 		latest.Store(int64(time.Since(begun)))
 	}
-	cancel(nil)
+	cancel()
+	<-settled
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return <-settled
+	return unanswered
 }
 
 // settle returns when nothing has come for a pause, and nothing that was on its way comes.

@@ -59,7 +59,7 @@ func TestASnapshotIsWhole(t *testing.T) {
 	})
 }
 
-// A snapshot ends where changes do not, and where nobody answers.
+// A snapshot ends where changes do not, and where the broker does not answer.
 func TestASnapshotEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r, _ := slowBroker(0)

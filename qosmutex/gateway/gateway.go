@@ -160,7 +160,7 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	if g.removal(ctx, name, &m) {
 		return
 	}
-	if m.retained && !g.isOpen(name) { // of anytime: a broker may keep thousands, and nobody waits
+	if m.retained && !g.isOpen(name) { // who asked is long gone, and a broker may keep thousands
 		g.count.refused.WithLabelValues(string(jsonlock.Stale)).Inc()
 		return
 	}

@@ -225,7 +225,7 @@ func TestLossOfTheRootIsTold(t *testing.T) {
 	})
 }
 
-// Requests that a broker has kept for ever are of nobody who waits: a gateway that starts opens
+// Requests that a broker has kept are of clients that wait no more: a gateway that starts opens
 // no locks for them.
 func TestRetainedRequestsOpenNoLocks(t *testing.T) {
 	onSite(t, func(s *site) {
@@ -239,7 +239,7 @@ func TestRetainedRequestsOpenNoLocks(t *testing.T) {
 			t.Error("the retained request was not refused")
 		}
 		if n := len(c.answers); n != 0 {
-			t.Errorf("%d answers to a request of anytime", n)
+			t.Errorf("%d answers to a request that was retained", n)
 		}
 		c.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
 		c.ask(jsonlock.Release, "1", "", jsonlock.Released)

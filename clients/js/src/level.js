@@ -21,7 +21,7 @@ export function encodeLevel(name, what, most = MOST) {
 
 /**
  * nameLevel is encodeLevel for a name that becomes a level of a subscription: servers refuse
- * what would be a wildcard there, and what nobody sees.
+ * what would be a wildcard there, and what cannot be seen.
  * @param {string} name @param {string} what
  */
 export function nameLevel(name, what, most = MOST) {
