@@ -32,7 +32,7 @@ func readingOf(p *pubsub.Participant, pause, timeout time.Duration) reading {
 	return reading{pause, func(ctx context.Context) error { return roundTrip(ctx, p) }, timeout}
 }
 
-func (s *session) reading(p *pubsub.Participant) reading { return readingOf(p, s.pause(), s.timeout) }
+func (s *session) reading(p *pubsub.Participant) reading { return readingOf(p, quiet, s.timeout) }
 
 // pause is longer than quiet where connecting, a few round trips, took long.
 func (s *session) pause() time.Duration { return quiet + s.joined }
@@ -83,29 +83,32 @@ func snapshot[T any](ctx context.Context, r reading, sequence func(context.Conte
 	return unanswered
 }
 
-// settle returns when nothing has come for a pause, and nothing that was on its way comes.
-// On a busy machine a pause alone says nothing: the broker may not have heard yet.
+// settle returns when nothing has come for a pause, and during two round trips. On a busy
+// machine a pause alone says nothing: the broker, or our own subscription, may be late.
 func (r reading) settle(ctx context.Context, begun time.Time, latest *atomic.Int64) error {
-	for {
+	for trips := 0; trips < 2; {
 		seen := latest.Load()
 		if rest := time.Duration(seen) + r.pause - time.Since(begun); rest > 0 && time.Since(begun) < longest {
 			if !sleep(ctx, rest) {
 				return nil
 			}
+			trips = 0
 			continue
 		}
-		asked := time.Now()
 		answer, cancel := context.WithTimeout(ctx, r.timeout)
 		err := r.roundTrip(answer)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		took := time.Since(asked)
-		if !sleep(ctx, delivery) || time.Since(begun) >= longest || took < r.pause && latest.Load() == seen {
+		if !sleep(ctx, delivery) || time.Since(begun) >= longest {
 			return nil
 		}
+		if trips++; latest.Load() != seen {
+			trips = 0
+		}
 	}
+	return nil
 }
 
 // sleep reports false if the context has ended.
