@@ -1,19 +1,22 @@
 package broker
 
-import (
-	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/packets"
+import mqtt "github.com/mochi-mqtt/server/v2"
+
+const (
+	maxDomain  = 128 // bytes of the name of a domain, as for participants
+	maxAnswers = 16  // of this kind wait for one connection
 )
 
 // asksRole reports whether a filter is {prefix}/v1/{domain}/role, where a user is told its
 // role: a subscription to it is answered with one message, for nobody else.
 func (a acl) asksRole(filter string) bool {
 	l := a.levels(filter)
-	return len(l) == 2 && l[0] != "+" && l[1] == "role"
+	return len(l) == 2 && l[0] != "+" && len(l[0]) <= maxDomain && l[1] == "role"
 }
 
-// tellRole writes the answer. Who reads nothing is thrown out as for any delivery.
-func (h *access) tellRole(cl *mqtt.Client, topic string) {
+// tellRole answers. It must not wait for a client that does not read: nobody else can
+// subscribe or retain before it returns. An answer that is one too many is left out.
+func (h *access) tellRole(c *conn, cl *mqtt.Client, topic string) {
 	a, ok := h.users.lookup(cl.Properties.Username)
 	if !ok {
 		return
@@ -22,10 +25,8 @@ func (h *access) tellRole(cl *mqtt.Client, topic string) {
 	if role == Member {
 		role = "member"
 	}
-	_ = cl.WritePacket(packets.Packet{
-		ProtocolVersion: cl.Properties.ProtocolVersion,
-		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
-		TopicName:       topic, Payload: []byte(role),
-		Ignore: true, // it has not waited in the queue; mochi does not look at that here
-	})
+	if cl.Properties.ProtocolVersion >= 5 {
+		role = "\x00" + role // no properties
+	}
+	c.outlet.send(c, cl, appendPublish(nil, topic, []byte(role)), maxAnswers)
 }

@@ -83,9 +83,11 @@ func (h *access) shared(cl *mqtt.Client) (n int) {
 }
 
 func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) {
-	if c := connOf(cl); c != nil {
-		codes = codes[:c.replay.asked] // the rest is of replay
+	c := connOf(cl)
+	if c == nil {
+		return
 	}
+	codes = codes[:c.replay.asked] // the rest is of replay
 	for i, code := range codes {
 		if code >= packets.ErrUnspecifiedError.Code {
 			h.counts.refusedSubscribe.Add(1)
@@ -94,7 +96,7 @@ func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 			}
 			h.logRefusal(cl, "subscription refused", pk.Filters[i].Filter)
 		} else if h.users != nil && h.acl.asksRole(pk.Filters[i].Filter) {
-			h.tellRole(cl, pk.Filters[i].Filter)
+			h.tellRole(c, cl, pk.Filters[i].Filter)
 		}
 	}
 }

@@ -3,11 +3,13 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/prometheus/client_golang/prometheus"
@@ -134,6 +136,36 @@ func testRetainingGoesOn(t *testing.T, flags byte) {
 		if first, body := c.receive(); first&0xf0 == 0x30 && len(body) > len(load) {
 			got++
 		}
+	}
+}
+
+// Nobody waits for a client that asks for its role and reads nothing.
+func TestRetainingGoesOnWhileRolesAreNotRead(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{WriteTimeout: 10 * patience, UserRate: 1e9}})
+	for i := range 2 {
+		c := raw(t, b)
+		if err := c.Conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+			t.Fatal(err)
+		}
+		c.send(packet(0x10, text("MQTT"), []byte{4, 0xc2, 0, 60}, text(fmt.Sprint("stalled", i)), text("watch"), text("watch")))
+		if first, _ := c.receive(); first != 0x20 {
+			t.Fatalf("packet %#x", first)
+		}
+		for j := range byte(30) { // in all more than the kernel takes
+			var filters [][]byte
+			for k := range 100 {
+				filters = append(filters, text(fmt.Sprintf("padme/v1/%d%s/role", k, strings.Repeat("x", 5000))), []byte{0})
+			}
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := c.Write(packet(0x82, append([][]byte{{0, j + 1}}, filters...)...)); err != nil {
+				break
+			}
+		}
+	}
+	other := connect(t, inProcess(b), as("root", "root"))
+	for i := range 20 {
+		other.publish("padme/v1/default/topic/t", "x", 1, true)
+		other.subscribe(fmt.Sprint("padme/v1/default/topic/", i), 1)
 	}
 }
 
