@@ -34,6 +34,7 @@ type conn struct {
 	scanner wire.Scanner // of what comes after the CONNECT
 	direct  *direct      // takes what need not go through mochi; nil: nothing
 	outlet  outlet
+	buffer  *sendBuffer   // below TLS and WebSocket
 	silence time.Duration // that ends the connection, since renewed; of the reading goroutine, both
 	renewed time.Time
 	refuse  func(error) // tells the client why its packet was refused; nil before the session
@@ -85,7 +86,7 @@ func newConn(raw net.Conn, l Limits) *conn {
 		}
 	})
 	c.patience.Store(int64(l.WriteTimeout))
-	c.outlet.init(c)
+	c.buffered()
 	_ = raw.SetReadDeadline(time.Now().Add(l.ConnectTimeout)) // until mochi sets the keepalive's
 	return c
 }
@@ -122,7 +123,7 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // Write writes p as a whole or closes the connection: mochi would go on in the
-// middle of a packet. A client that has closed its end may have sent its DISCONNECT
+// middle of a packet. It does not wait for the client. One that has closed its end may have sent its DISCONNECT
 // before, which is to be read: mochi would stop reading, and publish the will.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.gone.Load() {
@@ -130,17 +131,48 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	c.renewDeadline()
 	n, err := c.Conn.Write(p)
-	switch {
-	case err == nil:
-	case closedByPeer(err):
-		c.gone.Store(true)
-		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Duration(c.patience.Load())))
+	if err != nil {
+		c.failed(err)
+	}
+	if c.gone.Load() {
 		return len(p), nil
-	default:
-		c.stalled.CompareAndSwap(false, errors.Is(err, os.ErrDeadlineExceeded))
-		_ = c.Close()
 	}
 	return n, err
+}
+
+// failed ends what cannot be written to any more.
+func (c *conn) failed(err error) {
+	if closedByPeer(err) {
+		c.gone.Store(true)
+		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Duration(c.patience.Load())))
+		return
+	}
+	c.stalled.CompareAndSwap(false, errors.Is(err, os.ErrDeadlineExceeded))
+	_ = c.Close()
+}
+
+// buffered finds or makes the connection's sendBuffer.
+func (c *conn) buffered() {
+	if g := c.guest(); g != nil {
+		c.buffer = g.buffer
+	} else {
+		c.buffer = newSendBuffer(c.Conn)
+		c.Conn = inProcess{c.Conn, c.buffer}
+	}
+	c.buffer.serves(c.renewDeadline, c.failed)
+}
+
+// inProcess is a connection that is not a guest.
+type inProcess struct {
+	net.Conn
+	buffer *sendBuffer
+}
+
+func (c inProcess) Write(p []byte) (int, error) { return c.buffer.write(p) }
+
+func (c inProcess) Close() error {
+	c.buffer.end(net.ErrClosed)
+	return c.Conn.Close()
 }
 
 // closedByPeer reports whether the other end of a connection takes nothing any more.
@@ -242,7 +274,7 @@ func (b *Broker) enter(c *conn) error {
 
 func (b *Broker) leave(c *conn) {
 	_ = c.Close()
-	c.outlet.end()
+	c.outlet.end(c)
 	if c.departed != nil {
 		c.departed()
 	}

@@ -43,6 +43,7 @@ func newDoor(l Limits, limited func(limit, user, address string)) *door {
 // guest is a connection that the door counts until it is closed or let in.
 type guest struct {
 	net.Conn
+	buffer       *sendBuffer // of what is written
 	door         *door
 	address      netip.Prefix // the zero value is not bounded by itself
 	place, among *list.Element
@@ -97,7 +98,7 @@ func (g *guest) Read(p []byte) (int, error) {
 
 // admit takes a place for a connection, if need be that of the oldest.
 func (d *door) admit(raw net.Conn) *guest {
-	g := &guest{Conn: raw, door: d, address: d.addressOf(raw)}
+	g := &guest{Conn: raw, buffer: newSendBuffer(raw), door: d, address: d.addressOf(raw)}
 	g.shaking.Store(d.handshakes != nil)
 	g.present, g.leave = context.WithCancel(context.Background())
 	d.mu.Lock()
@@ -183,12 +184,14 @@ func (g *guest) Close() error {
 	g.leave()
 	g.giveTurn()
 	g.known()
+	g.buffer.end(net.ErrClosed)
 	return g.Conn.Close()
 }
 
+// Write does not wait for the peer.
 func (g *guest) Write(p []byte) (int, error) {
 	g.giveTurn()
-	return g.Conn.Write(p)
+	return g.buffer.write(p)
 }
 
 // takeTurn waits until what was read of a TLS handshake may be processed, which is over when

@@ -317,7 +317,13 @@ func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
 // before older messages were sent again, so new ones wait here for both.
 func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	c := connOf(cl)
-	if c == nil || pk.FixedHeader.Type != packets.Publish {
+	if c == nil {
+		return pk
+	}
+	if pk.FixedHeader.Type != packets.Disconnect { // the last packet, of whoever ends it
+		c.buffer.await()
+	}
+	if pk.FixedHeader.Type != packets.Publish {
 		return pk
 	}
 	if !pk.Ignore { // see sendNext

@@ -25,7 +25,7 @@ func (c *conn) flush() {
 	started := time.Now()
 	taken, progress := c.takenMessages.Load(), started
 	for written := 0; written < 2 && !cl.Closed() && !c.gone.Load(); written++ { // twice: for a moment a packet is in neither place
-		if queued(cl) > 0 || writing(cl) || !c.outlet.empty() {
+		if queued(cl) > 0 || writing(cl) || !c.buffer.idle() {
 			written = -1
 		}
 		now := time.Now()

@@ -116,18 +116,34 @@ func (h *half) write(p []byte) (int, error) {
 		case written == len(p):
 			return written, nil
 		}
-		if free := len(h.buf) - h.n; free > 0 {
-			chunk := p[written:min(written+free, len(p))]
-			end := (h.start + h.n) % len(h.buf)
-			n := copy(h.buf[end:], chunk)
-			copy(h.buf, chunk[n:])
-			h.n += len(chunk)
-			written += len(chunk)
-			h.reader.notify()
-			continue
+		n := h.put(p[written:])
+		if written += n; n == 0 {
+			h.writer.wait()
 		}
-		h.writer.wait()
 	}
+}
+
+// try writes what there is room for.
+func (h *half) try(p []byte) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.noMore || h.broken {
+		return 0 // write tells
+	}
+	return h.put(p)
+}
+
+// put writes what there is room for. The caller holds mu.
+func (h *half) put(p []byte) int {
+	p = p[:min(len(h.buf)-h.n, len(p))]
+	if len(p) == 0 {
+		return 0
+	}
+	n := copy(h.buf[(h.start+h.n)%len(h.buf):], p)
+	copy(h.buf, p[n:])
+	h.n += len(p)
+	h.reader.notify()
+	return len(p)
 }
 
 func (h *half) close(reading bool) {

@@ -1,0 +1,146 @@
+package broker
+
+import (
+	"net"
+	"sync"
+	"syscall"
+)
+
+// sendBuffer writes to a connection without ever waiting for its other end: what is not taken
+// at once waits here, and a goroutine writes it. mochi writes a client's packets under a lock
+// that each publisher at QoS 1 to it needs, too. So a write must not block there; who has more
+// to send waits before it takes that lock, see await.
+type sendBuffer struct {
+	conn net.Conn
+	try  func([]byte) int // writes what is taken at once, and returns how much it was
+
+	mu      sync.Mutex
+	ready   func()      // called before a write that may block
+	fail    func(error) // called when one has failed
+	changed sync.Cond   // to idle, or ended
+	waiting []byte
+	writes  int   // of which that is
+	busy    bool  // there is a goroutine that writes
+	err     error // why nothing can be written any more
+	writer  sync.WaitGroup
+}
+
+func newSendBuffer(c net.Conn) *sendBuffer {
+	b := &sendBuffer{conn: c, ready: func() {}, fail: func(error) { _ = c.Close() }}
+	b.changed.L = &b.mu
+	switch c := c.(type) {
+	case *pipeConn:
+		b.try = c.out.try
+	case syscall.Conn:
+		b.try = socketTry(c)
+	default:
+		b.try = func([]byte) int { return 0 }
+	}
+	return b
+}
+
+// socketTry returns a function that writes what a socket takes at once. One goroutine at a
+// time may call it.
+func socketTry(c syscall.Conn) func([]byte) int {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return func([]byte) int { return 0 }
+	}
+	var p []byte
+	var took int
+	attempt := func(fd uintptr) bool { // made once, or each call would allocate
+		took = tryWrite(fd, p)
+		return true
+	}
+	return func(b []byte) int {
+		p, took = b, 0
+		_ = raw.Write(attempt)
+		p = nil
+		return took
+	}
+}
+
+// write does not block, and does not keep p.
+func (b *sendBuffer) write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	rest := p
+	if !b.busy {
+		rest = p[b.try(p):]
+	}
+	if len(rest) == 0 {
+		return len(p), nil
+	}
+	b.waiting = append(b.waiting, rest...)
+	b.writes++
+	if !b.busy {
+		b.busy = true
+		b.writer.Go(b.drain)
+	}
+	return len(p), nil
+}
+
+// drain writes what waits.
+func (b *sendBuffer) drain() {
+	for {
+		b.mu.Lock()
+		p := b.waiting
+		b.waiting, b.writes = nil, 0
+		if len(p) == 0 || b.err != nil {
+			b.busy = false
+			b.changed.Broadcast()
+			b.mu.Unlock()
+			return
+		}
+		ready, fail := b.ready, b.fail
+		b.mu.Unlock()
+		ready()
+		if _, err := b.conn.Write(p); err != nil {
+			b.end(err)
+			fail(err)
+		}
+	}
+}
+
+// serves has the buffer call functions of a connection above it.
+func (b *sendBuffer) serves(ready func(), fail func(error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready, b.fail = ready, fail
+}
+
+// await waits until nothing waits to be written, or nothing can be.
+func (b *sendBuffer) await() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.busy && b.err == nil {
+		b.changed.Wait()
+	}
+}
+
+// holds reports how much waits: of how many writes, and how many bytes.
+func (b *sendBuffer) holds() (writes, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.writes, len(b.waiting)
+}
+
+// idle reports whether nothing waits and nothing is being written.
+func (b *sendBuffer) idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.busy
+}
+
+// end lets nothing be written any more; the first reason counts.
+func (b *sendBuffer) end(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = why
+	}
+	b.changed.Broadcast()
+}
