@@ -190,7 +190,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited,
 	}
 	if b.cfg.TLS != nil {
-		b.door.handshakes = b.access.turns
+		b.door.handshakes = newTurns(b.cfg.Limits.PasswordChecks)
 	}
 	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store}
 	b.flow.sequence.Store(time.Now().UnixNano())

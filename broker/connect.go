@@ -151,7 +151,11 @@ func (h *access) authenticate(c *conn) (name []byte, why error) {
 	defer leave()
 	_ = c.SetReadDeadline(time.Now().Add(2 * h.limits.PasswordWait)) // until mochi sets the keepalive's
 	c.lookAhead(leave)
-	if err := h.turns.take(present, hostOf(c.RemoteAddr().String()), string(name)); err != nil {
+	as := "" // whoever guesses names waits for itself
+	if _, known := h.users.lookup(name); known {
+		as = string(name)
+	}
+	if err := h.turns.take(present, hostOf(c.RemoteAddr().String()), as); err != nil {
 		return name, err
 	}
 	defer h.turns.give()

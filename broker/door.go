@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -26,13 +25,13 @@ type door struct {
 
 	mu     sync.Mutex
 	guests *list.List // of *guest, the oldest first
-	at     map[netip.Prefix]*list.List
+	at     map[string]*list.List
 }
 
 func newDoor(l Limits, limited func(limit, user, address string)) *door {
 	d := &door{
 		most: l.ConnectSize + handshakeSize, total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
-		limited: limited, patience: l.PasswordWait, guests: list.New(), at: map[netip.Prefix]*list.List{},
+		limited: limited, patience: l.PasswordWait, guests: list.New(), at: map[string]*list.List{},
 	}
 	if d.perAddress == 0 {
 		d.perAddress = defaultPerAddress
@@ -45,7 +44,7 @@ type guest struct {
 	net.Conn
 	buffer       *sendBuffer // of what is written
 	door         *door
-	address      netip.Prefix // the zero value is not bounded by itself
+	address      string // see addressOf
 	place, among *list.Element
 
 	yields  bool                 // gives way before each read: a WebSocket may keep its goroutine busy with frames of no bytes
@@ -114,7 +113,7 @@ func (d *door) admit(raw net.Conn) *guest {
 		d.remove(victim)
 	}
 	g.place = d.guests.PushBack(g)
-	if g.address.IsValid() {
+	if g.address != "" {
 		if d.at[g.address] == nil {
 			d.at[g.address] = list.New()
 		}
@@ -134,25 +133,13 @@ func (d *door) admit(raw net.Conn) *guest {
 	return g
 }
 
-// addressOf is what perAddress counts by: an IPv6 host has 2⁶⁴ addresses of its own.
-func (d *door) addressOf(c net.Conn) netip.Prefix {
+// addressOf is what perAddress counts by; "": it is not bounded by itself.
+func (d *door) addressOf(c net.Conn) string {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
+	if !ok || a.IP.IsLoopback() && !d.local {
+		return ""
 	}
-	ip := a.AddrPort().Addr().Unmap()
-	if ip.IsLoopback() && !d.local {
-		return netip.Prefix{}
-	}
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	p, err := ip.WithZone("").Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return p
+	return placeOf(a.AddrPort().Addr())
 }
 
 // remove gives a place back, once.

@@ -51,7 +51,7 @@ func TestTheOldestStrangerMakesRoom(t *testing.T) {
 		t.Error("the oldest of all is still there")
 	}
 	want := []string{
-		"max-unauthenticated-per-address 192.0.2.1", "max-unauthenticated-per-address 2001:db8::1",
+		"max-unauthenticated-per-address 192.0.2.1", "max-unauthenticated-per-address 2001:db8::/64",
 		"max-unauthenticated 192.0.2.1", "max-unauthenticated 192.0.2.1",
 	}
 	if !slices.Equal(reached, want) {

@@ -3,6 +3,7 @@ package broker
 import (
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -78,12 +79,23 @@ func (b *Broker) limited(limit, user, address string) {
 	}
 }
 
-// hostOf is an address without its port, which is another one for each connection.
+// hostOf is an address without its port, which is another one for each connection, and in
+// IPv6 the network of it, in which a host has 2⁶⁴ addresses of its own.
 func hostOf(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		return placeOf(at.Addr())
+	}
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
 	}
 	return address
+}
+
+func placeOf(ip netip.Addr) string {
+	if ip = ip.Unmap().WithZone(""); ip.Is4() || ip.IsLoopback() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip, 64).Masked().String()
 }
 
 // count reports whether the log should name by now, or say that it names no more.

@@ -26,6 +26,18 @@ func limitedInTest() (*Broker, *strings.Builder) {
 
 // Who reaches a limit is named once a minute, for each limit, with the remedy; a
 // connection from another port is the same address.
+// A host has many addresses of IPv6.
+func TestAHostIsANetworkOfIPv6(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1:5": "192.0.2.1", "[::ffff:192.0.2.1]:5": "192.0.2.1", "[::1]:5": "::1",
+		"[2001:db8::1]:5": "2001:db8::/64", "[2001:db8::ffff:2]:6": "2001:db8::/64", "[fe80::1%eth0]:7": "fe80::/64", "in-process": "in-process",
+	} {
+		if got := hostOf(address); got != want {
+			t.Errorf("%s is %s, want %s", address, got, want)
+		}
+	}
+}
+
 func TestLimitsAreLoggedOnceAMinute(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b, said := limitedInTest()
@@ -51,7 +63,7 @@ func TestLimitsAreLoggedOnceAMinute(t *testing.T) {
 			b.limited("max-clients", "", fmt.Sprint("10.0.0.7:", i))
 			b.limited("max-clients", "", fmt.Sprintf("[fe80::1]:%d", i))
 		}
-		lines("user=alice", "user=bob", "address=10.0.0.7 ", "address=fe80::1 ")
+		lines("user=alice", "user=bob", "address=10.0.0.7 ", "address=fe80::/64 ")
 		time.Sleep(59 * time.Second)
 		b.limited("max-clients", "alice", "")
 		lines()

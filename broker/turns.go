@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// turns bounds how many passwords are checked, and TLS handshakes processed, at a time.
+// turns bounds how many passwords are checked at a time, or TLS handshakes processed.
 // Addresses take turns, and so do the names at an address: whoever guesses a thousand
 // passwords waits for itself.
 type turns struct {
