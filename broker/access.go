@@ -17,6 +17,7 @@ type access struct {
 	certificates bool   // a certificate's name is a user
 	acl          acl
 	quota        *quota
+	expiries     expiries
 	sessions     *sessions
 	server       *mqtt.Server
 	counts       *counters

@@ -184,6 +184,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		}
 	}
 	b.server = newServer(b.cfg)
+	stopExpiry(b.server)
 	rules := acl{prefix: b.cfg.Prefix + "/v1/"}
 	b.access = &access{
 		users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: rules, quota: newQuota(b.cfg.Limits.Retained, rules),

@@ -58,3 +58,24 @@ func TestWhatHasExpiredIsNotCharged(t *testing.T) {
 		}
 	})
 }
+
+// mochi does not look for what has expired any more.
+func TestMochiLooksForNothingThatHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := Start(context.Background(), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.server.Topics.RetainMessage(packets.Packet{
+			FixedHeader: packets.FixedHeader{Type: packets.Publish, Retain: true}, ProtocolVersion: 5,
+			TopicName: "r", Payload: []byte("x"), Expiry: time.Now().Unix() + 1,
+		}) // of which we do not know
+		time.Sleep(10 * time.Second)
+		if _, there := b.server.Topics.Retained.Get("r"); !there {
+			t.Error("it does: is loop.retainedExpiry another one?")
+		}
+		if err := b.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

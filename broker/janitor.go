@@ -36,8 +36,10 @@ func newJanitor(b *Broker, guard *retainGuard) *janitor {
 
 // presences calls f for every retained presence.
 func (j *janitor) presences(f func(topic, domain, participant, payload string)) {
-	for topic, pk := range j.b.server.Topics.Retained.GetAll() {
-		if l := j.b.access.acl.levels(topic); len(l) == 3 && l[1] == "presence" {
+	acl := j.b.access.acl
+	for _, topic := range j.b.access.quota.matching(acl.prefix + "+/presence/+") {
+		pk, there := j.b.server.Topics.Retained.Get(topic)
+		if l := acl.levels(topic); there && len(l) == 3 {
 			f(topic, l[0], l[2], string(pk.Payload))
 		}
 	}

@@ -53,7 +53,7 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	emit(clientsDesc, gauge, atomic.LoadInt64(&info.ClientsConnected))
 	emit(sessionsDesc, gauge, int64(b.server.Clients.Len()-1)) // without the inline client
 	emit(subscriptionsDesc, gauge, atomic.LoadInt64(&info.Subscriptions))
-	emit(retainedDesc, gauge, b.retained())
+	emit(retainedDesc, gauge, b.access.quota.count())
 	emit(retainedBytesDesc, gauge, b.access.quota.total())
 	emit(inflightDesc, gauge, b.unacknowledged())
 	emit(messagesInDesc, counter, b.counts.received.Load())
@@ -71,17 +71,6 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	b.reached.each(func(limit string, n int64) { emit(limitedDesc, counter, n, limit) })
 	emit(storeErrorsDesc, counter, b.store.failures())
-}
-
-// retained counts without mochi's own $SYS topics.
-func (b *Broker) retained() int64 {
-	var n int64
-	for topic := range b.server.Topics.Retained.GetAll() {
-		if !isSys(topic) {
-			n++
-		}
-	}
-	return n
 }
 
 // unacknowledged counts; mochi's own counter drifts with inherited sessions.

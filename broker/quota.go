@@ -93,6 +93,13 @@ func (q *quota) total() (sum int64) {
 	return sum
 }
 
+// count is how many messages are charged: all but mochi's own.
+func (q *quota) count() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return int64(len(q.byTopic))
+}
+
 // set has mu held.
 func (q *quota) set(in room, topic string, size int64) {
 	old, known := q.byTopic[topic]
@@ -129,6 +136,7 @@ func (q *quota) restore(b *Broker) {
 	for _, topic := range slices.Sorted(maps.Keys(all)) {
 		if pk := all[topic]; !isSys(topic) {
 			q.keep(b.access.owner(topic), topic, retainedCost(topic, len(pk.Payload), &pk.Properties))
+			b.access.expiries.note(topic, &pk)
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (h *access) chargeWill(cl *mqtt.Client, w mqtt.Will) mqtt.Will {
 // OnRetainMessage charges once more what OnPublish has let pass, under the lock of the tree:
 // a former message of the topic may have expired in between.
 func (h *access) OnRetainMessage(cl *mqtt.Client, pk packets.Packet, _ int64) {
+	h.expiries.note(strings.Clone(pk.TopicName), &pk)
 	if len(pk.Payload) > 0 {
 		h.quota.ensure(string(cl.Properties.Username), pk.TopicName, retainedCost(pk.TopicName, len(pk.Payload), &pk.Properties))
 	}

@@ -173,6 +173,7 @@ func (h *sessions) run(stop <-chan struct{}) {
 		case now := <-ticker.C:
 			h.sweep(now)
 			h.sendWills(now)
+			h.b.expire(now)
 		case <-stop:
 			return
 		}
