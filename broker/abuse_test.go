@@ -122,6 +122,22 @@ func TestStalledSubscriberIsCutOff(t *testing.T) {
 	stalled.gone()
 }
 
+// Publishers wait for all connections of a user that acknowledge nothing no longer than for
+// one: for twenty, one after the other, it would be a minute and a half here.
+func TestPublishersWaitForAUserOnce(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{Queue: 16, WriteTimeout: patience / 4}})
+	const topic = "padme/v1/default/data/p/t/k/bob/w"
+	for i := range 20 {
+		c := raw(t, b)
+		c.connect(fmt.Sprint("lags", i), "alice", "", "")
+		c.subscribe(4, topic)
+	}
+	bob := connect(t, at(b.URL()), as("bob", "bob"))
+	for range 40 {
+		bob.publish(topic, "x", 1, false)
+	}
+}
+
 // No publisher waits for a socket that takes nothing: here it would be for an hour.
 func TestNoPublisherWaitsForASocket(t *testing.T) {
 	server, client := certificates(t)

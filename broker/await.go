@@ -2,15 +2,18 @@ package broker
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// credit is how long publishers have waited for a subscriber that lags. The zero value is
-// ready to use.
+// credit is how long publishers have waited for a subscriber that lags, or for all of one
+// user: a publisher waits for one after the other. The zero value is ready to use.
 type credit struct {
+	progress atomic.Int64 // grows when a message leaves or is acknowledged
+
 	mu      sync.Mutex
 	waiting int // publishers
 	spent   time.Duration
@@ -29,10 +32,10 @@ func (c *credit) enter() {
 // check reports whether more than the most was spent. An eighth of a full queue earns the
 // whole of it again; one message in every few seconds does not. A publisher that does not
 // stay has entered before.
-func (c *credit) check(progress int64, l *Limits, stays bool) (used bool) {
+func (c *credit) check(l *Limits, stays bool) (used bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most, full := l.WriteTimeout, l.highWater()/8
+	most, full, progress := l.WriteTimeout, l.highWater()/8, c.progress.Load()
 	now, earned := time.Now(), min(progress-c.seen, full)
 	c.spent = max(0, c.spent+now.Sub(c.at)-most*time.Duration(earned)/time.Duration(full))
 	c.at, c.seen = now, progress
@@ -42,6 +45,13 @@ func (c *credit) check(progress int64, l *Limits, stays bool) (used bool) {
 	return c.spent > most
 }
 
+// owes reports whether anybody has waited, and it was not earned since.
+func (c *credit) owes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spent > 0
+}
+
 // progressOf is how much it is to send a message, or to have it acknowledged.
 func progressOf(pk packets.Packet) int64 { return 1 + queuedSize(pk)>>14 }
 
@@ -49,10 +59,10 @@ func progressOf(pk packets.Packet) int64 { return 1 + queuedSize(pk)>>14 }
 // slowly, whoever waits for it.
 func (h *flow) await(cl *mqtt.Client, c *conn) {
 	c.credit.enter()
-	defer func() { c.credit.check(c.progress.Load(), &h.limits, false) }()
+	defer func() { c.credit.check(&h.limits, false) }()
 	for h.lags(cl, c) {
 		time.Sleep(200 * time.Microsecond)
-		if !c.credit.check(c.progress.Load(), &h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
+		if !c.credit.check(&h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
 			continue
 		}
 		if c.holdsTooMuch(h.limits) {

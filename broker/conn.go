@@ -40,7 +40,7 @@ type conn struct {
 	refuse  func(error) // tells the client why its packet was refused; nil before the session
 
 	unacked  unacked
-	credit   credit    // of publishers that wait for it
+	credit   *credit   // of publishers that wait for it
 	share    *share    // of its user; nil: nothing bounds it
 	slow     func()    // waits before more is read, if the user takes more than its share; see guest
 	rate     float64   // Limits.UserRate
@@ -57,11 +57,10 @@ type conn struct {
 	stalled    atomic.Bool   // it was ended because nothing could be sent to it
 	shortened  atomic.Bool   // its patience was shortened
 
-	client   atomic.Pointer[mqtt.Client] // once its CONNECT was accepted
-	pending  atomic.Int64                // QoS 1 messages on the way to the socket
-	progress atomic.Int64                // grows when one of them leaves or is acknowledged
-	window   window                      // of those, which may be sent
-	gone     atomic.Bool                 // the client has closed its end; what it sent before counts
+	client  atomic.Pointer[mqtt.Client] // once its CONNECT was accepted
+	pending atomic.Int64                // QoS 1 messages on the way to the socket
+	window  window                      // of those, which may be sent
+	gone    atomic.Bool                 // the client has closed its end; what it sent before counts
 
 	// shadowed is a delivery whose packet id the client happens to use for a
 	// packet of its own; only the client's reading goroutine touches it.
@@ -76,7 +75,7 @@ type conn struct {
 }
 
 func newConn(raw net.Conn, l Limits) *conn {
-	c := &conn{Conn: raw, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
+	c := &conn{Conn: raw, credit: &credit{}, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
 	c.greet = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

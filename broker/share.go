@@ -38,6 +38,7 @@ type share struct {
 	active      atomic.Int64 // when it last sent something, in nanoseconds
 	sent        bucket
 	searching   sync.Mutex
+	credit      credit
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
@@ -108,7 +109,7 @@ func (s *shares) enter(user string) *share {
 func (s *shares) leave(of *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of.connections--; of.connections == 0 && !of.sent.owes.Load() {
+	if of.connections--; of.connections == 0 && !of.sent.owes.Load() && !of.credit.owes() {
 		delete(s.byUser, of.name) // who owes is a user of ours, and is remembered
 	}
 }
