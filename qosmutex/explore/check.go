@@ -94,6 +94,7 @@ func (w *world) check(i int) {
 // checkAtRest reports what is left of any request (I7), and who has no place in
 // the tree (I5). It holds when nobody wants anything and nothing is in flight.
 func (w *world) checkAtRest() error {
+	keepers := 0
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if n.machine == nil || n.is(crashed) {
@@ -102,6 +103,12 @@ func (w *world) checkAtRest() error {
 		if err := n.machine.CheckAtRest(); err != nil {
 			return err
 		}
+		if n.machine.HasToken(resource) {
+			keepers++
+		}
+	}
+	if keepers != 1 {
+		return fmt.Errorf("%d participants have the token", keepers)
 	}
 	return nil
 }

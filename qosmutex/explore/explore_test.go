@@ -84,8 +84,48 @@ func fixpoints() (rows []row) {
 		b[Tick] = Unlimited
 		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 	}
+	rows = append(rows, retaining()...)
 	b := Budget{Crash: 1, Tick: Unlimited}
 	return append(rows, row{Config: Config{Parents: star, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
+}
+
+// retaining are fixpoints of a participant that retains the token, from its second entry on.
+func retaining() (rows []row) {
+	lffr, frur := models("lffr"), models("frur")
+	for _, b := range []Budget{nil, {Crash: 1}, {Lose: 1}, {Duplicate: 1}, {Cut: 1}} {
+		if b != nil {
+			b[Tick] = Unlimited
+		}
+		rows = append(rows, row{Config: Config{Parents: pair, Models: lffr, Requests: 3, Budget: b}})
+	}
+	for _, c := range []Config{
+		{Parents: star, Models: lffr, Requests: 2},
+		{Parents: star, Models: frur, Requests: 3},
+		{Parents: chain, Models: frur, Requests: 2},
+		{Parents: pair, Models: lffr, Requests: 2, Budget: Budget{Withdraw: 1}},
+		{Parents: pair, Models: lffr, Requests: 2, Budget: Budget{Crash: 1, Lose: 1, Tick: Unlimited}, Adaptive: true},
+	} {
+		rows = append(rows, row{Config: c})
+	}
+	return rows
+}
+
+// retained are searches in which the tree or the root changes while a token is retained.
+func retained(states int) (rows []row) {
+	lffr := models("lffr")
+	for _, c := range []Config{
+		{Parents: pair, Requests: 3, Budget: Budget{Pause: 1}, Adaptive: true},
+		{Parents: pair, Requests: 3, Budget: Budget{Depart: 1, Outrank: 1}, Adaptive: true},
+		{Parents: pair, Requests: 3, Budget: Budget{Crash: 1, Restart: 1}, Adaptive: true, Register: true},
+		{Parents: pair, Requests: 3, Budget: Budget{Outrank: 1, Late: 1}, Adaptive: true, Register: true},
+		{Parents: star, Requests: 3, Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1}},
+		{Parents: chain, Requests: 3, Budget: Budget{Cut: 1, Lose: 1}, Adaptive: true},
+	} {
+		c.Models, c.MaxStates = lffr, states
+		c.Budget[Tick] = Unlimited
+		rows = append(rows, row{c, true})
+	}
+	return rows
 }
 
 // bounded are searches for as far as they get in so many states.
@@ -154,7 +194,7 @@ func fullRows() []row {
 		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
 	}
 	withdrawn := Config{Parents: chain, Models: aim.Models, Requests: 2, Budget: Budget{Withdraw: 1}}
-	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(60_000), terms(120_000), registers(60_000, 60_000))
+	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(60_000), retained(120_000), terms(120_000), registers(60_000, 60_000))
 }
 
 func rows() []row {
@@ -169,9 +209,9 @@ func rows() []row {
 	case raceDetector: // ten times slower, and one goroutine does as much as another
 		return atMost(500, append(fixpoints(), bounded(some)...)) // terms are too deep
 	case extent.Full():
-		return slices.Concat(fixpoints(), bounded(some), terms(termsSome), registers(registersSome, some))
+		return slices.Concat(fixpoints(), bounded(some), retained(registersSome), terms(termsSome), registers(registersSome, some))
 	}
-	return slices.Concat(atMost(1000, fixpoints()), bounded(500), terms(2500), registers(2500, 2000))
+	return slices.Concat(atMost(1000, fixpoints()), bounded(500), retained(2500), terms(2500), registers(2500, 2000))
 }
 
 // atMost bounds searches that would go on to their fixpoint.

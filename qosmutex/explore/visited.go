@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"padme/qosmutex/canonical"
+	"padme/qosmutex/protocol"
 )
 
 // visited holds the states that were visited. Of each it keeps 64 bits, and of what
@@ -143,6 +144,9 @@ func (h *hasher) key(w *world) uint64 {
 		}
 	}
 	h.names.Slack[canonical.SortClock] = uint64(left) // no clock is advanced more often
+	if w.cfg.Models.Release == protocol.Retain {      // a grant of the next one's fences lies as far ahead
+		h.names.Slack[canonical.SortFence] = 2 * protocol.RetainedFences
+	}
 	h.names.Reset()
 	h.write(w)
 	return maphash.Bytes(h.seed, h.b)

@@ -28,13 +28,19 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// allModels are the papers' sixteen combinations, and as many with the further
-// Priority models.
+// allModels are the papers' sixteen combinations, as many with the further Priority
+// models, and those with Retain.
 func allModels() []protocol.Models {
-	all := protocol.AllModels()
-	for _, m := range protocol.AllModels() {
-		m.Priority += protocol.Aging
-		all = append(all, m)
+	var all []protocol.Models
+	for _, p := range []protocol.Priority{protocol.Level, protocol.Aging} {
+		for _, m := range protocol.AllModels() {
+			m.Priority += p
+			all = append(all, m)
+			if m.Release == protocol.Use {
+				m.Release = protocol.Retain
+				all = append(all, m)
+			}
+		}
 	}
 	return all
 }

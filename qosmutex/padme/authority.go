@@ -40,12 +40,17 @@ func (m *Machine) mayGive(r *resource) bool {
 	return true
 }
 
-// needFences asks for fences before they run out.
-func (m *Machine) needFences() {
+// topFence is above every range that was handed out.
+func (m *Machine) topFence() uint64 {
 	top := m.fences
 	for _, r := range m.resources {
 		top = max(top, r.tok.next)
 	}
+	return top
+}
+
+// needFences asks for fences before they run out, of which all below top are handed out.
+func (m *Machine) needFences(top uint64) {
 	if top+fencesAhead/2 > m.authority.ceiling {
 		m.out.Fence = max(m.out.Fence, top+fencesAhead)
 	}
@@ -262,8 +267,12 @@ func (m *Machine) turn(e protocol.Epoch, root protocol.Node) {
 // hold goes on.
 func (m *Machine) forgetGrants() {
 	for _, r := range m.resources {
-		if r.tok.phase != using {
-			r.tok.bind(r.tok.grant)
+		t := &r.tok
+		if t.phase != using {
+			t.bind(t.grant)
+		}
+		if t.phase == kept && m.parent != nil {
+			t.phase, t.passed = away, nil
 		}
 	}
 	for _, e := range m.requests {

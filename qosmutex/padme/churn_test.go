@@ -133,7 +133,7 @@ var churnMoves = weighted("join", 8, "request", 8, "leave", 6, "depart", 4, "dep
 func TestSearchEndsWhateverComesAndGoes(t *testing.T) {
 	searches, longest := uint64(0), protocol.Duration(0)
 	rapid.Check(t, func(t *rapid.T) {
-		c := newChurn(rapid.IntRange(2, 4).Draw(t, "fanout"), allModels()[rapid.IntRange(0, 31).Draw(t, "models")])
+		c := newChurn(rapid.IntRange(2, 4).Draw(t, "fanout"), drawModels(t))
 		for range 8 {
 			c.play("join", c.members, 2*c.timing.JoinWait)
 		}

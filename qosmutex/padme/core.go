@@ -107,6 +107,11 @@ func (c *core) uses(model protocol.PassModel) bool {
 	return model == protocol.Use && c.settings.Models.Priority != protocol.Deadline
 }
 
+// retains reports whether a participant may keep the token when it leaves.
+func (c *core) retains() bool {
+	return c.settings.Models.Release == protocol.Retain && c.settings.Models.Priority != protocol.Deadline
+}
+
 func (c *core) declared(resource string) bool {
 	_, ok := slices.BinarySearch(c.settings.Resources, resource)
 	return ok

@@ -18,7 +18,7 @@ func TestDeathCostsAGrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.quiet = true
-		models := allModels()[rapid.IntRange(0, 31).Draw(t, "models")]
+		models := drawModels(t)
 		script := []string{fmt.Sprintf("tree A models=%v fanout=%d", models, rapid.IntRange(1, 3).Draw(t, "fanout"))}
 		n := rapid.IntRange(3, 8).Draw(t, "members")
 		for i := range n {

@@ -25,6 +25,7 @@ func (m *Machine) depart() {
 		m.lost(m.find(e.q.resource))
 		_ = m.leave(e.ref)
 	}
+	m.giveBack(0)
 	if m.role == protocol.Root {
 		m.resign()
 		return

@@ -12,12 +12,21 @@ func (m *Machine) serveQueue(q *queue) {
 		return
 	}
 	for _, name := range m.settings.Resources {
-		m.serve(m.resource(name))
+		m.serveAtHome(m.resource(name))
+	}
+	for _, name := range m.settings.Resources { // only if no token at home would do
+		m.recall(m.resource(name))
 	}
 }
 
-// serve gives the token of r, if it is at home, to whoever comes first.
+// serve gives the token of r to whoever comes first, or recalls it.
 func (m *Machine) serve(r *resource) {
+	m.serveAtHome(r)
+	m.recall(r)
+}
+
+// serveAtHome gives the token of r, if it is at home, to whoever comes first.
+func (m *Machine) serveAtHome(r *resource) {
 	for r.tok.phase == home && m.mayGive(r) {
 		m.dropOverdue(&r.q)
 		m.dropOverdue(&m.any)
@@ -72,11 +81,15 @@ func (m *Machine) known(resource string) bool {
 // give starts a new grant of r for e. Only the root does this.
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
+	t.retain, t.idle = m.mayRetain(r, e), false
 	m.grants++
 	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.holder = t.entries[:0], nil
 	t.fences = protocol.Fences{Next: t.next, End: t.next + m.fencesFor(e.hops)}
+	if t.retain {
+		t.fences.End = t.next + protocol.RetainedFences
+	}
 	t.next = t.fences.End
 	t.until = 0
 	if t.used = e.from == nil; t.used {
@@ -99,11 +112,14 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		return m.stale(msg, "an old grant")
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
+	case msg.Flags&protocol.FlagRetain != 0:
+		t.idle, t.holder = true, nil
 	default:
 		mayUse := t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0 && m.uses(m.settings.Models.Release)
 		if s := m.sessionOf(t.target.Node); s != nil && t.until != 0 && msg.Flags&protocol.FlagReturned != 0 {
 			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
 		}
+		m.servedBy(t, msg)
 		t.recovery, t.phase, t.down = nil, home, nil
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
 			m.give(r, own)

@@ -41,7 +41,7 @@ func (m *Machine) CheckInvariants() error {
 		if e.state == waiting {
 			queued--
 		}
-		if e.state == waiting && e.try && m.acting() {
+		if e.state == waiting && e.try && m.acting() && !m.recalling(e.q) {
 			return fmt.Errorf("the try %v waits at the root", id)
 		}
 		out := func(r *resource) bool { return r.tok.phase == below && r.tok.target == e.id }
@@ -88,6 +88,8 @@ func (m *Machine) checkToken(r *resource) error {
 		return fmt.Errorf("resource %q: its token rests while %v waits", r.q.resource, m.first(r).id)
 	case t.phase == using && m.role != protocol.Root && m.session.number == 0:
 		return fmt.Errorf("resource %q: held without a session", r.q.resource)
+	case t.phase == kept && m.parent != nil && !(t.retain && t.usable() && m.session.number != 0):
+		return fmt.Errorf("resource %q: a token of no use is kept", r.q.resource)
 	case t.phase == using && t.grant.Compare(t.bound) < 0:
 		return fmt.Errorf("resource %q: held on a grant that was answered for", r.q.resource)
 	}

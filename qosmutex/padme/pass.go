@@ -26,6 +26,9 @@ func (m *Machine) passDown(r *resource) {
 	msg := m.emitOn(l, protocol.KindReply)
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
 	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
+	if t.retain {
+		msg.Flags = protocol.FlagRetain
+	}
 	m.commit(l, msg)
 	m.touch(r.q.resource)
 	t.phase, t.down, t.passed = below, l, &l.peer
@@ -39,6 +42,9 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		t.phase, t.down = home, nil
 		m.serve(r)
 		return
+	}
+	if t.retain {
+		t.fences.Next = t.fences.End // the root knows that nobody else enters on it
 	}
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil
@@ -87,7 +93,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}
 	t.grant, t.target, t.prio, t.fences, t.until = msg.Grant, msg.ID, msg.Priority, msg.Fences, msg.Until
-	t.entries, t.returned = t.entries[:0], false
+	t.entries, t.returned, t.retain = t.entries[:0], false, msg.Flags&protocol.FlagRetain != 0
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting || e.from == nil && m.tooLate(t):
@@ -99,7 +105,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	default:
 		m.overtake(r, e)
 		own := m.ownCandidate(r)
-		if m.uses(m.settings.Models.Reply) && own != nil && t.fences.End-t.fences.Next >= 2 {
+		if m.uses(m.settings.Models.Reply) && own != nil && !t.retain && t.fences.End-t.fences.Next >= 2 {
 			m.enter(r, own)
 			t.toTarget = true
 		} else {
@@ -137,11 +143,13 @@ func (m *Machine) leave(ref uint64) error {
 	}
 	r := m.find(e.q.resource)
 	t := &r.tok
-	entry := protocol.Entry{ID: e.id, Fence: t.fence}
+	entry, known := protocol.Entry{ID: e.id, Fence: t.fence}, e.asked > 0
 	m.remove(e)
 	onTheWay := t.toTarget
 	t.inside, t.toTarget = nil, false
-	t.entries = append(t.entries, entry)
+	if known || !t.retain { // a request that a retained token served never went up
+		t.entries = append(t.entries, entry)
+	}
 	if onTheWay && !m.old(t.grant) {
 		m.passDown(r)
 		return nil
@@ -149,7 +157,9 @@ func (m *Machine) leave(ref uint64) error {
 	if m.old(t.grant) {
 		t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
 	}
-	m.passUp(r, onTheWay) // the way is of an earlier view
+	if !m.keep(r) {
+		m.passUp(r, onTheWay) // the way is of an earlier view
+	}
 	return nil
 }
 
@@ -167,6 +177,10 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	m.propagate(&r.q, nil) // Replace: new heads go first, on the same channel
 	m.propagate(&m.any, nil)
+	if msg.Flags&protocol.FlagRetain != 0 { // no token
+		m.passStale(msg)
+		return nil
+	}
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		if t.grant == msg.Grant && t.phase == below && t.down == l && m.parent != nil {
@@ -179,7 +193,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
-		t.entries, t.until = t.entries[:0], 0
+		t.entries, t.until, t.retain = t.entries[:0], 0, false
 	}
 	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
 	t.entries = slices.Insert(t.entries, 0, msg.Entries...)

@@ -24,7 +24,7 @@ type move struct {
 func (m move) String() string { return fmt.Sprintf("%s/%d/%d", m.what, m.a, m.b) }
 
 var (
-	calmMoves = weighted("deliver", 14, "request", 6, "leave", 6, "withdraw", 2, "priority", 2, "models", 1,
+	calmMoves = weighted("deliver", 14, "request", 6, "leave", 6, "again", 3, "withdraw", 2, "priority", 2, "models", 1,
 		"settle", 2, "advance", 1)
 	treeMoves  = append(weighted("join", 2, "depart", 2, "long", 2, "priority", 2, "hold", 2, "resume", 2), calmMoves...)
 	faultMoves = append(weighted("cut", 1, "heal", 2, "crash", 1, "restart", 1, "pause", 1, "unpause", 2, "tick", 5, "lapse", 1), treeMoves...)
@@ -89,7 +89,7 @@ func (p *player) try(line string) (err error) {
 
 // grow draws a tree: of given parents, or one that arranges itself.
 func (p *player) grow() {
-	models := allModels()[rapid.IntRange(0, 31).Draw(p.t, "models")]
+	models := drawModels(p.t)
 	n := rapid.IntRange(2, 8).Draw(p.t, "nodes")
 	resources := []string{"x", "x,y", "x,y,z"}[rapid.IntRange(0, 2).Draw(p.t, "resources")]
 	opts := fmt.Sprintf(" models=%v resources=%s%s", models, resources, p.drawOpen())
@@ -147,6 +147,8 @@ func (p *player) drawOpen() string {
 	return ""
 }
 
+func drawModels(t *rapid.T) protocol.Models { return rapid.SampledFrom(allModels()).Draw(t, "models") }
+
 func letter(i int) string { return string(rune('A' + i)) }
 
 func (p *player) join(prio int) {
@@ -202,6 +204,10 @@ func (p *player) play(m move) {
 		if n := p.pick(m.a, running); n != nil && len(n.refs) < 3 {
 			p.line("request %s%s%s", n.name, p.wish(m.b), p.onBehalf(n.name))
 		}
+	case "again": // for a token that is retained
+		if n := p.pick(m.a, func(n *node) bool { return running(n) && len(n.refs) == 0 }); n != nil {
+			p.enterAgain(n, m.b)
+		}
 	case "leave":
 		if n := p.pick(m.a, func(n *node) bool { return !n.paused && len(n.inside) > 0 }); n != nil {
 			p.leaveOne(n)
@@ -218,7 +224,7 @@ func (p *player) play(m move) {
 		}
 	case "models":
 		if n := p.pick(m.a, running); n != nil {
-			p.line("models %s %v", n.name, allModels()[m.b%32])
+			p.line("models %s %v", n.name, allModels()[m.b%len(allModels())])
 		}
 	default:
 		p.disturb(m)
@@ -234,6 +240,20 @@ func (p *player) pass(d protocol.Duration) {
 	}
 	p.line("advance %dms", d/protocol.Millisecond)
 	p.checkStill()
+}
+
+// enterAgain has n go in and out a few times.
+func (p *player) enterAgain(n *node, b int) {
+	resource := p.names()[b%len(p.names())]
+	for range 2 + b%2 {
+		if p.line("request %s %s%s", n.name, resource, p.onBehalf(n.name)); len(n.inside) == 0 {
+			p.line("settle")
+		}
+		if _, in := n.inside[resource]; !in {
+			return
+		}
+		p.line("leave %s %s", n.name, resource)
+	}
 }
 
 func (p *player) resumeAll() {

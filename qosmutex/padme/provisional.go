@@ -47,7 +47,7 @@ func (m *Machine) silent(s *memberSession) bool { return m.now-s.heard > 3*m.tim
 func (m *Machine) makeProvisional(r *resource) protocol.Time {
 	t := &r.tok
 	s := m.sessionOf(t.target.Node)
-	if !t.sole() || s == nil || s.slow || s.sent+m.provisionalSpan() <= 0 {
+	if t.retain || !t.sole() || s == nil || s.slow || s.sent+m.provisionalSpan() <= 0 {
 		return 0
 	}
 	t.until = s.sent + m.provisionalSpan()

@@ -21,8 +21,9 @@ type recovery struct {
 	all        bool            // everybody who can have the grant is asked; else one after the other
 	pending    []protocol.Node // asked, and have not answered or are holding, in order
 	answered   []protocol.Node // never enter on the grant
-	until      protocol.Time   // unless all: when to ask everybody
+	until      protocol.Time   // unless all: when to ask everybody; of a recall: until when a try waits for it
 	unreported bool            // nobody is asked: see inherit
+	recall     bool            // it is not lost, but retained: see retain
 }
 
 // recover starts the search for the token of r, unless it is under way.
@@ -97,6 +98,7 @@ func (m *Machine) ended(s *memberSession) {
 		if rec == nil || !slices.Contains(rec.pending, s.node) {
 			continue
 		}
+		rec.recall = false // it is lost
 		if !rec.all {
 			m.follow(r, s.node)
 			continue
@@ -158,9 +160,12 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 	case t.phase == using:
 		answer.Verdict, answer.Priority, answer.Client = protocol.VerdictHolding, t.inside.priority, t.inside.client
 		answer.Entries = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}
+		if t.retain {
+			m.recalled(t)
+		}
 		return nil
 	case t.phase == kept:
-		t.phase, t.passed = away, nil // given up: we may find no parent for long, and all would wait for us
+		t.phase, t.passed = away, nil // given up: somebody waits for it, and if we have no parent we may find none for long
 	case t.passed != nil:
 		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, *t.passed
 	}
@@ -183,6 +188,7 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
 		return nil
 	}
+	m.servedBy(&r.tok, msg)
 	rec.pending = without(rec.pending, msg.From)
 	rec.answered = append(rec.answered, msg.From)
 	switch {
@@ -201,7 +207,9 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 // it still lives. If it was served after all, the next grant comes back unused.
 func (m *Machine) regenerate(r *resource) {
 	t := &r.tok
-	m.counters.Regenerated++
+	if t.recovery == nil || !t.recovery.recall {
+		m.counters.Regenerated++
+	}
 	m.touch(r.q.resource)
 	t.recovery, t.phase, t.down = nil, home, nil
 	switch e := m.requests.get(t.target); {

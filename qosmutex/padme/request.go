@@ -71,6 +71,14 @@ func (m *Machine) route(e *entry) {
 		m.serveQueue(q)
 		return
 	}
+	if r := m.keptFor(q); r != nil {
+		if e.from == nil {
+			m.counters.Retained++
+			m.enter(r, e)
+			return
+		}
+		m.passUp(r, false) // it overtakes the request on its way up
+	}
 	m.propagate(q, e)
 }
 
@@ -89,7 +97,11 @@ func (m *Machine) refuseTries() {
 	}
 	m.tried = false
 	for _, e := range slices.Clone(m.requests) {
-		if e.try && e.state == waiting {
+		switch {
+		case !e.try || e.state != waiting:
+		case m.recalling(e.q):
+			m.tried = true
+		default:
 			m.refuse(e, protocol.ReasonBusy)
 		}
 	}

@@ -105,6 +105,9 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 		msg.Settings = m.settings
 		m.commit(l, msg)
 	}
+	if !m.retains() {
+		m.giveBack(0)
+	}
 	if m.parent != nil { // the new order, or Forward, may bring others up
 		m.nameQueues()
 	}

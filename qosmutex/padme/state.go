@@ -95,8 +95,8 @@ func (m *Machine) Own(ref uint64) protocol.RequestID {
 func (m *Machine) Knows(id protocol.RequestID) bool { return m.requests.get(id) != nil }
 
 // CheckAtRest reports what is left here of any request, when nobody wants anything
-// and no message is in flight: a request, a token that is not at home, or a
-// participant without a place in the tree.
+// and no message is in flight: a request, a token that is neither at home nor retained, or
+// a participant without a place in the tree.
 func (m *Machine) CheckAtRest() error {
 	if m.role == protocol.Departed {
 		return nil
@@ -109,9 +109,9 @@ func (m *Machine) CheckAtRest() error {
 	}
 	for _, r := range m.resources {
 		switch {
-		case m.role == protocol.Root && r.tok.phase != home:
+		case m.role == protocol.Root && r.tok.phase != home && !(r.tok.phase == below && r.tok.idle):
 			return fmt.Errorf("the token of %q is lost: phase %d at the root", r.q.resource, r.tok.phase)
-		case m.role != protocol.Root && r.tok.phase != away && r.tok.phase != below:
+		case m.role != protocol.Root && r.tok.phase != away && r.tok.phase != below && m.keptFor(&r.q) != r:
 			return fmt.Errorf("%v thinks that the token of %q is in phase %d", m.self, r.q.resource, r.tok.phase)
 		}
 	}

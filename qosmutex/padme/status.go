@@ -85,7 +85,8 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 	if h != nil {
 		s.Holder, s.HolderP, s.HolderClient = h.entry, h.priority, h.client
 	} else {
-		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil || m.leftAsRoot() && !s.Free
+		s.Retained = m.role == protocol.Root && t.phase == below && t.idle
+		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil && !t.recovery.recall || m.leftAsRoot() && !s.Free
 	}
 	if t.phase == below || t.phase == using {
 		s.Target, s.TargetP, s.TargetClient = t.target, t.prio, m.clientOf(t.target)

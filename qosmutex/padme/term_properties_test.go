@@ -25,7 +25,7 @@ func (p *player) growCandidates() {
 	for i := range p.joined {
 		names += " " + letter(i)
 	}
-	p.line("grow%s models=%v fanout=%d resources=%s%s", names, allModels()[rapid.IntRange(0, 31).Draw(p.t, "models")], rapid.IntRange(2, 3).Draw(p.t, "fanout"),
+	p.line("grow%s models=%v fanout=%d resources=%s%s", names, drawModels(p.t), rapid.IntRange(2, 3).Draw(p.t, "fanout"),
 		[]string{"x", "x,y"}[rapid.IntRange(0, 1).Draw(p.t, "resources")], p.drawOpen())
 	for _, name := range p.order {
 		if d := rapid.IntRange(-2, 2).Draw(p.t, "drift"); d != 0 {

@@ -87,7 +87,7 @@ func (m *Machine) tick() {
 		m.beacon.number++
 		m.beacon.members = uint32(len(m.members) + 1)
 		m.sendBeacons()
-		m.needFences()
+		m.needFences(m.topFence())
 		if m.inheriting() { // who holds must hear of us in time
 			m.offer(protocol.Node{})
 		}
@@ -98,6 +98,7 @@ func (m *Machine) tick() {
 		}
 		return
 	}
+	m.giveBack(m.timing.TTL)
 	m.considerMove()
 }
 

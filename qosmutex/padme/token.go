@@ -39,7 +39,7 @@ const (
 	away  phase = iota // elsewhere: above us, or with nobody we know
 	home               // at rest at the root, which we are
 	using              // here: our application is inside
-	kept               // here: we have no parent to pass it to
+	kept               // here: we have no parent to pass it to, or retain it
 	below              // passed to a child and not back yet
 )
 
@@ -57,6 +57,8 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
+	retain   bool // its target may keep it when it leaves, and nobody else enters on it
+	idle     bool // at the root: the target has left, and kept it
 
 	grant  protocol.Grant // newest seen here
 	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
@@ -72,7 +74,7 @@ type token struct {
 	entries []protocol.Entry // made on this grant, to go home with it: our own on the Reply with the target's Release (PADME §3.2)
 
 	until   protocol.Time // when a grant ends that is not confirmed, on its target's clock, or on ours if we gave it; 0: with the session
-	entered protocol.Time // using: since when
+	entered protocol.Time // using or kept: since when
 
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
 	next     uint64        // at the root: the next fence, above every range reserved
@@ -81,7 +83,7 @@ type token struct {
 }
 
 // sole reports, at the root, whether only the target can enter on the grant, which is out.
-func (t *token) sole() bool { return t.fences.End == t.fences.Next+1 }
+func (t *token) sole() bool { return t.retain || t.fences.End == t.fences.Next+1 }
 
 // find returns the record of a resource, or nil.
 func (s *tokens) find(name string) *resource {
@@ -124,7 +126,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if t.unconfirmed() {
 		w.Age(t.entered, m.provisionalSpan())
 	}
-	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil)
+	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil, t.retain, t.idle)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
 		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow
@@ -135,9 +137,15 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if t.passed != nil {
 		w.Node(*t.passed)
 	}
-	if t.phase != home {
+	switch {
+	case t.phase != home:
 		w.ID(t.target)
 		w.Entries(t.entries)
+	case m.retains():
+		w.Node(t.target.Node)
+	}
+	if t.phase == kept && t.retain {
+		w.Age(t.entered, m.timing.TTL)
 	}
 	switch t.phase {
 	case using:
@@ -163,8 +171,8 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if w.Flags(rec != nil); rec == nil {
 		return
 	}
-	w.Flags(rec.all, rec.unreported)
-	if !rec.all {
+	w.Flags(rec.all, rec.unreported, rec.recall)
+	if !rec.all || rec.recall {
 		w.Left(rec.until)
 	}
 	w.Nodes(rec.pending)

@@ -335,6 +335,9 @@ func describe(m *protocol.Message) string {
 			es = append(es, fmt.Sprintf("(%s,c%d)", e.ID.Node.ID, e.ID.Clock))
 		}
 		s := fmt.Sprintf("Release ⟨%s⟩ %s grant %d", strings.Join(es, " "), m.Resource, m.Grant.Number)
+		if m.Flags&protocol.FlagRetain != 0 {
+			s += " retained"
+		}
 		if m.Flags&protocol.FlagReturned != 0 {
 			s += " returned"
 		}

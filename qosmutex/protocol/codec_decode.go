@@ -229,7 +229,7 @@ func (d *Decoder) models(what string) Models {
 		Priority: Priority(r.Uint(what, uint64(Deadline))),
 		Request:  RequestModel(r.Uint(what, uint64(RequestReplace))),
 		Reply:    PassModel(r.Uint(what, uint64(Use))),
-		Release:  PassModel(r.Uint(what, uint64(Use))),
+		Release:  PassModel(r.Uint(what, uint64(Retain))),
 	}
 }
 

@@ -19,6 +19,14 @@ import (
 	"pgregory.net/rapid"
 )
 
+func drawModels(t *rapid.T) Models {
+	m := rapid.SampledFrom(AllModels()).Draw(t, "models")
+	if rapid.IntRange(0, 3).Draw(t, "retain") == 0 {
+		m.Release = Retain
+	}
+	return m
+}
+
 func drawName(t *rapid.T, label string, empty bool) string {
 	least := 1
 	if empty {
@@ -69,7 +77,7 @@ func drawMessage(t *rapid.T) Message {
 	m.Fences.End = u64("end")
 	m.Fences.Next = rapid.Uint64Max(m.Fences.End).Draw(t, "next")
 	m.Settings = Settings{
-		Version: u64("version"), Models: rapid.SampledFrom(AllModels()).Draw(t, "models"), Open: rapid.Bool().Draw(t, "open"),
+		Version: u64("version"), Models: drawModels(t), Open: rapid.Bool().Draw(t, "open"),
 		Resources: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return drawName(t, "declared", true) }), 0, 40).Draw(t, "resources"),
 		ModelsBy:  drawName(t, "models by", true), ResourcesBy: drawName(t, "resources by", true),
 	}

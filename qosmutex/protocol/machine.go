@@ -241,6 +241,7 @@ type ResourceStatus struct {
 	Resource     string
 	Free         bool      // the token is at home: true only at the root
 	Lost         bool      // at the root: the token is out, and where is not known: it is being recovered
+	Retained     bool      // at the root: the token is out, and the participant of Target kept it when it left; it may have entered again
 	Target       RequestID // for whom the present grant was given, if it is out
 	TargetP      int64     // that request's priority
 	TargetClient string    // that request's client, if it has one and it is known here
@@ -279,6 +280,8 @@ type Counters struct {
 	Syncs       uint64 // recoveries started
 	Regenerated uint64 // tokens that the root regenerated
 	Returned    uint64 // grants passed back unused
+	Retained    uint64 // entries on a token that was retained, without a message
+	Recalls     uint64 // retained tokens that the root asked for
 	OffPath     uint64 // Releases passed on because their grant was not sent this way
 	Moves       uint64 // re-attachments to another parent
 	Terms       uint64 // how often this participant was appointed the root

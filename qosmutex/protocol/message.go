@@ -103,6 +103,7 @@ const (
 	FlagSlow                        // Beat: messages to the sender take long; do not grant to it provisionally
 	FlagInherits                    // Offer: the sender is the root, and takes over sessions and holds of the term before
 	FlagChange                      // Propose: also in the place of what was declared
+	FlagRetain                      // Reply: its target may keep the token when it leaves; Release: it does, and tells of an entry only
 	flagEnd
 )
 

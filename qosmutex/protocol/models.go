@@ -70,7 +70,16 @@ const (
 	//
 	//	pubsub-node sim --models fair-replace-use-use --nodes 20 --fanout 8 --priorities 0 --latency 20ms --think 20ms
 	Use
+	// Retain, of Release alone, lets a participant keep the token when it leaves, if it had
+	// it the last time, too, and nobody else waits. To enter again then takes no message. It
+	// keeps the token until somebody else asks, at most for a time-to-live, and the root
+	// hands out [RetainedFences] with it. While nobody retains it is as Forward.
+	Retain
 )
+
+// RetainedFences is how many entries a participant makes with a token that it retains
+// before it asks again.
+const RetainedFences = 1 << 10
 
 // Models is a combination of the four PADME models: one of the papers' sixteen, or
 // one with a further Priority model. The zero value is
@@ -83,16 +92,21 @@ type Models struct {
 }
 
 // ErrModels is returned for text that names no combination of models.
-var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
+var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
 
-var priorityNames = [...]string{"level", "fair", "aging", "deadline"}
+var (
+	priorityNames = [...]string{"level", "fair", "aging", "deadline"}
+	requestNames  = [...]string{"forward", "replace"}
+	replyNames    = [...]string{"forward", "use"}
+	releaseNames  = [...]string{"forward", "use", "retain"}
+)
 
 // String returns the form that ParseModels reads, such as "fair-replace-use-use".
 func (m Models) String() string {
 	return priorityNames[m.Priority&3] + "-" +
-		[...]string{"forward", "replace"}[m.Request&1] + "-" +
-		[...]string{"forward", "use"}[m.Reply&1] + "-" +
-		[...]string{"forward", "use"}[m.Release&1]
+		requestNames[m.Request&1] + "-" +
+		replyNames[m.Reply&1] + "-" +
+		releaseNames[min(m.Release, Retain)]
 }
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or
@@ -105,23 +119,16 @@ func ParseModels(s string) (Models, error) {
 	if len(words) != 4 {
 		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
 	}
-	pick := func(word, zero, one string) (uint8, bool) {
-		switch word {
-		case zero, zero[:1]:
-			return 0, true
-		case one, one[:1]:
-			return 1, true
-		}
-		return 0, false
-	}
-	p := slices.IndexFunc(priorityNames[:], func(name string) bool { return words[0] == name || words[0] == name[:1] })
-	q, ok1 := pick(words[1], "forward", "replace")
-	r, ok2 := pick(words[2], "forward", "use")
-	l, ok3 := pick(words[3], "forward", "use")
-	if p < 0 || !ok1 || !ok2 || !ok3 {
+	p, q, r, l := pick(priorityNames[:], words[0]), pick(requestNames[:], words[1]), pick(replyNames[:], words[2]), pick(releaseNames[:], words[3])
+	if min(p, q, r, l) < 0 {
 		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
 	}
 	return Models{Priority(p), RequestModel(q), PassModel(r), PassModel(l)}, nil
+}
+
+// pick is the place of a word, or of the name that begins with this letter, or -1.
+func pick(names []string, word string) int {
+	return slices.IndexFunc(names, func(name string) bool { return word == name || word == name[:1] })
 }
 
 // AllModels returns the papers' sixteen combinations, Level before Fair and Forward

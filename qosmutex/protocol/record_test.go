@@ -44,7 +44,7 @@ func drawRecord(t *rapid.T) Record {
 		TTL: ttl, Lease: Duration(rapid.Int64Range(int64(MinLease), int64(ttl/2)).Draw(t, "lease")),
 		Ceiling: rapid.Uint64Range(1, MaxCeiling).Draw(t, "ceiling"),
 		Settings: Settings{
-			Version: rapid.Uint64().Draw(t, "version"), Models: rapid.SampledFrom(AllModels()).Draw(t, "models"), Open: rapid.Bool().Draw(t, "open"),
+			Version: rapid.Uint64().Draw(t, "version"), Models: drawModels(t), Open: rapid.Bool().Draw(t, "open"),
 			Resources: rapid.SliceOfN(rapid.Custom(drawResource), 0, 40).Draw(t, "resources"),
 			ModelsBy:  drawName(t, "models by", true), ResourcesBy: drawName(t, "resources by", true),
 		},

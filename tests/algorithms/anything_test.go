@@ -110,7 +110,11 @@ func (w wrapped) CheckInvariants() error {
 }
 
 func (a *anything) models() protocol.Models {
-	m := protocol.AllModels()[a.rng.IntN(16)]
+	n := a.rng.IntN(64)
+	m := protocol.AllModels()[n%16]
+	if n < 16 {
+		m.Release = protocol.Retain
+	}
 	if a.rng.IntN(3) == 0 {
 		m.Priority = []protocol.Priority{protocol.Aging, protocol.Deadline}[a.rng.IntN(2)]
 	}

@@ -59,7 +59,9 @@ func TestFastRunsOfAllModelsAreTheSameRuns(t *testing.T) {
 	for _, m := range all[:8] {
 		aging, deadline := m, m
 		aging.Priority, deadline.Priority = protocol.Aging, protocol.Deadline
-		all = append(all, aging, deadline)
+		retain := m
+		retain.Release = protocol.Retain
+		all = append(all, aging, deadline, retain)
 	}
 	for _, m := range all {
 		for seed := range uint64(4) {

@@ -244,7 +244,11 @@ func changeModels(r *run) (func(), bool) {
 		return nil, false
 	}
 	all := protocol.AllModels()
-	r.sim.SetModels(m.id, all[r.rng.IntN(len(all))])
+	models := all[r.rng.IntN(len(all))]
+	if r.rng.IntN(4) == 0 {
+		models.Release = protocol.Retain
+	}
+	r.sim.SetModels(m.id, models)
 	return nil, true
 }
 

@@ -258,8 +258,8 @@ func (r *run) unrest() string {
 			switch {
 			case t.Waiting > 0:
 				return fmt.Sprintf("%s believes that somebody waits for %s", m.id, t.Resource)
-			case s.Role == protocol.Root && !t.Free:
-				return fmt.Sprintf("the token of %s is not at home", t.Resource)
+			case s.Role == protocol.Root && !t.Free && !t.Retained:
+				return fmt.Sprintf("the token of %s is neither at home nor retained", t.Resource)
 			}
 		}
 	}
@@ -308,6 +308,8 @@ func (o *outcome) add(c *protocol.Counters) {
 	sum.Syncs += c.Syncs
 	sum.Regenerated += c.Regenerated
 	sum.Returned += c.Returned
+	sum.Retained += c.Retained
+	sum.Recalls += c.Recalls
 	sum.OffPath += c.OffPath
 	sum.Moves += c.Moves
 	sum.Terms += c.Terms

@@ -104,6 +104,8 @@ func (s *sum) counters() []counter {
 		{name: "recoveries", n: c.Syncs},
 		{name: "regenerations", n: c.Regenerated},
 		{name: "grants returned", n: c.Returned},
+		{name: "entries on retained tokens", n: c.Retained},
+		{name: "recalls", n: c.Recalls},
 		{name: "off-path Releases", n: c.OffPath},
 		{name: "re-attachments", n: c.Moves},
 		{name: "terms", n: c.Terms},
