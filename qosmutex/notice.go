@@ -102,7 +102,7 @@ func (n *notice) claim(r *protocol.ResourceStatus) claim {
 		c := claim{status: StatusHeld, fence: e.fence}
 		c.holder, c.via = asker(e.who, e.client)
 		return c
-	case r.Free:
+	case r.Free || r.Retained:
 		return claim{status: StatusFree}
 	case r.Lost:
 		return claim{status: StatusUnknown}

@@ -16,7 +16,7 @@ const maxQueue = 16
 const (
 	StatusHeld    = "held"    // Holder has entered, and has not said that it left
 	StatusGranted = "granted" // a grant is out, and no holder is known
-	StatusFree    = "free"    // the token rests at the root
+	StatusFree    = "free"    // nobody is inside, as far as is known: the token rests at the root, or who left last retains it
 	StatusUnknown = "unknown" // the token is being recovered: there may be a holder
 )
 
