@@ -37,6 +37,34 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
+// BenchmarkEnterAgain is Lock and Unlock at a member that retains the token: one entry in
+// RetainedFences asks the root.
+func BenchmarkEnterAgain(b *testing.B) {
+	for _, events := range []bool{false, true} {
+		b.Run(fmt.Sprintf("events=%v", events), func(b *testing.B) {
+			_, members := group(b, startBroker(b, "127.0.0.1:0").URL(), "t", 1, WithTiming(LAN()), withEvents(events), WithModels(models(b, "LFFR")))
+			ctx := context.Background()
+			again := func() {
+				h, err := members[0].Lock(ctx, "crane")
+				if err == nil {
+					err = h.Unlock()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			again() // a new register grants nothing for a grace
+			again()
+			before := tokenMessages(members[0])
+			b.ReportAllocs()
+			for b.Loop() {
+				again()
+			}
+			b.ReportMetric(float64(tokenMessages(members[0])-before)/float64(b.N), "messages/op")
+		})
+	}
+}
+
 // BenchmarkHandOver has two children of the root hand a resource to and fro, and
 // measures from one's Unlock to the other's entry: a release to the root and a
 // reply from it. The request of the next one has reached the root before, so that
