@@ -120,6 +120,9 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
 		}
 		m.servedBy(t, msg)
+		if e := m.requests.get(t.target); t.retain && e != nil && e.state == served {
+			m.remove(e) // the Release that told of its entry was lost on a way that broke
+		}
 		t.recovery, t.phase, t.down = nil, home, nil
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
 			m.give(r, own)
