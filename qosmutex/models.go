@@ -15,7 +15,7 @@ const DefaultResource = jsonlock.DefaultResource
 
 // Models is a combination of the four PADME models: a struct with the fields Priority
 // (Level, Fair, Aging or Deadline), Request (RequestForward or RequestReplace), Reply and
-// Release (Forward or Use). Its zero value, the default, is Level and Forward throughout.
+// Release (Forward or Use; Release also Retain). Its zero value, the default, is Level and Forward throughout.
 type Models = protocol.Models
 
 // The models; docs/choosing.md says which to choose.

@@ -68,7 +68,7 @@ func algorithmNames() []string {
 func modelsNamed(text string) (protocol.Models, error) {
 	m, err := protocol.ParseModels(text)
 	if err != nil {
-		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
+		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
 	}
 	return m, nil
 }
@@ -76,13 +76,15 @@ func modelsNamed(text string) (protocol.Models, error) {
 // modelNames lists every combination, those with the further Priority models last.
 func modelNames() []string {
 	var names []string
-	all := protocol.AllModels()
-	for _, m := range all {
-		names = append(names, m.String())
-	}
-	for _, m := range all {
-		m.Priority += protocol.Aging
-		names = append(names, m.String())
+	for _, further := range []protocol.Priority{0, protocol.Aging} {
+		for _, m := range protocol.AllModels() {
+			m.Priority += further
+			names = append(names, m.String())
+			if m.Release == protocol.Use {
+				m.Release = protocol.Retain
+				names = append(names, m.String())
+			}
+		}
 	}
 	return names
 }

@@ -134,8 +134,8 @@ const knownFlags = flagEnd - 1
 // root and peer take two elements (ID, incarnation), id three (ID, incarnation,
 // clock), grant three (epoch number, epoch tie, number), fences and renewal two (next, end;
 // counter, nonce)
-// and models four (priority, request, reply, release: 0 or 1 in the order of the
-// papers). The others take one; those that are arrays themselves are
+// and models four (priority, request, reply, release, numbered as the constants
+// are). The others take one; those that are arrays themselves are
 //
 //	settings  [version, priority, request, reply, release, models by, open, [resource …], resources by]
 //	path      [[ID, incarnation] …]

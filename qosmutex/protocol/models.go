@@ -17,8 +17,10 @@ const (
 	Level Priority = iota
 	// Fair serves by clock, then priority, then identifier: everybody in turn. A
 	// participant where n requests wait lets at most FairBound(n) later ones overtake
-	// one that comes. What is served while a token passes (Use) comes on top: where
-	// many contend, Use gives most entries to the participants near the root.
+	// one that comes. What is served while a token passes (Use) comes on top, and so do
+	// the entries that a participant makes with a token that it retains (Retain), until
+	// the root's recall reaches it. Where many contend, Use gives most entries to the
+	// participants near the root.
 	Fair
 	// Aging serves by priority as Level does, but a request that is overtaken often
 	// enough becomes more important (the Level heuristic of the SLA paper, §III-A2,
@@ -28,8 +30,8 @@ const (
 	Aging
 	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
 	// request that cannot be promised its deadline is refused at once. Requests
-	// without a deadline come last, in order of clocks. Replace and Use are then as
-	// Forward: the root plans with every request and with every stay.
+	// without a deadline come last, in order of clocks. Replace, Use and Retain are then
+	// as Forward: the root plans with every request and with every stay.
 	Deadline
 )
 
@@ -126,7 +128,7 @@ func ParseModels(s string) (Models, error) {
 	return Models{Priority(p), RequestModel(q), PassModel(r), PassModel(l)}, nil
 }
 
-// pick is the place of a word, or of the name that begins with this letter, or -1.
+// pick is the place of a word among names, which may be cut to its initial, or -1.
 func pick(names []string, word string) int {
 	return slices.IndexFunc(names, func(name string) bool { return word == name || word == name[:1] })
 }
