@@ -184,7 +184,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if t.grant.Compare(msg.Grant) > 0 || t.phase == using || msg.Flags&protocol.FlagRepeated != 0 {
 		m.passStale(msg)
 		if t.grant == msg.Grant && t.phase == below && t.down == l && m.parent != nil {
-			t.phase = away // who lost it below has told the root: nothing is left for us to tell
+			t.phase, t.down = away, nil // who lost it below has told the root: nothing is left for us to tell
 		}
 		return nil
 	}
