@@ -19,9 +19,9 @@ import (
 // invalid filter, which becomes the topic when mochi has refused it. Then mochi looks that
 // one message up and sends it. In between others may retain, and the client must read.
 //
-// It is sent at QoS 0, whatever was granted: at QoS 1 mochi takes a packet id under a lock that
-// it also has while it writes to the client, so that one that does not read would hold up all
-// who retain and subscribe. A session that loses its connection meanwhile must subscribe again.
+// It is sent at QoS 0, whatever was granted: at QoS 1 each waits for its acknowledgement in the
+// session, and a client acknowledges nothing while its SUBSCRIBE is processed. A session that
+// loses its connection meanwhile must subscribe again.
 type replay struct {
 	mqtt.HookBase
 	access *access
