@@ -122,6 +122,26 @@ func TestStalledSubscriberIsCutOff(t *testing.T) {
 	stalled.gone()
 }
 
+// What goes on being sent to a client that takes nothing does not keep it.
+func TestStalledSubscriberIsCutOffWhateverIsSent(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{WriteTimeout: 500 * time.Millisecond}})
+	stalled := raw(t, b)
+	stalled.connect("stalled", "", "end", "stalled")
+	stalled.send(packet(0x82, []byte{0, 1}, text(toBob), []byte{0}))
+	stalled.receive()
+	healthy := connect(t, at(b.URL()))
+	healthy.subscribe("end", 1)
+	pub := connect(t, at(b.URL()))
+	for range 600 { // more than the kernel buffers
+		pub.publish(toBob, strings.Repeat("x", 10_000), 0, false)
+	}
+	eventually(t, func() bool {
+		pub.publish(toBob, "x", 0, false)
+		time.Sleep(10 * time.Millisecond)
+		return len(healthy.payloads()) > 0
+	}, func() string { return "it is still there" })
+}
+
 // Publishers wait for all connections of a user that acknowledge nothing no longer than for
 // one: for twenty, one after the other, it would be a minute and a half here.
 func TestPublishersWaitForAUserOnce(t *testing.T) {

@@ -128,7 +128,9 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.gone.Load() {
 		return len(p), nil
 	}
-	c.renewDeadline()
+	if c.buffer.idle() { // else the deadline is that of what waits
+		c.renewDeadline()
+	}
 	n, err := c.Conn.Write(p)
 	if err != nil {
 		c.failed(err)
