@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +143,32 @@ func TestStalledSubscriberIsCutOffWhateverIsSent(t *testing.T) {
 	}, func() string { return "it is still there" })
 }
 
+// Pings of one that reads nothing do not keep it, nor make the broker keep their answers.
+func TestPingsOfOneThatDoesNotRead(t *testing.T) {
+	b := start(t, broker.Config{WebSocket: "127.0.0.1:0", Limits: broker.Limits{WriteTimeout: 500 * time.Millisecond}})
+	d := websocket.Dialer{Subprotocols: []string{"mqtt"}}
+	ws, answer, err := d.Dial("ws://"+b.WebSocketAddr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	defer func() { _ = ws.Close() }()
+	stalled := packet(0x10, text("MQTT"), []byte{4, 2 | 4 | 8, 0, 0}, text("stalled"), text("end"), text("stalled"))
+	for _, p := range [][]byte{stalled, packet(0x82, []byte{0, 1}, text("big"), []byte{0})} {
+		if err := ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	healthy := connect(t, inProcess(b))
+	healthy.subscribe("end", 1)
+	eventually(t, func() bool {
+		healthy.publish("big", strings.Repeat("x", 100_000), 1, false)
+		_ = ws.WriteControl(websocket.PingMessage, make([]byte, 125), time.Now().Add(time.Second))
+		time.Sleep(10 * time.Millisecond)
+		return len(healthy.payloads()) > 0
+	}, func() string { return "it is still there" })
+}
+
 // Publishers wait for all connections of a user that acknowledge nothing no longer than for
 // one: for twenty, one after the other, it would be a minute and a half here.
 func TestPublishersWaitForAUserOnce(t *testing.T) {
@@ -156,6 +183,34 @@ func TestPublishersWaitForAUserOnce(t *testing.T) {
 	for range 40 {
 		bob.publish(topic, "x", 1, false)
 	}
+}
+
+// Nor does another connection of that user, which acknowledges, win it any time.
+func TestPublishersWaitForNobodyElsesProgress(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{Queue: 16, WriteTimeout: patience / 10}})
+	const topic, own = "padme/v1/default/data/p/t/k/bob/w", "padme/v1/default/data/p/t/k/alice/w"
+	lags := raw(t, b)
+	lags.connect("lags", "alice", "", "")
+	lags.subscribe(4, topic)
+	busy, done := connect(t, at(b.URL()), as("alice", "alice")), make(chan struct{})
+	busy.subscribe(own, 1)
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				busy.Publish(own, 1, false, "x").WaitTimeout(patience)
+			}
+		}
+	})
+	bob := connect(t, at(b.URL()), as("bob", "bob"))
+	for range 40 {
+		bob.publish(topic, "x", 1, false)
+	}
+	close(done)
+	flood.Wait()
 }
 
 // No publisher waits for a socket that takes nothing: here it would be for an hour.

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -12,33 +11,37 @@ import (
 // credit is how long publishers have waited for a subscriber that lags, or for all of one
 // user: a publisher waits for one after the other. The zero value is ready to use.
 type credit struct {
-	progress atomic.Int64 // grows when a message leaves or is acknowledged
-
 	mu      sync.Mutex
 	waiting int // publishers
 	spent   time.Duration
 	at      time.Time // until when, while one waits
-	seen    int64     // progress that was paid for
 }
 
-func (c *credit) enter() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting++; c.waiting == 1 {
-		c.at = time.Now()
+// tally is a connection's part of a credit.
+type tally struct {
+	of   *credit
+	seen int64 // progress of the connection that was paid for; guarded by of.mu
+}
+
+func (a *tally) enter() {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	if a.of.waiting++; a.of.waiting == 1 {
+		a.of.at = time.Now()
 	}
 }
 
 // check reports whether more than the most was spent. An eighth of a full queue earns the
 // whole of it again; one message in every few seconds does not. A publisher that does not
 // stay has entered before.
-func (c *credit) check(l *Limits, stays bool) (used bool) {
+func (a *tally) check(progress int64, l *Limits, stays bool) (used bool) {
+	c := a.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most, full, progress := l.WriteTimeout, l.highWater()/8, c.progress.Load()
-	now, earned := time.Now(), min(progress-c.seen, full)
+	most, full := l.WriteTimeout, l.highWater()/8
+	now, earned := time.Now(), min(progress-a.seen, full)
 	c.spent = max(0, c.spent+now.Sub(c.at)-most*time.Duration(earned)/time.Duration(full))
-	c.at, c.seen = now, progress
+	c.at, a.seen = now, progress
 	if !stays {
 		c.waiting--
 	}
@@ -52,17 +55,31 @@ func (c *credit) owes() bool {
 	return c.spent > 0
 }
 
+// waitedFor tells the connection's own credit, and that of its user, that a publisher waits.
+func (c *conn) waitedFor() {
+	c.own.enter()
+	c.users.enter()
+}
+
+// usedUp reports whether one of them is used up: the user's alone would be earned by its
+// other connections, and of the connections' own a user has many.
+func (c *conn) usedUp(l *Limits, stays bool) bool {
+	progress := c.progress.Load()
+	own, users := c.own.check(progress, l, stays), c.users.check(progress, l, stays)
+	return own || users
+}
+
 // progressOf is how much it is to send a message, or to have it acknowledged.
 func progressOf(pk packets.Packet) int64 { return 1 + queuedSize(pk)>>14 }
 
 // await waits while a subscriber lags and gets on, and disconnects one that gets on too
 // slowly, whoever waits for it.
 func (h *flow) await(cl *mqtt.Client, c *conn) {
-	c.credit.enter()
-	defer func() { c.credit.check(&h.limits, false) }()
+	c.waitedFor()
+	defer c.usedUp(&h.limits, false)
 	for h.lags(cl, c) {
 		time.Sleep(200 * time.Microsecond)
-		if !c.credit.check(&h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
+		if !c.usedUp(&h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
 			continue
 		}
 		if c.holdsTooMuch(h.limits) {

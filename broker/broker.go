@@ -200,7 +200,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	b.access.sessions = b.sessions
 	b.hooks = []mqtt.Hook{b.access, b.flow, b.sessions, b.flow.direct}
 	if b.store != nil {
-		b.flow.persist = &persistence{store: b.store, server: b.server}
+		b.flow.persist = &persistence{store: b.store, server: b.server, expire: map[string]int64{}}
 		b.hooks = append(b.hooks, b.flow.persist)
 	}
 	guard := newRetainGuard()
@@ -229,6 +229,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	b.access.quota.restore(b)
+	b.restoreExpiry()
 	b.sessions.restore()
 	b.work.Go(func() { b.sessions.run(b.stop) })
 	j := newJanitor(b, guard)

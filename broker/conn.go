@@ -40,12 +40,14 @@ type conn struct {
 	refuse  func(error) // tells the client why its packet was refused; nil before the session
 
 	unacked  unacked
-	credit   *credit   // of publishers that wait for it
-	share    *share    // of its user; nil: nothing bounds it
-	slow     func()    // waits before more is read, if the user takes more than its share; see guest
-	rate     float64   // Limits.UserRate
-	readCost float64   // what was read and processed since, by the goroutine that reads
-	began    time.Time // the packet in process, likewise
+	own      tally        // of publishers that wait for it
+	users    tally        // of those that wait for any connection of its user
+	progress atomic.Int64 // grows when a message leaves or is acknowledged
+	share    *share       // of its user; nil: nothing bounds it
+	slow     func()       // waits before more is read, if the user takes more than its share; see guest
+	rate     float64      // Limits.UserRate
+	readCost float64      // what was read and processed since, by the goroutine that reads
+	began    time.Time    // the packet in process, likewise
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be
 	greet      func()        // closes it
@@ -75,7 +77,7 @@ type conn struct {
 }
 
 func newConn(raw net.Conn, l Limits) *conn {
-	c := &conn{Conn: raw, credit: &credit{}, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
+	c := &conn{Conn: raw, own: tally{of: &credit{}}, users: tally{of: &credit{}}, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
 	c.greet = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -85,7 +87,7 @@ func newConn(raw net.Conn, l Limits) *conn {
 		}
 	})
 	c.patience.Store(int64(l.WriteTimeout))
-	c.buffered()
+	c.buffered(l.PacketSize)
 	_ = raw.SetReadDeadline(time.Now().Add(l.ConnectTimeout)) // until mochi sets the keepalive's
 	return c
 }
@@ -152,15 +154,15 @@ func (c *conn) failed(err error) {
 	_ = c.Close()
 }
 
-// buffered finds or makes the connection's sendBuffer.
-func (c *conn) buffered() {
+// buffered finds or makes the connection's sendBuffer, for packets of at most so many bytes.
+func (c *conn) buffered(packet int) {
 	if g := c.guest(); g != nil {
 		c.buffer = g.buffer
 	} else {
 		c.buffer = newSendBuffer(c.Conn)
 		c.Conn = inProcess{c.Conn, c.buffer}
 	}
-	c.buffer.serves(c.renewDeadline, c.failed)
+	c.buffer.serves(c.renewDeadline, c.failed, 2*waitingBytes+packet)
 }
 
 // inProcess is a connection that is not a guest.
@@ -182,24 +184,23 @@ func closedByPeer(err error) bool {
 }
 
 func (c *conn) renewDeadline() {
-	patience := time.Duration(c.patience.Load())
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deadline.Sub(now) < patience/2 {
+	if patience := time.Duration(c.patience.Load()); c.deadline.Sub(now) < patience/2 {
 		c.deadline = now.Add(patience)
-		_ = c.Conn.SetWriteDeadline(c.deadline)
+		_ = c.buffer.conn.SetWriteDeadline(c.deadline)
 	}
 }
 
 // giveUpAfter shortens the patience of the present and all later writes.
 func (c *conn) giveUpAfter(d time.Duration) {
 	c.shortened.Store(true)
-	c.patience.Store(int64(d))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.patience.Store(int64(d))
 	c.deadline = time.Now().Add(d)
-	_ = c.Conn.SetWriteDeadline(c.deadline)
+	_ = c.buffer.conn.SetWriteDeadline(c.deadline)
 }
 
 // whenGreeted calls f when greeted is closed, or now if it is.
@@ -274,6 +275,7 @@ func (b *Broker) enter(c *conn) error {
 }
 
 func (b *Broker) leave(c *conn) {
+	c.buffer.settle() // the answer to a CONNECT that was refused
 	_ = c.Close()
 	c.outlet.end(c)
 	if c.departed != nil {

@@ -175,6 +175,13 @@ func (g *guest) Close() error {
 	return g.Conn.Close()
 }
 
+// SetWriteDeadline does nothing, as nothing above waits for what is written: the deadline of
+// what waits below is the sendBuffer's.
+func (g *guest) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline is for reading only.
+func (g *guest) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
+
 // Write does not wait for the peer.
 func (g *guest) Write(p []byte) (int, error) {
 	g.giveTurn()

@@ -43,6 +43,22 @@ func (e *expiries) over(now int64) (topics []string) {
 	return topics
 }
 
+// restoreExpiry has what the data directory held expire as before, which mochi does not load.
+func (b *Broker) restoreExpiry() {
+	if b.flow.persist == nil {
+		return
+	}
+	for topic, at := range b.flow.persist.expire {
+		if pk, there := b.server.Topics.Retained.Get(topic); there {
+			pk.Expiry, pk.ProtocolVersion = at, 5
+			b.server.Topics.Retained.Add(topic, pk)
+			b.access.expiries.note(topic, &pk)
+		}
+	}
+	b.flow.persist.expire = nil
+	b.expire(time.Now())
+}
+
 // expire forgets what has expired, as mochi would.
 func (b *Broker) expire(now time.Time) {
 	for _, topic := range b.access.expiries.over(now.Unix()) {

@@ -343,7 +343,7 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	}
 	if pk.FixedHeader.Qos > 0 {
 		c.pending.Add(-1)
-		c.credit.progress.Add(progressOf(pk))
+		c.progress.Add(progressOf(pk))
 	}
 	return pk
 }

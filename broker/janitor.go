@@ -150,6 +150,7 @@ func (j *janitor) remove(topic string) { j.retain(topic, nil) }
 func (j *janitor) retain(topic string, payload []byte) {
 	pk := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish, Retain: true}, TopicName: topic, Payload: payload}
 	kept := j.b.server.Topics.RetainMessage(pk)
+	j.b.access.expiries.note(topic, &pk)
 	if j.b.flow.persist != nil {
 		j.b.flow.persist.OnRetainMessage(nil, pk, kept)
 	}

@@ -92,7 +92,7 @@ func hostOf(address string) string {
 }
 
 func placeOf(ip netip.Addr) string {
-	if ip = ip.Unmap().WithZone(""); ip.Is4() || ip.IsLoopback() {
+	if ip = ip.Unmap().WithZone(""); ip.Is4() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
 		return ip.String()
 	}
 	return netip.PrefixFrom(ip, 64).Masked().String()

@@ -30,7 +30,7 @@ func limitedInTest() (*Broker, *strings.Builder) {
 func TestAHostIsANetworkOfIPv6(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:5": "192.0.2.1", "[::ffff:192.0.2.1]:5": "192.0.2.1", "[::1]:5": "::1",
-		"[2001:db8::1]:5": "2001:db8::/64", "[2001:db8::ffff:2]:6": "2001:db8::/64", "[fe80::1%eth0]:7": "fe80::/64", "in-process": "in-process",
+		"[2001:db8::1]:5": "2001:db8::/64", "[2001:db8::ffff:2]:6": "2001:db8::/64", "[fe80::1%eth0]:7": "fe80::1", "in-process": "in-process",
 	} {
 		if got := hostOf(address); got != want {
 			t.Errorf("%s is %s, want %s", address, got, want)
@@ -63,7 +63,7 @@ func TestLimitsAreLoggedOnceAMinute(t *testing.T) {
 			b.limited("max-clients", "", fmt.Sprint("10.0.0.7:", i))
 			b.limited("max-clients", "", fmt.Sprintf("[fe80::1]:%d", i))
 		}
-		lines("user=alice", "user=bob", "address=10.0.0.7 ", "address=fe80::/64 ")
+		lines("user=alice", "user=bob", "address=10.0.0.7 ", "address=fe80::1 ")
 		time.Sleep(59 * time.Second)
 		b.limited("max-clients", "alice", "")
 		lines()

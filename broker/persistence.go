@@ -19,6 +19,7 @@ type persistence struct {
 	mqtt.HookBase
 	store  *store
 	server *mqtt.Server
+	expire map[string]int64 // seconds since 1970, of retained messages, by topic; as loaded
 }
 
 // The buckets of the store: retained messages by topic, and one bucket for each
@@ -116,7 +117,9 @@ func (h *persistence) OnRetainMessage(_ *mqtt.Client, pk packets.Packet, _ int64
 		if !ok {
 			return nil
 		}
-		data, err := json.Marshal(messageOf(kept, ""))
+		m := messageOf(kept, "")
+		m.Sent = kept.Expiry // for which it has no other room
+		data, err := json.Marshal(m)
 		if err != nil {
 			panic(fmt.Sprintf("broker: a message has no JSON: %v", err))
 		}
@@ -124,7 +127,10 @@ func (h *persistence) OnRetainMessage(_ *mqtt.Client, pk packets.Packet, _ int64
 	})
 }
 
-func (h *persistence) OnRetainedExpired(topic string) { h.store.remove(retainedBucket, topic) }
+// OnRetainedExpired writes what is retained by now: another message may have come.
+func (h *persistence) OnRetainedExpired(topic string) {
+	h.OnRetainMessage(nil, packets.Packet{TopicName: topic}, 0)
+}
 
 func messageKey(id uint16) string { return inflight + strconv.Itoa(int(id)) }
 
@@ -210,7 +216,9 @@ func (h *persistence) StoredRetainedMessages() ([]storage.Message, error) {
 	err := h.store.each(func(bucket string) bool { return bucket == retainedBucket }, func(_, _ string, value []byte) error {
 		var m storage.Message
 		err := json.Unmarshal(value, &m)
-		all = append(all, m)
+		if all = append(all, m); m.Sent > 0 {
+			h.expire[m.TopicName] = m.Sent
+		}
 		return err
 	})
 	return all, err

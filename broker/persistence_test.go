@@ -197,6 +197,26 @@ func TestCleanSessionsDoNotTouchTheDisk(t *testing.T) {
 	}
 }
 
+// What was retained under another limit is there, and found.
+func TestMoreThanMayBeRetainedIsLoaded(t *testing.T) {
+	dir := t.TempDir()
+	b, err := broker.Start(t.Context(), broker.Config{DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub := connect(t, inProcess(b))
+	for _, topic := range []string{"r/a", "r/b", "r/c"} {
+		pub.publish(topic, topic, 1, true)
+	}
+	stop(t, b)
+	b = start(t, broker.Config{DataDir: dir, Limits: broker.Limits{Retained: 1}})
+	c := connect(t, inProcess(b))
+	c.subscribe("r/+", 1)
+	if got := c.receive(3); len(got) != 3 {
+		t.Errorf("of three came %q", got)
+	}
+}
+
 func TestSessionEndsWithACleanConnect(t *testing.T) {
 	dir := t.TempDir()
 	cfg := broker.Config{DataDir: dir}

@@ -2,10 +2,8 @@ package broker
 
 import mqtt "github.com/mochi-mqtt/server/v2"
 
-const (
-	maxDomain  = 128 // bytes of the name of a domain, as for participants
-	maxAnswers = 16  // of this kind wait for one connection
-)
+// maxDomain is how many bytes the name of a domain has, as for participants.
+const maxDomain = 128
 
 // asksRole reports whether a filter is {prefix}/v1/{domain}/role, where a user is told its
 // role: a subscription to it is answered with one message, for nobody else.
@@ -28,5 +26,5 @@ func (h *access) tellRole(c *conn, cl *mqtt.Client, topic string) {
 	if cl.Properties.ProtocolVersion >= 5 {
 		role = "\x00" + role // no properties
 	}
-	c.outlet.send(c, cl, appendPublish(nil, topic, []byte(role)), maxAnswers)
+	c.outlet.send(c, cl, appendPublish(nil, topic, []byte(role)), h.limits.Unsent)
 }

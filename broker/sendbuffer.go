@@ -1,9 +1,12 @@
 package broker
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // sendBuffer writes to a connection without ever waiting for its other end: what is not taken
@@ -16,7 +19,8 @@ type sendBuffer struct {
 
 	mu      sync.Mutex
 	ready   func()      // called before a write that may block
-	fail    func(error) // called when one has failed
+	fail    func(error) // called when one has failed, or too much waits
+	most    int         // bytes that may wait
 	changed sync.Cond   // to idle, or ended
 	waiting []byte
 	writes  int   // of which that is
@@ -25,8 +29,15 @@ type sendBuffer struct {
 	writer  sync.WaitGroup
 }
 
+// errUnread ends a connection whose peer does not read.
+var errUnread = fmt.Errorf("broker: too much waits to be read: %w", os.ErrDeadlineExceeded)
+
 func newSendBuffer(c net.Conn) *sendBuffer {
-	b := &sendBuffer{conn: c, ready: func() {}, fail: func(error) { _ = c.Close() }}
+	b := &sendBuffer{
+		conn: c, most: strangerReads,
+		ready: func() { _ = c.SetWriteDeadline(time.Now().Add(strangerReadsIn)) },
+		fail:  func(error) { _ = c.Close() },
+	}
 	b.changed.L = &b.mu
 	switch c := c.(type) {
 	case *pipeConn:
@@ -38,6 +49,12 @@ func newSendBuffer(c net.Conn) *sendBuffer {
 	}
 	return b
 }
+
+// What somebody who is not known yet may leave unread, of TLS and HTTP, and for how long.
+const (
+	strangerReads   = 64 << 10
+	strangerReadsIn = 5 * time.Second
+)
 
 // socketTry returns a function that writes what a socket takes at once. One goroutine at a
 // time may call it.
@@ -74,6 +91,13 @@ func (b *sendBuffer) write(p []byte) (int, error) {
 	if len(rest) == 0 {
 		return len(p), nil
 	}
+	if len(b.waiting)+len(rest) > b.most { // who sends waits first, but not what TLS and WebSocket answer by themselves
+		b.err = errUnread
+		b.changed.Broadcast()
+		fail := b.fail
+		b.writer.Go(func() { fail(errUnread) })
+		return 0, errUnread
+	}
 	b.waiting = append(b.waiting, rest...)
 	b.writes++
 	if !b.busy {
@@ -106,10 +130,10 @@ func (b *sendBuffer) drain() {
 }
 
 // serves has the buffer call functions of a connection above it.
-func (b *sendBuffer) serves(ready func(), fail func(error)) {
+func (b *sendBuffer) serves(ready func(), fail func(error), most int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ready, b.fail = ready, fail
+	b.ready, b.fail, b.most = ready, fail, most
 }
 
 // await waits until nothing waits to be written, or nothing can be.
@@ -128,11 +152,18 @@ func (b *sendBuffer) holds() (writes, bytes int) {
 	return b.writes, len(b.waiting)
 }
 
-// idle reports whether nothing waits and nothing is being written.
+// idle reports whether nothing waits to be written, or nothing can be.
 func (b *sendBuffer) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.busy
+	return !b.busy || b.err != nil
+}
+
+// settle waits for a moment until that is so: Close drops what waits.
+func (b *sendBuffer) settle() {
+	for end := time.Now().Add(flushStall); !b.idle() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // end lets nothing be written any more; the first reason counts.

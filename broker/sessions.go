@@ -70,9 +70,7 @@ func (h *sessions) admit(cl *mqtt.Client) bool {
 			share := h.b.shares.enter(user)
 			c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
 			c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
-			if h.b.cfg.Users != nil { // else it is but a name
-				c.credit = &share.credit
-			}
+			c.users.of = &share.credit
 			g.charged.Store(c)
 		}
 		return true

@@ -20,7 +20,7 @@ func (c *conn) holds(pk packets.Packet) { c.addUnacked(queuedSize(pk)) }
 func (c *conn) acknowledged(cl *mqtt.Client, id uint16) {
 	if delivery, there := cl.State.Inflight.Get(id); there && delivery.FixedHeader.Type == packets.Publish {
 		c.lets(delivery)
-		c.credit.progress.Add(progressOf(delivery))
+		c.progress.Add(progressOf(delivery))
 	}
 }
 

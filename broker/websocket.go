@@ -9,9 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -113,6 +111,9 @@ func (s *webSocketServer) handle(w http.ResponseWriter, r *http.Request) {
 			return nil // a system call for each six bytes of a stranger
 		}
 		c.readCost++ // as much as a packet
+		if !c.buffer.idle() {
+			return nil // one that does not read is not sent more: the next one may be answered
+		}
 		return answer(data)
 	})
 	s.b.serve(c, "websocket")
@@ -124,15 +125,6 @@ type webSocketConn struct {
 	net.Conn
 	ws      *websocket.Conn
 	message io.Reader // nil between messages
-
-	writeBy atomic.Pointer[time.Time] // nil: no deadline
-}
-
-// SetWriteDeadline is for the write that runs as well as for later ones, at which the
-// library sets its own deadline, by default none.
-func (c *webSocketConn) SetWriteDeadline(t time.Time) error {
-	c.writeBy.Store(&t)
-	return c.Conn.SetWriteDeadline(t)
 }
 
 func (c *webSocketConn) Read(p []byte) (int, error) {
@@ -158,13 +150,7 @@ func (c *webSocketConn) Read(p []byte) (int, error) {
 }
 
 func (c *webSocketConn) Write(p []byte) (int, error) {
-	if t := c.writeBy.Load(); t != nil {
-		_ = c.ws.SetWriteDeadline(*t)
-	}
 	if err := c.ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-			err = os.ErrDeadlineExceeded // the library keeps no more of it than that
-		}
 		return 0, err
 	}
 	return len(p), nil
