@@ -208,7 +208,10 @@ func (m *Machine) serveAll() {
 		return
 	}
 	for _, r := range m.resources {
-		m.serve(r)
+		m.serveAtHome(r)
+	}
+	for _, r := range m.resources { // only if no token at home would do
+		m.recall(r)
 	}
 }
 

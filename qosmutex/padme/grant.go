@@ -1,6 +1,10 @@
 package padme
 
-import "padme/qosmutex/protocol"
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
 
 // serveQueue lets the root serve what waits in q.
 func (m *Machine) serveQueue(q *queue) {
@@ -81,14 +85,14 @@ func (m *Machine) known(resource string) bool {
 // give starts a new grant of r for e. Only the root does this.
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
-	t.retain, t.idle = m.mayRetain(r, e), false
+	t.retain, t.idle, t.wanted = m.mayRetain(r, e), false, false
 	m.grants++
 	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
 	t.entries, t.holder = t.entries[:0], nil
 	t.fences = protocol.Fences{Next: t.next, End: t.next + m.fencesFor(e.hops)}
 	if t.retain {
-		t.fences.End = t.next + protocol.RetainedFences
+		t.fences.End, t.back = t.next+protocol.RetainedFences, protocol.Never
 	}
 	t.next = t.fences.End
 	t.until = 0
@@ -113,17 +117,21 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
 	case msg.Flags&protocol.FlagRetain != 0:
-		t.idle, t.holder = true, nil
+		t.idle = true
+		if h := t.holder; h != nil && slices.Contains(msg.Entries, h.entry) {
+			t.holder = nil
+		}
 	default:
 		mayUse := t.down == l && t.recovery == nil && msg.Flags&protocol.FlagReturned == 0 && m.uses(m.settings.Models.Release)
 		if s := m.sessionOf(t.target.Node); s != nil && t.until != 0 && msg.Flags&protocol.FlagReturned != 0 {
 			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
 		}
-		m.servedBy(t, msg)
+		m.servedBy(t, msg.ID.Clock)
 		if e := m.requests.get(t.target); t.retain && e != nil && e.state == served {
 			m.remove(e) // the Release that told of its entry was lost on a way that broke
 		}
 		t.recovery, t.phase, t.down = nil, home, nil
+		m.cameHome(r)
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
 			m.give(r, own)
 		}

@@ -185,10 +185,12 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	r.tok.answered(msg)
 	m.touch(r.q.resource)
 	if msg.Verdict == protocol.VerdictHolding { // asked again with the next heartbeat, for it may get lost yet
-		rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
+		if !rec.recall {
+			rec.until = m.now + m.heartbeat() + 2*m.timing.Hop
+		}
 		return nil
 	}
-	m.servedBy(&r.tok, msg)
+	m.servedBy(&r.tok, msg.Clock)
 	rec.pending = without(rec.pending, msg.From)
 	rec.answered = append(rec.answered, msg.From)
 	switch {
@@ -219,6 +221,7 @@ func (m *Machine) regenerate(r *resource) {
 	default:
 		m.wait(e)
 	}
+	m.cameHome(r)
 	m.serve(r)
 	m.serveQueue(&m.any) // the request may have been for any
 }

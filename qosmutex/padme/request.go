@@ -74,6 +74,7 @@ func (m *Machine) route(e *entry) {
 	if r := m.keptFor(q); r != nil {
 		if e.from == nil {
 			m.counters.Retained++
+			r.tok.target = e.id // so that those above hear of its clock with the Release
 			m.enter(r, e)
 			return
 		}

@@ -14,7 +14,7 @@ import "padme/qosmutex/protocol"
 // mayRetain reports, at the root, whether the grant of r that e is about to get is to be
 // one that its target keeps.
 func (m *Machine) mayRetain(r *resource, e *entry) bool {
-	if !m.retains() || e.from == nil || e.id.Node != r.tok.target.Node || m.waitFor(r) != 1 {
+	if !m.retains() || r.tok.wanted || e.from == nil || e.id.Node != r.tok.target.Node || m.waitFor(r) != 1 {
 		return false
 	}
 	m.needFences(r.tok.next) // sooner than with the next heartbeat: one grant takes many
@@ -114,10 +114,16 @@ func (m *Machine) recalling(q *queue) bool {
 }
 
 // servedBy takes for served in their turn, at the root, the requests that the target of a
-// retained token has served itself: under Fair, those that it makes from now on would come
-// after everybody else's for as many rounds.
-func (m *Machine) servedBy(t *token, msg *protocol.Message) {
+// retained token has served itself, up to this clock: those that it makes from now on would
+// come after everybody else's for as many rounds.
+func (m *Machine) servedBy(t *token, clock uint64) {
 	if t.retain {
-		m.servedClock = max(m.servedClock, m.near(msg.Clock))
+		m.servedClock = max(m.servedClock, m.near(clock))
 	}
+}
+
+// cameHome notes, at the root, whether somebody waits when a token comes home: who gets it
+// next is not alone then, even if it is who had it before.
+func (m *Machine) cameHome(r *resource) {
+	r.tok.wanted = m.retains() && m.waitFor(r) > 0
 }

@@ -59,6 +59,7 @@ type token struct {
 	used     bool // at the root: entered on this pass already
 	retain   bool // its target may keep it when it leaves, and nobody else enters on it
 	idle     bool // at the root: the target has left, and kept it
+	wanted   bool // home: somebody waited when it came
 
 	grant  protocol.Grant // newest seen here
 	bound  protocol.Grant // newest that a Sync was answered about, or of before our session: never enter on it
@@ -126,7 +127,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if t.unconfirmed() {
 		w.Age(t.entered, m.provisionalSpan())
 	}
-	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil, t.retain, t.idle)
+	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil, t.retain, t.idle, t.wanted && t.phase == home)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
 		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow

@@ -80,8 +80,9 @@ const (
 )
 
 // RetainedFences is how many entries a participant makes with a token that it retains
-// before it asks again.
-const RetainedFences = 1 << 10
+// before it asks again. What it does not use is lost, and a topic must not use more fences
+// than one in a microsecond on average: those of a new register begin at the wall clock.
+const RetainedFences = 1 << 6
 
 // Models is a combination of the four PADME models: one of the papers' sixteen, or
 // one with a further Priority model. The zero value is
