@@ -61,8 +61,8 @@ func (c *conn) waitedFor() {
 	c.users.enter()
 }
 
-// usedUp reports whether one of them is used up: the user's alone would be earned by its
-// other connections, and of the connections' own a user has many.
+// usedUp reports whether one of them is used up. The user's alone would be earned by another
+// of its connections that lags and gets on; of the connections' own a user has many.
 func (c *conn) usedUp(l *Limits, stays bool) bool {
 	progress := c.progress.Load()
 	own, users := c.own.check(progress, l, stays), c.users.check(progress, l, stays)

@@ -123,9 +123,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes p as a whole or closes the connection: mochi would go on in the
-// middle of a packet. It does not wait for the client. One that has closed its end may have sent its DISCONNECT
-// before, which is to be read: mochi would stop reading, and publish the will.
+// Write writes p as a whole or closes the connection: mochi would go on in the middle of a
+// packet. It does not wait for the client. One that has closed its end may have sent its
+// DISCONNECT before, which is to be read: mochi would stop reading, and publish the will.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.gone.Load() {
 		return len(p), nil

@@ -30,7 +30,7 @@ func TestHandshakesDoNotWaitForPasswords(t *testing.T) {
 	_ = c.Close()
 }
 
-// Names that nobody has share one place in the line of their address.
+// Names that no user has share one place in the line of their address.
 func TestGuessedNamesWaitInOneLine(t *testing.T) {
 	b := started(t, Config{TCP: "127.0.0.1:0", Users: alone(t)})
 	guess(t, b)

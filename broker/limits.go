@@ -61,14 +61,14 @@ type Limits struct {
 	// whole fleets of programs are, have no such limit unless it is set.
 	UnauthenticatedPerAddress int
 	// PasswordChecks is how many passwords are checked at a time, each of which keeps a
-	// processor busy for tens of milliseconds, and beside them how many steps of TLS
+	// processor busy for tens of milliseconds, and also how many steps of TLS
 	// handshakes processed, for milliseconds; default half of the processors. A password
 	// that was right before costs nothing.
 	PasswordChecks int
 	// PasswordWait is how long a client waits for its password to be checked before it is
 	// told that the server is busy, or for a step of its TLS handshake; default 10 s, as long
 	// as clients wait. Addresses take turns, of IPv6 its networks of 64 bits, and so do
-	// the names at one, all names of nobody together.
+	// the names at one; those that no user has are one name.
 	PasswordWait time.Duration
 	// Properties is how many MQTT 5 properties a packet may have, user properties
 	// included; default 64. Decoding makes up to ten times their bytes of them.

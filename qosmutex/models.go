@@ -30,7 +30,7 @@ const (
 
 	Forward = protocol.Forward // a token only passes through
 	Use     = protocol.Use     // who waits may enter when it passes
-	Retain  = protocol.Retain  // Release only: who leaves keeps it while nobody else asks
+	Retain  = protocol.Retain  // Release only: who leaves keeps it until somebody else asks
 )
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or

@@ -44,7 +44,7 @@ func (m *Machine) passUp(r *resource, returned bool) {
 		return
 	}
 	if t.retain {
-		t.fences.Next = t.fences.End // the root knows that nobody else enters on it
+		t.fences.Next = t.fences.End // the root relies on it that only we enter
 	}
 	if m.parent == nil {
 		t.phase, t.returned, t.down = kept, returned, nil

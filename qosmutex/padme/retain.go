@@ -2,9 +2,9 @@ package padme
 
 import "padme/qosmutex/protocol"
 
-// Retain: a participant that had the token the last time, too, and leaves while nobody
-// waits keeps it, with fences for many entries. To enter again is a step of its own then,
-// of which nobody hears. The root recalls the token when somebody else asks, by a Sync:
+// Retain: a participant that had the token the last time, too, and leaves while no other
+// request waits keeps it, with fences for many entries. To enter again is then a step
+// without a message. The root recalls the token when somebody else asks, by a Sync:
 // who is not inside gives it up with its answer, who is sends it home on leaving. So
 // messages that get lost, members that die, and a change of the root are as with a hold.
 //
@@ -87,7 +87,7 @@ func (m *Machine) recall(r *resource) {
 }
 
 // recalled has the token that we hold go home when we leave. No relay may Use it on its
-// way, for the root asks nobody but us. The root has heard of our entry, and hears of its end.
+// way, for the root asks only us. The root has heard of our entry, and hears of its end.
 func (m *Machine) recalled(t *token) {
 	t.fences.Next = t.fences.End
 	t.inside.asked = max(t.inside.asked, 1)

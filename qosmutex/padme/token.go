@@ -57,7 +57,7 @@ type token struct {
 	toTarget bool // using: the Reply is still to be passed on afterwards
 	returned bool // kept: the grant goes back unused
 	used     bool // at the root: entered on this pass already
-	retain   bool // its target may keep it when it leaves, and nobody else enters on it
+	retain   bool // its target may keep it when it leaves, and alone enters on it
 	idle     bool // at the root: the target has left, and kept it
 	wanted   bool // home: somebody waited when it came
 

@@ -73,9 +73,9 @@ const (
 	//	pubsub-node sim --models fair-replace-use-use --nodes 20 --fanout 8 --priorities 0 --latency 20ms --think 20ms
 	Use
 	// Retain, of Release alone, lets a participant keep the token when it leaves, if it had
-	// it the last time, too, and nobody else waits. To enter again then takes no message. It
+	// it the last time, too, and no request waits. To enter again then takes no message. It
 	// keeps the token until somebody else asks, at most for a time-to-live, and the root
-	// hands out [RetainedFences] with it. While nobody retains it is as Forward.
+	// hands out [RetainedFences] with it. Where no token is retained it is as Forward.
 	Retain
 )
 
