@@ -85,7 +85,7 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 	if h != nil {
 		s.Holder, s.HolderP, s.HolderClient = h.entry, h.priority, h.client
 	} else {
-		s.Retained = m.role == protocol.Root && t.phase == below && t.idle && (t.recovery == nil || t.recovery.recall)
+		s.Retained = m.role == protocol.Root && t.phase == below && t.idle && t.recovery == nil
 		s.Lost = m.role == protocol.Root && t.phase == below && t.recovery != nil && !t.recovery.recall || m.leftAsRoot() && !s.Free
 	}
 	if t.phase == below || t.phase == using {

@@ -241,7 +241,7 @@ type ResourceStatus struct {
 	Resource     string
 	Free         bool      // the token is at home: true only at the root
 	Lost         bool      // at the root: the token is out, and where is not known: it is being recovered
-	Retained     bool      // at the root: the token is out, and the participant of Target kept it when it left; it may have entered again
+	Retained     bool      // at the root: the token is out, and the participant of Target kept it when it left, and was not asked for it yet; it may have entered again
 	Target       RequestID // for whom the present grant was given, if it is out
 	TargetP      int64     // that request's priority
 	TargetClient string    // that request's client, if it has one and it is known here
