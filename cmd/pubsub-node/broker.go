@@ -51,9 +51,9 @@ func newBroker(s *session) *cobra.Command {
 		Short: "Run an MQTT broker that also roots locks",
 		Long: `broker runs an MQTT 3.1.1 and 5 broker. In the same process a node creates every
 lock that is asked for and roots it next to the broker, which halves the way of each
-handoff. It also serves clients that speak JSON, as "pubsub-node serve" does. It keeps a file of who is the root, so that restarting the
-broker costs no hold: in --data, or else in $XDG_STATE_HOME/padme/ADDRESS (by
-default below ~/.local/state).
+handoff. It also serves clients that speak JSON, as "pubsub-node serve" does. It keeps
+a file of who is the root, so that restarting the broker costs no hold: in --data, or
+else in $XDG_STATE_HOME/padme/ADDRESS (by default below ~/.local/state).
 
 It listens on this machine only. To let others in, listen on all addresses with
 --listen :1883, and say who they are with --users; see broker passwd. With --anonymous

@@ -58,8 +58,9 @@ and are answered on .../answer; docs/clients.md has examples for the shell, Pyth
 and JavaScript. Locks that have no root are created: those named at once, others
 when a client first asks.
 
-Several may run, with the same settings. For each lock one of them answers, and when it dies another takes
-over; clients whose lock was held by the dead one lose it, and ask again.
+Several may run, with the same settings. For each lock one of them answers, and when it
+dies another takes over; clients whose lock was held by the dead one lose it, and ask
+again.
 
 At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
 One that serves alone keeps it in memory: started again, it first waits until whatever it

@@ -48,9 +48,9 @@ they have left: never before, and never twice at a time. This decides the result
 with several --resources each request is for one that is drawn, with --asks-for '*'
 for any that is free; with --every they ask by the clock instead, whatever became
 of earlier requests, and with --trace as a file says. At one instant applications
-leave and ask before messages arrive. Messages of upkeep (tree, heartbeats, receipts) are not among
-those per entry; PADME's sessions last for --ttl, its heartbeats and the lease of
-its root follow from that. Loss and faults begin with the measured time. The
+leave and ask before messages arrive. Messages of upkeep (tree, heartbeats, receipts)
+are not among those per entry; PADME's sessions last for --ttl, its heartbeats and the
+lease of its root follow from that. Loss and faults begin with the measured time. The
 register takes requests as long as messages take, and never fails.
 
 A TIME is 20ms or 1.5s, or seconds without a unit; where it may vary also one of
