@@ -50,7 +50,7 @@ func (t *Topic) depart() {
 			_ = t.step(protocol.Input{Kind: protocol.Withdraw, Ref: h.ref, Resource: h.resource})
 			t.fail(h, t.closedError())
 		} else {
-			t.leave(h)
+			t.leave(h, t.clock())
 		}
 	}
 	_ = t.step(protocol.Input{Kind: protocol.Depart})

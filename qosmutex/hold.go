@@ -89,11 +89,16 @@ func (h *Hold) Check() error {
 	if err := h.made(); err != nil {
 		return err
 	}
+	return h.checkAt(h.of.now())
+}
+
+// checkAt is Check for one who has read the clock just now.
+func (h *Hold) checkAt(now protocol.Time) error {
 	switch h.phase.Load() {
 	case released:
 		return h.releasedError()
 	case held:
-		if int64(h.of.now()) < h.until.Load() {
+		if int64(now) < h.until.Load() {
 			return nil
 		}
 		// Final, even if the root should answer after all.
@@ -142,9 +147,10 @@ func (t *Topic) now() protocol.Time { return t.clock() }
 func (t *Topic) unlock(h *Hold) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := h.Check()
+	now := t.clock() // a system call: once for the check and for the step
+	err := h.checkAt(now)
 	if t.calls[h.ref] == h {
-		t.leave(h)
+		t.leave(h, now)
 	}
 	return err
 }
@@ -161,7 +167,7 @@ func (h *Hold) do(f func(ctx context.Context, h *Hold) error) (err error) {
 
 // leave ends a hold that the machine still counts. What ends with the participant is not
 // left: nobody can be told, and with a note it may go on. The caller holds topic.mu.
-func (t *Topic) leave(h *Hold) {
+func (t *Topic) leave(h *Hold, now protocol.Time) {
 	orderly := t.p.Err() == nil
 	delete(t.calls, h.ref)
 	delete(t.inside, h.ref)
@@ -176,7 +182,7 @@ func (t *Topic) leave(h *Hold) {
 		t.metrics.losses++
 	}
 	if orderly {
-		_ = t.step(protocol.Input{Kind: protocol.Leave, Ref: h.ref, Resource: h.resource})
+		_ = t.stepAt(now, protocol.Input{Kind: protocol.Leave, Ref: h.ref, Resource: h.resource})
 	}
 }
 

@@ -245,7 +245,7 @@ func (t *Topic) giveUp(h *Hold) bool {
 		return false
 	default:
 		if t.calls[h.ref] == h {
-			t.leave(h)
+			t.leave(h, t.clock())
 		}
 	}
 	return true

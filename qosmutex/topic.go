@@ -154,8 +154,11 @@ func (t *Topic) Err() error {
 
 // step feeds one input to the machine and does what follows. The caller holds
 // mu and has checked that the topic has not ended. The error is the machine's.
-func (t *Topic) step(in protocol.Input) error {
-	err := t.stepOnce(in)
+func (t *Topic) step(in protocol.Input) error { return t.stepAt(t.clock(), in) }
+
+// stepAt is step for one who has read the clock just now, under mu.
+func (t *Topic) stepAt(now protocol.Time, in protocol.Input) error {
+	err := t.stepOnce(now, in)
 	t.settle()
 	return err
 }
@@ -167,9 +170,9 @@ func (t *Topic) settle() {
 		case len(t.orphans) > 0:
 			ref := t.orphans[len(t.orphans)-1]
 			t.orphans = t.orphans[:len(t.orphans)-1]
-			_ = t.stepOnce(protocol.Input{Kind: protocol.Leave, Ref: ref})
+			_ = t.stepOnce(t.clock(), protocol.Input{Kind: protocol.Leave, Ref: ref})
 		case c != nil && c.Pending():
-			_ = t.stepOnce(protocol.Input{Kind: protocol.Tick})
+			_ = t.stepOnce(t.clock(), protocol.Input{Kind: protocol.Tick})
 		case t.askAgain():
 		default:
 			t.askRegister()
@@ -178,10 +181,9 @@ func (t *Topic) settle() {
 	}
 }
 
-func (t *Topic) stepOnce(input protocol.Input) error {
+func (t *Topic) stepOnce(now protocol.Time, input protocol.Input) error {
 	t.in = input // which escapes into the machine
 	in := &t.in
-	now := t.clock()
 	err := t.machine.Step(now, in, &t.out)
 	t.carryOut(in, now)
 	t.notice(in)
