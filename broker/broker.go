@@ -396,8 +396,11 @@ func (b *Broker) dismiss(c *conn) {
 	c.flush()
 	c.giveUpAfter(flushStall)
 	if cl := c.client.Load(); cl != nil {
-		if cl.Properties.ProtocolVersion == 5 {
-			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		if code := packets.ErrServerShuttingDown; cl.Properties.ProtocolVersion == 5 { // not by mochi, which closes the connection, too
+			_ = cl.WritePacket(packets.Packet{
+				FixedHeader: packets.FixedHeader{Type: packets.Disconnect},
+				ReasonCode:  code.Code, Properties: packets.Properties{ReasonString: code.Reason},
+			})
 		}
 		if ws, ok := c.Conn.(*webSocketConn); ok {
 			ws.farewell()

@@ -161,3 +161,42 @@ func TestAnswersRepeatNoUserProperties(t *testing.T) {
 		}
 	}
 }
+
+// A browser is told that the broker ends: in MQTT 5 by a DISCONNECT, and in each version by
+// a close frame, without which its connection looks like a failure.
+func TestABrowserIsToldThatTheBrokerEnds(t *testing.T) {
+	for version, properties := range map[byte][]byte{4: nil, 5: {0}} {
+		b := start(t, broker.Config{WebSocket: "127.0.0.1:0"})
+		d := websocket.Dialer{Subprotocols: []string{"mqtt"}}
+		ws, resp, err := d.DialContext(t.Context(), "ws://"+b.WebSocketAddr().String(), http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // empty
+		if err := ws.WriteMessage(websocket.BinaryMessage, packet(0x10, text("MQTT"), []byte{version, 2, 0, 60}, properties, text("c"))); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.SetReadDeadline(time.Now().Add(patience))
+		if _, _, err := ws.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- b.Close(t.Context()) }()
+		var heard []byte
+		for err == nil {
+			var p []byte
+			_, p, err = ws.ReadMessage()
+			heard = append(heard, p...)
+		}
+		if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+			t.Errorf("MQTT version %d: %v", version, err)
+		}
+		if told := bytes.HasPrefix(heard, []byte{0xe0}) && heard[2] == 0x8b; told != (version == 5) {
+			t.Errorf("MQTT version %d: %x before the end", version, heard)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = ws.Close()
+	}
+}
