@@ -205,7 +205,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	}
 	guard := newRetainGuard()
 	b.guard = guard
-	b.hooks = append(b.hooks, guard, &replay{access: b.access, guard: guard, limits: b.cfg.Limits, log: b.log}) // last: see OnPublish and OnSubscribe
+	b.hooks = append(b.hooks, guard, newReplay(b)) // last: see OnPublish and OnSubscribe
 	for _, h := range b.hooks {
 		if err := b.server.AddHook(h, nil); err != nil {
 			return fmt.Errorf("broker: %w", err)

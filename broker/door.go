@@ -241,6 +241,13 @@ func (l doorListener) Accept() (net.Conn, error) {
 	return g, nil
 }
 
+// peerLeft reports whether the peer has closed the connection, of which the broker hears when it
+// reads again.
+func (c *conn) peerLeft() bool {
+	g := c.guest()
+	return g != nil && (g.present.Err() != nil || peerGone(g.Conn))
+}
+
 // guest is the door's part of a connection, below TLS and WebSocket; nil in the process.
 func (c *conn) guest() *guest {
 	below := c.Conn

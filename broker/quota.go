@@ -14,12 +14,11 @@ type quota struct {
 	limit int64 // of each room
 	acl   acl
 
-	mu      sync.Mutex
-	byTopic map[string]kept
-	used    map[room]int64
-	topics  []string // of byTopic, sorted
-	added   []string // to topics, the latest; see addedSince
-	dropped int      // from the beginning of added
+	mu       sync.Mutex
+	byTopic  map[string]kept
+	used     map[room]int64
+	topics   []string // of byTopic, sorted
+	searches map[*search]struct{}
 }
 
 // room is one of the two that each user has, of limit bytes. One is for what makes participants
@@ -36,7 +35,7 @@ type kept struct {
 }
 
 func newQuota(limit int, acl acl) *quota {
-	return &quota{limit: int64(limit), acl: acl, byTopic: map[string]kept{}, used: map[room]int64{}}
+	return &quota{limit: int64(limit), acl: acl, byTopic: map[string]kept{}, used: map[room]int64{}, searches: map[*search]struct{}{}}
 }
 
 func (q *quota) room(user, topic string) room {
@@ -110,11 +109,14 @@ func (q *quota) set(in room, topic string, size int64) {
 	case size > 0 && !known:
 		topic = strings.Clone(topic) // or it would keep the packet
 		q.topics = slices.Insert(q.topics, at, topic)
-		if q.added = append(q.added, topic); len(q.added) > 2*keptAdded {
-			q.added, q.dropped = slices.Clone(q.added[keptAdded:]), q.dropped+keptAdded
+		for s := range q.searches {
+			s.missed[topic] = struct{}{}
 		}
 	case size == 0 && known:
 		q.topics = slices.Delete(q.topics, at, at+1)
+		for s := range q.searches {
+			delete(s.missed, topic)
+		}
 	}
 	if size == 0 {
 		delete(q.byTopic, topic)

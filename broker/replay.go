@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type replay struct {
 	guard  *retainGuard
 	limits Limits
 	log    *slog.Logger
+	turns  chan struct{} // of searches; as many at a time as it has room for
 }
 
 const (
@@ -36,6 +38,11 @@ const (
 	replayMessages = 2048
 	replayBytes    = 4 << 20
 )
+
+func newReplay(b *Broker) *replay {
+	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
+	return &replay{access: b.access, guard: b.guard, limits: b.cfg.Limits, log: b.log, turns: make(chan struct{}, atOnce)}
+}
 
 func (h *replay) ID() string { return "replay" }
 
@@ -67,21 +74,22 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 		return pk
 	}
 	c.replay = replaying{asked: len(pk.Filters), at: map[string]int{}}
-	quota := h.access.quota
-	filters := h.wanted(cl, pk.Filters)
-	mark := quota.mark()
-	for _, f := range filters { // the long part, while others may retain
-		c.search(func() { h.add(cl, c, f, quota.matching(f.Filter)) })
-	}
+	tell := func(f *packets.Subscription, topic string) bool { return h.add(cl, c, f, topic) }
+	s := h.access.quota.search(h.wanted(cl, pk.Filters))
+	defer s.end()
+	s.names(tell)
+	stays := h.look(cl, c, s, tell)
 	h.guard.tree.RLock()
 	c.replay.locked = true
-	added, all := quota.addedSince(mark)
-	for _, f := range filters {
-		if all {
-			added = quota.matching(f.Filter)
-		}
-		h.add(cl, c, f, added)
+	if !stays {
+		return pk
 	}
+	for range 2 { // the rest of what was added while it looked, and what was added since
+		for s.part(tell) {
+		}
+		s.again()
+	}
+	s.names(tell)
 	pk.Filters = append(pk.Filters, make(packets.Subscriptions, len(c.replay.plan))...)
 	return pk
 }
@@ -105,20 +113,54 @@ func (h *replay) wanted(cl *mqtt.Client, filters packets.Subscriptions) (wanted 
 	return wanted
 }
 
-// add plans to send the topics that a filter matches and the client may read.
-func (h *replay) add(cl *mqtt.Client, c *conn, f packets.Subscription, topics []string) {
-	for _, topic := range topics {
-		if !matches(f.Filter, topic) {
-			continue
+// look is the long part of a search, while others may retain. The connections of a user
+// search one after the other, and all users take turns: the time is charged, but of many users
+// each may have half a processor. What is added meanwhile is looked at as well, so often at
+// most, until it is so little that others can wait for it. It stops if the client is gone.
+func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bool) {
+	if len(s.scopes) == 0 {
+		return true
+	}
+	if c.share != nil {
+		c.share.searching.Lock()
+		defer c.share.searching.Unlock()
+	}
+	for n := range catchUps {
+		if n > 0 && s.again() <= fewAdded {
+			break
 		}
-		if i, twice := c.replay.at[topic]; twice {
-			p := &c.replay.plan[i]
-			p.NoLocal = p.NoLocal && f.NoLocal
-		} else if h.access.OnACLCheck(cl, topic, false) {
-			c.replay.at[topic] = len(c.replay.plan)
-			c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, NoLocal: f.NoLocal})
+		for more := true; more; c.goOn() {
+			if cl.Closed() || c.peerLeft() {
+				return false
+			}
+			h.turns <- struct{}{}
+			c.began = time.Now() // others were charged for the time before
+			more = s.part(tell)
+			<-h.turns
 		}
 	}
+	return true
+}
+
+const (
+	catchUps = 8
+	fewAdded = 64
+)
+
+// add plans to send a topic that a filter matches, if the client may read it, and reports
+// whether another filter that matches it would change that.
+func (h *replay) add(cl *mqtt.Client, c *conn, f *packets.Subscription, topic string) (more bool) {
+	if i, twice := c.replay.at[topic]; twice {
+		p := &c.replay.plan[i]
+		p.NoLocal = p.NoLocal && f.NoLocal
+		return p.NoLocal
+	}
+	if !h.access.OnACLCheck(cl, topic, false) {
+		return false
+	}
+	c.replay.at[topic] = len(c.replay.plan)
+	c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, NoLocal: f.NoLocal})
+	return f.NoLocal
 }
 
 // OnSubscribed puts the topics in, now that mochi has subscribed to the rest.

@@ -44,66 +44,6 @@ func ownStrings(pk *packets.Packet) {
 	}
 }
 
-// keptAdded is how many of the latest topics are remembered, at least.
-const keptAdded = 1024
-
-// mark is a place among the topics that are added.
-func (q *quota) mark() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.dropped + len(q.added)
-}
-
-// addedSince returns the topics that were added since a mark; all says that they are too
-// many to tell.
-func (q *quota) addedSince(mark int) (topics []string, all bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if mark < q.dropped {
-		return nil, true
-	}
-	return slices.Clone(q.added[mark-q.dropped:]), false
-}
-
-// matching returns the topics with a retained message, or about to have one, that a
-// filter matches.
-func (q *quota) matching(filter string) (found []string) {
-	wild := strings.IndexAny(filter, "+#")
-	if wild < 0 {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if _, there := q.byTopic[filter]; there {
-			found = []string{filter}
-		}
-		return found
-	}
-	begin := filter[:wild]
-	if parent, all := strings.CutSuffix(filter, "/#"); all && len(parent) < wild {
-		begin = parent // a/# matches a
-	}
-	for _, topic := range q.beginning(begin) {
-		if matches(filter, topic) {
-			found = append(found, topic)
-		}
-	}
-	return found
-}
-
-// beginning returns the topics that begin so. The long part of a look-up is without mu, which
-// all who retain need.
-func (q *quota) beginning(begin string) []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	from, _ := slices.BinarySearch(q.topics, begin)
-	n, _ := slices.BinarySearchFunc(q.topics[from:], begin, func(topic, begin string) int {
-		if strings.HasPrefix(topic, begin) {
-			return -1
-		}
-		return 1
-	})
-	return slices.Clone(q.topics[from : from+n])
-}
-
 // matches reports whether a valid filter matches a topic.
 func matches(filter, topic string) bool {
 	if strings.HasPrefix(topic, "$") && (filter[0] == '+' || filter[0] == '#') {

@@ -163,20 +163,6 @@ func (c *conn) begin() {
 // processed charges a packet.
 func (c *conn) processed() { c.spent(1) }
 
-// search does what may take a processor for tens of milliseconds, which the connections of a
-// user do one after the other, and charges it.
-func (c *conn) search(do func()) {
-	func() {
-		if c.share != nil {
-			c.share.searching.Lock()
-			defer c.share.searching.Unlock()
-		}
-		c.began = time.Now() // others were charged for the time before
-		do()
-	}()
-	c.goOn()
-}
-
 // goOn charges what a packet has cost so far, and waits if its user has had its share: one
 // SUBSCRIBE may keep a processor busy for a second, on each of the user's connections. No lock
 // that others need may be held.
