@@ -17,6 +17,7 @@ import (
 )
 
 func TestSlowLorisIsCutOff(t *testing.T) {
+	t.Parallel()
 	serverTLS, _ := certificates(t)
 	limits := broker.Limits{ConnectTimeout: 200 * time.Millisecond}
 	for _, b := range []*broker.Broker{

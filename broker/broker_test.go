@@ -169,6 +169,7 @@ func TestTooManyClients(t *testing.T) {
 
 // mochi alone delivers a fifth of these.
 func TestNothingAcknowledgedIsDropped(t *testing.T) {
+	t.Parallel()
 	publishers, each := 8, 10_000
 	if raceDetector {
 		each = 2000

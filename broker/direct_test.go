@@ -123,6 +123,7 @@ func TestDirectMessagesReachMQTT5(t *testing.T) {
 
 // Who sends nothing but messages to inboxes is alive.
 func TestDirectMessagesKeepAlive(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{TCP: "127.0.0.1:0"})
 	c := raw(t, b)
 	c.send(packet(0x10, text("MQTT"), []byte{4, 2, 0, 1}, text("c"))) // a second, of which half more is allowed

@@ -40,6 +40,7 @@ func TestReturnWhileTheFormerSessionEnds(t *testing.T) { returnWhileItEnds(t, tr
 func TestReturnWhileTheFormerSessionExpires(t *testing.T) { returnWhileItEnds(t, false) }
 
 func returnWhileItEnds(t *testing.T, clean bool) {
+	t.Parallel()
 	b, err := Start(context.Background(), Config{Limits: Limits{SessionExpiry: time.Second}})
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,7 @@ func retainFor5Seconds(t *testing.T, b *Broker) {
 
 // A restart makes nothing stay for ever.
 func TestWhatWasLoadedExpires(t *testing.T) {
+	t.Parallel()
 	cfg := Config{DataDir: t.TempDir()}
 	b, err := Start(context.Background(), cfg)
 	if err != nil {

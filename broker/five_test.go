@@ -147,6 +147,7 @@ func TestAWillGivesNoRoomBack(t *testing.T) {
 // The will of a session that ends with its connection waits for nothing, and that of another
 // for its delay, unless the client comes back.
 func TestWillDelay(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	watch := connect(t, inProcess(b))
 	watch.subscribe("w/#", 1)

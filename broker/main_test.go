@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"padme/tests/parallel"
 )
 
 // TestMain runs the tests, or is the broker that a test kills: see
@@ -14,5 +16,6 @@ func TestMain(m *testing.M) {
 		runVictim(dir)
 		return
 	}
+	parallel.Tests(4)
 	goleak.VerifyTestMain(m)
 }

@@ -82,6 +82,7 @@ func TestPingsOfOneThatDoesNotRead(t *testing.T) {
 // Publishers wait for all connections of a user that acknowledge nothing no longer than for
 // one: for twenty, one after the other, it would be a minute and a half here.
 func TestPublishersWaitForAUserOnce(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{Queue: 16, WriteTimeout: patience / 4}})
 	const topic = "padme/v1/default/data/p/t/k/bob/w"
 	for i := range 20 {
@@ -97,6 +98,7 @@ func TestPublishersWaitForAUserOnce(t *testing.T) {
 
 // Nor does another connection of that user, which acknowledges, win it any time.
 func TestPublishersWaitForNobodyElsesProgress(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{Queue: 16, WriteTimeout: patience / 10}})
 	const topic, own = "padme/v1/default/data/p/t/k/bob/w", "padme/v1/default/data/p/t/k/alice/w"
 	lags := raw(t, b)

@@ -20,6 +20,7 @@ type blob struct {
 // A broker that cannot write to a participant does not read from it. Whoever sends as much
 // as it receives must go on reading, or each waits for the other.
 func TestLargeSamplesGoBothWays(t *testing.T) {
+	t.Parallel()
 	t.Run("sockets", func(t *testing.T) {
 		url := startBroker(t)
 		bothWays(t, join(t, url, "a"), join(t, url, "b"), 300, 200_000)

@@ -60,6 +60,7 @@ func (c *leakyConn) Write(p []byte) (int, error) {
 // A connection is cut at a real broker, with samples on the way of which the reader has
 // heard.
 func TestWhatACrashedWriterCouldNotSendIsToldAsLost(t *testing.T) {
+	t.Parallel()
 	url := startBroker(t)
 	way := &leaky{to: func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(url, "mqtt://"))

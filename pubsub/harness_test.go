@@ -14,9 +14,11 @@ import (
 	"padme/broker"
 	"padme/pubsub/filter"
 	"padme/tests/brokers"
+	"padme/tests/parallel"
 )
 
 func TestMain(m *testing.M) {
+	parallel.Tests(4)
 	for test, why := range embeddedOnly {
 		brokers.Stays(test, why)
 	}

@@ -114,6 +114,7 @@ func TestASlowReaderSeesTheLastOfEachInstance(t *testing.T) {
 }
 
 func TestAFullReaderBlocksItsWriter(t *testing.T) {
+	t.Parallel()
 	url := startBroker(t)
 	a, b := join(t, url, "a"), join(t, url, "b")
 	q := QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 10}

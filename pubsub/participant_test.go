@@ -146,6 +146,7 @@ func TestTakeoverDoesNotWaitForAnAnswer(t *testing.T) {
 }
 
 func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
+	t.Parallel()
 	url := startBroker(t)
 	wall := startProxy(t, url)
 	first := join(t, wall.url(), "a")
@@ -165,6 +166,7 @@ func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
 }
 
 func TestOfTwoThatJoinAtOnceOneStays(t *testing.T) {
+	t.Parallel()
 	url := startBroker(t)
 	for range 10 {
 		var ps [2]*Participant
@@ -245,6 +247,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 }
 
 func TestAFrozenConnectionIsNoticed(t *testing.T) {
+	t.Parallel()
 	wall := startProxy(t, startBroker(t))
 	a := join(t, wall.url(), "a", WithKeepAlive(2*time.Second))
 	down := make(chan bool, 10)
@@ -271,6 +274,7 @@ func TestAParticipantMaySayAsMuchAsItMay(t *testing.T) {
 }
 
 func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
+	t.Parallel()
 	url := startBroker(t)
 	a, b := join(t, url, "a", WithUserData(map[string]string{"k": "v"})), join(t, url, "b")
 	got := make(chan struct{}, 1000)

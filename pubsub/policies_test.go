@@ -42,6 +42,7 @@ func TestTheZeroQoS(t *testing.T) {
 // Who names no limits has 8192 samples and, as a reader, 8192 instances; a writer that is
 // full waits for a second.
 func TestTheLimitsOfWhoNamesNone(t *testing.T) {
+	t.Parallel()
 	const limit, more = 8192, 10
 	virtually(t, func(t *testing.T, d *world) {
 		a, b := topicOf[pose](t, d.join("a"), "p"), topicOf[pose](t, d.join("b"), "p")

@@ -24,6 +24,7 @@ func TestProbeFindsWhatTheBrokerDoes(t *testing.T) {
 }
 
 func TestProbeFindsALimitOfSize(t *testing.T) {
+	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{PacketSize: 100_000}})
 	if err != nil {
 		t.Fatal(err)

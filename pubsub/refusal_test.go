@@ -85,6 +85,7 @@ func (m *moody) count() int {
 // A broker that refuses for a while what it had granted does not end a participant,
 // and does not leave it deaf.
 func TestARefusalAfterAGrantIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	for _, filter := range []string{"/node/a/+", "/x"} {
 		t.Run(filter, func(t *testing.T) {
 			m := &moody{refuses: func(session int, f string) bool { return session == 2 && strings.HasSuffix(f, filter) }}
