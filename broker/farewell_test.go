@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,5 +41,33 @@ func TestADisconnectCountsAfterAFailedWrite(t *testing.T) {
 				t.Errorf("a will of who has said goodbye: %q", body)
 			}
 		})
+	}
+}
+
+// Who subscribes, publishes, says goodbye and is gone before its subscription was searched for
+// has published, and leaves no will.
+func TestWhoLeavesDuringASearchHasPublished(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Metrics: registry})
+	filler := connect(t, at(b.URL()))
+	for i := range 20_000 {
+		filler.Client.Publish(fmt.Sprint("x/", i), 0, true, "x")
+	}
+	filler.publish("a", "x", 1, true)
+	watcher := raw(t, b)
+	watcher.connect("watcher", "", "", "")
+	watcher.subscribe(4, "last/+")
+	for i := range 10 {
+		c := raw(t, b)
+		c.connect(fmt.Sprint("c", i), "", "last/will", "lost")
+		c.send(slices.Concat(packet(0x82, []byte{0, 1}, text("a"), []byte{0}, text("x/#"), []byte{0}),
+			packet(0x30, text(fmt.Sprint("last/", i)), []byte("x")), packet(0xe0)))
+		_ = c.Close()
+		if _, body := watcher.receive(); string(body) != string(text(fmt.Sprint("last/", i)))+"x" {
+			t.Errorf("%q", body)
+		}
+	}
+	if n := gather(t, registry)["padme_broker_cut_total/protocol"]; n != 0 {
+		t.Errorf("%v connections were cut", n)
 	}
 }

@@ -77,11 +77,11 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	tell := func(f *packets.Subscription, topic string) bool { return h.add(cl, c, f, topic) }
 	s := h.access.quota.search(h.wanted(cl, pk.Filters))
 	defer s.end()
-	s.names(tell)
 	stays := h.look(cl, c, s, tell)
 	h.guard.tree.RLock()
 	c.replay.locked = true
 	if !stays {
+		c.replay.plan, c.replay.at = nil, nil
 		return pk
 	}
 	for range 2 { // the rest of what was added while it looked, and what was added since
@@ -116,30 +116,40 @@ func (h *replay) wanted(cl *mqtt.Client, filters packets.Subscriptions) (wanted 
 // look is the long part of a search, while others may retain. The connections of a user
 // search one after the other, and all users take turns: the time is charged, but of many users
 // each may have half a processor. What is added meanwhile is looked at as well, so often at
-// most, until it is so little that others can wait for it. It stops if the client is gone.
+// most, until it is so little that others can wait for it. It stops when it sees that the client
+// has gone.
 func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bool) {
 	if len(s.scopes) == 0 {
 		return true
 	}
+	c.spent(0)
 	if c.share != nil {
 		c.share.searching.Lock()
 		defer c.share.searching.Unlock()
 	}
-	for n := range catchUps {
-		if n > 0 && s.again() <= fewAdded {
-			break
-		}
-		for more := true; more; c.goOn() {
-			if cl.Closed() || c.peerLeft() {
-				return false
-			}
-			h.turns <- struct{}{}
-			c.began = time.Now() // others were charged for the time before
-			more = s.part(tell)
-			<-h.turns
+	s.begin()
+	for h.part(c, s, tell) {
+		if c.goOn(); cl.Closed() || c.peerLeft() {
+			return false
 		}
 	}
-	return true
+	for range catchUps { // without waiting, or it would not catch up
+		if s.again() <= fewAdded {
+			break
+		}
+		for h.part(c, s, tell) {
+		}
+	}
+	return !cl.Closed()
+}
+
+// part waits for a turn, and charges it.
+func (h *replay) part(c *conn, s *search, tell found) (more bool) {
+	h.turns <- struct{}{}
+	defer func() { <-h.turns }()
+	c.began = time.Now()
+	defer c.spent(0)
+	return s.part(tell)
 }
 
 const (

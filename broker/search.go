@@ -14,12 +14,12 @@ import (
 // notes, as that may come behind it.
 type search struct {
 	quota  *quota
-	exact  packets.Subscriptions                // without wildcards
-	scopes []scope                              // the others, sorted by how they begin
-	pass   pass                                 // to go
-	after  func(from string, most int) []string // the next topics in order
-	from   string                               // where it goes on
-	missed map[string]struct{}                  // added since it began or was last asked; guarded by quota.mu
+	exact  packets.Subscriptions // without wildcards
+	scopes []scope               // the others, sorted by how they begin
+	pass   pass                  // to go
+	list   []string              // the topics to go through; nil: all
+	from   string                // where it goes on
+	missed map[string]struct{}   // added since it began or was last asked; guarded by quota.mu
 }
 
 // scope is a filter with wildcards, and how each topic begins that it matches.
@@ -36,9 +36,8 @@ const (
 	searchTopics = 1024
 )
 
-// search begins one, which must end.
 func (q *quota) search(filters packets.Subscriptions) *search {
-	s := &search{quota: q, after: q.after, missed: map[string]struct{}{}}
+	s := &search{quota: q, missed: map[string]struct{}{}}
 	for i := range filters {
 		f := &filters[i]
 		wild := strings.IndexAny(f.Filter, "+#")
@@ -54,10 +53,15 @@ func (q *quota) search(filters packets.Subscriptions) *search {
 	}
 	slices.SortFunc(s.scopes, func(a, b scope) int { return strings.Compare(a.begin, b.begin) })
 	s.pass.ahead = s.scopes
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.searches[s] = struct{}{}
 	return s
+}
+
+// begin has it note what is added, until its end: a set for each that is on its way, so few
+// should be.
+func (s *search) begin() {
+	s.quota.mu.Lock()
+	defer s.quota.mu.Unlock()
+	s.quota.searches[s] = struct{}{}
 }
 
 func (s *search) end() {
@@ -110,29 +114,62 @@ func (s *search) part(tell found) (more bool) {
 		}
 		s.from = max(s.from, s.pass.ahead[0].begin)
 	}
-	topics := s.after(s.from, searchTopics)
-	for i, steps := 0, 0; i < len(topics) && steps < searchSteps; i++ {
+	topics, next := s.topics()
+	for i, steps := 0, 0; i < len(topics); i++ {
+		if steps >= searchSteps {
+			next = topics[i]
+			break
+		}
 		steps += compare(s.pass.to(topics[i]), topics[i], tell)
-		s.from = topics[i] + "\x00" // what comes next
 		if len(s.pass.in) == 0 {
+			s.from = topics[i] + "\x00" // what comes next
 			return len(s.pass.ahead) > 0
 		}
 	}
-	return len(topics) > 0
+	if next == "" {
+		s.pass = pass{} // it stays at its end
+	}
+	s.from = next
+	return next != ""
 }
 
-// after returns the next topics in order. The long part of a search is without mu, which all
-// who retain need.
-func (q *quota) after(from string, most int) []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Clone(cut(q.topics, from, most))
+// topics returns some of the topics that are to be looked at, and where it goes on: "" if it
+// does not. Without what was added meanwhile, or a search would not end while topics are added
+// as fast as it goes on. What is long is done without mu, which all who retain need.
+func (s *search) topics() (topics []string, next string) {
+	if s.list != nil {
+		topics = cut(s.list, s.from)
+		return topics, behind(topics)
+	}
+	for from := s.from; len(topics) == 0; from = next {
+		s.quota.mu.Lock()
+		all := cut(s.quota.topics, from)
+		for _, topic := range all {
+			if _, added := s.missed[topic]; !added {
+				topics = append(topics, topic)
+			}
+		}
+		next = behind(all)
+		s.quota.mu.Unlock()
+		if next == "" {
+			break
+		}
+	}
+	return topics, next
 }
 
-// cut returns the first of some sorted topics, from one on.
-func cut(topics []string, from string, most int) []string {
+// cut returns some of sorted topics, from one on.
+func cut(topics []string, from string) []string {
 	at, _ := slices.BinarySearch(topics, from)
-	return topics[at:min(at+most, len(topics))]
+	return topics[at:min(at+searchTopics, len(topics))]
+}
+
+// behind returns what may come after some topics; "" after none.
+func behind(topics []string) string {
+	if len(topics) == 0 {
+		return ""
+	}
+	return topics[len(topics)-1] + "\x00"
 }
 
 // compare tells of the filters that match a topic, and returns how many it has looked at.
@@ -152,16 +189,14 @@ func (s *search) again() int {
 	missed := s.missed
 	s.missed = map[string]struct{}{}
 	s.quota.mu.Unlock()
-	sorted := slices.Sorted(maps.Keys(missed))
-	s.after = func(from string, most int) []string { return cut(sorted, from, most) }
+	s.list = append([]string{}, slices.Sorted(maps.Keys(missed))...)
 	s.pass, s.from = pass{ahead: s.scopes}, ""
-	return len(sorted)
+	return len(s.list)
 }
 
 // matching returns the topics that a filter matches.
 func (q *quota) matching(filter string) (topics []string) {
 	s := q.search(packets.Subscriptions{{Filter: filter}})
-	defer s.end()
 	note := func(_ *packets.Subscription, topic string) bool {
 		topics = append(topics, topic)
 		return false

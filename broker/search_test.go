@@ -52,7 +52,7 @@ func TestASearchFindsWhatIsAddedMeanwhile(t *testing.T) {
 			return f.NoLocal
 		}
 		s := q.search(filters)
-		s.names(tell)
+		s.begin()
 		for n := 0; n < 3; n++ {
 			for s.part(tell) {
 				change(100)
@@ -89,6 +89,7 @@ func TestASearchIsInParts(t *testing.T) {
 		filters = append(filters, packets.Subscription{Filter: fmt.Sprintf("x/+/n%d", i)}, packets.Subscription{Filter: fmt.Sprintf("z%d/#", i)})
 	}
 	s := q.search(filters)
+	s.begin()
 	defer s.end()
 	parts := 1
 	for s.part(func(*packets.Subscription, string) bool { t.Error("found"); return true }) {
@@ -103,5 +104,39 @@ func TestASearchIsInParts(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(s.missed)); len(got) != 5 {
 		t.Errorf("%q", got)
+	}
+}
+
+// A search ends, although ever more topics are added before it.
+func TestASearchEnds(t *testing.T) {
+	q := newQuota(1<<30, acl{})
+	added := 0
+	add := func(n int) {
+		for range n {
+			q.keep("alice", fmt.Sprintf("x/%06d", added), 1)
+			added++
+		}
+	}
+	add(3000)
+	s := q.search(packets.Subscriptions{{Filter: "#"}})
+	s.begin()
+	defer s.end()
+	found := 0
+	tell := func(*packets.Subscription, string) bool { found++; return false }
+	for s.part(tell) {
+		if add(2 * searchTopics); added > 100_000 {
+			t.Fatal("it does not")
+		}
+	}
+	if found != 3000 {
+		t.Errorf("%d topics found", found)
+	}
+	if n := s.again(); n != added-3000 {
+		t.Errorf("%d of %d noted", n, added-3000)
+	}
+	for s.part(tell) {
+	}
+	if found != added || s.part(tell) {
+		t.Errorf("%d of %d topics found, or it goes on", found, added)
 	}
 }
