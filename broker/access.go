@@ -62,7 +62,8 @@ func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool 
 		h.logConnect(cl, "may not leave a will on that topic", "topic", pk.Connect.WillTopic)
 		return false
 	}
-	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.fits(string(cl.Properties.Username), pk.Connect.WillTopic, retainedCost(pk.Connect.WillTopic, len(pk.Connect.WillPayload), &pk.Connect.WillProperties)) {
+	w := packets.Packet{TopicName: pk.Connect.WillTopic, Origin: cl.ID, Payload: pk.Connect.WillPayload, Properties: pk.Connect.WillProperties}
+	if pk.Connect.WillFlag && pk.Connect.WillRetain && !h.quota.fits(string(cl.Properties.Username), w.TopicName, retainedCost(&w)) {
 		h.counts.refusedRetain.Add(1)
 		h.sessions.b.limited("max-retained", string(cl.Properties.Username), cl.Net.Remote)
 		h.logConnect(cl, "keeps too much already to leave a retained will", "topic", pk.Connect.WillTopic)
@@ -151,7 +152,7 @@ func (h *access) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, 
 		h.logRefusal(cl, "publication refused", pk.TopicName)
 	case !pk.FixedHeader.Retain:
 		return pk, nil
-	case !h.quota.keep(string(cl.Properties.Username), pk.TopicName, retainedCost(pk.TopicName, len(pk.Payload), &pk.Properties)):
+	case !h.quota.keep(string(cl.Properties.Username), pk.TopicName, retainedCost(&pk)):
 		h.counts.refusedRetain.Add(1)
 		h.sessions.b.limited("max-retained", string(cl.Properties.Username), cl.Net.Remote)
 		h.logRefusal(cl, "publication refused: the user keeps too much already", pk.TopicName)

@@ -17,6 +17,10 @@ import (
 // errBusy says: a password, or a step of a TLS handshake, had to wait for too long.
 var errBusy = errors.New("too many passwords and TLS handshakes wait for their turn")
 
+// maxClientID bounds a client id, in bytes, as it is kept with what waits for its session and
+// with what it has sent. A participant with the longest name has 400.
+const maxClientID = 512
+
 // readConnect reads the first packet as a whole, so that a stranger costs its bytes only:
 // mochi spends 70 KB on a connection, and much more on what it decodes.
 func (c *conn) readConnect(l Limits) error {
@@ -81,6 +85,11 @@ func (b *Broker) letIn(c *conn) bool {
 		}
 		c.user = name
 	}
+	if n := len(c.connect.ID); n > maxClientID {
+		b.access.refuseConnect(c, fmt.Sprintf("a client id of %d bytes: the limit is %d", n, maxClientID), string(c.user))
+		c.answer(packets.ErrClientIdentifierTooLong)
+		return false
+	}
 	if g := c.guest(); g != nil {
 		if !b.hasRoom(c) {
 			b.counts.refusedConnect.Add(1)
@@ -113,6 +122,8 @@ func (c *conn) answer(code packets.Code) {
 		pk.Properties.ReasonString = code.Reason
 	case code == packets.ErrServerBusy:
 		pk.ReasonCode = packets.Err3ServerUnavailable.Code
+	case code == packets.ErrClientIdentifierTooLong:
+		pk.ReasonCode = packets.Err3ClientIdentifierNotValid.Code
 	default:
 		pk.ReasonCode = packets.Err3NotAuthorized.Code
 	}

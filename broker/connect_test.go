@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/pubsub"
 )
 
 // connect5 is an MQTT 5 CONNECT of a user with so many empty user properties.
@@ -72,5 +74,42 @@ func TestWhoeverIsGoneLosesItsPlace(t *testing.T) {
 		if first, body := r.receive(); first != want {
 			t.Fatalf("%#x %v after %v, want %#x", first, body, time.Since(begin), want)
 		}
+	}
+}
+
+// A client id may have 512 bytes, in which those of participants with the longest names fit;
+// one that is longer is refused, in each version of MQTT, and told once who it was.
+func TestClientIDsAreBounded(t *testing.T) {
+	id := strings.Repeat("x", 512)
+	for _, users := range []*broker.Users{nil, cast(t)} {
+		registry, log := prometheus.NewRegistry(), &lockedText{}
+		b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: users, Metrics: registry, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		for range 2 {
+			for _, c := range []struct {
+				id      string
+				expiry  uint32
+				connack byte
+			}{{id, 0, 0}, {id, 9, 0}, {id + "x", 0, 2}, {id + "x", 9, 0x85}} {
+				if _, connack := keep(t, b, c.id, "alice", c.expiry); connack[1] != c.connack {
+					t.Errorf("%d bytes: CONNACK %v, want %d", len(c.id), connack, c.connack)
+				}
+			}
+		}
+		if n := gather(t, registry)["padme_broker_refused_total/connect"]; n != 4 {
+			t.Errorf("%v are counted", n)
+		}
+		if n := strings.Count(log.String(), "512"); n != 1 {
+			t.Errorf("%d lines in the log: %s", n, log)
+		}
+		name := strings.Repeat("/", 128)
+		var opts []pubsub.Option
+		if users != nil {
+			opts = append(opts, pubsub.WithCredentials("root", "root"))
+		}
+		p, err := pubsub.Join(t.Context(), b.URL(), name, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Close(t.Context())
 	}
 }

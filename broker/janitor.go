@@ -154,5 +154,5 @@ func (j *janitor) retain(topic string, payload []byte) {
 	if j.b.flow.persist != nil {
 		j.b.flow.persist.OnRetainMessage(nil, pk, kept)
 	}
-	j.b.access.quota.keep(j.b.access.owner(topic), topic, retainedCost(topic, len(payload), &pk.Properties))
+	j.b.access.quota.keep(j.b.access.owner(topic), topic, retainedCost(&pk))
 }

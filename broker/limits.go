@@ -27,10 +27,10 @@ type Limits struct {
 	WriteTimeout time.Duration
 	// Retained is how many bytes of retained messages one user may keep, each counted
 	// with what it takes: payload, properties, 640 bytes for each level of its topic and
-	// 1280 more; default 64 MiB, some nine thousand small ones. It is as much again for
-	// what participants and locks need, so that who has filled the former with samples can
-	// join and lock. Without users all are one user. What is beyond is refused like a
-	// publication that is not allowed.
+	// 1280 more, or its bytes on disk if they are more; default 64 MiB, some nine thousand
+	// small ones. It is as much again for what participants and locks need, so that who has
+	// filled the former with samples can join and lock. Without users all are one user. What
+	// is beyond is refused like a publication that is not allowed.
 	Retained int
 	// Queue is how many QoS 1 messages may wait for one session, on their way
 	// or while it is offline; default and largest value 65535, one for each
@@ -102,13 +102,13 @@ type Limits struct {
 	UserSubscriptions int
 	// UserQueue is how many bytes of QoS 1 messages may wait for all its absent
 	// sessions together, each message counted with its topic, its properties and
-	// 1024 bytes more; default 64 MiB. Beyond it they lose the newest messages,
-	// which are counted as dropped. As much may be on its way to all its connections without
-	// being acknowledged; beyond it, one that has more than its part, a UserClients-th, has
-	// its publishers wait as if its queue were full, see WriteTimeout. Of messages at QoS 0 as
-	// much may wait to be sent to all its connections; beyond it, one that has more than its
-	// part loses those that come, or if it observes and they were published at QoS 1, its
-	// connection. Without users, each connection may have as much.
+	// 1024 bytes more, or its bytes on disk if they are more; default 64 MiB. Beyond it they
+	// lose the newest messages, which are counted as dropped. As much may be on its way to all
+	// its connections without being acknowledged; beyond it, one that has more than its part, a
+	// UserClients-th, has its publishers wait as if its queue were full, see WriteTimeout. Of
+	// messages at QoS 0 as much may wait to be sent to all its connections; beyond it, one that
+	// has more than its part loses those that come, or if it observes and they were published
+	// at QoS 1, its connection. Without users, each connection may have as much.
 	UserQueue int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
 	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half

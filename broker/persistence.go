@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -117,7 +118,7 @@ func (h *persistence) OnRetainMessage(_ *mqtt.Client, pk packets.Packet, _ int64
 		if !ok {
 			return nil
 		}
-		m := messageOf(kept, "")
+		m := messageOf(kept)
 		m.Sent = kept.Expiry // for which it has no other room
 		data, err := json.Marshal(m)
 		if err != nil {
@@ -142,7 +143,8 @@ func (h *persistence) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, 
 	if now, ok := cl.State.Inflight.Get(pk.PacketID); ok {
 		pk = now // with its number in the session
 	}
-	h.put(clientBucket+cl.ID, messageKey(pk.PacketID), messageOf(pk, cl.ID))
+	pk.Origin = "" // which No Local has been compared with
+	h.put(clientBucket+cl.ID, messageKey(pk.PacketID), messageOf(pk))
 }
 
 // OnQosComplete is called for deliveries that a client has acknowledged and for
@@ -161,10 +163,10 @@ func (h *persistence) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
 	}
 }
 
-func messageOf(pk packets.Packet, client string) storage.Message {
+// messageOf leaves out whom the message is for, which is its bucket; older versions stored it.
+func messageOf(pk packets.Packet) storage.Message {
 	p := pk.Properties
 	return storage.Message{
-		Client:      client,
 		FixedHeader: pk.FixedHeader,
 		TopicName:   pk.TopicName,
 		Payload:     pk.Payload,
@@ -179,16 +181,45 @@ func messageOf(pk packets.Packet, client string) storage.Message {
 	}
 }
 
-// load decodes the values of all clients whose keys have a prefix.
-func load[T any](s *store, prefix string) ([]T, error) {
+// recordCosts is what the record of a message has beside what clients choose: names of
+// fields, numbers, its frame.
+const recordCosts = 512
+
+// storedSize is how long the record of a message is, at most, without its bucket and key.
+func storedSize(pk *packets.Packet) int {
+	p := &pk.Properties
+	size := recordCosts + base64.StdEncoding.EncodedLen(len(pk.Payload)) + base64.StdEncoding.EncodedLen(len(p.CorrelationData)) +
+		inJSON(pk.TopicName) + inJSON(pk.Origin) + inJSON(p.ResponseTopic) + inJSON(p.ContentType) +
+		10*len(p.SubscriptionIdentifier)
+	for _, u := range p.User {
+		size += 32 + inJSON(u.Key) + inJSON(u.Val)
+	}
+	return size
+}
+
+// inJSON is how long a string is there, at most.
+func inJSON(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || strings.IndexByte("\"\\<>&\xe2", c) >= 0 { // U+2028 begins with the last
+			n += 5
+		}
+	}
+	return n
+}
+
+// load decodes the values of all clients whose keys have a prefix. Of each, complete is told
+// the client id.
+func load[T any](s *store, prefix string, complete func(id string, v *T)) ([]T, error) {
 	var all []T
 	clients := func(bucket string) bool { return strings.HasPrefix(bucket, clientBucket) }
-	err := s.each(clients, func(_, key string, value []byte) error {
+	err := s.each(clients, func(bucket, key string, value []byte) error {
 		if !strings.HasPrefix(key, prefix) {
 			return nil
 		}
 		var v T
 		err := json.Unmarshal(value, &v)
+		complete(strings.TrimPrefix(bucket, clientBucket), &v)
 		all = append(all, v)
 		return err
 	})
@@ -196,19 +227,17 @@ func load[T any](s *store, prefix string) ([]T, error) {
 }
 
 func (h *persistence) StoredClients() ([]storage.Client, error) {
-	all, err := load[storage.Client](h.store, sessionKey)
-	for i := range all {
-		all[i].Properties.SessionExpiryIntervalFlag = false // older versions stored it; see sessions.bound
-	}
-	return all, err
+	return load(h.store, sessionKey, func(_ string, cl *storage.Client) {
+		cl.Properties.SessionExpiryIntervalFlag = false // older versions stored it; see sessions.bound
+	})
 }
 
 func (h *persistence) StoredSubscriptions() ([]storage.Subscription, error) {
-	return load[storage.Subscription](h.store, subscription)
+	return load(h.store, subscription, func(string, *storage.Subscription) {})
 }
 
 func (h *persistence) StoredInflightMessages() ([]storage.Message, error) {
-	return load[storage.Message](h.store, inflight)
+	return load(h.store, inflight, func(id string, m *storage.Message) { m.Client = id })
 }
 
 func (h *persistence) StoredRetainedMessages() ([]storage.Message, error) {

@@ -137,7 +137,7 @@ func (q *quota) restore(b *Broker) {
 	all := b.server.Topics.Retained.GetAll()
 	for _, topic := range slices.Sorted(maps.Keys(all)) {
 		if pk := all[topic]; !isSys(topic) {
-			q.ensure(b.access.owner(topic), topic, retainedCost(topic, len(pk.Payload), &pk.Properties)) // whatever the limit is now
+			q.ensure(b.access.owner(topic), topic, retainedCost(&pk)) // whatever the limit is now
 		}
 	}
 }

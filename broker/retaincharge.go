@@ -26,7 +26,8 @@ func (h *access) chargeWill(cl *mqtt.Client, w mqtt.Will) mqtt.Will {
 		w.User[i] = packets.UserProperty{Key: strings.Clone(u.Key), Val: strings.Clone(u.Val)}
 	}
 	user := string(cl.Properties.Username)
-	if w.Retain && !h.quota.keep(user, w.TopicName, retainedCost(w.TopicName, len(w.Payload), &packets.Properties{User: w.User})) {
+	pk := packets.Packet{TopicName: w.TopicName, Origin: cl.ID, Payload: w.Payload, Properties: packets.Properties{User: w.User}}
+	if w.Retain && !h.quota.keep(user, w.TopicName, retainedCost(&pk)) {
 		w.Retain = false
 		h.counts.refusedRetain.Add(1)
 		h.sessions.b.limited("max-retained", user, cl.Net.Remote)
@@ -40,7 +41,7 @@ func (h *access) chargeWill(cl *mqtt.Client, w mqtt.Will) mqtt.Will {
 func (h *access) OnRetainMessage(cl *mqtt.Client, pk packets.Packet, _ int64) {
 	h.expiries.note(strings.Clone(pk.TopicName), &pk)
 	if len(pk.Payload) > 0 {
-		h.quota.ensure(string(cl.Properties.Username), pk.TopicName, retainedCost(pk.TopicName, len(pk.Payload), &pk.Properties))
+		h.quota.ensure(string(cl.Properties.Username), pk.TopicName, retainedCost(&pk))
 	}
 }
 

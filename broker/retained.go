@@ -14,14 +14,16 @@ const (
 	propertyCosts = 96   // two strings
 )
 
-// retainedCost is what it costs to keep a message, in bytes; 0 for one that clears its
-// topic. Levels that topics share are charged to each.
-func retainedCost(topic string, payload int, p *packets.Properties) int64 {
-	if payload == 0 {
+// retainedCost is what it costs to keep a message, in bytes of memory or of the disk, whichever
+// are more; 0 for one that clears its topic. Levels that topics share are charged to each.
+func retainedCost(pk *packets.Packet) int64 {
+	if len(pk.Payload) == 0 {
 		return 0
 	}
-	levels, bytes := 1+strings.Count(topic, "/"), 2*len(topic)+payload+propertiesSize(p)
-	return int64(messageCosts + levels*levelCosts + bytes + bytes/8) // the allocator rounds up
+	levels := 1 + strings.Count(pk.TopicName, "/")
+	bytes := 2*len(pk.TopicName) + len(pk.Origin) + len(pk.Payload) + propertiesSize(&pk.Properties)
+	memory := messageCosts + levels*levelCosts + bytes + bytes/8 // the allocator rounds up
+	return int64(max(memory, len(pk.TopicName)+storedSize(pk)))
 }
 
 func propertiesSize(p *packets.Properties) int {

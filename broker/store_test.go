@@ -339,3 +339,22 @@ func TestWhatIsOwedIsBounded(t *testing.T) {
 		t.Errorf("%d failures", got)
 	}
 }
+
+// What a former version has stored with a message is understood, whom it is for among it.
+func TestMessagesOfAFormerVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := openTestStore(t, dir)
+	s.put("client/s", "session", []byte(`{"will":{},"properties":{},"username":null,"id":"s","t":"","remote":"","listener":"","protocolVersion":4,"clean":false}`))
+	s.put("client/s", "message/1", []byte(`{"properties":{"subscriptionIdentifier":[0]},"payload":"eA==","client":"s","origin":"c2","topic_name":"a","fixedheader":{"remaining":6,"type":3,"qos":1,"dup":false,"retain":false},"created":1795861606252895194,"packet_id":1}`))
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	b := started(t, Config{DataDir: dir})
+	cl, there := b.server.Clients.Get("s")
+	if !there {
+		t.Fatal("the session is not there")
+	}
+	if pk, there := cl.State.Inflight.Get(1); !there || pk.TopicName != "a" || string(pk.Payload) != "x" {
+		t.Errorf("its message is %v, %v", pk, there)
+	}
+}

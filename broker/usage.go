@@ -39,11 +39,17 @@ const queuedCosts = 1024
 
 func queuedSize(pk packets.Packet) int64 {
 	p := pk.Properties
-	size := queuedCosts + len(pk.TopicName) + len(pk.Payload) + len(p.CorrelationData) + len(p.ResponseTopic) + len(p.ContentType)
+	size := queuedCosts + len(pk.TopicName) + len(pk.Origin) + len(pk.Payload) + len(p.CorrelationData) + len(p.ResponseTopic) + len(p.ContentType)
 	for _, u := range p.User {
 		size += 32 + len(u.Key) + len(u.Val)
 	}
 	return int64(size)
+}
+
+// waitingSize is what a message costs that waits for an absent session, in memory or on
+// disk, whichever is more.
+func waitingSize(cl *mqtt.Client, pk packets.Packet) int64 {
+	return max(queuedSize(pk), int64(len(cl.ID)+storedSize(&pk)))
 }
 
 // of returns a user's usage, made if need be; a.mu is held.
@@ -149,7 +155,7 @@ func (a *usages) remove(cl *mqtt.Client) {
 func (a *usages) absent(cl *mqtt.Client) {
 	var size int64
 	for _, pk := range cl.State.Inflight.GetAll(false) {
-		size += queuedSize(pk)
+		size += waitingSize(cl, pk)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -314,13 +320,13 @@ func (h *sessions) mayQueue(cl *mqtt.Client) bool {
 // OnQosPublish charges what begins to wait for an absent session.
 func (h *sessions) OnQosPublish(cl *mqtt.Client, pk packets.Packet, _ int64, _ int) {
 	if pk.FixedHeader.Type == packets.Publish && cl.Closed() {
-		h.usages.charge(cl, queuedSize(pk))
+		h.usages.charge(cl, waitingSize(cl, pk))
 	}
 }
 
 // OnQosDropped gives back what has expired before its session came back.
 func (h *sessions) OnQosDropped(cl *mqtt.Client, pk packets.Packet) {
 	if pk.FixedHeader.Type == packets.Publish && cl.Closed() {
-		h.usages.charge(cl, -queuedSize(pk))
+		h.usages.charge(cl, -waitingSize(cl, pk))
 	}
 }

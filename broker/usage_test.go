@@ -2,8 +2,10 @@ package broker_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -292,6 +294,70 @@ func TestEveryLimitIsCounted(t *testing.T) {
 			line := "limit=" + limit + " " + tc.who // which is written after it is counted
 			eventually(t, func() bool { return strings.Contains(log.String(), line) },
 				func() string { return "the log has no " + line + ": " + log.String() })
+		})
+	}
+}
+
+// Whatever its sender and its receiver choose, the disk gets no more of a message than is
+// charged. In JSON a control character takes six bytes.
+func TestTheDiskGetsWhatIsCharged(t *testing.T) {
+	const most = 300_000
+	odd := strings.Repeat("\x01", 500)
+	for name, tc := range map[string]struct {
+		receiver, sender, level, property string
+		retain                            byte
+		filters                           int
+	}{
+		"ordinary":                            {"r", "s", "t", "", 0, 1},
+		"the id of the receiver":              {odd, "s", "t", "", 0, 1},
+		"the id of the sender":                {"r", odd, "t", "", 0, 1},
+		"the topic":                           {"r", "s", odd + odd + odd, "", 0, 1},
+		"many subscriptions":                  {"r", "s", "t", "", 0, 128},
+		"a property":                          {"r", "s", "t", odd + odd + odd, 0, 1},
+		"the topic of what is retained":       {"r", "s", strings.Repeat(odd, 20), "", 1, 0},
+		"a property of something retained":    {"r", "s", "t", strings.Repeat(odd, 20), 1, 0},
+		"quotes in a property, retained":      {"r", "s", "t", strings.Repeat("\"", 20_000), 1, 0},
+		"ampersands in a property, retained":  {"r", "s", "t", strings.Repeat("&", 20_000), 1, 0},
+		"line separators in a topic, of JSON": {"r", "s", strings.Repeat("\u2028", 700), "", 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := start(t, broker.Config{Users: cast(t), DataDir: dir, Limits: broker.Limits{UserQueue: most, Retained: most}})
+			if tc.filters > 0 {
+				c, _ := keep(t, b, tc.receiver, "alice", 1000)
+				for i := range tc.filters { // each with an identifier
+					filter := "padme/v1/default/data/p/+/+/bob/w"
+					for bit, level := range []int{0, 1, 2, 3, 4, 7, 8} {
+						if i>>bit&1 != 0 {
+							at := strings.Split(filter, "/")
+							at[level] = "+"
+							filter = strings.Join(at, "/")
+						}
+					}
+					c.send(packet(0x82, []byte{0, 7, 5, 11, 0xff, 0xff, 0xff, 0x7f}, text(filter), []byte{1}))
+					if _, suback := c.receive(); suback[len(suback)-1] != 1 {
+						t.Fatalf("%s: SUBACK %v", filter, suback)
+					}
+				}
+				c.leave(-1)
+			}
+			c := raw(t, b)
+			c.send(connect5(tc.sender, "bob", "bob", 0))
+			c.receive()
+			property := append([]byte{38, 0, 1, 'k'}, text(tc.property)...)
+			property = append(binary.AppendUvarint(nil, uint64(len(property))), property...)
+			for i := range 600 {
+				c.send(packet(0x32|tc.retain, text(fmt.Sprint("padme/v1/default/data/p/", tc.level, "/", i, "/bob/w")), []byte{0, 7}, property, []byte("x")))
+				c.receive()
+			}
+			info, err := os.Stat(dir + "/broker.log")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d bytes are charged at most, the log has %d", most, info.Size())
+			if info.Size() > most*11/10 {
+				t.Errorf("%d bytes are charged at most, the log has %d", most, info.Size())
+			}
 		})
 	}
 }
