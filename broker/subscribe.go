@@ -12,15 +12,25 @@ import (
 // tooManyShared takes the place of a filter that is one too many: mochi refuses it.
 const tooManyShared = "#/max-shared-subscriptions"
 
+// maxFilter bounds a filter, in bytes of JSON: six levels can have a name of a participant's or
+// of its topics, each of 128 bytes that take six.
+const maxFilter = 5120
+
 // OnSubscribe grants at most QoS 1, since mochi throws a client out that sends
 // and receives at QoS 2, and empties malformed filters, which mochi takes for
-// good ones, so that it refuses them. A filter that is there twice counts once.
+// good ones, and long ones, so that it refuses them. A filter that is there
+// twice counts once.
 func (h *access) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	first := map[string]int{}
 	for i := range pk.Filters {
 		f := &pk.Filters[i]
 		f.Qos = min(f.Qos, 1)
 		if !validFilter(unshare(f.Filter)) {
+			f.Filter = ""
+			continue
+		}
+		if inJSON(f.Filter) > maxFilter {
+			h.logRefusal(cl, "subscription refused: its filter is too long", f.Filter)
 			f.Filter = ""
 			continue
 		}

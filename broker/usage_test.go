@@ -361,3 +361,28 @@ func TestTheDiskGetsWhatIsCharged(t *testing.T) {
 		})
 	}
 }
+
+// The number of filters bounds what they take, as each is bounded: 10,000 of 60 KB would be
+// 4 GB on disk.
+func TestFiltersAreNotLong(t *testing.T) {
+	for _, users := range []*broker.Users{nil, cast(t)} {
+		log := &lockedText{}
+		b := start(t, broker.Config{Users: users, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		base := "padme/v1/default/data/p/t/k/+/"
+		granted := base + strings.Repeat("w", 5120-len(base))
+		for _, f := range []struct {
+			filter string
+			code   byte
+		}{{granted, 1}, {granted + "w", 0x80}, {base + strings.Repeat("\x01", 860), 0x80}} {
+			c := raw(t, b)
+			c.connect("c", "alice", "", "")
+			if code := c.subscribe(4, f.filter); code[0] != f.code {
+				t.Errorf("%d bytes: SUBACK %v, want %d", len(f.filter), code, f.code)
+			}
+		}
+		if c := five(t, b, "five"); c.subscribe(5, granted+"w")[0] < 0x80 {
+			t.Error("MQTT 5: it was granted")
+		}
+		eventually(t, func() bool { return strings.Count(log.String(), "too long") == 1 }, log.String)
+	}
+}
