@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"padme/tests/brokers"
+	"padme/tests/bubble"
 )
 
 // moody is a broker with one client that refuses the subscriptions which its
@@ -85,41 +88,38 @@ func (m *moody) count() int {
 // A broker that refuses for a while what it had granted does not end a participant,
 // and does not leave it deaf.
 func TestARefusalAfterAGrantIsTriedAgain(t *testing.T) {
-	t.Parallel()
 	for _, filter := range []string{"/node/a/+", "/x"} {
 		t.Run(filter, func(t *testing.T) {
-			m := &moody{refuses: func(session int, f string) bool { return session == 2 && strings.HasSuffix(f, filter) }}
-			a := join(t, "", "a", WithDialer(m.dial))
-			t.Cleanup(func() { closeNow(t, a); m.cut(); m.wg.Wait() })
-			if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {}); err != nil {
-				t.Fatal(err)
-			}
-			ups := make(chan bool, 10)
-			a.Notify(func(up bool) { ups <- up })
-			m.cut()
-			if receive(t, ups, "loss") || !receive(t, ups, "reconnection") {
-				t.Fatal("not down, then up")
-			}
-			if n := m.count(); n != 3 {
-				t.Errorf("connected after %d sessions, want 3: refused in the second", n)
-			}
+			cutAndRefused(t, func(session int, f string) bool { return session == 2 && strings.HasSuffix(f, filter) }, 3)
 		})
 	}
 }
 
 // What stays refused costs that subscription only.
 func TestARefusalThatStaysCostsTheSubscription(t *testing.T) {
-	t.Parallel() // it waits for eight back-offs
-	m := &moody{refuses: func(session int, f string) bool { return session > 1 && strings.HasSuffix(f, "/x") }}
-	a := join(t, "", "a", WithDialer(m.dial))
-	t.Cleanup(func() { closeNow(t, a); m.cut(); m.wg.Wait() })
-	if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {}); err != nil {
-		t.Fatal(err)
-	}
-	ups := make(chan bool, 10)
-	a.Notify(func(up bool) { ups <- up })
-	m.cut()
-	if receive(t, ups, "loss") || !receive(t, ups, "reconnection") {
-		t.Fatal("not down, then up")
-	}
+	cutAndRefused(t, func(session int, f string) bool { return session > 1 && strings.HasSuffix(f, "/x") }, 1+maxRefusals)
+}
+
+// cutAndRefused expects a participant that subscribes to x and whose connection is cut to be back
+// after some sessions, of the broker that refuses it.
+func cutAndRefused(t *testing.T, refuses func(session int, filter string) bool, sessions int) {
+	t.Helper()
+	brokers.Stays(t.Name(), brokers.VirtualTime)
+	bubble.Test(t, func(t *testing.T) {
+		m := &moody{refuses: refuses}
+		a := join(t, "", "a", WithDialer(m.dial))
+		t.Cleanup(func() { closeNow(t, a); m.cut(); m.wg.Wait() })
+		if _, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {}); err != nil {
+			t.Fatal(err)
+		}
+		ups := make(chan bool, 10)
+		a.Notify(func(up bool) { ups <- up })
+		m.cut()
+		if receive(t, ups, "loss") || !receive(t, ups, "reconnection") {
+			t.Fatal("not down, then up")
+		}
+		if n := m.count(); n != sessions {
+			t.Errorf("back after %d sessions, want %d", n, sessions)
+		}
+	})
 }
