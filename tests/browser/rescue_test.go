@@ -137,11 +137,13 @@ func TestRescuePage(t *testing.T) {
 	p.await("document.querySelector('[data-model=Priority][data-value=fair]').getAttribute('aria-pressed') === 'true'")
 	p.click("[data-model=Release][data-value=use]")
 	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-forward-forward-use", 5) })
+	p.click("[data-model=Release][data-value=retain]")
+	eventually(t, "they retain", func() bool { return r.ruledBy("fair-forward-forward-retain", 5) })
 	p.await("document.querySelector('#rule').textContent.includes('in turn')")
 
 	// Two clicks in one moment are two changes.
 	p.eval("['Priority][data-value=level', 'Request][data-value=replace'].forEach(b => document.querySelector(`[data-model=${b}]`).click())", nil)
-	eventually(t, "both models reach every robot", func() bool { return r.ruledBy("level-replace-forward-use", 5) })
+	eventually(t, "both models reach every robot", func() bool { return r.ruledBy("level-replace-forward-retain", 5) })
 
 	// A page that comes later shows the same phases.
 	p.await("rescue.run.phases().length === 3 && rescue.run.figures.phases.length === 3")

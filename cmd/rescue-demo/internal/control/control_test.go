@@ -96,6 +96,8 @@ func TestSealedNonsenseIsRefusedWithTheReason(t *testing.T) {
 		`{` + rest + `,"do":"models","model":"politeness","from":"level","to":"fair"}`:             `there is no model "politeness"`,
 		`{` + rest + `,"do":"models","model":"priority","from":"level","to":"aging"}`:              `level or fair here, not "aging"`,
 		`{` + rest + `,"do":"models","model":"reply","from":"","to":"use"}`:                        `forward or use here, not ""`,
+		`{` + rest + `,"do":"models","model":"reply","from":"forward","to":"retain"}`:              `forward or use here, not "retain"`,
+		`{` + rest + `,"do":"models","model":"release","from":"forward","to":"keep"}`:              `forward or use or retain here`,
 		`{` + rest + `,"do":"killRoot","force":true}`:                                              `unknown field`,
 		`{` + rest + `,"do":"killRoot"} {}`:                                                        `something follows`,
 		`{"id":"1","at":0,"do":"killRoot"}`:                                                        `8 to 64 bytes`,
