@@ -187,6 +187,7 @@ func (h *replay) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 	for i, topic := range c.replay.plan {
 		pk.Filters[c.replay.asked+i], codes[c.replay.asked+i] = topic, packets.CodeSuccess.Code
 	}
+	c.replay.plan, c.replay.at = nil, nil // megabytes, and the client may read for long
 }
 
 // OnPacketEncode leaves the answers to what the client has not asked out.
