@@ -25,6 +25,7 @@ import (
 // loses its connection meanwhile must subscribe again.
 type replay struct {
 	mqtt.HookBase
+	server *mqtt.Server
 	access *access
 	guard  *retainGuard
 	limits Limits
@@ -41,13 +42,13 @@ const (
 
 func newReplay(b *Broker) *replay {
 	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
-	return &replay{access: b.access, guard: b.guard, limits: b.cfg.Limits, log: b.log, turns: make(chan struct{}, atOnce)}
+	return &replay{server: b.server, access: b.access, guard: b.guard, limits: b.cfg.Limits, log: b.log, turns: make(chan struct{}, atOnce)}
 }
 
 func (h *replay) ID() string { return "replay" }
 
 func (h *replay) Provides(b byte) bool {
-	return bytes.IndexByte([]byte{mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnPacketEncode, mqtt.OnRetainPublished}, b) >= 0
+	return bytes.IndexByte([]byte{mqtt.OnSubscribe, mqtt.OnSubscribed, mqtt.OnPacketEncode, mqtt.OnPacketSent, mqtt.OnRetainPublished, mqtt.OnPacketProcessed}, b) >= 0
 }
 
 // replaying is the part of a connection that belongs to the SUBSCRIBE in process. Only the
@@ -55,9 +56,10 @@ func (h *replay) Provides(b byte) bool {
 type replaying struct {
 	asked   int // filters in the packet
 	plan    []packets.Subscription
-	at      map[string]int // in plan, by topic
-	locked  bool           // retainGuard's tree, for reading
-	sent    int64          // messages so far
+	at      map[string]int        // in plan, by topic
+	left    packets.Subscriptions // the part of the packet that is the plan, from where next goes on
+	locked  bool                  // retainGuard's tree, for reading
+	sent    int64                 // messages so far
 	bytes   int64
 	atStart taken
 }
@@ -78,8 +80,8 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	s := h.access.quota.search(h.wanted(cl, pk.Filters))
 	defer s.end()
 	stays := h.look(cl, c, s, tell)
-	h.guard.tree.RLock()
-	c.replay.locked = true
+	c.spent(0)
+	h.guard.lock(c)
 	if !stays {
 		c.replay.plan, c.replay.at = nil, nil
 		return pk
@@ -185,8 +187,10 @@ func (h *replay) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 		return
 	}
 	for i, topic := range c.replay.plan {
+		topic.RetainHandling = 2
 		pk.Filters[c.replay.asked+i], codes[c.replay.asked+i] = topic, packets.CodeSuccess.Code
 	}
+	c.replay.left = pk.Filters[c.replay.asked:]
 	c.replay.plan, c.replay.at = nil, nil // megabytes, and the client may read for long
 }
 
@@ -198,8 +202,34 @@ func (h *replay) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Pack
 	return pk
 }
 
+// OnPacketSent begins to send the plan, with the tree locked.
+func (h *replay) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
+	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Suback {
+		h.next(cl, c)
+	}
+}
+
+// next has mochi send one more topic of the plan, one that has a message, while the tree is
+// locked. It tells of what it has sent, but not of what it could not: once a client is gone it
+// would try the rest of the plan with the tree locked.
+func (h *replay) next(cl *mqtt.Client, c *conn) {
+	r := &c.replay
+	for n := 1; len(r.left) > 0 && !cl.Closed(); n++ {
+		f := &r.left[0]
+		r.left = r.left[1:]
+		if len(h.server.Topics.Messages(f.Filter)) > 0 {
+			f.RetainHandling = 0
+			return
+		}
+		if n%searchTopics == 0 { // so many were cleared meanwhile
+			h.guard.tree.RUnlock()
+			h.guard.lock(c)
+		}
+	}
+}
+
 // OnRetainPublished comes after each retained message that was queued for the client,
-// in its reading goroutine. It lets others retain, and waits for a client that lags.
+// in its reading goroutine. It lets others retain.
 func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	c := connOf(cl)
 	if c == nil || !c.replay.locked {
@@ -208,14 +238,27 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	c.replay.sent++
 	c.replay.bytes += weight(pk)
 	h.guard.tree.RUnlock()
-	defer h.guard.tree.RLock()
 	c.goOn()
 	c.yield(packets.Publish)
-	if !c.replay.full(c) {
-		return
+	if h.full(cl, c) {
+		h.awaitReader(cl, c)
 	}
+	h.guard.lock(c)
+	h.next(cl, c)
+}
+
+// OnPacketProcessed ends the reading.
+func (h *replay) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
+	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Subscribe {
+		h.done(cl, c)
+		h.guard.endReading(c)
+	}
+}
+
+// awaitReader waits for a client that lags.
+func (h *replay) awaitReader(cl *mqtt.Client, c *conn) {
 	seen, since := c.takenMessages.Load(), time.Now()
-	for c.replay.full(c) && !cl.Closed() {
+	for h.full(cl, c) && !cl.Closed() {
 		time.Sleep(200 * time.Microsecond)
 		if n := c.takenMessages.Load(); n != seen {
 			seen, since = n, time.Now()
@@ -225,14 +268,22 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 			cl.Stop(packets.ErrQuotaExceeded)
 		}
 	}
-	c.began = time.Now() // a slow network costs the broker nothing
 }
 
-// full reports whether too much waits for the client to read it. Other messages of its
-// queue leave it in between, so it may be somewhat more.
-func (r *replaying) full(c *conn) bool {
+// full reports whether too much waits for the client to read it, of the plan or of all that is
+// sent to it: what has no place in its queue is dropped.
+func (h *replay) full(cl *mqtt.Client, c *conn) bool {
+	r := &c.replay
 	return r.sent-(c.takenMessages.Load()-r.atStart.messages) > replayMessages ||
-		r.bytes-(c.takenBytes.Load()-r.atStart.bytes) > replayBytes
+		r.bytes-(c.takenBytes.Load()-r.atStart.bytes) > replayBytes || int64(queued(cl)) >= h.limits.highWater()
+}
+
+// done ends the connection of a client that was not sent all: it subscribes again.
+func (h *replay) done(cl *mqtt.Client, c *conn) {
+	if len(c.replay.left) > 0 && !cl.Closed() {
+		h.log.Warn("client disconnected: it could not be sent all retained messages that it subscribed to", "client", cl.ID)
+		cl.Stop(packets.ErrQuotaExceeded)
+	}
 }
 
 // weight is what a message in a queue holds: payload and properties.

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"sync"
+	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -31,7 +32,7 @@ func (g *retainGuard) ID() string { return "retain" }
 
 func (g *retainGuard) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
-		mqtt.OnPublish, mqtt.OnPublished, mqtt.OnWill, mqtt.OnWillSent, mqtt.OnRetainMessage, mqtt.OnPacketSent, mqtt.OnPacketProcessed,
+		mqtt.OnPublish, mqtt.OnPublished, mqtt.OnWill, mqtt.OnWillSent, mqtt.OnRetainMessage, mqtt.OnPacketSent,
 	}, b) >= 0
 }
 
@@ -95,17 +96,18 @@ func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte)
 		return
 	}
 	c.replay.atStart = taken{c.takenMessages.Load(), c.takenBytes.Load()}
+	c.spent(0)
+	g.lock(c)
+}
+
+// lock locks the tree for reading. Nobody is charged for the time that others write to it, or
+// that a slow network takes.
+func (g *retainGuard) lock(c *conn) {
 	g.tree.RLock()
-	c.replay.locked = true
+	c.replay.locked, c.began = true, time.Now()
 }
 
-// OnPacketProcessed ends the reading.
-func (g *retainGuard) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
-	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Subscribe {
-		g.endReading(c)
-	}
-}
-
+// endReading comes when a SUBSCRIBE was processed, or the connection ends.
 func (g *retainGuard) endReading(c *conn) {
 	if c.replay.locked {
 		g.tree.RUnlock()
