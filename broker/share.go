@@ -179,6 +179,7 @@ func (c *conn) spent(least float64) {
 	}
 	now := time.Now()
 	c.readCost += max(least, float64(now.Sub(c.began))/float64(shareTime))
+	c.began = now
 	if c.readCost > shareDue && c.share != nil {
 		c.share.sent.charge(c.readCost, c.rate, now)
 		c.readCost = 0

@@ -191,3 +191,30 @@ func BenchmarkPacketOfWhoIsAlone(b *testing.B) {
 		c.processed()
 	}
 }
+
+// Time is charged once, and not the time that others have the tree of retained messages locked:
+// who subscribes meanwhile is not the one that keeps the broker busy.
+func TestTimeIsChargedOnce(t *testing.T) {
+	b, _ := limitedInTest()
+	b.cfg.Limits = DefaultLimits()
+	c := guestOf(b, "u")
+	c.share = nil // which would be charged at once
+	c.began = time.Now().Add(-time.Hour)
+	c.spent(0)
+	once := c.readCost
+	if c.spent(0); once < float64(time.Hour/shareTime) || c.readCost > 1.5*once {
+		t.Errorf("an hour costs %v, and then %v", once, c.readCost)
+	}
+	g := newRetainGuard()
+	g.tree.Lock()
+	var unlocked time.Time
+	time.AfterFunc(5*time.Millisecond, func() {
+		unlocked = time.Now()
+		g.tree.Unlock()
+	})
+	g.lock(c)
+	defer g.endReading(c)
+	if c.began.Before(unlocked) {
+		t.Errorf("it pays for %v in which it waited", unlocked.Sub(c.began))
+	}
+}
