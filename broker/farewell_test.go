@@ -3,7 +3,9 @@ package broker_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -69,5 +71,42 @@ func TestWhoLeavesDuringASearchHasPublished(t *testing.T) {
 	}
 	if n := gather(t, registry)["padme_broker_cut_total/protocol"]; n != 0 {
 		t.Errorf("%v connections were cut", n)
+	}
+}
+
+// Who does not read what it has subscribed to is cut off, and its will is told.
+func TestTheWillOfWhoReadsNothing(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{WriteTimeout: 300 * time.Millisecond}})
+	filler := connect(t, at(b.URL()))
+	for i := range 10_000 { // more than sockets take
+		filler.Client.Publish(fmt.Sprint("x/", i), 0, true, strings.Repeat("x", 2000))
+	}
+	filler.publish("a", "x", 1, true)
+	watcher := raw(t, b)
+	watcher.connect("watcher", "", "", "")
+	watcher.subscribe(4, "last/+")
+	c := raw(t, b)
+	c.connect("c", "", "last/will", "lost")
+	c.send(packet(0x82, []byte{0, 1}, text("x/#"), []byte{0}))
+	if _, body := watcher.receive(); !strings.HasSuffix(string(body), "lost") {
+		t.Errorf("%q", body)
+	}
+}
+
+// Who does not want its own messages is sent none of those that it has retained, and is not
+// taken for one that does not read them.
+func TestOwnRetainedMessagesAreNotAwaited(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{WriteTimeout: 300 * time.Millisecond}})
+	c := raw(t, b)
+	c.send(packet(0x10, text("MQTT"), []byte{5, 2, 0, 60, 0}, text("c")))
+	c.receive()
+	for i := range 3000 {
+		c.send(packet(0x31, text(fmt.Sprint("x/", i)), []byte{0}, []byte("x")))
+	}
+	c.send(slices.Concat(packet(0x82, []byte{0, 1, 0}, text("x/#"), []byte{0x04}), packet(0xc0)))
+	for _, want := range []byte{0x90, 0xd0} {
+		if first, body := c.receive(); first != want {
+			t.Fatalf("%#x %x, want %#x", first, body, want)
+		}
 	}
 }

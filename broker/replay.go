@@ -58,6 +58,7 @@ type replaying struct {
 	plan    []packets.Subscription
 	at      map[string]int        // in plan, by topic
 	left    packets.Subscriptions // the part of the packet that is the plan, from where next goes on
+	open    *packets.Subscription // what mochi is to send of it; nil: nothing
 	locked  bool                  // retainGuard's tree, for reading
 	sent    int64                 // messages so far
 	bytes   int64
@@ -181,8 +182,7 @@ func (h *replay) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 	if c == nil || c.replay.asked == 0 {
 		return
 	}
-	c.replay.locked = false
-	h.guard.tree.RUnlock()
+	h.guard.unlock(c)
 	if codes[0] == packets.ErrPacketIdentifierInUse.Code {
 		return
 	}
@@ -204,28 +204,48 @@ func (h *replay) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Pack
 
 // OnPacketSent begins to send the plan, with the tree locked.
 func (h *replay) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
-	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Suback {
-		h.next(cl, c)
+	c := connOf(cl)
+	if c == nil || pk.FixedHeader.Type != packets.Suback || len(c.replay.left) == 0 {
+		return
 	}
+	if h.full(cl, c) {
+		h.guard.unlock(c)
+		h.awaitReader(cl, c)
+		h.guard.lock(c)
+	}
+	h.next(cl, c)
 }
 
-// next has mochi send one more topic of the plan, one that has a message, while the tree is
-// locked. It tells of what it has sent, but not of what it could not: once a client is gone it
-// would try the rest of the plan with the tree locked.
+// next opens one more topic of the plan to mochi, one that has a message, while the tree is
+// locked. mochi tells of what it has sent, but not of what it could not: once a client is gone
+// it would try the rest of the plan with the tree locked.
 func (h *replay) next(cl *mqtt.Client, c *conn) {
 	r := &c.replay
-	for n := 1; len(r.left) > 0 && !cl.Closed(); n++ {
+	if r.open != nil { // a topic of mochi's own was sent before it
+		if h.sends(cl, r.open) {
+			return
+		}
+		r.open.RetainHandling, r.open = 2, nil
+	}
+	for n := 1; len(r.left) > 0 && !cl.Closed() && !c.gone.Load(); n++ {
 		f := &r.left[0]
 		r.left = r.left[1:]
-		if len(h.server.Topics.Messages(f.Filter)) > 0 {
-			f.RetainHandling = 0
+		if h.sends(cl, f) {
+			f.RetainHandling, r.open = 0, f
 			return
 		}
 		if n%searchTopics == 0 { // so many were cleared meanwhile
-			h.guard.tree.RUnlock()
+			c.spent(0)
+			h.guard.unlock(c)
 			h.guard.lock(c)
 		}
 	}
+}
+
+// sends reports whether there is a message that the client is to be sent.
+func (h *replay) sends(cl *mqtt.Client, f *packets.Subscription) bool {
+	pk, there := h.server.Topics.Retained.Get(f.Filter)
+	return there && (!f.NoLocal || pk.Origin != cl.ID)
 }
 
 // OnRetainPublished comes after each retained message that was queued for the client,
@@ -237,7 +257,10 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	}
 	c.replay.sent++
 	c.replay.bytes += weight(pk)
-	h.guard.tree.RUnlock()
+	if head, _, _ := strings.Cut(pk.TopicName, "/"); !isSys(head) {
+		c.replay.open = nil
+	}
+	h.guard.unlock(c)
 	c.goOn()
 	c.yield(packets.Publish)
 	if h.full(cl, c) {
@@ -247,43 +270,51 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	h.next(cl, c)
 }
 
-// OnPacketProcessed ends the reading.
-func (h *replay) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
-	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Subscribe {
-		h.done(cl, c)
-		h.guard.endReading(c)
+// OnPacketProcessed ends the reading. A client that was not sent all is disconnected: it
+// subscribes again.
+func (h *replay) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, err error) {
+	c := connOf(cl)
+	if c == nil || pk.FixedHeader.Type != packets.Subscribe {
+		return
+	}
+	missing := err == nil && (c.replay.open != nil || len(c.replay.left) > 0)
+	h.guard.endReading(c)
+	if missing && !cl.Closed() && !c.gone.Load() {
+		h.log.Warn("client disconnected: it could not be sent all retained messages that it subscribed to", "client", cl.ID)
+		_ = c.Close() // and not Stop, which tells of no will here
 	}
 }
 
-// awaitReader waits for a client that lags.
+// full reports whether too much waits for the client to read it, of the plan or of all that is
+// sent to it: what has no place in its queue is dropped.
+func (h *replay) full(cl *mqtt.Client, c *conn) bool { return c.replay.full(c) || h.crowded(cl) }
+
+func (h *replay) crowded(cl *mqtt.Client) bool { return int64(queued(cl)) >= h.limits.highWater() }
+
+// awaitReader waits for a client that lags: for what others send to it no longer than for one
+// that reads nothing.
 func (h *replay) awaitReader(cl *mqtt.Client, c *conn) {
-	seen, since := c.takenMessages.Load(), time.Now()
-	for h.full(cl, c) && !cl.Closed() {
+	begun := time.Now()
+	seen, since := c.takenMessages.Load(), begun
+	for (c.replay.full(c) || h.crowded(cl) && time.Since(begun) < h.limits.WriteTimeout) && !cl.Closed() && !c.gone.Load() {
 		time.Sleep(200 * time.Microsecond)
 		if n := c.takenMessages.Load(); n != seen {
 			seen, since = n, time.Now()
 		} else if time.Since(since) > h.limits.WriteTimeout {
 			h.log.Warn("client disconnected: it does not read the retained messages that it subscribed to", "client", cl.ID)
 			c.stalled.Store(true)
-			cl.Stop(packets.ErrQuotaExceeded)
+			c.replay.left = nil
+			_ = c.Close()
+			return
 		}
 	}
 }
 
-// full reports whether too much waits for the client to read it, of the plan or of all that is
-// sent to it: what has no place in its queue is dropped.
-func (h *replay) full(cl *mqtt.Client, c *conn) bool {
-	r := &c.replay
+// full reports whether too much of the plan waits for the client to read it. Other messages of
+// its queue leave it in between, so it may be somewhat more.
+func (r *replaying) full(c *conn) bool {
 	return r.sent-(c.takenMessages.Load()-r.atStart.messages) > replayMessages ||
-		r.bytes-(c.takenBytes.Load()-r.atStart.bytes) > replayBytes || int64(queued(cl)) >= h.limits.highWater()
-}
-
-// done ends the connection of a client that was not sent all: it subscribes again.
-func (h *replay) done(cl *mqtt.Client, c *conn) {
-	if len(c.replay.left) > 0 && !cl.Closed() {
-		h.log.Warn("client disconnected: it could not be sent all retained messages that it subscribed to", "client", cl.ID)
-		cl.Stop(packets.ErrQuotaExceeded)
-	}
+		r.bytes-(c.takenBytes.Load()-r.atStart.bytes) > replayBytes
 }
 
 // weight is what a message in a queue holds: payload and properties.

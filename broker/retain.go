@@ -107,10 +107,15 @@ func (g *retainGuard) lock(c *conn) {
 	c.replay.locked, c.began = true, time.Now()
 }
 
+func (g *retainGuard) unlock(c *conn) {
+	c.replay.locked = false // first: what panics between this and a lock must not be unlocked again
+	g.tree.RUnlock()
+}
+
 // endReading comes when a SUBSCRIBE was processed, or the connection ends.
 func (g *retainGuard) endReading(c *conn) {
 	if c.replay.locked {
-		g.tree.RUnlock()
+		g.unlock(c)
 	}
 	c.replay = replaying{}
 }
