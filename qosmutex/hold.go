@@ -89,25 +89,19 @@ func (h *Hold) Check() error {
 	if err := h.made(); err != nil {
 		return err
 	}
-	return h.checkAt(h.of.now())
+	if h.phase.Load() == held && int64(h.of.now()) < h.until.Load() {
+		return nil
+	}
+	return h.ended()
 }
 
-// checkAt is Check for one who has read the clock just now.
-func (h *Hold) checkAt(now protocol.Time) error {
-	switch h.phase.Load() {
-	case released:
+// ended says why a hold is not valid. That is final, even if the root should answer after all.
+func (h *Hold) ended() error {
+	if h.phase.CompareAndSwap(held, lost) {
+		h.cancelContext()
+	}
+	if h.phase.Load() == released {
 		return h.releasedError()
-	case held:
-		if int64(now) < h.until.Load() {
-			return nil
-		}
-		// Final, even if the root should answer after all.
-		if h.phase.CompareAndSwap(held, lost) {
-			h.cancelContext()
-		}
-		if h.phase.Load() == released {
-			return h.releasedError()
-		}
 	}
 	return h.lostError()
 }
@@ -148,7 +142,10 @@ func (t *Topic) unlock(h *Hold) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock() // a system call: once for the check and for the step
-	err := h.checkAt(now)
+	var err error
+	if h.phase.Load() != held || int64(now) >= h.until.Load() {
+		err = h.ended()
+	}
 	if t.calls[h.ref] == h {
 		t.leave(h, now)
 	}
