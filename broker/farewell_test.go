@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,28 @@ func TestWhoLeavesDuringASearchHasPublished(t *testing.T) {
 	}
 	if n := gather(t, registry)["padme_broker_cut_total/protocol"]; n != 0 {
 		t.Errorf("%v connections were cut", n)
+	}
+}
+
+// What a client has subscribed to is tried no more once it is gone: mochi goes on to the end,
+// with the tree locked.
+func TestNothingIsTriedOfWhoIsGone(t *testing.T) {
+	var log lockedText
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	filler := connect(t, at(b.URL()))
+	for i := range 10_000 { // more than sockets take
+		filler.Client.Publish(fmt.Sprint("x/", i), 0, true, strings.Repeat("x", 2000))
+	}
+	filler.publish("a", "x", 1, true)
+	c := raw(t, b)
+	c.connect("c", "", "", "")
+	c.send(packet(0x82, []byte{0, 1}, text("x/#"), []byte{0}))
+	c.receive() // the SUBACK; the rest is not read
+	raw(t, b).connect("c", "", "", "")
+	former := "client=c remote=" + c.LocalAddr().String()
+	eventually(t, func() bool { return strings.Contains(log.String(), former) }, func() string { return "the former connection goes on" })
+	if n := strings.Count(log.String(), "failed to publish retained message"); n > 1 {
+		t.Errorf("%d messages were tried", n)
 	}
 }
 

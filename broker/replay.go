@@ -118,9 +118,8 @@ func (h *replay) wanted(cl *mqtt.Client, filters packets.Subscriptions) (wanted 
 
 // look is the long part of a search, while others may retain. The connections of a user
 // search one after the other, and all users take turns: the time is charged, but of many users
-// each may have half a processor. What is added meanwhile is looked at as well, so often at
-// most, until it is so little that others can wait for it. It stops when it sees that the client
-// has gone.
+// each may have half a processor. What is added meanwhile is looked at as well. It stops when it
+// sees that the client has gone.
 func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bool) {
 	if len(s.scopes) == 0 {
 		return true
@@ -156,7 +155,9 @@ func (h *replay) part(c *conn, s *search, tell found) (more bool) {
 }
 
 const (
+	// catchUps is how often a search goes through what was added meanwhile, at most.
 	catchUps = 8
+	// fewAdded is how many topics may be left for the time in which the tree is locked.
 	fewAdded = 64
 )
 

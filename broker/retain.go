@@ -100,8 +100,8 @@ func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte)
 	g.lock(c)
 }
 
-// lock locks the tree for reading. Nobody is charged for the time that others write to it, or
-// that a slow network takes.
+// lock locks the tree for reading. The wait for those that write to it is not charged, nor is a
+// wait for the network before it.
 func (g *retainGuard) lock(c *conn) {
 	g.tree.RLock()
 	c.replay.locked, c.began = true, time.Now()

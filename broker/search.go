@@ -77,17 +77,17 @@ type pass struct {
 }
 
 // to returns the filters that begin like a topic, which must come after the one before.
-func (w *pass) to(topic string) []scope {
-	for n := len(w.in); n > 0 && !strings.HasPrefix(topic, w.in[n-1].begin); n-- {
-		w.in = w.in[:n-1]
+func (p *pass) to(topic string) []scope {
+	for n := len(p.in); n > 0 && !strings.HasPrefix(topic, p.in[n-1].begin); n-- {
+		p.in = p.in[:n-1]
 	}
-	for len(w.ahead) > 0 && w.ahead[0].begin <= topic {
-		if strings.HasPrefix(topic, w.ahead[0].begin) {
-			w.in = append(w.in, w.ahead[0])
+	for len(p.ahead) > 0 && p.ahead[0].begin <= topic {
+		if strings.HasPrefix(topic, p.ahead[0].begin) {
+			p.in = append(p.in, p.ahead[0])
 		}
-		w.ahead = w.ahead[1:]
+		p.ahead = p.ahead[1:]
 	}
-	return w.in
+	return p.in
 }
 
 // found is told of a match, and reports whether other filters of that topic matter, too.
@@ -182,7 +182,7 @@ func compare(with []scope, topic string, tell found) (steps int) {
 	return len(with)
 }
 
-// again begins anew with what was added since the search began, or since the last call, and
+// again has the search go through what was added since it began, or since the last call, and
 // returns how much that is.
 func (s *search) again() int {
 	s.quota.mu.Lock()
