@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,4 +214,40 @@ func inUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// What is too long for a client is left out, and does not keep back what was encoded before it.
+func TestAPacketThatIsTooLongHoldsNothingUp(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0"})
+	filler := connect(t, at(b.URL()))
+	filler.publish("a/0", "short", 1, true)
+	filler.publish("a/1", strings.Repeat("long", 20), 1, true)
+	for range 20 {
+		c := five(t, b, "small", binary.BigEndian.AppendUint32([]byte{39}, 40)) // Maximum Packet Size
+		c.send(packet(0x82, []byte{0, 1, 0}, text("a/#"), []byte{0}))
+		if first, body := c.receive(); first != 0x90 {
+			t.Fatalf("%#x %x", first, body)
+		}
+		if first, body := c.receive(); first != 0x31 || !bytes.HasSuffix(body, []byte("short")) {
+			t.Fatalf("%#x %q", first, body)
+		}
+		_ = c.Close()
+	}
+}
+
+// The identifier of a subscription is in what is sent for it, retained or not [MQTT-3.3.4-3].
+func TestRetainedMessagesNameTheirSubscription(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0"})
+	filler := connect(t, at(b.URL()))
+	filler.publish("a/0", "kept", 1, true)
+	c := five(t, b, "c")
+	c.send(packet(0x82, []byte{0, 1, 2, 11, 7}, text("a/#"), []byte{0}, text("#"), []byte{0}))
+	c.receive()
+	for _, want := range []string{"kept", "live"} {
+		first, body := c.receive()
+		if got := string(body[len(text("a/0")):]); first&0xf0 != 0x30 || !strings.HasPrefix(got, "\x02\x0b\x07") && !strings.HasPrefix(got, "\x04\x0b\x07\x0b\x07") || !strings.HasSuffix(got, want) {
+			t.Errorf("%#x %q, want identifier 7 and %q", first, got, want)
+		}
+		filler.publish("a/0", "live", 0, false)
+	}
 }

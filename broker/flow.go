@@ -323,6 +323,9 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	if pk.FixedHeader.Type != packets.Disconnect { // the last packet, of whoever ends it
 		c.buffer.await()
 	}
+	if pk.Mods.MaxSize > 0 && queued(cl) == 0 {
+		flushBuffer(cl) // if this packet is too long, it will not
+	}
 	if pk.FixedHeader.Type != packets.Publish {
 		return pk
 	}

@@ -54,15 +54,16 @@ func (h *replay) Provides(b byte) bool {
 // replaying is the part of a connection that belongs to the SUBSCRIBE in process. Only the
 // client's reading goroutine touches it.
 type replaying struct {
-	asked   int // filters in the packet
-	plan    []packets.Subscription
-	at      map[string]int        // in plan, by topic
-	left    packets.Subscriptions // the part of the packet that is the plan, from where next goes on
-	open    *packets.Subscription // what mochi is to send of it; nil: nothing
-	locked  bool                  // retainGuard's tree, for reading
-	sent    int64                 // messages so far
-	bytes   int64
-	atStart taken
+	asked       int // filters in the packet
+	plan        []packets.Subscription
+	at          map[string]int        // in plan, by topic
+	identifiers map[string]int        // of the subscriptions: the packet has one for all of them, or none
+	left        packets.Subscriptions // the part of the packet that is the plan, from where next goes on
+	open        *packets.Subscription // what mochi is to send of it; nil: nothing
+	locked      bool                  // retainGuard's tree, for reading
+	sent        int64                 // messages so far
+	bytes       int64
+	atStart     taken
 }
 
 // taken is what has left a client's queue.
@@ -77,6 +78,9 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 		return pk
 	}
 	c.replay = replaying{asked: len(pk.Filters), at: map[string]int{}}
+	if of := pk.Properties.SubscriptionIdentifier; len(of) > 0 {
+		c.replay.identifiers = map[string]int{"": of[0]}
+	}
 	tell := func(f *packets.Subscription, topic string) bool { return h.add(cl, c, f, topic) }
 	s := h.access.quota.search(h.wanted(cl, pk.Filters))
 	defer s.end()
@@ -173,7 +177,7 @@ func (h *replay) add(cl *mqtt.Client, c *conn, f *packets.Subscription, topic st
 		return false
 	}
 	c.replay.at[topic] = len(c.replay.plan)
-	c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, NoLocal: f.NoLocal})
+	c.replay.plan = append(c.replay.plan, packets.Subscription{Filter: topic, NoLocal: f.NoLocal, Identifiers: c.replay.identifiers})
 	return f.NoLocal
 }
 
