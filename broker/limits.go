@@ -108,7 +108,9 @@ type Limits struct {
 	// UserClients-th, has its publishers wait as if its queue were full, see WriteTimeout. Of
 	// messages at QoS 0 as much may wait to be sent to all its connections; beyond it, one that
 	// has more than its part loses those that come, or if it observes and they were published
-	// at QoS 1, its connection. Without users, each connection may have as much.
+	// at QoS 1, its connection. Of what is retained, 80 bytes a message may be yet to be sent to
+	// all its connections; beyond it, one more that subscribes to some is closed if the others do
+	// not read on within WriteTimeout. Without users, each connection may have as much.
 	UserQueue int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
 	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half

@@ -63,6 +63,7 @@ type replaying struct {
 	locked      bool                  // retainGuard's tree, for reading
 	sent        int64                 // messages so far
 	bytes       int64
+	charged     int64 // see planned.go
 	atStart     taken
 }
 
@@ -146,7 +147,7 @@ func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bo
 		for h.part(c, s, tell) {
 		}
 	}
-	return !cl.Closed()
+	return h.awaitRoom(cl, c) && !cl.Closed()
 }
 
 // part waits for a turn, and charges it.

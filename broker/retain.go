@@ -117,5 +117,6 @@ func (g *retainGuard) endReading(c *conn) {
 	if c.replay.locked {
 		g.unlock(c)
 	}
+	c.planned()
 	c.replay = replaying{}
 }

@@ -43,6 +43,7 @@ type share struct {
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
 	unread  int64 // likewise
+	planned int64 // likewise, of replays
 }
 
 // bucket bounds a rate. It is filled a fiftieth of a second ahead at most, and owes a second

@@ -2,9 +2,11 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,4 +145,55 @@ func TestWhoReadsLosesNothing(t *testing.T) {
 	if n := gather(t, registry)["padme_broker_messages_dropped_total"]; n > 0 {
 		t.Errorf("%v were dropped", n)
 	}
+}
+
+// What is retained and yet to be sent to the connections of a user is bounded: one more is closed
+// while they hardly read, and sent everything once they have.
+func TestReplaysOfAUserAreBounded(t *testing.T) {
+	const n = 3000
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: broker.Limits{Retained: 1 << 30, UserQueue: n * 200, WriteTimeout: 2 * time.Second}})
+	alice := connect(t, inProcess(b), as("alice", "alice"))
+	for i := range n {
+		alice.Publish(fmt.Sprintf("padme/v1/default/data/p/t/k%d/alice/w", i), 0, true, strings.Repeat("x", 10_000)) // more than sockets take
+	}
+	alice.publish("padme/v1/default/presence/alice", "x", 1, true)
+	ask := func(id string) *rawConn {
+		c := raw(t, b)
+		c.connect(id, "watch", "", "")
+		c.send(packet(0x82, []byte{0, 1}, text("padme/v1/default/data/#"), []byte{0}))
+		return c
+	}
+	stop := make(chan struct{})
+	var slow sync.WaitGroup
+	for _, id := range []string{"one", "two"} { // for which there is room
+		c := ask(id)
+		c.receive()
+		_ = c.SetReadDeadline(time.Time{})
+		slow.Go(func() {
+			defer func() { _ = c.Close() }()
+			buf := make([]byte, 100_000)
+			for tick := time.NewTicker(50 * time.Millisecond); ; {
+				select {
+				case <-tick.C:
+					if _, err := io.ReadFull(c, buf); err != nil {
+						t.Error("one that hardly reads:", err)
+						return
+					}
+				case <-stop:
+					return
+				}
+			}
+		})
+	}
+	ask("three").gone()
+	wantLimited(t, registry, map[string]float64{"max-user-queue": 1})
+	bob := connect(t, at(b.URL()), as("bob", "bob"))
+	bob.subscribe("padme/v1/default/data/#", 0)
+	bob.receive(n)
+	close(stop)
+	slow.Wait()
+	again := connect(t, at(b.URL()), as("watch", "watch"))
+	again.subscribe("padme/v1/default/data/#", 0)
+	again.receive(n)
 }
