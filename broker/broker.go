@@ -77,6 +77,13 @@ type Config struct {
 	// last second. One broker at a time may use it. Empty means memory only.
 	DataDir string
 
+	// RuntimeDir, when set, is a directory of this broker's own, made if need be, in a file
+	// system in memory (a tmpfs, such as /run/padme), where the next process finds whose
+	// password was right, until the machine starts anew. Without it all clients wait after a
+	// restart until their passwords have been checked, at tens of milliseconds each. What is in
+	// it lets passwords be guessed fast: it must not be on a disk, and others must not get in.
+	RuntimeDir string
+
 	// Prefix is the first level, or levels, of the topics that the table above
 	// guards; default "padme".
 	Prefix string
@@ -180,6 +187,11 @@ func (c Config) withDefaults() (Config, error) {
 func (b *Broker) start(ctx context.Context) (err error) {
 	if b.cfg.DataDir != "" {
 		if b.store, err = openStore(b.cfg.DataDir, b.cfg.Limits.Unwritten, b.limited, b.log); err != nil {
+			return err
+		}
+	}
+	if b.cfg.RuntimeDir != "" && b.cfg.Users != nil {
+		if err := b.cfg.Users.recallFrom(b.cfg.RuntimeDir, b.log); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,13 @@
 
 package broker
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // openFiles returns how many files the process may have open, connections included; Go has
 // raised the soft limit to the hard one. 0 means not known.
@@ -12,4 +18,10 @@ func openFiles() uint64 {
 		return 0
 	}
 	return uint64(l.Cur) //nolint:unconvert // it is signed on FreeBSD
+}
+
+// ours reports whether a file is of the user of this process, or of root.
+func ours(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }

@@ -40,11 +40,7 @@ func TestGuessedNamesWaitInOneLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = c.Close() }()
-		body := []byte("\x00\x04MQTT\x04\xc2\x00\x3c")
-		for _, field := range []string{"id-" + name, name, "wrong"} {
-			body = append(binary.BigEndian.AppendUint16(body, uint16(len(field))), field...)
-		}
-		if _, err := c.Write(append([]byte{0x10, byte(len(body))}, body...)); err != nil {
+		if _, err := c.Write(hello(name, "wrong")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,6 +65,15 @@ func TestGuessedNamesWaitInOneLine(t *testing.T) {
 	}
 }
 
+// hello is a CONNECT.
+func hello(name, password string) []byte {
+	body := []byte("\x00\x04MQTT\x04\xc2\x00\x3c")
+	for _, field := range []string{"id-" + name, name, password} {
+		body = append(binary.BigEndian.AppendUint16(body, uint16(len(field))), field...)
+	}
+	return append([]byte{0x10, byte(len(body))}, body...)
+}
+
 // halfOfPatience is half of the time that a password may wait.
 const halfOfPatience = 5 * time.Second
 
@@ -86,12 +91,8 @@ func started(t *testing.T, c Config) *Broker {
 // alone is a list of one user.
 func alone(t *testing.T) *Users {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte("alice"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "users")
-	if err := os.WriteFile(path, []byte("alice:"+string(hash)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("alice:"+hashed(t, "alice")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	u, err := LoadUsers(path)
@@ -99,6 +100,29 @@ func alone(t *testing.T) *Users {
 		t.Fatal(err)
 	}
 	return u
+}
+
+func hashed(t *testing.T, password string) string {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(hash)
+}
+
+// reloaded is a list of the same users, as another process has it.
+func reloaded(t *testing.T, users *Users) *Users {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := users.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LoadUsers(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
 }
 
 // guess has a password checked until the test ends.

@@ -50,7 +50,8 @@ type account struct {
 	hash []byte
 	role Role
 
-	// verified is an HMAC, under a key of this process, of the last password
+	// verified is an HMAC, under a key of this process and those before it that used the same
+	// Config.RuntimeDir, of the last password
 	// that bcrypt accepted. bcrypt takes tens of milliseconds by design; a
 	// thousand clients that reconnect at once must not wait a minute for it.
 	verified []byte
@@ -62,6 +63,8 @@ type account struct {
 type Users struct {
 	mu       sync.RWMutex
 	accounts map[string]*account
+
+	recall *recall // where verified outlives the process; nil: nowhere
 
 	once sync.Once
 	key  [32]byte // of verified
@@ -301,8 +304,12 @@ func (u *Users) check(name, password []byte) bool {
 
 func (u *Users) remember(name string, hash, sum []byte) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	if a := u.accounts[name]; a != nil && bytes.Equal(a.hash, hash) {
 		a.verified = sum
+	}
+	r := u.recall
+	u.mu.Unlock()
+	if r != nil {
+		r.save(u)
 	}
 }

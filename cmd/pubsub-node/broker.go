@@ -32,6 +32,7 @@ type brokerFlags struct {
 	listen, webSocket  string
 	origins            []string // of pages
 	dataDir, usersFile string
+	runtimeDir         string
 	certUsers          bool
 	anonymous          bool
 	metrics            metricsFlags
@@ -80,6 +81,7 @@ INT or TERM ends it in good order.`,
 	fs.StringSliceVar(&f.origins, "ws-origin", nil, "`origin` of a page that may connect over WebSocket, such as https://panel.example; others may if they need a password, else those of the same host")
 	fs.StringVar(&f.dataDir, "data", "", "`directory` where locks, retained messages and sessions survive a crash (default: messages and sessions in memory only)")
 	fs.StringVar(&f.usersFile, "users", "", "`file` of users; only they may connect (default: anyone on this machine, who may do anything)")
+	fs.StringVar(&f.runtimeDir, "runtime-dir", "", "`directory` of its own, in memory (a tmpfs), where it knows again after a restart whose password was right (default: $RUNTIME_DIRECTORY, which systemd sets, or none)")
 	fs.BoolVar(&f.anonymous, "anonymous", false, "let anyone who reaches the addresses do anything, also from the network")
 	fs.BoolVar(&f.certUsers, "use-identity-as-username", false, "the common name of a client's certificate is its user, who must be in --users; needs --cafile")
 	f.metrics.add(cmd)
@@ -143,13 +145,16 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if err := errors.Join(f.metrics.check(), f.limit.check(), f.checkOpen()); err != nil {
 		return err
 	}
+	if f.runtimeDir != "" && f.usersFile == "" {
+		return usageError("--runtime-dir is about passwords, and without --users there are none")
+	}
 	users, secret, err := f.users()
 	if err != nil {
 		return err
 	}
 	config := broker.Config{
 		TCP: f.listen, WebSocket: f.webSocket, Origins: f.origins, Users: users, DataDir: f.dataDir, Prefix: s.prefix,
-		Limits: f.limit.limits, Logger: s.logger(slog.LevelWarn),
+		RuntimeDir: f.memoryDir(), Limits: f.limit.limits, Logger: s.logger(slog.LevelWarn),
 	}
 	if config.TLS, err = s.serverTLS(); err != nil {
 		return err
@@ -275,6 +280,16 @@ func (f *brokerFlags) users() (*broker.Users, string, error) {
 		return nil, "", err
 	}
 	return users, secret, users.Grant(nodeName(), broker.Gateway)
+}
+
+// memoryDir is the broker's directory in memory: systemd names the unit's own, of which there may
+// be several.
+func (f *brokerFlags) memoryDir() string {
+	if f.runtimeDir != "" {
+		return f.runtimeDir
+	}
+	first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	return first
 }
 
 // greet says what is served and how to use it.
