@@ -11,7 +11,7 @@ lint: ## format, vet, linters and the arrows between packages
 test: ## every test, as in README
 	go test ./...
 
-full: ## every test with all of its seeds, rounds and searches, of which go test takes a share
+full: ## every test, also the long ones, with all of its seeds, rounds and searches, of which go test takes a share
 	PADME_FULL=1 go test -count=1 -timeout 1h ./...
 
 size: ## lines of code, comments and blank ones of each package, tests apart; words of the docs

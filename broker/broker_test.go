@@ -16,6 +16,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"padme/broker"
+	"padme/tests/extent"
 )
 
 func TestTransports(t *testing.T) {
@@ -169,6 +170,7 @@ func TestTooManyClients(t *testing.T) {
 
 // mochi alone delivers a fifth of these.
 func TestNothingAcknowledgedIsDropped(t *testing.T) {
+	extent.Long(t, "tens of thousands of messages")
 	t.Parallel()
 	publishers, each := 8, 10_000
 	if raceDetector {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/extent"
 )
 
 func TestStalledSubscriberIsCutOff(t *testing.T) {
@@ -82,6 +83,7 @@ func TestPingsOfOneThatDoesNotRead(t *testing.T) {
 // Publishers wait for all connections of a user that acknowledge nothing no longer than for
 // one: for twenty, one after the other, it would be a minute and a half here.
 func TestPublishersWaitForAUserOnce(t *testing.T) {
+	extent.Long(t, "patience that runs out")
 	t.Parallel()
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Limits: broker.Limits{Queue: 16, WriteTimeout: patience / 4}})
 	const topic = "padme/v1/default/data/p/t/k/bob/w"

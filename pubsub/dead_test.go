@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // leaky is a way to the broker whose connection for samples can lose what is sent.
@@ -60,6 +62,7 @@ func (c *leakyConn) Write(p []byte) (int, error) {
 // A connection is cut at a real broker, with samples on the way of which the reader has
 // heard.
 func TestWhatACrashedWriterCouldNotSendIsToldAsLost(t *testing.T) {
+	extent.Long(t, "a lease that runs out")
 	t.Parallel()
 	url := startBroker(t)
 	way := &leaky{to: func(ctx context.Context) (net.Conn, error) {

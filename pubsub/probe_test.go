@@ -7,6 +7,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/brokers"
+	"padme/tests/extent"
 )
 
 func TestProbeFindsWhatTheBrokerDoes(t *testing.T) {
@@ -24,6 +25,7 @@ func TestProbeFindsWhatTheBrokerDoes(t *testing.T) {
 }
 
 func TestProbeFindsALimitOfSize(t *testing.T) {
+	extent.Long(t, "a broker that refuses ever shorter messages")
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0", Limits: broker.Limits{PacketSize: 100_000}})
 	if err != nil {

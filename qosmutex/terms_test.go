@@ -12,6 +12,7 @@ import (
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
+	"padme/tests/extent"
 )
 
 // becomes waits until cond holds of the topic's status.
@@ -112,6 +113,7 @@ func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
 // holds end with their sessions, and all goes on when it is back. That the members are
 // all there does not matter.
 func TestWithoutTheRegisterNothingIsGranted(t *testing.T) {
+	extent.Long(t, "a register that fails")
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	reg := &cutRegister{Register: local.Memory()}
@@ -204,6 +206,7 @@ func TestViewNamesTheRoot(t *testing.T) {
 // With trusted wills the next one is in as soon as the broker says that the holder
 // has ended: here before half of its session is over.
 func TestTrustedWillEndsAHoldAtOnce(t *testing.T) {
+	extent.Long(t, "three TTLs")
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	timing := LAN()

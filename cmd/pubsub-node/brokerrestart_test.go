@@ -16,6 +16,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // TestBrokerRestartCostsNoHold: the broker ends, or is killed, and is started again at
@@ -72,6 +73,7 @@ func TestBrokerRestartCostsNoHold(t *testing.T) {
 // TestBrokerWithMemoryAloneIsRestarted: it knows nothing of the holders. A member goes on,
 // a client has lost its hold, and nobody enters beside either.
 func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
+	extent.Long(t, "two restarts")
 	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,6 +121,7 @@ func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
 // TestLoneHoldWithMemoryAlone: a broker that forgot its locks is started again, and nobody
 // asks for the lock but the one that holds it, which goes on.
 func TestLoneHoldWithMemoryAlone(t *testing.T) {
+	extent.Long(t, "a TTL")
 	t.Parallel()
 	dir, addr := t.TempDir(), address.Free(t)
 	b := startBrokerProcess(t, dir, addr, "--memory")
@@ -216,6 +219,7 @@ func contend(t *testing.T, resource string, members ...*qosmutex.Topic) (entered
 // started again at once. A client that holds by it goes on with its fence, nobody enters
 // meanwhile, and whoever waits is next.
 func TestBrokerRestartCostsNoClientsHold(t *testing.T) {
+	extent.Long(t, "two restarts")
 	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,6 +325,7 @@ func dialed(t *testing.T, url, id string) *qosmutex.Client {
 // TestBrokerRestartedHearsWhatIsOver: a command under a lock ends while there is no broker.
 // `lock` stays until it has told that the lock is free.
 func TestBrokerRestartedHearsWhatIsOver(t *testing.T) {
+	extent.Long(t, "a restart")
 	t.Parallel()
 	for range 5 { // on a machine that is so busy that the lease is over first
 		if hearsWhatIsOver(t) {

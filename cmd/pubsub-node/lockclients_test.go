@@ -17,6 +17,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // askAlways is a client of a gateway that says again and again that it wants crane.
@@ -43,6 +44,7 @@ func askAlways(t *testing.T, url, client string, priority int) {
 }
 
 func TestOperatorsRaiseAndEvictClients(t *testing.T) {
+	extent.Long(t, "a queue of clients")
 	t.Parallel()
 	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()
@@ -169,6 +171,7 @@ func (l *published) heard(event, participant string, via any) bool {
 // Two clients without a library and a Go member want one lock: what is published and what
 // the verbs print names the clients, and the gateway as what they come through.
 func TestClientsAreNamed(t *testing.T) {
+	extent.Long(t, "a queue of clients")
 	t.Parallel()
 	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()

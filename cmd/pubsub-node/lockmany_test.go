@@ -29,6 +29,7 @@ var crowd = flag.Int("crowd", extent.Of(100, 200), "how many commands wait for o
 // same session, Linux would give that the share of one process among hundreds. They come a
 // hundred at a time, as a machine may need a minute to start them all.
 func TestCommandsAtOnce(t *testing.T) {
+	extent.Long(t, "hundreds of processes")
 	const priorities = 5
 	commands := *crowd
 	// While they start the root may get no processor for seconds: as --ttl 1m does for users.

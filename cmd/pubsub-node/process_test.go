@@ -223,6 +223,7 @@ func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
 }
 
 func TestLossStopsTheCommand(t *testing.T) {
+	extent.Long(t, "five lost holds")
 	for name, test := range map[string]struct {
 		command string
 		says    string

@@ -10,11 +10,13 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // A root that is cut off from the broker loses its hold before the lock node of a
 // new broker can have created the topic again.
 func TestTwoRoots(t *testing.T) {
+	extent.Long(t, "a lock with two roots")
 	t.Parallel()
 	dir := t.TempDir()
 	addr := address.Free(t)

@@ -14,6 +14,7 @@ import (
 	"padme/broker"
 	"padme/qosmutex/register/quorum"
 	"padme/tests/brokers"
+	"padme/tests/extent"
 )
 
 // site is three voters at a broker, each with a directory of its own.
@@ -107,6 +108,7 @@ func TestVoters(t *testing.T) {
 		liveThrough(t, b.URL())
 	})
 	t.Run("mosquitto", func(t *testing.T) {
+		extent.Long(t, "the same on another broker")
 		t.Parallel()
 		b, err := brokers.Start(context.Background(), brokers.Mosquitto, t.TempDir())
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 // Robots, roots, voters and the broker are killed, and in the end nobody has overlapped
 // and all who live are served.
 func TestChaos(t *testing.T) {
+	extent.Long(t, "half a minute of faults")
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	code, stdout, stderr := play(t, t.Context(), "--processes", "--chaos", "--duration", "30s", "--robots", "5", "--frequencies", "3", "--json")

@@ -58,6 +58,7 @@ func parse(t *testing.T, text string) summary.Summary {
 
 // A broker that is not ours retains the view of an earlier run, which decides nothing.
 func TestSecondRunAtTheSameBroker(t *testing.T) {
+	extent.Long(t, "two whole runs")
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
@@ -133,6 +134,7 @@ func TestFiveSecondsWithTheEmbeddedBroker(t *testing.T) {
 // TestNobodyIsOvertakenBeyondTheBound: whatever the area and the walks, a change from
 // level to fair leaves nobody behind.
 func TestNobodyIsOvertakenBeyondTheBound(t *testing.T) {
+	extent.Long(t, "three runs")
 	extent.NotShort(t, "real time")
 	for _, seed := range []string{"1", "2", "3"} {
 		t.Run(seed, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestBrokerIsStoppedAndComesBack(t *testing.T) {
+	extent.Long(t, "an outage")
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	s := perform(t, "--robots", "3")
@@ -47,6 +48,7 @@ func TestBrokerIsStoppedAndComesBack(t *testing.T) {
 
 // Who takes the broker's port while it is stopped only delays it.
 func TestBrokerComesBackWhereItsPortWasTaken(t *testing.T) {
+	extent.Long(t, "an outage")
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	s := perform(t, "--robots", "2")

@@ -284,6 +284,7 @@ func (s *shown) finish() {
 
 // Every command has the effect that it is named for, for anybody to see.
 func TestCommandsHaveTheirEffects(t *testing.T) {
+	extent.Long(t, "two whole runs")
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	for name, args := range map[string][]string{"inside": nil, "processes": {"--processes"}} {

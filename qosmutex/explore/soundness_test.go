@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 // TestSameNameSameFuture checks the canonical form of states: whenever two runs end
 // in states of one fingerprint, the same actions must be possible in both, and each must
 // lead to states of one hash again. So nothing that matters was left out.
 func TestSameNameSameFuture(t *testing.T) {
+	extent.Long(t, "half a million states twice")
 	for _, c := range []Config{
 		{Parents: []int{-1, 0, 1}, Models: models("fruu"), Requests: 2},
 		{Parents: []int{-1, 0, 0}, Models: models("lfuu"), Requests: 2},

@@ -2,7 +2,11 @@
 
 package browser
 
-import "testing"
+import (
+	"testing"
+
+	"padme/tests/extent"
+)
 
 // accessible fails the test if axe-core finds something in the page as it is shown now.
 func (p *page) accessible(what string) {
@@ -20,6 +24,7 @@ var phone = window{width: 390, height: 844}
 // TestAxe: axe-core reports no violation in any view of the board, of a broker or of a
 // recording, nor in the demo, light and dark, on a desk and on a phone.
 func TestAxe(t *testing.T) {
+	extent.Long(t, "each page in each light")
 	t.Parallel()
 	s := startSite(t)
 	join(t, s.url, "a-lift-with-a-name-that-is-cut-in-the-tree", "crane")

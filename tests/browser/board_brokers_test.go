@@ -16,6 +16,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // TestDirectWebSocket: the page connects to the broker's own WebSocket listener.
@@ -35,6 +36,7 @@ func TestDirectWebSocket(t *testing.T) {
 // TestBrokerWithUsers: the page asks for the password of its user, and says what a
 // broker with users does not show.
 func TestBrokerWithUsers(t *testing.T) {
+	extent.Long(t, "several logins")
 	t.Parallel()
 	var users broker.Users
 	for name, role := range map[string]broker.Role{"tower": broker.Member, "lift": broker.Member, "panel": broker.Observer} {
@@ -117,6 +119,7 @@ func TestHostileNames(t *testing.T) {
 // TestMosquitto: the page works with a broker that is not ours, by the bridge and by
 // the broker's own WebSocket listener.
 func TestMosquitto(t *testing.T) {
+	extent.Long(t, "another broker")
 	t.Parallel()
 	program := need(t, "apt-get install mosquitto", "mosquitto")
 	addr, ws := address.Free(t), address.Free(t)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // TestScreenshots makes those of the documents: make screenshots. Without -shots it
 // demands only that the pictures could be made.
 func TestScreenshots(t *testing.T) {
+	extent.Long(t, "pictures")
 	t.Parallel()
 	url := startEmbedded(t, "127.0.0.1:0", "").URL()
 	members := yard(t, url)

@@ -12,6 +12,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // retainedStates are the states of all locks as the broker has them.
@@ -70,6 +71,7 @@ func agree(t *testing.T, p *page, url string) {
 
 // TestWrongHolderIsNoticed: a page that shows a wrong holder does not agree.
 func TestWrongHolderIsNoticed(t *testing.T) {
+	extent.Long(t, "a dead holder")
 	t.Parallel()
 	s := startSite(t)
 	s.first.lock("north", 7)
@@ -86,6 +88,7 @@ func TestWrongHolderIsNoticed(t *testing.T) {
 // participant that they come through; that one is what the tree and the list of
 // participants show.
 func TestClientIsNamed(t *testing.T) {
+	extent.Long(t, "a gateway")
 	t.Parallel()
 	s := startSite(t)
 	held, err := s.first.topic.Lock(t.Context(), "north", qosmutex.WithClient("esp32"))
@@ -118,6 +121,7 @@ func TestClientIsNamed(t *testing.T) {
 
 // TestRootIsKilled: the page shows the new root, and that the old one is gone.
 func TestRootIsKilled(t *testing.T) {
+	extent.Long(t, "a new root")
 	t.Parallel()
 	s := startSite(t)
 	p := startBrowser(t).open(s.board, desktop)
@@ -134,6 +138,7 @@ func TestRootIsKilled(t *testing.T) {
 // TestBrokerIsRestarted without its memory: the page says that it is offline, comes
 // back by itself and then agrees again.
 func TestBrokerIsRestarted(t *testing.T) {
+	extent.Long(t, "an outage")
 	t.Parallel()
 	s := startSite(t)
 	h := s.first.lock("north", 7)
@@ -168,6 +173,7 @@ setInterval(() => {
 // TestDeadDataLooksDead: without the broker times stop and the page says as of when; after a
 // reconnection what nobody says again is in doubt until it is forgotten.
 func TestDeadDataLooksDead(t *testing.T) {
+	extent.Long(t, "a broker that is gone")
 	t.Parallel()
 	s := startSite(t)
 	s.first.lock("north", 7)
@@ -200,6 +206,7 @@ func TestDeadDataLooksDead(t *testing.T) {
 // TestFocusSurvives what the page draws: focus and selection stay in the details of a lock
 // that changes, and nothing jumps when the connection is lost.
 func TestFocusSurvives(t *testing.T) {
+	extent.Long(t, "many updates")
 	t.Parallel()
 	s := startSite(t)
 	held := s.first.lock("north", 7)
@@ -233,6 +240,7 @@ func TestFocusSurvives(t *testing.T) {
 
 // TestHolderIsKilled: row and details say together that the holder is gone.
 func TestHolderIsKilled(t *testing.T) {
+	extent.Long(t, "a TTL")
 	t.Parallel()
 	s := startSite(t)
 	s.first.lock("north", 7)
@@ -247,6 +255,7 @@ func TestHolderIsKilled(t *testing.T) {
 
 // TestBrokerIsSilent: a connection on which nothing comes back is not taken for one.
 func TestBrokerIsSilent(t *testing.T) {
+	extent.Long(t, "an outage")
 	t.Parallel()
 	b := startEmbedded(t, "127.0.0.1:0", "")
 	ui, where := startReady(t, "pubsub-node", "ui", "--broker", b.URL(), "--web", "127.0.0.1:0")

@@ -2,7 +2,11 @@
 
 package browser
 
-import "testing"
+import (
+	"testing"
+
+	"padme/tests/extent"
+)
 
 // walk presses Tab until the page is left, and the arrows where a part of the page is one
 // stop with several elements. It fails the test if something that a pointer can use is
@@ -62,6 +66,7 @@ func (p *page) walk(what string) {
 
 // TestKeyboard: whatever a pointer can use is reached by keys, and shown when it is.
 func TestKeyboard(t *testing.T) {
+	extent.Long(t, "every control")
 	t.Parallel()
 	s := startSite(t)
 	s.first.lock("north", 7)

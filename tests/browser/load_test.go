@@ -14,6 +14,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 const (
@@ -118,6 +119,7 @@ func (c *crowd) round(n int) {
 // little happens. The page keeps up, draws at most five times a second, and forgets nothing
 // of the other lock. The figures are printed.
 func TestHotLock(t *testing.T) {
+	extent.Long(t, "ten seconds of load")
 	s := startSite(t)
 	p := startBrowser(t).open(s.board, desktop)
 	p.await("board.tree.edges.size === 2 && document.body.dataset.fresh === 'live'")

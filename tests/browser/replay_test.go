@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // recorded is a recording of two entries to a lock, one after the other.
@@ -87,6 +89,7 @@ func TestReplay(t *testing.T) {
 // TestRecordingIsDropped onto the page of a broker, which shows it from then on; what is none
 // is refused.
 func TestRecordingIsDropped(t *testing.T) {
+	extent.Long(t, "a recording of a run")
 	t.Parallel()
 	file, err := os.ReadFile(recorded(t))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/address"
+	"padme/tests/extent"
 )
 
 // rescue is the demo with its page, and somebody that reads what is published.
@@ -205,6 +206,7 @@ func TestRescueCommands(t *testing.T) {
 }
 
 func TestRescueRootIsKilled(t *testing.T) {
+	extent.Long(t, "a new root")
 	t.Parallel()
 	r := startRescue(t, "--robots", "6")
 	p := r.looked(desktop)
@@ -218,6 +220,7 @@ func TestRescueRootIsKilled(t *testing.T) {
 }
 
 func TestRescueBrokerIsStopped(t *testing.T) {
+	extent.Long(t, "an outage")
 	t.Parallel()
 	r := startRescue(t, "--robots", "3")
 	p := r.looked(desktop)
@@ -321,6 +324,7 @@ func TestRescueOnAPhone(t *testing.T) {
 
 // TestRescueEnds: the page says that the run is over, and goes on with the next one.
 func TestRescueEnds(t *testing.T) {
+	extent.Long(t, "a whole run")
 	t.Parallel()
 	addr := address.Free(t)
 	chromium := startBrowser(t) // which takes its time
@@ -338,6 +342,7 @@ func TestRescueEnds(t *testing.T) {
 // TestScreenshotsOfRescue makes those of the documents: make screenshots. Without
 // -shots it demands only that there is something to see.
 func TestScreenshotsOfRescue(t *testing.T) {
+	extent.Long(t, "pictures")
 	t.Parallel()
 	chromium := startBrowser(t) // which takes its time
 	r := startRescue(t, "--duration", "60s", "--switch-at", "10s")

@@ -146,6 +146,7 @@ type scene struct {
 // TestPageIsTrue: while holders, waiters, roots and the broker are killed, the page claims
 // nothing as certain that is not so. What is so, the processes say.
 func TestPageIsTrue(t *testing.T) {
+	extent.Long(t, "a minute of kills")
 	t.Parallel()
 	s := startScene(t)
 	s.look(4)

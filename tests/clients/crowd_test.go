@@ -18,6 +18,7 @@ import (
 // lock that somebody holds. Nobody is dropped or denied, and they are served by priority,
 // and in the order in which the gateway has told them that they stand.
 func TestCrowd(t *testing.T) {
+	extent.Long(t, "a crowd")
 	extent.NotShort(t, "real processes")
 	const crowd = 500
 	s := loneSite(t, "--memory")

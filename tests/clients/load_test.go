@@ -35,6 +35,7 @@ func loneSite(t *testing.T, flags ...string) *site {
 // what each costs. Then that `serve` is killed: nobody enters beside somebody who may
 // believe to be inside, and everybody is served by the one that takes over.
 func TestFleet(t *testing.T) {
+	extent.Long(t, "thousands of clients")
 	extent.NotShort(t, "real processes")
 	s := loneSite(t, "--memory")
 	var names []string
@@ -100,6 +101,7 @@ func TestFleet(t *testing.T) {
 // TestThroughput prints how many requests of clients are answered in a second, by the broker
 // itself and by a `serve` beside it.
 func TestThroughput(t *testing.T) {
+	extent.Long(t, "ten seconds of load")
 	extent.NotShort(t, "real processes")
 	s := loneSite(t, "--memory")
 	n := s.node("watcher")
@@ -188,6 +190,7 @@ func (c *raw) ask(op, id, more string) jsonlock.Answer {
 // TestFirstUse prints how long the first use of a lock takes that nobody has named before,
 // at a broker that runs, with its register in a file.
 func TestFirstUse(t *testing.T) {
+	extent.Long(t, "a thousand first uses")
 	extent.NotShort(t, "real processes")
 	t.Parallel()
 	dir := t.TempDir()

@@ -38,6 +38,7 @@ func python(t *testing.T) []string {
 
 // The tests of the Python package.
 func TestPython(t *testing.T) {
+	extent.Long(t, "all of the Python client")
 	extent.NotShort(t, "real processes")
 	t.Parallel()
 	// The go command must know which files the result depends on, so that it does not take

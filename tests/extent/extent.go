@@ -2,14 +2,17 @@
 //
 //	go test -short ./...           no real processes, no long searches, a few seeds
 //	go test ./...                  every kind of test, with a share of the seeds and rounds
-//	PADME_FULL=1 go test ./...     all of them (make full)
+//	PADME_FULL=1 go test ./...     all of them, and the long ones (make full)
 //
 // What a share leaves out is more of the same: other seeds, other rounds, a larger
 // bound. A test whose point would be lost is not divided.
 package extent
 
 import (
+	"flag"
+	"hash/fnv"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -39,4 +42,33 @@ func InShort[T any](few, n T) T {
 		return few
 	}
 	return n
+}
+
+// Long skips a test that takes many seconds, or a processor for some, where others of its package
+// show the same kind of thing in less; why says what it does with them. It runs with make full, and
+// wherever -run names tests. The gate runs some of them, by turns: a quarter for each commit.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if !Runs(t.Name()) {
+		t.Skip("long, see make full, or name it with -run: " + why)
+	}
+}
+
+// Runs reports whether a long test of that name is to run.
+func Runs(name string) bool { return Full() || named() || turnOf(name) }
+
+func named() bool {
+	run := flag.Lookup("test.run")
+	return run != nil && run.Value.String() != ""
+}
+
+// turnOf reports whether it is the turn of a long test, by the hexadecimal number in PADME_TURN.
+func turnOf(name string) bool {
+	turn, err := strconv.ParseUint(os.Getenv("PADME_TURN"), 16, 64)
+	if err != nil {
+		return false
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	return uint64(h.Sum32())%4 == turn%4
 }

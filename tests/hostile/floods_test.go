@@ -161,6 +161,7 @@ func (n *node) attack(t *testing.T, name string) {
 // Whoever floods the broker, or has everything sent to a hundred connections, takes its own
 // time, and not that of others.
 func TestFloodsTakeTheirOwnTime(t *testing.T) {
+	extent.Long(t, "six floods, one after the other")
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

@@ -15,6 +15,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // device locks as a JSON client, all the time.
@@ -91,6 +92,7 @@ func (d *device) goOn(t *testing.T) {
 // A client floods the gateway, speaks for others, and says what is no request. Devices that
 // speak JSON and members lock on.
 func TestHostileGatewayClient(t *testing.T) {
+	extent.Long(t, "floods of requests")
 	t.Parallel()
 	n := startNode(t)
 	h := startHonest(t, n)

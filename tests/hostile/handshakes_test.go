@@ -17,6 +17,7 @@ import (
 
 	"padme/pubsub"
 	"padme/tests/certs"
+	"padme/tests/extent"
 )
 
 func init() { attackers["hellos"] = sendHellos }
@@ -86,6 +87,7 @@ func startSecureNode(t *testing.T) *node {
 
 // A stranger has nothing but the address. Members lock on, and others come in.
 func TestTLSHellos(t *testing.T) {
+	extent.Long(t, "thousands of handshakes")
 	n := startSecureNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

@@ -19,6 +19,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 const (
@@ -51,18 +52,22 @@ func TestHostileClient(t *testing.T) {
 	for _, attack := range []struct {
 		name string
 		run  func(*testing.T, *node, *honest, *raw)
+		long string
 	}{
-		{"wrong user", wrongUser},
-		{"forged sender", forgedSender},
-		{"forged state", forgedState},
-		{"replayed lock messages", replayedMessages},
-		{"replayed samples", replayedSamples},
-		{"lengths that lie", lengths},
-		{"flood", flood},
-		{"subscribing to everything", subscribeAll},
-		{"connections without CONNECT", silentConnections},
+		{"wrong user", wrongUser, ""},
+		{"forged sender", forgedSender, ""},
+		{"forged state", forgedState, ""},
+		{"replayed lock messages", replayedMessages, ""},
+		{"replayed samples", replayedSamples, ""},
+		{"lengths that lie", lengths, "each waits to be cut off"},
+		{"flood", flood, "twenty seconds of packets"},
+		{"subscribing to everything", subscribeAll, ""},
+		{"connections without CONNECT", silentConnections, "they wait to be cut off"},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
+			if attack.long != "" {
+				extent.Long(t, attack.long)
+			}
 			h.during(t, func() { attack.run(t, n, h, spy) })
 			t.Logf("%d entries; resident %d MB, %d MB at most so far", h.entries.Load(), n.memory(t, "VmRSS")>>20, n.memory(t, "VmHWM")>>20)
 		})

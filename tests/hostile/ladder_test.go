@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 // A member that looks for a root says that it knows a term almost an hour ahead, and then
 // one an hour ahead of that, and so on. It is believed as far as the clock of the machine
 // that it says it comes from may be wrong, and no step further.
 func TestLadderOfTerms(t *testing.T) {
+	extent.Long(t, "two restarts")
 	t.Parallel()
 	const steps, hour = 2, uint64(time.Hour / time.Microsecond)
 	n := startNode(t)

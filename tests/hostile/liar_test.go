@@ -13,6 +13,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 // liar is a member that takes part in a lock topic by the algorithm, and bends what it says.
@@ -168,6 +169,7 @@ func aheadBy(user string, by uint64) (bend, unbend func(*protocol.Message)) {
 // that knows no clock yet and in one that is in use. Others are served as before, and a lock
 // goes on that is poisoned so.
 func TestPoisonedClocks(t *testing.T) {
+	extent.Long(t, "two terms of a lock")
 	t.Parallel()
 	n := startNode(t)
 	h := startHonest(t, n)
@@ -200,6 +202,7 @@ func TestPoisonedClocks(t *testing.T) {
 // A member asks with priorities, deadlines and stays at their extremes, and says that its
 // heartbeats were sent at the extremes of time.
 func TestExtremes(t *testing.T) {
+	extent.Long(t, "a lock after each of many")
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

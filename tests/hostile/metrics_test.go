@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // mostForMetrics is what those who reach the metrics may cost the node, in bytes of resident
@@ -18,6 +20,7 @@ const mostForMetrics = 64 << 20
 // Strangers connect to the metrics by the thousand: with headers that never end, or with
 // requests whose answers they do not read.
 func TestStrangersAtTheMetrics(t *testing.T) {
+	extent.Long(t, "connections that wait")
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

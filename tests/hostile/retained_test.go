@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // mostForRetained is what one member's retained messages may cost the node, in bytes of
@@ -17,6 +19,7 @@ const mostForRetained = 256 << 20
 
 // A member has the broker retain what is large in all but its payload.
 func TestRetainedMessagesCountAsTheyCost(t *testing.T) {
+	extent.Long(t, "64 MB four times")
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/extent"
 )
 
 // keep logs a user in with a session that is to outlive its connection, by MQTT 3.1.1 or,
@@ -88,6 +90,7 @@ func (n *node) latency(t *testing.T) (median, most time.Duration) {
 // An observer leaves a thousand sessions on everything behind. None is there, so nobody's
 // publication waits for them; and a returning one is told so.
 func TestObserverLeavesSessions(t *testing.T) {
+	extent.Long(t, "a thousand sessions")
 	const many = 1000
 	n := startNode(t)
 	h := startHonest(t, n)
@@ -180,6 +183,7 @@ func TestExpiredSessionsLeaveNothing(t *testing.T) {
 // One member opens connections, leaves sessions behind, subscribes to ever new filters and
 // has messages wait for a session to which it never comes back. Each ends at its quota.
 func TestMemberTakesTooMuch(t *testing.T) {
+	extent.Long(t, "each quota is filled")
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)

@@ -15,6 +15,7 @@ import (
 // An observer sends the shortest packets as fast as they are taken, over all its connections.
 // Each costs the node more than its sender. Others lock on.
 func TestSmallPackets(t *testing.T) {
+	extent.Long(t, "five floods, one after the other")
 	for _, attack := range []struct {
 		name    string
 		packets []byte

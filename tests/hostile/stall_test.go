@@ -20,6 +20,7 @@ var stalled = extent.Of(8*time.Second, 30*time.Second)
 // other, and acknowledges nothing of it. Whoever publishes that waits, again and again; locks
 // do not, nor do devices that speak JSON.
 func TestWatchersThatAcknowledgeNothing(t *testing.T) {
+	extent.Long(t, "queues that fill up")
 	n := startNode(t, "--max-user-queue", "8000000") // soon reached, also where little is published
 	h := startHonest(t, n)
 	d := startDevice(t, n)

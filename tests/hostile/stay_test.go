@@ -6,12 +6,15 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // Sessions of a client that outlive their connections subscribe, at QoS 1, to what the client
 // has retained, 18 MB, and read nothing of it; others take them over at once. The node would
 // give each connection ten minutes.
 func TestSessionsThatStayAndReadNothing(t *testing.T) {
+	extent.Long(t, "a queue that fills up")
 	n := startNode(t, "--write-timeout", "10m")
 	h := startHonest(t, n)
 	h.goOn(t)

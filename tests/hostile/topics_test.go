@@ -10,6 +10,7 @@ import (
 
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
+	"padme/tests/extent"
 )
 
 // joinMessage is what a member says that looks for the root of a lock topic.
@@ -22,6 +23,7 @@ func joinMessage(from string, ttl protocol.Duration) []byte {
 // costs their root most. Each gets as many as it may; others lock on, and find new topics
 // served; and after a while those that nobody uses are given up.
 func TestTopicsThatNobodyUses(t *testing.T) {
+	extent.Long(t, "fifty seconds of names")
 	t.Parallel()
 	const perUser, each = 30, 1100
 	n := startNode(t, "--max-topics-per-user", fmt.Sprint(perUser), "--idle-topics", "20s")

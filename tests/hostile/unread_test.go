@@ -5,6 +5,8 @@ package hostile
 import (
 	"bytes"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // An observer subscribes to everything at QoS 1, over all its connections, and reads nothing
@@ -34,6 +36,7 @@ const mostForUnread = 1 << 30
 // A client sends itself long messages over all its connections, most of which read nothing of
 // them. The node would give each ten minutes.
 func TestAClientThatReadsNothingOfItsOwn(t *testing.T) {
+	extent.Long(t, "64 MB")
 	n := startNode(t, "--write-timeout", "10m")
 	h := startHonest(t, n)
 	h.goOn(t)

@@ -14,6 +14,7 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 const (
@@ -132,6 +133,7 @@ func (l *lockers) harm() (n uint64) {
 // TestStalledWatcherDoesNotDelayLocks stops a process that subscribes to every
 // lock topic at QoS 1, until the broker holds up whoever publishes there.
 func TestStalledWatcherDoesNotDelayLocks(t *testing.T) {
+	extent.Long(t, "queues that fill up")
 	for kind, begin := range watchers(t) {
 		t.Run(kind, func(t *testing.T) {
 			l := newLockers(t)

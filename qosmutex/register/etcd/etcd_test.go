@@ -17,6 +17,7 @@ import (
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/etcd"
 	"padme/qosmutex/register/registertest"
+	"padme/tests/extent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,6 +54,7 @@ func TestContract(t *testing.T) {
 // TestFaults has clients read and write while members are killed with -9 and stalled,
 // the leader among them, and all of them at once.
 func TestFaults(t *testing.T) {
+	extent.Long(t, "twelve faults of etcd")
 	c := startCluster(t)
 	h := registertest.NewHistory()
 	ctx, stop := context.WithCancel(t.Context())

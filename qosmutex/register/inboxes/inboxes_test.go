@@ -25,6 +25,7 @@ import (
 	"padme/qosmutex/register/quorum"
 	"padme/qosmutex/register/registertest"
 	"padme/tests/brokers"
+	"padme/tests/extent"
 )
 
 // voterEnv makes the test binary a voter: URL, domain, id, file, and the list of
@@ -146,6 +147,7 @@ func (p *process) kill() {
 // TestKilledVoters has clients read and write over a real broker while voters, which
 // are processes of their own, are killed with -9 one after the other and all at once.
 func TestKilledVoters(t *testing.T) {
+	extent.Long(t, "voters are killed in turn")
 	url, dir := brokers.Use(t), t.TempDir()
 	var voters []*process
 	for _, id := range abc {

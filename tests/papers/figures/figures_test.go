@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // TestResultsAreUpToDate makes every figure and table again: they must come out as
 // they stand in docs/results, byte by byte, and nothing else may stand there.
 func TestResultsAreUpToDate(t *testing.T) {
+	extent.Long(t, "every figure of docs/results is computed again")
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
