@@ -128,7 +128,8 @@ func (a acl) mayRead(name string, role Role, topic string) bool {
 	return true
 }
 
-// maySubscribe refuses a filter which can match nothing that the user may read.
+// maySubscribe refuses a filter with a wildcard which can match nothing that the user may
+// read; one without is a topic name, of which mayRead decides.
 // Every other filter is granted, "#" too: mayRead holds foreign inboxes back
 // message by message, so that a plain "#" is usable and leaks nothing.
 func (a acl) maySubscribe(name string, role Role, filter string) bool {

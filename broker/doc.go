@@ -20,3 +20,37 @@
 // the broker was killed are not sent, and a broker is one process: there is no
 // clustering.
 package broker
+
+// Where to look:
+//
+//	broker.go listen.go         Start, listeners
+//	door.go turns.go            who has not said yet who it is; passwords and handshakes in turns
+//	conn.go connect.go          a connection, and its CONNECT
+//	certificate.go websocket.go the ways in
+//	users.go recall.go          names, passwords, roles, and whose password was right
+//	access.go acl.go            may it connect, publish (mayWrite), subscribe or be sent it (OnACLCheck)
+//	rules.go role.go            the same list for people; a user asks for its role
+//
+//	flow.go await.go            nothing at QoS 1 is lost: publishers wait for subscribers that lag
+//	unread.go unacked.go        bytes that wait for connections
+//	window.go order.go          Receive Maximum; retained topics in order
+//	sendbuffer.go outlet.go     writes that never wait, of packets and of lock messages
+//	direct.go attached.go       lock messages past mochi, and by calls
+//	pipe.go flush.go            connections inside the process; what is queued at the end
+//
+//	subscribe.go                bounds of a SUBSCRIBE
+//	replay.go search.go         retained messages for a new subscription
+//	planned.go retain.go        what they cost while they wait; the tree that they are in
+//	quota.go retained.go        what users may have retained, and what it costs
+//	retaincharge.go expiry.go   wills and messages that expire
+//	janitor.go willdelay.go     what the dead leave; wills that wait
+//
+//	limits.go limited.go        every limit, and what is logged when it is reached
+//	usage.go share.go           what each user has, and how fast it may send
+//	sessions.go idturns.go      sessions that outlive their connection; takeovers
+//	persistence.go store.go     what survives kill -9, and its file
+//	storewrite.go owed.go       changes, and those that could not be written yet
+//	compact.go                  the file is rewritten
+//	metrics.go log.go           figures; mochi's log
+//	cut.go refusals.go          why connections ended or were refused
+//	errors.go yield.go          errors; packets of one client between those of others

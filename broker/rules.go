@@ -20,8 +20,8 @@ var (
 	everyone = []Role{Member, Client, Gateway, Observer}
 )
 
-// Rules returns the access list, from which everything else follows: what no row
-// allows is denied.
+// Rules returns the access list as a table, for people and for other brokers. acl.go decides by
+// code. Nobody writes what no row lets it write; what no row speaks of can be read.
 func Rules() []Rule {
 	return []Rule{
 		{"presence/P", nodes, everyone, "birth and death"},

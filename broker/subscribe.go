@@ -19,7 +19,8 @@ const maxFilter = 5120
 // OnSubscribe grants at most QoS 1, since mochi throws a client out that sends
 // and receives at QoS 2, and empties malformed filters, which mochi takes for
 // good ones, and long ones, so that it refuses them. A filter that is there
-// twice counts once.
+// twice counts once. Whether the user may subscribe is decided in OnACLCheck,
+// which mochi calls for each filter afterwards.
 func (h *access) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	first := map[string]int{}
 	for i := range pk.Filters {

@@ -165,7 +165,7 @@ func (m *Machine) listen(said *protocol.Output, out *Output) {
 	if !m.acting.on {
 		return
 	}
-	if f, c := said.Fence, m.known.Record.Ceiling; f > c && f-c <= maxRaise && f <= protocol.MaxCeiling-block {
+	if f, c := said.WantCeiling, m.known.Record.Ceiling; f > c && f-c <= maxRaise && f <= protocol.MaxCeiling-block {
 		m.fence = max(m.fence, f)
 	}
 	if said.Proposed != nil {

@@ -390,7 +390,7 @@ func (w *model) do(a modelAction) {
 	case modelResign:
 		w.step(i, &lease.Input{Resign: true})
 	case modelRaise:
-		w.hear(i, &protocol.Output{Fence: n.m.Status().Entry.Record.Ceiling + 1})
+		w.hear(i, &protocol.Output{WantCeiling: n.m.Status().Entry.Record.Ceiling + 1})
 	case modelForget:
 		w.reg.entry, w.shut = w.reg.synced, modelShut
 		w.prune()

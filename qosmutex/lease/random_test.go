@@ -126,7 +126,7 @@ func (c *chance) fault() {
 	case 13:
 		if n.acts() {
 			n.hear(&protocol.Output{
-				Fence:    n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
+				WantCeiling:    n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
 				Proposed: proposal(protocol.Models{Priority: protocol.Priority(c.Intn(4))}, "an operator", c.Intn(2) == 0),
 			})
 		}

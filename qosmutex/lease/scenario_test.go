@@ -186,7 +186,7 @@ func (c *candidate) numbered(f []string) error {
 	case "rank":
 		c.rank(int(n))
 	case "raise":
-		c.hear(&protocol.Output{Fence: wall + n})
+		c.hear(&protocol.Output{WantCeiling: wall + n})
 	case "remember":
 		c.hear(&protocol.Output{Remembered: n})
 	case "claim": // claim C TERM [member] [register=N] [ttl=D]

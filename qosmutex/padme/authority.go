@@ -34,7 +34,7 @@ func (m *Machine) mayGive(r *resource) bool {
 		return false
 	}
 	if r.tok.next+2*maxDepth > m.authority.ceiling {
-		m.out.Fence = max(m.out.Fence, r.tok.next+fencesAhead)
+		m.out.WantCeiling = max(m.out.WantCeiling, r.tok.next+fencesAhead)
 		return false
 	}
 	return true
@@ -52,7 +52,7 @@ func (m *Machine) topFence() uint64 {
 // needFences asks for fences before they run out, of which all below top are handed out.
 func (m *Machine) needFences(top uint64) {
 	if top+fencesAhead/2 > m.authority.ceiling {
-		m.out.Fence = max(m.out.Fence, top+fencesAhead)
+		m.out.WantCeiling = max(m.out.WantCeiling, top+fencesAhead)
 	}
 }
 

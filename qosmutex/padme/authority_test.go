@@ -27,7 +27,7 @@ func TestFencesStayBelowTheCeiling(t *testing.T) {
 	var highest, asked uint64
 	enter := func() bool {
 		out := do(t, m, &protocol.Input{Kind: protocol.Acquire, Ref: 1 << 20, Resource: "x"})
-		asked = max(asked, out.Fence)
+		asked = max(asked, out.WantCeiling)
 		if len(out.Grants) == 0 {
 			return false
 		}

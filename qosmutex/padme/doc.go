@@ -28,3 +28,33 @@
 //
 // The machine knows no MQTT, no clock and no goroutine: see [protocol.Machine].
 package padme
+
+// Where to look:
+//
+//	machine.go core.go      Step, and what all parts share
+//	timers.go receive.go    what is due, and which handler a message goes to
+//	link.go                 numbers, acknowledgements, repetition
+//	state.go clone.go       the state in a form to compare, and copied
+//	invariants.go status.go what must hold after each step, and what is shown of it
+//	settings.go forget.go   the topic's settings, and names that nobody uses
+//
+//	request.go              a request comes: ours, a child's, withdrawn, changed
+//	queue.go                which of two requests of one resource comes first (compare)
+//	queues.go               all queues, and which requests a participant passes up
+//	patience.go deadline.go which of two queues comes first; the bound of Fair, Aging; Deadline
+//	grant.go                the root serves; the target enters
+//	pass.go token.go        the token on its way down and home, and where it is
+//	provisional.go          a grant to somebody who may be dead
+//	retain.go               a token that stays with who used it
+//	holder.go resume.go     a hold that the root learns of, and one of its own former process
+//
+//	tree.go join.go         the place among the others (rank), and the search for a better one
+//	attach.go depart.go     children come and go; a participant leaves
+//	beacon.go               signs of life of the root, down the tree
+//
+//	ownsession.go           what entitles this participant to hold
+//	sessions.go suspect.go  at the root: everybody's sessions, and who is believed dead
+//	recover.go              the search for a token that may be lost
+//	inherit.go              a new root learns where the tokens are
+//	authority.go            what entitles a root to grant; fences
+//	handover.go another.go  a planned change of the root; a root of another register

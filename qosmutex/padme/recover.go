@@ -88,10 +88,10 @@ func (m *Machine) askAll(r *resource) {
 	m.concludeIfDone(r)
 }
 
-// ended goes on with the searches that wait for the owner of s, which has expired or
+// continueSearches goes on with the searches that wait for the owner of s, which has expired or
 // said goodbye: it has no token any more. One that it had passed on is with another
 // member, which is asked.
-func (m *Machine) ended(s *memberSession) {
+func (m *Machine) continueSearches(s *memberSession) {
 	m.touch(protocol.Any)
 	for _, r := range m.resources {
 		rec := r.tok.recovery

@@ -115,7 +115,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		return m.stale(msg, "an old question")
 	case msg.Session == 0 && (s == nil || s.asked != msg.Attempt || msg.Sent-s.sent >= m.timing.TTL):
 		if s != nil { // it has none, and no answer of ours is on the way that it would still take
-			m.expired(s)
+			m.endSession(s)
 		}
 		s, begins = m.newSession(msg), true
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
@@ -221,7 +221,7 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 	s.deadline = min(s.deadline, m.now+m.heartbeat())
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
 	m.out.Ended = append(m.out.Ended, s.node)
-	m.ended(s)
+	m.continueSearches(s)
 	return nil
 }
 
@@ -233,7 +233,7 @@ func (m *Machine) expireSessions() {
 	m.nextExpiry = protocol.Never
 	for _, s := range slices.Clone(m.members) {
 		if m.now >= s.deadline {
-			m.expired(s)
+			m.endSession(s)
 			m.tellNeighbors(s)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
@@ -262,16 +262,16 @@ func (m *Machine) unlink(n protocol.Node) {
 	}
 }
 
-// expired ends a member's session for good and recovers the tokens that it may
+// endSession ends a member's session for good and recovers the tokens that it may
 // have had. Its link to us ends with it, and makes room for another child.
-func (m *Machine) expired(s *memberSession) {
+func (m *Machine) endSession(s *memberSession) {
 	if !s.goodbye {
 		m.counters.Expiries++
 	}
 	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
 	m.unlink(s.node)
-	m.ended(s)
+	m.continueSearches(s)
 	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node })
 	for _, r := range m.resources {
 		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {

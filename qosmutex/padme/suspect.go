@@ -11,6 +11,6 @@ func (m *Machine) suspect(n protocol.Node) {
 		m.orphan()
 	}
 	if s := m.sessionOf(n); s != nil && m.trust && m.acting() {
-		m.expired(s)
+		m.endSession(s)
 	}
 }

@@ -126,9 +126,9 @@ type Output struct {
 	// Echo is when the heartbeat was sent that this candidate sent to itself, and that
 	// has come back over the transport just now; 0: none has.
 	Echo Time
-	// Fence is above the fences that the root may hand out, and it needs those below it;
-	// 0: those that it has will do.
-	Fence uint64
+	// WantCeiling is the ceiling of fences that the root needs in the record, above the one that
+	// it has; 0: those that it has will do.
+	WantCeiling uint64
 	// Proposed are settings that the topic should have, at the root: see Configure. nil: none.
 	Proposed *Proposal
 	// Begun are members whose sessions begin with this step, and Ended those whose
@@ -149,7 +149,7 @@ func (o *Output) Reset() {
 	o.WakeAt = Never
 	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
-	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.Fence, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
+	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.WantCeiling, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 	o.Remembered, o.Claim = 0, Claim{}
 }
 
