@@ -126,8 +126,8 @@ func (c *chance) fault() {
 	case 13:
 		if n.acts() {
 			n.hear(&protocol.Output{
-				WantCeiling:    n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
-				Proposed: proposal(protocol.Models{Priority: protocol.Priority(c.Intn(4))}, "an operator", c.Intn(2) == 0),
+				WantCeiling: n.m.Status().Entry.Record.Ceiling + uint64(c.Intn(200000)),
+				Proposed:    proposal(protocol.Models{Priority: protocol.Priority(c.Intn(4))}, "an operator", c.Intn(2) == 0),
 			})
 		}
 	case 14:
