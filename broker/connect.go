@@ -153,7 +153,7 @@ func (h *access) authenticate(c *conn) (name []byte, why error) {
 		return name, nil
 	}
 	wrong := errors.New("wrong name or password")
-	if len(password) > maxPassword {
+	if len(password) > maxPassword || bytes.IndexByte(password, 0) >= 0 { // see Users.Add
 		return name, wrong
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), h.limits.PasswordWait, errBusy)

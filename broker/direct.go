@@ -113,6 +113,9 @@ func (h *direct) isInbox(topic []byte) bool {
 // wayOf looks up the subscribers of a topic, if they are not known.
 func (h *direct) wayOf(topic []byte) *way {
 	as := h.changes.Load()
+	if h.access.users != nil {
+		as += h.access.users.changes.Load()
+	}
 	h.mu.RLock()
 	w := h.ways[string(topic)]
 	h.mu.RUnlock()
@@ -134,7 +137,7 @@ func (h *direct) look(topic string, as uint64) *way {
 	w.mochi = len(found.Shared) > 0 || len(found.InlineSubscriptions) > 0
 	for id := range found.Subscriptions {
 		cl, ok := h.server.Clients.Get(id)
-		if !ok {
+		if !ok || h.access.users != nil && !h.access.mayRead(cl, topic) { // who may not read it has no say in its way
 			continue
 		}
 		if cl.Properties.ProtocolVersion >= 5 || cl.Closed() || connOf(cl) == nil {

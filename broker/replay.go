@@ -140,14 +140,23 @@ func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bo
 			return false
 		}
 	}
+	if !h.awaitRoom(cl, c) {
+		return false
+	}
 	for range catchUps { // without waiting, or it would not catch up
-		if s.again() <= fewAdded {
+		added := s.again()
+		if added <= fewAdded {
 			break
+		}
+		if added*len(s.scopes) <= fewAdded*h.limits.Filters {
+			for s.part(tell) {
+			}
+			continue
 		}
 		for h.part(c, s, tell) {
 		}
 	}
-	return h.awaitRoom(cl, c) && !cl.Closed()
+	return !cl.Closed()
 }
 
 // part waits for a turn, and charges it.

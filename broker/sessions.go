@@ -31,7 +31,7 @@ func (h *sessions) ID() string { return "sessions" }
 func (h *sessions) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
 		mqtt.OnSessionEstablish, mqtt.OnDisconnect, mqtt.OnPacketRead, mqtt.OnPacketEncode,
-		mqtt.OnSubscribe, mqtt.OnUnsubscribe, mqtt.OnSubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
+		mqtt.OnSubscribe, mqtt.OnUnsubscribe, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
 	}, b) >= 0
 }
 

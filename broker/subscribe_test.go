@@ -339,3 +339,44 @@ func TestWideFiltersOfOneUser(t *testing.T) {
 		t.Errorf("reached %v times", n)
 	}
 }
+
+// Of filters that may match what everybody publishes a user has a bounded number, whatever became
+// of those that were refused, repeated or given up: many match the same, and each costs every
+// publication that it matches.
+func TestWideFiltersAreBounded(t *testing.T) {
+	b := start(t, broker.Config{Users: cast(t), Limits: broker.Limits{UserWildcards: 1}})
+	c := raw(t, b)
+	c.send(connect5("c", "alice", "alice", 0))
+	c.receive()
+	subscribe := func(from, to int) (granted int) {
+		t.Helper()
+		var all [][]byte
+		for i := range to - from { // "padme/+/default/data/+/k7" and the like
+			all = append(all, filter(fmt.Sprintf("padme/+/default/data/+/k%d", from+i), 0x20))
+		}
+		c.send(packet(0x82, []byte{0, 7, 0}, bytes.Join(all, nil)))
+		_, body := c.receive()
+		for _, code := range body[3:] {
+			if code == 0 {
+				granted++
+			}
+		}
+		return granted
+	}
+	for range 3 { // again and again is the same
+		if n := subscribe(0, 10); n != 10 {
+			t.Fatalf("%d granted of 10", n)
+		}
+	}
+	if n := subscribe(20, 60); n != 6 {
+		t.Errorf("%d more granted, want 6: 16 in all", n)
+	}
+	if n := subscribe(60, 100); n != 0 {
+		t.Errorf("%d granted beyond", n)
+	}
+	c.send(packet(0xa2, []byte{0, 8, 0}, text("padme/+/default/data/+/k0"), text("padme/+/default/data/+/k1"), text("padme/+/default/data/+/nothing")))
+	c.receive()
+	if n := subscribe(60, 100); n != 2 {
+		t.Errorf("%d granted after two were given up", n)
+	}
+}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type session struct {
 	kept   bool  // outlives its connection
 	queued int64 // bytes that have come to wait for it while it is absent
 	wide   bool  // is, or was, subscribed to a filter for which isWide holds
+	wides  int   // how many of those it is subscribed to, or about to be
 }
 
 // queuedCosts is what a waiting message costs beside its strings, in bytes: a packet of
@@ -113,7 +115,7 @@ func (a *usages) hold(user string, cl *mqtt.Client) {
 }
 
 func (of *usage) hold(cl *mqtt.Client) {
-	kept, wide := outlives(cl), false
+	kept, wide, wides := outlives(cl), false, 0
 	if s := of.sessions[cl.ID]; s != nil {
 		if s.cl == cl {
 			return
@@ -122,9 +124,12 @@ func (of *usage) hold(cl *mqtt.Client) {
 		wide = kept && s.wide
 	}
 	for filter := range cl.State.Subscriptions.GetAll() { // of one that was restored
-		wide = wide || isWide(filter)
+		if isWide(filter) {
+			wide = true
+			wides++
+		}
 	}
-	of.sessions[cl.ID] = &session{cl: cl, kept: kept, wide: wide}
+	of.sessions[cl.ID] = &session{cl: cl, kept: kept, wide: wide, wides: wides}
 }
 
 // find returns a client's session if it still has it; a.mu is held.
@@ -221,23 +226,51 @@ func isWide(filter string) bool {
 	return false
 }
 
-// widen counts a client's session among those of its user with a wide filter, unless there
-// are so many of them without it.
+// widesEach is how many wide filters a user may have for each of the sessions that may have
+// some: each is another entry that mochi goes through for a publication that it matches, and
+// many match the same, as "+/b/#" and "a/+/#" do.
+const widesEach = 16
+
+// widen counts a filter of a client's session among the wide ones of its user, unless as many
+// sessions have some without it, or together have too many.
 func (a *usages) widen(cl *mqtt.Client, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	of, s := a.find(cl)
-	if s == nil || s.wide {
+	if s == nil {
 		return true
 	}
-	n := 0
+	sessions, filters := 0, 0
 	for _, o := range of.sessions {
-		if o.wide {
+		if o.wide && o != s {
+			sessions++
+		}
+		filters += o.wides
+	}
+	if sessions >= most || filters >= widesEach*a.limits.UserWildcards {
+		return false
+	}
+	s.wide = true
+	s.wides++
+	return true
+}
+
+// counted counts the wide filters that a client is subscribed to, where that may have changed.
+func (a *usages) counted(cl *mqtt.Client, filters packets.Subscriptions) {
+	if !slices.ContainsFunc(filters, func(f packets.Subscription) bool { return isWide(f.Filter) }) {
+		return
+	}
+	n := 0
+	for filter := range cl.State.Subscriptions.GetAll() {
+		if isWide(filter) {
 			n++
 		}
 	}
-	s.wide = n < most
-	return s.wide
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, s := a.find(cl); s != nil {
+		s.wides = n
+	}
 }
 
 // tooMany takes the place of a filter that is one too many: mochi refuses it.
@@ -295,6 +328,14 @@ func (h *sessions) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte
 			codes[i] = packets.ErrQuotaExceeded.Code
 		}
 	}
+	if c := connOf(cl); c != nil {
+		h.usages.counted(cl, pk.Filters[:min(c.replay.asked, len(pk.Filters))]) // those that follow are of replay
+	}
+}
+
+// OnUnsubscribed gives back what the filters were charged.
+func (h *sessions) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
+	h.usages.counted(cl, pk.Filters)
 }
 
 // mayQueue reports whether a message may be delivered to a session: to an absent one only

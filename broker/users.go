@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -64,7 +65,8 @@ type Users struct {
 	mu       sync.RWMutex
 	accounts map[string]*account
 
-	recall *recall // where verified outlives the process; nil: nowhere
+	recall  *recall       // where verified outlives the process; nil: nowhere
+	changes atomic.Uint64 // of names and roles
 
 	once sync.Once
 	key  [32]byte // of verified
@@ -149,6 +151,9 @@ func (u *Users) Add(name, password string) error {
 	if password == "" || len(password) > maxPassword {
 		return fmt.Errorf("%w: the password of %q has %d bytes: choose 1 to %d", ErrInvalidUser, name, len(password), maxPassword)
 	}
+	if strings.ContainsRune(password, 0) { // bcrypt takes p for p, 0, p
+		return fmt.Errorf("%w: the password of %q has a character NUL: choose another", ErrInvalidUser, name)
+	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
@@ -178,6 +183,7 @@ func (u *Users) set(name string, hash []byte) {
 		next.role = old.role
 	}
 	u.accounts[name] = next
+	u.changes.Add(1)
 }
 
 // Grant gives a user a role in place of its present one.
@@ -192,6 +198,7 @@ func (u *Users) Grant(name string, role Role) error {
 		return fmt.Errorf("%w: no user %q: add it first", ErrInvalidUser, name)
 	}
 	u.accounts[name] = &account{hash: old.hash, role: role, verified: old.verified}
+	u.changes.Add(1)
 	return nil
 }
 
@@ -202,6 +209,7 @@ func (u *Users) Remove(name string) bool {
 	defer u.mu.Unlock()
 	_, ok := u.accounts[name]
 	delete(u.accounts, name)
+	u.changes.Add(1)
 	return ok
 }
 
