@@ -186,7 +186,8 @@ func (m *Machine) fetched(msg *Message) error {
 	if msg.Next == nil || m.config == nil {
 		return dropped("Fetch of %s", msg.From)
 	}
-	if m.trusts(msg.From) {
+	trusted := m.trusts(msg.From)
+	if trusted {
 		if err := m.learn(msg.Next); err != nil {
 			return err
 		}
@@ -198,6 +199,8 @@ func (m *Machine) fetched(msg *Message) error {
 	case m.newest().Number > msg.Next.Number:
 		m.send(msg.From, &Message{Kind: KindCurrent, Next: m.newest()})
 		return nil
+	case !trusted: // it has nothing to install, and a page costs a thousand times the question
+		return dropped("Fetch of %s, which is no voter", msg.From)
 	case m.now < m.quiet:
 		return dropped("Fetch of %s, but this voter has restarted and may have forgotten renewals", msg.From)
 	case !installed && m.config.Number+1 != msg.Next.Number:

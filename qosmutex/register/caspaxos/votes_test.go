@@ -67,6 +67,7 @@ func TestStrangersDecideNothing(t *testing.T) {
 	taken := register.Domain{1}
 	forged := &Config{Domain: taken, Number: 1 << 31, Voters: []Voter{{"mallory", 66}}, Prev: []Voter{{"mallory", 66}}}
 	next := &Config{Domain: taken, Number: 2, Voters: []Voter{{"A", 1}, {"B", 2}, {"mallory", 66}}, Prev: []Voter{{"A", 1}, {"B", 2}, {"C", 3}}}
+	voting := &Config{Domain: taken, Number: 1, Voters: []Voter{{"A", 1}, {"B", 2}, {"C", 3}}}
 	old := &Config{Domain: taken, Number: 0, Voters: []Voter{{"mallory", 66}}}
 	most := Ballot{1, 1<<32 - 1, 1}
 	slot := Slot{Key: "crane", Accepted: most, State: State{Value: []byte("forged")}}
@@ -81,6 +82,7 @@ func TestStrangersDecideNothing(t *testing.T) {
 			{Kind: KindCurrent},
 			{Kind: KindFetch, Next: forged},
 			{Kind: KindFetch, Next: next},
+			{Kind: KindFetch, Next: voting},
 			{Kind: KindFetch},
 			{Kind: KindPage, Target: 2, Slots: []Slot{slot}, Installed: true},
 			{Kind: KindPrepare, Ballot: most, Keys: []string{"crane"}},
