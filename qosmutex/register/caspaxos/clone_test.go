@@ -22,7 +22,7 @@ func (m *Machine) clone() *Machine {
 		copied.items = slices.Clone(o.items)
 		c.ops[i] = &copied
 	}
-	c.enrolled = maps.Clone(m.enrolled)
+	c.enrolled, c.owing = maps.Clone(m.enrolled), maps.Clone(m.owing)
 	c.peers = make(map[string]*peer, len(m.peers))
 	for id, p := range m.peers {
 		copied := *p

@@ -72,6 +72,14 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	return dst
 }
 
+// KindOf returns the kind that an encoded message says it has, whatever else is in it.
+func KindOf(b []byte) Kind {
+	r := pack.NewReader(b)
+	r.Array("message", 32)
+	r.Uint("version", math.MaxUint8)
+	return Kind(r.Uint("kind", uint64(kindEnd-1)))
+}
+
 // Decode reads a message. Its error wraps [pack.ErrMalformed] and names the field.
 // Memory is allocated only for what b really contains.
 func Decode(b []byte) (*Message, error) {

@@ -73,6 +73,9 @@ func TestEveryFieldIsReadBack(t *testing.T) {
 		} else if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%v (-sent +received):\n%s", k, d)
 		}
+		if got := KindOf(AppendMessage(nil, want)); got != k {
+			t.Errorf("the kind of %v is %v", k, got)
+		}
 	}
 }
 

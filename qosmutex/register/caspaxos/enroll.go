@@ -188,11 +188,16 @@ type Status struct {
 	Voters   []string          // its voters
 	Enrolled bool              // it is enrolled with them
 	Foreign  string            // a voter of another domain that sends messages here
+	Denied   uint64            // requests of clients that have created too many names
+	DeniedTo string            // whose the last one was
 }
 
 // Status returns what the voter can say about itself.
 func (m *Machine) Status(now Time) Status {
-	s := Status{Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: maps.Clone(m.enrolled), Foreign: m.foreign}
+	s := Status{
+		Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: maps.Clone(m.enrolled), Foreign: m.foreign,
+		Denied: m.denied, DeniedTo: m.deniedTo,
+	}
 	m.now = max(m.now, now)
 	s.Missing = m.silent()
 	switch {

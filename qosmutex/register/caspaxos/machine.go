@@ -50,6 +50,9 @@ type Machine struct {
 
 	ops      []*op
 	lastSeq  uint64
+	owing    map[string]Time   // when a client will have paid for the names that it created
+	denied   uint64            // requests of clients that have created too many names
+	deniedTo string            // whose the last one was
 	enrolled map[string]uint64 // instances of those that ask to be voters
 	install  *install
 	peers    map[string]*peer
@@ -132,7 +135,7 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	}
 	m := &Machine{
 		opts: opts, out: out, now: now, random: opts.Seed, slots: map[string]*slot{},
-		lastSeq: opts.Boot, enrolled: map[string]uint64{}, peers: map[string]*peer{},
+		lastSeq: opts.Boot, enrolled: map[string]uint64{}, peers: map[string]*peer{}, owing: map[string]Time{},
 	}
 	if !slices.Contains(voters, opts.Self) {
 		return nil, fmt.Errorf("%w: %q is not among the voters %v", register.ErrInvalid, opts.Self, voters)

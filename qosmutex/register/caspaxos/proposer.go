@@ -98,6 +98,10 @@ func (m *Machine) attempt(o *op) {
 }
 
 func (m *Machine) prepare(o *op) {
+	if !m.afford(o) {
+		m.refuse(o)
+		return
+	}
 	o.attempts++
 	o.phase, o.heard, o.items = preparing, 0, make([]item, len(o.keys))
 	o.again, o.repeats = m.later(0), 0
@@ -380,18 +384,15 @@ func (m *Machine) missing(o *op) []string {
 // request begins an op for a client.
 func (m *Machine) request(msg *Message) error {
 	id := opID{client: msg.From, seq: msg.Seq}
-	mine := 0
-	for _, o := range m.ops {
-		if o.id == id {
-			return dropped("the request %d of %s came twice", msg.Seq, msg.From)
-		}
-		if o.id.client == msg.From {
-			mine++
-		}
+	if m.find(func(o *op) bool { return o.id == id }) != nil {
+		return dropped("the request %d of %s came twice", msg.Seq, msg.From)
+	}
+	if !m.Room(msg.From) {
+		return dropped("the request %d of %s: too many are going on", msg.Seq, msg.From)
 	}
 	o := &op{id: id, keys: slices.Clone(msg.Keys), writes: msg.Writes, until: m.now + min(max(msg.Within, 1), maxWithin)}
-	if err := o.check(); err != nil || mine >= maxOpsPerClient {
-		return dropped("the request %d of %s: %v, %d are going on", msg.Seq, msg.From, err, mine)
+	if err := o.check(); err != nil {
+		return dropped("the request %d of %s: %v", msg.Seq, msg.From, err)
 	}
 	if known := m.newest(); known != nil && msg.Config != known.Number {
 		m.send(msg.From, &Message{Kind: KindCurrent, Next: known})
@@ -405,8 +406,9 @@ func (o *op) check() error {
 	if (len(o.keys) == 0) == (len(o.writes) == 0) {
 		return dropped("%d keys and %d writes", len(o.keys), len(o.writes))
 	}
-	keys := slices.Clone(o.keys)
+	keys, bytes := slices.Clone(o.keys), 0
 	for i := range o.writes {
+		bytes += len(o.writes[i].Key) + len(o.writes[i].Value)
 		if err := o.writes[i].Check(); err != nil {
 			return err
 		}
@@ -414,6 +416,9 @@ func (o *op) check() error {
 			return dropped("a write without a nonce")
 		}
 		keys = append(keys, o.writes[i].Key)
+	}
+	if len(o.writes) > 1 && bytes > MaxBytes {
+		return dropped("%d writes of %d bytes", len(o.writes), bytes)
 	}
 	slices.Sort(keys)
 	for i, key := range keys {
