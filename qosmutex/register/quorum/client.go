@@ -144,7 +144,11 @@ func (c *Client) ask(ctx context.Context, request *caspaxos.Message) (*caspaxos.
 		c.mu.Unlock()
 		// A voter that cannot ask the others answers in time for another one to be tried.
 		patience := 10 * c.timing.Resend << min(tries/voters, 3)
-		request.Within = caspaxos.Time(patience)
+		asked, within := time.Now(), patience
+		if end, ok := ctx.Deadline(); ok {
+			within = max(min(within, end.Sub(asked)), 1)
+		}
+		request.Within = caspaxos.Time(within)
 		silent[to] = true
 		_ = c.transport.Send(to, caspaxos.AppendMessage(nil, request)) // a loss
 		failure.Unknown = len(request.Writes) > 0
@@ -168,11 +172,12 @@ func (c *Client) ask(ctx context.Context, request *caspaxos.Message) (*caspaxos.
 				}
 				slices.Sort(failure.Missing)
 			}
+			if time.Since(asked) >= c.timing.Resend { // whoever asks may never have more patience
+				c.leave(to)
+			}
 			return nil, failure
 		}
-		c.mu.Lock()
-		c.prefer++
-		c.mu.Unlock()
+		c.leave(to)
 	}
 }
 
@@ -181,5 +186,14 @@ func (c *Client) answered(voter string) {
 	defer c.mu.Unlock()
 	if i := slices.Index(c.voters, voter); i >= 0 {
 		c.prefer = i
+	}
+}
+
+// leave has the next request go to another voter, if that is not so already.
+func (c *Client) leave(voter string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.voters[c.prefer%len(c.voters)] == voter {
+		c.prefer++
 	}
 }

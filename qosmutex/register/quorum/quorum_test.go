@@ -324,6 +324,26 @@ func TestWritesTravelTogether(t *testing.T) {
 	})
 }
 
+// A root gives each question an eighth of its lease, less than a client waits for a voter
+// before it asks the next one.
+func TestClientWithLittlePatienceLeavesADeadVoter(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.startAll()
+		x := f.client("x", abc...)
+		get(t, x, "crane")
+		f.kill("a") // which it asks first
+		var err error
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 187*time.Millisecond)
+			_, err = x.Get(ctx, "crane")
+			cancel()
+		}
+		if err != nil {
+			t.Errorf("after five questions: %v", err)
+		}
+	})
+}
+
 // Values that are too large for one message are read and written in parts.
 func TestLargeValuesAreAskedInParts(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
