@@ -164,6 +164,13 @@ func (c *Client) ask(ctx context.Context, request *caspaxos.Message) (*caspaxos.
 				return reply, nil
 			}
 			failure.Missing = reply.Missing
+			if (tries+1)%voters == 0 { // all have failed: not again at once
+				timer.Reset(c.timing.Resend)
+				select {
+				case <-timer.C:
+				case <-ctx.Done(): // the next loop says so
+				}
+			}
 		case <-timer.C:
 		case <-ctx.Done():
 			if failure.Cause = ctx.Err(); failure.Missing == nil {

@@ -6,7 +6,8 @@ import "slices"
 type MemoryDisk struct {
 	records [][]byte
 	opens   uint64
-	Fail    error // of whatever is written
+	Fail    error  // of whatever is written
+	Before  func() // it is written; nil: nothing
 }
 
 // StartOn starts a voter on a disk in memory.
@@ -24,6 +25,9 @@ func StartOn(opts Options, t Transport, d *MemoryDisk, seed uint64) (*Voter, err
 }
 
 func (d *MemoryDisk) Append(records ...[]byte) error {
+	if d.Before != nil {
+		d.Before()
+	}
 	for _, r := range records {
 		if d.Fail != nil {
 			return d.Fail

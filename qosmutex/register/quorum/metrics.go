@@ -9,12 +9,21 @@ import (
 var (
 	missingDesc = prometheus.NewDesc("qosmutex_voters_missing", "Whether another voter does not answer this one.", []string{"participant", "voter"}, nil)
 	votingDesc  = prometheus.NewDesc("qosmutex_voter_votes", "Whether this voter votes.", []string{"participant"}, nil)
+	refusedDesc = prometheus.NewDesc("qosmutex_voter_refused_total", "Messages that this voter dropped as their sender floods it, and requests of those who have created too many names.", []string{"participant", "reason"}, nil)
 	syncDesc    = prometheus.NewDesc("qosmutex_voter_sync_seconds", "The slowest of the last writes of this voter to its disk.", []string{"participant"}, nil)
 )
 
+// Why a voter refuses something.
+const (
+	refusedFlood = iota
+	refusedNames
+)
+
+var refusals = [...]string{refusedFlood: "flood", refusedNames: "names"}
+
 // Describe makes a Voter a prometheus.Collector.
 func (v *Voter) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{missingDesc, votingDesc, syncDesc} {
+	for _, d := range []*prometheus.Desc{missingDesc, votingDesc, syncDesc, refusedDesc} {
 		ch <- d
 	}
 }
@@ -25,10 +34,7 @@ func (v *Voter) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{v.opts.Self}, labels...)...)
 	}
-	others := s.Listed
-	if s.Config != nil {
-		others = s.Config.IDs()
-	}
+	others := known(&s)
 	missing := map[string]float64{}
 	for _, id := range s.Missing {
 		missing[id] = 1
@@ -44,4 +50,7 @@ func (v *Voter) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(votingDesc, votes)
 	gauge(syncDesc, v.slowestSync().Seconds())
+	for reason := range v.refused {
+		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(v.refused[reason].Load()), v.opts.Self, refusals[reason])
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"padme/qosmutex/internal/seldom"
@@ -29,13 +30,14 @@ type Voter struct {
 	compactAt int64
 
 	inputs  chan caspaxos.Input
-	arrived chan struct{} // signals that received holds something
+	arrived chan struct{} // signals that a message waits
 	stop    chan struct{}
 	stopped chan struct{}
 	close   sync.Once // of stop
 
+	turns turns
+
 	mu       sync.Mutex
-	received []caspaxos.Input
 	waiting  map[uint64]chan caspaxos.Answer
 	lastSeq  uint64
 	status   caspaxos.Status
@@ -45,14 +47,12 @@ type Voter struct {
 	nextSync int
 	err      error // why it ended
 
-	toldCause string     // the one that was logged last, of those that last; for note alone
-	told      seldom.Log // of causes
+	refused   [2]atomic.Uint64 // messages and requests, by reason
+	toldCause string           // the one that was logged last, of those that last; for note alone
+	told      seldom.Log       // of causes, and of who floods
 }
 
 var _ register.Register = (*Voter)(nil)
-
-// queued bounds the messages that wait for a voter. What comes above it is lost.
-const queued = 4096
 
 // Start starts a voter. The transport must call Receive for each message that
 // arrives, from then on.
@@ -123,23 +123,12 @@ func (v *Voter) now() caspaxos.Time { return caspaxos.Time(time.Since(v.begun)) 
 // Receive takes a message of another participant, whose name the transport vouches
 // for. It does not block, and keeps nothing of message.
 func (v *Voter) Receive(from string, message []byte) {
-	msg, err := caspaxos.Decode(message)
-	if err != nil {
-		v.log.Debug("message dropped", "from", from, "error", err)
+	if caspaxos.KindOf(message) == caspaxos.KindInquire { // is answered also while the disk hangs
+		v.inquired(from, message)
 		return
 	}
-	msg.From = from
-	if msg.Kind == caspaxos.KindInquire { // also while the disk hangs
-		v.answer(msg)
-		return
-	}
-	v.mu.Lock()
-	room := len(v.received) < queued && v.err == nil
-	if room {
-		v.received = append(v.received, caspaxos.Input{Kind: caspaxos.Receive, Message: msg})
-	}
-	v.mu.Unlock()
-	if !room {
+	if !v.turns.add(from, message, v.now()) {
+		v.flooded(from)
 		return
 	}
 	select {
@@ -148,8 +137,26 @@ func (v *Voter) Receive(from string, message []byte) {
 	}
 }
 
-// answer tells somebody how this voter is.
-func (v *Voter) answer(msg *caspaxos.Message) {
+// flooded notes that a message was dropped.
+func (v *Voter) flooded(from string) {
+	v.refused[refusedFlood].Add(1)
+	if v.told.May("flood "+from, time.Now()) {
+		v.log.Warn("a participant sends more than a voter handles for one: its messages are late, and some are dropped", "from", from)
+	}
+}
+
+// inquired tells somebody how this voter is.
+func (v *Voter) inquired(from string, message []byte) {
+	msg, err := caspaxos.Decode(message)
+	if err != nil {
+		v.log.Debug("message dropped", "from", from, "error", err)
+		return
+	}
+	if !v.turns.pay(from, inquiry, v.now()) {
+		v.flooded(from)
+		return
+	}
+	msg.From = from
 	r := v.Report()
 	reply := caspaxos.Message{Kind: caspaxos.KindReport, Seq: msg.Seq, Text: r.text()}
 	if err := v.transport.Send(msg.From, caspaxos.AppendMessage(nil, &reply)); err != nil {
@@ -160,12 +167,20 @@ func (v *Voter) answer(msg *caspaxos.Message) {
 // run drives the machine until the voter is closed or its disk fails.
 func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
 	defer close(v.stopped)
+	defer v.turns.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	always, again := make(chan struct{}), (chan struct{})(nil)
+	close(always)
+	var due caspaxos.Time // when the turn of a message comes
 	for {
 		v.deliver(&out)
-		if out.WakeAt != 0 {
-			timer.Reset(time.Duration(out.WakeAt - v.now()))
+		at := out.WakeAt
+		if due != 0 && (at == 0 || due < at) {
+			at = due
+		}
+		if at != 0 {
+			timer.Reset(time.Duration(at - v.now()))
 		}
 		out = caspaxos.Output{WakeAt: out.WakeAt}
 		select {
@@ -175,15 +190,15 @@ func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
 		case in := <-v.inputs:
 			v.step(m, &in, &out)
 		case <-v.arrived:
+		case <-again:
 		case <-timer.C:
 			v.step(m, &caspaxos.Input{}, &out)
 		}
-		v.mu.Lock()
-		received := v.received
-		v.received = nil
-		v.mu.Unlock()
-		for i := range received { // one sync for all of them
-			v.step(m, &received[i], &out)
+		more, at := v.turns.take(m, v.now(), func(msg *caspaxos.Message) { // one sync for all of them
+			v.step(m, &caspaxos.Input{Kind: caspaxos.Receive, Message: msg}, &out)
+		})
+		if due, again = at, nil; more {
+			again = always
 		}
 		if err := v.persist(m, &out); err != nil {
 			v.log.Error("the voter has ended: its file cannot be written", "error", err)
@@ -277,6 +292,13 @@ func (v *Voter) note(m *caspaxos.Machine) {
 	}
 	v.mu.Unlock()
 	v.tell(&s)
+	v.turns.know(known(&s))
+	if s.Denied != was.Denied {
+		v.refused[refusedNames].Add(s.Denied - was.Denied)
+		if v.told.May("names "+s.DeniedTo, time.Now()) {
+			v.log.Warn("a participant has created more names in the register than one may at once: its new locks wait", "from", s.DeniedTo)
+		}
+	}
 	votes := s.Phase == caspaxos.Voting
 	if s.Phase != was.Phase {
 		v.log.Info("voter is "+s.Phase.String(), "quiet", time.Duration(s.Quiet))
@@ -308,6 +330,14 @@ func (v *Voter) tell(s *caspaxos.Status) {
 	} else {
 		v.log.Error("this voter does not vote: " + trouble)
 	}
+}
+
+// known lists the voters that there are, or are to be.
+func known(s *caspaxos.Status) []string {
+	if s.Config != nil {
+		return s.Config.IDs()
+	}
+	return s.Listed
 }
 
 // missed are the other voters that do not answer, once they had the time to.
