@@ -3,9 +3,9 @@ package caspaxos
 // What one client may have a voter do. Each is generous for a root that keeps thousands of
 // locks, and little beside what a register has room for.
 const (
-	maxNames  = 1 << 12    // names that it creates at once, and then one
-	nameAfter = Time(60e9) // in this time
-	nameBytes = 4 << 10    // a larger value counts as more names
+	maxNames  = 1 << 15    // names that it creates at once, half of what there is room for, and then one
+	nameAfter = Time(6e9)  // in this time
+	nameBytes = 1 << 10    // a larger value counts as more names
 	maxOwing  = 1 << 12    // clients that have created names lately
 	roomOps   = maxOps / 2 // of all clients; the rest is for this voter's own process
 )
