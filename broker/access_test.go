@@ -249,7 +249,15 @@ func TestReconnectionIsQuick(t *testing.T) {
 	if err := users.Add("alice", "secret"); err != nil {
 		t.Fatal(err)
 	}
-	b := start(t, broker.Config{Users: &users})
+	path := filepath.Join(t.TempDir(), "users")
+	if err := users.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := broker.LoadUsers(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, broker.Config{Users: loaded})
 	begin := time.Now()
 	connect(t, inProcess(b), as("alice", "secret"))
 	first := time.Since(begin)

@@ -34,6 +34,7 @@ func TestConnectsAreJudged(t *testing.T) {
 	}{
 		{"a wrong password", connect5("x", "alice", "guess", 0), []byte{0, 0x86}},
 		{"a wrong password of MQTT 3.1.1", packet(0x10, text("MQTT"), []byte{4, 0xc2, 0, 60}, text("x"), text("alice"), text("guess")), []byte{0, 5}},
+		{"a password twice, with a NUL between", connect5("x", "alice", "alice\x00alice", 0), []byte{0, 0x86}},
 		{"no name", packet(0x10, text("MQTT"), []byte{4, 2, 0, 60}, text("x")), []byte{0, 5}},
 		{"too many properties", connect5("x", "alice", "alice", 4), nil},
 		{"too long", connect5("x", "alice", strings.Repeat("x", 200), 0), nil},

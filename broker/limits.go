@@ -120,7 +120,8 @@ type Limits struct {
 	// UserWildcards is how many of its sessions may be subscribed to filters with a wildcard
 	// among their first five levels, such as "#": each of them costs whatever anybody
 	// publishes. Default 8; for an observer, who pays with nothing else, a quarter of
-	// UserClients if that is more. One more filter is refused.
+	// UserClients if that is more. All of them together may have 16 times as many such filters
+	// as UserWildcards. One more filter is refused.
 	UserWildcards int
 	// SessionExpiry is for how long a session waits for its client to come back,
 	// of MQTT 3.1.1 too, in whole seconds, rounded up; default 72 h. An MQTT 5

@@ -226,7 +226,21 @@ func load[T any](s *store, prefix string, complete func(id string, v *T)) ([]T, 
 	return all, err
 }
 
+// endUnreachable ends the sessions to whose client ids nobody can come back: an earlier version
+// took longer ones. They would count against their user for as long as sessions wait.
+func (h *persistence) endUnreachable() {
+	ended := h.store.dropAll(func(bucket string) bool {
+		id, ok := strings.CutPrefix(bucket, clientBucket)
+		return ok && len(id) > maxClientID
+	})
+	if ended > 0 {
+		h.store.log.Warn("sessions have ended, with what waited for them: their client ids are longer than this version takes", "sessions", ended, "most_bytes", maxClientID)
+	}
+}
+
+// StoredClients is the first that mochi loads.
 func (h *persistence) StoredClients() ([]storage.Client, error) {
+	h.endUnreachable()
 	return load(h.store, sessionKey, func(_ string, cl *storage.Client) {
 		cl.Properties.SessionExpiryIntervalFlag = false // older versions stored it; see sessions.bound
 	})

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // recall keeps, in a directory that is in memory, whose password was right: otherwise, after a
@@ -28,6 +29,7 @@ type recall struct {
 
 	mu    sync.Mutex
 	wrote []byte
+	told  time.Time // when it was last logged that a write has failed
 }
 
 const recallName = "passwords"
@@ -38,11 +40,15 @@ func (u *Users) recallFrom(dir string, log *slog.Logger) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("%w: RuntimeDir: %w", ErrInvalidConfig, err)
 	}
-	r := &recall{path: filepath.Join(dir, recallName), log: log}
-	if err := believed(dir, 0o022); err != nil {
+	real, err := filepath.EvalSymlinks(dir) // systemd's is a link, see DynamicUser
+	if err != nil {
+		return fmt.Errorf("%w: RuntimeDir: %w", ErrInvalidConfig, err)
+	}
+	r := &recall{path: filepath.Join(real, recallName), log: log}
+	if err := believed(real, fs.ModeDir, 0o022); err != nil {
 		return err
 	}
-	switch err := believed(r.path, 0o077); {
+	switch err := believed(r.path, 0, 0o077); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
@@ -61,13 +67,13 @@ func (u *Users) recallFrom(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// believed refuses what others could have written, or with forbidden read.
-func believed(path string, forbidden fs.FileMode) error {
+// believed refuses what is not of a kind, or what others could have written, or with forbidden read.
+func believed(path string, kind, forbidden fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("%w: RuntimeDir: %w", ErrInvalidConfig, err)
 	}
-	if info.Mode()&forbidden != 0 || info.Mode()&fs.ModeSymlink != 0 || !ours(info) {
+	if info.Mode()&forbidden != 0 || info.Mode().Type() != kind || !ours(info) {
 		return fmt.Errorf("%w: RuntimeDir: %s is not this user's alone (%v): whoever writes there could log in as anybody; give a directory of this program's own", ErrInvalidConfig, path, info.Mode())
 	}
 	return nil
@@ -113,11 +119,16 @@ func (r *recall) save(u *Users) {
 		}
 	}
 	u.mu.RUnlock()
-	if bytes.Equal(text.Bytes(), r.wrote) {
+	now := slices.Clone(text.Bytes())
+	if bytes.Equal(now, r.wrote) {
 		return
 	}
-	r.wrote = slices.Clone(text.Bytes())
 	if err := replaceFile(r.path, &text); err != nil {
-		r.log.Warn("passwords will be checked anew after a restart", "file", r.path, "error", err)
+		if now := time.Now(); now.Sub(r.told) >= tellLimitEvery {
+			r.told = now
+			r.log.Warn("passwords will be checked again after a restart", "file", r.path, "error", err)
+		}
+		return // and the next one tries again
 	}
+	r.wrote = now
 }

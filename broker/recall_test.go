@@ -92,7 +92,8 @@ func TestARuntimeDirectoryOfOthersIsRefused(t *testing.T) {
 			}
 			return os.Chmod(file, 0o640)
 		},
-		"a link": func(_, file string) error { return os.Symlink("/dev/null", file) },
+		"a link":        func(_, file string) error { return os.Symlink("/dev/null", file) },
+		"no plain file": func(_, file string) error { return os.Mkdir(file, 0o700) },
 	} {
 		dir := t.TempDir()
 		if err := os.Chmod(dir, 0o700); err != nil {
@@ -107,5 +108,38 @@ func TestARuntimeDirectoryOfOthersIsRefused(t *testing.T) {
 		} else if !strings.Contains(err.Error(), "log in as anybody") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// systemd's directory is a link to one of its own. A write that fails is tried again.
+func TestARuntimeDirectoryBehindALink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a right of their own")
+	}
+	at := t.TempDir()
+	dir, link := filepath.Join(at, "private"), filepath.Join(at, "run")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("private", link); err != nil {
+		t.Fatal(err)
+	}
+	users := alone(t)
+	users.accounts["bob"] = &account{hash: []byte(hashed(t, "bob"))}
+	b := started(t, Config{Users: users, RuntimeDir: link})
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if !logsIn(t, b, "alice", halfOfPatience) {
+		t.Fatal("refused")
+	}
+	if err := os.Rename(dir+".gone", dir); err != nil {
+		t.Fatal(err)
+	}
+	if !users.check([]byte("bob"), []byte("bob")) {
+		t.Fatal("wrong")
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, recallName)); err != nil || !strings.Contains(string(text), "alice:") {
+		t.Errorf("%q, %v", text, err)
 	}
 }

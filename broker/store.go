@@ -58,7 +58,8 @@ type extent struct {
 }
 
 const (
-	magic     = "padme broker log 1\n"
+	magic     = "padme broker log 2\n" // earlier programs would misread records, and refuse this
+	magicOne  = "padme broker log 1\n" // whose records are understood
 	opPut     = 'P'
 	opDelete  = 'D'
 	opDrop    = 'X' // a whole bucket
@@ -135,8 +136,14 @@ func (s *store) replay() error {
 	if _, err := io.ReadFull(r, head); err != nil {
 		return err
 	}
-	if string(head) != magic {
-		return fmt.Errorf("%s is no broker log of this version: choose another directory", s.path)
+	switch string(head) {
+	case magic:
+	case magicOne:
+		if _, err := s.file.WriteAt([]byte(magic), 0); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%s is no broker log of this version: choose another directory, or start the version that wrote it", s.path)
 	}
 	s.end = int64(len(magic))
 	for {

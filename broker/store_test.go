@@ -345,11 +345,27 @@ func TestMessagesOfAFormerVersion(t *testing.T) {
 	dir := t.TempDir()
 	s := openTestStore(t, dir)
 	s.put("client/s", "session", []byte(`{"will":{},"properties":{},"username":null,"id":"s","t":"","remote":"","listener":"","protocolVersion":4,"clean":false}`))
+	long := strings.Repeat("s", 600) // which nobody can use any more
+	s.put("client/"+long, "session", []byte(`{"will":{},"properties":{},"username":null,"id":"`+long+`","t":"","remote":"","listener":"","protocolVersion":4,"clean":false}`))
 	s.put("client/s", "message/1", []byte(`{"properties":{"subscriptionIdentifier":[0]},"payload":"eA==","client":"s","origin":"c2","topic_name":"a","fixedheader":{"remaining":6,"type":3,"qos":1,"dup":false,"retain":false},"created":1795861606252895194,"packet_id":1}`))
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
+	path := filepath.Join(dir, "broker.log")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append([]byte(magicOne), text[len(magicOne):]...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := started(t, Config{DataDir: dir})
+	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), magic) {
+		t.Errorf("a former version would read what it misunderstands: %q, %v", text[:len(magic)], err)
+	}
+	if _, there := b.server.Clients.Get(long); there {
+		t.Error("a session stays to which nobody can come back")
+	}
 	cl, there := b.server.Clients.Get("s")
 	if !there {
 		t.Fatal("the session is not there")

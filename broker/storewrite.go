@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -52,6 +54,19 @@ func (s *store) drop(bucket string) {
 	} else {
 		s.owed.forgetAll(bucket)
 	}
+}
+
+// dropAll drops the buckets that match, and returns how many.
+func (s *store) dropAll(match func(bucket string) bool) (dropped int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, bucket := range slices.Collect(maps.Keys(s.buckets)) {
+		if match(bucket) {
+			s.append(opDrop, bucket, "", nil)
+			dropped++
+		}
+	}
+	return dropped
 }
 
 func (s *store) append(op byte, bucket, key string, value []byte) {
