@@ -380,3 +380,21 @@ func TestWideFiltersAreBounded(t *testing.T) {
 		t.Errorf("%d granted after two were given up", n)
 	}
 }
+
+// A connection that takes over its former one's session has its wide filters, too.
+func TestWideFiltersOfASessionStayCounted(t *testing.T) {
+	b := start(t, broker.Config{Users: cast(t), Limits: broker.Limits{UserWildcards: 2}})
+	c, _ := keep(t, b, "c", "alice", 60)
+	var all []string
+	for i := range 32 {
+		all = append(all, fmt.Sprintf("padme/+/default/data/+/k%d", i))
+	}
+	if codes := c.subscribe(5, all...); bytes.Contains(codes, []byte{0x97}) {
+		t.Fatalf("refused: %v", codes)
+	}
+	keep(t, b, "c", "alice", 60)
+	d, _ := keep(t, b, "d", "alice", 60)
+	if codes := d.subscribe(5, "padme/+/default/data/+/k"); !bytes.Equal(codes, []byte{0x97}) {
+		t.Errorf("one more than 32: %v", codes)
+	}
+}

@@ -121,13 +121,12 @@ func (of *usage) hold(cl *mqtt.Client) {
 			return
 		}
 		of.queued -= s.queued
-		wide = kept && s.wide
-	}
-	for filter := range cl.State.Subscriptions.GetAll() { // of one that was restored
-		if isWide(filter) {
-			wide = true
-			wides++
+		if wide = kept && s.wide; wide && !cl.Properties.Clean {
+			wides = s.wides // it inherits them afterwards
 		}
+	}
+	if n := widesOf(cl); n > 0 { // of one that was restored
+		wide, wides = true, n
 	}
 	of.sessions[cl.ID] = &session{cl: cl, kept: kept, wide: wide, wides: wides}
 }
@@ -260,17 +259,22 @@ func (a *usages) counted(cl *mqtt.Client, filters packets.Subscriptions) {
 	if !slices.ContainsFunc(filters, func(f packets.Subscription) bool { return isWide(f.Filter) }) {
 		return
 	}
-	n := 0
-	for filter := range cl.State.Subscriptions.GetAll() {
-		if isWide(filter) {
-			n++
-		}
-	}
+	n := widesOf(cl)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, s := a.find(cl); s != nil {
 		s.wides = n
 	}
+}
+
+// widesOf counts the wide filters that a client is subscribed to.
+func widesOf(cl *mqtt.Client) (n int) {
+	for filter := range cl.State.Subscriptions.GetAll() {
+		if isWide(filter) {
+			n++
+		}
+	}
+	return n
 }
 
 // tooMany takes the place of a filter that is one too many: mochi refuses it.
