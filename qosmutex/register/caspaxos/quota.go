@@ -3,8 +3,8 @@ package caspaxos
 // What one client may have a voter do. Each is generous for a root that keeps thousands of
 // locks, and little beside what a register has room for.
 const (
-	maxNames  = 1 << 15    // names that it creates at once, half of what there is room for, and then one
-	nameAfter = Time(6e9)  // in this time
+	maxNames  = 12 << 10   // names that it creates at once; it may do so at each of five voters
+	nameAfter = Time(6e9)  // and then one in this time
 	nameBytes = 1 << 10    // a larger value counts as more names
 	maxOwing  = 1 << 12    // clients that have created names lately
 	roomOps   = maxOps / 2 // of all clients; the rest is for this voter's own process
