@@ -142,13 +142,6 @@ func (pg *page) over(ctx context.Context) error {
 	return pg.p.Close(ctx)
 }
 
-// close ends the page.
-func (pg *page) close(ctx context.Context) error {
-	err := pg.p.Close(ctx) // if the run did not begin
-	pg.server.Close()
-	return err
-}
-
 // browse opens a URL in the browser of whoever sits here.
 func browse(url string) error {
 	name, args := "xdg-open", []string{url}

@@ -186,7 +186,10 @@ func TestBridgeOutlastsTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { pg.close(context.Background()) })
+	t.Cleanup(func() {
+		_ = pg.p.Close(context.Background())
+		pg.server.Close()
+	})
 	over()
 	url := strings.TrimSuffix(pg.server.URL(), "/")
 	ws, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/mqtt", http.Header{"Origin": {url}})

@@ -30,6 +30,8 @@ const (
 func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.Writer, tell func(summary.Summary) error) (_ summary.Summary, err error) {
 	start, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
+	served := func() {} // the last to go: by then the broker has sent pages how the run ended
+	defer func() { served() }()
 	var st *stage
 	used := cfg // by the center
 	if cfg.Chaos {
@@ -58,7 +60,8 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 		return summary.Summary{}, errors.Join(err, within(ctx, ending, o.Close))
 	}
 	if pg != nil {
-		defer func() { err = errors.Join(err, within(ctx, ending, pg.close)) }()
+		served = pg.server.Close
+		defer func() { err = errors.Join(err, within(ctx, ending, pg.p.Close)) }() // if the run did not begin
 	}
 	result := search(ctx, cfg, c, o, st, pg, progress)
 	entries := 0
