@@ -88,3 +88,14 @@ func (f *family) signal(sig syscall.Signal) {
 		}
 	}
 }
+
+// adopted is the process group of a command whose supervisor has died, which left it to this
+// process; 0: there is none, or it cannot be found.
+func adopted() int {
+	for _, pid := range descendants() {
+		if group, err := syscall.Getpgid(pid); err == nil && group != syscall.Getpgrp() {
+			return group
+		}
+	}
+	return 0
+}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,5 +38,35 @@ func TestCommandDiesWithItsSupervisor(t *testing.T) {
 			t.Errorf("%d, %v, %v", got, err, status)
 		}
 		return
+	}
+}
+
+// What a command has started ends also if the supervisor dies before it has told that it has
+// started the command.
+func TestSupervisorDiesBeforeItTells(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	s := start(t)
+	<-s.begun
+	r := &run{s: s, command: shell("sh -c 'echo $$ >" + file + ".new; mv " + file + ".new " + file + "; while :; do sleep 0.01; done' & until [ -s " + file + " ]; do sleep 0.01; done; kill -9 $PPID; wait")}
+	r.command.KillAfter = 100 * time.Millisecond
+	if err := r.order(); err != nil {
+		t.Fatal(err)
+	}
+	for !exists(file) {
+		time.Sleep(time.Millisecond)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.whenGone(); !errors.Is(err, ErrDied) {
+		t.Error(err)
+	}
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("what the command started is still there")
 	}
 }

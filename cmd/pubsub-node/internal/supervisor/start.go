@@ -174,6 +174,9 @@ func (r *run) whenGone() (int, error) {
 	if r.exited {
 		return r.code, r.err
 	}
+	if r.group == 0 {
+		r.group = adopted() // it was killed before it could tell
+	}
 	if r.group > 0 {
 		f := &family{command: r.group, tell: func(report) {}}
 		f.end(r.command.HangUp, r.command.KillAfter)
