@@ -5,6 +5,7 @@ package supervisor
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -58,7 +59,13 @@ func begin() *Supervisor {
 	return s
 }
 
+// starting keeps a supervisor from inheriting the socket of another one: the holder hears that
+// one has ended when nobody else has that any more.
+var starting sync.Mutex
+
 func (s *Supervisor) start() error {
+	starting.Lock()
+	defer starting.Unlock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return os.NewSyscallError("socketpair", err)
