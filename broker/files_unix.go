@@ -20,8 +20,9 @@ func openFiles() uint64 {
 	return uint64(l.Cur) //nolint:unconvert // it is signed on FreeBSD
 }
 
-// ours reports whether a file is of the user of this process, or of root.
-func ours(info fs.FileInfo) bool {
+// ours reports whether a file is of the user of this process, or of root, and others have none of
+// some rights.
+func ours(info fs.FileInfo, forbidden fs.FileMode) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
+	return ok && info.Mode()&forbidden == 0 && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }

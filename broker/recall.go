@@ -73,7 +73,7 @@ func believed(path string, kind, forbidden fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("%w: RuntimeDir: %w", ErrInvalidConfig, err)
 	}
-	if info.Mode()&forbidden != 0 || info.Mode().Type() != kind || !ours(info) {
+	if info.Mode().Type() != kind || !ours(info, forbidden) {
 		return fmt.Errorf("%w: RuntimeDir: %s is not this user's alone (%v): whoever writes there could log in as anybody; give a directory of this program's own", ErrInvalidConfig, path, info.Mode())
 	}
 	return nil

@@ -47,7 +47,11 @@ func TestWhoWasRightBeforeARestartIsAtOnce(t *testing.T) {
 		if change != nil {
 			change(filepath.Join(dir, recallName))
 		}
-		b := started(t, Config{Users: reloaded(t, users), RuntimeDir: dir})
+		others := reloaded(t, users)
+		if err := others.Add("broker", "its own"); err != nil { // as the command does before it starts
+			t.Fatal(err)
+		}
+		b := started(t, Config{Users: others, RuntimeDir: dir})
 		guess(t, b)
 		return b
 	}

@@ -30,7 +30,7 @@ func (h *sessions) ID() string { return "sessions" }
 
 func (h *sessions) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{
-		mqtt.OnSessionEstablish, mqtt.OnDisconnect, mqtt.OnPacketRead, mqtt.OnPacketEncode,
+		mqtt.OnSessionEstablish, mqtt.OnSessionEstablished, mqtt.OnDisconnect, mqtt.OnPacketRead, mqtt.OnPacketEncode,
 		mqtt.OnSubscribe, mqtt.OnUnsubscribe, mqtt.OnSubscribed, mqtt.OnUnsubscribed, mqtt.OnQosPublish, mqtt.OnQosDropped,
 	}, b) >= 0
 }

@@ -337,6 +337,16 @@ func (h *sessions) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte
 	}
 }
 
+// OnSessionEstablished comes when a client has what it inherits of the session before.
+func (h *sessions) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
+	n := widesOf(cl)
+	h.usages.mu.Lock()
+	defer h.usages.mu.Unlock()
+	if _, s := h.usages.find(cl); s != nil {
+		s.wides, s.wide = n, s.wide || n > 0
+	}
+}
+
 // OnUnsubscribed gives back what the filters were charged.
 func (h *sessions) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
 	h.usages.counted(cl, pk.Filters)

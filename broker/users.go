@@ -159,9 +159,6 @@ func (u *Users) Add(name, password string) error {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
 	}
 	u.set(name, hash)
-	if a, known := u.lookup([]byte(name)); known {
-		u.remember(name, hash, u.sum(a, []byte(password))) // it is right, so it need not be checked
-	}
 	return nil
 }
 

@@ -127,6 +127,7 @@ func (t *turns) makeRoom(l *line, cost int) bool {
 		}
 		last := len(longest.waiting) - 1
 		t.left(longest, longest.waiting[last].message)
+		longest.waiting[last] = arrival{} // or its bytes stayed
 		longest.waiting = longest.waiting[:last]
 	}
 	return true
@@ -143,7 +144,13 @@ func (t *turns) pay(from string, bytes int, now caspaxos.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.line(from, now)
-	if l == nil || l.paid > now+ahead {
+	if l == nil {
+		return false
+	}
+	if slices.Contains(t.voters, from) {
+		return true
+	}
+	if l.paid > now+ahead {
 		return false
 	}
 	l.charge(bytes, now)
@@ -219,7 +226,7 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 		}
 		msg, cost := l.next, len(first.message)
 		if msg != nil && msg.Kind == caspaxos.KindRequest {
-			if now > first.at+msg.Within {
+			if now-first.at > msg.Within {
 				t.shift(l)
 				continue
 			}
@@ -229,7 +236,9 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 			cost += m.Cost(msg) * len(t.voters)
 		}
 		t.shift(l)
-		l.charge(max(cost, least), now)
+		if !voter { // one that is replaced would owe for what it did as a voter
+			l.charge(max(cost, least), now)
+		}
 		if msg != nil {
 			msg.From = l.from
 			return msg, 0, 0
@@ -241,6 +250,7 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 // shift has the first message of a line wait no more.
 func (t *turns) shift(l *line) {
 	t.left(l, l.waiting[0].message)
+	l.waiting[0] = arrival{} // or its bytes stayed
 	l.waiting, l.next = l.waiting[1:], nil
 }
 
