@@ -79,7 +79,7 @@ type Config struct {
 
 	// RuntimeDir, when set, is a directory of this broker's own, made if need be, in a file
 	// system in memory (a tmpfs, such as /run/padme), where the next process finds whose
-	// password was right, until the machine starts anew. Without it all clients wait after a
+	// password was right, until the machine is started again. Without it all clients wait after a
 	// restart until their passwords have been checked, at tens of milliseconds each. What is in
 	// it lets passwords be guessed fast: it must not be on a disk, and others must not get in.
 	RuntimeDir string

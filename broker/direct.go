@@ -134,10 +134,15 @@ func (h *direct) wayOf(topic []byte) *way {
 func (h *direct) look(topic string, as uint64) *way {
 	w := &way{topic: topic, as: as}
 	found := h.server.Topics.Subscribers(topic)
-	w.mochi = len(found.Shared) > 0 || len(found.InlineSubscriptions) > 0
+	w.mochi = len(found.InlineSubscriptions) > 0
+	for _, group := range found.Shared {
+		for id := range group {
+			w.mochi = w.mochi || h.reader(id, topic) != nil
+		}
+	}
 	for id := range found.Subscriptions {
-		cl, ok := h.server.Clients.Get(id)
-		if !ok || h.access.users != nil && !h.access.mayRead(cl, topic) { // who may not read it has no say in its way
+		cl := h.reader(id, topic)
+		if cl == nil {
 			continue
 		}
 		if cl.Properties.ProtocolVersion >= 5 || cl.Closed() || connOf(cl) == nil {
@@ -146,6 +151,16 @@ func (h *direct) look(topic string, as uint64) *way {
 		w.to = append(w.to, cl)
 	}
 	return w
+}
+
+// reader returns a client that may read a topic; nil: there is none of that id, or it may not, and
+// has no say in the way of a message.
+func (h *direct) reader(id, topic string) *mqtt.Client {
+	cl, ok := h.server.Clients.Get(id)
+	if !ok || h.access.users != nil && !h.access.mayRead(cl, topic) {
+		return nil
+	}
+	return cl
 }
 
 // take sends on what b begins with, as long as that is whole messages for it, and returns the

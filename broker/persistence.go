@@ -226,8 +226,8 @@ func load[T any](s *store, prefix string, complete func(id string, v *T)) ([]T, 
 	return all, err
 }
 
-// endUnreachable ends the sessions to whose client ids nobody can come back: an earlier version
-// took longer ones. They would count against their user for as long as sessions wait.
+// endUnreachable ends the sessions whose client ids are refused now: an earlier version took
+// longer ones. They would count against their user for as long as sessions wait.
 func (h *persistence) endUnreachable() {
 	ended := h.store.dropAll(func(bucket string) bool {
 		id, ok := strings.CutPrefix(bucket, clientBucket)

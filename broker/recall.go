@@ -18,7 +18,7 @@ import (
 )
 
 // recall keeps, in a directory that is in memory, whose password was right: otherwise, after a
-// restart, all clients wait until each password has been checked anew, at tens of milliseconds
+// restart, all clients wait until each password has been checked again, at tens of milliseconds
 // each, and whoever guesses meanwhile under their names, at their address, keeps them waiting.
 //
 // The file has what the process has in memory anyway: a key, and with it the MAC of each right
@@ -58,7 +58,7 @@ func (u *Users) recallFrom(dir string, log *slog.Logger) error {
 			return fmt.Errorf("%w: RuntimeDir: %w", ErrInvalidConfig, err)
 		}
 		if err := u.recollect(text); err != nil {
-			log.Warn("what was known of passwords before a restart is not used: each is checked anew", "file", r.path, "error", err)
+			log.Warn("what was known of passwords before a restart is not used: each is checked again", "file", r.path, "error", err)
 		}
 	}
 	u.mu.Lock()

@@ -30,8 +30,8 @@ func logsIn(t *testing.T, b *Broker, password string, in time.Duration) bool {
 // moment is for what would come in microseconds, and does not.
 const moment = 100 * time.Millisecond
 
-// Whose password was right before the broker was started again waits for nobody's to be checked,
-// and nothing else that stood in the directory lets anybody in.
+// A client whose password was right before the broker was started again waits for no check, and
+// nothing else in the directory lets a client in.
 func TestWhoWasRightBeforeARestartIsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir, users := filepath.Join(t.TempDir(), "run"), alone(t)

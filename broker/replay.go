@@ -148,7 +148,7 @@ func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bo
 		if added <= fewAdded {
 			break
 		}
-		if added*len(s.scopes) <= fewAdded*h.limits.Filters {
+		if added*len(s.scopes) <= searchSteps { // no more than a part, for which no turn is needed
 			for s.part(tell) {
 			}
 			continue

@@ -21,7 +21,7 @@ var (
 )
 
 // Rules returns the access list as a table, for people and for other brokers. acl.go decides by
-// code. Nobody writes what no row lets it write; what no row speaks of can be read.
+// code. What no row lets a user write is refused; what no row mentions can be read.
 func Rules() []Rule {
 	return []Rule{
 		{"presence/P", nodes, everyone, "birth and death"},

@@ -345,7 +345,7 @@ func TestMessagesOfAFormerVersion(t *testing.T) {
 	dir := t.TempDir()
 	s := openTestStore(t, dir)
 	s.put("client/s", "session", []byte(`{"will":{},"properties":{},"username":null,"id":"s","t":"","remote":"","listener":"","protocolVersion":4,"clean":false}`))
-	long := strings.Repeat("s", 600) // which nobody can use any more
+	long := strings.Repeat("s", 600) // which is refused now
 	s.put("client/"+long, "session", []byte(`{"will":{},"properties":{},"username":null,"id":"`+long+`","t":"","remote":"","listener":"","protocolVersion":4,"clean":false}`))
 	s.put("client/s", "message/1", []byte(`{"properties":{"subscriptionIdentifier":[0]},"payload":"eA==","client":"s","origin":"c2","topic_name":"a","fixedheader":{"remaining":6,"type":3,"qos":1,"dup":false,"retain":false},"created":1795861606252895194,"packet_id":1}`))
 	if err := s.close(); err != nil {
@@ -364,7 +364,7 @@ func TestMessagesOfAFormerVersion(t *testing.T) {
 		t.Errorf("a former version would read what it misunderstands: %q, %v", text[:len(magic)], err)
 	}
 	if _, there := b.server.Clients.Get(long); there {
-		t.Error("a session stays to which nobody can come back")
+		t.Error("a session stays whose client id is refused")
 	}
 	cl, there := b.server.Clients.Get("s")
 	if !there {

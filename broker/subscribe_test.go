@@ -340,9 +340,8 @@ func TestWideFiltersOfOneUser(t *testing.T) {
 	}
 }
 
-// Of filters that may match what everybody publishes a user has a bounded number, whatever became
-// of those that were refused, repeated or given up: many match the same, and each costs every
-// publication that it matches.
+// A user has a bounded number of wide filters, whatever became of those that were refused,
+// repeated or given up: many match the same topic, and each costs every publication there.
 func TestWideFiltersAreBounded(t *testing.T) {
 	b := start(t, broker.Config{Users: cast(t), Limits: broker.Limits{UserWildcards: 1}})
 	c := raw(t, b)

@@ -36,7 +36,7 @@ package padme
 //	link.go                 numbers, acknowledgements, repetition
 //	state.go clone.go       the state in a form to compare, and copied
 //	invariants.go status.go what must hold after each step, and what is shown of it
-//	settings.go forget.go   the topic's settings, and names that nobody uses
+//	settings.go forget.go   the topic's settings, and idle names
 //
 //	request.go              a request comes: ours, a child's, withdrawn, changed
 //	queue.go                which of two requests of one resource comes first (compare)

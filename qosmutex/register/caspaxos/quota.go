@@ -1,7 +1,7 @@
 package caspaxos
 
 // What one client may have a voter do. Each is generous for a root that keeps thousands of
-// locks, and little beside what a register has room for.
+// locks, and little of what a register has room for.
 const (
 	maxNames  = 12 << 10   // names that it creates at once; it may do so at each of five voters
 	nameAfter = Time(6e9)  // and then one in this time

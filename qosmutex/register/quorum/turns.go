@@ -58,7 +58,7 @@ func (t *turns) add(from string, message []byte, now caspaxos.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return true // nobody waits for it any more
+		return true // the voter has ended
 	}
 	l := t.line(from, now)
 	if l == nil {

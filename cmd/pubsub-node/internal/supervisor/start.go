@@ -59,8 +59,8 @@ func begin() *Supervisor {
 	return s
 }
 
-// starting keeps a supervisor from inheriting the socket of another one: the holder hears that
-// one has ended when nobody else has that any more.
+// starting keeps a supervisor from inheriting the socket of another one, which the holder sees
+// closed only when all who have it have ended.
 var starting sync.Mutex
 
 func (s *Supervisor) start() error {
