@@ -39,9 +39,12 @@ func (p *page) walk(what string) {
 		document.activeElement?.blur();
 		for (const e of walk.wanted) walk.looks.set(e, look(e));
 	})()`, nil)
-	for range 100 {
+	for n := range 100 {
 		p.press("Tab")
 		stop := p.text("walk.here()")
+		if stop == "" && n == 0 { // the walk before has left the page, and this key came back to it
+			continue
+		}
 		if stop == "" {
 			break
 		}
@@ -85,7 +88,7 @@ func TestKeyboard(t *testing.T) {
 	r.shown(chromium, desktop).walk("the demo")
 }
 
-// detailLeavesWithItsView: keys must not lead to what was shown before the page was drawn anew.
+// detailLeavesWithItsView: keys must not lead to what was shown before the page was drawn again.
 func (p *page) detailLeavesWithItsView() {
 	p.Helper()
 	p.eval("location.hash = '#/lock/crane/north'", nil)
