@@ -51,3 +51,50 @@ func TestDeathCosts(t *testing.T) {
 		}
 	}
 }
+
+// A candidate whose heartbeats the root answers asks the register nothing: with many locks the
+// candidates would ask far more than the roots do.
+func TestACandidateThatIsAnsweredReadsNothing(t *testing.T) {
+	for name, timing := range map[string]protocol.Timing{"LAN": protocol.LAN(), "WAN": protocol.WAN(), "Local": protocol.Local()} {
+		span := timing.TTL / 2
+		cfg := lease.Config{Self: protocol.Node{ID: "B", Incarnation: 1}, Drift: timing.Drift, Lease: span, TTL: timing.TTL, Seed: 1}
+		m, err := lease.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out lease.Output
+		now, reads := ms, 0
+		known := lease.Version{Counter: 5, Nonce: 1}
+		step := func(in *lease.Input) {
+			if err := m.Step(now, in, &out); err != nil {
+				t.Fatal(err)
+			}
+			if out.Request.Kind == lease.NoRequest {
+				return
+			}
+			reads++
+			a := lease.Answer{Entry: lease.Entry{Version: known, Record: protocol.Record{Term: 1, Root: protocol.Node{ID: "A", Incarnation: 1}, Lease: span, TTL: timing.TTL}}}
+			if err := m.Step(now, &lease.Input{Answer: &a}, &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step(&lease.Input{})
+		begun := reads
+		for n := range 20 {
+			// The answer takes the round trip that is left between a heartbeat and TTL/4 every other time.
+			next := now + timing.Heartbeat + protocol.Duration(1-n%2*2)*(timing.TTL/4-timing.Heartbeat)
+			for out.WakeAt < next {
+				now = out.WakeAt
+				step(&lease.Input{})
+			}
+			now = next
+			known.Counter, known.Nonce = known.Counter+2, known.Nonce+2
+			said := protocol.Output{Echo: now - ms, Renewal: protocol.Renewal{Counter: known.Counter, Nonce: known.Nonce}, Rank: 1}
+			said.Claim.Register = known.Register()
+			step(&lease.Input{Said: &said})
+		}
+		if reads -= begun; reads > 0 {
+			t.Errorf("%s: %d reads with 20 answered heartbeats", name, reads)
+		}
+	}
+}

@@ -41,6 +41,7 @@ type Register struct {
 	opened   time.Time
 	instance []byte // random number of the prefix
 	cancel   context.CancelFunc
+	shared   parts.Shared
 
 	mu        sync.Mutex
 	revisions map[string]revision
@@ -221,9 +222,9 @@ func (r *Register) Get(ctx context.Context, key string) (register.Entry, error) 
 var limits = parts.Limits{Writes: 100, Bytes: 1 << 20}
 
 // CompareAndSet makes writes. Those of different keys share a transaction, in which
-// each is one of its own.
+// each is one of its own. Single renewals of calls that follow each other closely share one, too.
 func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
+	return r.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		t := &transaction{r: r, writes: some, results: make([]register.Result, len(some))}
 		err := r.retry(ctx, t.try)
 		var u *register.Unavailable

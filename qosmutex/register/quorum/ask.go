@@ -32,9 +32,10 @@ func (v *Voter) Get(ctx context.Context, key string) (register.Entry, error) {
 	return a.Entries[0], nil
 }
 
-// CompareAndSet makes writes. Those of different keys share messages and syncs.
+// CompareAndSet makes writes. Those of different keys share messages and syncs, and single
+// renewals of calls that follow each other closely do, too.
 func (v *Voter) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
+	return v.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Writes: some})
 		if errors.Is(a.Err, caspaxos.ErrLarge) {
 			return nil, parts.ErrLarge

@@ -16,6 +16,7 @@ import (
 type Client struct {
 	transport Transport
 	timing    Timing
+	shared    parts.Shared
 
 	mu      sync.Mutex
 	voters  []string
@@ -100,9 +101,10 @@ func (c *Client) Get(ctx context.Context, key string) (register.Entry, error) {
 	return config.Entry(&reply.Outcomes[0]), nil
 }
 
-// CompareAndSet makes writes. Those of different keys share messages and syncs.
+// CompareAndSet makes writes. Those of different keys share messages and syncs, and single
+// renewals of calls that follow each other closely do, too.
 func (c *Client) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return parts.CompareAndSet(writes, limits, func(some []register.Write) ([]register.Result, error) {
+	return c.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		reply, err := c.ask(ctx, &caspaxos.Message{Kind: caspaxos.KindRequest, Writes: some})
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"padme/qosmutex/internal/seldom"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/internal/parts"
 	"padme/qosmutex/register/journal"
 )
 
@@ -35,7 +36,8 @@ type Voter struct {
 	stopped chan struct{}
 	close   sync.Once // of stop
 
-	turns turns
+	turns  turns
+	shared parts.Shared
 
 	mu       sync.Mutex
 	waiting  map[uint64]chan caspaxos.Answer
