@@ -148,7 +148,7 @@ func (m *Machine) take(in *Input, out *Output) (err error) {
 //     itself writes nothing, so a root that reaches the register but not the members
 //     gives way.
 //   - Claim, Renewal and Rank: what the root answers to its heartbeats, or somebody says
-//     of a root. A candidate that has heard of nothing new for 9/16 of the lease
+//     of a root. A candidate that has heard of nothing new for three eighths of the lease
 //     reads the record. What is heard is never an authority: it saves reads.
 //   - Summoned: the record names this participant.
 //   - Remembered, Fence and Proposed, at the root.

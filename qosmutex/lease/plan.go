@@ -96,7 +96,7 @@ func (m *Machine) succession() plan {
 	if p := m.known.Record.Place; p != "" && p == m.cfg.Place {
 		due = m.since
 	}
-	look := max(newest+lease*9/16, m.lastGet+lease/8) // a heartbeat was not answered: is there a version that we don't know?
+	look := max(newest+lease*3/8, m.lastGet+lease/8) // a beacon is missing: is there a version that we don't know?
 	if m.look || m.heard.on && due <= m.now {
 		look = m.lastGet + lease/8
 	}

@@ -15,7 +15,8 @@
 // others.
 //
 // A read asks without a promise: if a majority has accepted the same ballot, that is
-// the answer. Else it is a write that changes nothing.
+// the answer. Else it asks again a little later, and in the end it is a write that changes
+// nothing.
 //
 // # What is on disk
 //

@@ -22,6 +22,7 @@ type op struct {
 	heard    uint8 // voters that answered in this phase
 	items    []item
 	attempts int
+	reads    int  // a read: how often it has asked without a ballot
 	repeats  int  // of the question of this phase
 	tried    bool // an Accept of an earlier ballot may still be on its way
 }
@@ -48,6 +49,7 @@ type item struct {
 	next    State // to be accepted, if write
 	write   bool
 	outcome Outcome
+	read    bool // outcome is what a read has found
 }
 
 const (
@@ -82,13 +84,15 @@ func (m *Machine) voting() bool { return m.config != nil && m.next == nil }
 // attempt begins again, with a read or under a ballot of its own.
 func (m *Machine) attempt(o *op) {
 	o.tried = o.tried || o.phase == accepting
-	o.phase, o.heard, o.items = waiting, 0, make([]item, len(o.keys))
+	o.phase, o.heard = waiting, 0
+	o.clear()
 	o.again, o.repeats = m.later(0), 0
 	if !m.voting() {
 		return
 	}
 	if o.writes == nil && o.attempts == 0 {
 		o.phase = reading
+		o.reads++
 		m.lastSeq++
 		o.seq = m.lastSeq
 		m.ask(o, nil)
@@ -103,20 +107,46 @@ func (m *Machine) prepare(o *op) {
 		return
 	}
 	o.attempts++
-	o.phase, o.heard, o.items = preparing, 0, make([]item, len(o.keys))
+	o.phase, o.heard = preparing, 0
+	o.clear()
 	o.again, o.repeats = m.later(0), 0
 	o.ballot = Ballot{m.config.Number, m.seen + 1, uint8(m.config.index(m.opts.Self))}
 	m.cover(o.ballot.Round)
 	m.ask(o, nil)
 }
 
+// clear forgets what was counted, but for the keys that are read.
+func (o *op) clear() {
+	items := make([]item, len(o.keys))
+	for i := range o.items {
+		if o.items[i].read {
+			items[i] = o.items[i]
+		}
+	}
+	o.items = items
+}
+
+// open returns the keys that are not read yet.
+func (o *op) open() []string {
+	if !slices.ContainsFunc(o.items, func(it item) bool { return it.read }) {
+		return o.keys
+	}
+	var keys []string
+	for i := range o.items {
+		if !o.items[i].read {
+			keys = append(keys, o.keys[i])
+		}
+	}
+	return keys
+}
+
 // ask sends the question of the op's phase to all voters, or again to those that have
 // not answered. This voter answers at once, as the last one: that may complete the op.
 func (m *Machine) ask(o *op, answered func(voter int) bool) {
-	msg := Message{Kind: KindRead, Seq: o.seq, Keys: o.keys}
+	msg := Message{Kind: KindRead, Seq: o.seq, Keys: o.open()}
 	switch o.phase {
 	case preparing:
-		msg = Message{Kind: KindPrepare, Ballot: o.ballot, Keys: o.keys}
+		msg = Message{Kind: KindPrepare, Ballot: o.ballot, Keys: msg.Keys}
 	case accepting:
 		msg = Message{Kind: KindAccept, Ballot: o.ballot}
 		for i := range o.items {
@@ -176,8 +206,8 @@ func (m *Machine) counted(msg *Message) error {
 	case msg.Kind == KindRefused:
 		m.backOff(o)
 		return nil
-	case msg.Kind != KindAccepted && len(msg.Slots) != len(o.keys):
-		return dropped("%v of %s has %d slots for %d keys", msg.Kind, msg.From, len(msg.Slots), len(o.keys))
+	case msg.Kind != KindAccepted && len(msg.Slots) != len(o.open()):
+		return dropped("%v of %s has %d slots for %d keys", msg.Kind, msg.From, len(msg.Slots), len(o.open()))
 	}
 	voter := uint8(1) << m.config.index(msg.From)
 	if o.heard&voter != 0 {
@@ -185,8 +215,12 @@ func (m *Machine) counted(msg *Message) error {
 	}
 	o.heard |= voter
 	if o.phase != accepting {
+		slots := msg.Slots
 		for i := range o.items {
-			o.items[i].count(voter, &msg.Slots[i])
+			if it := &o.items[i]; !it.read {
+				it.count(voter, &slots[0])
+				slots = slots[1:]
+			}
 		}
 	}
 	if bits.OnesCount8(o.heard) < m.config.majority() {
@@ -221,16 +255,29 @@ func (m *Machine) chosen(it *item) bool {
 	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
 }
 
-// read answers if a majority agrees on every key, else it has the state written again.
+// mostReads is how often a read asks without a ballot, which disturbs nobody. Where a majority
+// does not agree somebody is just writing, usually.
+const mostReads = 3
+
+// read answers once a majority has agreed on every key. Of those on which it does not, it has
+// the state written again in the end.
 func (m *Machine) read(o *op) {
+	all := true
 	for i := range o.items {
-		if !m.chosen(&o.items[i]) {
-			m.prepare(o)
-			return
+		it := &o.items[i]
+		if it.read = it.read || m.chosen(it); it.read {
+			it.outcome.State = it.best.State
 		}
-		o.items[i].outcome.State = o.items[i].best.State
+		all = all && it.read
 	}
-	m.finished(o)
+	switch {
+	case all:
+		m.finished(o)
+	case o.reads < mostReads:
+		o.phase, o.again = waiting, m.now+m.opts.Backoff
+	default:
+		m.prepare(o)
+	}
 }
 
 // decide knows what is current, since a majority has promised to accept nothing below
@@ -239,6 +286,9 @@ func (m *Machine) decide(o *op) {
 	any := false
 	for i := range o.items {
 		it := &o.items[i]
+		if it.read {
+			continue
+		}
 		it.next, it.outcome.State = it.best.State, it.best.State
 		it.write = !m.chosen(it) && !it.best.Accepted.IsZero()
 		if o.writes != nil {

@@ -41,7 +41,7 @@ type Register struct {
 	opened   time.Time
 	instance []byte // random number of the prefix
 	cancel   context.CancelFunc
-	shared   parts.Shared
+	callers  parts.Callers
 
 	mu        sync.Mutex
 	revisions map[string]revision
@@ -224,7 +224,7 @@ var limits = parts.Limits{Writes: 100, Bytes: 1 << 20}
 // CompareAndSet makes writes. Those of different keys share a transaction, in which
 // each is one of its own. Single renewals of calls that follow each other closely share one, too.
 func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return r.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
+	return r.callers.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		t := &transaction{r: r, writes: some, results: make([]register.Result, len(some))}
 		err := r.retry(ctx, t.try)
 		var u *register.Unavailable
@@ -266,9 +266,7 @@ func (t *transaction) try(ctx context.Context) error {
 		return err
 	}
 	for i := range t.writes {
-		if err := t.result(i, resp.Header, resp.Responses[i].GetResponseTxn()); err != nil {
-			return err
-		}
+		t.result(i, resp.Header, resp.Responses[i].GetResponseTxn())
 	}
 	return nil
 }
@@ -293,9 +291,8 @@ func (t *transaction) compares(ctx context.Context) ([]*clientv3.Cmp, error) {
 		}
 		header = resp.Header
 		for i, key := range keys {
-			if _, err := t.r.entry(key, header, resp.Responses[i].GetResponseRange().Kvs); err != nil {
-				return nil, err
-			}
+			// What cannot be read has no known revision, and is told of with the results.
+			_, _ = t.r.entry(key, header, resp.Responses[i].GetResponseRange().Kvs)
 		}
 	}
 	for i := range t.writes {
@@ -331,25 +328,24 @@ func (r *Register) revision(w *register.Write) int64 {
 }
 
 // result knows what has come of a write.
-func (t *transaction) result(i int, h *pb.ResponseHeader, resp *pb.TxnResponse) error {
+func (t *transaction) result(i int, h *pb.ResponseHeader, resp *pb.TxnResponse) {
 	w := &t.writes[i]
 	if put := resp.Responses[0].GetResponsePut(); put != nil {
 		v := w.Old.Next(t.r.domain(h), w.Nonce)
 		t.r.remember(w.Key, revision{v, h.Revision})
 		t.results[i] = register.Result{Version: v}
-		return nil
+		return
 	}
 	current, err := t.r.entry(w.Key, h, resp.Responses[0].GetResponseRange().Kvs)
 	switch {
 	case err != nil:
-		return err
+		t.results[i] = register.Result{Err: err}
 	case w.Made(current.Version):
 		t.results[i] = register.Result{Version: current.Version}
 	default:
 		unknown := t.tried && current.Version.Counter > w.Old.Counter+1
 		t.results[i] = register.Result{Err: &register.Conflict{Key: w.Key, Old: w.Old, Current: current, Unknown: unknown}}
 	}
-	return nil
 }
 
 // String names the endpoints.

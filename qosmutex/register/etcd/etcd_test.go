@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/etcd"
@@ -49,6 +51,45 @@ func TestContract(t *testing.T) {
 		opts := etcd.Options{Endpoints: c.endpoints(), Prefix: "two/"}
 		registertest.Linearizable(t, []register.Register{connect(t, opts), connect(t, opts), connect(t, opts)}, 6, 100)
 	})
+	t.Run("OneKeyIsDamaged", func(t *testing.T) { oneKeyIsDamaged(t, c) })
+}
+
+// oneKeyIsDamaged: what somebody else has written over one key is an error of that key alone.
+func oneKeyIsDamaged(t *testing.T, c *cluster) {
+	r := connect(t, etcd.Options{Endpoints: c.endpoints(), Prefix: "damaged/"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	writes := []register.Write{{Key: "a", Value: []byte("1")}, {Key: "b", Value: []byte("1")}}
+	for i, res := range r.CompareAndSet(ctx, writes...) {
+		if writes[i].Old = res.Version; res.Err != nil {
+			t.Fatal(res.Err)
+		}
+	}
+	raw, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	all, err := raw.Get(ctx, "damaged/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range all.Kvs {
+		if strings.HasSuffix(string(kv.Key), "a") {
+			if _, err := raw.Put(ctx, string(kv.Key), "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	results := r.CompareAndSet(within, writes...)
+	if results[0].Err == nil || errors.Is(results[0].Err, register.ErrUnknown) {
+		t.Errorf("the write of the damaged key: %v", results[0].Err)
+	}
+	if results[1].Err != nil {
+		t.Errorf("the write of another key: %v", results[1].Err)
+	}
 }
 
 // TestFaults has clients read and write while members are killed with -9 and stalled,

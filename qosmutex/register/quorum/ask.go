@@ -20,22 +20,22 @@ func (v *Voter) Age() time.Duration {
 	return time.Since(v.enrolled)
 }
 
-// Get returns the current value and version of a key.
+// Get returns the current value and version of a key. Calls that follow each other closely
+// share messages.
 func (v *Voter) Get(ctx context.Context, key string) (register.Entry, error) {
-	if err := register.CheckKey(key); err != nil {
-		return register.Entry{}, err
-	}
-	a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Keys: []string{key}})
-	if a.Err != nil {
-		return register.Entry{}, a.Err
-	}
-	return a.Entries[0], nil
+	return v.callers.Get(ctx, key, limits, func(ctx context.Context, keys []string) ([]register.Entry, error) {
+		a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Keys: keys})
+		if errors.Is(a.Err, caspaxos.ErrLarge) {
+			return nil, parts.ErrLarge
+		}
+		return a.Entries, a.Err
+	})
 }
 
 // CompareAndSet makes writes. Those of different keys share messages and syncs, and single
 // renewals of calls that follow each other closely do, too.
 func (v *Voter) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return v.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
+	return v.callers.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		a := v.ask(ctx, caspaxos.Input{Kind: caspaxos.Ask, Writes: some})
 		if errors.Is(a.Err, caspaxos.ErrLarge) {
 			return nil, parts.ErrLarge

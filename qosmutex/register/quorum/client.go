@@ -16,7 +16,7 @@ import (
 type Client struct {
 	transport Transport
 	timing    Timing
-	shared    parts.Shared
+	callers   parts.Callers
 
 	mu      sync.Mutex
 	voters  []string
@@ -88,23 +88,27 @@ func (c *Client) Age() time.Duration {
 	return time.Since(c.since)
 }
 
-// Get returns the current value and version of a key.
+// Get returns the current value and version of a key. Calls that follow each other closely
+// share messages.
 func (c *Client) Get(ctx context.Context, key string) (register.Entry, error) {
-	if err := register.CheckKey(key); err != nil {
-		return register.Entry{}, err
-	}
-	reply, err := c.ask(ctx, &caspaxos.Message{Kind: caspaxos.KindRequest, Keys: []string{key}})
-	if err != nil {
-		return register.Entry{}, err
-	}
-	config := caspaxos.Config{Domain: reply.Domain}
-	return config.Entry(&reply.Outcomes[0]), nil
+	return c.callers.Get(ctx, key, limits, func(ctx context.Context, keys []string) ([]register.Entry, error) {
+		reply, err := c.ask(ctx, &caspaxos.Message{Kind: caspaxos.KindRequest, Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		config := caspaxos.Config{Domain: reply.Domain}
+		entries := make([]register.Entry, len(keys))
+		for i := range entries {
+			entries[i] = config.Entry(&reply.Outcomes[i])
+		}
+		return entries, nil
+	})
 }
 
 // CompareAndSet makes writes. Those of different keys share messages and syncs, and single
 // renewals of calls that follow each other closely do, too.
 func (c *Client) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return c.shared.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
+	return c.callers.CompareAndSet(ctx, writes, limits, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		reply, err := c.ask(ctx, &caspaxos.Message{Kind: caspaxos.KindRequest, Writes: some})
 		if err != nil {
 			return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -321,37 +320,6 @@ func TestWritesTravelTogether(t *testing.T) {
 		synctest.Wait()
 		if n := f.n.messages - before; n != 8 {
 			t.Errorf("200 renewals took %d messages, want a question and an answer in two phases to two voters", n)
-		}
-	})
-}
-
-// So do renewals that are asked for one by one, as by the locks of a process.
-func TestRenewalsOfManyCallersTravelTogether(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, f *fleet) {
-		f.startAll()
-		for name, r := range map[string]register.Register{"voter": f.voters["a"], "client": f.client("x", abc...)} {
-			var writes []register.Write
-			for i := range 200 {
-				writes = append(writes, register.Write{Key: fmt.Sprint(name, i), Value: []byte("1")})
-			}
-			for i, res := range r.CompareAndSet(soon(t), writes...) {
-				writes[i].Old, writes[i].Renewal = res.Version, time.Second
-			}
-			synctest.Wait()
-			before := f.n.messages
-			var wg sync.WaitGroup
-			for _, w := range writes {
-				wg.Go(func() {
-					if res := r.CompareAndSet(soon(t), w)[0]; res.Err != nil {
-						t.Error(res.Err)
-					}
-				})
-			}
-			wg.Wait()
-			synctest.Wait()
-			if n := f.n.messages - before; n > 2*10 {
-				t.Errorf("%s: 200 renewals took %d messages, want those of two questions", name, n)
-			}
 		}
 	})
 }

@@ -36,8 +36,8 @@ type Voter struct {
 	stopped chan struct{}
 	close   sync.Once // of stop
 
-	turns  turns
-	shared parts.Shared
+	turns   turns
+	callers parts.Callers
 
 	mu       sync.Mutex
 	waiting  map[uint64]chan caspaxos.Answer

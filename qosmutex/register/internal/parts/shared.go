@@ -2,128 +2,124 @@ package parts
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
-
-	"padme/qosmutex/register"
 )
 
-// Shared has renewals that are asked for one by one share questions. A participant that is
-// the root of a thousand locks renews each of them several times a second, and a renewal more
-// in a question costs far less than a question more. The zero Shared is ready for use.
-type Shared struct {
+// shared has callers who ask for one thing each share questions. A participant that takes part
+// in a thousand locks renews or reads the record of each several times a second, and a thing
+// more in a question costs far less than a question more. The zero shared is ready for use.
+type shared[T, R any] struct {
 	mu   sync.Mutex
-	next map[time.Duration]*question // that is still to be asked, by what its renewals are good for
-	free map[time.Duration]time.Time // when one after it may be asked
+	next map[time.Duration]*question[T, R] // that is still to be asked, by the pause after it
+	free map[time.Duration]time.Time       // when one after it may be asked
 }
 
-// pause is how long after a question the next one may follow, if its renewals are good for as
-// long: little beside the eighth of that which a question may take.
-func pause(good time.Duration) time.Duration { return min(good/64, 100*time.Millisecond) }
+// kind says how things of one kind are asked for.
+type kind[T, R any] struct {
+	pause time.Duration // between the questions
+	most  int           // things in a question
+	ask   func(context.Context, []T) []R
+}
 
-// question is a call with the renewals of several callers.
-type question struct {
-	writes  []register.Write
+// question is one for several callers.
+type question[T, R any] struct {
+	things  []T
 	keys    map[string]bool
-	ctx     context.Context // ends when all callers have gone
-	cancel  context.CancelFunc
-	callers int
-	results []register.Result // once done is closed
+	due     time.Time
+	until   time.Time // the latest deadline of a caller, unless one has none
+	endless bool
+	left    int             // callers who have left
+	ctx     context.Context // ends when all have
+	end     context.CancelFunc
+	results []R // once done is closed
 	done    chan struct{}
 }
 
-// askAll makes the writes of a question.
-type askAll = func(context.Context, []register.Write) []register.Result
-
-// CompareAndSet makes writes like the function of that name. One that is a single renewal is
-// made at once if there was no other lately, else with those that come soon.
-func (s *Shared) CompareAndSet(ctx context.Context, writes []register.Write, most Limits, ask func(context.Context, []register.Write) ([]register.Result, error)) []register.Result {
-	all := func(ctx context.Context, writes []register.Write) []register.Result {
-		return CompareAndSet(writes, most, func(some []register.Write) ([]register.Result, error) { return ask(ctx, some) })
-	}
-	if len(writes) == 1 && writes[0].Renewal > 0 {
-		return []register.Result{s.ask(ctx, writes[0], all)}
-	}
-	return all(ctx, writes)
-}
-
-func (s *Shared) ask(ctx context.Context, w register.Write, ask askAll) register.Result {
-	if err := ctx.Err(); err != nil {
-		return register.Result{Err: &register.Unavailable{Cause: err}}
-	}
-	q, n := s.join(w, ask)
+// ask asks for one thing: at once if there was no question lately, else with those that come
+// soon. It reports false if ctx has ended before there was an answer.
+func (s *shared[T, R]) ask(ctx context.Context, thing T, key string, k kind[T, R]) (result R, ok bool) {
+	q, n := s.join(ctx, thing, key, k)
 	select {
 	case <-q.done:
-		return q.results[n]
+		return q.results[n], true
 	case <-ctx.Done():
 	}
-	// Those who share a question lose patience at about the same time, and then the register
+	// Those who share a question lose patience at about the same time, and then the answer
 	// says who is missing.
 	s.leave(q)
-	timer := time.NewTimer(2 * pause(w.Renewal))
+	timer := time.NewTimer(2 * k.pause)
 	defer timer.Stop()
-	unavailable := &register.Unavailable{Unknown: true, Cause: ctx.Err()}
 	select {
 	case <-q.done:
-		r := q.results[n]
-		var u *register.Unavailable
-		if !errors.As(r.Err, &u) {
-			return r
-		}
-		unavailable.Missing, unavailable.Unknown = u.Missing, u.Unknown
+		return q.results[n], true
 	case <-timer.C:
+		return result, false
 	}
-	return register.Result{Err: unavailable}
 }
 
-// join adds a write to the next question, and returns which one of it the write is.
-func (s *Shared) join(w register.Write, ask askAll) (*question, int) {
+// join adds a thing to the next question, and returns which one of it it is.
+func (s *shared[T, R]) join(ctx context.Context, thing T, key string, k kind[T, R]) (*question[T, R], int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.next[w.Renewal]
-	if q == nil || q.callers == 0 || q.keys[w.Key] {
-		q = s.begin(w.Renewal, ask)
+	q := s.next[k.pause]
+	switch {
+	case q == nil || q.keys[key] || q.left == len(q.things):
+		q = s.begin(k, s.free[k.pause])
+	case len(q.things) == k.most:
+		q = s.begin(k, q.due)
 	}
-	n := len(q.writes)
-	q.writes, q.keys[w.Key] = append(q.writes, w), true
-	q.callers++
+	n := len(q.things)
+	q.things, q.keys[key] = append(q.things, thing), true
+	if until, ok := ctx.Deadline(); !ok {
+		q.endless = true
+	} else if until.After(q.until) {
+		q.until = until
+	}
 	return q, n
 }
 
-// begin begins a question. The caller holds mu.
-func (s *Shared) begin(good time.Duration, ask askAll) *question {
+// begin begins a question that may be asked from then on. The caller holds mu.
+func (s *shared[T, R]) begin(k kind[T, R], from time.Time) *question[T, R] {
 	now := time.Now()
 	if s.next == nil {
-		s.next, s.free = map[time.Duration]*question{}, map[time.Duration]time.Time{}
+		s.next, s.free = map[time.Duration]*question[T, R]{}, map[time.Duration]time.Time{}
 	}
 	maps.DeleteFunc(s.free, func(_ time.Duration, at time.Time) bool { return !at.After(now) })
-	due := now
-	if at, ok := s.free[good]; ok {
-		due = at
+	q := &question[T, R]{keys: map[string]bool{}, due: now, done: make(chan struct{})}
+	q.ctx, q.end = context.WithCancel(context.Background())
+	if from.After(now) {
+		q.due = from
 	}
-	q := &question{keys: map[string]bool{}, done: make(chan struct{})}
-	q.ctx, q.cancel = context.WithCancel(context.Background())
-	s.next[good], s.free[good] = q, due.Add(pause(good))
-	time.AfterFunc(due.Sub(now), func() {
-		s.mu.Lock()
-		if s.next[good] == q {
-			delete(s.next, good) // nobody joins any more
-		}
-		s.mu.Unlock()
-		q.results = ask(q.ctx, q.writes)
-		close(q.done)
-		q.cancel()
-	})
+	s.next[k.pause], s.free[k.pause] = q, q.due.Add(k.pause)
+	time.AfterFunc(q.due.Sub(now), func() { s.carry(q, k) })
 	return q
 }
 
+// carry asks a question, for as long as somebody waits for the answer.
+func (s *shared[T, R]) carry(q *question[T, R], k kind[T, R]) {
+	s.mu.Lock()
+	if s.next[k.pause] == q {
+		delete(s.next, k.pause)
+	}
+	s.mu.Unlock() // nobody joins any more
+	defer q.end()
+	ctx := q.ctx
+	if !q.endless {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, q.until)
+		defer cancel()
+	}
+	q.results = k.ask(ctx, q.things)
+	close(q.done)
+}
+
 // leave has a caller wait no more. The last one ends the question.
-func (s *Shared) leave(q *question) {
+func (s *shared[T, R]) leave(q *question[T, R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.callers--; q.callers == 0 {
-		q.cancel()
+	if q.left++; q.left == len(q.things) {
+		q.end()
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 // asked is a register that takes a while, and notes its questions.
 type asked struct {
-	shared parts.Shared
-	takes  time.Duration
+	callers parts.Callers
+	takes   time.Duration
 
 	mu        sync.Mutex
 	questions [][]string // keys
@@ -25,7 +25,7 @@ type asked struct {
 }
 
 func (a *asked) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	return a.shared.CompareAndSet(ctx, writes, parts.Limits{Writes: 1000, Bytes: 1 << 20}, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
+	return a.callers.CompareAndSet(ctx, writes, parts.Limits{Writes: 1000, Bytes: 1 << 20}, func(ctx context.Context, some []register.Write) ([]register.Result, error) {
 		var keys []string
 		results := make([]register.Result, len(some))
 		for i := range some {
@@ -160,6 +160,57 @@ func TestAKeyIsInAQuestionOnce(t *testing.T) {
 		wg.Wait()
 		if len(a.questions) != 4 {
 			t.Errorf("questions %v, want four with one key each", a.questions)
+		}
+	})
+}
+
+// The value of a write is what it was when the write was asked for, though the question is
+// asked when the caller has gone.
+func TestAQuestionKeepsWhatItWasGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		wrote := map[string]string{}
+		var c parts.Callers
+		ask := func(ctx context.Context, w register.Write) {
+			c.CompareAndSet(ctx, []register.Write{w}, parts.Limits{Writes: 10, Bytes: 1000}, func(_ context.Context, some []register.Write) ([]register.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, w := range some {
+					wrote[w.Key] = string(w.Value)
+				}
+				return make([]register.Result, len(some)), nil
+			})
+		}
+		var wg sync.WaitGroup
+		for n := range uint64(6) { // so that the last one waits for a while
+			wg.Go(func() { ask(t.Context(), renewal("a", n+1)) })
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		w := renewal("b", 1)
+		w.Value = []byte("before")
+		ask(ctx, w)
+		copy(w.Value, "after!")
+		wg.Wait()
+		if wrote["b"] != "before" {
+			t.Errorf("wrote %q", wrote["b"])
+		}
+	})
+}
+
+// More than fit into a question make several, which are asked at the same time.
+func TestManyRenewalsMakeSeveralQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asked{takes: 50 * time.Millisecond}
+		begun := time.Now()
+		var wg sync.WaitGroup
+		for i := range 2500 {
+			wg.Go(func() { a.CompareAndSet(t.Context(), renewal(fmt.Sprint(i), 1)) })
+		}
+		wg.Wait()
+		if took := time.Since(begun); len(a.questions) > 4 || took > 80*time.Millisecond {
+			t.Errorf("%d questions in %v, want three or four, the last ones at once", len(a.questions), took)
 		}
 	})
 }
