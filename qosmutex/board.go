@@ -90,6 +90,9 @@ func (t *Topic) notice(in *protocol.Input) {
 	for i := range t.out.Denials {
 		t.touch(t.out.Denials[i].Resource)
 	}
+	if len(t.out.Touched) > 0 {
+		t.used = time.Now()
+	}
 	for _, r := range t.out.Touched {
 		if r == Any || t.checkDeclared(r) == nil {
 			t.touch(r)

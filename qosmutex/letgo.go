@@ -204,8 +204,10 @@ func (s *Server) giveUpIdle() {
 	}
 }
 
-// mayLeave reports why the server cannot let go of a topic now.
-func (s *Server) mayLeave(t *Topic, l *leaving) error {
+// mayLeave reports why the server cannot let go of a topic now. standby: it can, but others
+// that only stand by, like this server, take part.
+func (s *Server) mayLeave(t *Topic, l *leaving) (standby bool, err error) {
+	serve := s.whoServes()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	st := &t.status
@@ -220,13 +222,17 @@ func (s *Server) mayLeave(t *Topic, l *leaving) error {
 	}
 	root, used := st.Role == protocol.Root, len(by) > 0
 	if root && !used {
-		for _, n := range t.machine.Overview().Children {
-			by = append(by, n.ID+" takes part")
+		children := t.machine.Overview().Children
+		standby = !l.remove && len(children) > 0 && st.Members == 1+len(children) && !slices.ContainsFunc(children, func(n protocol.Node) bool { return !serve[n.ID] })
+		for _, n := range children {
+			if !standby {
+				by = append(by, n.ID+" takes part")
+			}
 		}
 	}
 	switch {
 	case len(by) > 0:
-	case root && st.Members > 1:
+	case root && st.Members > 1 && !standby:
 		by = append(by, "others take part, or are about to leave")
 	case !l.remove && (!root || st.Settings.ModelsBy != "" || st.Settings.ResourcesBy != ""):
 		by = append(by, "it was declared, or another participant is its root")
@@ -234,13 +240,22 @@ func (s *Server) mayLeave(t *Topic, l *leaving) error {
 		by = append(by, "it was used a while ago")
 	}
 	if len(by) == 0 {
-		return nil
+		return standby, nil
 	}
 	slices.Sort(by)
 	if most := 4; len(by) > most {
 		by = append(by[:most], fmt.Sprintf("and %d more", len(by)-most))
 	}
-	return &InUseError{Topic: t.name, By: strings.Join(by, ", "), Part: !used}
+	return false, &InUseError{Topic: t.name, By: strings.Join(by, ", "), Part: !used}
+}
+
+// whoServes is who else serves and creates locks, and so takes part in topics to stand by. Each
+// of those leaves a topic that nobody uses when it is the root, a TopicLimits.Idle after the
+// one before it has left.
+func (s *Server) whoServes() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.serving)
 }
 
 // afterwards is what is left to do once the server has closed a topic.
@@ -256,6 +271,13 @@ func (s *Server) left(name string, e *servedTopic, err error, l *leaving) {
 	s.mu.Lock()
 	s.account.charge(e.user, -e.weight)
 	delete(s.topics, name)
+	for other := range s.givenUp {
+		if len(s.givenUp) < maxServed {
+			break
+		}
+		delete(s.givenUp, other) // at worst it is opened, and let go of again
+	}
+	s.givenUp[name] = true
 	e.gone = true
 	close(e.changed)
 	e.changed = make(chan struct{})

@@ -22,7 +22,8 @@ type TopicLimits struct {
 	// topics without using them cannot keep others from new ones.
 	PerUser int
 	// Idle is for how long nobody must have used a topic until the server lets go of it, 10
-	// minutes by default: much longer than people and programs pause. Declared topics stay.
+	// minutes by default: much longer than people and programs pause. Of several servers that
+	// stand by for each other, each in turn does. Declared topics stay.
 	// The register keeps the record of a topic that the server has let go of, so whoever
 	// names it again has it opened, above all fences that were handed out.
 	Idle time.Duration

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub"
+	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 )
@@ -199,6 +200,45 @@ func TestIdleTopicsAreGivenUp(t *testing.T) {
 			t.Errorf("%v topics are open", n)
 		}
 		if again := once(t, topicOf(t, s, "unused"), "hook"); again <= fence {
+			t.Errorf("fence %d after %d", again, fence)
+		}
+	})
+}
+
+// Servers that only stand by for each other use nothing: what no one else uses is given up by
+// each of them, and what somebody uses at any of them stays.
+func TestIdleTopicsOfServersThatStandByAreGivenUp(t *testing.T) {
+	virtuallyAs(t, func(t *testing.T, join func(string, ...pubsub.Option) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		q := join("robot")
+		defer q.Close(ctx)
+		const idle = time.Minute
+		register := local.Memory()
+		creates := pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks, jsonlock.CreatesKey: jsonlock.ServesLocks})
+		var servers []*Server
+		for _, id := range []string{"v1", "v2", "v3"} {
+			p := join(id, creates)
+			defer p.Close(ctx)
+			s, end := running(t, p, WithRegister(register), clock, WithTopicLimits(TopicLimits{Idle: idle}))
+			defer end()
+			servers = append(servers, s)
+		}
+		asks(t, q, "named", 0)
+		asks(t, q, "often", 0)
+		fence := once(t, topicOf(t, servers[1], "named"), "hook")
+		for range 25 {
+			once(t, topicOf(t, servers[2], "often"), "hook")
+			time.Sleep(idle / 5)
+		}
+		for _, s := range servers {
+			if s.served("named") != nil {
+				t.Errorf("%s has a topic open that nobody uses", s.p.ID())
+			}
+		}
+		if err := topicOf(t, servers[2], "often").Err(); err != nil {
+			t.Error(err)
+		}
+		if again := once(t, topicOf(t, servers[2], "named"), "hook"); again <= fence {
 			t.Errorf("fence %d after %d", again, fence)
 		}
 	})

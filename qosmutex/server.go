@@ -57,10 +57,11 @@ type Server struct {
 	topics     map[string]*servedTopic
 	account    account
 	others     map[string]bool // another participant is or may be the root of it
+	givenUp    map[string]bool // topics that it has let go of, and that only servers have asked for since
 	makingRoom bool
 	ttls       map[string]protocol.Duration // for which a participant asked that sought a root, if it did
-	dead       map[string]bool              // participants that have ended, without a register
-	serving    map[string]bool              // other participants that serve, and whether they have a register; followed without one
+	dead       map[string]bool              // participants that have ended
+	serving    map[string]bool              // other participants that serve, and whether they have a register
 	blind      bool                         // who else serves is not known
 	since      time.Time                    // it hears what is said to all; zero: it does not
 	// Of heard, which runs one at a time.
@@ -103,14 +104,12 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if p.Err() != nil {
 		return nil, fmt.Errorf("%w: participant %q has ended, join again: %w", ErrClosed, p.ID(), p.Err())
 	}
-	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
 	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	if s.register == nil {
-		s.running.Go(s.follow)
-	}
+	s.running.Go(s.follow)
 	s.running.Go(s.giveUpIdle)
 	return s, nil
 }
@@ -261,6 +260,7 @@ func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 		return nil
 	}
 	delete(s.ttls, name)
+	delete(s.givenUp, name)
 	e = &servedTopic{user: user, weight: weight, ttl: ttl, changed: make(chan struct{}), leave: make(chan leaving), used: time.Now()}
 	s.account.charge(user, weight)
 	s.topics[name] = e
@@ -327,6 +327,7 @@ func (s *Server) heard(m pubsub.RawMessage, opens bool) {
 	case s.message.Kind != protocol.KindJoin:
 	case !opens && ttl > 0 && len(s.ttls) < maxServed: // the topic may be opened because somebody else asks
 		s.ttls[name] = ttl
+	case opens && s.givenUp[name] && s.serving[m.Levels[3]]: // it stands by, and looks for the next root
 	case opens:
 		s.serve(name, m.Levels[3], ttl)
 	}

@@ -133,11 +133,14 @@ func (s *Server) watch(t *Topic, e *servedTopic) *leaving {
 		case <-t.Done():
 			return nil
 		case l := <-e.leave:
-			if err := s.mayLeave(t, &l); err != nil {
+			standby, err := s.mayLeave(t, &l)
+			if err != nil {
 				l.done <- err
 				continue
 			}
-			t.vanish()
+			if !standby { // else another one goes on telling
+				t.vanish()
+			}
 			return &l
 		case now := <-look:
 			switch st := t.Status(); {

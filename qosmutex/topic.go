@@ -41,7 +41,7 @@ type Topic struct {
 	validUntil protocol.Time
 	heard      bool              // a join was answered
 	earlier    protocol.Duration // TTL of a root of before, as it was published; 0: not known
-	used       time.Time         // when a participant last came or went, or somebody asked here; zero: never
+	used       time.Time         // when a participant last came or went, or somebody asked here or, at the root, anywhere; zero: never
 	status     protocol.Status
 	changed    chan struct{} // closed and replaced when status may have changed
 	closing    bool

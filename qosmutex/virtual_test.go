@@ -15,6 +15,13 @@ import (
 
 // virtually runs f in virtual time with a broker, in a year in which one may create topics.
 func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.Participant, clock Option)) {
+	virtuallyAs(t, func(t *testing.T, join func(string, ...pubsub.Option) *pubsub.Participant, clock Option) {
+		f(t, func(id string) *pubsub.Participant { return join(id) }, clock)
+	})
+}
+
+// virtuallyAs is virtually for participants that have options.
+func virtuallyAs(t *testing.T, f func(t *testing.T, join func(id string, opts ...pubsub.Option) *pubsub.Participant, clock Option)) {
 	brokers.Stays(t.Name(), brokers.VirtualTime)
 	bubble.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)))
@@ -26,8 +33,8 @@ func virtually(t *testing.T, f func(t *testing.T, join func(id string) *pubsub.P
 			t.Fatal(err)
 		}
 		defer b.Close(ctx)
-		f(t, func(id string) *pubsub.Participant {
-			p, err := pubsub.Join(ctx, "", id, pubsub.WithDialer(b.Dial))
+		f(t, func(id string, opts ...pubsub.Option) *pubsub.Participant {
+			p, err := pubsub.Join(ctx, "", id, append(opts, pubsub.WithDialer(b.Dial))...)
 			if err != nil {
 				t.Fatal(err)
 			}
