@@ -252,6 +252,7 @@ type window struct {
 	width, height int
 	scheme        string // light or dark
 	scale         int    // pixels of the screen for one of the page; 0: 1
+	motion        string // reduce, or as the browser has it
 	init          string // a script that runs before those of the page
 }
 
@@ -267,7 +268,7 @@ type page struct {
 func (b *browser) open(url string, w window) *page {
 	b.Helper()
 	p := &page{browser: b}
-	err := b.do("open", arguments{"url": url, "width": w.width, "height": w.height, "scheme": w.scheme, "scale": w.scale, "init": w.init}, &p.n)
+	err := b.do("open", arguments{"url": url, "width": w.width, "height": w.height, "scheme": w.scheme, "scale": w.scale, "motion": w.motion, "init": w.init}, &p.n)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,8 +16,8 @@ const pages = [];
 
 const commands = {
   // open shows a URL in a window of its own. init is a script that runs before the page's.
-  async open({ url, width, height, scheme, scale, init }) {
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, deviceScaleFactor: scale || 1 });
+  async open({ url, width, height, scheme, scale, motion, init }) {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion || null, deviceScaleFactor: scale || 1 });
     const page = await context.newPage();
     const debug = await context.newCDPSession(page);
     const host = new URL(url).host;

@@ -84,8 +84,7 @@ export class Global {
     });
     this.root = once(h("button", { class: "small", id: "kill-root" }, "Kill the root"), () => send("kill the root", { do: "killRoot" }));
     this.broker = once(h("button", { class: "small", id: "stop-broker" }, "Stop the broker for 5 s"), () => send("stop the broker", { do: "stopBroker" }));
-    element.append(h("div", { class: "group" }, this.root, this.broker),
-      h("p", { class: "muted small" }, "Click on the map to drop a survivor there; from the keyboard, with arrows and Enter once the map has the focus."));
+    element.append(h("div", { class: "group" }, this.root, this.broker));
   }
 
   show(view, can) {

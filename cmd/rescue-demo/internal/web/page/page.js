@@ -9,6 +9,8 @@ import { readFrame } from "./frame.js";
 import { drawMap } from "./map.js";
 import { Rescue, rule } from "./model.js";
 import { Figures, Frequency, Robots } from "./panels.js";
+import { poolOf } from "./pool.js";
+import { Arrivals, Queue, leave } from "./queue.js";
 import { drawTimeline, tell } from "./timeline.js";
 
 // How often what is drawn, ms: often enough for the eye, and the robots may have to
@@ -81,10 +83,11 @@ const may = config.page.key && globalThis.crypto?.subtle;
 const commands = may ? new Commands(config.page.key, (m) => connection.publish(`${root}/control/request`, m), $("answers")) : null;
 const send = commands && ((words, command) => commands.send(words, command));
 $("no-controls").hidden = !!may;
+$("hint").hidden = !may;
 const global = may ? new Global($("global"), send, run) : null;
 const robots = new Robots($("robots"), send && ((what, robot) => send(`${what} ${robot}`, { do: what, robot })));
 const figures = new Figures($("numbers"), $("classes").tBodies[0]);
-const cards = new Map();
+const cards = new Map(), queue = new Queue($("queue")), arrivals = new Arrivals();
 
 function drop(x, y) {
   if (!send || !map || !run.live(Date.now())) return;
@@ -121,7 +124,7 @@ function sign(now) {
 }
 
 function area(now) {
-  map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.62, 760)), aim);
+  map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.52, 760)), aim);
 }
 
 function times(now) {
@@ -136,21 +139,33 @@ function words(at) {
   const elapsed = Math.min(scene.duration, Math.max(0, (run.theirs(now) - scene.start) / 1000));
   const minutes = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
   setText($("clock"), `${minutes(elapsed)} of ${minutes(scene.duration)}`);
-  setText($("rule"), `${scene.robots} robots look for survivors and share ${scene.frequencies.length} frequencies. ${rule(view?.models)}`);
+  setText($("rule"), `${scene.robots} robots send pictures of survivors and share ${scene.frequencies.length} radio frequencies. ${rule(view?.models)}`);
   setText($("root"), `root ${view?.root ?? "–"}`);
   $("root").dataset.root = view?.root ?? "";
-  for (const name of scene.frequencies) {
-    if (!cards.has(name)) {
-      cards.set(name, new Frequency(name));
-      $("frequencies").append(cards.get(name).element);
-    }
-    cards.get(name).show(run.frequency(name, at), now, run.theirs(now));
-  }
+  frequencies(at, now);
   robots.show(run, at);
   figures.show(run.figures, run.survivors);
   global?.show(view, run.live(at));
   setAttribute($("map"), "aria-label", `${run.robots.filter((r) => !r.dead).length} robots, ${run.survivors.filter((s) => s.found).length} of ${run.survivors.length} survivors found`);
   notice(scene);
+}
+
+function frequencies(at, now) {
+  const all = run.scene.frequencies.map((name) => run.frequency(name, at));
+  const slides = [];
+  for (const f of all) {
+    if (!cards.has(f.name)) {
+      cards.set(f.name, new Frequency(f.name));
+      $("frequencies").append(cards.get(f.name).element);
+    }
+    const who = arrivals.next(f), sign = who && queue.chipOf(who.participant, who.via);
+    if (sign) slides.push([leave(sign), cards.get(f.name)]);
+    cards.get(f.name).show(f, now, run.theirs(now));
+  }
+  const pool = poolOf(all);
+  queue.show(pool, now, Math.min(now, ...all.map((f) => f.heard)));
+  setAttribute($("queue"), "data-doubt", pool.doubt ? "old" : null);
+  for (const [arrive, card] of slides) arrive(card.target);
 }
 
 function notice(scene) {

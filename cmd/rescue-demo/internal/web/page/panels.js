@@ -8,14 +8,17 @@ import { CLASS_NAMES, classOf, classOfPriority, numberOf } from "./model.js";
 export const called = (name, via) => (numberOf(name) && !via ? `robot ${numberOf(name)}` : named(name, via));
 
 /** chip is the sign of a robot: its number in the color of its class. */
-const chip = () => h("span", { class: "robot" });
+export const chip = () => h("span", { class: "robot" });
 
-function setChip(element, name, cls) {
+export function setChip(element, name, cls) {
   setText(element, numberOf(name) || "–");
   element.className = "robot c" + cls;
 }
 
-const seconds = (ms) => (Math.max(0, ms) / 1000).toFixed(1) + " s";
+export const seconds = (ms) => (Math.max(0, ms) / 1000).toFixed(1) + " s";
+
+/** reason is why a request has its place: what the robot saw, or its priority. */
+export const reason = (name, priority) => (numberOf(name) ? `saw ${CLASS_NAMES[classOfPriority(priority)]}, ` : "") + `priority ${priority}`;
 
 /** base64 of bytes. */
 export function base64(bytes) {
@@ -23,8 +26,6 @@ export function base64(bytes) {
   for (const b of bytes) s += String.fromCharCode(b);
   return btoa(s);
 }
-
-const SHOWN = 6; // places of a queue
 
 /** Frequency is the card of one. */
 export class Frequency {
@@ -36,14 +37,10 @@ export class Frequency {
     this.holder = h("span", { class: "holder" });
     this.asked = h("span", {});
     this.since = h("span", {});
-    this.queue = h("ol", { class: "queue num" });
-    this.rows = [];
-    this.title = h("h3", {});
-    this.more = h("p", { class: "muted small" });
-    this.element = h("article", { class: "card frequency", "data-frequency": name, "aria-label": `${name} MHz` },
+    this.now = h("p", { class: "now" }, this.chip, this.holder);
+    this.element = h("article", { class: "frequency", "data-frequency": name, "aria-label": `${name} MHz` },
       h("div", { class: "screen" }, this.picture, this.none),
-      h("div", { class: "who" }, h("h2", { class: "num" }, `${name} MHz`), h("p", { class: "now" }, this.chip, this.holder), h("p", { class: "muted small num facts" }, this.asked, this.since)),
-      h("div", { class: "waits" }, this.title, this.queue, this.more));
+      h("div", { class: "who" }, h("h3", { class: "num" }, `${name} MHz`), this.now, h("p", { class: "muted small num facts" }, this.asked, this.since)));
   }
 
   show(f, now, theirs) {
@@ -54,10 +51,9 @@ export class Frequency {
     setAttribute(this.element, "data-doubt", f.doubt ? "old" : null);
     const does = f.dead ? "is dead" : f.doubt ? "had it" : f.silent ? "is cut off" : f.picture ? "sends" : "has it";
     setText(this.holder, f.holder ? `${called(f.holder, f.via)} ${does}` : (f.doubt ? "was " : "") + (f.grantee ? `granted to ${called(f.grantee, f.via)}` : f.status));
-    setText(this.asked, !f.holder ? "" : numberOf(f.holder) ? `priority ${f.priority}, it saw ${CLASS_NAMES[f.class]}` : `priority ${f.priority}`);
+    setText(this.asked, f.holder ? reason(f.holder, f.priority) : "");
     setText(this.since, f.since === null ? "" : `for ${seconds(theirs - f.since - (f.doubt ? Math.max(0, now - f.heard) : 0))}`);
     this.#show(f.picture, f.holder);
-    this.#queue(f, f.doubt ? Math.min(now, f.heard) : now);
   }
 
   #show(frame, holder) {
@@ -70,26 +66,9 @@ export class Frequency {
     setAttribute(this.picture, "alt", `what robot ${numberOf(frame.robot)} sees: ${frame.survivors} survivors`);
   }
 
-  #queue(f, now) {
-    const queue = f.queue.slice(0, SHOWN);
-    while (this.rows.length < queue.length) {
-      const sign = chip(), text = h("span", {}), waited = h("span", { class: "muted" });
-      const element = h("li", {}, sign, text, waited);
-      this.rows.push({ sign, text, waited, element });
-      this.queue.append(element);
-    }
-    this.rows.forEach((row, i) => {
-      const w = queue[i];
-      row.element.hidden = !w;
-      if (!w) return;
-      setChip(row.sign, w.participant, classOfPriority(w.priority));
-      setText(row.text, `${numberOf(w.participant) && !w.via ? "" : called(w.participant, w.via) + ", "}priority ${w.priority}, for ${w.any ? "any" : "this"}`);
-      setText(row.waited, seconds(now - w.since));
-    });
-    const wait = f.doubt ? "waited" : f.waiting === 1 ? "waits" : "wait";
-    setText(this.title, f.waiting ? `${f.waiting} ${wait}` : f.doubt ? "" : "nobody waits");
-    const more = f.waiting - queue.length;
-    setText(this.more, more > 0 ? `and ${more} more` : "");
+  /** target is where who gets the frequency is shown. */
+  get target() {
+    return this.chip.hidden ? this.now : this.chip;
   }
 }
 
@@ -157,7 +136,7 @@ export function doing(r, sends, waits, known = true) {
   const parts = [];
   if (r.paused) parts.push("paused");
   if (r.cut) parts.push("radio cut");
-  else if (r.shadow) parts.push("in a radio shadow");
+  else if (r.shadow) parts.push("in shadow");
   if (sends) parts.push(`sends on ${sends}`);
   else if (waits) parts.push("waits");
   return parts.join(", ") || "searches";
@@ -177,7 +156,7 @@ export class Robots {
       let row = this.rows.get(r.name);
       if (!row) this.rows.set(r.name, (row = this.#row(r.name)));
       setChip(row.sign, r.name, classOf(r.sees));
-      setText(row.sees, `sees ${r.sees}`);
+      setText(row.sees, `sees ${r.sees}${run.scene.over ? "" : ", "}`);
       setText(row.does, run.scene.over ? "" : doing(r, run.sends(r.name, now), run.waits(r.name, now), known));
       Object.assign(row.element.dataset, { x: r.x, y: r.y, priority: r.priority, dead: !!r.dead, paused: !!r.paused, cut: !!r.cut });
       if (!this.command) continue;
@@ -194,7 +173,7 @@ export class Robots {
       return once(b, () => this.command(b.dataset.on === "true" ? off : on, name));
     };
     const pause = button("pause", "resume"), cut = button("cut", "mend"), kill = button("kill", "start");
-    const element = h("li", { "data-robot": name }, sign, sees, does, this.command ? h("span", { class: "acts" }, pause, cut, kill) : null);
+    const element = h("li", { "data-robot": name }, sign, h("span", { class: "what" }, sees, does), this.command ? h("span", { class: "acts" }, pause, cut, kill) : null);
     this.list.append(element);
     return { element, sign, sees, does, pause, cut, kill };
   }
