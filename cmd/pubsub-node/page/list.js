@@ -108,6 +108,11 @@ function absence(locks, waiter) {
   return locks.alive(id) === false ? " (gone)" : locks.unconfirmed(id) ? " (?)" : "";
 }
 
+const DIGITS = 6; // of a fence
+
+/** short is a fence in little room: its last digits are the ones that change; the page of the lock has all. */
+export const short = (fence) => (!fence || fence === "0" ? "–" : fence.length > DIGITS + 1 ? "…" + fence.slice(-DIGITS) : fence);
+
 const inOrder = (a, b) => compareStates(a.state, b.state);
 
 class Row {
@@ -130,7 +135,8 @@ class Row {
     setAttribute(this.anchor, "data-fence", state.fence);
     setAttribute(this.anchor, "data-holder", state.holder);
     setText(this.mark, doubt ? state.status + "?" : state.status);
-    setText(this.fence, state.fence === "0" ? "–" : state.fence || "–");
+    setText(this.fence, short(state.fence));
+    setAttribute(this.fence, "title", state.fence ? `fence ${state.fence}` : null);
     setText(this.holder, state.holder ? named(state.holder, state.via) + (doubt === "gone" ? ", gone" : "") : "–");
     const first = state.queue.slice(0, NAMED).map((w) => w.participant + absence(locks, w)).join(", ");
     const more = state.waiting - Math.min(NAMED, state.queue.length);
