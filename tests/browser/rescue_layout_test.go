@@ -20,6 +20,11 @@ func TestRescueFitsOnAScreen(t *testing.T) {
 			t.Errorf("%s of %s cannot be seen without scrolling", outside, part)
 		}
 	}
+	// The legend explains signs, not certain robots, and not by colors alone.
+	const signs = "[...document.querySelectorAll('.area .legend .robot')].map(e => e.textContent + getComputedStyle(e, '::after').width).join()"
+	if all := p.text(signs); all != "15px,10px,5px,0px" {
+		t.Errorf("the pips of the legend are as wide as %s", all)
+	}
 	for _, w := range []window{{width: 390, height: 780}, {width: 1024, height: 768}, {width: 1280, height: 800}} {
 		p.must("size", arguments{"width": w.width, "height": w.height}, nil)
 		p.await("document.documentElement.scrollWidth <= innerWidth && document.querySelector('#map').getBoundingClientRect().right <= innerWidth")

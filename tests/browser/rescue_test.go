@@ -345,14 +345,16 @@ func TestScreenshotsOfRescue(t *testing.T) {
 	extent.Long(t, "pictures")
 	t.Parallel()
 	chromium := startBrowser(t) // which takes its time
-	r := startRescue(t, "--duration", "60s", "--switch-at", "10s")
+	r := startRescue(t, "--duration", "40s", "--switch-at", "14s")
 	pages := map[string]*page{}
 	for name, scheme := range map[string]string{"rescue.png": "light", "rescue-dark.png": "dark"} {
-		pages[name] = chromium.open(r.page, window{width: 1440, height: 900, scheme: scheme})
+		w := readme
+		w.scheme = scheme
+		pages[name] = chromium.open(r.page, w)
 	}
 	for name, p := range pages {
 		if *shots != "" { // what is shown is the same after two seconds, but less of it
-			p.await("/^0:2/.test(document.querySelector('#clock').textContent)")
+			p.await("/^0:2[7-9]/.test(document.querySelector('#clock').textContent)")
 		}
 		p.await("[...document.querySelectorAll('.holder')].filter(h => h.textContent.endsWith(' sends')).length === 2")
 		p.picture(name)

@@ -3,6 +3,8 @@ import { fit, palette } from "./canvas.js";
 import { shadowOf } from "./geometry.js";
 import { classOf } from "./model.js";
 
+const LABEL = "600 12px ";
+
 /** drawMap draws the run on the canvas as it is now, and where the keyboard aims. It returns the scale, for clicks. */
 export function drawMap(canvas, run, now, tallest, aim) {
   const { scene } = run;
@@ -27,6 +29,7 @@ export function drawMap(canvas, run, now, tallest, aim) {
   for (const r of robots) if (r.sends) beam(view, scene, r, now);
   center(view, scene);
   for (const r of robots) robot(view, r);
+  labels({ ...view, left, right: left + scene.width * scale }, robots);
   if (aim) cross(view, aim);
   c.restore();
   return { left, scale };
@@ -144,7 +147,7 @@ function stroke(c, from, to) {
 }
 
 function label({ c, p }, text, px, py, color) {
-  c.font = `600 12px ${p.sans}`;
+  c.font = LABEL + p.sans;
   c.textAlign = "center";
   c.textBaseline = "middle";
   const w = c.measureText(text).width + 12;
@@ -189,8 +192,36 @@ function cross({ c, p, x, y }, aim) {
   }
 }
 
+const SIZE = 12; // of a robot
+
+/** pips are where the dots of a class are, from the middle of a robot: as many as it sees survivors. */
+export const pips = (cls) => Array.from({ length: cls }, (_, i) => [(i - (cls - 1) / 2) * 4.2, 7]);
+
+// labels has each frequency beside its robot, where it hides no other.
+function labels(view, robots) {
+  const places = robots.map((r) => [view.x(r.x), view.y(r.y)]);
+  robots.forEach((r, i) => {
+    if (!r.sends) return;
+    const text = `${r.sends} MHz`;
+    view.c.font = LABEL + view.p.sans;
+    const half = view.c.measureText(text).width / 2 + 6;
+    const [x, y] = labelPlace(places[i], half, places.filter((_, o) => o !== i), view);
+    label(view, text, x, y, view.p["c" + r.class]);
+  });
+}
+
+/** labelPlace is the middle of a label, half as wide as half: above a robot, or where it hides fewer of others. */
+export function labelPlace([px, py], half, others, { left, right }) {
+  const inside = (x) => Math.max(left + half, Math.min(right - half, x));
+  const beside = SIZE + 4 + half;
+  const all = [[inside(px), py - 25], [inside(px), py + 36], [px + beside, py], [px - beside, py]]
+    .filter(([x, y]) => y > 12 && x - half >= left && x + half <= right);
+  const hides = ([x, y]) => others.filter(([ox, oy]) => Math.abs(ox - x) < half + SIZE && Math.abs(oy - y) < 10 + SIZE).length;
+  return all.reduce((best, next) => (hides(next) < hides(best) ? next : best));
+}
+
 function robot({ c, p, x, y }, r) {
-  const px = x(r.x), py = y(r.y), size = 11;
+  const px = x(r.x), py = y(r.y), size = SIZE;
   c.globalAlpha = r.dead ? 0.5 : 1;
   c.beginPath();
   c.arc(px, py, size, 0, 2 * Math.PI);
@@ -203,9 +234,14 @@ function robot({ c, p, x, y }, r) {
   c.font = `700 12px ${p.sans}`;
   c.textAlign = "center";
   c.textBaseline = "middle";
-  c.fillText(r.number, px, py + 0.5);
+  const shown = r.dead ? [] : pips(r.class);
+  c.fillText(r.number, px, py + (shown.length ? -1.5 : 0.5));
+  for (const [dx, dy] of shown) {
+    c.beginPath();
+    c.arc(px + dx, py + dy, 1.4, 0, 2 * Math.PI);
+    c.fill();
+  }
   c.globalAlpha = 1;
-  if (r.sends) label({ c, p }, `${r.sends} MHz`, px, py < 40 ? py + 34 : py - 24, p["c" + r.class]);
   const sign = r.dead ? "dead" : r.paused ? "paused" : r.cut ? "no radio" : r.shadow ? "in shadow" : "";
   if (!sign) return;
   c.font = `600 10.5px ${p.sans}`;
