@@ -188,6 +188,7 @@ func TestRescueCommands(t *testing.T) {
 	p.press("Tab")
 	p.press("Enter") // and the next one kills it
 	p.await("%s.dataset.dead === 'true' && %[1]s.textContent.includes('dead')", robot2)
+	p.await("document.querySelector('#timeline').ariaLabel.includes('robot-2 was killed at ')")
 	if now := p.text(robot2 + ".dataset.x"); now != at {
 		t.Errorf("paused at %s, it is at %s", at, now)
 	}
@@ -213,6 +214,7 @@ func TestRescueRootIsKilled(t *testing.T) {
 	p.await("Number(document.querySelector('#figure-entries').textContent) > 6") // by then they vote
 	p.click("#kill-root")
 	p.await("/^robot-/.test(document.querySelector('#root').dataset.root)")
+	p.await("/robot-\\d became the root at /.test(document.querySelector('#timeline').ariaLabel)")
 	before := p.text("document.querySelector('#figure-entries').textContent")
 	p.await("Number(document.querySelector('#figure-entries').textContent) > %s + 5", before)
 	p.await("document.querySelector('#figure-overlaps').textContent === '0'")
@@ -250,6 +252,7 @@ func TestRescueBrokerIsStopped(t *testing.T) {
 		t.Errorf("without a broker: %+v; before it the top was at %s", dead, at)
 	}
 	p.await("document.querySelector('#connection').dataset.state === 'connected' && Number(document.querySelector('#connection').dataset.session) > 1")
+	p.await("/no connection from [0-9:]+ to /.test(document.querySelector('#timeline').ariaLabel)")
 	before := p.text("document.querySelector('#figure-entries').textContent")
 	p.await("Number(document.querySelector('#figure-entries').textContent) > %s + 2", before)
 	p.await("document.querySelector('#notice').hidden && document.querySelector('#figure-overlaps').textContent === '0'")
@@ -349,7 +352,7 @@ func TestScreenshotsOfRescue(t *testing.T) {
 	pages := map[string]*page{}
 	for name, scheme := range map[string]string{"rescue.png": "light", "rescue-dark.png": "dark"} {
 		w := readme
-		w.scheme = scheme
+		w.scheme, w.motion = scheme, "reduce" // no sign is on its way across a text
 		pages[name] = chromium.open(r.page, w)
 	}
 	for name, p := range pages {

@@ -1,6 +1,7 @@
 // What the messages of a run say: a model without a page. Package telemetry has
 // what is below show/, docs/topics.md the locks.
 import { Locks, key } from "/base/locks.js";
+import { Incidents } from "./incidents.js";
 
 const CLASSES = 4;
 const MOST_SEEN = 9; // a robot that sees as many has priority 0
@@ -36,12 +37,19 @@ export class Rescue {
     this.figures = null;
     this.pictures = new Map(); // by frequency: {frame, heard}
     this.stays = new Map(); // by frequency and fence: {frequency, robot, priority, fence, from, to, lost}
+    this.incidents = new Incidents();
     this.switches = []; // changes of models: {at, models}
   }
 
   /** begin starts a connection: what was known before is in doubt until it is said again. */
   begin() {
     this.locks.begin();
+  }
+
+  /** connected is told whether the broker answers. */
+  connected(online, now) {
+    this.online = online;
+    if (this.scene && !this.scene.over) this.incidents.online(online, this.theirs(now)); // before and after, there is nothing to miss
   }
 
   /** live reports whether what is shown is how things are: somebody tells it now, and the run is not over. */
@@ -104,6 +112,7 @@ export class Rescue {
 
   #robots(all, now) {
     const was = new Map(this.robots.map((r) => [r.name, r]));
+    this.incidents.robots(this.robots, objects(all), this.theirs(now));
     this.robots = objects(all).map((r) => ({ ...r, was: was.get(r.name) ?? r }));
     for (const r of this.robots) r.was = { x: r.was.x, y: r.was.y };
     this.lasts = Math.min(1000, Math.max(50, now - this.told));
@@ -124,6 +133,7 @@ export class Rescue {
   #lock(levels, payload, now) {
     if (levels[1] !== this.lockTopic) return null;
     const change = this.locks.apply(levels, payload, now);
+    if (change?.kind === "view") this.incidents.root(change.view?.root, this.theirs(now));
     if (change?.kind === "events") for (const e of change.events) this.#event(e);
     return change && "locks";
   }

@@ -55,7 +55,7 @@ const connection = connect(config, {
   },
   onStatus(status) {
     online = status.state === "connected";
-    run.online = online;
+    run.connected(online, Date.now());
     badge.show(status);
     if (fresh.status(status)) run.begin();
     if (!online) lookForAnother();
@@ -124,7 +124,7 @@ function sign(now) {
 }
 
 function area(now) {
-  map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.52, 760)), aim);
+  map = drawMap($("map"), run, now, Math.max(260, Math.min(innerHeight * 0.51, 760)), aim);
 }
 
 function times(now) {
@@ -140,7 +140,7 @@ function words(at) {
   const minutes = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
   setText($("clock"), `${minutes(elapsed)} of ${minutes(scene.duration)}`);
   setText($("rule"), `${scene.robots} robots send pictures of survivors and share ${scene.frequencies.length} radio frequencies. ${rule(view?.models)}`);
-  setText($("root"), `root ${view?.root ?? "–"}`);
+  setText($("root"), `root: ${view?.root ?? "–"}`);
   $("root").dataset.root = view?.root ?? "";
   frequencies(at, now);
   robots.show(run, at);

@@ -79,7 +79,7 @@ export class Figures {
   constructor(list, table) {
     this.values = {};
     for (const [name, label] of Object.entries({
-      found: "survivors found", entries: "entries", overlaps: "overlaps", inversions: "inversions Level, Fair", fair: "longest wait under Fair", overtaken: "overtaken by later ones", messages: "messages per entry", delay: "hand-over, median",
+      found: "survivors found", entries: "entries", overlaps: "overlaps: two at once", inversions: "inversions, Level and Fair", fair: "longest wait under Fair", overtaken: "overtaken by later ones", messages: "messages per entry", delay: "handoff, median",
     })) {
       this.values[name] = h("dd", { id: "figure-" + name }, "–");
       list.append(h("div", {}, h("dt", {}, label), this.values[name]));

@@ -1,9 +1,11 @@
 // Who had which frequency when, and under which priority model.
 import { fit, palette } from "./canvas.js";
+import { words } from "./incidents.js";
 import { numberOf } from "./model.js";
 
-const ROW = 40, TOP = 26, BOTTOM = 22;
+const ROW = 38, TOP = 26, BOTTOM = 36, SIGNS = 26; // of BOTTOM, the signs of incidents are so far above the end
 const WINDOW = 120_000; // ms that are shown of a longer run
+const TOLD = 5; // incidents in words
 const HEIGHTS = [0.4, 0.58, 0.78, 1]; // of the bars, by class: color is not the only sign
 
 /** span is what is shown: {from, to} in ms since 1970. */
@@ -34,6 +36,7 @@ export function drawTimeline(canvas, run, wall) {
   phases(t, run, from, to, now, narrow);
   axis(t, scene, from, to, narrow);
   scene.frequencies.forEach((name, i) => row(t, run, name, TOP + i * ROW, now));
+  incidents(t, run, now);
   c.strokeStyle = p.text;
   c.lineWidth = 1.5;
   line(c, t.x(now), TOP - 4, t.x(now), height - BOTTOM + 4);
@@ -75,6 +78,46 @@ function phases({ c, p, x, height, left }, run, from, to, now, narrow) {
     const text = [long + (phase.sure ? "" : ", to come"), phase.fair ? "Fair" : "Level"].find((s) => c.measureText(s).width < x(end) - x(begin) - 8);
     if (text) c.fillText(text, Math.max(x(begin), left) + (i > 0 ? 6 : 0), 4);
   });
+}
+
+// What happened: outages over the rows, and the rest below them. A sign has its word if there is room.
+function incidents(t, run, now) {
+  const { c, p, x, left, height, width } = t;
+  for (const e of run.incidents.all) if (e.kind === "outage") stripes(t, Math.max(x(e.from), left), x(e.to ?? now));
+  c.font = `600 11px ${p.sans}`;
+  c.textAlign = "left";
+  c.textBaseline = "middle";
+  const signs = run.incidents.all.filter((e) => e.kind !== "outage" && x(e.at) >= left);
+  signs.forEach((e, i) => {
+    const at = x(e.at), y = height - SIGNS, number = numberOf(e.who) || e.who;
+    const text = e.kind === "killed" ? `${number} killed` : `root ${number}`;
+    c.fillStyle = e.kind === "killed" ? p.bad : p.accent;
+    sign(c, e.kind, at, y);
+    const next = i + 1 < signs.length ? x(signs[i + 1].at) - 8 : width;
+    if (at + 7 + c.measureText(text).width < next) c.fillText(text, at + 7, y);
+  });
+}
+
+// sign is a diamond for who was killed, and a triangle for a new root.
+function sign(c, kind, x, y) {
+  const corners = kind === "killed" ? [[0, -5], [5, 0], [0, 5], [-5, 0]] : [[0, -5], [5, 4], [-5, 4]];
+  c.beginPath();
+  for (const [dx, dy] of corners) c.lineTo(x + dx, y + dy);
+  c.closePath();
+  c.fill();
+}
+
+function stripes({ c, p, height }, from, to) {
+  if (to <= from) return;
+  c.save();
+  c.beginPath();
+  c.rect(from, TOP - 4, to - from, height - TOP - BOTTOM + 8);
+  c.clip();
+  c.strokeStyle = p.bad;
+  c.globalAlpha = 0.5;
+  c.lineWidth = 1.5;
+  for (let at = from - height; at < to; at += 8) line(c, at, height, at + height, 0);
+  c.restore();
 }
 
 function axis({ c, p, x, height, width, left }, scene, from, to, narrow) {
@@ -121,10 +164,11 @@ function row({ c, p, x, left }, run, name, top, now) {
   }
 }
 
-/** tell says in words what the time line shows, for who cannot see it. */
+/** tell says in words what the timeline shows, for who cannot see it. */
 export function tell(run, now) {
-  return run.scene.frequencies.map((name) => {
+  const last = run.scene.frequencies.map((name) => {
     const last = run.bars(name, now).slice(-5).map((b) => `robot ${numberOf(b.robot)}`);
     return `${name} MHz, the last in order: ${last.join(", ") || "nobody"}`;
-  }).join(". ");
+  });
+  return [...last, ...words(run.incidents, run.scene.start).slice(-TOLD)].join(". ");
 }

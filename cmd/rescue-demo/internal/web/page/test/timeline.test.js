@@ -19,7 +19,7 @@ test("ticks are round and not too many", () => {
   assert.ok(ticks(scene, 1000, 3_601_000, 12).length <= 13);
 });
 
-test("the time line is told in words", () => {
-  const run = { scene: { frequencies: ["146.520", "446.000"] }, bars: (f) => (f === "146.520" ? [{ robot: "robot-3" }, { robot: "robot-1" }] : []) };
-  assert.equal(tell(run, 0), "146.520 MHz, the last in order: robot 3, robot 1. 446.000 MHz, the last in order: nobody");
+test("the timeline is told in words", () => {
+  const run = { incidents: { all: [{ kind: "killed", who: "robot-1", at: 13_000 }] }, scene: { start: 1000, frequencies: ["146.520", "446.000"] }, bars: (f) => (f === "146.520" ? [{ robot: "robot-3" }, { robot: "robot-1" }] : []) };
+  assert.equal(tell(run, 0), "146.520 MHz, the last in order: robot 3, robot 1. 446.000 MHz, the last in order: nobody. robot-1 was killed at 0:12");
 });
