@@ -357,7 +357,9 @@ func TestScreenshotsOfRescue(t *testing.T) {
 	}
 	for name, p := range pages {
 		if *shots != "" { // what is shown is the same after two seconds, but less of it
-			p.await("/^0:2[7-9]/.test(document.querySelector('#clock').textContent)")
+			p.await("/^0:(2[7-9]|3)/.test(document.querySelector('#clock').textContent)")
+			// Under Fair, who sees little sends while who sees more waits.
+			p.await("document.querySelector('.now .robot:is(.c0, .c1):not([hidden])') && document.querySelector('.queue li:not([hidden]) .c3')")
 		}
 		p.await("[...document.querySelectorAll('.holder')].filter(h => h.textContent.endsWith(' sends')).length === 2")
 		p.picture(name)
