@@ -15,7 +15,7 @@ const DefaultResource = jsonlock.DefaultResource
 
 // Models is a combination of the four PADME models: a struct with the fields Priority
 // (Level, Fair, Aging or Deadline), Request (RequestForward or RequestReplace), Reply and
-// Release (Forward or Use; Release also Retain). Its zero value, the default, is Level and Forward throughout.
+// Release (Forward or Use; Release also Retain or Direct). Its zero value, the default, is Level and Forward throughout.
 type Models = protocol.Models
 
 // The models; docs/choosing.md says which to choose.
@@ -31,6 +31,7 @@ const (
 	Forward = protocol.Forward // a token only passes through
 	Use     = protocol.Use     // who waits may enter when it passes
 	Retain  = protocol.Retain  // Release only: who leaves keeps it until somebody else asks
+	Direct  = protocol.Direct  // Release only: who leaves sends it straight to the next
 )
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or

@@ -168,7 +168,7 @@ func TestOpenHonorsItsContext(t *testing.T) {
 func TestConfigureReachesAll(t *testing.T) {
 	t.Parallel()
 	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2)
-	for i, m := range append([]Models{{Release: Retain}}, protocol.AllModels()...) {
+	for i, m := range append([]Models{{Release: Retain}, {Release: Direct}}, protocol.AllModels()...) {
 		topic := append(members, root)[i%3]
 		if err := topic.Configure(testContext(t), WithModels(m)); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func algorithmNames() []string {
 func modelsNamed(text string) (protocol.Models, error) {
 	m, err := protocol.ParseModels(text)
 	if err != nil {
-		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
+		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain|direct} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
 	}
 	return m, nil
 }
@@ -81,8 +81,9 @@ func modelNames() []string {
 			m.Priority += further
 			names = append(names, m.String())
 			if m.Release == protocol.Use {
-				m.Release = protocol.Retain
-				names = append(names, m.String())
+				for m.Release = protocol.Retain; m.Release <= protocol.Direct; m.Release++ {
+					names = append(names, m.String())
+				}
 			}
 		}
 	}

@@ -38,6 +38,7 @@ func (w *Writer) Message(msg *protocol.Message) {
 	w.Entries(msg.Entries)
 	w.tokens(msg.Tokens)
 	w.Nodes(msg.Sessions)
+	w.Schedule(msg.Schedule)
 }
 
 // byKind appends what matters in messages of some kinds only.

@@ -111,6 +111,19 @@ func (w *Writer) Entries(list []protocol.Entry) {
 	}
 }
 
+// Schedule appends what comes next.
+func (w *Writer) Schedule(list []protocol.Scheduled) {
+	w.Uint(uint64(len(list)))
+	for i := range list {
+		s := &list[i]
+		w.Named(SortGrant, s.Number)
+		w.ID(s.ID)
+		w.Int(s.Priority)
+		w.Named(SortFence, s.Fence)
+		w.Uint(s.Session)
+	}
+}
+
 // Models appends models.
 func (w *Writer) Models(m protocol.Models) {
 	w.Uint(uint64(m.Priority), uint64(m.Request), uint64(m.Reply), uint64(m.Release))

@@ -271,6 +271,9 @@ func describe(m *protocol.Message) string {
 	switch m.Kind {
 	case protocol.KindReply:
 		s += fmt.Sprintf(" fences %d–%d", m.Fences.Next, m.Fences.End-1)
+		if m.Flags&protocol.FlagDirect != 0 {
+			s += " direct"
+		}
 	case protocol.KindRelease:
 		for _, e := range m.Entries {
 			s += fmt.Sprintf(" (%s,c%d)", e.ID.Node.ID, e.ID.Clock)
@@ -281,8 +284,14 @@ func describe(m *protocol.Message) string {
 		if m.Flags&protocol.FlagRepeated != 0 {
 			s += " repeated"
 		}
+		if m.Flags&protocol.FlagDirect != 0 {
+			s += " was sent on"
+		}
 	case protocol.KindReport:
 		s += ": " + [...]string{"?", "never had it", "holding it", "passed it to " + m.PassedTo.ID}[m.Verdict&3]
+	}
+	for i := range m.Schedule {
+		s += fmt.Sprintf(" then %s grant %d", m.Schedule[i].ID.Node.ID, m.Schedule[i].Number)
 	}
 	return s
 }

@@ -85,6 +85,7 @@ func fixpoints() (rows []row) {
 		rows = append(rows, row{Config: Config{Parents: pair, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 	}
 	rows = append(rows, retaining()...)
+	rows = append(rows, directing()...)
 	b := Budget{Crash: 1, Tick: Unlimited}
 	return append(rows, row{Config: Config{Parents: star, Models: fruu, Requests: 1, Budget: b, Adaptive: true}})
 }
@@ -122,6 +123,51 @@ func retained(states int) (rows []row) {
 		{Parents: chain, Requests: 3, Budget: Budget{Cut: 1, Lose: 1}, Adaptive: true},
 	} {
 		c.Models, c.MaxStates = lffr, states
+		c.Budget[Tick] = Unlimited
+		rows = append(rows, row{c, true})
+	}
+	return rows
+}
+
+// directing are fixpoints of participants that send the token to each other.
+func directing() (rows []row) {
+	lffd, frud := models("lffd"), models("frud")
+	for _, b := range []Budget{{Crash: 1}, {Lose: 1}, {Duplicate: 1}} {
+		b[Tick] = Unlimited
+		for i, parents := range [][]int{star, chain} {
+			rows = append(rows, row{Config: Config{Parents: parents, Models: []protocol.Models{lffd, frud}[i], Requests: 1, Budget: b}})
+		}
+	}
+	for _, c := range []Config{
+		{Parents: star, Models: lffd, Requests: 2},
+		{Parents: chain, Models: lffd, Requests: 2},
+		{Parents: chain, Models: frud, Requests: 2},
+		{Parents: four, Models: lffd, Requests: 1},
+		{Parents: star, Models: lffd, Requests: 1, Budget: Budget{Withdraw: 2}},
+		{Parents: star, Models: lffd, Requests: 1, Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited}},
+		{Parents: star, Models: lffd, Requests: 1, Budget: Budget{Crash: 1, Tick: Unlimited}, Adaptive: true},
+	} {
+		rows = append(rows, row{Config: c})
+	}
+	return rows
+}
+
+// directed are searches in which more goes wrong, or the tree or the root changes, while a
+// token goes from one to another.
+func directed(states int) (rows []row) {
+	for _, c := range []Config{
+		{Parents: star, Requests: 2, Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1}},
+		{Parents: chain, Requests: 2, Budget: Budget{Withdraw: 1, Lose: 1}},
+		{Parents: four, Requests: 1, Budget: Budget{Crash: 1, Restart: 1}},
+		{Parents: star, Requests: 2, Budget: Budget{Pause: 1, Duplicate: 1}, Adaptive: true},
+		{Parents: chain, Requests: 1, Budget: Budget{Cut: 1, Lose: 1}, Adaptive: true},
+		{Parents: star, Requests: 1, Budget: Budget{Depart: 1, Outrank: 1}, Adaptive: true},
+		{Parents: star, Requests: 1, Budget: Budget{Crash: 1, Suspect: 1}, Delay: 1},
+		{Parents: star, Requests: 1, Budget: Budget{Lose: 1}, Delay: 1, Upkeep: true},
+		{Parents: star, Requests: 1, Budget: Budget{Crash: 1, Restart: 1}, Adaptive: true, Register: true},
+		{Parents: star, Requests: 1, Budget: Budget{Outrank: 1, Late: 1}, Adaptive: true, Register: true},
+	} {
+		c.Models, c.MaxStates = models("lffd"), states
 		c.Budget[Tick] = Unlimited
 		rows = append(rows, row{c, true})
 	}
@@ -194,7 +240,7 @@ func fullRows() []row {
 		Budget: Budget{Crash: 1, Lose: 1, Duplicate: 1, Tick: Unlimited},
 	}
 	withdrawn := Config{Parents: chain, Models: aim.Models, Requests: 2, Budget: Budget{Withdraw: 1}}
-	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(60_000), retained(120_000), terms(120_000), registers(60_000, 60_000))
+	return slices.Concat([]row{{Config: aim}, {Config: withdrawn}}, bounded(60_000), retained(120_000), directed(120_000), terms(120_000), registers(60_000, 60_000))
 }
 
 func rows() []row {
@@ -209,9 +255,9 @@ func rows() []row {
 	case raceDetector: // ten times slower, and one goroutine does as much as another
 		return atMost(500, append(fixpoints(), bounded(some)...)) // terms are too deep
 	case extent.Full():
-		return slices.Concat(fixpoints(), bounded(some), retained(registersSome), terms(termsSome), registers(registersSome, some))
+		return slices.Concat(fixpoints(), bounded(some), retained(registersSome), directed(registersSome), terms(termsSome), registers(registersSome, some))
 	}
-	return slices.Concat(atMost(1000, fixpoints()), bounded(500), retained(2500), terms(2500), registers(2500, 2000))
+	return slices.Concat(atMost(1000, fixpoints()), bounded(500), retained(2500), directed(2000), terms(2500), registers(2500, 2000))
 }
 
 // atMost bounds searches that would go on to their fixpoint.

@@ -30,6 +30,9 @@ func TestSameNameSameFuture(t *testing.T) {
 		{Parents: []int{-1, 0}, Models: models("lffr"), Requests: 3, Budget: Budget{Crash: 1, Lose: 1, Tick: Unlimited}},
 		{Parents: []int{-1, 0, 0}, Models: models("frur"), Requests: 2, Budget: Budget{Pause: 1, Duplicate: 1, Tick: Unlimited}},
 		{Parents: []int{-1, 0, 1}, Models: models("lffr"), Requests: 2, Adaptive: true, Budget: Budget{Cut: 1, Depart: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0, 0}, Models: models("lffd"), Requests: 2, Budget: Budget{Crash: 1, Lose: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0, 1}, Models: models("frud"), Requests: 1, Budget: Budget{Withdraw: 1, Duplicate: 1, Tick: Unlimited}},
+		{Parents: []int{-1, 0, 0}, Models: models("lffd"), Requests: 1, Adaptive: true, Budget: Budget{Outrank: 1, Depart: 1, Tick: Unlimited}},
 	} {
 		t.Run(c.String(), func(t *testing.T) { checkFutures(t, &c) })
 	}

@@ -147,6 +147,9 @@ func (h *hasher) key(w *world) uint64 {
 	if w.cfg.Models.Release == protocol.Retain {      // a grant of the next one's fences lies as far ahead
 		h.names.Slack[canonical.SortFence] = 2 * protocol.RetainedFences
 	}
+	if w.cfg.Models.Release == protocol.Direct { // so do those of a schedule that changes
+		h.names.Slack[canonical.SortFence] = 8 * protocol.ScheduleLength
+	}
 	h.names.Reset()
 	h.write(w)
 	return maphash.Bytes(h.seed, h.b)

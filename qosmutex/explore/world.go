@@ -264,6 +264,7 @@ func clone(msg *protocol.Message) *protocol.Message {
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
 	c.Tokens, c.Sessions = slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)
+	c.Schedule = slices.Clone(msg.Schedule)
 	return &c
 }
 

@@ -29,7 +29,7 @@ func TestNoAllocations(t *testing.T) {
 }
 
 // allModels are the papers' sixteen combinations, as many with the further Priority
-// models, and those with Retain.
+// models, and those with Retain and with Direct.
 func allModels() []protocol.Models {
 	var all []protocol.Models
 	for _, p := range []protocol.Priority{protocol.Level, protocol.Aging} {
@@ -37,8 +37,9 @@ func allModels() []protocol.Models {
 			m.Priority += p
 			all = append(all, m)
 			if m.Release == protocol.Use {
-				m.Release = protocol.Retain
-				all = append(all, m)
+				for m.Release = protocol.Retain; m.Release <= protocol.Direct; m.Release++ {
+					all = append(all, m)
+				}
 			}
 		}
 	}

@@ -142,6 +142,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 // or somebody else may have it.
 func (m *Machine) takeToken(r *resource) {
 	t := &r.tok
+	t.unschedule()
 	switch {
 	case t.phase == using:
 		if t.unconfirmed() { // the root that granted it can end it no more

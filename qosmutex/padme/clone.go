@@ -18,6 +18,9 @@ func (m *Machine) Clone() *Machine {
 		t := &r.tok // passed stays: whom a token was passed to is never changed in place
 		t.down, t.inside = c.childLike(t.down), c.twin(t.inside)
 		t.entries, t.holder, t.recovery = slices.Clone(t.entries), copied(t.holder), t.recovery.clone()
+		if t.follows = copied(t.follows); t.follows != nil {
+			t.follows.list = slices.Clone(t.follows.list)
+		}
 	}
 	return &c
 }

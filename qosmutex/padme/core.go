@@ -104,12 +104,17 @@ func (c *core) climbs() bool {
 
 // uses reports whether a passing token may be used under the given model.
 func (c *core) uses(model protocol.PassModel) bool {
-	return model == protocol.Use && c.settings.Models.Priority != protocol.Deadline
+	return model == protocol.Use && c.settings.Models.Priority != protocol.Deadline && !c.directs()
 }
 
 // retains reports whether a participant may keep the token when it leaves.
 func (c *core) retains() bool {
 	return c.settings.Models.Release == protocol.Retain && c.settings.Models.Priority != protocol.Deadline
+}
+
+// directs reports whether whoever leaves sends the token straight to the next participant.
+func (c *core) directs() bool {
+	return c.settings.Models.Release == protocol.Direct && c.settings.Models.Priority != protocol.Deadline
 }
 
 func (c *core) declared(resource string) bool {

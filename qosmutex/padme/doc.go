@@ -10,7 +10,7 @@
 //
 //	messages per entry       3·depth alone; 30/7 (Fair-Forward-Forward-Forward)
 //	                         down to 1.5 (Level) on the papers' 7-node tree
-//	synchronization delay    one message with Use, else up to 2·depth
+//	synchronization delay    one message with Direct, at best with Use, else up to 2·depth
 //	assumes                  links that lose nothing while both ends live (a link
 //	                         numbers, acknowledges and repeats its messages) and
 //	                         clocks that drift by less than a bound
@@ -46,6 +46,8 @@ package padme
 //	pass.go token.go        the token on its way down and home, and where it is
 //	provisional.go          a grant to somebody who may be dead
 //	retain.go               a token that stays with who used it
+//	direct.go               a token that goes straight to the next one
+//	schedule.go onward.go   at the root: what comes next, and what has gone on
 //	holder.go resume.go     a hold that the root learns of, and one of its own former process
 //
 //	tree.go join.go         the place among the others (rank), and the search for a better one

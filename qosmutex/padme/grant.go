@@ -86,6 +86,10 @@ func (m *Machine) known(resource string) bool {
 func (m *Machine) give(r *resource, e *entry) {
 	t := &r.tok
 	t.retain, t.idle, t.wanted = m.mayRetain(r, e), false, false
+	t.unschedule()
+	if m.directs() && e.from != nil {
+		t.made().direct = true
+	}
 	m.grants++
 	t.grant = m.newestGrant()
 	t.target, t.prio, t.back = e.id, e.priority, m.homeAfter(m.now, e)
@@ -101,7 +105,15 @@ func (m *Machine) give(r *resource, e *entry) {
 		return
 	}
 	due := m.makeProvisional(r)
-	m.passDown(r)
+	if t.direct() { // its Reply says who comes next
+		e.q.remove(m.settings.Models.Priority, e)
+		e.state = served
+		if m.mayNumber(t) {
+			var room [protocol.ScheduleLength]*entry
+			m.number(r, m.following(r, room[:0]))
+		}
+	}
+	m.passDown(r, t.list())
 	t.until = due
 }
 
@@ -111,11 +123,22 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	t := &r.tok
 	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
+	at := t.scheduled(msg.Grant)
+	if msg.Flags&protocol.FlagDirect != 0 {
+		m.tellLeft(r, msg)
+	}
 	switch {
-	case t.grant != msg.Grant || t.phase != below || t.recovery != nil && t.recovery.unreported:
+	case t.grant != msg.Grant && at < 0 || t.phase != below || t.recovery != nil && t.recovery.unreported:
 		return m.stale(msg, "an old grant")
+	case msg.Flags&protocol.FlagDirect != 0:
+		if at >= 0 && t.recovery == nil { // else the answers of all who may have it say more
+			m.wentOn(r, at)
+		}
+		return nil
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
+	case msg.Flags&protocol.FlagReturned != 0 && (t.forwarded() || at >= 0):
+		m.recover(r) // whoever returns our Reply does not know whether the target has the token already
 	case msg.Flags&protocol.FlagRetain != 0:
 		t.idle = true
 		if h := t.holder; h != nil && slices.Contains(msg.Entries, h.entry) {
@@ -127,18 +150,27 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
 		}
 		m.servedBy(t, msg.ID.Clock)
-		if e := m.requests.get(t.target); t.retain && e != nil && e.state == served {
-			m.remove(e) // the Release that told of its entry was lost on a way that broke
+		if at >= 0 {
+			m.advance(r, at)
 		}
+		if e := m.requests.get(t.target); (t.retain || t.forwarded()) && e != nil && e.state == served {
+			m.remove(e) // the Release that told of its entry was lost on a way that broke; or it had no use for the token
+		}
+		t.unschedule()
 		t.recovery, t.phase, t.down = nil, home, nil
 		m.cameHome(r)
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
 			m.give(r, own)
 		}
 	}
+	m.tellLeft(r, msg)
+	return nil
+}
+
+// tellLeft tells whose entries are over.
+func (m *Machine) tellLeft(r *resource, msg *protocol.Message) {
 	m.touch(r.q.resource)
 	for _, e := range msg.Entries {
 		m.out.Left = append(m.out.Left, protocol.Left{Entry: e, Resource: r.q.resource})
 	}
-	return nil
 }

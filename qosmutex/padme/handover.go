@@ -90,6 +90,7 @@ func (m *Machine) becomeMember() {
 		case t.phase == below && t.down == nil:
 			t.phase, t.passed = away, nil // passed was whom to ask
 		}
+		t.unschedule()
 		t.recovery = nil
 		m.fences = max(m.fences, t.next)
 	}

@@ -90,6 +90,9 @@ func (m *Machine) checkToken(r *resource) error {
 		return fmt.Errorf("resource %q: held without a session", r.q.resource)
 	case t.phase == kept && m.parent != nil && !(t.retain && t.usable() && m.session.number != 0):
 		return fmt.Errorf("resource %q: a token of no use is kept", r.q.resource)
+	case m.role == protocol.Root && len(t.list()) > 0 &&
+		!(t.phase == below && t.direct() && isSchedule(t.list(), t.grant.Number, t.fences.End) && t.list()[len(t.list())-1].Fence < t.next):
+		return fmt.Errorf("resource %q: a schedule %v after grant %v, fences %v below %d, in phase %d", r.q.resource, t.list(), t.grant, t.fences, t.next, t.phase)
 	case t.phase == using && t.grant.Compare(t.bound) < 0:
 		return fmt.Errorf("resource %q: held on a grant that was answered for", r.q.resource)
 	}

@@ -116,6 +116,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	err := m.handle(in)
 	m.run(expiries, len(duties))
 	m.refuseTries()
+	m.reschedules()
 	m.forgetIdle()
 	out.WakeAt = m.wakeAt()
 	m.out = nil

@@ -244,7 +244,7 @@ func (a *adversary) disturb(t *testing.T, models func() string) {
 func (a *adversary) play(t *testing.T) {
 	request := []string{"forward", "replace"}[a.random.IntN(2)]
 	models := func() string {
-		return []string{"level", "fair", "fair", "aging"}[a.random.IntN(4)] + "-" + request + "-forward-forward"
+		return []string{"level", "fair", "fair", "aging"}[a.random.IntN(4)] + "-" + request + "-forward-" + []string{"forward", "forward", "direct"}[a.random.IntN(3)]
 	}
 	resources := []string{"x", "x", "x,y"}[a.random.IntN(3)]
 	a.line(t, "tree A models=%s resources=%s fanout=%d", models(), resources, 2+a.random.IntN(3))

@@ -7,9 +7,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// passDown sends the token on toward its target, or home if the target's
-// request is no longer there.
-func (m *Machine) passDown(r *resource) {
+// passDown sends the token on toward its target, with what comes after it, or home if the
+// target's request is no longer there.
+func (m *Machine) passDown(r *resource, schedule []protocol.Scheduled) {
 	t := &r.tok
 	e := m.requests.get(t.target)
 	if e == nil || e.from == nil {
@@ -25,7 +25,7 @@ func (m *Machine) passDown(r *resource) {
 	l := e.from
 	msg := m.emitOn(l, protocol.KindReply)
 	msg.ID, msg.Priority, msg.Resource, msg.Grant = t.target, t.prio, r.q.resource, t.grant
-	msg.Fences, msg.Session, msg.Until = t.fences, l.session, t.until
+	msg.Fences, msg.Session, msg.Until, msg.Schedule = t.fences, l.session, t.until, m.out.Lend(schedule)
 	if t.retain {
 		msg.Flags = protocol.FlagRetain
 	}
@@ -71,12 +71,16 @@ func (m *Machine) sendRelease(rel *protocol.Message) {
 // onReply takes the token from the parent.
 func (m *Machine) onReply(msg *protocol.Message) error {
 	if msg.ID.IsZero() || !single(msg.Resource) ||
-		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth {
+		msg.Fences.Next == 0 || msg.Fences.Next >= msg.Fences.End || len(msg.Path) > maxDepth ||
+		!isSchedule(msg.Schedule, msg.Grant.Number, msg.Fences.End) {
 		return m.invalid(msg, "not a grant")
 	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
 	// It has been here, when its target had another way, or is answered for.
+	if msg.Grant == t.grant && msg.ID.Node == m.self {
+		t.followReply(msg) // we had the token from another participant
+	}
 	if been := msg.Grant.Compare(t.grant) <= 0; been || msg.Grant.Compare(t.bound) <= 0 || m.old(msg.Grant) {
 		again := m.sendAgain(msg.ID)    // those above may think it served
 		if !been && !m.old(msg.Grant) { // the root that we answered may be none any more: let the present one look
@@ -94,6 +98,9 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 	}
 	t.grant, t.target, t.prio, t.fences, t.until = msg.Grant, msg.ID, msg.Priority, msg.Fences, msg.Until
 	t.entries, t.returned, t.retain = t.entries[:0], false, msg.Flags&protocol.FlagRetain != 0
+	if msg.ID.Node == m.self {
+		t.followReply(msg)
+	}
 	e := m.requests.get(msg.ID)
 	switch {
 	case msg.Session != m.session.number || e == nil || e.state != waiting || e.from == nil && m.tooLate(t):
@@ -109,7 +116,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 			m.enter(r, own)
 			t.toTarget = true
 		} else {
-			m.passDown(r)
+			m.passDown(r, msg.Schedule)
 		}
 	}
 	return nil
@@ -151,13 +158,13 @@ func (m *Machine) leave(ref uint64) error {
 		t.entries = append(t.entries, entry)
 	}
 	if onTheWay && !m.old(t.grant) {
-		m.passDown(r)
+		m.passDown(r, nil)
 		return nil
 	}
 	if m.old(t.grant) {
 		t.fences.Next = t.fences.End // its root knows that we had it: nobody may Use it on the way
 	}
-	if !m.keep(r) {
+	if !m.passOn(r) && !m.keep(r) {
 		m.passUp(r, onTheWay) // the way is of an earlier view
 	}
 	return nil
@@ -177,7 +184,10 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	}
 	m.propagate(&r.q, nil) // Replace: new heads go first, on the same channel
 	m.propagate(&m.any, nil)
-	if msg.Flags&protocol.FlagRetain != 0 { // no token
+	if msg.Flags&(protocol.FlagRetain|protocol.FlagDirect) != 0 { // no token
+		if msg.Flags&protocol.FlagDirect != 0 && t.grant.Compare(msg.Grant) < 0 && t.phase == below && t.down == l {
+			t.phase, t.down = away, nil
+		}
 		m.passStale(msg)
 		return nil
 	}
@@ -221,6 +231,9 @@ func (m *Machine) wentUp(t *token) bool {
 func (m *Machine) settle(l *link, msg *protocol.Message) {
 	for _, done := range msg.Entries {
 		if e := m.requests.get(done.ID); e != nil && e.from != nil {
+			if e.state == waiting && m.directs() { // it got the token past us
+				m.overtake(m.resource(msg.Resource), e)
+			}
 			m.remove(e)
 		}
 	}

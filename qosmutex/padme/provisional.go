@@ -91,7 +91,7 @@ func (m *Machine) expireProvisional() {
 		case m.now < t.until:
 			m.nextDue = min(m.nextDue, t.until)
 		case m.role == protocol.Root:
-			m.regenerate(r)
+			m.unconfirmedInTime(r)
 		default:
 			m.lost(r)
 			_ = m.leave(t.inside.ref)

@@ -21,6 +21,9 @@ func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.To.IsZero() != (msg.Kind == protocol.KindJoin || msg.Kind == protocol.KindOffer && msg.To.IsZero()) {
 		return m.invalid(msg, "wrong kind of address")
 	}
+	if msg.Kind == protocol.KindReply && msg.Flags&protocol.FlagDirect != 0 {
+		return m.onDirect(msg)
+	}
 	if handle := datagrams[msg.Kind]; handle != nil {
 		return handle(m, msg)
 	}
@@ -33,6 +36,7 @@ var datagrams = map[protocol.Kind]func(*Machine, *protocol.Message) error{
 	protocol.KindAttach: (*Machine).onAttach, protocol.KindAccept: (*Machine).onAccept, protocol.KindRefuse: (*Machine).onRefuse,
 	protocol.KindBeat: (*Machine).onBeat, protocol.KindBeatAck: (*Machine).onBeatAck, protocol.KindGoodbye: (*Machine).onGoodbye,
 	protocol.KindSync: (*Machine).onSync, protocol.KindReport: (*Machine).onReport, protocol.KindHandover: (*Machine).onHandover,
+	protocol.KindSchedule: (*Machine).onSchedule,
 }
 
 // mergeClock advances the Lamport clock as the papers' second rule says (§3.2): to

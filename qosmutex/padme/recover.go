@@ -80,7 +80,7 @@ func (m *Machine) askAll(r *resource) {
 	rec.all = true
 	rec.pending = rec.pending[:0]
 	for _, s := range m.members {
-		if !s.goodbye && s.after.Compare(t.grant) < 0 && !slices.Contains(rec.answered, s.node) && (!t.sole() || s.node == t.target.Node) {
+		if !s.goodbye && t.mayHave(s) && !slices.Contains(rec.answered, s.node) {
 			rec.pending = append(rec.pending, s.node)
 			m.sync(r, s.node)
 		}
@@ -122,7 +122,10 @@ func without(list []protocol.Node, n protocol.Node) []protocol.Node {
 
 func (m *Machine) sync(r *resource, to protocol.Node) {
 	msg := m.emit(protocol.KindSync, to)
-	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.grant
+	msg.ID, msg.Resource, msg.Grant = r.tok.target, r.q.resource, r.tok.newestNumbered()
+	if r.tok.direct() {
+		msg.Flags = protocol.FlagDirect
+	}
 	m.touch(r.q.resource)
 }
 
@@ -153,17 +156,21 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 		return nil
 	}
 	t := &m.resource(msg.Resource).tok
+	asked := t.grant == msg.Grant || msg.Flags&protocol.FlagDirect != 0 && t.grant.Epoch == msg.Grant.Epoch && t.grant.Compare(msg.Grant) < 0
 	switch {
-	case t.grant.Compare(msg.Grant) < 0 && msg.Grant.Compare(m.forgotten) <= 0: // perhaps it was here and is forgotten
-		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, m.self
-	case t.grant != msg.Grant:
-	case t.phase == using:
+	case asked && t.phase == using:
 		answer.Verdict, answer.Priority, answer.Client = protocol.VerdictHolding, t.inside.priority, t.inside.client
 		answer.Entries = []protocol.Entry{{ID: t.inside.id, Fence: t.fence}}
 		if t.retain {
 			m.recalled(t)
 		}
+		if t.follows != nil {
+			t.follows.list = t.follows.list[:0] // the others answer that they refuse the token
+		}
 		return nil
+	case t.grant.Compare(msg.Grant) < 0 && msg.Grant.Compare(m.forgotten) <= 0: // perhaps it was here and is forgotten
+		answer.Verdict, answer.PassedTo = protocol.VerdictPassed, m.self
+	case !asked:
 	case t.phase == kept:
 		t.phase, t.passed = away, nil // given up: somebody waits for it, and if we have no parent we may find none for long
 	case t.passed != nil:
@@ -175,7 +182,7 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 
 func (m *Machine) onReport(msg *protocol.Message) error {
 	r := m.find(msg.Resource)
-	if m.role != protocol.Root || r == nil || r.tok.grant != msg.Grant || r.tok.phase != below {
+	if m.role != protocol.Root || r == nil || r.tok.phase != below || r.tok.newestNumbered() != msg.Grant {
 		return m.stale(msg, "not asked for")
 	}
 	rec := r.tok.recovery
@@ -213,6 +220,7 @@ func (m *Machine) regenerate(r *resource) {
 		m.counters.Regenerated++
 	}
 	m.touch(r.q.resource)
+	t.unschedule()
 	t.recovery, t.phase, t.down = nil, home, nil
 	switch e := m.requests.get(t.target); {
 	case e == nil || e.state != served:

@@ -88,6 +88,7 @@ func (m *Machine) tick() {
 		m.beacon.members = uint32(len(m.members) + 1)
 		m.sendBeacons()
 		m.needFences(m.topFence())
+		m.replyAgain()
 		if m.inheriting() { // who holds must hear of us in time
 			m.offer(protocol.Node{})
 		}

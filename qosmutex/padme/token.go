@@ -69,6 +69,8 @@ type token struct {
 	down   *link          // below: the child it was passed to
 	passed *protocol.Node // whom it was passed to last; nil: nobody
 
+	follows *succession // the grants that come next, as far as is known; nil: none ever came
+
 	inside *entry // using: our request
 	fence  uint64 // using: our fence
 
@@ -134,6 +136,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	} else {
 		w.Grant(bound)
 	}
+	t.writeSchedule(w, m)
 	w.Named(canonical.SortFence, t.next)
 	if t.passed != nil {
 		w.Node(*t.passed)
@@ -178,4 +181,22 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	}
 	w.Nodes(rec.pending)
 	w.Nodes(rec.answered)
+}
+
+// writeSchedule leaves out what comes before the grant, which nobody reads again.
+func (t *token) writeSchedule(w *canonical.Writer, m *Machine) {
+	list := t.ahead()
+	var s succession
+	if t.follows != nil {
+		s = *t.follows
+	}
+	if m.role == protocol.Root {
+		w.Flags(s.direct && t.phase == below, s.forwarded, s.told)
+		w.Uint(uint64(s.outdated))
+		list = s.list
+	} else if s.version.Compare(t.grant) <= 0 {
+		s.version = protocol.Grant{}
+	}
+	w.Grant(s.version)
+	w.Schedule(list)
 }

@@ -200,6 +200,7 @@ func (w *world) send(n *node, msg *protocol.Message) {
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
 	c.Tokens, c.Sessions = slices.Clone(msg.Tokens), slices.Clone(msg.Sessions)
+	c.Schedule = slices.Clone(msg.Schedule)
 	c.Settings.Resources = slices.Clone(msg.Settings.Resources)
 	for _, name := range w.order {
 		if msg.To.IsZero() && name != n.name || msg.To.ID == name {
@@ -328,7 +329,13 @@ func describe(m *protocol.Message) string {
 		}
 		return s
 	case protocol.KindReply:
-		return fmt.Sprintf("Reply ⟨%s⟩ %s grant %d fences %d–%d", id, m.Resource, m.Grant.Number, m.Fences.Next, m.Fences.End-1)
+		s := fmt.Sprintf("Reply ⟨%s⟩ %s grant %d fences %d–%d", id, m.Resource, m.Grant.Number, m.Fences.Next, m.Fences.End-1)
+		if m.Flags&protocol.FlagDirect != 0 {
+			s += " direct"
+		}
+		return s + scheduled(m)
+	case protocol.KindSchedule:
+		return fmt.Sprintf("Schedule %s up to grant %d", m.Resource, m.Grant.Number) + scheduled(m)
 	case protocol.KindRelease:
 		var es []string
 		for _, e := range m.Entries {
@@ -344,6 +351,9 @@ func describe(m *protocol.Message) string {
 		if m.Flags&protocol.FlagRepeated != 0 {
 			s += " repeated"
 		}
+		if m.Flags&protocol.FlagDirect != 0 {
+			s += " was sent on"
+		}
 		return s
 	case protocol.KindDeny:
 		return fmt.Sprintf("Deny ⟨%s⟩ %v", id, m.Reason)
@@ -353,4 +363,13 @@ func describe(m *protocol.Message) string {
 		return fmt.Sprintf("Sync ⟨%s⟩ %s grant %d", id, m.Resource, m.Grant.Number)
 	}
 	return fmt.Sprintf("%v ⟨%s⟩", m.Kind, id)
+}
+
+// scheduled says what comes next.
+func scheduled(m *protocol.Message) string {
+	s := ""
+	for i := range m.Schedule {
+		s += fmt.Sprintf(" then %s,c%d grant %d fence %d", m.Schedule[i].ID.Node.ID, m.Schedule[i].ID.Clock, m.Schedule[i].Number, m.Schedule[i].Fence)
+	}
+	return s
 }

@@ -18,6 +18,7 @@ const (
 	MaxTokens    = 1 << 16 // tokens in a Handover or heartbeat
 	MaxSessions  = 1 << 16 // sessions in a Handover
 	MaxWishes    = 1 << 16 // requests that travel with a token
+	MaxScheduled = 64      // requests of a schedule
 )
 
 // ErrMalformed is wrapped by every error of Decode. The rest of its text names
@@ -65,17 +66,19 @@ const (
 	fieldRegister
 	fieldEnded
 	fieldClient
+	fieldSchedule
 	fieldEnd
 )
 
 // fieldNames are the words of the table below. fieldWidths are the array
-// elements that a field must take in the message; client, which may be missing, is
-// not counted.
+// elements that a field must take in the message; client and schedule, which may be
+// missing, are not counted.
 var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
 		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended", "client",
+		"schedule",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -102,7 +105,7 @@ const knownFlags = flagEnd - 1
 // A multicast has an empty to.ID. The fields of the kind follow in this order:
 //
 //	Request   id priority resource hops hidden within hold client
-//	Reply     id priority resource grant fences session path until
+//	Reply     id priority resource grant fences session path until schedule
 //	Release   id resource grant fences entries
 //	Withdraw  id resource
 //	Deny      id resource reason
@@ -130,6 +133,7 @@ const knownFlags = flagEnd - 1
 //	Inquire   id resource
 //	Yield     id resource
 //	Receipt   -
+//	Schedule  resource grant schedule
 //
 // root and peer take two elements (ID, incarnation), id three (ID, incarnation,
 // clock), grant three (epoch number, epoch tie, number), fences and renewal two (next, end;
@@ -143,15 +147,16 @@ const knownFlags = flagEnd - 1
 //	tokens    [[resource, epoch number, epoch tie, number, ID, incarnation, clock, fence, client] …]
 //	sessions  [[ID, incarnation] …]
 //	wishes    [[ID, incarnation, clock, priority, within, hold] …]
+//	schedule  [[number, ID, incarnation, clock, priority, fence, session] …]
 //
 // Names are msgpack strings in UTF-8; open is a boolean; all the rest are
 // integers of any width, signed only where the Message's field is. Times are in
 // nanoseconds. A decoder skips elements after those it knows, in the message and
 // in every array of fixed length inside it; a missing element is an error. Only client
-// is left out where it is empty, as it is the last.
+// and schedule are left out where they are empty, as each is the last.
 var carried = [kindEnd][]field{
 	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldHidden, fieldWithin, fieldHold, fieldClient},
-	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil},
+	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil, fieldSchedule},
 	KindRelease:  {fieldID, fieldResource, fieldGrant, fieldFences, fieldEntries},
 	KindWithdraw: {fieldID, fieldResource},
 	KindDeny:     {fieldID, fieldResource, fieldReason},
@@ -179,6 +184,7 @@ var carried = [kindEnd][]field{
 	KindInquire:  {fieldID, fieldResource},
 	KindYield:    {fieldID, fieldResource},
 	KindReceipt:  {},
+	KindSchedule: {fieldResource, fieldGrant, fieldSchedule},
 }
 
 // widths holds the number of elements that a message of each kind must have.
@@ -192,8 +198,18 @@ var widths = func() (w [kindEnd]int) {
 	return w
 }()
 
-// carriesClient reports whether messages of a kind may name a client, in their last element.
-func carriesClient(k Kind) bool {
-	fields := carried[k]
-	return len(fields) > 0 && fields[len(fields)-1] == fieldClient
+// mayLack reports whether a field is left out where it is empty. Such a field is the last
+// of its kind.
+func (f field) mayLack() bool { return f == fieldClient || f == fieldSchedule }
+
+// width is the number of elements of the encoded form of m.
+func width(m *Message) int {
+	n := widths[m.Kind]
+	if fields := carried[m.Kind]; len(fields) > 0 {
+		switch last := fields[len(fields)-1]; {
+		case last == fieldClient && m.Client != "", last == fieldSchedule && len(m.Schedule) > 0:
+			n++
+		}
+	}
+	return n
 }

@@ -9,11 +9,12 @@ import (
 
 // Elements of the arrays of fixed length inside a message.
 const (
-	nodeWidth     = 2
-	entryWidth    = 4
-	wishWidth     = 6
-	settingsWidth = 9
-	tokenWidth    = 8
+	nodeWidth      = 2
+	entryWidth     = 4
+	wishWidth      = 6
+	settingsWidth  = 9
+	tokenWidth     = 8
+	scheduledWidth = 7
 )
 
 // maxInterned bounds the names that a Decoder remembers: about two megabytes if
@@ -37,6 +38,7 @@ func (d *Decoder) Decode(b []byte, m *Message) error {
 	r := d.read(b)
 	*m = Message{
 		Path: m.Path[:0], Entries: m.Entries[:0], Tokens: m.Tokens[:0], Sessions: m.Sessions[:0], Wishes: m.Wishes[:0],
+		Schedule: m.Schedule[:0],
 		Settings: Settings{Resources: m.Settings.Resources[:0]},
 	}
 	n := r.Array("message", math.MaxInt)
@@ -52,8 +54,8 @@ func (d *Decoder) Decode(b []byte, m *Message) error {
 	}
 	extra := n - widths[m.Kind]
 	for _, f := range carried[m.Kind] {
-		if f == fieldClient {
-			if extra <= 0 { // it names nobody
+		if f.mayLack() {
+			if extra <= 0 { // it is empty
 				break
 			}
 			extra--
@@ -178,6 +180,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Until = Time(r.Int64(what))
 	case fieldClient:
 		m.Client = d.text(what, MaxClient)
+	case fieldSchedule:
+		d.schedule(what, m)
 	}
 }
 
@@ -229,7 +233,7 @@ func (d *Decoder) models(what string) Models {
 		Priority: Priority(r.Uint(what, uint64(Deadline))),
 		Request:  RequestModel(r.Uint(what, uint64(RequestReplace))),
 		Reply:    PassModel(r.Uint(what, uint64(Use))),
-		Release:  PassModel(r.Uint(what, uint64(Retain))),
+		Release:  PassModel(r.Uint(what, uint64(Direct))),
 	}
 }
 
@@ -298,6 +302,20 @@ func (d *Decoder) wishes(what string, m *Message) {
 		extra := r.AtLeast(what, wishWidth)
 		m.Wishes = append(m.Wishes, Wish{
 			ID: d.requestID(what), Priority: r.Int64(what), Within: Duration(r.Int64(what)), Hold: Duration(r.Int64(what)),
+		})
+		r.Skip(what, extra)
+		if r.Err() != nil {
+			return
+		}
+	}
+}
+
+func (d *Decoder) schedule(what string, m *Message) {
+	r := &d.r
+	for range r.Array(what, MaxScheduled) {
+		extra := r.AtLeast(what, scheduledWidth)
+		m.Schedule = append(m.Schedule, Scheduled{
+			Number: r.Uint64(what), ID: d.requestID(what), Priority: r.Int64(what), Fence: r.Uint64(what), Session: r.Uint64(what),
 		})
 		r.Skip(what, extra)
 		if r.Err() != nil {

@@ -15,11 +15,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	if !m.Kind.Valid() {
 		panic(fmt.Sprintf("protocol: message of unknown kind %d", m.Kind))
 	}
-	n := widths[m.Kind]
-	if m.Client != "" && carriesClient(m.Kind) {
-		n++
-	}
-	dst = pack.AppendArray(dst, n)
+	dst = pack.AppendArray(dst, width(m))
 	dst = append(dst, Version, byte(m.Kind)) // both below 128: positive fixints
 	dst = pack.AppendUint(dst, uint64(m.Flags))
 	dst = appendNode(dst, m.From)
@@ -114,6 +110,11 @@ func appendField(dst []byte, f field, m *Message) []byte {
 			return dst
 		}
 		return pack.AppendString(dst, m.Client)
+	case fieldSchedule:
+		if len(m.Schedule) == 0 {
+			return dst
+		}
+		return appendSchedule(dst, m.Schedule)
 	}
 	panic("protocol: field without encoding")
 }
@@ -199,6 +200,19 @@ func appendWishes(dst []byte, wishes []Wish) []byte {
 		dst = pack.AppendInt(dst, w.Priority)
 		dst = pack.AppendInt(dst, int64(w.Within))
 		dst = pack.AppendInt(dst, int64(w.Hold))
+	}
+	return dst
+}
+
+func appendSchedule(dst []byte, schedule []Scheduled) []byte {
+	dst = pack.AppendArray(dst, len(schedule))
+	for i := range schedule {
+		s := &schedule[i]
+		dst = pack.AppendArray(dst, scheduledWidth)
+		dst = pack.AppendUint(dst, s.Number)
+		dst = appendRequestID(dst, s.ID)
+		dst = pack.AppendInt(dst, s.Priority)
+		dst = pack.AppendUint(pack.AppendUint(dst, s.Fence), s.Session)
 	}
 	return dst
 }

@@ -21,8 +21,11 @@ import (
 
 func drawModels(t *rapid.T) Models {
 	m := rapid.SampledFrom(AllModels()).Draw(t, "models")
-	if rapid.IntRange(0, 3).Draw(t, "retain") == 0 {
+	switch rapid.IntRange(0, 5).Draw(t, "further") {
+	case 0:
 		m.Release = Retain
+	case 1:
+		m.Release = Direct
 	}
 	return m
 }
@@ -88,6 +91,9 @@ func drawMessage(t *rapid.T) Message {
 		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence"), rapid.StringN(0, -1, MaxClient).Draw(t, "client")}
 	}), 0, 5).Draw(t, "tokens")
 	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Node { return drawNode(t, "node") }), 0, 5).Draw(t, "sessions")
+	m.Schedule = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Scheduled {
+		return Scheduled{u64("number"), drawRequestID(t), rapid.Int64().Draw(t, "priority"), u64("fence"), u64("session")}
+	}), 0, ScheduleLength).Draw(t, "schedule")
 	return m
 }
 
@@ -347,11 +353,12 @@ func TestLaterVersionsMayAppendFields(t *testing.T) {
 	appended := []any{nil, -1, "x", []any{1, []any{2}}, map[string]any{"a": []byte{1, 2}}, 1.5, float32(2), true, uint64(math.MaxUint64), make([]byte, 300), strings.Repeat("y", 70000)}
 	extension := []byte{0xc7, 3, 1, 9, 9, 9, 0xd4, 1, 7, 0xd8, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xc8, 0, 1, 5, 5, 0xde, 0, 1, 1, 2, 0xdf, 0, 0, 0, 1, 1, 2}
 	m := reply()
-	m.Path = []Node{{"A", 1}}
+	m.Path, m.Schedule = []Node{{"A", 1}}, []Scheduled{{Number: 1}}
 	b := AppendMessage(nil, &m)
-	until := slices.Clone(b[len(b)-3:])
-	b = append(b[:len(b)-8], 0x91, 0x93, 0xa1, 'A', 1, 0xc0) // the node of the path has a third element now
-	b = append(b, until...)
+	const rest = 12 // bytes of until and schedule
+	after := slices.Clone(b[len(b)-rest:])
+	b = append(b[:len(b)-rest-5], 0x91, 0x93, 0xa1, 'A', 1, 0xc0) // the node of the path has a third element now
+	b = append(b, after...)
 	var buf bytes.Buffer
 	enc := msgpack.NewEncoder(&buf)
 	for _, v := range appended {
@@ -359,7 +366,7 @@ func TestLaterVersionsMayAppendFields(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n := widths[KindReply] + len(appended) + 6 // elements in extension
+	n := width(&m) + len(appended) + 6 // elements in extension
 	b = append([]byte{msgpcode.Array16, byte(n >> 8), byte(n)}, b[3:]...)
 	b = append(append(b, buf.Bytes()...), extension...)
 	var got Message

@@ -137,6 +137,15 @@ type Output struct {
 	Begun, Ended []Node
 	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
+
+	schedules []Scheduled // memory of those of Messages
+}
+
+// Lend copies a schedule, for one of Messages.
+func (o *Output) Lend(list []Scheduled) []Scheduled {
+	from := len(o.schedules)
+	o.schedules = append(o.schedules, list...)
+	return o.schedules[from:]
 }
 
 // Reset empties the output and keeps its memory.
@@ -151,6 +160,7 @@ func (o *Output) Reset() {
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.WantCeiling, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 	o.Remembered, o.Claim = 0, Claim{}
+	o.schedules = o.schedules[:0]
 }
 
 // Claim is what somebody says of the root of the topic. It is no authority. Where roots of

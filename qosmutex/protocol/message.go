@@ -59,13 +59,16 @@ const (
 	KindYield   // Maekawa: have it back
 	KindReceipt // of a channel: everything up to Ack has come
 
+	// PADME under the Release model Direct.
+	KindSchedule // root → participant: whom to send the token to on leaving
+
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"None", "Request", "Reply", "Release", "Withdraw", "Deny", "Propose", "Settings", "Named", "Detach", "Move",
 	"Sync", "Report", "Join", "Offer", "Attach", "Accept", "Refuse", "Beacon", "Resend", "Beat", "BeatAck", "Goodbye", "Handover",
-	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt",
+	"Token", "Ack", "Failed", "Inquire", "Yield", "Receipt", "Schedule",
 }
 
 // Valid reports whether k is a kind of message.
@@ -80,10 +83,10 @@ func (k Kind) String() string {
 
 // Counted reports whether k is one of the messages that the papers count:
 // Request, Reply, Release and Sync (with its answer), the withdrawal and refusal
-// of a request, and all that other algorithms exchange. Tree upkeep, heartbeats
+// of a request, a schedule, and all that other algorithms exchange. Tree upkeep, heartbeats
 // and receipts are not.
 func (k Kind) Counted() bool {
-	return k >= KindRequest && k <= KindDeny || k == KindSync || k == KindReport || k >= KindToken && k <= KindYield
+	return k >= KindRequest && k <= KindDeny || k == KindSync || k == KindReport || k >= KindToken && k <= KindYield || k == KindSchedule
 }
 
 // Flags qualify a message.
@@ -104,6 +107,7 @@ const (
 	FlagInherits                    // Offer: the sender is the root, and takes over sessions and holds of the term before
 	FlagChange                      // Propose: also in the place of what was declared
 	FlagRetain                      // Reply: its target may keep the token when it leaves; Release: it does, and tells of an entry only
+	FlagDirect                      // Reply: from the participant that had the token, not on a link; Release: not the token, which was sent so on Grant; Sync: what became of the grants up to this one?
 	flagEnd
 )
 
@@ -163,6 +167,16 @@ type Wish struct {
 	Hold     Duration // how long it will stay; 0: unknown
 }
 
+// Scheduled is one request of a schedule: what its participant needs to enter on the
+// grant that the root has numbered for it, in the term of the message.
+type Scheduled struct {
+	Number   uint64 // of the grant
+	ID       RequestID
+	Priority int64
+	Fence    uint64
+	Session  uint64 // of the participant
+}
+
 // TokenState is one hold in a heartbeat: on which grant, and with which fence. In a
 // Handover it is one token that rests, of which only the Resource counts.
 type TokenState struct {
@@ -185,9 +199,9 @@ type Renewal struct{ Counter, Nonce uint64 }
 type Settings struct {
 	Version     uint64
 	Models      Models
+	Open        bool     // any id but Resources is accepted as well; here, as a message is copied often
 	ModelsBy    string   // who declared the models
 	Resources   []string // declared ids, sorted
-	Open        bool     // any other id is accepted as well
 	ResourcesBy string   // who declared Resources and Open
 }
 
@@ -244,7 +258,7 @@ func (s *Settings) Validate() error {
 // and in addition, by kind:
 //
 //	Request   ID Priority Resource Hops Hidden Within Hold Client
-//	Reply     ID Priority Resource Grant Fences Session Path Until
+//	Reply     ID Priority Resource Grant Fences Session Path Until Schedule (what comes after it)
 //	Release   ID Resource Grant Fences Entries
 //	Withdraw  ID Resource
 //	Deny      ID Resource Reason
@@ -272,13 +286,16 @@ func (s *Settings) Validate() error {
 //	Inquire   ID Resource
 //	Yield     ID Resource
 //	Receipt   -
+//	Schedule  Resource Grant (the newest that is numbered so far) Schedule
 //
-// Path, Entries, Resources, Tokens, Sessions and Wishes of a message in an [Output]
+// Path, Entries, Resources, Tokens, Sessions, Wishes and Schedule of a message in an [Output]
 // belong to the machine and are valid only until its next Step; those of a
 // message in an [Input] belong to the caller, and the machine copies them.
 type Message struct {
 	Kind     Kind
 	Flags    Flags
+	Reason   Reason  // why not; these four share a word
+	Verdict  Verdict // Report
 	From, To Node
 	Epoch    Epoch
 	Root     Node // of the epoch, where the sender knows it
@@ -317,8 +334,6 @@ type Message struct {
 	Ended    Node     // Goodbye by the root: the receiver's parent or child, whose session has ended
 	LeastP   int64    // Offer: priority of Least
 	PassedTo Node     // Report: whom the grant was passed to
-	Reason   Reason   // why not
-	Verdict  Verdict  // Report
 
 	Settings Settings // Accept, Settings, Propose
 	Path     []Node   // Offer, Accept, Beacon: ancestors, root first; Reply: as the algorithm says
@@ -326,4 +341,5 @@ type Message struct {
 	Tokens   []TokenState
 	Sessions []Node
 	Wishes   []Wish
+	Schedule []Scheduled
 }

@@ -30,8 +30,8 @@ const (
 	Aging
 	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
 	// request that cannot be promised its deadline is refused at once. Requests
-	// without a deadline come last, in order of clocks. Replace, Use and Retain are then
-	// as Forward: the root plans with every request and with every stay.
+	// without a deadline come last, in order of clocks. Replace, Use, Retain and Direct are
+	// then as Forward: the root plans with every request and with every stay.
 	Deadline
 )
 
@@ -77,7 +77,15 @@ const (
 	// keeps the token until somebody else asks, at most for a time-to-live, and the root
 	// hands out [RetainedFences] with it. Where no token is retained it is as Forward.
 	Retain
+	// Direct, of Release alone, lets a participant that leaves send the token straight to
+	// the next one, as the schedule says that the root has sent it. Then one message is
+	// between a leave and the next entry, wherever both are in the tree. Nobody enters while
+	// a token merely passes, as if Reply were Forward.
+	Direct
 )
+
+// ScheduleLength is how many requests a schedule names, at most.
+const ScheduleLength = 8
 
 // RetainedFences is how many entries a participant makes with a token that it retains
 // before it asks again. What it does not use is lost, and a topic must not use more fences
@@ -95,13 +103,13 @@ type Models struct {
 }
 
 // ErrModels is returned for text that names no combination of models.
-var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
+var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain|direct}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
 
 var (
 	priorityNames = [...]string{"level", "fair", "aging", "deadline"}
 	requestNames  = [...]string{"forward", "replace"}
 	replyNames    = [...]string{"forward", "use"}
-	releaseNames  = [...]string{"forward", "use", "retain"}
+	releaseNames  = [...]string{"forward", "use", "retain", "direct"}
 )
 
 // String returns the form that ParseModels reads, such as "fair-replace-use-use".
@@ -109,7 +117,7 @@ func (m Models) String() string {
 	return priorityNames[m.Priority&3] + "-" +
 		requestNames[m.Request&1] + "-" +
 		replyNames[m.Reply&1] + "-" +
-		releaseNames[min(m.Release, Retain)]
+		releaseNames[min(m.Release, Direct)]
 }
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or

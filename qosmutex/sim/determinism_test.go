@@ -93,7 +93,7 @@ func TestFastRunsAreTheSameRuns(t *testing.T) {
 			t.Errorf("%s: a fast run differs", name)
 		}
 	}
-	for _, m := range append(protocol.AllModels(), protocol.Models{Release: protocol.Retain}) {
+	for _, m := range append(protocol.AllModels(), protocol.Models{Release: protocol.Retain}, protocol.Models{Release: protocol.Direct}) {
 		var results [2]string
 		for i := range results {
 			sc := PaperScenario(m, second)

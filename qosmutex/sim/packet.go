@@ -71,12 +71,13 @@ func (s *Sim) unpack(p *packet) (*protocol.Message, error) {
 // copyMessage makes dst equal to src, without sharing memory: the slices of src
 // belong to the machine that sent it.
 func copyMessage(dst, src *protocol.Message) {
-	path, entries, wishes := dst.Path[:0], dst.Entries[:0], dst.Wishes[:0]
+	path, entries, wishes, schedule := dst.Path[:0], dst.Entries[:0], dst.Wishes[:0], dst.Schedule[:0]
 	tokens, sessions, resources := dst.Tokens[:0], dst.Sessions[:0], dst.Settings.Resources[:0]
 	*dst = *src
 	dst.Path = append(path, src.Path...)
 	dst.Entries = append(entries, src.Entries...)
 	dst.Wishes = append(wishes, src.Wishes...)
+	dst.Schedule = append(schedule, src.Schedule...)
 	dst.Sessions = append(sessions, src.Sessions...)
 	dst.Settings.Resources = append(resources, src.Settings.Resources...)
 	dst.Tokens = append(tokens, src.Tokens...)

@@ -20,6 +20,7 @@ func laden() protocol.Message {
 		Tokens:   []protocol.TokenState{{Resource: "crane", Fence: 7}},
 		Sessions: []protocol.Node{a},
 		Wishes:   []protocol.Wish{{ID: id, Priority: 9}},
+		Schedule: []protocol.Scheduled{{Number: 8, ID: id}},
 	}
 }
 
@@ -41,7 +42,7 @@ func TestACopiedMessageIsItsOwn(t *testing.T) {
 	}
 	bare := protocol.Message{Kind: protocol.KindBeat}
 	copyMessage(&dst, &bare)
-	if len(dst.Path)+len(dst.Entries)+len(dst.Tokens)+len(dst.Sessions)+len(dst.Wishes)+len(dst.Settings.Resources) != 0 {
+	if len(dst.Path)+len(dst.Entries)+len(dst.Tokens)+len(dst.Sessions)+len(dst.Wishes)+len(dst.Schedule)+len(dst.Settings.Resources) != 0 {
 		t.Errorf("what was there before is left: %+v", dst)
 	}
 }

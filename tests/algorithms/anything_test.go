@@ -112,8 +112,11 @@ func (w wrapped) CheckInvariants() error {
 func (a *anything) models() protocol.Models {
 	n := a.rng.IntN(64)
 	m := protocol.AllModels()[n%16]
-	if n < 16 {
+	switch n / 16 {
+	case 0:
 		m.Release = protocol.Retain
+	case 1:
+		m.Release = protocol.Direct
 	}
 	if a.rng.IntN(3) == 0 {
 		m.Priority = []protocol.Priority{protocol.Aging, protocol.Deadline}[a.rng.IntN(2)]

@@ -59,9 +59,9 @@ func TestFastRunsOfAllModelsAreTheSameRuns(t *testing.T) {
 	for _, m := range all[:8] {
 		aging, deadline := m, m
 		aging.Priority, deadline.Priority = protocol.Aging, protocol.Deadline
-		retain := m
-		retain.Release = protocol.Retain
-		all = append(all, aging, deadline, retain)
+		retain, direct := m, m
+		retain.Release, direct.Release = protocol.Retain, protocol.Direct
+		all = append(all, aging, deadline, retain, direct)
 	}
 	for _, m := range all {
 		for seed := range uint64(4) {
@@ -151,7 +151,7 @@ func copied(msg *protocol.Message) protocol.Message {
 	c := *msg
 	c.Path, c.Entries, c.Wishes = slices.Clone(c.Path), slices.Clone(c.Entries), slices.Clone(c.Wishes)
 	c.Tokens, c.Sessions = slices.Clone(c.Tokens), slices.Clone(c.Sessions)
-	c.Settings.Resources = slices.Clone(c.Settings.Resources)
+	c.Settings.Resources, c.Schedule = slices.Clone(c.Settings.Resources), slices.Clone(c.Schedule)
 	return c
 }
 
@@ -163,6 +163,9 @@ func spoil(msg *protocol.Message) {
 	}
 	for i := range msg.Wishes {
 		msg.Wishes[i] = protocol.Wish{ID: protocol.RequestID{Node: bad}, Priority: -9}
+	}
+	for i := range msg.Schedule {
+		msg.Schedule[i] = protocol.Scheduled{ID: protocol.RequestID{Node: bad}}
 	}
 	for i := range msg.Tokens {
 		msg.Tokens[i] = protocol.TokenState{Resource: "spoilt"}

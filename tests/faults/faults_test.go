@@ -22,7 +22,7 @@ const perCluster = 10
 var fair = []string{
 	"fair-forward-forward-forward", "fair-replace-use-use", "fair-forward-use-use", "fair-replace-forward-forward",
 	"fair-forward-forward-use", "fair-replace-use-forward", "fair-forward-use-forward", "fair-replace-forward-use",
-	"fair-forward-forward-retain", "fair-replace-use-retain",
+	"fair-forward-forward-retain", "fair-replace-use-retain", "fair-forward-forward-direct", "fair-replace-use-direct",
 }
 
 // totals add up what injections of one kind did.

@@ -114,8 +114,11 @@ func drawFaults(seed uint64) options {
 	}
 	o.hold = sim.Uniform(p.hold/10, p.hold)
 	o.think = sim.Uniform(p.greatest/100, p.greatest/protocol.Duration(1+r.IntN(20)))
-	if r.IntN(4) == 0 {
+	switch r.IntN(4) {
+	case 0:
 		o.models.Release = protocol.Retain
+	case 1:
+		o.models.Release = protocol.Direct
 	}
 	return o
 }

@@ -245,8 +245,11 @@ func changeModels(r *run) (func(), bool) {
 	}
 	all := protocol.AllModels()
 	models := all[r.rng.IntN(len(all))]
-	if r.rng.IntN(4) == 0 {
+	switch r.rng.IntN(4) {
+	case 0:
 		models.Release = protocol.Retain
+	case 1:
+		models.Release = protocol.Direct
 	}
 	r.sim.SetModels(m.id, models)
 	return nil, true

@@ -310,6 +310,7 @@ func (o *outcome) add(c *protocol.Counters) {
 	sum.Returned += c.Returned
 	sum.Retained += c.Retained
 	sum.Recalls += c.Recalls
+	sum.Sent[protocol.KindSchedule] += c.Sent[protocol.KindSchedule]
 	sum.OffPath += c.OffPath
 	sum.Moves += c.Moves
 	sum.Terms += c.Terms

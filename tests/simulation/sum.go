@@ -106,6 +106,7 @@ func (s *sum) counters() []counter {
 		{name: "grants returned", n: c.Returned},
 		{name: "entries on retained tokens", n: c.Retained},
 		{name: "recalls", n: c.Recalls},
+		{name: "schedules sent", n: c.Sent[protocol.KindSchedule]},
 		{name: "off-path Releases", n: c.OffPath},
 		{name: "re-attachments", n: c.Moves},
 		{name: "terms", n: c.Terms},
