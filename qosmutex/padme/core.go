@@ -99,7 +99,7 @@ func (c *core) touch(resource string) { c.out.Touched = append(c.out.Touched, re
 
 // climbs reports whether every request goes up to the root.
 func (c *core) climbs() bool {
-	return c.settings.Models.Request == protocol.RequestForward || c.settings.Models.Priority == protocol.Deadline
+	return c.settings.Models.Request == protocol.RequestForward || c.settings.Models.Priority == protocol.Deadline || c.directs()
 }
 
 // uses reports whether a passing token may be used under the given model.

@@ -333,9 +333,12 @@ func describe(m *protocol.Message) string {
 		if m.Flags&protocol.FlagDirect != 0 {
 			s += " direct"
 		}
-		return s + scheduled(m)
+		if len(m.Schedule) > 0 {
+			s += " then ⟨" + scheduled(m) + "⟩"
+		}
+		return s
 	case protocol.KindSchedule:
-		return fmt.Sprintf("Schedule %s up to grant %d", m.Resource, m.Grant.Number) + scheduled(m)
+		return fmt.Sprintf("Schedule ⟨%s⟩ %s grant %d", scheduled(m), m.Resource, m.Grant.Number)
 	case protocol.KindRelease:
 		var es []string
 		for _, e := range m.Entries {
@@ -367,9 +370,10 @@ func describe(m *protocol.Message) string {
 
 // scheduled says what comes next.
 func scheduled(m *protocol.Message) string {
-	s := ""
+	var all []string
 	for i := range m.Schedule {
-		s += fmt.Sprintf(" then %s,c%d grant %d fence %d", m.Schedule[i].ID.Node.ID, m.Schedule[i].ID.Clock, m.Schedule[i].Number, m.Schedule[i].Fence)
+		s := &m.Schedule[i]
+		all = append(all, fmt.Sprintf("%s,c%d grant %d fence %d", s.ID.Node.ID, s.ID.Clock, s.Number, s.Fence))
 	}
-	return s
+	return strings.Join(all, "; ")
 }

@@ -80,7 +80,8 @@ const (
 	// Direct, of Release alone, lets a participant that leaves send the token straight to
 	// the next one, as the schedule says that the root has sent it. Then one message is
 	// between a leave and the next entry, wherever both are in the tree. Nobody enters while
-	// a token merely passes, as if Reply were Forward.
+	// a token merely passes, and every request goes up to the root, which plans with it: as
+	// if Reply and Request were Forward.
 	Direct
 )
 
