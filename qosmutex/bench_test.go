@@ -70,23 +70,29 @@ func BenchmarkEnterAgain(b *testing.B) {
 // reply from it. The request of the next one has reached the root before, so that
 // nothing else is on the way. Each hand-over is followed by two raw messages from
 // participant to participant on the same broker, one at QoS 1 and one at QoS 0, as
-// lock messages go: two of the latter are the least that a hand-over can take.
+// lock messages go: two of the latter are the least that a hand-over by the root can
+// take, and one if the Release model is Direct.
 func BenchmarkHandOver(b *testing.B) {
-	for _, at := range []string{"tcp", "broker"} {
+	for _, at := range []string{"tcp", "broker", "tcp/direct"} {
 		for _, events := range []bool{true, false} {
 			b.Run(fmt.Sprintf("root=%s/events=%v", at, events), func(b *testing.B) {
+				release := Forward
+				if at == "tcp/direct" {
+					release = Direct
+				}
 				server := startEmbedded(b, "127.0.0.1:0")
 				var opts []pubsub.Option
 				if at == "broker" {
 					opts = append(opts, pubsub.WithDialer(server.Dial))
 				}
 				root := join(b, server.URL(), "root", opts...)
-				open(b, root, "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), withEvents(events))
+				open(b, root, "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()), withEvents(events),
+					WithModels(Models{Release: release}))
 				var topics []*Topic
 				for _, id := range []string{"p", "q"} {
 					topics = append(topics, open(b, join(b, server.URL(), id), "t", WithTiming(LAN()), withEvents(events)))
 				}
-				measureHandOver(b, topics, arrivals(b, root), []<-chan time.Time{arrivals(b, topics[0].p), arrivals(b, topics[1].p)})
+				measureHandOver(b, topics, root, arrivals(b, root), []<-chan time.Time{arrivals(b, topics[0].p), arrivals(b, topics[1].p)})
 			})
 		}
 	}
@@ -103,7 +109,7 @@ func arrivals(b *testing.B, p *pubsub.Participant) <-chan time.Time {
 	return at
 }
 
-func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at []<-chan time.Time) {
+func measureHandOver(b *testing.B, topics []*Topic, root *pubsub.Participant, atRoot <-chan time.Time, at []<-chan time.Time) {
 	var handOvers, raw1, raw0 []time.Duration
 	payload := make([]byte, 64)
 	send := func(send func(to, channel string, payload []byte) error, to string) time.Time {
@@ -128,6 +134,8 @@ func measureHandOver(b *testing.B, topics []*Topic, atRoot <-chan time.Time, at 
 		}
 		send(topics[next].p.Post, "root") // behind the request
 		<-atRoot
+		send(root.Post, topics[i%2].p.ID()) // behind the schedule, if there is one
+		<-at[i%2]
 		left := time.Now()
 		if err := held.Unlock(); err != nil {
 			b.Fatal(err)
