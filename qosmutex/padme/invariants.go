@@ -52,7 +52,43 @@ func (m *Machine) CheckInvariants() error {
 	if queued != 0 {
 		return fmt.Errorf("%d more requests are queued than wait", queued)
 	}
+	if err := m.checkPatience(); err != nil {
+		return err
+	}
 	return m.checkTree()
+}
+
+// checkPatience demands that no request, at the root, is to be overtaken by more of those
+// that are scheduled than it has patience for.
+func (m *Machine) checkPatience() error {
+	if m.role != protocol.Root || !m.patient() || !m.directs() {
+		return nil
+	}
+	for _, e := range m.requests {
+		n := 0
+		for _, r := range m.resources {
+			if e.q == &r.q || e.q == &m.any && m.declared(r.q.resource) {
+				n += m.overtaking(r, e)
+			}
+		}
+		if e.state == waiting && n > int(e.patience) {
+			return fmt.Errorf("request %v has patience for %d, and %d that came later are scheduled before it", e.id, e.patience, n)
+		}
+	}
+	return nil
+}
+
+// overtaking is how many that came later than e are on the schedule of r before it.
+func (m *Machine) overtaking(r *resource, e *entry) (n int) {
+	for _, s := range r.tok.inOrder() {
+		if s.ID == e.id {
+			break
+		}
+		if o := m.requests.get(s.ID); o != nil && o.came > e.came {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Machine) checkQueue(q *queue) error {

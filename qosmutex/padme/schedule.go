@@ -208,12 +208,27 @@ func (m *Machine) mayOvertake(r *resource, e *entry) bool {
 	if !m.patient() {
 		return true
 	}
-	t := &r.tok
 	impatient := func(o *entry) bool {
-		return o.came < e.came && int(o.patience) <= len(t.list()) &&
-			!slices.ContainsFunc(t.inOrder(), func(s protocol.Scheduled) bool { return s.ID == o.id })
+		return o.came < e.came && int(o.patience) <= m.outstanding(r, o) && !r.tok.isNext(o)
 	}
 	return !slices.ContainsFunc(r.q.waiting, impatient) && !(m.declared(r.q.resource) && slices.ContainsFunc(m.any.waiting, impatient))
+}
+
+// outstanding is how many are numbered that may be served before o, which waits for r or
+// for any.
+func (m *Machine) outstanding(r *resource, o *entry) (n int) {
+	if o.q != &m.any {
+		return len(r.tok.list())
+	}
+	for _, name := range m.settings.Resources {
+		n += len(m.resource(name).tok.list())
+	}
+	return n
+}
+
+// isNext reports whether the schedule has a place for e.
+func (t *token) isNext(e *entry) bool {
+	return slices.ContainsFunc(t.inOrder(), func(s protocol.Scheduled) bool { return s.ID == e.id })
 }
 
 // sendSchedule tells a participant what comes after it.
