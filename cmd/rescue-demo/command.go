@@ -151,7 +151,7 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 	f.IntVar(&cfg.Robots, "robots", cfg.Robots, "number of robots")
 	f.IntVar(&cfg.Frequencies, "frequencies", cfg.Frequencies, "number of free frequencies")
 	f.IntVar(&cfg.Survivors, "survivors", cfg.Survivors, "number of survivors")
-	f.StringVar(&models, "models", models, "models of the lock before the switch: level-{forward|replace}-{forward|use}-{forward|use|retain}")
+	f.StringVar(&models, "models", models, "models of the lock before the switch: level-{forward|replace}-{forward|use}-{forward|use|retain|direct}")
 	flags.DurationVar(f, &cfg.SwitchAt, "switch-at", "", 0, "when the center switches to fair (default half of the duration)")
 	f.Float64Var(&cfg.Speed, "speed", cfg.Speed, "pace of the simulated world: how fast robots go and transmit")
 	flags.DurationVar(f, &cfg.Transmission, "transmission", "", cfg.Transmission, "time on the air per entry, in the simulated world")

@@ -68,7 +68,7 @@ var values = []struct {
 	{"priority", []string{"level", "fair"}},
 	{"request", []string{"forward", "replace"}},
 	{"reply", []string{"forward", "use"}},
-	{"release", []string{"forward", "use", "retain"}},
+	{"release", []string{"forward", "use", "retain", "direct"}},
 }
 
 // Changed returns models with the one that is asked for changed. It refuses if that is

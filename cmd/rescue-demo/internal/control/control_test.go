@@ -97,7 +97,7 @@ func TestSealedNonsenseIsRefusedWithTheReason(t *testing.T) {
 		`{` + rest + `,"do":"models","model":"priority","from":"level","to":"aging"}`:              `level or fair here, not "aging"`,
 		`{` + rest + `,"do":"models","model":"reply","from":"","to":"use"}`:                        `forward or use here, not ""`,
 		`{` + rest + `,"do":"models","model":"reply","from":"forward","to":"retain"}`:              `forward or use here, not "retain"`,
-		`{` + rest + `,"do":"models","model":"release","from":"forward","to":"keep"}`:              `forward or use or retain here`,
+		`{` + rest + `,"do":"models","model":"release","from":"forward","to":"keep"}`:              `forward or use or retain or direct here`,
 		`{` + rest + `,"do":"killRoot","force":true}`:                                              `unknown field`,
 		`{` + rest + `,"do":"killRoot"} {}`:                                                        `something follows`,
 		`{"id":"1","at":0,"do":"killRoot"}`:                                                        `8 to 64 bytes`,

@@ -20,7 +20,7 @@ export const MODELS = [
   { name: "Priority", values: ["level", "fair"] },
   { name: "Request", values: ["forward", "replace"] },
   { name: "Reply", values: ["forward", "use"] },
-  { name: "Release", values: ["forward", "use", "retain"] },
+  { name: "Release", values: ["forward", "use", "retain", "direct"] },
 ];
 
 /**

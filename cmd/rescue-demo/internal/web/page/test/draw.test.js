@@ -40,6 +40,7 @@ test("a command changes one of the models", () => {
   assert.deepEqual(change("level-replace-use-use", 0, "fair"), { do: "models", model: "priority", from: "level", to: "fair" });
   assert.deepEqual(change("level-replace-use-use", 3, "forward"), { do: "models", model: "release", from: "use", to: "forward" });
   assert.deepEqual(change("level-replace-use-use", 3, "retain"), { do: "models", model: "release", from: "use", to: "retain" });
+  assert.deepEqual(change("level-replace-use-retain", 3, "direct"), { do: "models", model: "release", from: "retain", to: "direct" });
   assert.equal(change("level-replace-use-use", 1, "use"), null);
   assert.equal(change("level-replace-use-use", 0, "level"), null);
   assert.equal(change(undefined, 0, "fair"), null);
