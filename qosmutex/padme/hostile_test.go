@@ -84,6 +84,16 @@ func TestHostileMessages(t *testing.T) {
 		m.Kind, m.ID, m.Resource, m.Grant = protocol.KindRelease, protocol.RequestID{Node: nodeOf("D"), Clock: 1}, "x", a.find("x").tok.grant
 		m.Fences = protocol.Fences{Next: 2, End: 4}
 	})
+	two := []protocol.Scheduled{{Number: 100, ID: id, Fence: 60, Session: 1}, {Number: 101, ID: id, Fence: 61, Session: 1}}
+	back := []protocol.Scheduled{two[1], two[0]}
+	direct := with(reply, func(m *protocol.Message) { // from whoever is inside
+		m.Flags, m.From, m.Link, m.Seq, m.Path = protocol.FlagDirect, nodeOf("D"), 0, 0, nil
+		m.ID, m.Fences.End, m.Schedule = protocol.RequestID{Node: b.self, Clock: 1}, 51, two
+	})
+	schedule := with(fromA, func(m *protocol.Message) {
+		m.Kind, m.Link, m.Seq = protocol.KindSchedule, 0, 0
+		m.Resource, m.Grant, m.Schedule = "x", protocol.Grant{Epoch: b.epoch, Number: 101}, two
+	})
 	beat := protocol.Message{Kind: protocol.KindBeat, From: b.self, To: a.self, Epoch: a.epoch, Session: b.session.number, Sent: 1}
 	ack := protocol.Message{
 		Kind: protocol.KindBeatAck, From: a.self, To: b.self, Epoch: a.epoch, Session: b.session.number,
@@ -121,6 +131,23 @@ func TestHostileMessages(t *testing.T) {
 		{"reply at the end of all clocks", b, reply, func(m *protocol.Message) { m.Clock = maxClock + 1 }, ErrInvalid},
 		{"reply with a C at the end of all clocks", b, reply, func(m *protocol.Message) { m.ID.Clock = 1<<64 - 1 }, ErrInvalid},
 		{"old link with a higher clock", b, reply, func(m *protocol.Message) { m.Link++; m.Clock = b.clock + 1000; m.ID.Clock = b.clock + 1000 }, ErrStale},
+		{"reply with a schedule that goes back", b, reply, func(m *protocol.Message) { m.Schedule = back }, ErrInvalid},
+		{"direct reply for another", b, direct, func(m *protocol.Message) { m.ID.Node = a.self }, ErrInvalid},
+		{"direct reply of any", b, direct, func(m *protocol.Message) { m.Resource = protocol.Any }, ErrInvalid},
+		{"direct reply with more fences", b, direct, func(m *protocol.Message) { m.Fences.End = 59 }, ErrInvalid},
+		{"direct reply with a schedule that goes back", b, direct, func(m *protocol.Message) { m.Schedule = back }, ErrInvalid},
+		{"direct reply with a schedule before it", b, direct, func(m *protocol.Message) { m.Grant.Number = 100 }, ErrInvalid},
+		{"direct reply under another session", b, direct, func(m *protocol.Message) { m.Session++ }, ErrStale},
+		{"direct reply of a later term", b, direct, func(m *protocol.Message) { m.Grant.Epoch.Number++ }, ErrStale},
+		{"direct reply of an old grant", b, direct, func(m *protocol.Message) { m.Grant = b.find("x").tok.grant }, ErrStale},
+		{"direct reply of what there is not", b, direct, func(m *protocol.Message) { m.Resource = "nothing" }, ErrStale},
+		{"direct reply to the root", a, direct, func(m *protocol.Message) { m.To, m.ID.Node, m.Session = a.self, a.self, 1 }, ErrStale},
+		{"schedule from another", b, schedule, func(m *protocol.Message) { m.From = nodeOf("D") }, ErrStale},
+		{"schedule of a later term", b, schedule, func(m *protocol.Message) { m.Grant.Epoch.Number++ }, ErrStale},
+		{"schedule of what there is not", b, schedule, func(m *protocol.Message) { m.Resource = "nothing" }, ErrStale},
+		{"schedule that goes back", b, schedule, func(m *protocol.Message) { m.Schedule = back }, ErrInvalid},
+		{"schedule of numbers to come", b, schedule, func(m *protocol.Message) { m.Grant.Number = 100 }, ErrInvalid},
+		{"schedule to the root", a, schedule, func(m *protocol.Message) { m.From, m.To = b.self, a.self }, ErrStale},
 		{"request from a parent", b, fromA, func(m *protocol.Message) {
 			*m = request
 			m.ID.Clock = 1

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"math"
 	"slices"
 
 	"padme/qosmutex/protocol"
@@ -161,16 +162,21 @@ func (m *Machine) mayNumber(t *token) bool {
 
 // following are the requests that come next, in order, as far as one can be served after
 // the other without us. Not our own, nor two of one participant in turn, which would have
-// to send the token to itself.
+// to send the token to itself, nor one that overtakes a request for any, whose patience
+// others use up, too.
 func (m *Machine) following(r *resource, list []*entry) []*entry {
 	var any *entry
+	earliest := uint64(math.MaxUint64) // arrival of one for any
 	if m.declared(r.q.resource) {
 		any = m.ready(&m.any)
+		for _, o := range m.any.waiting {
+			earliest = min(earliest, o.came)
+		}
 	}
 	o := m.orderOf(r)
 	last := r.tok.target.Node
 	for _, e := range r.q.waiting {
-		if len(list) == protocol.ScheduleLength || any != nil && o.before(any, e) || e.try || e.from == nil || e.id.Node == last {
+		if len(list) == protocol.ScheduleLength || any != nil && o.before(any, e) || e.try || e.from == nil || e.id.Node == last || m.patient() && e.came > earliest {
 			break
 		}
 		if s := m.sessionOf(e.id.Node); e.named && s != nil && !s.goodbye && !m.quiet(e) {
@@ -208,27 +214,11 @@ func (m *Machine) mayOvertake(r *resource, e *entry) bool {
 	if !m.patient() {
 		return true
 	}
-	impatient := func(o *entry) bool {
-		return o.came < e.came && int(o.patience) <= m.outstanding(r, o) && !r.tok.isNext(o)
-	}
-	return !slices.ContainsFunc(r.q.waiting, impatient) && !(m.declared(r.q.resource) && slices.ContainsFunc(m.any.waiting, impatient))
-}
-
-// outstanding is how many are numbered that may be served before o, which waits for r or
-// for any.
-func (m *Machine) outstanding(r *resource, o *entry) (n int) {
-	if o.q != &m.any {
-		return len(r.tok.list())
-	}
-	for _, name := range m.settings.Resources {
-		n += len(m.resource(name).tok.list())
-	}
-	return n
-}
-
-// isNext reports whether the schedule has a place for e.
-func (t *token) isNext(e *entry) bool {
-	return slices.ContainsFunc(t.inOrder(), func(s protocol.Scheduled) bool { return s.ID == e.id })
+	t := &r.tok
+	return !slices.ContainsFunc(r.q.waiting, func(o *entry) bool {
+		return o.came < e.came && int(o.patience) <= len(t.list()) &&
+			!slices.ContainsFunc(t.inOrder(), func(s protocol.Scheduled) bool { return s.ID == o.id })
+	})
 }
 
 // sendSchedule tells a participant what comes after it.
