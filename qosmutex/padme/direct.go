@@ -96,6 +96,8 @@ func (m *Machine) onDirect(msg *protocol.Message) error {
 		return m.invalid(msg, "not a grant of ours")
 	case m.role == protocol.Root || m.session.number == 0 || msg.Session != m.session.number || msg.Grant.Epoch != m.epoch:
 		return m.stale(msg, "a grant of another session or term")
+	case !m.directs(): // the grant comes down the tree; else any member could make one in any lock
+		return m.stale(msg, "a direct grant under another Release model")
 	case !m.known(msg.Resource):
 		return m.stale(msg, "no such resource")
 	}

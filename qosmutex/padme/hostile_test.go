@@ -142,6 +142,8 @@ func TestHostileMessages(t *testing.T) {
 		{"direct reply of an old grant", b, direct, func(m *protocol.Message) { m.Grant = b.find("x").tok.grant }, ErrStale},
 		{"direct reply of what there is not", b, direct, func(m *protocol.Message) { m.Resource = "nothing" }, ErrStale},
 		{"direct reply to the root", a, direct, func(m *protocol.Message) { m.To, m.ID.Node, m.Session = a.self, a.self, 1 }, ErrStale},
+		{"reply past the root under another model than Direct", b, direct, nil, ErrStale},
+		{"the last one of all numbers, the same way", b, direct, func(m *protocol.Message) { m.Grant.Number, m.Schedule = ^uint64(0), nil }, ErrStale},
 		{"schedule from another", b, schedule, func(m *protocol.Message) { m.From = nodeOf("D") }, ErrStale},
 		{"schedule of a later term", b, schedule, func(m *protocol.Message) { m.Grant.Epoch.Number++ }, ErrStale},
 		{"schedule of what there is not", b, schedule, func(m *protocol.Message) { m.Resource = "nothing" }, ErrStale},
@@ -213,6 +215,10 @@ func TestHostileMessages(t *testing.T) {
 			}
 			if l := c.to.linkOf(&msg); msg.Seq == next && l != nil {
 				msg.Seq = l.received + 1
+			}
+			if models := &c.to.settings.Models; strings.HasPrefix(c.name, "direct reply") {
+				defer func(was protocol.PassModel) { models.Release = was }(models.Release)
+				models.Release = protocol.Direct
 			}
 			before, dropped := dump(c.to), c.to.counters.Stale+c.to.counters.Invalid
 			err := c.to.Step(c.to.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out)
