@@ -56,7 +56,7 @@ other brokers, and to share its work or take over from it. Clients publish JSON 
 
 and are answered on .../answer; docs/clients.md has examples for the shell, Python
 and JavaScript. Locks that have no root are created: those named at once, others
-when a client first asks.
+when a client first asks or, with --voters, a participant.
 
 Several may run, with the same settings. For each lock one of them answers, and when it
 dies another takes over; clients whose lock was held by the dead one lose it, and ask
@@ -170,7 +170,11 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	defer server.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
-	listening.Go(func() { _ = server.Listen(ctx) }) // what ends it before ctx ends serving, too
+	listen := server.Listen
+	if len(f.voters) > 0 && len(names) == 0 { // all that serve have one register: it does not matter which of them opens a lock
+		listen = server.Run
+	}
+	listening.Go(func() { _ = listen(ctx) }) // what ends it before ctx ends serving, too
 	defer listening.Wait()
 	defer cancel(nil)
 	listening.Go(func() { f.warnOfDefaults(ctx, server, timing) })

@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"padme/broker"
+	"padme/pubsub"
+	"padme/qosmutex"
 	"padme/qosmutex/register/quorum"
 	"padme/tests/brokers"
 	"padme/tests/extent"
@@ -93,6 +96,43 @@ func (s *site) does(want int, says string, args ...string) {
 // TestVoters is what an operator lives through, on two brokers: a voter is late, is
 // killed, replaced and wiped, all restart at once, a majority is lost, and the rest
 // begins again.
+// TestMembersFindWhoServes: a participant opens a lock that nobody has named before, as it can
+// beside a broker that keeps the locks.
+func TestMembersFindWhoServes(t *testing.T) {
+	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeWithin(b.Close); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	for _, id := range []string{"v1", "v2", "v3"} {
+		startNode(t, dir, b.URL(), "serve", "--id", id, "--voters", "v1,v2,v3", "--data", id)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := pubsub.Join(ctx, b.URL(), "tug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(ctx)
+	topic, err := qosmutex.Open(ctx, p, "berth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topic.Close(ctx)
+	h, err := topic.Lock(ctx, qosmutex.DefaultResource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVoters(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
