@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -241,11 +242,11 @@ func (c *Client) denied(k *call, a *jsonlock.Answer) error {
 		if k.try {
 			return fmt.Errorf("%w: %s is not free now: wait for it with Lock", ErrBusy, what)
 		}
-		return fmt.Errorf("%w: %s: try again later", ErrFull, what)
+		return fmt.Errorf("%w: %s: %s", ErrFull, what, cmp.Or(strings.TrimPrefix(a.Detail, "full: "), "try again later"))
 	case jsonlock.NotReady:
 		return &NotReadyError{c.name, a.Detail}
 	case jsonlock.Undeclared:
-		return fmt.Errorf("%w: %s: %s", ErrUndeclared, what, strings.TrimPrefix(a.Detail, "undeclared resource: "))
+		return fmt.Errorf("%w: %s", ErrUndeclared, cmp.Or(strings.TrimPrefix(a.Detail, "undeclared resource: "), what))
 	case jsonlock.Unsupported:
 		if k.asked == Any {
 			return anyInTime(c.name)

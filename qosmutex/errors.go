@@ -30,8 +30,8 @@ var (
 	ErrConflict = errors.New("qosmutex: conflicting settings")
 	// ErrUndeclared says that the topic has no such resource, or none for Any.
 	ErrUndeclared = errors.New("qosmutex: undeclared resource")
-	// ErrFull says that too many requests wait already.
-	ErrFull = errors.New("qosmutex: too many waiting")
+	// ErrFull says that too many requests wait already, or too many lock topics are open.
+	ErrFull = errors.New("qosmutex: full")
 	// ErrInvalidConfig says that an option cannot be used.
 	ErrInvalidConfig = errors.New("qosmutex: invalid configuration")
 	// ErrInvalidName says that a topic or resource name cannot be used.
@@ -120,7 +120,7 @@ func (t *Topic) denied(resource string, reason protocol.Reason) error {
 	case protocol.ReasonNoResource:
 		return fmt.Errorf("%w: lock topic %q declares no resources to choose from: name one, or declare them with: pubsub-node lock create %s --resources …", ErrUndeclared, t.name, shellWord(t.name))
 	case protocol.ReasonFull:
-		return fmt.Errorf("%w: %q of lock topic %q: try again later", ErrFull, resource, t.name)
+		return fmt.Errorf("%w: too many wait for %q of lock topic %q: try again later", ErrFull, resource, t.name)
 	case protocol.ReasonClosed:
 		return t.closedError()
 	case protocol.ReasonUnattainable:
@@ -139,6 +139,10 @@ func anyInTime(topic string) error {
 }
 
 func undeclared(topic, resource string, declared []string) error {
+	if len(declared) == 0 {
+		return fmt.Errorf("%w: lock topic %q has no resource at all: whoever creates it says which with WithResources, or give WithOpenResources for any; or declare some now with: pubsub-node lock configure %s --resources …",
+			ErrUndeclared, topic, shellWord(topic))
+	}
 	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or change them with: pubsub-node lock configure %s",
 		ErrUndeclared, topic, resource, list(declared), shellWord(topic))
 }
