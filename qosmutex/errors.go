@@ -140,7 +140,7 @@ func anyInTime(topic string) error {
 
 func undeclared(topic, resource string, declared []string) error {
 	if len(declared) == 0 {
-		return fmt.Errorf("%w: lock topic %q has no resource at all: whoever creates it says which with WithResources, or give WithOpenResources for any; or declare some now with: pubsub-node lock configure %s --resources …",
+		return fmt.Errorf("%w: lock topic %q has no resources: name them with WithResources where it is created, or allow any with WithOpenResources, or declare some now with: pubsub-node lock configure %s --resources …",
 			ErrUndeclared, topic, shellWord(topic))
 	}
 	return fmt.Errorf("%w: lock topic %q has no resource %q: take one of %s, or change them with: pubsub-node lock configure %s",

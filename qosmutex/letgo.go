@@ -250,7 +250,7 @@ func (s *Server) mayLeave(t *Topic, l *leaving) (standby bool, err error) {
 }
 
 // whoServes is who else serves and creates locks, and so takes part in topics to stand by. Each
-// of those leaves a topic that nobody uses when it is the root, a TopicLimits.Idle after the
+// of those leaves an unused topic when it is the root, a TopicLimits.Idle after the
 // one before it has left.
 func (s *Server) whoServes() map[string]bool {
 	s.mu.Lock()

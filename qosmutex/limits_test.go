@@ -232,7 +232,7 @@ func TestIdleTopicsOfServersThatStandByAreGivenUp(t *testing.T) {
 		}
 		for _, s := range servers {
 			if s.served("named") != nil {
-				t.Errorf("%s has a topic open that nobody uses", s.p.ID())
+				t.Errorf("%s has an unused topic open", s.p.ID())
 			}
 		}
 		if err := topicOf(t, servers[2], "often").Err(); err != nil {

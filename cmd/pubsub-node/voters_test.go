@@ -96,8 +96,8 @@ func (s *site) does(want int, says string, args ...string) {
 // TestVoters is what an operator lives through, on two brokers: a voter is late, is
 // killed, replaced and wiped, all restart at once, a majority is lost, and the rest
 // begins again.
-// TestMembersFindWhoServes: a participant opens a lock that nobody has named before, as it can
-// beside a broker that keeps the locks.
+// TestMembersFindWhoServes: a participant opens a lock that no client has named, as it can at a
+// broker that keeps the locks.
 func TestMembersFindWhoServes(t *testing.T) {
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {

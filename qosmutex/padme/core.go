@@ -112,7 +112,7 @@ func (c *core) retains() bool {
 	return c.settings.Models.Release == protocol.Retain && c.settings.Models.Priority != protocol.Deadline
 }
 
-// directs reports whether whoever leaves sends the token straight to the next participant.
+// directs reports whether a participant that leaves sends the token straight to the next participant.
 func (c *core) directs() bool {
 	return c.settings.Models.Release == protocol.Direct && c.settings.Models.Priority != protocol.Deadline
 }

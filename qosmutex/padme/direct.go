@@ -9,7 +9,7 @@ import (
 // Direct: a participant that leaves sends the token straight to the next one of its
 // schedule, with the rest of the schedule, and tells the root in parallel. The root numbers
 // the grants of a schedule beforehand; see schedule. So the token goes from grant to grant
-// of rising numbers, each with one target, and whoever has it passes it on once: the
+// of rising numbers, each with one target, which passes it on once: the
 // others of the schedule can only enter on it after that.
 //
 // Nothing rests on a message of the direct way. One that is lost is replaced by a Reply of
@@ -87,7 +87,7 @@ func (m *Machine) passOn(r *resource) bool {
 	return true
 }
 
-// onDirect takes the token from whoever had it before. Only a participant that the root has
+// onDirect takes the token from the participant that had it before. Only a participant that the root has
 // put on the schedule gets it so, under the session that it had then.
 func (m *Machine) onDirect(msg *protocol.Message) error {
 	switch {

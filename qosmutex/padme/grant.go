@@ -138,7 +138,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	case msg.Flags&protocol.FlagRepeated != 0:
 		m.recover(r)
 	case msg.Flags&protocol.FlagReturned != 0 && (t.forwarded() || at >= 0):
-		m.recover(r) // whoever returns our Reply does not know whether the target has the token already
+		m.recover(r) // a relay that returns our Reply does not know whether the target has the token already
 	case msg.Flags&protocol.FlagRetain != 0:
 		t.idle = true
 		if h := t.holder; h != nil && slices.Contains(msg.Entries, h.entry) {

@@ -86,7 +86,7 @@ func TestHostileMessages(t *testing.T) {
 	})
 	two := []protocol.Scheduled{{Number: 100, ID: id, Fence: 60, Session: 1}, {Number: 101, ID: id, Fence: 61, Session: 1}}
 	back := []protocol.Scheduled{two[1], two[0]}
-	direct := with(reply, func(m *protocol.Message) { // from whoever is inside
+	direct := with(reply, func(m *protocol.Message) { // from the holder
 		m.Flags, m.From, m.Link, m.Seq, m.Path = protocol.FlagDirect, nodeOf("D"), 0, 0, nil
 		m.ID, m.Fences.End, m.Schedule = protocol.RequestID{Node: b.self, Clock: 1}, 51, two
 	})

@@ -12,7 +12,7 @@ import (
 // are over.
 func (m *Machine) wentOn(r *resource, i int) {
 	t := &r.tok
-	late := i < t.follows.outdated // whoever sent it had not heard of the newest schedule, and nor has the receiver
+	late := i < t.follows.outdated // the sender had not heard of the newest schedule, and nor has the receiver
 	session := t.follows.list[i].Session
 	m.advance(r, i)
 	if e := m.requests.get(t.target); e != nil && e.from != nil && e.state == waiting {
@@ -67,7 +67,7 @@ func (m *Machine) replyAgain() {
 	}
 }
 
-// unconfirmedInTime ends a provisional grant, on which nobody holds any more. Its target may
+// unconfirmedInTime ends a provisional grant, on which nothing is held any more. Its target may
 // have sent the token on, and need not be asked.
 func (m *Machine) unconfirmedInTime(r *resource) {
 	t := &r.tok

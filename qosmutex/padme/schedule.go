@@ -187,8 +187,8 @@ func (m *Machine) following(r *resource, list []*entry) []*entry {
 	return list
 }
 
-// number appends requests to the schedule, as long as there are fences and whoever they
-// overtake is patient enough. It returns how many.
+// number appends requests to the schedule, as long as there are fences and those that
+// they overtake are patient enough. It returns how many.
 func (m *Machine) number(r *resource, list []*entry) (n int) {
 	t := &r.tok
 	s := t.made()

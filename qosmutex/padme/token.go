@@ -183,7 +183,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	w.Nodes(rec.answered)
 }
 
-// writeSchedule leaves out what comes before the grant, which nobody reads again.
+// writeSchedule leaves out what comes before the grant, which is not read again.
 func (t *token) writeSchedule(w *canonical.Writer, m *Machine) {
 	list := t.ahead()
 	var s succession

@@ -255,8 +255,8 @@ func (m *Machine) chosen(it *item) bool {
 	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
 }
 
-// mostReads is how often a read asks without a ballot, which disturbs nobody. Where a majority
-// does not agree somebody is just writing, usually.
+// mostReads is how often a read asks without a ballot, which disturbs no write. Where a majority
+// does not agree, a write is usually under way.
 const mostReads = 3
 
 // read answers once a majority has agreed on every key. Of those on which it does not, it has

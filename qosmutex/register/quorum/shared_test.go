@@ -98,7 +98,7 @@ func TestReadsDisturbNoRenewals(t *testing.T) {
 		all.Wait()
 		t.Logf("%d renewed, %d failed, %d read", renewed.Load(), failed.Load(), read.Load())
 		if failed.Load()*1000 > renewed.Load() || read.Load() < 2*renewed.Load() {
-			t.Errorf("%d renewals failed and %d were made beside %d reads", failed.Load(), renewed.Load(), read.Load())
+			t.Errorf("%d renewals failed, and %d were made during %d reads", failed.Load(), renewed.Load(), read.Load())
 		}
 	})
 }

@@ -22,11 +22,11 @@ type found struct {
 	err   error
 }
 
-// pauseOf is how long after a question with renewals the next one may follow: little beside the
-// eighth of a lease that an answer may take.
+// pauseOf is how long after a question with renewals the next one may follow: a small part of
+// the eighth of a lease that an answer may take.
 func pauseOf(lease time.Duration) time.Duration { return min(lease/64, 100*time.Millisecond) }
 
-// pauseOfReads is the same for reads, which are asked for seldom unless a root has died.
+// pauseOfReads is the same for reads, which are rare unless a root has died.
 const pauseOfReads = 20 * time.Millisecond
 
 // CompareAndSet makes writes like the function of that name. One that is a single renewal is

@@ -103,7 +103,7 @@ func (s *shared[T, R]) carry(q *question[T, R], k kind[T, R]) {
 	if s.next[k.pause] == q {
 		delete(s.next, k.pause)
 	}
-	s.mu.Unlock() // nobody joins any more
+	s.mu.Unlock() // no caller joins any more
 	defer q.end()
 	ctx := q.ctx
 	if !q.endless {

@@ -84,7 +84,7 @@ func TestRenewalsShareQuestions(t *testing.T) {
 	})
 }
 
-// Whoever renews one lock waits for nobody, nor does a write that is no renewal.
+// A single renewal does not wait for others, nor does a write that is no renewal.
 func TestOneRenewalIsMadeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asked{}

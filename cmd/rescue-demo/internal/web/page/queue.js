@@ -64,7 +64,7 @@ export class Arrivals {
     this.last = new Map(); // by frequency: who had it
   }
 
-  /** next returns who got the frequency since the last call, {participant, via}, or null if nobody did or nobody knows. */
+  /** next returns who got the frequency since the last call, {participant, via}, or null if none did or it is not known. */
   next(f) {
     const participant = f.holder || f.grantee, now = f.doubt ? null : who(participant, f.via);
     const was = this.last.get(f.name);
