@@ -1,7 +1,6 @@
 package caspaxos
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -115,31 +114,6 @@ func (m *Machine) prepare(o *op) {
 	m.ask(o, nil)
 }
 
-// clear forgets what was counted, but for the keys that are read.
-func (o *op) clear() {
-	items := make([]item, len(o.keys))
-	for i := range o.items {
-		if o.items[i].read {
-			items[i] = o.items[i]
-		}
-	}
-	o.items = items
-}
-
-// open returns the keys that are not read yet.
-func (o *op) open() []string {
-	if !slices.ContainsFunc(o.items, func(it item) bool { return it.read }) {
-		return o.keys
-	}
-	var keys []string
-	for i := range o.items {
-		if !o.items[i].read {
-			keys = append(keys, o.keys[i])
-		}
-	}
-	return keys
-}
-
 // ask sends the question of the op's phase to all voters, or again to those that have
 // not answered. This voter answers at once, as the last one: that may complete the op.
 func (m *Machine) ask(o *op, answered func(voter int) bool) {
@@ -237,49 +211,6 @@ func (m *Machine) counted(msg *Message) error {
 	return nil
 }
 
-// count takes what a voter has accepted.
-func (it *item) count(voter uint8, s *Slot) {
-	switch c := s.Accepted.Compare(it.best.Accepted); {
-	case c > 0:
-		it.best, it.same = *s, voter
-	case c == 0:
-		it.same |= voter
-	}
-}
-
-// chosen reports whether a majority has accepted the state, or nothing at all. What
-// was accepted in the configuration before was copied: two voters may have copied a
-// state that was never chosen, and a third one a higher one.
-func (m *Machine) chosen(it *item) bool {
-	b := it.best.Accepted
-	return bits.OnesCount8(it.same) >= m.config.majority() && (b.IsZero() || b.Config == m.config.Number)
-}
-
-// mostReads is how often a read asks without a ballot, which disturbs no write. Where a majority
-// does not agree, a write is usually under way.
-const mostReads = 3
-
-// read answers once a majority has agreed on every key. Of those on which it does not, it has
-// the state written again in the end.
-func (m *Machine) read(o *op) {
-	all := true
-	for i := range o.items {
-		it := &o.items[i]
-		if it.read = it.read || m.chosen(it); it.read {
-			it.outcome.State = it.best.State
-		}
-		all = all && it.read
-	}
-	switch {
-	case all:
-		m.finished(o)
-	case o.reads < mostReads:
-		o.phase, o.again = waiting, m.now+m.opts.Backoff
-	default:
-		m.prepare(o)
-	}
-}
-
 // decide knows what is current, since a majority has promised to accept nothing below
 // the ballot, and says what is to be.
 func (m *Machine) decide(o *op) {
@@ -348,136 +279,4 @@ func (m *Machine) draw() uint64 {
 
 func (m *Machine) remove(o *op) {
 	m.ops = slices.DeleteFunc(m.ops, func(p *op) bool { return p == o })
-}
-
-// finished answers an op.
-func (m *Machine) finished(o *op) {
-	m.remove(o)
-	if o.keys[0] == configKey {
-		m.decided(o)
-		return
-	}
-	if o.id.client != "" {
-		reply := Message{Kind: KindReply, Seq: o.id.seq}
-		for i := range o.items {
-			reply.Outcomes = append(reply.Outcomes, o.items[i].outcome)
-		}
-		m.send(o.id.client, &reply)
-		return
-	}
-	a := Answer{Seq: o.id.seq}
-	for i := range o.items {
-		if it := &o.items[i]; o.writes == nil {
-			a.Entries = append(a.Entries, m.config.Entry(&it.outcome))
-		} else {
-			a.Results = append(a.Results, m.config.Result(&o.writes[i], &it.outcome))
-		}
-	}
-	m.out.Answers = append(m.out.Answers, a)
-}
-
-// Entry returns what a read of a key has found.
-func (c *Config) Entry(o *Outcome) register.Entry {
-	return register.Entry{Value: slices.Clone(o.State.Value), Version: c.version(o.State.Stamp)}
-}
-
-// Result returns what has come of a write.
-func (c *Config) Result(w *register.Write, o *Outcome) register.Result {
-	if o.Conflict {
-		return register.Result{Err: &register.Conflict{Key: w.Key, Old: w.Old, Current: c.Entry(o), Unknown: o.Unknown}}
-	}
-	return register.Result{Version: c.version(o.State.Stamp)}
-}
-
-// giveUp answers an op without an outcome.
-func (m *Machine) giveUp(o *op) {
-	m.remove(o)
-	missing := m.missing(o)
-	unknown := o.writes != nil && (o.tried || o.phase == accepting)
-	if o.id.client != "" && o.keys[0] == configKey {
-		m.send(o.id.client, &Message{Kind: KindReplaced, Seq: o.id.seq, Failed: true, Missing: missing})
-		return
-	}
-	if o.id.client != "" {
-		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: unknown, Missing: missing})
-		return
-	}
-	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: &register.Unavailable{Missing: missing, Unknown: unknown}})
-}
-
-// tooLarge answers an op that has to be asked in parts. A voter refuses it before
-// anything is written.
-func (m *Machine) tooLarge(o *op) {
-	m.remove(o)
-	if o.id.client != "" {
-		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Large: true})
-		return
-	}
-	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: ErrLarge})
-}
-
-// missing lists the voters that have not answered an op, or, while it cannot ask, that
-// were not heard of for a while.
-func (m *Machine) missing(o *op) []string {
-	if o.phase == waiting || m.config == nil {
-		return m.silent()
-	}
-	var list []string
-	for i, v := range m.config.Voters {
-		if o.heard&(1<<i) == 0 {
-			list = append(list, v.ID)
-		}
-	}
-	return list
-}
-
-// request begins an op for a client.
-func (m *Machine) request(msg *Message) error {
-	id := opID{client: msg.From, seq: msg.Seq}
-	if m.find(func(o *op) bool { return o.id == id }) != nil {
-		return dropped("the request %d of %s came twice", msg.Seq, msg.From)
-	}
-	if !m.Room(msg.From) {
-		return dropped("the request %d of %s: too many are going on", msg.Seq, msg.From)
-	}
-	o := &op{id: id, keys: slices.Clone(msg.Keys), writes: msg.Writes, until: m.now + min(max(msg.Within, 1), maxWithin)}
-	if err := o.check(); err != nil {
-		return dropped("the request %d of %s: %v", msg.Seq, msg.From, err)
-	}
-	if known := m.newest(); known != nil && msg.Config != known.Number {
-		m.send(msg.From, &Message{Kind: KindCurrent, Next: known})
-	}
-	m.begin(o)
-	return nil
-}
-
-// check reports what is wrong with an op of a client.
-func (o *op) check() error {
-	if (len(o.keys) == 0) == (len(o.writes) == 0) {
-		return dropped("%d keys and %d writes", len(o.keys), len(o.writes))
-	}
-	keys, bytes := slices.Clone(o.keys), 0
-	for i := range o.writes {
-		bytes += len(o.writes[i].Key) + len(o.writes[i].Value)
-		if err := o.writes[i].Check(); err != nil {
-			return err
-		}
-		if o.writes[i].Nonce == 0 {
-			return dropped("a write without a nonce")
-		}
-		keys = append(keys, o.writes[i].Key)
-	}
-	if len(o.writes) > 1 && bytes > MaxBytes {
-		return dropped("%d writes of %d bytes", len(o.writes), bytes)
-	}
-	slices.Sort(keys)
-	for i, key := range keys {
-		if err := register.CheckKey(key); err != nil {
-			return err
-		}
-		if i > 0 && cmp.Compare(key, keys[i-1]) == 0 {
-			return dropped("key %q is named twice", key)
-		}
-	}
-	return nil
 }
