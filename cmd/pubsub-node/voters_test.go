@@ -96,9 +96,9 @@ func (s *site) does(want int, says string, args ...string) {
 // TestVoters is what an operator lives through, on two brokers: a voter is late, is
 // killed, replaced and wiped, all restart at once, a majority is lost, and the rest
 // begins again.
-// TestMembersFindWhoServes: a participant opens a lock that no client has named, as it can at a
-// broker that keeps the locks.
-func TestMembersFindWhoServes(t *testing.T) {
+// bareBroker starts a broker that keeps no locks.
+func bareBroker(t *testing.T) (url string) {
+	t.Helper()
 	b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -108,13 +108,19 @@ func TestMembersFindWhoServes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	dir := t.TempDir()
+	return b.URL()
+}
+
+// TestMembersFindWhoServes: a participant opens a lock that no client has named, as it can at a
+// broker that keeps the locks.
+func TestMembersFindWhoServes(t *testing.T) {
+	url, dir := bareBroker(t), t.TempDir()
 	for _, id := range []string{"v1", "v2", "v3"} {
-		startNode(t, dir, b.URL(), "serve", "--id", id, "--voters", "v1,v2,v3", "--data", id)
+		startNode(t, dir, url, "serve", "--id", id, "--voters", "v1,v2,v3", "--data", id)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := pubsub.Join(ctx, b.URL(), "tug")
+	p, err := pubsub.Join(ctx, url, "tug")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,16 +142,7 @@ func TestMembersFindWhoServes(t *testing.T) {
 func TestVoters(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		b, err := broker.Start(t.Context(), broker.Config{TCP: "127.0.0.1:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := closeWithin(b.Close); err != nil {
-				t.Error(err)
-			}
-		})
-		liveThrough(t, b.URL())
+		liveThrough(t, bareBroker(t))
 	})
 	t.Run("mosquitto", func(t *testing.T) {
 		extent.Long(t, "the same on another broker")
