@@ -32,6 +32,14 @@ func (t *token) followReply(msg *protocol.Message) {
 	}
 }
 
+// drop forgets the schedule, and all up to a grant that come yet.
+func (t *token) drop(upTo protocol.Grant) {
+	s := t.made()
+	if s.list = s.list[:0]; s.version.Compare(upTo) < 0 {
+		s.version = upTo
+	}
+}
+
 // ahead is what of the schedule comes after the grant that we had.
 func (t *token) ahead() []protocol.Scheduled {
 	s := t.follows

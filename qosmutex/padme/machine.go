@@ -16,7 +16,7 @@ var Algorithm = protocol.Algorithm{
 	New:    func(cfg protocol.Config) (protocol.Machine, error) { return New(cfg) },
 
 	Messages: "3·depth alone, down to 1.5 in the papers' tree of 7",
-	Delay:    "1 with Use, else up to 2·depth",
+	Delay:    "1 with Direct, at best with Use, else up to 2·depth",
 	Assumes:  "clocks that drift by less than a bound",
 	Crash:    "repaired after the session's time-to-live, of the root by its record",
 }

@@ -48,7 +48,7 @@ func (m *Machine) advance(r *resource, i int) {
 }
 
 // replyAgain sends a grant that its target should have got by the direct way down the
-// tree, once a heartbeat has passed: the message may be lost.
+// tree, at the root's next heartbeat: the message may be lost.
 func (m *Machine) replyAgain() {
 	if !m.acting() {
 		return

@@ -46,8 +46,9 @@ func (m *Machine) passUp(r *resource, returned bool) {
 	if t.retain {
 		t.fences.Next = t.fences.End // the root relies on it that only we enter
 	}
+	t.returned = returned
 	if m.parent == nil {
-		t.phase, t.returned, t.down = kept, returned, nil
+		t.phase, t.down = kept, nil
 		return
 	}
 	rel := protocol.Message{ID: t.target, Resource: r.q.resource, Grant: t.grant, Fences: t.fences, Entries: t.entries}
@@ -198,8 +199,8 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		}
 		return nil
 	}
-	if t.grant == msg.Grant && m.wentUp(t) && !m.departing {
-		m.orphan() // a cycle of parents
+	if t.grant == msg.Grant && m.wentUp(t) && t.returned == returned && !m.departing {
+		m.orphan() // a cycle of parents; under Direct a grant may come once unused, and once used
 	}
 	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {

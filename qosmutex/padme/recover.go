@@ -164,8 +164,8 @@ func (m *Machine) onSync(msg *protocol.Message) error {
 		if t.retain {
 			m.recalled(t)
 		}
-		if t.follows != nil {
-			t.follows.list = t.follows.list[:0] // the others answer that they refuse the token
+		if msg.Flags&protocol.FlagDirect != 0 {
+			t.drop(msg.Grant) // the others answer that they refuse the token
 		}
 		return nil
 	case t.grant.Compare(msg.Grant) < 0 && msg.Grant.Compare(m.forgotten) <= 0: // perhaps it was here and is forgotten

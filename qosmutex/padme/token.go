@@ -55,7 +55,7 @@ type resource struct {
 type token struct {
 	phase    phase
 	toTarget bool // using: the Reply is still to be passed on afterwards
-	returned bool // kept: the grant goes back unused
+	returned bool // kept: the grant goes back unused; or it did so
 	used     bool // at the root: entered on this pass already
 	retain   bool // its target may keep it when it leaves, and alone enters on it
 	idle     bool // at the root: the target has left, and kept it
@@ -129,7 +129,7 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	if t.unconfirmed() {
 		w.Age(t.entered, m.provisionalSpan())
 	}
-	w.Flags(t.toTarget && t.phase == using, t.returned && t.phase == kept, t.used, t.passed != nil, t.retain, t.idle, t.wanted && t.phase == home)
+	w.Flags(t.toTarget && t.phase == using, t.returned && (t.phase == kept || m.wentUp(t)), t.used, t.passed != nil, t.retain, t.idle, t.wanted && t.phase == home)
 	w.Grant(t.grant)
 	if bound := t.bound; bound.Compare(t.grant) < 0 {
 		w.Grant(protocol.Grant{}) // what is older than grant is refused anyhow
