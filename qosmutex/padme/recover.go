@@ -224,7 +224,7 @@ func (m *Machine) regenerate(r *resource) {
 	t.recovery, t.phase, t.down = nil, home, nil
 	switch e := m.requests.get(t.target); {
 	case e == nil || e.state != served:
-	case e.from != nil && m.gone(e.id.Node):
+	case e.from != nil && !m.mayAnswer(e.id.Node):
 		m.remove(e)
 	default:
 		m.wait(e)

@@ -1,0 +1,50 @@
+package padme
+
+import (
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// TestANewRootKeepsTheRequestsOfThoseItHasNotHeard: a member that was cut off during a change of
+// the root has a request that others passed on. If its grant is lost and the new root makes
+// another token, before it has heard of the member, it keeps the request: the participants
+// between them have sent it, and do not send it again.
+func TestANewRootKeepsTheRequestsOfThoseItHasNotHeard(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C D", "advance 8s", "crash A", "advance 3s", "manual")
+	b := w.nodes["B"].machine
+	if b.role != protocol.Root || len(b.children) == 0 {
+		t.Fatal("B is not the root of others")
+	}
+	b.authority.inherit = protocol.Never - 1 // it waits for what others report
+	l := b.children[0]
+	id := protocol.RequestID{Node: protocol.Node{ID: "cut off", Incarnation: 1}, Clock: 1}
+	msg := protocol.Message{
+		Kind: protocol.KindRequest, From: l.peer, To: b.self, Epoch: b.epoch, Link: l.gen, Seq: l.received + 1,
+		ID: id, Resource: "x", Hops: 2,
+	}
+	var out protocol.Output
+	if err := b.Step(b.now, &protocol.Input{Kind: protocol.Receive, Message: &msg}, &out); err != nil {
+		t.Fatal(err)
+	}
+	e := b.requests.get(id)
+	if e == nil {
+		t.Fatal("the request is not known")
+	}
+	r := b.resource("x")
+	if e.state == waiting {
+		e.q.remove(b.settings.Models.Priority, e)
+		e.state = served
+	}
+	r.tok.target, r.tok.phase, r.tok.recovery = id, below, &recovery{pending: []protocol.Node{l.peer}}
+	report := protocol.Message{
+		Kind: protocol.KindReport, From: l.peer, To: b.self, ID: id, Resource: "x", Grant: r.tok.grant, Verdict: protocol.VerdictNever,
+	}
+	if err := b.Step(b.now, &protocol.Input{Kind: protocol.Receive, Message: &report}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if b.requests.get(id) == nil {
+		t.Error("the new root has forgotten the request")
+	}
+}
