@@ -70,10 +70,11 @@ func exitCode(err error) int {
 	case errors.Is(err, qosmutex.ErrBusy), errors.Is(err, qosmutex.ErrDeadlineUnattainable):
 		return exitBusy
 	case errors.As(err, new(*qosmutex.NotReadyError)) && !errors.Is(err, qosmutex.ErrTimeout),
-		errors.Is(err, pubsub.ErrUnreachable), errors.Is(err, qosmutex.ErrNoRoot), errors.Is(err, qosmutex.ErrNoServer):
+		errors.Is(err, pubsub.ErrUnreachable), errors.Is(err, qosmutex.ErrNoRoot), errors.Is(err, qosmutex.ErrNoServer),
+		errors.Is(err, qosmutex.ErrFull):
 		return exitUnavailable
 	case errors.Is(err, pubsub.ErrRefused), errors.Is(err, pubsub.ErrDuplicateID),
-		errors.Is(err, qosmutex.ErrUndeclared), errors.Is(err, qosmutex.ErrFull):
+		errors.Is(err, qosmutex.ErrUndeclared):
 		return exitRefused
 	case errors.Is(err, qosmutex.ErrTimeout), errors.Is(err, qosmutex.ErrDeadlineMissed), errors.Is(err, pubsub.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout

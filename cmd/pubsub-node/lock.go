@@ -74,6 +74,7 @@ the fence keeps the effects of the last one out.
 The lock is had from a server, which is part of "pubsub-node broker", or else runs as
 "pubsub-node serve". A broker that accepts the connection and is too busy to answer is
 tried for a minute, or for --timeout or -w if that is given; with -n for 10 seconds.
+One that is not there yet is tried for --timeout, -w or --deadline, or else not again.
 
 Exit codes: that of COMMAND, 128+n when signal n ended it, or
     1  something else went wrong, see the message
@@ -104,7 +105,6 @@ Exit codes: that of COMMAND, 128+n when signal n ended it, or
 					return usageError("--%s %v is not positive", name, d)
 				}
 			}
-			s.timeoutGiven = cmd.Flags().Changed("timeout")
 			return f.run(cmd.Context(), s, args)
 		},
 	}
@@ -232,6 +232,10 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if !held { // nobody waits for what was never held, and the broker ends the session
+		ctx, cancel = context.WithTimeout(ctx, parting)
+		defer cancel()
+	}
 	sigs.handTo(func(syscall.Signal) { cancel() })
 	what := "the request is over"
 	if held {
@@ -265,6 +269,7 @@ func (f *lockFlags) patience(usual time.Duration) time.Duration {
 func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsub.Participant, qosmutex.Locker, error) {
 	if !s.timeoutGiven {
 		s.timeout = f.patience(s.timeout)
+		s.absent = max(f.wait, f.deadline)
 	}
 	will, session := qosmutex.LastWill(s.participantID())
 	p, err := s.joinAs(ctx, "member or client", pubsub.Unannounced(), will)

@@ -25,6 +25,8 @@ type session struct {
 	domain, prefix     string
 	timeout            time.Duration
 	timeoutGiven       bool
+	absent             time.Duration // how long a broker that is not there is tried; 0 if nobody said, because most often the URL is wrong
+	told               bool          // that nothing answers
 	verbose            bool
 
 	verb   string        // the command that is run, without the program's name
@@ -70,6 +72,9 @@ its default.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			s.verb = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+			if s.timeoutGiven = cmd.Flags().Changed("timeout"); s.timeoutGiven {
+				s.absent = s.timeout
+			}
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -89,7 +94,7 @@ its default.`,
 	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
 	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
 	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
-	flags.DurationVar(f, &s.timeout, "timeout", "", 10*time.Second, "how long connecting to the broker may take")
+	flags.DurationVar(f, &s.timeout, "timeout", "", 10*time.Second, "how long connecting to the broker may take; given, also how long to wait for one that is not there yet")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newBroker(s), newLock(s), newServe(s), newPub(s), newSub(s), newTopicCommand(s), newInstance(s), newQoS(s), newGraph(s), newShapes(s), newPerf(s), newDoctor(s), newVoters(s), newUI(s), newRecord(s), newTop(s), newNode(s), newSim(s), newACL(s), newVersion())

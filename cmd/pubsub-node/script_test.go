@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 }
 
 // scriptBroker runs `pubsub-node broker` with the given flags until the end of
-// the script and sets PADME_BROKER. Its output is in broker.log.
+// the script and sets PADME_BROKER and BROKER_ADDR. Its output is in broker.log.
 func scriptBroker(ts *testscript.TestScript, _ bool, args []string) {
 	ready := ts.MkAbs("ready")
 	_ = os.Remove(ready)
@@ -74,7 +74,10 @@ func scriptBroker(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(cmd.Start())
 	ts.Defer(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	await(ts, "the broker", func() bool { _, err := os.Stat(ready); return err == nil })
-	ts.Setenv("PADME_BROKER", strings.TrimSpace(ts.ReadFile("ready")))
+	url := strings.TrimSpace(ts.ReadFile("ready"))
+	ts.Setenv("PADME_BROKER", url)
+	_, addr, _ := strings.Cut(url, "://")
+	ts.Setenv("BROKER_ADDR", addr) // for another one in its place
 	ts.Setenv("BROKER_PID", strconv.Itoa(cmd.Process.Pid))
 }
 

@@ -22,6 +22,8 @@ const (
 	// parting bounds a polite goodbye: nobody waits longer for a broker which
 	// has gone.
 	parting = 2 * time.Second
+	// absentPause is the time between two attempts to reach a broker that is not there.
+	absentPause = 250 * time.Millisecond
 	// maxSecret bounds the files that passwords are read from.
 	maxSecret = 4096
 )
@@ -76,8 +78,7 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 	defer cancel()
 	begun := time.Now()
 	opened, err := open(ctx, s.broker, s.participantID(), opts...)
-	for isBusyError(err) && ctx.Err() == nil {
-		s.tell("the broker at %s accepted the connection and has not answered yet: trying again", s.broker)
+	for s.triesAgain(ctx, err, begun) {
 		opened, err = open(ctx, s.broker, s.participantID(), opts...)
 	}
 	switch cause := context.Cause(ctx); {
@@ -94,6 +95,30 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 		return none, fmt.Errorf("%w of %v", err, s.timeout)
 	}
 	return none, err
+}
+
+// triesAgain reports whether an attempt to connect that failed with err is worth another one.
+// It waits before that if nothing is there, for as long as was asked for.
+func (s *session) triesAgain(ctx context.Context, err error, begun time.Time) bool {
+	left := s.absent - time.Since(begun)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case isBusyError(err):
+		s.tell("the broker at %s accepted the connection and has not answered yet: trying again", s.broker)
+		return true
+	case !isDialError(err) || left <= absentPause:
+		return false
+	}
+	if !s.told { // also to a log: a wrong URL would be found late
+		s.told = true
+		fmt.Fprintf(os.Stderr, "pubsub-node: nothing answers at %s yet: trying for %v\n", printable(s.broker), s.absent)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(absentPause):
+	}
+	return ctx.Err() == nil
 }
 
 // tell is for a person at a terminal, or with --verbose.
