@@ -157,4 +157,5 @@ func (w *Writer) Record(r *protocol.Record) {
 	w.Int(int64(r.TTL))
 	w.Named(SortFence, r.Ceiling)
 	w.Settings(&r.Settings)
+	w.Is(r.Vacant)
 }

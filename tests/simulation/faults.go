@@ -118,5 +118,6 @@ var faults = []fault{
 	{name: "change of resources", means: "one resource is taken from a topic in use, which may accept others instead, until that is taken back", lasts: either, world: "settings", apply: changeResources},
 	{name: "trusted will of the root", means: "the root ends, and all others are told so and believe it", lasts: noticed, world: "settings", apply: trustedWillOfTheRoot},
 	{name: "restart of the root at once", means: "the root ends and is started again before its lease is over", lasts: once, world: "settings", apply: restartRootAtOnce},
+	{name: "departure of everybody", means: "all leave as they should, one by one within a session, except some that end without a word; new incarnations come, sometimes before the last has left", lasts: once, moving: true, world: "settings", apply: departAll},
 	{name: "rush", means: "everybody asks for one resource several times, some within a deadline", lasts: once, world: "settings", apply: rush},
 }

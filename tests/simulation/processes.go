@@ -221,6 +221,46 @@ func depart(which ...who) apply {
 	}
 }
 
+// departAll lets everybody leave, so that the topic is vacant; visitors come all the time.
+// In half of the cases some end without a word in between.
+func departAll(r *run) (func(), bool) {
+	all := r.free()
+	if !r.adaptive || !r.everybodyHasJoined() || len(all) < 2 {
+		return nil, false
+	}
+	rude := 0
+	if r.rng.IntN(2) == 0 {
+		rude = 1 + r.rng.IntN(3)
+	}
+	back := r.between(0, 2*r.preset.timing.TTL)
+	for _, m := range all {
+		life, crashes := m.life, r.rng.IntN(8) < rude
+		m.busy = true
+		r.sim.At(r.sim.Now()+r.between(0, r.preset.timing.TTL), func() {
+			switch {
+			case m.life != life:
+				return
+			case crashes:
+				r.fell(m)
+			default:
+				r.sim.Depart(m.id)
+				m.up = false
+			}
+			life = m.life
+			r.sim.At(r.sim.Now()+r.between(0, closeWait)+back, func() {
+				if m.life != life {
+					return
+				}
+				if !crashes {
+					r.crash(m)
+				}
+				r.restart(m)
+			})
+		})
+	}
+	return nil, true
+}
+
 // priorityStorm changes priorities until it is healed.
 func priorityStorm(r *run) (func(), bool) {
 	over := false
