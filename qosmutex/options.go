@@ -42,6 +42,7 @@ type options struct {
 	clock     func() protocol.Time
 	limits    TopicLimits  // of a Server
 	begins    func(*Topic) // of a Server; may be nil
+	alike     *alike       // of a Server: has its topics' lines; may be nil
 
 	substitute func(protocol.Config) (machine, error) // of a test: makes the machine
 

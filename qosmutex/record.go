@@ -29,6 +29,8 @@ type recordKeeper struct {
 	key       string
 	patience  time.Duration // for an answer; twice that while the register is slow
 	slow      bool          // its last answer took longer than patience, or did not come
+	failing   time.Time     // since when it has failure, or since when not
+	warned    bool          // people were told of that
 	failure   error         // why the register did not answer last; nil if it did
 	absent    bool          // the register has no record of the topic, and this participant may not create it
 	elsewhere bool          // another one keeps this participant from being the root
@@ -200,13 +202,10 @@ func (t *Topic) answered(a *lease.Answer, err error) {
 	}
 	if (err == nil) != (t.record.failure == nil) {
 		t.tellChanged()
-		if err != nil {
-			t.log.Warn("the register does not answer: nothing is granted once the lease is over", "error", err)
-		} else {
-			t.log.Info("the register answers again")
-		}
+		t.record.failing = time.Now()
 	}
 	t.record.failure = err
+	t.tellOfRegister()
 	if absent := err == nil && a.Entry.Version.Counter == 0 && !t.create; absent != t.record.absent {
 		t.record.absent = absent
 		t.tellChanged()
@@ -220,6 +219,20 @@ func (t *Topic) answered(a *lease.Answer, err error) {
 	}
 	t.carryOut(&protocol.Input{Kind: protocol.Tick}, now)
 	t.settle()
+}
+
+// tellOfRegister warns of a register that has not answered for a TTL: not of voters that are
+// started one after another. The caller holds mu.
+func (t *Topic) tellOfRegister() {
+	k := &t.record
+	switch away := k.failure != nil && time.Since(k.failing) >= time.Duration(t.timing.TTL); {
+	case away && !k.warned:
+		k.warned = true
+		t.warn("the register does not answer: nothing is granted once the lease is over", "error", k.failure)
+	case k.warned && k.failure == nil:
+		k.warned = false
+		t.log.Info("the register answers again")
+	}
 }
 
 // consult asks the register. The error says why it did not answer.

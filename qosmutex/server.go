@@ -3,6 +3,7 @@ package qosmutex
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +60,7 @@ type Server struct {
 	others     map[string]bool // another participant is or may be the root of it
 	givenUp    map[string]bool // topics that it has let go of, and that only servers have asked for since
 	makingRoom bool
+	lines      *alike                       // of its topics
 	ttls       map[string]protocol.Duration // for which a participant asked that sought a root, if it did
 	dead       map[string]bool              // participants that have ended
 	serving    map[string]bool              // other participants that serve, and whether they have a register
@@ -104,13 +106,14 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if p.Err() != nil {
 		return nil, fmt.Errorf("%w: participant %q has ended, join again: %w", ErrClosed, p.ID(), p.Err())
 	}
-	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
 	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.follow)
 	s.running.Go(s.giveUpIdle)
+	s.running.Go(func() { s.lines.run(s.ctx) })
 	return s, nil
 }
 

@@ -51,7 +51,7 @@ func (t *Topic) rule(now protocol.Time) {
 // stops before. The caller holds mu.
 func (t *Topic) noteLeaseOver(late protocol.Duration) {
 	if late >= 0 && t.status.Role == protocol.Root && !t.closing {
-		t.log.Warn("the lease of this root ended before it was renewed, and nothing is granted until there is a root again: "+
+		t.warn("the lease of this root ended before it was renewed, and nothing is granted until there is a root again: "+
 			"is the machine overloaded, its disk slow, or the register or the broker away?", "noticed after", time.Duration(late))
 	}
 }

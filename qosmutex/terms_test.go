@@ -109,6 +109,29 @@ func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
 	})
 }
 
+// A register that is away for less than a TTL, as while voters are started, is no news; one
+// that stays away is, once.
+func TestARegisterThatStaysAwayIsWarnedOf(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		log, reg := &journal{}, &cutRegister{Register: local.Memory()}
+		root := w.open("root", Create(), log.option(), WithRegister(reg))
+		defer root.close()
+		const warning = "the register does not answer"
+		for _, c := range []struct {
+			away time.Duration
+			want int
+		}{{2 * time.Second, 0}, {time.Minute, 1}, {2 * time.Second, 1}, {time.Minute, 2}} {
+			reg.cut.Store(true)
+			time.Sleep(c.away)
+			reg.cut.Store(false)
+			time.Sleep(time.Minute)
+			if n := log.warnings(warning); n != c.want {
+				t.Errorf("away for %v: %d warnings in all, want %d: %s", c.away, n, c.want, &log.text)
+			}
+		}
+	})
+}
+
 // The register cannot be reached any more: nothing is granted once the lease is over,
 // holds end with their sessions, and all goes on when it is back. That the members are
 // all there does not matter.

@@ -117,9 +117,15 @@ func begins(f func(*Topic)) Option {
 	}
 }
 
+// gather has the lines of a topic that others are likely to say, too, said as one.
+func (s *Server) gather(o *options) error {
+	o.alike = s.lines
+	return nil
+}
+
 // openAs opens a topic for e, which tells of it from the beginning.
 func (s *Server) openAs(e *servedTopic, name string, opts ...Option) (*Topic, error) {
-	return Open(s.ctx, s.p, name, append(slices.Clone(opts), begins(func(t *Topic) {
+	return Open(s.ctx, s.p, name, append(slices.Clone(opts), s.gather, begins(func(t *Topic) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		e.opening = t
