@@ -21,6 +21,7 @@ import (
 
 // TestDirectWebSocket: the page connects to the broker's own WebSocket listener.
 func TestDirectWebSocket(t *testing.T) {
+	extent.Long(t, "several connections")
 	t.Parallel()
 	ws := address.Free(t)
 	b := startEmbedded(t, "127.0.0.1:0", ws)

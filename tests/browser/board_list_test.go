@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // TestBoardRowsHaveRoom: no sign of a state is drawn over the name beside it, and names
 // are cut only where there is no room.
 func TestBoardRowsHaveRoom(t *testing.T) {
+	extent.Long(t, "many windows")
 	t.Parallel()
 	const name = "conveyor-7-of-hall-12"
 	url := startEmbedded(t, "127.0.0.1:0", "").URL()

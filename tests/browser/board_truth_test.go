@@ -275,6 +275,7 @@ func TestBrokerIsSilent(t *testing.T) {
 
 // TestMessagesTravel: Request, Reply and Release are drawn on the edges of the tree.
 func TestMessagesTravel(t *testing.T) {
+	extent.Long(t, "two speeds")
 	t.Parallel()
 	s := startSite(t)
 	p := startBrowser(t).open(s.board, desktop)

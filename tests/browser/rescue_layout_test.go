@@ -2,7 +2,11 @@
 
 package browser
 
-import "testing"
+import (
+	"testing"
+
+	"padme/tests/extent"
+)
 
 // readme is the window of the picture in README.
 var readme = window{width: 1440, height: 900, scheme: "light"}
@@ -41,6 +45,7 @@ const slides = `globalThis.slid = [];
 // TestRescueHasOneQueue: a robot that waits for any frequency waits once, and slides to
 // the one that it gets, unless the reader wants nothing to move.
 func TestRescueHasOneQueue(t *testing.T) {
+	extent.Long(t, "two windows")
 	t.Parallel()
 	r := startRescue(t, "--robots", "6")
 	chromium := startBrowser(t)
