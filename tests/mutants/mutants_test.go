@@ -39,6 +39,7 @@ package mutants
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,8 +51,8 @@ import (
 )
 
 // share is how many mutants there are for each that go test runs. The others can be made,
-// and compile; make full runs them, and -run those that it names.
-const share = 6
+// and compile; make full runs them, so does PADME_MUTANTS=all, and -run those that it names.
+var share = extent.Of(6, 1)
 
 // TestMutantsAreKilled takes each mutant in turn. With -v a table says what killed each,
 // and how long that took; without, only those that live are printed, briefly.
@@ -72,7 +73,7 @@ func TestMutantsAreKilled(t *testing.T) {
 			m.place(t)
 			p.mutants = append(p.mutants, m)
 			t.Parallel() // goes on when all those that -run names are in the program
-			if len(p.mutants) == len(mutants) && i%extent.Of(share, 1) != 0 {
+			if len(p.mutants) == len(mutants) && i%share != 0 && os.Getenv("PADME_MUTANTS") != "all" {
 				return // it can still be made
 			}
 			if p.err != nil {
