@@ -13,6 +13,7 @@ func TestNoAllocations(t *testing.T) {
 	for _, models := range allModels() {
 		t.Run(models.String(), func(t *testing.T) {
 			c := newCycle(t, models)
+			c.outs[0].Explain = true // nor does it to tell of decisions
 			for range 100 {
 				c.run()
 			}
@@ -82,6 +83,7 @@ type cycle struct {
 	grants   []grantAt
 	entries  int
 	steps    int
+	decided  func([]protocol.Decision) // nil: nothing
 }
 
 type grantAt struct {
@@ -124,6 +126,9 @@ func (c *cycle) step(i int, in protocol.Input) {
 	// A copy of the slices in it is what a codec would make; here their memory is
 	// lent for the next hop only, which is delivered before the sender steps.
 	c.queue = append(c.queue, out.Messages...)
+	if c.decided != nil {
+		c.decided(out.Decisions)
+	}
 	for _, g := range out.Grants {
 		c.grants = append(c.grants, grantAt{i, g.Ref})
 	}

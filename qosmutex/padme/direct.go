@@ -123,7 +123,7 @@ func (m *Machine) onDirect(msg *protocol.Message) error {
 	t.followReply(msg)
 	if e := m.requests.get(msg.ID); e != nil && e.state == waiting {
 		m.overtake(r, e)
-		m.enter(r, e)
+		m.enter(r, e, protocol.HowDirect)
 		return nil
 	}
 	m.counters.Returned++ // withdrawn, or served already: it was on two schedules

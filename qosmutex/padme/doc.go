@@ -43,6 +43,7 @@ package padme
 //	queues.go               all queues, and which requests a participant passes up
 //	patience.go deadline.go which of two queues comes first; the bound of Fair, Aging; Deadline
 //	grant.go                the root serves; the target enters
+//	explain.go              for people: why the root served whom
 //	pass.go token.go        the token on its way down and home, and where it is
 //	provisional.go          a grant to somebody who may be dead
 //	retain.go               a token that stays with who used it

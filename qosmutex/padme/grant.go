@@ -41,12 +41,11 @@ func (m *Machine) serveAtHome(r *resource) {
 		m.servedClock = max(m.servedClock, m.near(e.id.Clock))
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
-				m.give(r, own)
+				m.give(r, own, protocol.HowPassing)
 				continue
 			}
 		}
-		m.overtake(r, e)
-		m.give(r, e)
+		m.give(r, e, inTurn(e))
 	}
 }
 
@@ -82,9 +81,21 @@ func (m *Machine) known(resource string) bool {
 	return single(resource) && (m.settings.Open || m.find(resource) != nil || m.declared(resource))
 }
 
+// inTurn is how the token comes to e in its turn.
+func inTurn(e *entry) protocol.How {
+	if e.from == nil {
+		return protocol.HowRoot
+	}
+	return protocol.HowTurn
+}
+
 // give starts a new grant of r for e. Only the root does this.
-func (m *Machine) give(r *resource, e *entry) {
+func (m *Machine) give(r *resource, e *entry, how protocol.How) {
 	t := &r.tok
+	d := m.decision(r, e, how)
+	if how == inTurn(e) {
+		m.overtake(r, e)
+	}
 	t.retain, t.idle, t.wanted = m.mayRetain(r, e), false, false
 	t.unschedule()
 	if m.directs() && e.from != nil {
@@ -100,8 +111,11 @@ func (m *Machine) give(r *resource, e *entry) {
 	}
 	t.next = t.fences.End
 	t.until = 0
+	if d != nil {
+		d.Grant, d.Fences, d.Retained = t.grant, t.fences, t.retain
+	}
 	if t.used = e.from == nil; t.used {
-		m.enter(r, e)
+		m.enter(r, e, how)
 		return
 	}
 	due := m.makeProvisional(r)
@@ -160,7 +174,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		t.recovery, t.phase, t.down = nil, home, nil
 		m.cameHome(r)
 		if own := m.ownCandidate(r); own != nil && mayUse && m.mayGive(r) {
-			m.give(r, own)
+			m.give(r, own, protocol.HowPassing)
 		}
 	}
 	m.tellLeft(r, msg)

@@ -39,8 +39,15 @@ func (m *Machine) advance(r *resource, i int) {
 	}
 	f := t.follows
 	s := f.list[i]
+	d := m.decisionOf(r, &s)
+	if d != nil {
+		d.Outdated = i < f.outdated
+	}
 	t.grant.Number, t.target, t.prio = s.Number, s.ID, s.Priority
 	t.fences = protocol.Fences{Next: s.Fence, End: s.Fence + 1}
+	if d != nil {
+		d.Grant, d.Fences = t.grant, t.fences
+	}
 	f.list, f.outdated = slices.Delete(f.list, 0, i+1), max(0, f.outdated-i-1)
 	t.until, t.back, t.holder, t.down, t.passed, t.entries = 0, protocol.Never, nil, nil, nil, t.entries[:0]
 	f.forwarded, f.told = true, false

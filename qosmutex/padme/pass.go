@@ -109,12 +109,12 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 		m.passUp(r, true)
 	case e.from == nil:
 		m.overtake(r, e)
-		m.enter(r, e)
+		m.enter(r, e, protocol.HowTurn)
 	default:
 		m.overtake(r, e)
 		own := m.ownCandidate(r)
 		if m.uses(m.settings.Models.Reply) && own != nil && !t.retain && t.fences.End-t.fences.Next >= 2 {
-			m.enter(r, own)
+			m.enter(r, own, protocol.HowPassing)
 			t.toTarget = true
 		} else {
 			m.passDown(r, msg.Schedule)
@@ -124,7 +124,7 @@ func (m *Machine) onReply(msg *protocol.Message) error {
 }
 
 // enter lets the application in, with the next fence of the grant.
-func (m *Machine) enter(r *resource, e *entry) {
+func (m *Machine) enter(r *resource, e *entry, how protocol.How) {
 	t := &r.tok
 	fence := t.fences.Next
 	t.fences.Next++
@@ -138,7 +138,7 @@ func (m *Machine) enter(r *resource, e *entry) {
 	}
 	m.counters.Entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
-		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until,
+		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until, How: how,
 	})
 	m.propagate(q, nil)
 }
@@ -215,7 +215,7 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		t.bind(t.grant)
 		m.passUp(r, returned)
 	case m.uses(m.settings.Models.Release) && own != nil && !returned && t.fences.Next < t.fences.End:
-		m.enter(r, own)
+		m.enter(r, own, protocol.HowPassing)
 	default:
 		m.passUp(r, returned)
 	}

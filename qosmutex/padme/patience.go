@@ -134,8 +134,17 @@ func (m *Machine) orderOf(r *resource) order {
 
 // before reports whether a is to be served before b.
 func (o order) before(a, b *entry) bool {
+	n, _ := o.weigh(a, b)
+	return n < 0
+}
+
+// weigh orders two requests, perhaps of two queues, and says what decides.
+func (o order) weigh(a, b *entry) (int, protocol.Criterion) {
 	if o.model == protocol.Aging && a.q != b.q {
-		return cmp.Or(cmp.Compare(o.scale.level(a), o.scale.level(b)), cmp.Compare(a.came, b.came)) < 0
+		if n := cmp.Compare(o.scale.level(a), o.scale.level(b)); n != 0 {
+			return n, protocol.ByLevel
+		}
+		return cmp.Compare(a.came, b.came), protocol.ByArrival
 	}
-	return compare(o.model, a, b) < 0
+	return weigh(o.model, a, b)
 }

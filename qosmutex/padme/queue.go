@@ -27,25 +27,40 @@ type belowCount struct {
 // identifier; Fair by clock, priority, identifier, but those of exhausted patience
 // first; Aging by level and arrival; Deadline as Level, but by deadline.
 func compare(model protocol.Priority, a, b *entry) int {
+	n, _ := weigh(model, a, b)
+	return n
+}
+
+// weigh is compare that says what decides.
+func weigh(model protocol.Priority, a, b *entry) (int, protocol.Criterion) {
 	p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.id.Clock, b.id.Clock)
+	byP, byC := protocol.ByPriority, protocol.ByClock
 	switch model {
 	case protocol.Fair:
-		p, c = c, p
+		p, c, byP, byC = c, p, byC, byP
 		if a.patience == 0 || b.patience == 0 {
-			p = cmp.Or(cmp.Compare(min(a.patience, 1), min(b.patience, 1)), cmp.Compare(a.came, b.came), p)
+			if n := cmp.Compare(min(a.patience, 1), min(b.patience, 1)); n != 0 {
+				return n, protocol.ByPatience
+			}
+			if n := cmp.Compare(a.came, b.came); n != 0 {
+				return n, protocol.ByArrival
+			}
 		}
 	case protocol.Aging:
-		p = cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.came, b.came))
+		if n := cmp.Compare(a.level, b.level); n != 0 {
+			return n, protocol.ByLevel
+		}
+		p, byP = cmp.Compare(a.came, b.came), protocol.ByArrival
 	case protocol.Deadline:
-		p = cmp.Compare(a.deadline, b.deadline)
+		p, byP = cmp.Compare(a.deadline, b.deadline), protocol.ByDeadline
 	}
-	if p != 0 {
-		return p
+	switch {
+	case p != 0:
+		return p, byP
+	case c != 0:
+		return c, byC
 	}
-	if c != 0 {
-		return c
-	}
-	return a.id.Node.Compare(b.id.Node)
+	return a.id.Node.Compare(b.id.Node), protocol.ByName
 }
 
 // head is the first that waits; a try keeps nobody back.
@@ -63,12 +78,14 @@ func (q *queue) head() *entry {
 // what we send.
 func (m *Machine) ready(q *queue) *entry {
 	for _, e := range q.waiting {
-		if e.from == nil || e.named && !m.quiet(e) {
+		if m.servable(e) {
 			return e
 		}
 	}
 	return nil
 }
+
+func (m *Machine) servable(e *entry) bool { return e.from == nil || e.named && !m.quiet(e) }
 
 func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(model, a, b) })

@@ -75,7 +75,7 @@ func (m *Machine) route(e *entry) {
 		if e.from == nil {
 			m.counters.Retained++
 			r.tok.target = e.id // so that those above hear of its clock with the Release
-			m.enter(r, e)
+			m.enter(r, e, protocol.HowRetained)
 			return
 		}
 		m.passUp(r, false) // it overtakes the request on its way up

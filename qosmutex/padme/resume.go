@@ -45,6 +45,6 @@ func (m *Machine) goOn(h *protocol.Held) {
 	t := &r.tok
 	next := t.next
 	t.recovery, t.next = nil, h.Fence
-	m.give(r, e)
+	m.give(r, e, protocol.HowResumed)
 	t.next = next
 }

@@ -33,6 +33,7 @@ import (
 //	pause D           takes no steps, what is sent to it waits                        unpause D
 //	drift D 0.01      its clock runs at 1.01 from now on
 //	advance 3s        time passes; messages arrive in the instant they are sent
+//	explain           from here on decisions are traced, and how tokens come to who enters
 //	manual            from here on nothing is delivered but by:
 //	deliver D B       the oldest message from D to B            settle   everything
 //	lose D B          it is lost        repeat D B   it comes, and comes again later        later D B   it is overtaken by all others
@@ -106,6 +107,9 @@ func (w *world) do(line string) error {
 		return nil
 	case "manual":
 		w.manual = true
+		return nil
+	case "explain":
+		w.explains = true
 		return nil
 	case "still":
 		w.record.still = true

@@ -79,7 +79,7 @@ func (m *Machine) Resource(name string, most int) (s protocol.ResourceStatus, ok
 func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus {
 	t, h := &r.tok, m.holderOf(r)
 	s := protocol.ResourceStatus{
-		Resource: r.q.resource, Inside: t.phase == using, Waiting: r.q.total(), Fences: m.grantFences(t, h),
+		Resource: r.q.resource, Inside: t.phase == using, Fences: m.grantFences(t, h),
 		Free: t.phase == home || m.leftAsRoot() && len(m.members) == 0 && m.authority.inherit == 0, // nobody else was there
 	}
 	if h != nil {
@@ -97,34 +97,12 @@ func (m *Machine) resourceStatus(r *resource, most int) protocol.ResourceStatus 
 	case m.role == protocol.Root:
 		s.Fence = t.next
 	}
-	var any []*entry
-	if m.declared(r.q.resource) {
-		any = m.any.waiting
-		s.Waiting += m.any.total()
+	s.Waiting = m.waitFor(r)
+	if n := m.named(r); most < 0 || most > n {
+		most = n
 	}
-	s.Queue = merge(m.orderOf(r), r.q.waiting, any, most)
+	if most > 0 {
+		s.Queue = m.appendQueue(make([]protocol.Waiter, 0, most), r, most)
+	}
 	return s
-}
-
-// merge lists the first most of two queues in the order of service; all if most
-// is negative.
-func merge(o order, a, b []*entry, most int) []protocol.Waiter {
-	n := len(a) + len(b)
-	if most >= 0 {
-		n = min(n, most)
-	}
-	if n == 0 {
-		return nil
-	}
-	list := make([]protocol.Waiter, 0, n)
-	for len(list) < n {
-		from := &a
-		if len(a) == 0 || len(b) > 0 && o.before(b[0], a[0]) {
-			from = &b
-		}
-		e := (*from)[0]
-		*from = (*from)[1:]
-		list = append(list, protocol.Waiter{ID: e.id, Client: e.client, Priority: e.priority, Any: e.q.resource == protocol.Any})
-	}
-	return list
 }

@@ -33,6 +33,8 @@ type world struct {
 	endless    bool // messages came without end: nothing more is delivered
 	quiet      bool // do not trace
 	verbose    bool // trace the upkeep of the tree, too
+	explains   bool // trace decisions, and how tokens came
+	decisions  map[protocol.Grant]protocol.Decision
 	manual     bool // nothing is delivered unless a line says so
 	fences     map[string]uint64
 	nextRef    uint64
@@ -71,7 +73,7 @@ func newWorld() *world {
 	t := protocol.LAN()
 	return &world{
 		now: 10 * protocol.Second, timing: t, nodes: map[string]*node{}, channels: map[[2]string][]protocol.Message{},
-		held: map[[2]string]bool{}, fences: map[string]uint64{}, fanout: 2,
+		held: map[[2]string]bool{}, decisions: map[protocol.Grant]protocol.Decision{}, fences: map[string]uint64{}, fanout: 2,
 		settings: protocol.Settings{Resources: []string{"x"}},
 	}
 }
@@ -87,6 +89,7 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 		panic(err)
 	}
 	n := &node{name: name, priority: priority, machine: m, inside: map[string]protocol.Granted{}}
+	n.out.Explain = true
 	// Clocks have nothing to do with each other: instants are not comparable.
 	n.base, n.baseAt = w.now+protocol.Time(w.nextInc*7919)*protocol.Millisecond, w.now
 	if old := w.nodes[name]; old != nil {
@@ -165,13 +168,19 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	for _, ref := range n.out.Confirmed {
 		n.confirmed(ref)
 	}
+	w.decided(n)
 	for _, g := range n.out.Grants {
 		does := "enters"
 		if slices.ContainsFunc(n.noted, func(h protocol.Held) bool { return h.Ref == g.Ref }) {
 			does = "goes on with"
 		}
-		w.log("%s %s %s fence %d", n.name, does, g.Resource, g.Fence)
+		how := ""
+		if w.explains {
+			how = " (" + g.How.String() + ")"
+		}
+		w.log("%s %s %s fence %d%s", n.name, does, g.Resource, g.Fence, how)
 		w.entered(n, g)
+		w.explained(n, &g)
 	}
 	for _, d := range n.out.Denials {
 		w.log("%s is refused %s: %v", n.name, d.Resource, d.Reason)

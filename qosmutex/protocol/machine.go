@@ -141,7 +141,14 @@ type Output struct {
 	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 
+	// Explain is set by the caller, and stays: Decisions are wanted.
+	Explain bool
+	// Decisions are which tokens the root has given, and why to whom. Their queues are valid
+	// until the next Step. Algorithms that are Static don't tell.
+	Decisions []Decision
+
 	schedules []Scheduled // memory of those of Messages
+	shown     []Waiter    // and of the queues of Decisions
 }
 
 // Lend copies a schedule, for one of Messages.
@@ -164,6 +171,7 @@ func (o *Output) Reset() {
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.WantCeiling, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 	o.Remembered, o.Claim, o.Vacant = 0, Claim{}, false
 	o.schedules = o.schedules[:0]
+	o.Decisions, o.shown = o.Decisions[:0], o.shown[:0]
 }
 
 // Claim is what somebody says of the root of the topic. It is no authority. Where roots of
@@ -186,6 +194,7 @@ type Granted struct {
 	// Until is when the hold ends on this participant's clock even if the session goes
 	// on, unless a later Output names it in Confirmed. 0: it ends with the session.
 	Until Time
+	How   How // the token came
 }
 
 // Loss tells that the hold of Ref is over although the application did not leave.
@@ -271,12 +280,20 @@ type ResourceStatus struct {
 	Queue        []Waiter // those known by name, in the order of service
 }
 
-// Waiter is one waiting request.
+// Waiter is one waiting request, with what its place in the queue of one participant rests
+// on. The rest of that is Priority and the clock and name in ID.
 type Waiter struct {
 	ID       RequestID
 	Client   string // on whose behalf; empty: its participant's own
 	Priority int64
 	Any      bool
+
+	By       Criterion // what puts it behind the one before it in the same list
+	Level    uint8     // under Aging: lower comes first; 0: its patience is exhausted. It is among those for the same resource, or for Any; the two are compared by levels among both
+	Patience uint32    // under Fair and Aging: how many that came later may still be served before it
+	Arrival  uint64    // under Fair and Aging: in which order requests came; 0: before the model was in force
+	Deadline Time      // latest instant to enter; 0: none
+	Passed   bool      // it is passed over for now: its participant may be dead, or has not confirmed it since it has this way here
 }
 
 // Counters count what happened since the machine was made. Dropped messages
