@@ -78,9 +78,13 @@ func (t *Topic) notice(in *protocol.Input) {
 	if t.board.term == nil {
 		return
 	}
+	for i := range t.out.Decisions {
+		d := &t.out.Decisions[i]
+		t.noticeOf(d.Resource).decided.note(d)
+	}
 	for i := range t.out.Grants {
 		g := &t.out.Grants[i]
-		e := entered{who: t.self.ID, priority: g.Priority, fence: g.Fence, at: time.Now()}
+		e := entered{who: t.self.ID, priority: g.Priority, fence: g.Fence, at: time.Now(), how: g.How}
 		if h := t.calls[g.Ref]; h != nil {
 			e.client = h.client
 		}

@@ -66,7 +66,7 @@ func TestStatesNameTheClient(t *testing.T) {
 				}
 				slices.SortFunc(s.Queue, func(a, b Waiter) int { return strings.Compare(a.Participant, b.Participant) })
 				want := []Waiter{{Participant: "a", Priority: 10}, {Participant: "esp33", Via: "gate", Priority: 20}}
-				if !slices.Equal(s.Queue, want) {
+				if !slices.EqualFunc(s.Queue, want, sameWaiter) {
 					t.Errorf("queue %+v, want %+v", s.Queue, want)
 				}
 				leave(t, h)

@@ -47,6 +47,11 @@ type Event struct {
 	Resources []string `json:"resources,omitempty"`
 	Open      bool     `json:"open,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	// How the token came, of EventGranted: "turn", "root" (in turn, at the root), "direct",
+	// "passing" (a relay used the token of another participant), "retained" or "resumed". Empty:
+	// the program is older, or the algorithm does not tell.
+	How   string `json:"how,omitempty"`
+	Clock uint64 `json:"clock,omitempty"` // of the request, of EventGranted: with Priority and its participant, what it is ordered by
 }
 
 // eventRecord is an event before it is written, small enough to be made under
@@ -64,6 +69,8 @@ type eventRecord struct {
 	models   string
 	settings *protocol.Settings // of EventResources; else nil
 	reason   string
+	how      protocol.How
+	clock    uint64
 }
 
 // event is what h has to do with an event of this name.
@@ -76,7 +83,7 @@ func (t *Topic) eventOf(r *eventRecord) Event {
 		Event: r.name, Topic: t.name, Resource: r.resource,
 		Priority: r.priority, At: r.at.UTC(),
 		Waited: r.waited.Seconds(), Held: r.held.Seconds(),
-		Models: r.models, Reason: r.reason,
+		Models: r.models, Reason: r.reason, How: r.how.String(), Clock: r.clock,
 	}
 	if s := r.settings; s != nil {
 		e.Resources, e.Open = s.Resources, s.Open

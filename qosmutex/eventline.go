@@ -27,6 +27,10 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 	b = appendSeconds(b, `,"held":`, e.Held)
 	b = appendKnown(b, `,"models":`, e.Models)
 	b = appendKnown(b, `,"reason":`, e.Reason)
+	b = appendKnown(b, `,"how":`, e.How)
+	if e.Clock != 0 {
+		b = strconv.AppendUint(append(b, `,"clock":`...), e.Clock, 10)
+	}
 	return append(b, '}', '\n'), nil
 }
 

@@ -14,7 +14,7 @@ func TestEventsAreWrittenAsJSON(t *testing.T) {
 	for _, e := range []Event{
 		{},
 		{Event: EventRequested, Topic: "crane", Resource: "default", Participant: "host-4711", Request: "host-4711/3", Priority: -100, At: at},
-		{Event: EventGranted, Topic: "crane", Fence: "1795219200000017", At: at.Add(11), Waited: 0.004},
+		{Event: EventGranted, Topic: "crane", Fence: "1795219200000017", At: at.Add(11), Waited: 0.004, How: "passing", Clock: 1 << 63},
 		{Event: EventReleased, Participant: "c1", Via: "gateway", At: at.Truncate(time.Second), Held: 1e-9},
 		{Event: EventReleased, Held: 1e21, Waited: 1234567.125},
 		{Event: EventDenied, Topic: "a\"b\\c<d>&e", Resource: "Kran \u2028 \x00\t\x7f Süd", Participant: string([]byte{'a', 0xff}), Reason: "busy"},

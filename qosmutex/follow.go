@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/protocol"
 )
 
 // maxNews bounds the foreign messages that wait to be read by the root.
@@ -108,7 +109,7 @@ func (t *Topic) readEvent(e *Event) {
 	if participant == t.self.ID || !t.believes(n, fence) {
 		return
 	}
-	switch entry := (entered{participant, client, e.Priority, fence, e.At}); e.Event {
+	switch entry := (entered{participant, client, e.Priority, fence, e.At, protocol.ParseHow(e.How)}); e.Event {
 	case EventGranted:
 		news = n.enter(entry)
 	case EventReleased, EventLost:

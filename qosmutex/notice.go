@@ -25,6 +25,7 @@ type notice struct {
 	busy     bool            // as of the last look
 	listed   bool            // among the busy of the board
 	sent     echoes
+	decided  decided
 }
 
 // entered is one entry.
@@ -34,6 +35,7 @@ type entered struct {
 	priority int64
 	fence    uint64 // 0: none is known
 	at       time.Time
+	how      protocol.How
 }
 
 // claim is what a State says of the token.
@@ -47,6 +49,7 @@ type claim struct {
 // begin forgets what was known in an earlier term: others may have entered since.
 func (n *notice) begin(r *protocol.ResourceStatus) {
 	n.latest, n.over, n.says, n.shown, n.cleared = entered{}, false, claim{}, false, false
+	n.decided = decided{}
 	if n.first = r.Fence; r.Holder.Fence != 0 {
 		n.first = r.Holder.Fence
 	}
@@ -83,7 +86,7 @@ func (n *notice) leave(e entered) (news bool) {
 // follow takes in what the machine knows of entries.
 func (n *notice) follow(r *protocol.ResourceStatus, self string) {
 	if h := &r.Holder; h.Fence != 0 {
-		n.enter(entered{h.ID.Node.ID, r.HolderClient, r.HolderP, h.Fence, time.Now()})
+		n.enter(entered{h.ID.Node.ID, r.HolderClient, r.HolderP, h.Fence, time.Now(), protocol.HowUnknown})
 		if n.latest.fence == h.Fence {
 			n.latest.priority = r.HolderP // of a hold that a new root finds it comes last
 		}
@@ -138,13 +141,13 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 	s.Status, s.Holder, s.Grantee, s.Via, s.Since = c.status, c.holder, c.grantee, c.via, n.since.UTC()
 	switch {
 	case c.holder != "":
-		s.Priority = n.latest.priority
+		s.Priority, s.How = n.latest.priority, n.latest.how.String()
 	case c.grantee != "":
 		s.Priority = r.TargetP
 	}
 	for _, w := range r.Queue[:min(len(r.Queue), maxQueue)] {
-		who, via := asker(w.ID.Node.ID, w.Client)
-		s.Queue = append(s.Queue, Waiter{Participant: who, Via: via, Priority: w.Priority, Any: w.Any})
+		s.Queue = append(s.Queue, t.waiterOf(&w))
 	}
+	s.Decision = t.decisionOf(n)
 	return s
 }

@@ -36,14 +36,27 @@ type State struct {
 	Queue    []Waiter  `json:"queue,omitempty"` // the first 16, in the order of service
 	Epoch    string    `json:"epoch"`
 	Root     string    `json:"root"`
+	How      string    `json:"how,omitempty"`      // the token came to Holder: see Event; empty: the root does not know
+	Decision *Decision `json:"decision,omitempty"` // the latest one of the root; nil: it has given no grant, or is an older program
 }
 
-// Waiter is one waiting request.
+// Waiter is one waiting request, and what its place in the queue of the root rests on.
 type Waiter struct {
 	Participant string `json:"participant"`   // who waits: a client, if Via is there
 	Via         string `json:"via,omitempty"` // through which participant a client asks
 	Priority    int64  `json:"priority"`
 	Any         bool   `json:"any,omitempty"`
+
+	Clock uint64 `json:"clock,omitempty"` // of the algorithm, when it asked; 0: the root is an older program
+	// By is what puts it behind the one before it: "priority", "clock", "name", "patience",
+	// "arrival", "level" or "deadline". Empty: it is the first.
+	By        string    `json:"by,omitempty"`
+	Level     int       `json:"level,omitempty"`     // under Aging: lower comes first
+	Patience  uint32    `json:"patience,omitempty"`  // under Fair and Aging: how many that came later may still be served before it
+	Exhausted bool      `json:"exhausted,omitempty"` // under Fair and Aging: none may, so it comes before all of which that is not true
+	Arrival   uint64    `json:"arrival,omitempty"`   // under Fair and Aging: numbers the requests as they came to the root
+	Deadline  time.Time `json:"deadline,omitzero"`   // by the root's wall clock, to a tenth of a second
+	Passed    bool      `json:"passed,omitempty"`    // passed over for now: its participant may be dead
 }
 
 // View is what holds for a whole topic: retained JSON on R/lock/{topic}/view.

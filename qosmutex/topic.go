@@ -90,6 +90,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 	t.events.flush.Stop()
 	t.wake.at = protocol.Never
 	t.board.resources = map[string]*notice{}
+	t.out.Explain = true // states tell of it
 	return t
 }
 

@@ -118,7 +118,7 @@ func TestStateFollowsTheHolder(t *testing.T) {
 		s = collectStates(t, observer, "t", 2)["crane"]
 		return s.Holder == "a" && s.Waiting == 1
 	})
-	if s.Priority != 7 || s.Fence != formatFence(h.Fence()) || len(s.Queue) != 1 || s.Queue[0] != (Waiter{Participant: "b", Priority: 9}) || time.Since(s.Since) > time.Minute {
+	if s.Priority != 7 || s.Fence != formatFence(h.Fence()) || len(s.Queue) != 1 || !sameWaiter(s.Queue[0], Waiter{Participant: "b", Priority: 9}) || time.Since(s.Since) > time.Minute {
 		t.Errorf("state %+v", s)
 	}
 	q, err := members[0].Queue(testContext(t), "crane")
