@@ -116,7 +116,7 @@ Exit codes: that of COMMAND, 128+n when signal n ended it, or
 	fs.BoolVar(&f.shell, "shell", false, "run your shell, in place of a COMMAND")
 	flags.DurationVar(fs, &f.deadline, "deadline", "", 0, "have the lock within this time or not at all: exit 75 at once if the lock's models promise deadlines and this one cannot be promised, else 124")
 	flags.DurationVar(fs, &f.hold, "hold", "", 0, "say how long COMMAND takes at most: the deadlines of others are promised on it")
-	cmd.AddCommand(newLockCreate(s), newLockConfigure(s), newLockRemove(s), newLockShow(s), newLockList(s), newLockWatch(s), newLockQueue(s), newLockClients(s), newLockBump(s), newLockEvict(s))
+	cmd.AddCommand(newLockCreate(s), newLockConfigure(s), newLockRemove(s), newLockShow(s), newLockList(s), newLockWatch(s), newLockQueue(s), newLockWhy(s), newLockClients(s), newLockBump(s), newLockEvict(s))
 	for _, verb := range cmd.Commands() {
 		runsNothing(verb)
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -38,29 +40,9 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 		Args:              argCount(1, 1, "NAME or NAME/RESOURCE"),
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, resource, given, err := cutLock(args[0])
+			shown, err := s.statesOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
-			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.joinToRead(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			states, err := lockStates(ctx, s.reading(p), p, name)
-			if err != nil {
-				return err
-			}
-			var shown []qosmutex.State
-			for _, st := range states {
-				if !given || st.Resource == resource {
-					shown = append(shown, st)
-				}
-			}
-			if len(shown) == 0 {
-				return fmt.Errorf("nothing is known of lock %q: see the others with \"pubsub-node lock ls\"", args[0])
 			}
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), queueLines(shown))
@@ -70,6 +52,30 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return cmd
+}
+
+// statesOf reads what is published of NAME or NAME/RESOURCE.
+func (s *session) statesOf(ctx context.Context, lock string) ([]qosmutex.State, error) {
+	name, resource, given, err := cutLock(lock)
+	if err != nil {
+		return nil, err
+	}
+	ctx, sigs := watchSignals(ctx)
+	defer sigs.stop()
+	p, err := s.joinToRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave(p)
+	states, err := lockStates(ctx, s.reading(p), p, name)
+	if err != nil {
+		return nil, err
+	}
+	states = slices.DeleteFunc(states, func(st qosmutex.State) bool { return given && st.Resource != resource })
+	if len(states) == 0 {
+		return nil, fmt.Errorf("nothing is known of lock %q: see the others with \"pubsub-node lock ls\"", lock)
+	}
+	return states, nil
 }
 
 // cutLock is splitLock that tells whether a resource was given.
