@@ -16,6 +16,7 @@ type authority struct {
 	renewal  protocol.Renewal // that until rests on
 	ceiling  uint64           // we hand out no fence at or above this
 	inherit  protocol.Time    // until then a token that nobody reports may be anywhere; 0: all are known
+	invented bool             // somebody goes by a grant of this term that we never gave
 	yielding bool             // a record with another root is about to be written: we grant and answer nothing
 	awaited  []protocol.Node  // inherit: who may hold by the word of the root before, and has not shown itself
 	callAt   protocol.Time    // awaited: when to offer ourselves to them again
@@ -287,7 +288,7 @@ func (m *Machine) forgetGrants() {
 }
 
 func (a *authority) write(w *canonical.Writer, c *core) {
-	w.Flags(a.yielding)
+	w.Flags(a.yielding, a.invented)
 	w.Left(a.until)
 	if a.renewed != protocol.Never {
 		w.Age(a.renewed, c.timing.TTL)

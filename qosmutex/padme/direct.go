@@ -114,6 +114,9 @@ func (m *Machine) onDirect(msg *protocol.Message) error {
 	if msg.Grant.Compare(t.grant) <= 0 || msg.Grant.Compare(t.bound) <= 0 {
 		return m.stale(msg, "an old grant")
 	}
+	if msg.Fences.Next < t.fences.Next {
+		return m.invalid(msg, "a fence below one that we had")
+	}
 	if t.phase == using {
 		return m.invalid(msg, fmt.Sprintf("grant %v of what we are inside of on grant %v", msg.Grant, t.grant))
 	}

@@ -131,6 +131,14 @@ func (m *Machine) give(r *resource, e *entry, how protocol.How) {
 	t.until = due
 }
 
+// askForTerm wants another term if somebody has gone by a grant that we never gave, which a
+// member has made under Direct: it takes all grants of ours below that for old ones.
+func (m *Machine) askForTerm() {
+	if m.authority.invented {
+		m.out.Remembered = m.epoch.Number
+	}
+}
+
 // takeHome ends a grant at the root, if the Release is that of the grant which is
 // out.
 func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
@@ -138,6 +146,11 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	at := t.scheduled(msg.Grant)
+	if msg.Grant.Epoch == m.epoch && msg.Grant.Number > m.grants {
+		m.authority.invented = true
+		m.askForTerm()
+		return m.invalid(msg, "a grant that we never gave")
+	}
 	if msg.Flags&protocol.FlagDirect != 0 {
 		m.tellLeft(r, msg)
 	}

@@ -60,6 +60,7 @@ func (m *Machine) replyAgain() {
 	if !m.acting() {
 		return
 	}
+	m.askForTerm() // it is not to be had as often as one likes
 	for _, r := range m.resources {
 		t := &r.tok
 		if t.phase == below && t.forwarded() && !t.follows.told && t.recovery == nil {

@@ -116,8 +116,9 @@ type Output struct {
 	// just now, and Rank how many candidates come before it; zero: it has heard of none.
 	Renewal Renewal
 	Rank    int
-	// Remembered, at a root: somebody who looks for a root knows a later term than ours,
-	// and will not follow us in this one; 0: nobody does.
+	// Remembered, at a root: somebody who looks for a root knows this term, which is later
+	// than ours, and will not follow us in ours; or it is ours, in which somebody goes by a
+	// grant that we never gave, and takes those that we give for old ones. 0: neither.
 	Remembered uint64
 	// Claim is what a message has just told of the root; zero: none has.
 	Claim Claim
