@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"padme/qosmutex/sim/stats"
 )
 
 // One seed cannot rank: the places of contenders change between seeds. With --seeds each
@@ -27,21 +29,6 @@ type sampled struct {
 	contender contender
 	reports   []simReport
 	tie       bool // not told from the first by what the table is sorted by
-}
-
-// interval is a mean and half of the width of its interval.
-type interval struct {
-	Mean float64 `json:"mean"`
-	Half float64 `json:"half"`
-}
-
-// intervalOf is Student's for the mean of what values are a sample of, which are two at least;
-// of all intervals of that confidence, so many are wrong together at most with the
-// probability that one may be (Bonferroni).
-func intervalOf(values []float64, together int) interval {
-	mean, deviation := meanDeviation(values)
-	t := studentQuantile(1-(1-confidence)/float64(together), len(values)-1)
-	return interval{mean, t * deviation / math.Sqrt(float64(len(values)))}
 }
 
 // values are those of a column, if it is known with every seed.
@@ -103,7 +90,7 @@ func rank(rows []sampled, by string) {
 	c := &columns[at]
 	mean := func(r *sampled) float64 {
 		if all, known := r.values(rankIn, c); known {
-			mean, _ := meanDeviation(all)
+			mean, _ := stats.MeanDeviation(all)
 			return mean
 		}
 		return math.Inf(1)
@@ -118,7 +105,7 @@ func rank(rows []sampled, by string) {
 		for k := range others {
 			others[k] -= best[k]
 		}
-		difference := intervalOf(others, len(rows)-1)
+		difference := stats.IntervalOf(others, confidence, len(rows)-1)
 		rows[i].tie = difference.Mean <= difference.Half
 		rows[0].tie = rows[0].tie || rows[i].tie
 	}
@@ -158,7 +145,7 @@ func (s *simSpec) writeSeeds(w io.Writer, rows []sampled, seeds int, by string) 
 		for _, c := range shown {
 			text := "-"
 			if all, known := rows[i].values(valueIn, c); known {
-				v := intervalOf(all, 1)
+				v := stats.IntervalOf(all, confidence, 1)
 				text = c.text(v.Mean) + " ±" + c.text(v.Half)
 			}
 			fmt.Fprint(t, "\t"+text)
@@ -178,19 +165,19 @@ func (s *simSpec) writeSeeds(w io.Writer, rows []sampled, seeds int, by string) 
 
 // seedReport is what --json prints of a contender.
 type seedReport struct {
-	Name     string              `json:"name"`
-	Seeds    int                 `json:"seeds"`
-	Best     bool                `json:"best"` // not told from the best: of a tie it is true for several
-	Columns  map[string]interval `json:"columns"`
-	Scenario simDocument         `json:"scenario"` // with the first seed
+	Name     string                    `json:"name"`
+	Seeds    int                       `json:"seeds"`
+	Best     bool                      `json:"best"` // not told from the best: of a tie it is true for several
+	Columns  map[string]stats.Interval `json:"columns"`
+	Scenario simDocument               `json:"scenario"` // with the first seed
 }
 
 func seedReports(rows []sampled, by string) (all []seedReport) {
 	for i := range rows {
-		r := seedReport{Name: rows[i].contender.short(), Seeds: len(rows[i].reports), Best: by != "name" && (i == 0 || rows[i].tie), Columns: map[string]interval{}, Scenario: rows[i].reports[0].Scenario}
+		r := seedReport{Name: rows[i].contender.short(), Seeds: len(rows[i].reports), Best: by != "name" && (i == 0 || rows[i].tie), Columns: map[string]stats.Interval{}, Scenario: rows[i].reports[0].Scenario}
 		for j := range columns {
 			if values, known := rows[i].values(valueIn, &columns[j]); known {
-				r.Columns[columns[j].name] = intervalOf(values, 1)
+				r.Columns[columns[j].name] = stats.IntervalOf(values, confidence, 1)
 			}
 		}
 		all = append(all, r)

@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // seededReport is what a script would read of one contender.
@@ -32,33 +29,6 @@ func seeded(t *testing.T, args ...string) (all []seededReport) {
 		all = append(all, r)
 	}
 	return all
-}
-
-// Student's t of any textbook: 4.303 for 2 degrees of freedom, 2.262 for 9; 99 % is what two
-// differences need that are 98 % sure together, nearly.
-func TestIntervalsAreStudents(t *testing.T) {
-	if got := intervalOf([]float64{1, 2, 3}, 1); math.Abs(got.Mean-2) > 1e-9 || math.Abs(got.Half-4.303/math.Sqrt(3)) > 1e-3 {
-		t.Errorf("%+v", got)
-	}
-	ten := []float64{1, -1, 1, -1, 1, -1, 1, -1, 1, -1} // deviation √(10/9)
-	if got := intervalOf(ten, 1); math.Abs(got.Half-2.262/3) > 1e-3 {
-		t.Errorf("%+v", got)
-	}
-	if got := intervalOf(ten, 5); math.Abs(got.Half-3.250/3) > 1e-3 { // 99 %
-		t.Errorf("five together: %+v", got)
-	}
-}
-
-// The quantiles are those of a library.
-func TestStudentQuantiles(t *testing.T) {
-	for freedom := 1; freedom < 10_000; freedom += 1 + freedom/3 {
-		for _, p := range []float64{0.5, 0.9, 0.95, 0.99, 1 - 0.05/15, 0.9999} {
-			want := distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile((1 + p) / 2)
-			if got := studentQuantile(p, freedom); math.Abs(got/want-1) > 1e-6 {
-				t.Errorf("%d degrees of freedom, %v: %v, want %v", freedom, p, got, want)
-			}
-		}
-	}
 }
 
 // Seeds are those of runs by themselves.
