@@ -64,6 +64,17 @@ func LogNormal(mean, deviation protocol.Duration) Distribution {
 	return d
 }
 
+// Scale returns the distribution of factor times what d draws. The factor must not be
+// negative.
+func (d Distribution) Scale(factor float64) Distribution {
+	a, b := span(float64(d.a)*factor), span(float64(d.b)*factor)
+	if d.shape == logNormal {
+		return LogNormal(a, b)
+	}
+	d.a, d.b = a, b
+	return d
+}
+
 func (d Distribution) String() string {
 	switch d.shape {
 	case constant:

@@ -131,3 +131,20 @@ func TestMatricesAreChecked(t *testing.T) {
 		t.Errorf("the greatest latency is %d, want 10", got)
 	}
 }
+
+// A scaled distribution is that of scaled parameters, whatever its shape.
+func TestDistributionsScale(t *testing.T) {
+	const ms = protocol.Millisecond
+	for _, c := range [][2]Distribution{
+		{Constant(2 * ms), Constant(3 * ms)},
+		{Uniform(2*ms, 4*ms), Uniform(3*ms, 6*ms)},
+		{Exponential(2 * ms), Exponential(3 * ms)},
+		{Normal(2*ms, 4*ms), Normal(3*ms, 6*ms)},
+		{LogNormal(2*ms, 4*ms), LogNormal(3*ms, 6*ms)},
+		{Constant(longest), Constant(longest)},
+	} {
+		if got := c[0].Scale(1.5); got != c[1] {
+			t.Errorf("%v times 1.5 is %v, want %v", c[0], got, c[1])
+		}
+	}
+}
