@@ -23,6 +23,10 @@ type Workload struct {
 	Hold      Distribution // also told to the machine beforehand, as Input.Hold
 	Think     Distribution
 	Every     Distribution // from one request to the next; Exponential: a Poisson process
+	// Settled lets the first request of a closed loop come after Think. Else all
+	// participants ask at once when the workload starts, which is the longest wait of many
+	// runs.
+	Settled bool
 
 	// Priorities, if any: one is drawn for each request, in place of the
 	// participant's.
@@ -162,14 +166,18 @@ func (s *Sim) askAt(i int32, t protocol.Time) {
 }
 
 // startWorkload plans the first request of a participant: at t in a closed loop,
-// which starts with a request; open arrivals start with the time to the first.
+// which starts with a request unless it is Settled; open arrivals start with the time to
+// the first.
 func (s *Sim) startWorkload(i int32, t protocol.Time) {
 	w := s.nodes[i].workload
 	if len(w.Resources) == 0 {
 		return
 	}
-	if w.open() {
+	switch {
+	case w.open():
 		t += w.Every.draw(s.nodes[i].random())
+	case w.Settled:
+		t += w.Think.draw(s.nodes[i].random())
 	}
 	s.askAt(i, t)
 }

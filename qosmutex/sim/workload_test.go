@@ -220,3 +220,17 @@ func TestWorkloadsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A closed loop begins with a request, at 0, 10 … 90 s, a settled one with a think time: at
+// 7, 17 … 87 s.
+func TestSettledParticipantsThinkFirst(t *testing.T) {
+	for settled, want := range map[bool]int{false: 10, true: 9} {
+		r := play(t, func(sc *Scenario) {
+			sc.Duration = 95 * second
+			sc.Participants[1].Workload = &Workload{Resources: []string{"crane"}, Hold: Constant(3 * second), Think: Constant(7 * second), Settled: settled}
+		})
+		if r.ByNode[1].Asked != want {
+			t.Errorf("settled %v: %d requests, want %d", settled, r.ByNode[1].Asked, want)
+		}
+	}
+}
