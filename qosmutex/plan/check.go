@@ -74,7 +74,12 @@ func (s *search) freshRuns(shown int) int {
 	if s.Runs == 0 {
 		return freshRuns
 	}
-	return max(2, min(freshRuns, (int(checkingEnds*float64(s.Runs))-s.runs)/(3*shown)))
+	room := (int(checkingEnds*float64(s.Runs)) - s.runs) / shown
+	n := room / 4 // with this load, with two others half as many, and two drills
+	if n > drills {
+		n = (room - 2*drills) / 2
+	}
+	return max(2, min(freshRuns, n))
 }
 
 // refresh runs contenders with n other seeds, seed by seed.

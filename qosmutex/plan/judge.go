@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -125,7 +126,8 @@ func (s *search) excess(samples []Figures, without string) (sum float64) {
 func (r *Requirement) goal() Goal { return Goal{r.figure, r.above} }
 
 // best is the one to take of several, and those that are not told from it. First count the
-// limits, then goal by goal; of equal ones the first contender is taken.
+// limits, then goal by goal; of equal ones one that survives a crash is taken, and of those the
+// first contender.
 func (s *search) best(among []*entry, goals []Goal, tie func(*difference) bool) (*entry, []*entry) {
 	least := math.Inf(1)
 	for _, e := range among {
@@ -139,8 +141,18 @@ func (s *search) best(among []*entry, goals []Goal, tie func(*difference) bool) 
 			return e != b && !tie(&d)
 		})
 	}
-	slices.SortFunc(among, func(x, y *entry) int { return x.place - y.place })
+	slices.SortFunc(among, func(x, y *entry) int {
+		return cmp.Or(cmp.Compare(dies(x), dies(y)), cmp.Compare(x.place, y.place))
+	})
 	return among[0], among[1:]
+}
+
+// dies is 1 for an algorithm that does not survive the crash of a member.
+func dies(e *entry) int {
+	if e.Algorithm.Static {
+		return 1
+	}
+	return 0
 }
 
 func compareGoal(x, y float64, g Goal) int {

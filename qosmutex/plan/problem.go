@@ -116,7 +116,7 @@ func (s *search) took(j *job, figures Figures, err error) int {
 	case s.ctx.Err() != nil:
 		return 0
 	default: // of several errors that of the first contender's first seed would do as well
-		j.entry.refuse("", cannot(err))
+		j.entry.refuse("", cannot(j.entry.Contender, err))
 	}
 	s.runs++
 	if s.Progress != nil {
@@ -135,8 +135,10 @@ func (e *entry) refuse(by, why string) {
 	}
 }
 
-// cannot is why a contender that the simulator refuses is out of question.
-func cannot(err error) string {
+// cannot is why a contender that the simulator refuses is out of question, without its name, as
+// others may be refused alike.
+func cannot(c *Contender, err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	return "it cannot be simulated: " + strings.TrimPrefix(text, sim.ErrScenario.Error()+": ")
+	text = strings.TrimPrefix(text, sim.ErrScenario.Error()+": ")
+	return "it cannot be simulated: " + strings.ReplaceAll(text, c.Algorithm.Name+" ", "it ")
 }

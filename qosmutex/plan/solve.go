@@ -85,7 +85,7 @@ func (s *search) prune() (alive []*entry) {
 		}
 		setup, err := s.Setup(*e.Contender, s.Seed)
 		if err != nil {
-			e.refuse("", cannot(err))
+			e.refuse("", cannot(e.Contender, err))
 			continue
 		}
 		if byDeadline(e.Contender) && e.place > 0 && !deadlines(&setup.Scenario) {
