@@ -146,7 +146,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 	defer m.serveQueue(&m.any) // settle may have put a request back
 	defer m.serve(r)
 	at := t.scheduled(msg.Grant)
-	if msg.Grant.Epoch == m.epoch && msg.Grant.Number > m.grants {
+	if m.directs() && msg.Grant.Epoch == m.epoch && msg.Grant.Number > m.grants {
 		m.authority.invented = true
 		m.askForTerm()
 		return m.invalid(msg, "a grant that we never gave")
