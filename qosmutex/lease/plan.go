@@ -152,7 +152,8 @@ func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: p.record.Ceiling - block}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	old := &m.known.Record
-	w.vacant = old.Vacant && m.other.until == 0
+	// As long as the register is young, the topic may have had a root in another one since.
+	w.vacant = old.Vacant && m.other.until == 0 && m.now >= m.born+m.cfg.grace(m.ttl())
 	w.restart = m.exists() && m.cfg.Place != "" && old.Place == m.cfg.Place && old.Term == m.cfg.HeldIn
 	if !m.exists() {
 		w.heard = m.born
