@@ -99,7 +99,7 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	follows := lease.Input{Said: out}
 	switch role, _ := m.Term(); {
 	case role == protocol.Departed:
-		follows.Resign, follows.Vacant = true, out.Vacant
+		follows.Resign = true
 	case in.Kind == protocol.Suspect && m.trust:
 		follows.Died = in.Node
 	case in.Kind == protocol.Yield && err == nil: // not before: it must not grant when the record names another

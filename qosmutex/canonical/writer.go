@@ -157,5 +157,4 @@ func (w *Writer) Record(r *protocol.Record) {
 	w.Int(int64(r.TTL))
 	w.Named(SortFence, r.Ceiling)
 	w.Settings(&r.Settings)
-	w.Is(r.Vacant)
 }

@@ -77,9 +77,6 @@ func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 	told.Register, told.TTL, told.Settings, told.Fences.Next = m.known.Version.Register(), r.TTL, r.Settings, w.fence
 	if m.spent == 0 { // who may hold when we were started is not who may hold in a later term
 		told.Members, told.Known = m.cfg.Members, m.cfg.Known
-		if w.vacant {
-			told.Members, told.Known = nil, true
-		}
 		if len(m.cfg.Held) > 0 && (!w.restart || m.other.until != 0) {
 			told.Known = false
 		} else {

@@ -15,9 +15,8 @@ type Input struct {
 	Successor protocol.Node
 	// Died is known to have ended: its lease need not be waited for.
 	Died protocol.Node
-	// Resign: the participant gives up being a candidate, for good. Vacant: it knows as the
-	// root that nobody takes part any more or can hold anything.
-	Resign, Vacant bool
+	// Resign: the participant gives up being a candidate, for good.
+	Resign bool
 }
 
 // Outcome says what came of a request. Of an error of package register, one that is

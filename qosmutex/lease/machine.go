@@ -36,7 +36,6 @@ type Machine struct {
 	successor protocol.Node      // who is to be the root, since this one stopped for it
 	barred    bool               // as the lock machine was told
 	leaving   bool
-	vacant    bool // leaving: as the root, with nobody left
 	leaveBy   protocol.Time
 	departed  bool
 	dead      protocol.Node // has ended
@@ -65,7 +64,6 @@ type pending struct {
 	heard   protocol.Time // when the version that it replaces was first learnt
 	fence   uint64        // the first of the term, if it begins one
 	restart bool          // it replaces the record of the process that was here before, under which Config.Held was held
-	vacant  bool          // it replaces a record by which nobody can hold anything
 }
 
 // acting is the time in which this participant is the root.
@@ -138,7 +136,6 @@ func (m *Machine) take(in *Input, out *Output) (err error) {
 	}
 	if in.Resign && !m.leaving {
 		m.leaving, m.leaveBy, m.successor = true, m.now+m.lease(), protocol.Node{}
-		m.vacant = in.Vacant
 		m.dismiss(out)
 	}
 	return err

@@ -40,7 +40,7 @@ func (m *Machine) want() plan {
 		return m.renewal()
 	case m.mine() && (m.leaving || !m.successor.IsZero()):
 		r.Term++
-		r.Root, r.Place, r.Vacant = m.successor, "", m.vacant
+		r.Root, r.Place = m.successor, ""
 		return plan{m.now, true, r}
 	case m.leaving:
 		return nothing
@@ -110,7 +110,7 @@ func (m *Machine) succession() plan {
 
 // begin has a record begin a term of this participant's own.
 func (m *Machine) begin(at protocol.Time, r protocol.Record) plan {
-	r.Root, r.Place, r.Vacant, r.Ceiling = m.cfg.Self, m.cfg.Place, false, r.Ceiling+block
+	r.Root, r.Place, r.Ceiling = m.cfg.Self, m.cfg.Place, r.Ceiling+block
 	m.above(&r)
 	return plan{at, true, r}
 }
@@ -152,8 +152,6 @@ func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: p.record.Ceiling - block}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	old := &m.known.Record
-	// As long as the register is young, the topic may have had a root in another one since.
-	w.vacant = old.Vacant && m.other.until == 0 && m.now >= m.born+m.cfg.grace(m.ttl())
 	w.restart = m.exists() && m.cfg.Place != "" && old.Place == m.cfg.Place && old.Term == m.cfg.HeldIn
 	if !m.exists() {
 		w.heard = m.born
@@ -179,6 +177,6 @@ func (m *Machine) nonce() uint64 {
 
 // same reports whether two records are equal.
 func same(a, b *protocol.Record) bool {
-	return a.Term == b.Term && a.Root == b.Root && a.Place == b.Place && a.Lease == b.Lease && a.TTL == b.TTL && a.Ceiling == b.Ceiling && a.Vacant == b.Vacant &&
+	return a.Term == b.Term && a.Root == b.Root && a.Place == b.Place && a.Lease == b.Lease && a.TTL == b.TTL && a.Ceiling == b.Ceiling &&
 		a.Settings.Same(&b.Settings)
 }

@@ -26,7 +26,7 @@ func (m *Machine) write(w *canonical.Writer) {
 	if w.Is(m.departed) {
 		return
 	}
-	w.Flags(m.began, m.read, m.look, m.leaving, m.vacant, m.barred, m.heard.on, m.pending.on, m.acting.on, m.wanted != nil, m.echo != 0)
+	w.Flags(m.began, m.read, m.look, m.leaving, m.barred, m.heard.on, m.pending.on, m.acting.on, m.wanted != nil, m.echo != 0)
 	far := m.cfg.wait(m.lease()) + (maxRank+1)*(m.lease()/8)
 	m.known.write(w)
 	w.Age(m.since, far)
@@ -92,7 +92,7 @@ func (e *Entry) write(w *canonical.Writer) {
 }
 
 func (p *pending) write(w *canonical.Writer, lease, far protocol.Duration, spent uint64) {
-	w.Flags(p.unknown, p.Renewal, p.restart, p.vacant)
+	w.Flags(p.unknown, p.Renewal, p.restart)
 	p.Old.write(w)
 	w.Record(&p.Record)
 	w.Named(canonical.SortNonce, p.Nonce)

@@ -39,10 +39,9 @@ func (m *Machine) depart() {
 
 // resign lets a departing root go: once its best child is the root, it leaves as a
 // member. While a member that can be the root is no such child yet, it waits for it
-// until departBy. Without members, of this term or one before, nobody can hold anything.
+// until departBy.
 func (m *Machine) resign() {
 	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye }) {
-		m.out.Vacant = m.acting() && len(m.members) == 0 && !m.inheriting()
 		m.finish()
 		return
 	}

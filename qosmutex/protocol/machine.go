@@ -136,9 +136,6 @@ type Output struct {
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.
 	Begun, Ended []Node
-	// Vacant, with the step in which a root departs: nobody else takes part, and nothing
-	// can be held by anybody.
-	Vacant bool
 	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 
@@ -170,7 +167,7 @@ func (o *Output) Reset() {
 	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
 	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.WantCeiling, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
-	o.Remembered, o.Claim, o.Vacant = 0, Claim{}, false
+	o.Remembered, o.Claim = 0, Claim{}
 	o.schedules = o.schedules[:0]
 	o.Decisions, o.shown = o.Decisions[:0], o.shown[:0]
 }

@@ -26,10 +26,6 @@ type Record struct {
 	Ceiling uint64 // the root hands out fences below it; never falls
 
 	Settings Settings // Version rises with each change
-
-	// Vacant, where Root is zero: when the last root gave up, it was the only participant,
-	// and nobody could hold anything. So whoever is the root next need not wait for anybody.
-	Vacant bool
 }
 
 // Limits of a record.
@@ -42,7 +38,7 @@ const (
 	maxPlace      = MaxName
 	maxSettings   = MaxRecord - 4<<10 // leaves room for the rest of a record
 	recordVersion = 1
-	recordWidth   = 9 // without Vacant
+	recordWidth   = 9
 )
 
 // ErrRecord is wrapped by every error about a record.
@@ -63,24 +59,17 @@ func (r *Record) Validate() error {
 		return fmt.Errorf("%w: the root's name %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Root.ID, MaxName)
 	case len(r.Place) > maxPlace || !utf8.ValidString(r.Place):
 		return fmt.Errorf("%w: the place %.20q is not UTF-8 of at most %d bytes", ErrRecord, r.Place, maxPlace)
-	case r.Vacant && !r.Root.IsZero():
-		return fmt.Errorf("%w: it is vacant and has the root %.20q", ErrRecord, r.Root.ID)
 	}
 	return r.Settings.Validate()
 }
 
 // AppendRecord appends the encoded form of r, a msgpack array:
 //
-//	[1, term, root ID, root incarnation, place, lease, ttl, ceiling, settings, vacant]
+//	[1, term, root ID, root incarnation, place, lease, ttl, ceiling, settings]
 //
-// Settings are those of a message. The last field is left out where it is false. Later
-// versions may append fields; what an older one writes has none of those that it does not know.
+// Settings are those of a message. Later versions may append fields.
 func AppendRecord(dst []byte, r *Record) []byte {
-	width := recordWidth
-	if r.Vacant {
-		width++
-	}
-	dst = pack.AppendArray(dst, width)
+	dst = pack.AppendArray(dst, recordWidth)
 	dst = pack.AppendUint(dst, recordVersion)
 	dst = pack.AppendUint(dst, r.Term)
 	dst = appendNode(dst, r.Root)
@@ -88,11 +77,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = pack.AppendUint(dst, uint64(r.Lease))
 	dst = pack.AppendUint(dst, uint64(r.TTL))
 	dst = pack.AppendUint(dst, r.Ceiling)
-	dst = appendSettings(dst, &r.Settings)
-	if r.Vacant {
-		dst = pack.AppendBool(dst, true)
-	}
-	return dst
+	return appendSettings(dst, &r.Settings)
 }
 
 // DecodeRecord reads what AppendRecord wrote. An error wraps ErrRecord and names the
@@ -123,10 +108,6 @@ func (d *Decoder) record(b []byte) (rec Record, err error) {
 	rec.TTL = Duration(r.Uint("ttl", math.MaxInt64))
 	rec.Ceiling = r.Uint("ceiling", MaxCeiling)
 	d.settings("settings", &rec.Settings)
-	if extra > 0 && r.Err() == nil {
-		rec.Vacant = r.Bool("vacant")
-		extra--
-	}
 	if r.Err() == nil {
 		r.Skip("appended fields", extra)
 	}

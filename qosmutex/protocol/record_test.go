@@ -27,11 +27,6 @@ func TestRecordLayout(t *testing.T) {
 	if got := fmt.Sprintf("%x", AppendRecord(nil, &r)); got != want {
 		t.Errorf("the layout of a record changed:\n got %s\nwant %s", got, want)
 	}
-	r.Root, r.Vacant = Node{}, true
-	want = strings.Replace("9a"+want[2:]+"c3", "a773657276652d31"+"11", "a0"+"00", 1)
-	if got := fmt.Sprintf("%x", AppendRecord(nil, &r)); got != want {
-		t.Errorf("the layout of a vacant record changed:\n got %s\nwant %s", got, want)
-	}
 }
 
 // drawResource draws the name of a resource, which is never empty.
@@ -44,10 +39,8 @@ func drawResource(t *rapid.T) string {
 
 func drawRecord(t *rapid.T) Record {
 	ttl := Duration(rapid.Int64Range(int64(2*MinLease), int64(MaxTTL)).Draw(t, "ttl"))
-	root := drawNode(t, "root")
 	return Record{
-		Vacant: root.IsZero() && rapid.Bool().Draw(t, "vacant"),
-		Term:   rapid.Uint64Min(1).Draw(t, "term"), Root: root, Place: drawName(t, "place", true),
+		Term: rapid.Uint64Min(1).Draw(t, "term"), Root: drawNode(t, "root"), Place: drawName(t, "place", true),
 		TTL: ttl, Lease: Duration(rapid.Int64Range(int64(MinLease), int64(ttl/2)).Draw(t, "lease")),
 		Ceiling: rapid.Uint64Range(1, MaxCeiling).Draw(t, "ceiling"),
 		Settings: Settings{
@@ -91,7 +84,6 @@ func TestRecordsThatNobodyWritesAreRefused(t *testing.T) {
 		{"ceiling: 4611686018427387905 is above", func(r *Record) { r.Ceiling = MaxCeiling + 1 }},
 		{"root: has 513 bytes", func(r *Record) { r.Root.ID = strings.Repeat("x", MaxName+1) }},
 		{"place: \"\\xff\" is not UTF-8", func(r *Record) { r.Place = "\xff" }},
-		{"vacant and has the root", func(r *Record) { r.Vacant = true }},
 		{"at most 65536 are allowed", func(r *Record) {
 			r.Settings.Resources = make([]string, 200)
 			for i := range r.Settings.Resources {
@@ -112,7 +104,6 @@ func TestRecordsThatNobodyWritesAreRefused(t *testing.T) {
 
 func TestRecordsOfOtherVersions(t *testing.T) {
 	r := exampleRecord()
-	r.Root, r.Vacant = Node{}, true
 	b := AppendRecord(nil, &r)
 	later := append([]byte{b[0] + 1}, b[1:]...)
 	later = append(later, 0x93, 1, 2, 3) // an appended field

@@ -109,65 +109,6 @@ func TestARestartAtTheSamePlace(t *testing.T) {
 	}
 }
 
-// Whoever comes after all have left in good order need not wait for anybody; after somebody
-// who ended without a word it must.
-func TestAVacantTopicIsHadAtOnce(t *testing.T) {
-	for _, crash := range []bool{false, true} {
-		sc := candidates(2)
-		sc.Workload.Think = Constant(second / 10) // one of the two is always inside
-		s := topic(t, sc)
-		s.At(30*second, func() {
-			if crash {
-				s.Crash("B")
-			} else {
-				s.Depart("B")
-			}
-		})
-		s.At(31*second, func() { s.Depart("A") })
-		var record protocol.Record
-		before, soon, later := 0, 0, 0
-		s.At(32*second, func() { record = s.Record().Record; s.Crash("A"); s.Restart("A"); before = s.Result().Entries })
-		s.At(33*second, func() { soon = s.Result().Entries - before })
-		s.At(40*second, func() { later = s.Result().Entries - before })
-		_, err := s.Run()
-		if err != nil || record.Vacant == crash || (soon > 0) == crash || later == 0 {
-			t.Errorf("B crashed: %v. The record is vacant: %v; %d entries in 1 s, %d in 8 s: %v", crash, record.Vacant, soon, later, err)
-		}
-	}
-}
-
-// A topic is not vacant while somebody may hold: a member that cannot be the root and stays
-// inside, or one of the root before, which the last root has not heard of.
-func TestATopicWithAHolderIsNotVacant(t *testing.T) {
-	for _, unheard := range []bool{false, true} {
-		sc := candidates(2)
-		sc.Participants[1].Candidate = false
-		sc.Workload.Hold, sc.Workload.Think = Constant(10*second), Constant(second/10)
-		sc.Participants[0].Workload = &Workload{Resources: sc.Workload.Resources, Hold: Constant(second / 10), Think: Constant(second / 10)}
-		s := topic(t, sc)
-		var inside, vacant bool
-		s.At(30*second, func() {
-			inside = s.Status("B").Resources[0].Inside
-			if unheard {
-				s.Cut("B")
-				s.Crash("A")
-				s.Restart("A")
-			}
-		})
-		s.At(31800*protocol.Millisecond, func() { s.Depart("A") })
-		s.At(31900*protocol.Millisecond, func() {
-			vacant = s.Record().Record.Vacant
-			s.Cut("B") // else it would say at once what it holds
-			s.Crash("A")
-			s.Restart("A")
-		})
-		s.At(50*second, func() { s.Reconnect("B") })
-		if _, err := s.Run(); err != nil || !inside || vacant {
-			t.Errorf("unheard %v: inside %v, vacant %v: %v", unheard, inside, vacant, err)
-		}
-	}
-}
-
 // eager grants at once whatever is asked, and writes whatever it is told to.
 type eager struct {
 	protocol.Machine

@@ -221,7 +221,7 @@ func depart(which ...who) apply {
 	}
 }
 
-// departAll lets everybody leave, so that the topic is vacant; visitors come all the time.
+// departAll lets everybody leave, so that nobody takes part any more; visitors come all the time.
 // In half of the cases some end without a word in between.
 func departAll(r *run) (func(), bool) {
 	all := r.free()
