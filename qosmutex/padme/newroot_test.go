@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"errors"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -46,5 +47,23 @@ func TestANewRootKeepsTheRequestsOfThoseItHasNotHeard(t *testing.T) {
 	}
 	if b.requests.get(id) == nil {
 		t.Error("the new root has forgotten the request")
+	}
+}
+
+// A Goodbye of a former root about somebody else, which comes late, says nothing of what that
+// root holds: whoever waits for it goes on waiting.
+func TestAGoodbyeAboutAnotherIsNoSignOfItsSender(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(B C)", "manual")
+	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine.self, w.nodes["C"].machine.self
+	a.authority.inherit, a.authority.awaited = a.now+protocol.Second, []protocol.Node{b}
+	bye := protocol.Message{Kind: protocol.KindGoodbye, From: b, To: a.self, Epoch: a.epoch, Ended: c}
+	var out protocol.Output
+	if err := a.Step(a.now, &protocol.Input{Kind: protocol.Receive, Message: &bye}, &out); !errors.Is(err, ErrStale) || len(a.authority.awaited) != 1 {
+		t.Errorf("%v: %v are awaited", err, a.authority.awaited)
+	}
+	bye.Ended = protocol.Node{}
+	if _ = a.Step(a.now, &protocol.Input{Kind: protocol.Receive, Message: &bye}, &out); len(a.authority.awaited) != 0 {
+		t.Errorf("it has said goodbye itself, and %v are awaited", a.authority.awaited)
 	}
 }

@@ -212,6 +212,9 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 		m.unlink(msg.Ended)
 		return nil
 	}
+	if !msg.Ended.IsZero() {
+		return m.stale(msg, "of a root before us, about another")
+	}
 	m.shown(msg.From)
 	s := m.sessionOf(msg.From)
 	if m.role != protocol.Root || s == nil || s.number != msg.Session {
