@@ -296,6 +296,7 @@ func (f *lockFlags) acquire(ctx context.Context, s *session, p *pubsub.Participa
 		wait, cause = undecided, errUndecided
 	}
 	if wait > 0 {
+		wait = s.left(wait)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, cause)
 		defer cancel()
@@ -308,7 +309,7 @@ func (f *lockFlags) acquire(ctx context.Context, s *session, p *pubsub.Participa
 	}
 	opts := []qosmutex.LockOption{qosmutex.WithPriority(f.priority), qosmutex.WithHold(f.hold)}
 	if f.deadline > 0 {
-		opts = append(opts, qosmutex.WithDeadline(time.Now().Add(f.deadline)))
+		opts = append(opts, qosmutex.WithDeadline(time.Now().Add(s.left(f.deadline))))
 	}
 	hold, err := take(ctx, resource, opts...)
 	if w := locker.Warning(resource); w != "" && !errors.Is(err, qosmutex.ErrUndeclared) {

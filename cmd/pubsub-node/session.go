@@ -84,6 +84,9 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		s.joined = time.Since(begun)
+		if s.told {
+			s.late = s.joined
+		}
 		return opened, nil
 	case errors.As(cause, new(interrupted)):
 		return none, cause
@@ -107,7 +110,7 @@ func (s *session) triesAgain(ctx context.Context, err error, begun time.Time) bo
 	case isBusyError(err):
 		s.tell("the broker at %s accepted the connection and has not answered yet: trying again", s.broker)
 		return true
-	case !isDialError(err) || left <= absentPause:
+	case !isDialError(err) || errors.As(err, new(*net.AddrError)) || left <= absentPause:
 		return false
 	}
 	if !s.told { // also to a log: a wrong URL would be found late
@@ -120,6 +123,9 @@ func (s *session) triesAgain(ctx context.Context, err error, begun time.Time) bo
 	}
 	return ctx.Err() == nil
 }
+
+// left is what is left of a time that counts from when nothing answered yet.
+func (s *session) left(d time.Duration) time.Duration { return max(d-s.late, 0) }
 
 // tell is for a person at a terminal, or with --verbose.
 func (s *session) tell(format string, args ...any) {
