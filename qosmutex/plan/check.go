@@ -42,7 +42,7 @@ func (f *finalists) all() (all []*entry) {
 	return all
 }
 
-// check measures the best, the runner-up and today's choice anew.
+// check measures the best, the runner-up and today's choice again.
 func (s *search) check(last []*entry) *finalists {
 	s.phase = "checking"
 	f := &finalists{today: s.entries[0]}
