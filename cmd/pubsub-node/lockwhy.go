@@ -73,17 +73,22 @@ Exit codes: 1 nothing is known of the lock, of the entry or of the reason, and t
 	return cmd
 }
 
-// ofEntry is the state whose latest decision the entry with that fence was made on.
+// ofEntry are the states whose latest decision an entry with that fence was made on: each
+// resource has fences of its own.
 func ofEntry(states []qosmutex.State, fence string) ([]qosmutex.State, error) {
 	n, _ := strconv.ParseUint(fence, 10, 64)
+	var of []qosmutex.State
 	var latest []string
 	for _, st := range states {
 		if d := st.Decision; d != nil {
 			if d.Covers(n) {
-				return []qosmutex.State{st}, nil
+				of = append(of, st)
 			}
 			latest = append(latest, printable(d.Fence))
 		}
+	}
+	if len(of) > 0 {
+		return of, nil
 	}
 	if len(latest) == 0 {
 		return nil, fmt.Errorf("nothing is known of the entry with fence %s: the root has given no grant since it is the root, or is an older program", fence)
