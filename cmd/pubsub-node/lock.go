@@ -232,7 +232,7 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if !held { // nobody waits for what was never held, and the broker ends the session
+	if !held { // hardly anybody waits for that: a grant that has crossed with it ends with its lease
 		ctx, cancel = context.WithTimeout(ctx, parting)
 		defer cancel()
 	}
