@@ -51,8 +51,7 @@ func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool 
 			return false // not the CONNECT that letIn has judged
 		}
 		cl.Properties.Username = c.user
-		// Client ids are private to their user.
-		cl.ID = url.PathEscape(string(c.user)) + "/" + cl.ID
+		cl.ID = clientID(c.user, cl.ID)
 	}
 	cl.ID = strings.Clone(cl.ID) // or it would keep the packet
 	// Nor are any used on the way to a client: mochi would remember every topic that it was sent.
@@ -75,6 +74,9 @@ func (h *access) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool 
 	h.sessions.takeWillDelay(cl)
 	return true
 }
+
+// clientID makes ids private to their user.
+func clientID(user []byte, id string) string { return url.PathEscape(string(user)) + "/" + id }
 
 // OnSessionEstablish is the first that is called for an accepted client.
 func (h *access) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -95,19 +96,20 @@ type Config struct {
 
 // Broker is a running MQTT broker. Its methods may be called concurrently.
 type Broker struct {
-	cfg      Config
-	log      *slog.Logger
-	server   *mqtt.Server
-	access   *access
-	flow     *flow
-	sessions *sessions
-	hooks    []mqtt.Hook
-	store    *store // nil: memory only
-	counts   counters
-	reached  limitLog
-	shares   shares
-	door     *door
-	guard    *retainGuard
+	cfg       Config
+	log       *slog.Logger
+	server    *mqtt.Server
+	access    *access
+	flow      *flow
+	sessions  *sessions
+	hooks     []mqtt.Hook
+	store     *store // nil: memory only
+	counts    counters
+	reached   limitLog
+	shares    shares
+	door      *door
+	guard     *retainGuard
+	observers *turns // of their packets
 
 	tcp, ws   net.Listener
 	websocket *webSocketServer
@@ -136,11 +138,12 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{
-		cfg:   cfg,
-		log:   cfg.Logger,
-		conns: map[*conn]struct{}{},
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
+		cfg:       cfg,
+		log:       cfg.Logger,
+		conns:     map[*conn]struct{}{},
+		observers: newTurns(max(1, runtime.GOMAXPROCS(0)/2)),
+		stop:      make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	if files := openFiles(); b.cfg.Limits.fitFiles(files) {
 		b.log.Warn("the process may open too few files for as many unauthenticated connections as configured", "files", files,
@@ -217,7 +220,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	}
 	guard := newRetainGuard()
 	b.guard = guard
-	b.hooks = append(b.hooks, guard, newReplay(b)) // last: see OnPublish and OnSubscribe
+	b.hooks = append(b.hooks, guard, newReplay(b)) // last: see OnPublish, OnSubscribe and OnPacketProcessed
 	for _, h := range b.hooks {
 		if err := b.server.AddHook(h, nil); err != nil {
 			return fmt.Errorf("broker: %w", err)

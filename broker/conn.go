@@ -48,6 +48,8 @@ type conn struct {
 	rate     float64      // Limits.UserRate
 	readCost float64      // what was read and processed since, by the goroutine that reads
 	began    time.Time    // the packet in process, likewise
+	turns    *turns       // in which its packets are processed; nil: at any time
+	inTurn   atomic.Bool  // it has one
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be
 	greet      func()        // closes it
@@ -282,6 +284,7 @@ func (b *Broker) leave(c *conn) {
 		c.departed()
 	}
 	c.left.Store(true)
+	c.giveTurn()
 	if cl := c.client.Load(); cl != nil {
 		b.sessions.endIfOver(cl, time.Now())
 	}

@@ -90,6 +90,10 @@ func (b *Broker) letIn(c *conn) bool {
 		c.answer(packets.ErrClientIdentifierTooLong)
 		return false
 	}
+	if !b.sessions.enter(c) {
+		c.answer(packets.ErrQuotaExceeded)
+		return false
+	}
 	if g := c.guest(); g != nil {
 		if !b.hasRoom(c) {
 			b.counts.refusedConnect.Add(1)
@@ -99,6 +103,8 @@ func (b *Broker) letIn(c *conn) bool {
 		}
 		g.known()
 	}
+	c.begin()
+	c.takeTurn()
 	return true
 }
 
@@ -120,7 +126,7 @@ func (c *conn) answer(code packets.Code) {
 	switch {
 	case c.connect.Version == 5:
 		pk.Properties.ReasonString = code.Reason
-	case code == packets.ErrServerBusy:
+	case code == packets.ErrServerBusy, code == packets.ErrQuotaExceeded: // of its five reasons the nearest
 		pk.ReasonCode = packets.Err3ServerUnavailable.Code
 	case code == packets.ErrClientIdentifierTooLong:
 		pk.ReasonCode = packets.Err3ClientIdentifierNotValid.Code

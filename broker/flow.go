@@ -147,6 +147,7 @@ func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if c := connOf(cl); c != nil {
 		c.begin()
+		c.takeTurn()
 	}
 	switch pk.FixedHeader.Type {
 	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
@@ -183,7 +184,6 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 		c.sendNext(cl, pk.PacketID)
 	}
 	c.processed()
-	c.yield(pk.FixedHeader.Type)
 }
 
 // OnDisconnect waits for its turn, too, until serve ends, if the session ends with its
@@ -222,6 +222,7 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	if c == nil {
 		return
 	}
+	c.giveTurn() // the former connection may need it
 	c.window.open(cl)
 	c.whenGreeted(h.turns.take(cl.ID))
 	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
@@ -321,6 +322,9 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 		return pk
 	}
 	if pk.FixedHeader.Type != packets.Disconnect { // the last packet, of whoever ends it
+		if !c.buffer.idle() {
+			c.giveTurn()
+		}
 		c.buffer.await()
 	}
 	if pk.Mods.MaxSize > 0 && queued(cl) == 0 {

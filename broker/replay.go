@@ -87,6 +87,7 @@ func (h *replay) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	defer s.end()
 	stays := h.look(cl, c, s, tell)
 	c.spent(0)
+	c.takeTurn()
 	h.guard.lock(c)
 	if !stays {
 		c.replay.plan, c.replay.at = nil, nil
@@ -130,6 +131,7 @@ func (h *replay) look(cl *mqtt.Client, c *conn, s *search, tell found) (stays bo
 		return true
 	}
 	c.spent(0)
+	c.giveTurn()
 	if c.share != nil {
 		c.share.searching.Lock()
 		defer c.share.searching.Unlock()
@@ -285,13 +287,22 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	h.next(cl, c)
 }
 
-// OnPacketProcessed ends the reading. A client that was not sent all is disconnected: it
-// subscribes again.
+// OnPacketProcessed ends the reading, and then lets others go on: with the tree locked, whoever
+// retains would wait for all who have their turn before this client has it again.
 func (h *replay) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, err error) {
 	c := connOf(cl)
-	if c == nil || pk.FixedHeader.Type != packets.Subscribe {
+	if c == nil {
 		return
 	}
+	if pk.FixedHeader.Type == packets.Subscribe {
+		h.end(cl, c, err)
+	}
+	c.giveTurn()
+	c.yield(pk.FixedHeader.Type)
+}
+
+// end ends the reading. A client that was not sent all is disconnected: it subscribes again.
+func (h *replay) end(cl *mqtt.Client, c *conn, err error) {
 	missing := err == nil && (c.replay.open != nil || len(c.replay.left) > 0)
 	h.guard.endReading(c)
 	if missing && !cl.Closed() && !c.gone.Load() {
@@ -309,6 +320,8 @@ func (h *replay) crowded(cl *mqtt.Client) bool { return int64(queued(cl)) >= h.l
 // awaitReader waits for a client that lags: for what others send to it no longer than for one
 // that reads nothing.
 func (h *replay) awaitReader(cl *mqtt.Client, c *conn) {
+	c.giveTurn()
+	defer c.takeTurn()
 	begun := time.Now()
 	seen, since := c.takenMessages.Load(), begun
 	for (c.replay.full(c) || h.crowded(cl) && time.Since(begun) < h.limits.WriteTimeout) && !cl.Closed() && !c.gone.Load() {

@@ -41,40 +41,47 @@ type connack struct {
 	tellExpiry bool         // that the session expires sooner than the client has asked for
 }
 
-// admit bounds the session of a client that has been let in, and reports whether its user
-// has room for it. The CONNACK then says why not.
-func (h *sessions) admit(cl *mqtt.Client) bool {
-	h.bound(cl)
-	c := connOf(cl)
-	if c == nil {
-		return true
-	}
+// enter charges a connection to the user that it has proven to be, before mochi spends 70 KB on
+// it, and reports whether the user has room for it.
+func (h *sessions) enter(c *conn) bool {
 	if h.b.cfg.Users == nil { // each has what a user has
 		c.share, c.departed = &share{}, c.endUnacked
 		return true
 	}
-	user := string(cl.Properties.Username)
-	most := h.b.cfg.Limits.UserClients
-	if h.b.cfg.Users.observes(cl.Properties.Username) {
+	user, most, observes := string(c.user), h.b.cfg.Limits.UserClients, h.b.cfg.Users.observes(c.user)
+	if observes {
 		most = (most + 3) / 4
 	}
-	connections, room := h.usages.admit(user, cl, most)
-	switch {
-	case !connections:
-		h.b.limited("max-user-clients", user, cl.Net.Remote)
-	case !room:
-		h.b.limited("max-user-sessions", user, cl.Net.Remote)
-	default:
+	if !h.usages.connect(user, clientID(c.user, string(c.connect.ID)), most) {
+		h.b.counts.refusedConnect.Add(1)
+		h.b.limited("max-user-clients", user, c.RemoteAddr().String())
+		return false
+	}
+	g := c.guest()
+	if g == nil { // in the process are the node's own
 		c.departed = func() { h.usages.depart(user) }
-		if g := c.guest(); g != nil { // in the process are the node's own
-			share := h.b.shares.enter(user)
-			c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
-			c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
-			c.users.of = &share.credit
-			g.charged.Store(c)
-		}
 		return true
 	}
+	share := h.b.shares.enter(user)
+	c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
+	c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
+	c.users.of = &share.credit
+	if observes {
+		c.turns = h.b.observers
+	}
+	g.charged.Store(c)
+	return true
+}
+
+// admit bounds the session of a client that has been let in, and reports whether its user
+// has room for it. The CONNACK then says why not.
+func (h *sessions) admit(cl *mqtt.Client) bool {
+	h.bound(cl)
+	c, user := connOf(cl), string(cl.Properties.Username)
+	if c == nil || h.b.cfg.Users == nil || h.usages.admit(user, cl) {
+		return true
+	}
+	h.b.limited("max-user-sessions", user, cl.Net.Remote)
 	h.b.counts.refusedConnect.Add(1)
 	c.connack.refused = packets.ErrQuotaExceeded
 	if cl.Properties.ProtocolVersion < 5 {

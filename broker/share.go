@@ -169,7 +169,9 @@ func (c *conn) processed() { c.spent(1) }
 // that others need may be held.
 func (c *conn) goOn() {
 	c.spent(0)
+	c.giveTurn()
 	c.begin()
+	c.takeTurn()
 }
 
 // spent charges the time since began, and at least so much: a lot at once, as this may be the

@@ -69,20 +69,29 @@ func (a *usages) tidy(user string) {
 	}
 }
 
-// admit charges a connection, of most, and its session to a user, unless either is one too
-// many. One that takes the place of another is granted half as many again, since the
-// other ends only afterwards.
-func (a *usages) admit(user string, cl *mqtt.Client, most int) (connections, sessions bool) {
+// connect charges a connection, of most, to a user, unless it is one too many. One that takes
+// the place of another, by its client id, is granted half as many again, since the other ends
+// only afterwards.
+func (a *usages) connect(user, id string, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.tidy(user)
 	of := a.of(user)
-	if of.sessions[cl.ID] != nil {
+	if of.sessions[id] != nil {
 		most += (most + 1) / 2
 	}
 	if of.connections >= most {
-		return false, true
+		return false
 	}
+	of.connections++
+	return true
+}
+
+// admit charges the session of a connection to a user, unless it is one too many.
+func (a *usages) admit(user string, cl *mqtt.Client) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of := a.of(user)
 	if outlives(cl) {
 		others := 0
 		for id, s := range of.sessions {
@@ -91,15 +100,14 @@ func (a *usages) admit(user string, cl *mqtt.Client, most int) (connections, ses
 			}
 		}
 		if others >= a.limits.UserSessions {
-			return true, false
+			return false
 		}
 	}
-	of.connections++
 	of.hold(cl)
-	return true, true
+	return true
 }
 
-// depart ends a connection that was admitted.
+// depart undoes a connect.
 func (a *usages) depart(user string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

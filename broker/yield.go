@@ -20,3 +20,23 @@ func (c *conn) yield(kind byte) {
 		runtime.Gosched()
 	}
 }
+
+// takeTurn waits for the turn of an observer's packet. Observers have half of the processors
+// together: the scheduler serves goroutines in the order in which they have something to do, so
+// with a packet of each of their hundreds of connections before it, one of a lock would wait for
+// all of those. Whoever has a turn does not wait for the network, nor for what needs a turn.
+func (c *conn) takeTurn() {
+	if c.turns == nil || c.inTurn.Load() {
+		return
+	}
+	if c.turns.take(c.guest().present, "", c.share.name) == nil { // else it has been closed
+		c.inTurn.Store(true)
+	}
+}
+
+// giveTurn ends that, if the connection has one.
+func (c *conn) giveTurn() {
+	if c.turns != nil && c.inTurn.CompareAndSwap(true, false) {
+		c.turns.give()
+	}
+}

@@ -1,0 +1,283 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// Whoever retains a message does not wait until one that has subscribed has its turn again.
+func TestNobodyIsLetOnWithTheTreeLocked(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close(context.Background())
+	_, end := newPipe()
+	c := newConn(end, b.cfg.Limits)
+	cl := b.server.NewClient(c, "", "a", false)
+	b.guard.lock(c)
+	free := make(chan bool, 1)
+	go func() {
+		got := b.guard.tree.TryLock()
+		if got {
+			b.guard.tree.Unlock()
+		}
+		free <- got
+	}()
+	for _, h := range b.hooks {
+		if h.Provides(mqtt.OnPacketProcessed) {
+			h.OnPacketProcessed(cl, packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Subscribe}}, nil)
+		}
+	}
+	select {
+	case got := <-free:
+		if !got {
+			t.Error("the tree was locked")
+		}
+	default:
+		t.Error("nobody was let on")
+	}
+}
+
+// plain is a connection of a user at which a test sends and receives bytes.
+type plain struct {
+	net.Conn
+	t *testing.T
+}
+
+// logIn makes a connection of a user.
+func logIn(t *testing.T, b *Broker, user string) plain {
+	t.Helper()
+	p := dialed(t, b)
+	p.logIn(user, 0)
+	p.wants(0x20, "\x00\x00")
+	return p
+}
+
+func dialed(t *testing.T, b *Broker) plain {
+	t.Helper()
+	c, err := net.Dial("tcp", b.TCPAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return plain{c, t}
+}
+
+// logIn sends a CONNECT of MQTT 3.1.1, with the user's name as password, and a will.
+func (p plain) logIn(user string, flags byte, will ...string) {
+	p.t.Helper()
+	p.send(0x10, append([]string{"\x00\x04MQTT\x04", string([]byte{0xc2 | flags}), "\x00\x3c", lengthened(p.LocalAddr().String())}, append(will, lengthened(user), lengthened(user))...)...)
+}
+
+func lengthened(s string) string {
+	return string(binary.BigEndian.AppendUint16(nil, uint16(len(s)))) + s
+}
+
+func (p plain) send(first byte, parts ...string) {
+	p.t.Helper()
+	body := strings.Join(parts, "")
+	if _, err := p.Write(append(binary.AppendUvarint([]byte{first}, uint64(len(body))), body...)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wants reads a packet with a short body.
+func (p plain) wants(first byte, body string) {
+	p.t.Helper()
+	_ = p.SetReadDeadline(time.Now().Add(20 * time.Second))
+	got := make([]byte, 2+len(body))
+	if _, err := io.ReadFull(p, got); err != nil {
+		p.t.Fatal(err)
+	}
+	if want := append([]byte{first, byte(len(body))}, body...); !bytes.Equal(got, want) {
+		p.t.Fatalf("got %x, want %x", got, want)
+	}
+}
+
+// nothing fails if something comes.
+func (p plain) nothing() {
+	p.t.Helper()
+	_ = p.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := p.Read(make([]byte, 1)); n > 0 || err == nil {
+		p.t.Fatal("something came")
+	}
+}
+
+// observed starts a broker with a member and two observers.
+func observed(t *testing.T) *Broker {
+	users := &Users{}
+	for _, name := range []string{"alice", "watch", "look"} {
+		if err := users.Add(name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"watch", "look"} {
+		if err := users.Grant(name, Observer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
+}
+
+// takeAll takes all turns of observers.
+func (b *Broker) takeAll(t *testing.T) (give func()) {
+	n := 0
+	for ; b.observers.free > 0; n++ {
+		if err := b.observers.take(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for range n {
+			b.observers.give()
+		}
+	}
+}
+
+const ping, pong = 0xc0, 0xd0
+
+// While observers have all the turns that they can have, others do not wait.
+func TestObserversWaitForObservers(t *testing.T) {
+	b := observed(t)
+	alice, watch := logIn(t, b, "alice"), logIn(t, b, "watch")
+	give := b.takeAll(t)
+	watch.send(ping)
+	for range 100 {
+		alice.send(ping)
+		alice.wants(pong, "")
+	}
+	watch.nothing()
+	give()
+	watch.wants(pong, "")
+}
+
+// An observer that waits for a turn, or has one, and leaves keeps nobody waiting.
+func TestATurnEndsWithItsConnection(t *testing.T) {
+	b := observed(t)
+	watch, look := logIn(t, b, "watch"), logIn(t, b, "look")
+	give := b.takeAll(t)
+	watch.send(ping)
+	look.send(ping)
+	watch.nothing()
+	_ = watch.Close()
+	give()
+	look.wants(pong, "")
+	for range runtime.GOMAXPROCS(0) { // more than there are turns
+		c := dialed(t, b)
+		c.logIn("watch", 0x04, lengthened("t"), lengthened("a will, which it may not leave"))
+		c.wants(0x20, "\x00\x05")
+	}
+	look.send(ping)
+	look.wants(pong, "")
+}
+
+// An observer that does not read what it has asked for has no turn meanwhile.
+func TestWhoDoesNotReadHasNoTurn(t *testing.T) {
+	t.Run("of what was retained", func(t *testing.T) { testNotReading(t, true) })
+	t.Run("of what comes", func(t *testing.T) { testNotReading(t, false) })
+}
+
+func testNotReading(t *testing.T, retained bool) {
+	b := observed(t)
+	alice, look := logIn(t, b, "alice"), logIn(t, b, "look")
+	var slow []plain
+	subscribe := func() {
+		for range runtime.GOMAXPROCS(0) { // more than there are turns
+			c := logIn(t, b, "watch")
+			_ = c.Conn.(*net.TCPConn).SetReadBuffer(1024)
+			c.send(0x82, "\x00\x01", lengthened("padme/#"), "\x00")
+			c.wants(0x90, "\x00\x01\x00")
+			slow = append(slow, c)
+		}
+	}
+	if !retained {
+		subscribe()
+	}
+	load := strings.Repeat("x", 500_000)
+	for i := range 40 { // more than the kernel and the broker take at once
+		alice.send(0x33, lengthened("padme/v1/default/data/p/t/"+string(rune('A'+i))+"/alice/w"), "\x00\x01", load)
+		alice.wants(0x40, "\x00\x01")
+	}
+	if retained {
+		subscribe()
+	}
+	for _, c := range slow {
+		c.send(ping)
+	}
+	for range 300 { // until they are stuck, and beyond
+		look.send(ping)
+		look.wants(pong, "")
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The searches of one observer, which wait for each other, come to an end.
+func TestSearchesOfAnObserverEnd(t *testing.T) {
+	b := observed(t)
+	for i := range 8 * searchTopics {
+		b.access.quota.keep("alice", "padme/v1/default/data/p/t/"+strconv.Itoa(i)+"/alice/w", 1)
+	}
+	var all []plain
+	for range 4 * runtime.GOMAXPROCS(0) {
+		all = append(all, logIn(t, b, "watch"))
+	}
+	for _, c := range all {
+		c.send(0x82, "\x00\x01", lengthened("padme/#"), "\x00")
+	}
+	for _, c := range all {
+		c.wants(0x90, "\x00\x01\x00")
+	}
+}
+
+// A connection beyond those of its user costs what it has sent, and not what mochi spends on one.
+func TestAConnectionTooManyIsCheap(t *testing.T) {
+	b := observed(t)
+	for range 25 {
+		logIn(t, b, "watch").send(ping)
+	}
+	const more = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range more {
+		c := dialed(t, b)
+		c.logIn("watch", 0)
+		c.wants(0x20, "\x00\x03")
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / more; each > 32<<10 {
+		t.Errorf("%d bytes each", each)
+	}
+}
+
+// One that has sent too much, and is held back in the middle of a packet, has no turn meanwhile.
+func TestWhoIsHeldBackHasNoTurn(t *testing.T) {
+	_, end := newPipe()
+	c := newConn(end, DefaultLimits())
+	c.turns = newTurns(0)
+	c.inTurn.Store(true)
+	c.readCost = shareDue + 1
+	held := true
+	c.slow = func() { held, c.turns, c.readCost = c.inTurn.Load(), nil, 0 }
+	c.goOn()
+	if held {
+		t.Error("it had one")
+	}
+}
