@@ -170,7 +170,8 @@ func stepAside(cl *mqtt.Client, id uint16) {
 			c.aside.Lock()
 		}
 		cl.State.Inflight.Delete(id)
-		c.shadowed = &d
+		shadowed := d // or d would be allocated for each packet
+		c.shadowed = &shadowed
 	}
 }
 

@@ -38,6 +38,7 @@ type share struct {
 	active      atomic.Int64 // when it last sent something, in nanoseconds
 	sent        bucket
 	searching   sync.Mutex
+	paying      chan struct{} // full while one of its connections looks whether they may go on
 	credit      credit
 
 	mu      sync.Mutex
@@ -99,7 +100,7 @@ func (s *shares) enter(user string) *share {
 	}
 	of := s.byUser[user]
 	if of == nil {
-		of = &share{name: user}
+		of = &share{name: user, paying: make(chan struct{}, 1)}
 		s.byUser[user] = of
 	}
 	of.connections++
@@ -136,7 +137,10 @@ func (b *Broker) slowRead(c *conn) {
 	if c.readCost < 0 {
 		return
 	}
+	of.paying <- struct{}{}
+	defer func() { <-of.paying }()
 	cost := c.readCost
+	now = time.Now()
 	for !of.sent.pay(cost, rate, now) {
 		if !b.shares.contended(of, now) || b.isClosing() {
 			c.readCost = -shareDue
