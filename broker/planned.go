@@ -13,6 +13,7 @@ const plannedCosts = 80
 // awaitRoom charges the user of a connection for what its replay has yet to send, once the user's
 // other connections have read enough of theirs. Those that hardly read could keep megabytes each.
 func (h *replay) awaitRoom(cl *mqtt.Client, c *conn) bool {
+	c.giveTurn()
 	size := min(int64(len(c.replay.plan))*plannedCosts, int64(h.limits.UserQueue)/2) // or a large one would never have room
 	for begun := time.Now(); !c.plans(size, int64(h.limits.UserQueue)); time.Sleep(10 * time.Millisecond) {
 		if cl.Closed() || c.gone.Load() || c.peerLeft() {

@@ -69,7 +69,7 @@ func (h *sessions) enter(c *conn) bool {
 	if observes {
 		c.turns = h.b.observers
 	}
-	g.charged.Store(c)
+	c.pays = true
 	return true
 }
 

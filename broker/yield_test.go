@@ -139,8 +139,8 @@ func observed(t *testing.T) *Broker {
 
 // takeAll takes all turns of observers.
 func (b *Broker) takeAll(t *testing.T) (give func()) {
-	n := 0
-	for ; b.observers.free > 0; n++ {
+	n := max(1, runtime.GOMAXPROCS(0)/2)
+	for range n {
 		if err := b.observers.take(t.Context(), "", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -229,12 +229,40 @@ func testNotReading(t *testing.T, retained bool) {
 	}
 }
 
-// The searches of one observer, which wait for each other, come to an end.
-func TestSearchesOfAnObserverEnd(t *testing.T) {
+// Nor has one that waits until its user's other connections have read more.
+func TestWhoWaitsForRoomHasNoTurn(t *testing.T) {
 	b := observed(t)
+	b.manyRetained()
+	look, full := logIn(t, b, "look"), logIn(t, b, "watch")
+	full.send(ping)
+	full.wants(pong, "")
+	b.shares.mu.Lock()
+	of := b.shares.byUser["watch"]
+	b.shares.mu.Unlock()
+	of.mu.Lock()
+	of.planned = int64(b.cfg.Limits.UserQueue)
+	of.mu.Unlock()
+	for range runtime.GOMAXPROCS(0) {
+		logIn(t, b, "watch").send(0x82, "\x00\x01", lengthened("padme/#"), "\x00")
+	}
+	for range 300 { // until they wait, and beyond
+		look.send(ping)
+		look.wants(pong, "")
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// manyRetained has a search of all topics take several parts.
+func (b *Broker) manyRetained() {
 	for i := range 8 * searchTopics {
 		b.access.quota.keep("alice", "padme/v1/default/data/p/t/"+strconv.Itoa(i)+"/alice/w", 1)
 	}
+}
+
+// The searches of one observer, which wait for each other, come to an end.
+func TestSearchesOfAnObserverEnd(t *testing.T) {
+	b := observed(t)
+	b.manyRetained()
 	var all []plain
 	for range 4 * runtime.GOMAXPROCS(0) {
 		all = append(all, logIn(t, b, "watch"))
