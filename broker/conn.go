@@ -29,7 +29,6 @@ type conn struct {
 	head    []byte       // the CONNECT, read before mochi reads
 	connect wire.Connect // what it says
 	user    []byte       // who has proven to be that; nil without users
-	pays    bool         // its user is to pay for what is read from now on
 	inside  bool         // counts among Limits.Clients; guarded by the broker's mu
 	ahead   *ahead       // what was read while the password was checked; nil for nothing
 	scanner wire.Scanner // of what comes after the CONNECT

@@ -216,10 +216,6 @@ func (c *conn) receive(p []byte) (int, error) {
 			return n, a.err
 		}
 	}
-	if c.pays { // not for what was read ahead, in another goroutine
-		c.guest().charged.Store(c)
-		c.pays = false
-	}
 	return c.Conn.Read(p)
 }
 

@@ -52,7 +52,7 @@ func (h *sessions) enter(c *conn) bool {
 	if observes {
 		most = (most + 3) / 4
 	}
-	if !h.usages.connect(user, clientID(c.user, string(c.connect.ID)), most) {
+	if !h.usages.connect(user, clientID(c.user, c.connect.ID), most) {
 		h.b.counts.refusedConnect.Add(1)
 		h.b.limited("max-user-clients", user, c.RemoteAddr().String())
 		return false
@@ -69,7 +69,7 @@ func (h *sessions) enter(c *conn) bool {
 	if observes {
 		c.turns = h.b.observers
 	}
-	c.pays = true
+	g.charged.Store(c)
 	return true
 }
 

@@ -154,9 +154,13 @@ func (b *Broker) slowRead(c *conn) {
 	c.readCost -= cost
 }
 
+// charges reports whether packets are charged. The CONNECT is not while another goroutine reads
+// ahead, and is charged for that.
+func (c *conn) charges() bool { return c.slow != nil && c.ahead == nil }
+
 // begin is called before a packet is processed.
 func (c *conn) begin() {
-	if c.slow == nil {
+	if !c.charges() {
 		return
 	}
 	if c.readCost > shareDue || c.readCost >= 0 && c.share != nil && c.share.sent.owes.Load() {
@@ -181,7 +185,7 @@ func (c *conn) goOn() {
 // spent charges the time since began, and at least so much: a lot at once, as this may be the
 // last packet of its connection.
 func (c *conn) spent(least float64) {
-	if c.slow == nil {
+	if !c.charges() {
 		return
 	}
 	now := time.Now()
