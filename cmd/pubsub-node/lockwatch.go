@@ -21,7 +21,11 @@ func newLockWatch(s *session) *cobra.Command {
 		Short: "Print what happens to locks as it happens",
 		Long: `watch prints each event of the lock NAME, or of all locks, until it is
 interrupted: requested, granted, released, lost, withdrawn, denied,
-reprioritised, and of the lock itself models, resources, regenerated and rooted.`,
+reprioritised, and of the lock itself models, resources, regenerated and rooted.
+
+how=… of a grant says how the token came: turn or root, in its turn; direct, straight
+from the holder before; passing, out of turn, on its way to another; retained, again with
+the token that was kept; resumed, as the process before it, which was restarted.`,
 		Example: `  pubsub-node lock watch crane
   pubsub-node lock watch --json | jq 'select(.event == "lost")'`,
 		Args:              oneLockOrAll,
@@ -85,6 +89,7 @@ func writeEvent(w io.Writer, e qosmutex.Event) error {
 		add("priority", fmt.Sprint(e.Priority))
 	}
 	add("fence", e.Fence)
+	add("how", e.How)
 	add("waited", seconds(e.Waited))
 	add("held", seconds(e.Held))
 	add("models", e.Models)
