@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"padme/tests/extent"
 )
 
 // seededReport is what a script would read of one contender.
@@ -94,7 +97,8 @@ func TestTiesAreHonest(t *testing.T) {
 		}
 	}
 	padme := padmeOf(t, s)
-	const tables, seeds = 400, 6
+	const seeds = 6
+	tables := extent.Of(100, 400)
 	outcomes, err := s.simulateAll(t.Context(), []contender{padme}, tables*2*seeds, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +115,8 @@ func TestTiesAreHonest(t *testing.T) {
 			wrong++
 		}
 	}
-	// One in twenty is what a confidence of 95 % promises: 20, and three standard deviations.
-	if wrong > 33 {
+	// One in twenty is what a confidence of 95 % promises, and three standard deviations.
+	if n := float64(tables); float64(wrong) > n/20+3*math.Sqrt(n*0.05*0.95) {
 		t.Errorf("%d of %d ties were called a difference", wrong, tables)
 	}
 }
