@@ -69,5 +69,8 @@ func (b *Broker) beyond(what wire.Kind, user, address string) {
 		b.limited("max-filters", user, address)
 	case wire.Levels:
 		b.limited("max-topic-levels", user, address)
+	case wire.Bytes:
+		b.counts.cut[cutOversized].Add(1)
+		b.limited("max-packet", user, address)
 	}
 }

@@ -145,7 +145,7 @@ func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 // (SUBSCRIBE, UNSUBSCRIBE). So the delivery steps aside while the packet is
 // processed.
 func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
-	if c := connOf(cl); c != nil {
+	if c := connOf(cl); c != nil && !c.inTurn.Load() { // the CONNECT has one
 		c.begin()
 		c.takeTurn()
 	}
@@ -192,7 +192,12 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 // a connection that has begun meanwhile. That would be subscribed and never get anything.
 func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
 	unshadow(cl)
-	if c := connOf(cl); c != nil && expire && c.ended == nil {
+	c := connOf(cl)
+	if c == nil {
+		return
+	}
+	c.giveTurn() // its last packet may have been refused
+	if expire && c.ended == nil {
 		c.ended = h.turns.take(cl.ID)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // default.
 type Limits struct {
 	// PacketSize is the largest MQTT packet in bytes, default 1 MiB. A client
-	// that announces more is disconnected before anything is allocated.
+	// that announces more is disconnected before anything is allocated. An observer, who
+	// may only subscribe, may send a sixteenth, or 16 KiB if that is more and below PacketSize.
 	PacketSize int
 	// Clients is the number of clients at a time that are connected, and have proven
 	// who they are where there are Users; default 4096. One more is told that the server
@@ -138,6 +139,10 @@ const (
 	// maxSessionExpiry keeps a sum of times in seconds far from mochi's own expiry.
 	maxSessionExpiry = 10 * 365 * 24 * time.Hour
 )
+
+// observers is the largest packet of one: what waits for a turn is decoded already, in twice its
+// bytes.
+func (l *Limits) observers() int { return max(l.PacketSize/16, min(l.PacketSize, 16<<10)) }
 
 // highWater is how many QoS 1 packets may wait on the way to a connection until publishers
 // wait. What is left of mochi's channel belongs to QoS 0, which mochi drops when that is full.

@@ -67,7 +67,7 @@ func (h *sessions) enter(c *conn) bool {
 	c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
 	c.users.of = &share.credit
 	if observes {
-		c.turns = h.b.observers
+		c.turns, c.scanner.Limits.Bytes = h.b.observers, h.b.cfg.Limits.observers()
 	}
 	g.charged.Store(c)
 	return true

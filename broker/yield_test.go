@@ -309,3 +309,36 @@ func TestWhoIsHeldBackHasNoTurn(t *testing.T) {
 		t.Error("it had one")
 	}
 }
+
+// Nor while its CONNECT is processed, for which it has one already.
+func TestWhoOwesForItsConnectHasNoTurn(t *testing.T) {
+	b := observed(t)
+	_, end := newPipe()
+	c := newConn(end, b.cfg.Limits)
+	c.turns, c.readCost = newTurns(0), shareDue+1
+	c.inTurn.Store(true)
+	c.slow = func() { t.Error("it was held back while it had one") }
+	if _, err := b.flow.OnPacketRead(b.server.NewClient(c, "", "a", false), packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Connect}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An observer may send short packets only, and is told so.
+func TestPacketsOfObserversAreShort(t *testing.T) {
+	b := observed(t)
+	for user, closed := range map[string]bool{"alice": false, "watch": true} {
+		c := logIn(t, b, user)
+		c.send(0x30, lengthened("padme/v1/default/data/p/t/k/alice/w"), strings.Repeat("x", 64<<10))
+		_, _ = c.Write([]byte{ping, 0})
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		n, _ := c.Read(make([]byte, 2))
+		if (n == 0) != closed {
+			t.Errorf("%s: closed %v, want %v", user, n == 0, closed)
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); b.counts.cut[cutOversized].Load() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d were counted", b.counts.cut[cutOversized].Load())
+		}
+	}
+}

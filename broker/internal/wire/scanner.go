@@ -63,6 +63,9 @@ func (s *Scanner) look() (want, total int, err error) {
 		return at, at, err
 	}
 	total = at + length
+	if most := s.Limits.Bytes; most > 0 && total > most {
+		return 0, 0, &LimitError{Bytes, most}
+	}
 	kind, flags := s.head[0]>>4, s.head[0]&15
 	five := s.Version == 5
 	switch kind {

@@ -14,6 +14,7 @@ type Limits struct {
 	Properties int // of MQTT 5, those of a will counted apart
 	Filters    int // of a SUBSCRIBE or UNSUBSCRIBE
 	Levels     int // of a topic name or filter
+	Bytes      int // of a packet, if it is to be shorter than what the library takes; else 0
 }
 
 // ErrMalformed says: these bytes are no MQTT packet that a client may send.
@@ -33,6 +34,7 @@ const (
 	Properties Kind = "properties"
 	Filters    Kind = "filters"
 	Levels     Kind = "levels"
+	Bytes      Kind = "bytes"
 )
 
 func (e *LimitError) Error() string {

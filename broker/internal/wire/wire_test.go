@@ -50,6 +50,20 @@ func scan(t *testing.T, version byte, packets ...[]byte) error {
 	return err
 }
 
+// A long packet is refused by its length, before the rest of it has come.
+func TestLongPacketsAreRefused(t *testing.T) {
+	longest := packet(0x30, str("a"), make([]byte, 300-3-3))
+	for _, c := range []struct {
+		packet []byte
+		want   string
+	}{{longest, ""}, {packet(0x30, str("a"), make([]byte, 300-2-3))[:3], "300 bytes"}} {
+		s := Scanner{Limits: Limits{Properties: 3, Filters: 3, Levels: 4, Bytes: 300}, Version: 4}
+		if err := s.Scan(c.packet); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%d bytes: %v, want %q", len(c.packet), err, c.want)
+		}
+	}
+}
+
 func TestScan(t *testing.T) {
 	id, long := []byte{0, 1}, []byte(strings.Repeat("x", 300_000))
 	a, a0 := str("a"), append(str("a"), 0)
@@ -138,7 +152,7 @@ func FuzzScan(f *testing.F) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	s := Scanner{Limits: Limits{64, 128, 64}, Version: 4}
+	s := Scanner{Limits: Limits{64, 128, 64, 0}, Version: 4}
 	p := packet(0x30, str("padme/v1/default/node/alice/bob"), make([]byte, 100))
 	for b.Loop() {
 		if err := s.Scan(p); err != nil {

@@ -37,8 +37,10 @@ func tlsRemedy(err error) string {
 		return "the broker's certificate has expired or is not valid yet: renew it, or correct this machine's clock"
 	case errors.As(err, &host):
 		return "the broker's certificate is for another host name: use a name that stands in it"
-	case errors.As(err, &plain), brokenOff(err):
+	case errors.As(err, &plain):
 		return "the port does not speak TLS: use mqtt or ws in the URL, or the broker's TLS port"
+	case brokenOff(err):
+		return "the port does not speak TLS, or too many wait there to log in: use mqtt or ws in the URL, or the broker's TLS port, or try again"
 	}
 	return alertRemedy(err)
 }
