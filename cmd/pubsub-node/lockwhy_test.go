@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -29,5 +30,29 @@ func TestAnEntryIsFoundByItsFence(t *testing.T) {
 	}
 	if _, err := ofEntry(states[2:], "10"); err == nil || !strings.Contains(err.Error(), "has given no grant") {
 		t.Errorf("no decision: %v", err)
+	}
+}
+
+// The pages explain with the words of "lock why".
+func TestPagesExplainInTheSameWords(t *testing.T) {
+	text, err := os.ReadFile("../internal/web/base/explain.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(kind, key, words string) {
+		if words == "" || !strings.Contains(string(text), key+`: "`+words+`"`) {
+			t.Errorf("explain.js does not say %q of %s %q", words, kind, key)
+		}
+	}
+	for _, how := range []string{"root", "turn", "direct", "passing", "retained", "resumed"} {
+		said("how", how, howText(how))
+	}
+	for _, by := range []string{"priority", "clock", "name", "patience", "arrival", "level", "deadline"} {
+		said("by", by, reason(&qosmutex.Waiter{By: by}))
+	}
+	for _, w := range []qosmutex.Waiter{{Any: true}, {Passed: true}, {Exhausted: true}} {
+		if words := reason(&w); !strings.Contains(string(text), `"`+words+`"`) {
+			t.Errorf("explain.js does not say %q", words)
+		}
 	}
 }

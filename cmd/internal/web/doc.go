@@ -11,6 +11,8 @@
 //	status.js      the connection's badge, and the question for a password
 //	levels.js      topic levels, encoded and decoded
 //	locks.js       class Locks: what retained messages say about locks
+//	decisions.js   class Decisions: those of roots, as states had them
+//	explain.js     why somebody has a lock or waits for it, in words and in a dialog
 //	epoch.js       epochs and fences, which exceed what a number can hold
 //	dom.js         elements, cheap updates once a frame, durations
 //	mqtt.esm.js    the MQTT client, as published (mqtt.README.md)

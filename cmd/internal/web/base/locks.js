@@ -3,7 +3,8 @@
 //
 // Times are milliseconds since 1970, of the browser's clock where the name is "now"
 // or "heard" and of whoever wrote the message otherwise.
-import { parseEpoch, compareEpochs } from "./epoch.js";
+import { Decisions } from "./decisions.js";
+import { parseEpoch, parseFence, compareEpochs } from "./epoch.js";
 
 // A root of the past is believed again when its successor has been silent for so
 // long (qosmutex.WatchStates does the same): anybody can invent an epoch.
@@ -43,6 +44,7 @@ export class Locks {
     this.views = new Map(); // by topic: see readView
     this.members = new Map(); // by topic: Map of participant: see readMember
     this.participants = new Map(); // by id: see readPresence
+    this.decisions = new Decisions();
     this.full = false; // there is more than MOST of something
     this.refused = 0; // messages that were malformed, or of a root of the past
     this.session = 0;
@@ -105,6 +107,7 @@ export class Locks {
     state.session = this.session;
     state.heard = now;
     this.states.set(k, state);
+    this.decisions.note(k, state.decision);
     return { kind: "state", key: k, topic, resource, state, was };
   }
 
@@ -315,9 +318,26 @@ export function readState(topic, resource, payload) {
   const status = STATUSES.includes(v.status) ? v.status : text(v.holder) ? "held" : "free";
   return {
     topic, resource, status, holder: status === "held" ? text(v.holder) : "", grantee: status === "granted" ? text(v.grantee) : "", via: text(v.via), priority: number(v.priority), fence: text(v.fence), since: time(v.since),
-    waiting: number(v.waiting), epoch: v.epoch, root: text(v.root),
-    queue: list(v.queue).slice(0, MAX_QUEUE).filter((w) => typeof w?.participant === "string")
-      .map((w) => ({ participant: w.participant, via: text(w.via), priority: number(w.priority), any: w.any === true })),
+    how: text(v.how), waiting: number(v.waiting), epoch: v.epoch, root: text(v.root), queue: readQueue(v.queue), decision: readDecision(v.decision),
+  };
+}
+
+// readQueue reads waiters in the order of service. by is what puts one behind the one before it.
+function readQueue(v) {
+  return list(v).slice(0, MAX_QUEUE).filter((w) => typeof w?.participant === "string").map((w) => ({
+    participant: w.participant, via: text(w.via), priority: number(w.priority), any: w.any === true, clock: number(w.clock), by: text(w.by),
+    patience: number(w.patience), exhausted: w.exhausted === true, passed: w.passed === true,
+  }));
+}
+
+// readDecision reads why a root gave a token as it did; null if it does not say so.
+function readDecision(v) {
+  const [granted] = readQueue([v?.granted]);
+  const at = time(v?.at), fences = number(v?.fences);
+  if (!granted || at === null || parseFence(v.fence) === 0n || !(Number.isInteger(fences) && fences > 0)) return null;
+  return {
+    at, granted, models: text(v.models), how: text(v.how), fence: v.fence, fences, place: number(v.place), waiting: number(v.waiting), queue: readQueue(v.queue),
+    retain: v.retain === true, outdated: v.outdated === true,
   };
 }
 
@@ -365,7 +385,7 @@ export function readEvents(topic, payload) {
     events.push({
       event: v.event, topic, resource: text(v.resource), participant: text(v.participant), via: text(v.via), request: text(v.request),
       priority: number(v.priority), fence: text(v.fence), at: time(v.at) ?? 0, waited: number(v.waited), held: number(v.held),
-      models: text(v.models), reason: text(v.reason),
+      models: text(v.models), reason: text(v.reason), how: text(v.how),
     });
   }
   return { events, bad };
