@@ -41,6 +41,9 @@ func TestScreenshots(t *testing.T) {
 	light.shot("board-light.png")
 	dark.shot("board-dark.png")
 	phone.shot("board-phone.png")
+	light.click("#detail tbody tr:nth-child(2) .why")
+	light.await("%s", explanation)
+	light.shot("board-why.png")
 	for _, view := range []string{"#/tree/crane", "#/people", "#/history", "#/lock/crane/north"} { // each can be looked at on a phone
 		phone.eval(fmt.Sprintf("location.hash = %q", view), nil)
 		phone.await("document.documentElement.scrollWidth <= innerWidth")

@@ -3,7 +3,8 @@ import { loadConfig, connect } from "/base/connection.js";
 import { statusBadge, askPassword } from "/base/status.js";
 import { Freshness } from "/base/freshness.js";
 import { rootOf, parseTopic } from "/base/levels.js";
-import { Locks, key } from "/base/locks.js";
+import { entry, explain } from "/base/explain.js";
+import { Locks, key, named } from "/base/locks.js";
 import { treeOf } from "/base/tree.js";
 import { TreeView } from "/base/treeview.js";
 import { readLetter } from "/base/letters.js";
@@ -32,7 +33,10 @@ let connection = null, replay = null; // one of them is there
 const list = new LockList($("list"));
 const detail = new Detail($("detail"));
 const people = new People($("people"));
-const timeline = new Timeline($("history"));
+const timeline = new Timeline($("history"), (e) => {
+  const lock = e.resource === "default" ? e.topic : `${e.topic} ${e.resource}`;
+  explain(["Why ", h("b", {}, named(e.participant, e.via)), ` got ${lock}`], ...entry(e, locks, key(e.topic, e.resource)));
+});
 const tree = new TreeView({ onPick: (id) => search(id) });
 const badge = statusBadge();
 const fresh = new Freshness();
@@ -361,6 +365,7 @@ addEventListener("resize", () => {
   draw();
 });
 addEventListener("keydown", (e) => {
+  if (document.querySelector("dialog[open]")) return;
   const typing = ["INPUT", "SELECT"].includes(document.activeElement?.tagName);
   if (e.key === "/" && !typing) $("search").focus();
   else if (e.key === "Escape" && typing && document.activeElement === $("search")) search("");
