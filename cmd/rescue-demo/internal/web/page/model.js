@@ -36,7 +36,7 @@ export class Rescue {
     this.ahead = 0; // how far this clock is ahead of the demo's, ms
     this.figures = null;
     this.pictures = new Map(); // by frequency: {frame, heard}
-    this.stays = new Map(); // by frequency and fence: {frequency, robot, priority, fence, from, to, lost}
+    this.stays = new Map(); // by frequency and fence: {frequency, robot, priority, fence, from, to, lost, how}
     this.incidents = new Incidents();
     this.switches = []; // changes of models: {at, models}
   }
@@ -139,7 +139,7 @@ export class Rescue {
   }
 
   #event(e) {
-    if (e.event === "granted") this.#stay({ frequency: e.resource, robot: e.participant, priority: e.priority, fence: e.fence, from: e.at });
+    if (e.event === "granted") this.#stay({ frequency: e.resource, robot: e.participant, priority: e.priority, fence: e.fence, from: e.at, how: e.how });
     if (e.event === "released" || e.event === "lost") {
       this.#stay({
         frequency: e.resource, robot: e.participant, priority: e.priority, fence: e.fence,
@@ -157,6 +157,7 @@ export class Rescue {
     if (was) {
       was.to ??= s.to;
       was.lost ||= s.lost;
+      was.how ||= s.how;
       return;
     }
     this.stays.set(k, { ...s });

@@ -10,8 +10,8 @@ import { drawMap } from "./map.js";
 import { Rescue, rule } from "./model.js";
 import { Figures, Frequency, Robots } from "./panels.js";
 import { poolOf } from "./pool.js";
-import { Arrivals, Queue, leave } from "./queue.js";
-import { drawTimeline, tell } from "./timeline.js";
+import { Arrivals, Queue, explainWait, leave } from "./queue.js";
+import { barAt, barBeside, barText, drawTimeline, explainBar, tell } from "./timeline.js";
 
 // How often what is drawn, ms: often enough for the eye, and the robots may have to
 // share a small machine with the browser.
@@ -87,7 +87,7 @@ $("hint").hidden = !may;
 const global = may ? new Global($("global"), send, run) : null;
 const robots = new Robots($("robots"), send && ((what, robot) => send(`${what} ${robot}`, { do: what, robot })));
 const figures = new Figures($("numbers"), $("classes").tBodies[0]);
-const cards = new Map(), queue = new Queue($("queue")), arrivals = new Arrivals();
+const cards = new Map(), queue = new Queue($("queue"), (w) => explainWait(run, w, Date.now())), arrivals = new Arrivals();
 
 function drop(x, y) {
   if (!send || !map || !run.live(Date.now())) return;
@@ -114,6 +114,25 @@ if (may) {
   });
 }
 
+const timeline = $("timeline");
+const past = () => run.theirs(run.asOf(Date.now()));
+let bar = null; // that the keys are at
+function aimAt(next) {
+  bar = next;
+  setText($("bar"), bar ? barText(bar) : "");
+  times(Date.now());
+}
+timeline.addEventListener("click", (e) => {
+  const hit = run.scene && barAt(run, past(), timeline.clientWidth, e.offsetX, e.offsetY);
+  if (hit) explainBar(run, hit);
+});
+timeline.addEventListener("keydown", (e) => {
+  if (e.key === "Enter" && bar) explainBar(run, bar);
+  else if (e.key.startsWith("Arrow") && run.scene) aimAt(barBeside(run, past(), bar, e.key));
+  else return;
+  e.preventDefault();
+});
+
 // sign says on the page whether it shows how things are.
 function sign(now) {
   fresh.show(badge.age, now);
@@ -129,8 +148,8 @@ function area(now) {
 
 function times(now) {
   now = run.theirs(run.asOf(now));
-  drawTimeline($("timeline"), run, now);
-  setAttribute($("timeline"), "aria-label", tell(run, now));
+  drawTimeline(timeline, run, now, document.activeElement === timeline ? bar : null);
+  setAttribute(timeline, "aria-label", tell(run, now));
 }
 
 function words(at) {

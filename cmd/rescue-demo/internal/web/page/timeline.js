@@ -1,7 +1,11 @@
 // Who had which frequency when, and under which priority model.
+import { h } from "/base/dom.js";
+import { entry, explain } from "/base/explain.js";
+import { key } from "/base/locks.js";
 import { fit, palette } from "./canvas.js";
 import { words } from "./incidents.js";
 import { numberOf } from "./model.js";
+import { called } from "./panels.js";
 
 const ROW = 38, TOP = 26, BOTTOM = 36, SIGNS = 26; // of BOTTOM, the signs of incidents are so far above the end
 const WINDOW = 120_000; // ms that are shown of a longer run
@@ -25,13 +29,19 @@ export function ticks(scene, from, to, n) {
   return all;
 }
 
-export function drawTimeline(canvas, run, wall) {
-  const { scene } = run, p = palette();
-  const narrow = canvas.parentElement.clientWidth < 600;
-  const left = narrow ? 62 : 104;
-  const { c, width, height } = fit(canvas, TOP + ROW * scene.frequencies.length + BOTTOM);
+// scale is how a timeline of a width is drawn at a time.
+function scale(scene, wall, width) {
+  const narrow = width < 600, left = narrow ? 62 : 104;
   const { from, to } = span(scene, wall);
-  const t = { c, p, width, height, left, x: (ms) => left + ((ms - from) / (to - from)) * (width - left - 8) };
+  return { from, to, narrow, left, x: (ms) => left + ((ms - from) / (to - from)) * (width - left - 8) };
+}
+
+/** drawTimeline draws it; aim is the bar that the keys are at, or null. */
+export function drawTimeline(canvas, run, wall, aim) {
+  const { scene } = run, p = palette();
+  const { c, width, height } = fit(canvas, TOP + ROW * scene.frequencies.length + BOTTOM);
+  const { from, to, narrow, left, x } = scale(scene, wall, width);
+  const t = { c, p, width, height, left, x, aim };
   const now = Math.min(wall, scene.start + scene.duration * 1000);
   phases(t, run, from, to, now, narrow);
   axis(t, scene, from, to, narrow);
@@ -135,7 +145,7 @@ function axis({ c, p, x, height, width, left }, scene, from, to, narrow) {
   }
 }
 
-function row({ c, p, x, left }, run, name, top, now) {
+function row({ c, p, x, left, aim }, run, name, top, now) {
   c.font = `600 13px ${p.sans}`;
   c.fillStyle = p.text;
   c.textAlign = "left";
@@ -148,6 +158,11 @@ function row({ c, p, x, left }, run, name, top, now) {
     const y = top + ROW - 4 - h;
     c.fillStyle = p["c" + bar.class];
     c.fillRect(x0, y, w, h);
+    if (same(bar, aim)) {
+      c.strokeStyle = p.accent;
+      c.lineWidth = 2;
+      c.strokeRect(x0 - 1, top + 2, w + 2, ROW - 4);
+    }
     if (bar.lost) {
       c.strokeStyle = p.bad;
       c.lineWidth = 2;
@@ -162,6 +177,40 @@ function row({ c, p, x, left }, run, name, top, now) {
       c.fillText(text, x0 + w / 2, y + h / 2 + 0.5);
     }
   }
+}
+
+const same = (a, b) => b && a.frequency === b.frequency && a.fence === b.fence;
+
+const NEAR = 4; // pixels by which a click may miss a bar
+
+/** barAt is the bar at a place of a timeline of a width, or the nearest beside it, or undefined. */
+export function barAt(run, wall, width, px, py) {
+  const { x, left } = scale(run.scene, wall, width);
+  const name = run.scene.frequencies[Math.floor((py - TOP) / ROW)];
+  if (name === undefined || px < left - NEAR) return undefined;
+  const far = (b) => Math.max(x(b.from) - px, px - x(b.end), 0);
+  return run.bars(name, wall).filter((b) => far(b) <= NEAR).sort((a, b) => far(a) - far(b)).at(0);
+}
+
+/** barBeside is where an arrow key leads from a bar, or from none, among those that are shown. */
+export function barBeside(run, wall, bar, key) {
+  const { from } = span(run.scene, wall), { frequencies } = run.scene;
+  const bars = (i) => run.bars(frequencies[i], wall).filter((b) => b.end > from);
+  const row = frequencies.indexOf(bar?.frequency), at = row < 0 ? -1 : bars(row).findIndex((b) => same(b, bar));
+  if (at < 0) return frequencies.map((_, i) => bars(i).at(-1)).find(Boolean) ?? null;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0, other = row + ({ ArrowUp: -1, ArrowDown: 1 }[key] ?? 0);
+  if (other === row) return bars(row)[at + step] ?? bar;
+  const beside = other in frequencies ? bars(other) : [];
+  return beside.findLast((b) => b.from <= bar.from) ?? beside[0] ?? bar;
+}
+
+/** barText names a bar. */
+export const barText = (bar) => `${called(bar.robot, "")} on ${bar.frequency} MHz, fence ${bar.fence}`;
+
+/** explainBar explains why a robot had a frequency. */
+export function explainBar(run, bar) {
+  explain(["Why ", h("b", {}, called(bar.robot, "")), ` got ${bar.frequency} MHz`],
+    ...entry({ ...bar, participant: bar.robot, via: "", at: bar.from }, run.locks, key(run.lockTopic, bar.frequency), called));
 }
 
 /** tell says in words what the timeline shows, for who cannot see it. */
