@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"padme/qosmutex"
+	"padme/tests/extent"
 )
 
 // explanation is what the page explains, as text.
@@ -113,5 +116,38 @@ func TestBoardExplains(t *testing.T) {
 	p.await("document.querySelectorAll('#history .why').length === 200 && document.activeElement.closest('#history li') === document.querySelector('#history').lastChild")
 	p.eval("document.querySelector('#history .why').click()", nil)
 	p.await("%s?.textContent.includes('Why is no longer known: this page has decisions about this lock since ')", explanation)
+	p.quiet()
+}
+
+// TestPassingIsExplained: who enters while the token passes is not whom it was given to, and
+// the page says both.
+func TestPassingIsExplained(t *testing.T) {
+	extent.Long(t, "a chain")
+	t.Parallel()
+	url := startEmbedded(t, "127.0.0.1:0", "").URL()
+	models, err := qosmutex.ParseModels("level-forward-use-use")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tower := join(t, url, "tower", "crane", qosmutex.Create(), qosmutex.WithResources("east"), qosmutex.WithModels(models), qosmutex.WithFanout(1))
+	chain := []*member{tower}
+	for i, name := range []string{"lift-1", "lift-2", "lift-3"} {
+		chain = append(chain, join(t, url, name, "crane", qosmutex.WithNodePriority(int64(i+1)), qosmutex.WithFanout(1)))
+	}
+	p := startBrowser(t).open(startUI(t, url)+"#/lock/crane/east", desktop)
+	p.await("%s", row("crane", "east"))
+	end := keepBusy(t, chain)
+	p.await("board.history.newest().some(e => e.how === 'passing')")
+	end()
+	const passing = `[...document.querySelectorAll("#history li")].find(l => l.dataset.at === String(board.history.newest().findLast(e => e.how === "passing").at))`
+	p.await("%s", passing)
+	who := p.text(passing + ".querySelector('.who').textContent")
+	p.await("%s.querySelector('.why').click(), true", passing)
+	p.await("%s.textContent.includes('%s entered at ')", explanation, who)
+	p.await("%s.textContent.includes('out of turn, while the token passed it on the way to another (Use).')", explanation)
+	p.await("/The grant, fences? [^:]*:\\d+:\\d+: to lift-\\d, in its turn/.test(%s.textContent)", explanation)
+	if p.text("/: to "+who+", in its turn/.test("+explanation+".textContent)") == "true" {
+		t.Errorf("the page says that the token was given to %s: %s", who, p.text(explanation+".textContent"))
+	}
 	p.quiet()
 }

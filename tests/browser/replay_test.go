@@ -83,6 +83,9 @@ func TestReplay(t *testing.T) {
 
 	p = b.open(first, desktop)
 	p.await("%s?.dataset.holder === 'lift-1' && document.querySelector('#play').textContent === 'play'", row("crane", "north"))
+	p.eval("location.hash = '#/lock/crane/north'", nil)
+	p.await("document.querySelector('#holder').click(), true")
+	p.await("%s.textContent.includes('to lift-1, in its turn. Nobody else waited.')", explanation)
 	p.quiet()
 }
 
