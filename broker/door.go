@@ -248,6 +248,9 @@ func (c *conn) peerLeft() bool {
 	return g != nil && (g.present.Err() != nil || peerGone(g.Conn))
 }
 
+// stays lasts until the connection is closed.
+func (c *conn) stays() context.Context { return c.guest().present }
+
 // guest is the door's part of a connection, below TLS and WebSocket; nil in the process.
 func (c *conn) guest() *guest {
 	below := c.Conn

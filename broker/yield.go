@@ -29,7 +29,7 @@ func (c *conn) takeTurn() {
 	if c.turns == nil || c.inTurn.Load() {
 		return
 	}
-	if c.turns.take(c.guest().present, "", c.share.name) == nil { // else it has been closed
+	if c.turns.take(c.stays(), "", c.share.name) == nil { // else it has been closed
 		c.inTurn.Store(true)
 	}
 }

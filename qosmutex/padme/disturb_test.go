@@ -9,7 +9,7 @@ import (
 // hold keeps back what goes along one link of the tree, in one direction.
 func (p *player) hold(m move) {
 	n := p.pick(m.a, func(n *node) bool { return n.machine.parent != nil })
-	if n == nil || p.kind >= faulty && p.reignEnds() {
+	if n == nil || p.kind >= faulty && p.termEnds() {
 		return
 	}
 	from, to := n.name, n.machine.parent.peer.ID
@@ -46,7 +46,7 @@ func (p *player) disturb(m move) {
 			p.line("depart %s", n.name)
 		}
 	case "cut":
-		if n := p.pick(m.a, func(n *node) bool { return !n.offline && !p.reignEnds() }); n != nil {
+		if n := p.pick(m.a, func(n *node) bool { return !n.offline && !p.termEnds() }); n != nil {
 			p.line("cut %s", n.name)
 		}
 	case "heal":
@@ -54,7 +54,7 @@ func (p *player) disturb(m move) {
 			p.line("heal %s", n.name)
 		}
 	case "pause":
-		if n := p.pick(m.a, func(n *node) bool { return !n.paused && !p.reignEnds() }); n != nil {
+		if n := p.pick(m.a, func(n *node) bool { return !n.paused && !p.termEnds() }); n != nil {
 			p.line("pause %s", n.name)
 		}
 	case "unpause":
@@ -63,7 +63,7 @@ func (p *player) disturb(m move) {
 		}
 	case "crash":
 		n := p.pick(m.a, func(n *node) bool { return n.machine.role != protocol.Root || p.kind == wild })
-		if n != nil && !p.reignEnds() {
+		if n != nil && !p.termEnds() {
 			p.line("crash %s", n.name)
 		}
 	case "restart":
@@ -102,9 +102,9 @@ func (p *player) keepsRank(n *node, prio int64) bool {
 	return root != nil && n != root && prio > root.machine.priority
 }
 
-// reignEnds reports whether the root is about to change: the successor must not
+// termEnds reports whether the root is about to change: the successor must not
 // be lost now. The algorithm assumes that the root lives.
-func (p *player) reignEnds() bool {
+func (p *player) termEnds() bool {
 	root := p.root()
 	return p.kind != wild && (root == nil || root.machine.departing)
 }

@@ -190,7 +190,7 @@ func (p *player) play(m move) {
 	case "long":
 		p.pass(protocol.Duration(1+m.b%4) * protocol.Second)
 	case "tick", "lapse":
-		if p.reignEnds() {
+		if p.termEnds() {
 			return
 		}
 		if m.what == "lapse" {
