@@ -277,6 +277,7 @@ func (b *Broker) enter(c *conn) error {
 }
 
 func (b *Broker) leave(c *conn) {
+	c.giveTurn()
 	c.buffer.settle() // the answer to a CONNECT that was refused
 	_ = c.Close()
 	c.outlet.end(c)
@@ -284,7 +285,6 @@ func (b *Broker) leave(c *conn) {
 		c.departed()
 	}
 	c.left.Store(true)
-	c.giveTurn()
 	if cl := c.client.Load(); cl != nil {
 		b.sessions.endIfOver(cl, time.Now())
 	}

@@ -103,9 +103,11 @@ func (b *Broker) letIn(c *conn) bool {
 		}
 		g.known()
 	}
+	if c.turns == nil {
+		return true
+	}
 	c.begin()
-	c.takeTurn()
-	return true
+	return c.takeTurn()
 }
 
 // hasRoom counts a connection among the clients, if they are not too many.

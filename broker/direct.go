@@ -167,8 +167,8 @@ func (h *direct) reader(id, topic string) *mqtt.Client {
 // rest. It is called where a packet begins, by the goroutine that reads the connection.
 func (h *direct) take(c *conn, b []byte) []byte {
 	cl := c.client.Load()
-	if cl == nil || cl.Properties.ProtocolVersion >= 5 || !c.established() {
-		return b
+	if cl == nil || cl.Properties.ProtocolVersion >= 5 || !c.established() || c.turns != nil {
+		return b // observers may send none, and are to have turns
 	}
 	for taken := false; ; taken = true {
 		c.begin()

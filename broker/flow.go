@@ -67,6 +67,9 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		h.underway.begin(pk)
 		return pk, nil
 	}
+	if c := connOf(cl); c != nil {
+		c.giveTurn() // of one that was an observer when it connected: this may wait for subscribers
+	}
 	h.reserve(cl, pk.PacketID)
 	failed := h.store.failures()
 	h.inject(cl, pk)
@@ -145,9 +148,10 @@ func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 // (SUBSCRIBE, UNSUBSCRIBE). So the delivery steps aside while the packet is
 // processed.
 func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
-	if c := connOf(cl); c != nil && !c.inTurn.Load() { // the CONNECT has one
-		c.begin()
-		c.takeTurn()
+	if c := connOf(cl); c != nil && pk.FixedHeader.Type != packets.Connect { // for which letIn does that
+		if c.begin(); !c.takeTurn() {
+			return pk, packets.ErrRejectPacket
+		}
 	}
 	switch pk.FixedHeader.Type {
 	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
@@ -327,8 +331,8 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 	if c == nil {
 		return pk
 	}
-	if pk.FixedHeader.Type != packets.Disconnect { // the last packet, of whoever ends it
-		if !c.buffer.idle() {
+	if pk.FixedHeader.Type != packets.Disconnect && !c.buffer.idle() { // the last packet, of whoever ends it
+		if pk.FixedHeader.Type != packets.Publish || pk.Ignore { // of the goroutine that reads, whose turn it is
 			c.giveTurn()
 		}
 		c.buffer.await()

@@ -22,7 +22,7 @@ var remedies = map[string]string{
 	"max-shared-subscriptions":        "share among more clients in fewer groups, or raise Limits.SharedSubscriptions (--max-shared-subscriptions)",
 	"max-topic-levels":                "use topics of fewer levels, or raise Limits.TopicLevels (--max-topic-levels)",
 	"max-clients":                     "end clients that nobody needs, or raise Limits.Clients (--max-clients)",
-	"max-packet":                      "send smaller packets, or raise Limits.PacketSize (--max-packet)",
+	"max-packet":                      "send smaller packets (an observer has a sixteenth: subscribe in several), or raise Limits.PacketSize (--max-packet)",
 	"max-queue":                       "reconnect the session, which loses the newest messages meanwhile, or end it with a clean session",
 	"max-unsent":                      "have the client read faster, or subscribe to less, or raise Limits.Unsent (--max-unsent)",
 	"max-unwritten":                   "give the disk of the data directory room: what is beyond is forgotten, and a restart brings back what stood before; or raise Limits.Unwritten (--max-unwritten)",

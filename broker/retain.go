@@ -97,6 +97,7 @@ func (g *retainGuard) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte)
 	}
 	c.replay.atStart = taken{c.takenMessages.Load(), c.takenBytes.Load()}
 	c.spent(0)
+	c.takeTurn() // again, if the SUBACK had to wait
 	g.lock(c)
 }
 

@@ -186,7 +186,8 @@ func (u *Users) set(name string, hash []byte) {
 	u.changes.Add(1)
 }
 
-// Grant gives a user a role in place of its present one.
+// Grant gives a user a role in place of its present one. Its connections have the new rights at
+// once; one that was made as an observer keeps an observer's limits until it ends.
 func (u *Users) Grant(name string, role Role) error {
 	if err := checkRole(role); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)

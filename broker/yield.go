@@ -24,14 +24,17 @@ func (c *conn) yield(kind byte) {
 // takeTurn waits for the turn of an observer's packet. Observers have half of the processors
 // together: the scheduler serves goroutines in the order in which they have something to do, so
 // with a packet of each of their hundreds of connections before it, one of a lock would wait for
-// all of those. Whoever has a turn does not wait for the network, nor for what needs a turn.
-func (c *conn) takeTurn() {
+// all of those. Whoever has a turn does not wait for the network, nor for what needs a turn. It
+// reports false if the connection was closed meanwhile.
+func (c *conn) takeTurn() bool {
 	if c.turns == nil || c.inTurn.Load() {
-		return
+		return true
 	}
-	if c.turns.take(c.stays(), "", c.share.name) == nil { // else it has been closed
-		c.inTurn.Store(true)
+	if c.turns.take(c.stays(), "", c.share.name) != nil {
+		return false
 	}
+	c.inTurn.Store(true)
+	return true
 }
 
 // giveTurn ends that, if the connection has one.

@@ -17,7 +17,7 @@ import (
 )
 
 // Whoever retains a message does not wait until one that has subscribed has its turn again.
-func TestNobodyIsLetOnWithTheTreeLocked(t *testing.T) {
+func TestOthersGoOnWithoutTheTreeLocked(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	b, err := Start(t.Context(), Config{})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestNobodyIsLetOnWithTheTreeLocked(t *testing.T) {
 			t.Error("the tree was locked")
 		}
 	default:
-		t.Error("nobody was let on")
+		t.Error("no other goroutine was let on")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestObserversWaitForObservers(t *testing.T) {
 	watch.wants(pong, "")
 }
 
-// An observer that waits for a turn, or has one, and leaves keeps nobody waiting.
+// An observer that waits for a turn, or has one, and leaves does not hold the others up.
 func TestATurnEndsWithItsConnection(t *testing.T) {
 	b := observed(t)
 	watch, look := logIn(t, b, "watch"), logIn(t, b, "look")
@@ -320,6 +320,55 @@ func TestWhoOwesForItsConnectHasNoTurn(t *testing.T) {
 	c.slow = func() { t.Error("it was held back while it had one") }
 	if _, err := b.flow.OnPacketRead(b.server.NewClient(c, "", "a", false), packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Connect}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A packet that waits for its turn when its connection is closed is not processed any more.
+func TestWhatIsClosedGetsNoTurn(t *testing.T) {
+	b := observed(t)
+	watch, look := logIn(t, b, "watch"), logIn(t, b, "look")
+	give := b.takeAll(t)
+	watch.send(0x82, "\x00\x01", lengthened("padme/v1/default/node/alice/bob"), "\x00") // which would be refused
+	watch.nothing()
+	var cl *mqtt.Client
+	for _, other := range b.server.Clients.GetAll() {
+		if string(other.Properties.Username) == "watch" {
+			cl = other
+		}
+	}
+	cl.Stop(packets.ErrSessionTakenOver)
+	for end := time.Now().Add(20 * time.Second); !connOf(cl).left.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it waits for ever")
+		}
+	}
+	if n := b.counts.refusedSubscribe.Load(); n > 0 {
+		t.Error("it was processed")
+	}
+	give()
+	look.send(ping)
+	look.wants(pong, "")
+}
+
+// What an observer sends to inboxes has turns, too, also at QoS 0, which others' messages have not.
+func TestMessagesOfObserversHaveTurns(t *testing.T) {
+	b := observed(t)
+	watch := logIn(t, b, "watch")
+	give := b.takeAll(t)
+	before := b.counts.refusedPublish.Load()
+	watch.send(0x30, lengthened("padme/v1/default/node/alice/watch"), "x")
+	watch.nothing()
+	b.flow.direct.mu.RLock()
+	ways := len(b.flow.direct.ways)
+	b.flow.direct.mu.RUnlock()
+	if ways > 0 || b.counts.refusedPublish.Load() > before {
+		t.Error("it was looked at without a turn")
+	}
+	give()
+	watch.send(ping)
+	watch.wants(pong, "")
+	if b.counts.refusedPublish.Load() != before+1 {
+		t.Error("it was not refused")
 	}
 }
 
