@@ -85,6 +85,11 @@ type Config struct {
 	// it lets passwords be guessed fast: it must not be on a disk, and others must not get in.
 	RuntimeDir string
 
+	// Wait, when set, keeps clients of the listeners waiting until it is closed: they are
+	// connected, and not answered. [Broker.Dial] does not wait. So what a program does beside
+	// its broker is there before the first client is, whose messages would else be lost.
+	Wait <-chan struct{}
+
 	// Prefix is the first level, or levels, of the topics that the table above
 	// guards; default "padme".
 	Prefix string

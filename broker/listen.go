@@ -24,12 +24,25 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 func (b *Broker) serveListeners() {
 	if b.tcp != nil {
-		b.work.Go(b.acceptTCP)
+		b.work.Go(func() { b.whenOpen(b.tcp, b.acceptTCP) })
 	}
 	if b.ws != nil {
 		b.websocket = newWebSocketServer(b)
-		b.work.Go(b.websocket.run)
+		b.work.Go(func() { b.whenOpen(b.ws, b.websocket.run) })
 	}
+}
+
+// whenOpen has a listener served once Config.Wait lets it, or closes it at the broker's end.
+func (b *Broker) whenOpen(l net.Listener, serve func()) {
+	if b.cfg.Wait != nil {
+		select {
+		case <-b.cfg.Wait:
+		case <-b.stop:
+			_ = l.Close()
+			return
+		}
+	}
+	serve()
 }
 
 func (b *Broker) closeListeners() {
