@@ -167,6 +167,8 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if f.metrics.address != "" {
 		config.Metrics = registry
 	}
+	heard := make(chan struct{}) // closed when the lock node hears clients: what they say before is lost
+	config.Wait = heard
 	b, err := broker.Start(ctx, config)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, f.remedy(err))
@@ -199,6 +201,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		// orderly leave would hand the lock topics over to other candidates.
 		defer func() { _ = closeBroker() }()
 	}
+	close(heard)
 	f.greet(stdout, b, timing, s.cert == "")
 	if err := f.ready(b.URL()); err != nil {
 		return err

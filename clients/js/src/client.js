@@ -55,9 +55,10 @@ export class Client {
 
   get id() { return this.#options.id; }
   get url() { return this.#options.url; }
-  /** For requests: who serves, the present session, and why there is none. */
+  /** For requests: who serves, the present session, whether another will come, and why there is none. */
   get servers() { return this.#servers.names; }
   get session() { return this.#connection.session; }
+  get ended() { return this.#connection.ended; }
   get trouble() { return this.#connection.trouble; }
   get #living() { return [...this.#requests.values()]; }
 

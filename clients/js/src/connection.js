@@ -49,6 +49,9 @@ export class Connection {
     throw error;
   }
 
+  /** ended: it was closed, and is not opened again */
+  get ended() { return this.#closed; }
+
   /** send publishes a request, and reports false while there is no connection. */
   send(/** @type {string} */ lock, /** @type {object} */ request) {
     if (!this.session) return false;

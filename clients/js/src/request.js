@@ -5,6 +5,9 @@ import { Busy, Denied, Lost, NoServer, TimedOut, denial } from "./errors.js";
 import { MARGIN, isBefore, later, now } from "./clock.js";
 
 const REPEAT = 1000; // ms after which what is not answered is sent again
+const SLOWEST = 5000; // ms after which a release that is not answered is sent again, in the end
+const RELEASING = 1000; // ms, the longest pause for which release() waits
+const LEASE = 10_000; // ms, what servers take for a request that names none
 const GAP = 200; // ms between two messages of one request, at least
 const PATIENCE = 10_000; // ms without an answer and a server, until there is none
 const AT_ONCE = 2000; // the same with wait: false
@@ -270,7 +273,6 @@ export class Request {
       this.#tick();
     } else {
       this.#send("release");
-      this.#client.forget(this);
     }
   }
 
@@ -284,21 +286,36 @@ export class Request {
   /** release gives the lock back, and returns when the server has heard it, or after a while. It never rejects. */
   release() {
     this.#over();
-    return this.#released ??= this.#tellReleased();
+    return this.#released ??= new Promise((resolve) => void this.#tellReleased(resolve));
   }
 
-  async #tellReleased() {
-    for (let i = 0; i < 3 && !this.#ended && this.#session; i++) { // else it ends with its lease
+  /**
+   * #tellReleased repeats it, ever more slowly, until the server has heard it or the lease is
+   * over. Whoever releases waits for the first answers only, which done says.
+   */
+  async #tellReleased(/** @type {(value?: void) => void} */ done) {
+    const over = performance.now() + (this.#options.lease ?? LEASE);
+    for (let pause = REPEAT / 2; this.#says && performance.now() < over; pause = Math.min(2 * pause, SLOWEST)) {
       this.#send("release");
-      let timer;
-      await new Promise((resolve) => {
+      /** @type {any} */
+      let timer; // a number in browsers
+      const heard = new Promise((resolve) => {
         this.#endedHere = resolve;
-        timer = setTimeout(resolve, REPEAT / 2);
+        timer = setTimeout(resolve, pause);
       });
+      if (pause > RELEASING) {
+        done();
+        timer.unref?.(); // no reason for a process to go on
+      }
+      await heard;
       clearTimeout(timer);
     }
-    if (this.#ended || this.#client.session || !this.#session) this.#client.forget(this); // else reopened says it
+    done();
+    this.#client.forget(this);
   }
+
+  /** #says: there is still somebody to tell that this is released. */
+  get #says() { return !this.#ended && this.#session !== "" && !this.#client.ended; }
 
   /** #fail ends a request that waits, and withdraws it. */
   #fail(error) {

@@ -47,6 +47,22 @@ describe("a broker without a server", { concurrency: true, timeout: PATIENCE }, 
     await assert.rejects(client.lock("crane", { wait: false }), Busy);
   });
 
+  test("a release is repeated until it is heard", async () => {
+    const [client, server] = await Promise.all([site.client({ domain: "deaf", id: "me" }), site.raw()]);
+    let releases = 0;
+    server.on("message", (topic, payload) => {
+      const { id, session, op, sent } = JSON.parse(payload);
+      if (op === "release" && ++releases < 4) return;
+      const outcome = op === "release" ? "released" : "granted";
+      server.publish(topic.replace("request", "answer"), JSON.stringify({ id, session, op, sent, outcome, resource: "default", fence: "1", valid_ms: 9000, gateway: "gw" }));
+    });
+    await server.subscribeAsync("padme/v1/deaf/lock/+/client/+/request");
+    const hold = await client.lock("crane");
+    await hold.release();
+    assert.ok(releases < 4, "release() waits for the first answers only");
+    await eventually("it is heard", () => releases === 4);
+  });
+
   test("what is not an answer is left alone", async () => {
     const [client, server] = await Promise.all([site.client({ domain: "odd", id: "me" }), site.raw()]);
     const answer = "padme/v1/odd/lock/crane/client/me/answer";

@@ -13,7 +13,7 @@ from ._terms import Terms
 REPEAT = 1000  # ms; what is not answered is sent again, and for waiting that is harmless
 _HURRY = 500  # the same for what ends or keeps a hold
 _LEAST = 200  # two messages about one request are at least so far apart
-_RELEASES = 3  # a release that is never heard ends with the lease
+_LEAST_HURRY = 5000  # a release that is not answered is repeated ever more slowly, until the lease is over
 _NOT_NOW = ("overload", "too_many", "too_fast")  # what is denied for now
 
 
@@ -50,6 +50,7 @@ class Ask:
         self.lost = ""  # why it is not held any more
         self.given = False  # it was given back, and not lost before
         self.tries = 0  # releases that were sent
+        self._forgotten_at = 0  # when the lease is over, if no release was heard
         self.warning = ""  # a sentence for people
 
         self.resource, self.fence, self.until, self.position = terms.resource, 0, 0, 0
@@ -151,7 +152,7 @@ class Ask:
             self.lose("it could not be renewed in time: the connection, the server or this program stood still for too long")
         elif self.phase is Phase.WAITING and self.give_up_at is not None and now >= self.give_up_at:
             self.leave(self._timed_out())
-        elif self.phase is Phase.LEAVING and self.tries >= _RELEASES and now >= self.due:
+        elif self.phase is Phase.LEAVING and now >= self._forgotten_at:
             self.phase = Phase.OVER
 
     def _timed_out(self) -> TimedOut:
@@ -170,6 +171,7 @@ class Ask:
         """Takes the request back, or gives the lock back."""
         if self.phase in (Phase.WAITING, Phase.HELD):
             self.error, self.due = error, 0
+            self._forgotten_at = clock() + _ms(self.terms.lease)
             self.phase = Phase.LEAVING if self.id else Phase.OVER
 
     def _end(self, error: Error) -> None:
@@ -191,7 +193,7 @@ class Ask:
         elif self.phase is Phase.HELD:
             op, self.due = "renew", now + _HURRY
         elif self.phase is Phase.LEAVING:
-            op, self.due, self.tries = "release", now + _HURRY, self.tries + 1
+            op, self.due, self.tries = "release", now + min(_HURRY << self.tries, _LEAST_HURRY), self.tries + 1
         else:
             return None
         return json.dumps({"op": op, "id": self.id, "session": self.session, "sent": now, **more})
@@ -217,6 +219,8 @@ class Ask:
             at.append(self.until)
         elif self.phase is Phase.WAITING and self.give_up_at is not None:
             at.append(self.give_up_at)
+        elif self.phase is Phase.LEAVING:
+            at.append(self._forgotten_at)
         return at
 
 

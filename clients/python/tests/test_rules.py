@@ -239,15 +239,17 @@ class Requests(unittest.TestCase):
         ask.hear({"outcome": "waiting", "priority": 5, "sent": 13, "valid_ms": 9900}, 14)
         self.assertIsNone(self.sent(ask, 15))
 
-    def test_a_release_is_repeated_and_then_left_to_the_lease(self) -> None:
+    def test_a_release_is_repeated_until_the_lease_is_over(self) -> None:
         ask = self.held()
-        ask.leave(None)
-        self.assertEqual([self.sent(ask, t)["op"] for t in (20, 520, 1020)], ["release"] * 3)
-        ask.tick(1519)
+        with mock.patch("padme._ask.clock", return_value=20):
+            ask.leave(None)
+        self.assertEqual([t for t in range(20, 10_020, 10) if self.sent(ask, t)], [20, 520, 1520, 3520, 7520])
+        self.assertIn(10_020, ask.next(True))
+        ask.tick(10_019)
         self.assertIs(ask.phase, Phase.LEAVING)
-        self.answer(ask, 1519, "granted", fence="7", sent=0, valid_ms=3000)  # crossed on its way
+        self.answer(ask, 10_019, "granted", fence="7", sent=0, valid_ms=3000)  # crossed on its way
         self.assertIs(ask.phase, Phase.LEAVING)
-        ask.tick(1520)
+        ask.tick(10_020)
         self.assertIs(ask.phase, Phase.OVER)
 
 
