@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
-	parallel.Tests(3)
+	parallel.Tests(5)
 	hearSignals()
 	defer ownState()()
 	code := m.M.Run()

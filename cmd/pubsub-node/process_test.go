@@ -280,6 +280,7 @@ const ignoringTERM = `trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done`
 // Nothing of a killed holder's command is left, whether it ignores TERM or has left the
 // process group, when the lock is granted again or a little later.
 func TestKilledHolderLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string]string{
 		"a child that ignores TERM":   `sh -c "$LOOP" & wait`,
 		"a command that ignores TERM": `eval "$LOOP"`,

@@ -29,6 +29,7 @@ import (
 const patienceInTests = 15 * time.Second
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	extent.NotShort(t, "real processes")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

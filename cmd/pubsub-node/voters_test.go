@@ -114,6 +114,7 @@ func bareBroker(t *testing.T) (url string) {
 // TestMembersFindWhoServes: a participant opens a lock that no client has named, as it can at a
 // broker that keeps the locks.
 func TestMembersFindWhoServes(t *testing.T) {
+	t.Parallel()
 	url, dir := bareBroker(t), t.TempDir()
 	for _, id := range []string{"v1", "v2", "v3"} {
 		startNode(t, dir, url, "serve", "--id", id, "--voters", "v1,v2,v3", "--data", id)
@@ -140,6 +141,7 @@ func TestMembersFindWhoServes(t *testing.T) {
 }
 
 func TestVoters(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		liveThrough(t, bareBroker(t))
