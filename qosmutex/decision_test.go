@@ -5,6 +5,7 @@ import "testing"
 // The state says whom the root chose among whom, and what puts those who wait behind each
 // other.
 func TestTheStateExplainsTheHolder(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		models, how       string
 		first, second     int // of the members, who is served after the holder

@@ -12,6 +12,7 @@ import (
 
 // Without the Deadline model nothing is promised, but nobody waits in vain either.
 func TestADeadlineThatPassesEndsTheWaiting(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t, "127.0.0.1:0")
 	root, members := group(t, b.URL(), "yard", 1)
 	h := lock(t, root, "crane")

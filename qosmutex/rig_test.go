@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	parallel.Tests(2)
+	parallel.Tests(4)
 	for test, why := range embeddedOnly {
 		brokers.Stays(test, why)
 	}

@@ -80,6 +80,9 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"README.md", "clients/python/README.md", "docs/tutorial.md", "docs/choosing.md"} {
 		t.Run(page, func(t *testing.T) {
+			if page == "docs/choosing.md" {
+				extent.Long(t, "a processor for most of a minute, for plans")
+			}
 			t.Parallel()
 			all := stepsOf(t, page)
 			env := environment(t)

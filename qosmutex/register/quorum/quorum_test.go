@@ -20,9 +20,11 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Run("OneVoter", func(t *testing.T) {
+		t.Parallel()
 		registertest.Run(t, func(t *testing.T) register.Register { return newFleet(t, 1).start("a", "a") })
 	})
 	t.Run("Voter", func(t *testing.T) {
+		t.Parallel()
 		registertest.Run(t, func(t *testing.T) register.Register {
 			f := newFleet(t, 1)
 			for _, id := range abc {
@@ -32,6 +34,7 @@ func TestContract(t *testing.T) {
 		})
 	})
 	t.Run("Client", func(t *testing.T) {
+		t.Parallel()
 		registertest.Run(t, func(t *testing.T) register.Register {
 			f := newFleet(t, 1)
 			for _, id := range abc {
