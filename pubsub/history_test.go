@@ -90,3 +90,68 @@ func TestABestEffortWriterDoesNotBlock(t *testing.T) {
 		silent(t, "the reader", r.ep.events)
 	})
 }
+
+// A writer that keeps all, and only so much of it for late joiners, writes without end:
+// readers that are there get everything, those to come the last of each instance.
+func TestAWriterWithoutEndKeepsTheLastForLateJoiners(t *testing.T) {
+	for _, reliability := range []Reliability{Reliable, BestEffort} {
+		inVirtualTime(t, func(t *testing.T, d *domain) {
+			a := d.join("a")
+			b, fuse := d.joinBy("b")
+			q := QoS{Reliability: reliability, Durability: TransientLocal, History: KeepAll, DurabilityService: 3, MaxSamples: 20}
+			w := writerOf(t, topicOf[pose](t, a, "p"), q)
+			all := QoS{Reliability: reliability, Durability: TransientLocal, History: KeepAll}
+			r := readerOf(t, topicOf[pose](t, b, "p"), all)
+			awaitReaders(t, w, 1)
+			var want []float64
+			put := func(instances int) {
+				write(t, w, poseOf(name("r", len(want)%instances), float64(len(want))))
+				want = append(want, float64(len(want)))
+			}
+			for range 500 {
+				put(2)
+				settle(time.Millisecond)
+			}
+			settle(time.Second)
+			expectXs(t, "who was there", r, want...)
+			late := readerOf(t, topicOf[pose](t, b, "p"), all)
+			settle(time.Second)
+			expectXs(t, "who came later", late, 494, 495, 496, 497, 498, 499)
+			if held := w.send.Held(); held != 6 {
+				t.Errorf("%d samples are held", held)
+			}
+			if reliability == BestEffort {
+				return
+			}
+			fuse.blow(true) // what a reader lacks is kept, as much as there is room for
+			for range 17 {
+				put(1)
+			}
+			settle(time.Second)
+			if err := w.TryWrite(poseOf("r", 0)); !errors.Is(err, ErrTimeout) {
+				t.Errorf("written beyond what is lacked: %v", err)
+			}
+			fuse.blow(false)
+			settle(20 * time.Second)
+			expectXs(t, "who was away", r, want[500:]...)
+			put(1)
+			silent(t, "the reader", r.ep.events)
+			silent(t, "a late one", late.ep.events)
+		})
+	}
+}
+
+// Readers hold nothing for others, and a writer no more than it has room for.
+func TestWhatIsKeptForLateJoinersIsChecked(t *testing.T) {
+	topic := topicOf[pose](t, join(t, startBroker(t), "a"), "t")
+	q := QoS{Reliability: Reliable, Durability: TransientLocal, History: KeepAll, DurabilityService: 2}
+	if _, err := NewReader(testContext(t), topic, WithQoS(q)); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	for _, n := range []int{-1, 8193} {
+		q.DurabilityService = n
+		if _, err := NewWriter(testContext(t), topic, WithQoS(q)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}

@@ -82,7 +82,8 @@ func TestARefusedPolicyIsNamed(t *testing.T) {
 	topic := topicOf[int](t, join(t, startBroker(t), "a"), "t")
 	for policy, q := range map[string]QoS{
 		"DURABILITY persistent": {Durability: Persistent},
-		"DURABILITY_SERVICE":    {DurabilityService: 2},
+		"DURABILITY_SERVICE":    {DurabilityService: 2, Durability: TransientLocal},
+		"DURABILITY_SERVICE ":   {DurabilityService: 2, Reliability: Reliable, Durability: Transient, History: KeepAll},
 		"LATENCY_BUDGET":        {LatencyBudget: time.Millisecond},
 		"PRESENTATION":          {CoherentAccess: true},
 		"PRESENTATION:":         {OrderedAccess: true},
@@ -91,7 +92,7 @@ func TestARefusedPolicyIsNamed(t *testing.T) {
 		_, asWriter := NewWriter(testContext(t), topic, WithQoS(q))
 		_, asReader := NewReader(testContext(t), topic, WithQoS(q))
 		for _, err := range []error{asWriter, asReader} {
-			if !errors.Is(err, ErrUnsupportedQoS) || !strings.Contains(err.Error(), policy) {
+			if !errors.Is(err, ErrUnsupportedQoS) || !strings.Contains(err.Error(), strings.TrimSpace(policy)) {
 				t.Errorf("%s: %v", policy, err)
 			}
 		}

@@ -69,6 +69,10 @@ type QoS struct {
 	Durability Durability
 	History    History
 	Depth      int // of KeepLast; 0 is 1. KeepAll ignores it, as in DDS
+	// DurabilityService of a TransientLocal writer with KeepAll is how many samples of
+	// each instance it holds for late joiners, beside those that a reader lacks; 0 is
+	// all, so a writer without end needs it: it blocks when MaxSamples are held.
+	DurabilityService int
 	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
 	// an instance's state are not counted, nor limited by Depth. Of a writer with
 	// a durability they include what late joiners get; instances that are disposed or,
@@ -125,7 +129,6 @@ type QoS struct {
 	OrderedAccess     bool          // PRESENTATION ordered: not supported
 	CoherentAccess    bool          // PRESENTATION coherent: not supported
 	TransportPriority int           // not supported: one stream has one priority
-	DurabilityService int           // not supported: depth kept for late readers of a dead writer
 }
 
 const (
@@ -148,7 +151,6 @@ func (q *QoS) validate() error {
 		{"LATENCY_BUDGET", q.LatencyBudget != 0},
 		{"PRESENTATION", q.OrderedAccess || q.CoherentAccess},
 		{"TRANSPORT_PRIORITY", q.TransportPriority != 0},
-		{"DURABILITY_SERVICE", q.DurabilityService != 0},
 	} {
 		if u.wanted {
 			return fmt.Errorf("%w: %s: leave it at its zero value", ErrUnsupportedQoS, u.policy)
@@ -173,6 +175,10 @@ func (q *QoS) validate() error {
 		return fmt.Errorf("%w: Transient needs Reliable: what outlives a writer must have come to the broker", ErrInvalid)
 	case q.Depth < 0 || q.Depth > maxLimit || q.MaxSamples < 1 || q.MaxSamples > maxLimit || q.MaxInstances < 1 || q.MaxInstances > maxLimit:
 		return fmt.Errorf("%w: depth %d, samples %d and instances %d must be 1 to %d", ErrInvalid, q.Depth, q.MaxSamples, q.MaxInstances, maxLimit)
+	case q.DurabilityService < 0 || q.DurabilityService > q.MaxSamples:
+		return fmt.Errorf("%w: DurabilityService %d must be 0 to MaxSamples, %d", ErrInvalid, q.DurabilityService, q.MaxSamples)
+	case q.DurabilityService > 0 && (q.Durability != TransientLocal || q.History != KeepAll):
+		return fmt.Errorf("%w: DURABILITY_SERVICE is for TransientLocal with KeepAll: leave DurabilityService at zero, late joiners get Depth samples", ErrUnsupportedQoS)
 	case q.History == KeepLast && q.Depth > q.MaxSamples:
 		return fmt.Errorf("%w: depth %d exceeds MaxSamples %d", ErrInvalid, q.Depth, q.MaxSamples)
 	case q.MaxBlocking < 0:
@@ -210,6 +216,8 @@ func (q *QoS) checkReader() error {
 	switch {
 	case q.Lifespan != 0:
 		return fmt.Errorf("%w: Lifespan is a policy of writers, leave it at zero", ErrInvalid)
+	case q.DurabilityService != 0:
+		return fmt.Errorf("%w: DurabilityService is a policy of writers, leave it at zero", ErrInvalid)
 	case q.Strength != 0:
 		return fmt.Errorf("%w: Strength is a policy of writers, leave it at zero", ErrInvalid)
 	}

@@ -32,6 +32,16 @@ func deliverAll() pubsub.QoS {
 	}
 }
 
+// lateSamples is how many samples of an instance a pub has for those that come while it runs.
+const lateSamples = 1000
+
+// deliverOn is deliverAll for a writer that may go on without end.
+func deliverOn() pubsub.QoS {
+	q := deliverAll()
+	q.DurabilityService = lateSamples
+	return q
+}
+
 // maxPartitions is how many a reader may name.
 const maxPartitions = 16
 

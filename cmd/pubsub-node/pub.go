@@ -39,7 +39,8 @@ func newPub(s *session) *cobra.Command {
 of standard input when MESSAGE is - or left out. It ends when every subscriber that
 is there has acknowledged every sample, and fails if one does not within --timeout.
 With --wait-matching it waits for subscribers to come, and says so after a second; a
---timeout that is given bounds that as well.
+--timeout that is given bounds that as well. A subscriber that comes while it runs gets
+the last 1000 samples of each --key, too.
 
 With --mqtt TOPIC is an MQTT topic of any program, such as sensors/roof, and MESSAGE or
 each line is published there as it is, JSON or not, with --qos and --retain as MQTT has
@@ -197,7 +198,7 @@ func (f *pubFlags) publish(ctx context.Context, s *session, name string, write f
 	}
 	setup, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	w, err := pubsub.NewWriter(setup, topic, pubsub.WithQoS(deliverAll()))
+	w, err := pubsub.NewWriter(setup, topic, pubsub.WithQoS(deliverOn()))
 	if err != nil {
 		return endedBy(ctx, err)
 	}

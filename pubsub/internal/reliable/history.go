@@ -45,6 +45,10 @@ func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire
 			numbers = numbers[1:]
 		}
 		s.history[key] = numbers
+		if n := len(numbers); s.qos.Late > 0 && n > s.qos.Late {
+			s.surplus = append(s.surplus, numbers[n-1-s.qos.Late])
+			s.forgetSurplus()
+		}
 	}
 	if h.over {
 		s.isOver()
@@ -114,9 +118,18 @@ func (s *Sender) forgetOldest() {
 	}
 }
 
+// forgetSurplus forgets what is not for late joiners once every reader has it.
+func (s *Sender) forgetSurplus() {
+	for acked := s.acked(); len(s.surplus) > 0 && s.surplus[0] <= acked; s.surplus = s.surplus[1:] {
+		s.release(s.surplus[0])
+	}
+	s.raise()
+}
+
 // trim forgets what every reader has, unless late joiners want it.
 func (s *Sender) trim() {
 	if s.qos.Historic {
+		s.forgetSurplus()
 		return
 	}
 	for acked := s.acked(); s.low <= acked; s.low++ {

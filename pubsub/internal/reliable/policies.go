@@ -23,6 +23,7 @@ type Policies struct {
 	Transient    bool // also of writers that are gone
 	KeepAll      bool
 	Depth        int // of keep last
+	Late         int // of keep all: how many samples of each instance are for late joiners; 0: all
 	MaxSamples   int
 	MaxInstances int
 	MaxBlocking  time.Duration

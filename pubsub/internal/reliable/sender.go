@@ -52,6 +52,7 @@ type Sender struct {
 	low     uint64 // no sample below is held
 	held    map[uint64]*heldSample
 	history map[string][]uint64 // numbers held, by key, oldest first; of keep last, and for late joiners
+	surplus []uint64            // numbers that are not for late joiners, in the order in which they came to be that
 	over    []uint64            // numbers after which an instance is over, in order; some not held any more
 	readers map[wire.GUID]*remoteReader
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
@@ -347,7 +348,7 @@ func (s *Sender) FullError() error {
 		waits = waits || r.reliable && s.reached(r) < s.seq
 	}
 	if !waits {
-		return fmt.Errorf("%w: the history of %d samples is full, and kept for late joiners: dispose of instances that are over, raise MaxSamples, or use KeepLast or Volatile", failure.ErrTimeout, s.qos.MaxSamples)
+		return fmt.Errorf("%w: the history of %d samples is full, and kept for late joiners: dispose of instances that are over, say with DurabilityService how many are kept, raise MaxSamples, or use KeepLast or Volatile", failure.ErrTimeout, s.qos.MaxSamples)
 	}
 	return fmt.Errorf("%w: the history of %d samples is full and a reader does not acknowledge: raise MaxSamples or MaxBlocking, use KeepLast, or look after the readers", failure.ErrTimeout, s.qos.MaxSamples)
 }
