@@ -114,3 +114,54 @@ func TestCloseOfWhatIsAcknowledgedIsNoError(t *testing.T) {
 		}
 	})
 }
+
+// A reader is away for so long that its writer does not wait for it, and that one is closed:
+// when the reader is back, it hears how much it has missed.
+func TestAReaderThatWasAwayHearsWhatItMissed(t *testing.T) {
+	for _, closes := range []string{"the participant", "the writer before its participant", "before the reader is given up"} {
+		t.Run(closes, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, d *domain) {
+				a, idle := d.join("a"), d.join("idle")
+				b, fuse := d.joinBy("b")
+				w := writerOf(t, topicOf[pose](t, a, "p"), keepAll)
+				complete := writerOf(t, topicOf[pose](t, idle, "p"), keepAll)
+				r := readerOf(t, topicOf[pose](t, b, "p"), keepAll)
+				awaitReaders(t, w, 1)
+				awaitReaders(t, complete, 1)
+				write(t, complete, poseOf("r", 7))
+				settle(time.Second)
+				write(t, w, poseOf("r", 0))
+				settle(time.Second)
+				expectXs(t, "before", r, 7, 0)
+				fuse.blow(true)
+				for i := range 20 {
+					write(t, w, poseOf("r", float64(i)))
+				}
+				if closes != "before the reader is given up" {
+					settle(time.Minute)
+				}
+				write(t, w, poseOf("r", 20))
+				if closes == "the writer before its participant" {
+					_ = w.Close(testContext(t))
+				}
+				soon, cancel := context.WithTimeout(testContext(t), 2*time.Second)
+				defer cancel()
+				_ = a.Close(soon)
+				_ = idle.Close(testContext(t))
+				settle(time.Minute)
+				fuse.blow(false)
+				settle(time.Minute)
+				expectXs(t, "afterwards", r)
+				lost := uint64(0)
+				for _, l := range told[SampleLost](r.ep.events) {
+					if lost += l.Count; l.Writer.Participant != "a" {
+						t.Errorf("lost of %v", l.Writer)
+					}
+				}
+				if lost != 21 {
+					t.Errorf("%d samples are told to be lost, want 21", lost)
+				}
+			})
+		})
+	}
+}

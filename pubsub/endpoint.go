@@ -47,6 +47,12 @@ func (l *localEndpoint) Unmatched(g wire.GUID, died bool) {
 	l.x.stir()
 }
 
+func (l *localEndpoint) EndedBefore(g wire.GUID, last uint64) {
+	if r, ok := l.core.(*reliable.Receiver); ok {
+		r.EndedBefore(g, last)
+	}
+}
+
 func (l *localEndpoint) Parted(g wire.GUID, ours bool) {
 	l.core.Parted(g, ours)
 	l.x.stir()

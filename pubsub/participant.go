@@ -237,11 +237,12 @@ func (p *Participant) farewell(ctx context.Context, side *connection.Lane) (unde
 		cancel()
 	}
 	undelivered = p.exchange.leave(ctx)
-	if death, ok := p.directory.Leave(); ok {
+	behind := p.exchange.ended.Lacking(discovery.MaxEnded)
+	if death, ok := p.directory.Leave(behind); ok {
 		_ = p.main.Put(death)
-		// Whoever watches has the death; brokers need not keep it for ever for
-		// every participant that came once.
-		_ = p.main.Put(connection.Packet{Topic: death.Topic, QoS: 1, Retain: true})
+		if len(behind) == 0 { // whoever watches has the death; brokers need not keep it for ever for every participant that came once
+			_ = p.main.Put(connection.Packet{Topic: death.Topic, QoS: 1, Retain: true})
+		}
 	}
 	return undelivered, p.main.Flush(ctx)
 }

@@ -55,6 +55,9 @@ type Endpoint interface {
 	Matched(e *Remote, change uint64)
 	Updated(e *Remote, change uint64)
 	Unmatched(g wire.GUID, died bool) // it was closed, or its participant died
+	// EndedBefore: a matched writer was closed after a sample, maybe while we were away; its
+	// participant is, too. Unmatched follows.
+	EndedBefore(g wire.GUID, last uint64)
 	Parted(g wire.GUID, ours bool)    // it does not match: any more if we have changed our policies, else maybe never did
 	Mismatched(e *Remote, why string) // see Announcement.Mismatch; not for another partition
 	// Settle follows a Join or Change, when all of the above is told. alive reports

@@ -54,6 +54,10 @@ func (o *told) Unmatched(g wire.GUID, died bool) {
 	*o = append(*o, fmt.Sprint("unmatched ", g.Endpoint, " died ", died))
 }
 
+func (o *told) EndedBefore(g wire.GUID, last uint64) {
+	*o = append(*o, fmt.Sprint("ended ", g.Endpoint, " before ", last))
+}
+
 func (o *told) Parted(g wire.GUID, ours bool) {
 	*o = append(*o, fmt.Sprint("parted ", g.Endpoint, " ours ", ours))
 }

@@ -112,7 +112,7 @@ func (d *Directory) hear(id string, payload []byte, retained bool) {
 		}
 		return
 	}
-	pr, err := ParsePresence(id, payload)
+	pr, ended, err := parsePresence(id, payload)
 	if err != nil {
 		d.net.Drop(drop.Malformed, "presence of "+id, err)
 		return
@@ -120,7 +120,7 @@ func (d *Directory) hear(id string, payload []byte, retained bool) {
 	if !retained && pr.Alive {
 		d.heardOf(id)
 	}
-	d.update(pr)
+	d.update(pr, ended)
 }
 
 // unknow forgets the presence of a participant.
@@ -132,7 +132,7 @@ func (d *Directory) unknow(p *peer) {
 // update takes births as they come: the broker keeps their order. A death
 // counts only for the birth whose epoch it names, because brokers may publish
 // the last will of an old connection after the birth of the next.
-func (d *Directory) update(pr Presence) {
+func (d *Directory) update(pr Presence, ended map[string]uint64) {
 	p := d.peers[pr.ID]
 	switch {
 	case p == nil && len(d.peers) >= maxPeers:
@@ -150,6 +150,9 @@ func (d *Directory) update(pr Presence) {
 		return
 	}
 	p.Presence, p.known, p.connection = pr, true, d.connection
+	if !p.Alive {
+		d.endedBefore(p, ended)
+	}
 	d.changed(p)
 }
 
@@ -169,6 +172,21 @@ func (d *Directory) changed(p *peer) {
 	}
 	d.judgeAll(p, nil)
 	d.reconsider(p)
+}
+
+// endedBefore tells ours of writers that a dead participant had closed.
+func (d *Directory) endedBefore(p *peer, ended map[string]uint64) {
+	for _, e := range p.endpoints {
+		last, named := ended[e.GUID.Endpoint]
+		if !named || e.GUID.Incarnation != p.Incarnation {
+			continue
+		}
+		for _, l := range d.topics[e.Topic] {
+			if l.seen[e.GUID].matched {
+				l.endpoint.EndedBefore(e.GUID, last)
+			}
+		}
+	}
 }
 
 // presume takes a participant for dead.

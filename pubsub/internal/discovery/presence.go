@@ -27,25 +27,35 @@ type presenceJSON struct {
 	Epoch       uint64            `json:"epoch,string"`
 	Since       time.Time         `json:"since"`
 	UserData    map[string]string `json:"userData,omitempty"`
+	Ended       map[string]uint64 `json:"ended,omitempty"` // of a death: see Leave
 }
+
+// MaxEnded bounds the writers that a death names.
+const MaxEnded = 64
 
 // MaxUserData bounds the user data in a birth, in bytes as JSON.
 const MaxUserData = 8 << 10
 
 // maxPresence bounds a presence payload read from the network, in bytes: user
 // data whose every byte JSON escapes, and the rest.
-const maxPresence = 6*MaxUserData + 1<<10
+const maxPresence = 6*MaxUserData + MaxEnded<<6 + 1<<10
 
 // ParsePresence reads what the broker retains of a participant.
 func ParsePresence(id string, payload []byte) (Presence, error) {
+	pr, _, err := parsePresence(id, payload)
+	return pr, err
+}
+
+// parsePresence returns the last samples of closed writers, too, by name.
+func parsePresence(id string, payload []byte) (pr Presence, ended map[string]uint64, err error) {
 	var j presenceJSON
 	if len(payload) > maxPresence {
-		return Presence{}, errors.New("pubsub: presence too large")
+		return pr, nil, errors.New("pubsub: presence too large")
 	}
 	if err := json.Unmarshal(payload, &j); err != nil {
-		return Presence{}, fmt.Errorf("pubsub: presence of %q: %w", id, err)
+		return pr, nil, fmt.Errorf("pubsub: presence of %q: %w", id, err)
 	}
-	return Presence{ID: id, Incarnation: j.Incarnation, Epoch: j.Epoch, Alive: j.Alive, Since: j.Since, UserData: j.UserData}, nil
+	return Presence{ID: id, Incarnation: j.Incarnation, Epoch: j.Epoch, Alive: j.Alive, Since: j.Since, UserData: j.UserData}, j.Ended, nil
 }
 
 // A Birth is what one connection of this participant announces. The death has
@@ -59,12 +69,12 @@ type Birth struct {
 
 func (d *Directory) newBirth(epoch uint64) *Birth {
 	now := time.Now()
-	return &Birth{epoch: epoch, Packet: d.presence(true, epoch, now), Death: d.presence(false, epoch, now)}
+	return &Birth{epoch: epoch, Packet: d.presence(true, epoch, now, nil), Death: d.presence(false, epoch, now, nil)}
 }
 
 // presence is that of this participant. A last will can only name the time of the birth.
-func (d *Directory) presence(alive bool, epoch uint64, at time.Time) connection.Packet {
-	payload, err := json.Marshal(presenceJSON{Alive: alive, Incarnation: d.Incarnation, Epoch: epoch, Since: at.UTC(), UserData: d.UserData})
+func (d *Directory) presence(alive bool, epoch uint64, at time.Time, ended map[string]uint64) connection.Packet {
+	payload, err := json.Marshal(presenceJSON{Alive: alive, Incarnation: d.Incarnation, Epoch: epoch, Since: at.UTC(), UserData: d.UserData, Ended: ended})
 	if err != nil { // a clock beyond the year 9999
 		d.Log.Error("presence cannot be encoded: correct the clock", "error", err)
 	}

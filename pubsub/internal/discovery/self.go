@@ -172,12 +172,14 @@ func (d *Directory) birth() (payload []byte, alive bool) {
 	return d.self.birth.Packet.Payload, true
 }
 
-// Leave returns the death to publish, if there was a birth.
-func (d *Directory) Leave() (death connection.Packet, born bool) {
+// Leave returns the death to publish, if there was a birth. ended are the last samples of
+// reliable writers that have readers which are away, by name, at most MaxEnded: from the death
+// these learn what they lack.
+func (d *Directory) Leave(ended map[string]uint64) (death connection.Packet, born bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if born = d.self.state == announced; born {
-		death = d.presence(false, d.self.epoch(), time.Now())
+		death = d.presence(false, d.self.epoch(), time.Now(), ended)
 	}
 	d.self.state = leaving
 	return death, born

@@ -102,31 +102,50 @@ func (s *Sender) answerForLeft(from wire.GUID, m *wire.Repair) {
 	s.send(from, &wire.Repair{Op: wire.OpEnd, A: f.last + 1, B: f.last, C: f.last, Key: f.match})
 }
 
-// End tells readers which sample is the last. It returns that of a reliable writer, 0 if
-// readers that are away lack nothing.
-func (s *Sender) End() (last uint64) {
+// An Ending is how a writer ended.
+type Ending struct {
+	Last    uint64 // its last sample; 0 if readers that are away lack nothing
+	Lacking bool   // some reader that is away may lack what is before that
+}
+
+// End tells readers which sample is the last.
+func (s *Sender) End() Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	lacking := s.abandoned
 	for g, r := range s.readers {
 		first, last := s.extent(r)
 		s.send(g, &wire.Repair{Op: wire.OpEnd, A: first, B: last, C: r.base})
+		lacking = lacking || r.reliable && s.reached(r) < s.seq
 	}
-	if s.qos.Reliable {
-		return s.seq
+	if !s.qos.Reliable || s.seq == 0 {
+		return Ending{}
 	}
-	return 0
+	return Ending{s.seq, lacking}
+}
+
+// EndedBefore is the word of a participant that has closed: what the last sample of a writer
+// was, of which more may have been written while we were away.
+func (r *Receiver) EndedBefore(g wire.GUID, last uint64) {
+	r.mu.Lock()
+	defer r.unlock()
+	w := r.writers[writerLevels(g)]
+	if w == nil || w.GUID != g || !w.accepted() || !w.reliable || !w.started || last < w.last || last > maxSeq || !w.ends(last, 0) {
+		return
+	}
+	w.last = last
 }
 
 // Ended remembers the last samples of writers that are closed, by name, for readers that
 // are away. The zero value is ready.
 type Ended struct {
 	mu   sync.Mutex
-	last map[string]uint64
+	last map[string]Ending
 }
 
-// Remember notes that of a writer; 0 is none.
-func (e *Ended) Remember(name string, last uint64) {
-	if last == 0 {
+// Remember notes that of a writer.
+func (e *Ended) Remember(name string, end Ending) {
+	if end.Last == 0 {
 		return
 	}
 	e.mu.Lock()
@@ -138,16 +157,29 @@ func (e *Ended) Remember(name string, last uint64) {
 		delete(e.last, other)
 	}
 	if e.last == nil {
-		e.last = map[string]uint64{}
+		e.last = map[string]Ending{}
 	}
-	e.last[name] = last
+	e.last[name] = end
+}
+
+// Lacking are the last samples of the writers, by name, that left readers behind: n of them.
+func (e *Ended) Lacking(n int) map[string]uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	some := map[string]uint64{}
+	for name, end := range e.last {
+		if end.Lacking && len(some) < n {
+			some[name] = end.Last
+		}
+	}
+	return some
 }
 
 // Answer is for a reader that was away, nil if it lacks nothing.
 func (e *Ended) Answer(from wire.GUID, m *wire.Repair) *wire.Repair {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	last := e.last[m.To]
+	last := e.last[m.To].Last
 	if m.Op != wire.OpAck || m.A >= last {
 		return nil
 	}

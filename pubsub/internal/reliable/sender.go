@@ -58,6 +58,8 @@ type Sender struct {
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
 	change  wait.Change            // of acknowledgements or readers
 
+	abandoned bool // a reliable reader was away for so long that it is not waited for
+
 	deadlines timing.Deadlines
 	life      lifeSigns
 	born      time.Time // what ending.due counts from
