@@ -11,6 +11,13 @@ export function matchState(state, { search = "", which = "all" } = {}) {
   return words(search).every((w) => text.includes(w));
 }
 
+/** unnamed counts the requests of which a search knows nothing: a state names the first of a queue only. */
+export function unnamed(states) {
+  let n = 0;
+  for (const s of states) n += Math.max(0, s.waiting - s.queue.length);
+  return n;
+}
+
 /** matchText reports whether a text has all the words of a search. */
 export function matchText(text, search) {
   text = text.toLowerCase();

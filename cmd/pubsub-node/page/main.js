@@ -9,7 +9,7 @@ import { treeOf } from "/base/tree.js";
 import { TreeView } from "/base/treeview.js";
 import { readLetter } from "/base/letters.js";
 import { h, setText, onFrame, clock } from "/base/dom.js";
-import { route, link, History } from "./filter.js";
+import { route, link, History, unnamed } from "./filter.js";
 import { LockList } from "./list.js";
 import { Detail } from "./detail.js";
 import { People } from "./people.js";
@@ -37,7 +37,7 @@ const timeline = new Timeline($("history"), (e) => {
   const lock = e.resource === "default" ? e.topic : `${e.topic} ${e.resource}`;
   explain(["Why ", h("b", {}, named(e.participant, e.via)), ` got ${lock}`], ...entry(e, locks, key(e.topic, e.resource)));
 });
-const tree = new TreeView({ onPick: (id) => search(id) });
+const tree = new TreeView({ onPick: pick });
 const badge = statusBadge();
 const fresh = new Freshness();
 const utf8 = new TextDecoder();
@@ -77,7 +77,7 @@ function drawNow() {
     if (shows.tree()) drawTree();
   }
   setText($("history-title"), at.view === "lock" ? "History of this lock" : "History");
-  if (stale.history && shows.history()) timeline.draw(history, $("search").value, at.view === "lock" ? at : null);
+  if (stale.history && shows.history()) timeline.draw(history, at.view === "lock" ? "" : $("search").value, at.view === "lock" ? at : null);
   if (stale.people && at.view === "people") people.draw(locks, $("search").value);
   if (now - counted > 250) drawCounts(now);
   stale = { people: stale.people && at.view !== "people", history: stale.history && !shows.history() };
@@ -165,6 +165,9 @@ function drawCounts(now) {
   $("empty").hidden = !nothing;
   $("list").hidden = nothing;
   if (nothing) setText($("empty"), locks.states.size ? "No lock matches." : "No locks yet. Take one: pubsub-node lock crane -- sleep 10");
+  const more = $("search").value.trim() ? unnamed(locks.states.values()) : 0;
+  $("unnamed").hidden = more === 0;
+  if (more) setText($("unnamed"), `${more} more ${more === 1 ? "request waits" : "requests wait"} behind the first 16 of a lock: their names are not published, and not searched.`);
   const quiet = (locks.members.get(topicShown())?.size ?? 0) > 1 && now - lastLetter > SILENCE && tree.speed !== "off";
   $("tree-note").hidden = !quiet && !tooMany;
   if (tooMany) setText($("tree-note"), "There are more messages on the edges than anybody could follow: they are drawn again when there are fewer.");
@@ -255,6 +258,12 @@ function drawAll() {
 function search(text) {
   $("search").value = text;
   refilter();
+}
+
+// pick shows what a participant does: here, or where a search shows.
+function pick(id) {
+  search(id);
+  if (!$("search").checkVisibility()) location.hash = "#/people";
 }
 
 function refilter() {

@@ -1,6 +1,6 @@
 import test from "node:test";
 import assert from "node:assert/strict";
-import { matchState, matchText, compareStates, route, link, History } from "../filter.js";
+import { matchState, unnamed, matchText, compareStates, route, link, History } from "../filter.js";
 import { duties } from "../people.js";
 import { Locks } from "/base/locks.js";
 
@@ -96,4 +96,8 @@ test("a gateway does what its clients want done", () => {
   const all = duties(m);
   assert.deepEqual([...all.keys()], ["gate"]);
   assert.deepEqual([all.get("gate").holds.length, all.get("gate").waits.length], [1, 1]);
+});
+
+test("who waits beyond what a state names is counted", () => {
+  assert.equal(unnamed([{ waiting: 60, queue: Array(16).fill({}) }, { waiting: 3, queue: Array(3).fill({}) }, { waiting: 0, queue: [] }]), 44);
 });
