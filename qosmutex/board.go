@@ -79,8 +79,9 @@ func (t *Topic) notice(in *protocol.Input) {
 		return
 	}
 	for i := range t.out.Decisions {
-		d := &t.out.Decisions[i]
-		t.noticeOf(d.Resource).decided.note(d)
+		if d := &t.out.Decisions[i]; d.How != protocol.HowResumed { // nobody was chosen
+			t.noticeOf(d.Resource).decided.note(d)
+		}
 	}
 	for i := range t.out.Grants {
 		g := &t.out.Grants[i]

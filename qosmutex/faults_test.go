@@ -272,6 +272,33 @@ func TestDuplicateOpen(t *testing.T) {
 	unlock(t, lock(t, root, "crane"))
 }
 
+// TestWhoHoldsSinceWhenOutlivesTheRoot: the next root says the same of a hold that goes on.
+func TestWhoHoldsSinceWhenOutlivesTheRoot(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	root, members := group(t, url, "t", 2, WithRegister(local.Memory()), WithTiming(LAN()))
+	watcher := join(t, url, "watcher")
+	h := lock(t, members[0], "crane")
+	held := func(root string, other bool) (s State) {
+		eventually(t, "the state is published", func() bool {
+			s = collectStates(t, watcher, "t", 1)["crane"]
+			return s.Status == StatusHeld && (s.Root == root) != other
+		})
+		return s
+	}
+	was := held("root", false)
+	closeTopic(t, root)
+	if err := h.Check(); err != nil {
+		t.Fatal(err)
+	}
+	is := held("root", true)
+	eventually(t, "it is said since when", func() bool { is = held("root", true); return is.Since.Equal(was.Since) })
+	if is.How != was.How || was.How == "" || is.Holder != was.Holder || is.Fence != was.Fence {
+		t.Errorf("%+v, it was %+v", is, was)
+	}
+	unlock(t, h)
+}
+
 func TestRootThatClosesHandsOver(t *testing.T) {
 	t.Parallel()
 	root, members := group(t, startBroker(t, "127.0.0.1:0").URL(), "t", 2, WithRegister(local.Memory()), WithTiming(LAN()))

@@ -163,7 +163,7 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	if sent.heard(m.Payload) {
 		return
 	}
-	var said struct{ Epoch string }
+	var said formerState
 	if len(m.Payload) > 0 && json.Unmarshal(m.Payload, &said) == nil {
 		if epoch, ok := parseEpoch(said.Epoch); ok && epoch.Compare(t.status.Epoch) > 0 {
 			if b.contested.IsZero() {
@@ -180,6 +180,10 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 		return // as it should be
 	case t.knows(n.resource):
 		n = t.noticeOf(n.resource)
+		if r, ok := t.described(n.resource); ok {
+			n.follow(&r, t.self.ID)
+			n.recall(&said)
+		}
 		n.shown, n.cleared = false, false
 		t.touch(n.resource)
 	case len(m.Payload) == 0:

@@ -47,6 +47,13 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 	}()
 	becomes(t, root, "aware of the waiting", func(s *protocol.Status) bool { return s.Resources[0].Waiting == 1 })
 
+	watcher := join(t, url, "watcher")
+	before := State{}
+	eventually(t, "it is published", func() bool {
+		before = collectStates(t, watcher, "t", 4)["crane"]
+		return before.Status == StatusHeld && before.Waiting == 1
+	})
+
 	cable.cut(true)
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
@@ -71,6 +78,10 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 		t.Errorf("the hold of the member: %v", err)
 	}
 	becomes(t, again, "aware of who waits for what goes on", func(s *protocol.Status) bool { return s.Resources[0].Waiting == 1 })
+	eventually(t, "the state says since when", func() bool {
+		s := collectStates(t, watcher, "t", 4)["crane"]
+		return s.Root == "again" && s.Since.Equal(before.Since) && s.How == before.How && s.Fence == before.Fence && s.Decision == nil
+	})
 	unlock(t, resumed[0])
 	h := <-next
 	if h.Fence() <= was.Fence() {

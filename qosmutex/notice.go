@@ -38,6 +38,12 @@ type entered struct {
 	how      protocol.How
 }
 
+// formerState is what is read of the State of another root.
+type formerState struct {
+	Epoch, Status, Fence, How string
+	Since                     time.Time
+}
+
 // claim is what a State says of the token.
 type claim struct {
 	status          string
@@ -93,6 +99,25 @@ func (n *notice) follow(r *protocol.ResourceStatus, self string) {
 	}
 	if n.latest.who == self && !r.Inside {
 		n.over = true
+	}
+}
+
+// recall takes from the state of a former root when and how the entry began that goes on: we
+// know only since when we are the root.
+func (n *notice) recall(s *formerState) {
+	e := &n.latest
+	if s.Status != StatusHeld || e.fence == 0 || parseFence(s.Fence) != e.fence || e.how != protocol.HowUnknown && e.how != protocol.HowResumed {
+		return
+	}
+	if how := protocol.ParseHow(s.How); how != protocol.HowUnknown {
+		e.how = how
+	}
+	if s.Since.IsZero() || !s.Since.Before(e.at) {
+		return
+	}
+	e.at = s.Since
+	if n.says.status == StatusHeld && n.says.fence == e.fence {
+		n.since = e.at
 	}
 }
 

@@ -25,7 +25,7 @@ reprioritised, and of the lock itself models, resources, regenerated and rooted.
 
 how=… of a grant says how the token came: turn or root, in its turn; direct, straight
 from the holder before; passing, out of turn, on its way to another; retained, again with
-the token that was kept; resumed, as the process before it, which was restarted.`,
+the token that was kept; resumed, before the root was restarted.`,
 		Example: `  pubsub-node lock watch crane
   pubsub-node lock watch --json | jq 'select(.event == "lost")'`,
 		Args:              oneLockOrAll,

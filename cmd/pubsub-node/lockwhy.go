@@ -142,7 +142,7 @@ func howText(how string) string {
 		"direct":   "in its turn, straight from the holder before (Direct)",
 		"passing":  "out of turn, while the token passed it on the way to another (Use)",
 		"retained": "again, with the token that it had kept (Retain)",
-		"resumed":  "as the process before it, which was restarted",
+		"resumed":  "before the root was restarted",
 	}[how]
 }
 

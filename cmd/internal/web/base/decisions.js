@@ -16,7 +16,7 @@ export class Decisions {
 
   /** note takes the decision of a state; null: it has none. */
   note(key, decision) {
-    if (!decision) return;
+    if (!decision || decision.how === "resumed") return; // a hold went on: nothing was decided
     const own = this.locks.get(key) ?? [], last = own.at(-1);
     if (last?.fence === decision.fence) own.pop(); // the same, or what is said of it now
     own.push(decision);
@@ -30,7 +30,6 @@ export class Decisions {
   /** of returns the decision that an entry with this fence was made on, or undefined. */
   of(key, fence) {
     const n = parseFence(fence);
-    // Grants share no fences, but for that of a hold that goes on after a restart.
     const d = this.locks.get(key)?.findLast((d) => parseFence(d.fence) <= n);
     return d && n - parseFence(d.fence) < BigInt(d.fences) ? d : undefined;
   }

@@ -10,7 +10,7 @@ const HOW = new Map(Object.entries({
   direct: "in its turn, straight from the holder before (Direct)",
   passing: "out of turn, while the token passed it on the way to another (Use)",
   retained: "again, with the token that it had kept (Retain)",
-  resumed: "as the process before it, which was restarted",
+  resumed: "before the root was restarted",
 }));
 
 const BY = new Map(Object.entries({
