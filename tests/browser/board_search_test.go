@@ -35,6 +35,7 @@ func TestSearchSaysWhatItDoesNotSee(t *testing.T) {
 
 	// A lock has its whole history, whatever was searched before.
 	p.eval("location.hash = '#/lock/crane/north'", nil)
+	p.await("(globalThis.since ??= performance.now()) < performance.now() - 1000") // it is drawn
 	p.await("!document.querySelector('#search').checkVisibility() && /robot-6/.test(document.querySelector('#history').textContent)")
 
 	// A participant that is picked in the tree is shown where a search shows.
