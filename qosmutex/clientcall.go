@@ -115,6 +115,9 @@ func (c *Client) unlock(h *Hold) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := h.Check()
+	if c.p.Err() != nil { // nobody hears of it
+		err = h.ended()
+	}
 	h.endHeld(released)
 	if k := c.of(h); k != nil {
 		c.release(k)

@@ -216,6 +216,9 @@ func (c *Client) Err() error {
 }
 
 func (c *Client) closedError() error {
+	if c.p.Err() != nil {
+		return c.participantEnded()
+	}
 	return fmt.Errorf("%w: lock topic %q: Dial it again", ErrClosed, c.name)
 }
 

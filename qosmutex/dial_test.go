@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -241,5 +242,41 @@ func TestClientHoldLastsAsLongAsItIsRenewed(t *testing.T) {
 			t.Errorf("fence %d after %d", again.Fence(), h.Fence())
 		}
 		s.unlock(again)
+	})
+}
+
+// TestUnlockAfterTheParticipantHasEnded: nobody hears of it, so it is no success, whether the
+// hold has seen that or not; and what to do is said again and again.
+func TestUnlockAfterTheParticipantHasEnded(t *testing.T) {
+	onSite(t, func(s *site) {
+		_, end := s.root("yard")
+		defer end()
+		g := s.serve("gw")
+		defer g.stop()
+		for i := range 20 {
+			e := s.client(fmt.Sprint("client-", i), "crane")
+			h := s.lock(e.Client, fmt.Sprint("hook-", i))
+			_ = e.p.Close(context.Background())
+			if err := h.Unlock(); !errors.Is(err, qosmutex.ErrLost) {
+				t.Errorf("Unlock of a client: %v, want ErrLost", err)
+			}
+			for range 2 {
+				if _, err := e.Lock(context.Background(), "hook"); !errors.Is(err, qosmutex.ErrClosed) || !strings.Contains(err.Error(), "join again") {
+					t.Errorf("Lock: %v", err)
+				}
+			}
+			e.close()
+			p := s.join(fmt.Sprint("member-", i))
+			of, err := qosmutex.Open(context.Background(), p, "yard", qosmutex.WithClock(s.clock))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h = s.lock(of, fmt.Sprint("hook-", i))
+			_ = p.Close(context.Background())
+			if err := h.Unlock(); !errors.Is(err, qosmutex.ErrLost) {
+				t.Errorf("Unlock of a member: %v, want ErrLost", err)
+			}
+			_ = of.Close(context.Background())
+		}
 	})
 }

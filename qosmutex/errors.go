@@ -154,6 +154,9 @@ func ownName(topic string) error {
 }
 
 func (t *Topic) closedError() error {
+	if t.p.Err() != nil { // opening it again is of no use
+		return t.participantEnded()
+	}
 	return fmt.Errorf("%w: lock topic %q: Open it again", ErrClosed, t.name)
 }
 

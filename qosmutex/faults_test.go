@@ -182,8 +182,8 @@ func TestParticipantThatEndsEndsItsTopics(t *testing.T) {
 	if err := h.Check(); !errors.Is(err, ErrLost) {
 		t.Errorf("Check = %v, want ErrLost", err)
 	}
-	if _, err := m.Lock(testContext(t), "crane"); !errors.Is(err, ErrClosed) {
-		t.Errorf("Lock = %v, want ErrClosed", err)
+	if _, err := m.Lock(testContext(t), "crane"); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "join again") {
+		t.Errorf("Lock = %v, want ErrClosed, and that joining again helps", err)
 	}
 	if _, err := Open(testContext(t), p, "t"); !errors.Is(err, ErrClosed) {
 		t.Errorf("Open = %v, want ErrClosed", err)
@@ -297,6 +297,28 @@ func TestWhoHoldsSinceWhenOutlivesTheRoot(t *testing.T) {
 		t.Errorf("%+v, it was %+v", is, was)
 	}
 	unlock(t, h)
+}
+
+// TestFreeSinceTheLastHold, which may have been too short for a state to show it.
+func TestFreeSinceTheLastHold(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	root, _ := group(t, url, "t", 0)
+	watcher := join(t, url, "watcher")
+	for range 5 {
+		began := time.Now()
+		h := lock(t, root, "crane")
+		unlock(t, h)
+		var s State
+		eventually(t, "the state is published", func() bool {
+			s = collectStates(t, watcher, "t", 1)["crane"]
+			return s.Status == StatusFree && s.Fence == formatFence(h.Fence())
+		})
+		if s.Since.Before(began.Round(0).UTC()) {
+			t.Errorf("free since %v, and a hold began at %v", s.Since, began)
+		}
+		time.Sleep(30 * time.Millisecond) // states of a resource are 20 ms apart
+	}
 }
 
 func TestRootThatClosesHandsOver(t *testing.T) {

@@ -15,6 +15,7 @@ type notice struct {
 	over     bool    // latest has left
 	first    uint64  // entries below this fence were made in an earlier term and are over
 	says     claim   // as of the last State made
+	fence    uint64  // of latest, likewise
 	since    time.Time
 	passages passages
 	last     State           // as published
@@ -157,8 +158,8 @@ func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
 		s.Fence = formatFence(n.latest.fence)
 	}
 	c := n.claim(r)
-	if c != n.says {
-		n.says, n.since = c, time.Now()
+	if c != n.says || n.latest.fence != n.fence { // somebody may have been in since
+		n.says, n.fence, n.since = c, n.latest.fence, time.Now()
 		if c.status == StatusHeld {
 			n.since = n.latest.at
 		}
