@@ -105,8 +105,8 @@ func (d *display) scene(now time.Time) screen.Scene {
 			s.Faults, s.LastAct = chaos.Total(acts), acts[len(acts)-1].String()
 		}
 	}
-	if !d.seen.Switched.IsZero() {
-		s.Models = d.cfg.FairModels().String()
+	if models := d.observer.InForce(); models != "" { // of whoever switches, also on the page
+		s.Models = models
 	}
 	holds := map[string]string{}
 	for _, f := range d.observer.States() {

@@ -21,11 +21,11 @@ function fill(element, attributes, children) {
 }
 
 /**
- * visible writes characters that cannot be seen as \u{202e}, a lone surrogate included: names
+ * visible writes characters that cannot be seen as \u{202e}, a lone surrogate and unusual spaces included: names
  * come from others, and one of them may turn the text around it, or look like another name.
  */
 export function visible(text) {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]|[^\P{Zs} ]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
 const READ = new Set(["alt", "aria-label", "placeholder", "title"]); // attributes that a person reads

@@ -30,6 +30,7 @@ type Observer struct {
 	mu      sync.Mutex
 	states  map[string]qosmutex.State
 	root    string
+	models  string        // in force, by the latest view of this run
 	changed chan struct{} // closed and replaced with each event or state
 	errs    []error
 }
@@ -82,7 +83,11 @@ func (o *Observer) view(m pubsub.RawMessage) {
 		if !m.Retained {
 			o.View(time.Now(), v.Models)
 		}
-		o.update(func() { o.root = v.Root })
+		o.update(func() {
+			if o.root = v.Root; !m.Retained {
+				o.models = v.Models
+			}
+		})
 	}
 }
 
@@ -91,6 +96,13 @@ func (o *Observer) Root() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.root
+}
+
+// InForce returns the models of the latest view of this run; empty: none has come yet.
+func (o *Observer) InForce() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.models
 }
 
 func (o *Observer) watchEvents(ctx context.Context) {

@@ -92,6 +92,38 @@ func TestObserverSeesWhatIsPublished(t *testing.T) {
 	}
 }
 
+// Models are in force once a view of this run says so, whoever has chosen them.
+func TestObserverKnowsTheModelsInForce(t *testing.T) {
+	url, p := published(t)
+	view := []string{"lock", scenario.LockTopic, "view"}
+	if err := p.PublishRaw(pubsub.Main, view, []byte(`{"models":"of an earlier run","root":"r"}`), true); err != nil {
+		t.Fatal(err)
+	}
+	o, err := observer.Start(t.Context(), url, []string{"146.520"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close(context.Background())
+	await := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	await("the retained view does not come", func() bool { return o.Root() == "r" })
+	if models := o.InForce(); models != "" {
+		t.Errorf("%q", models)
+	}
+	for _, models := range []string{"fair-forward-forward-retain", "level-forward-forward-forward"} {
+		if err := p.PublishRaw(pubsub.Main, view, []byte(`{"models":"`+models+`","root":"r"}`), true); err != nil {
+			t.Fatal(err)
+		}
+		await(models+" are not in force", func() bool { return o.InForce() == models })
+	}
+}
+
 func TestObserverOfNothingSaysWhatItMisses(t *testing.T) {
 	url, _ := published(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

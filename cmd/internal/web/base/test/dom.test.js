@@ -11,7 +11,8 @@ test("durations are short and monotonous", () => {
 
 test("what cannot be seen is written as an escape, what can be is left alone", () => {
   for (const [name, text] of [["crane", "crane"], ["Grúa 起重機 مرفاع 🏗️", "Grúa 起重機 مرفاع 🏗️"], ["\u202enarc", "\\u{202e}narc"],
-    ["a\u200bb", "a\\u{200b}b"], ["\u009b31m", "\\u{9b}31m"], ["\u2028", "\\u{2028}"], ["\u{e0041}", "\\u{e0041}"], ["\ud800", "\\u{d800}"]]) {
+    ["a\u200bb", "a\\u{200b}b"], ["\u009b31m", "\\u{9b}31m"], ["\u2028", "\\u{2028}"], ["\u{e0041}", "\\u{e0041}"], ["\ud800", "\\u{d800}"],
+    ["gate north", "gate north"], ["gate\u00a0north\u3000", "gate\\u{a0}north\\u{3000}"]]) {
     assert.equal(visible(name), text);
     assert.equal(visible(visible(name)), text);
   }
