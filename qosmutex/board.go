@@ -8,6 +8,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
+// maxStrange bounds the strange resources of a root that is unsettled.
+const maxStrange = 4096
+
 // board is what the root publishes: the state of each resource and the view.
 type board struct {
 	term      *term // nil: others may speak for the topic
@@ -21,7 +24,8 @@ type board struct {
 	swept      time.Time // when everything was last looked at
 	all        bool      // everything is dirty
 	news       []pubsub.RawMessage
-	cleared    []string // resources that are not known, but had a state of another participant, or that are idle
+	cleared    []string // resources of which nothing is to be retained: they are not known, or idle
+	strange    []string // resources that have a state of another participant, and were not known
 	view       View
 	viewDirty  bool
 	viewSent   echoes
@@ -150,8 +154,17 @@ func (t *Topic) publishBoard() {
 func (t *Topic) takeCleared() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cleared := t.board.cleared
-	t.board.cleared = nil
+	b := &t.board
+	switch {
+	case len(b.strange) == 0:
+	case t.unsettled() && len(b.strange) < maxStrange: // who holds or waits may have to say so yet
+		t.flushSoon(max(flushAfter, time.Until(t.grantsFrom())))
+	default:
+		b.cleared = append(b.cleared, slices.DeleteFunc(b.strange, t.knows)...)
+		b.strange = nil
+	}
+	cleared := b.cleared
+	b.cleared = nil
 	return cleared
 }
 

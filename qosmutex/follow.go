@@ -189,7 +189,8 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	case len(m.Payload) == 0:
 		return // as it should be
 	default:
-		b.cleared = append(b.cleared, n.resource)
+		b.strange = append(b.strange, n.resource)
+		t.flushSoon(flushAfter)
 	}
 	t.metrics.dropped[dropForeign]++
 }

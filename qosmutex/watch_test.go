@@ -203,6 +203,48 @@ func TestRootAnswersAForeignState(t *testing.T) {
 	unlock(t, h)
 }
 
+// TestAnUnsettledRootClearsNothing: of whoever held or waited it may have to hear yet. What
+// it has not heard of by the time that it grants is over.
+func TestAnUnsettledRootClearsNothing(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	p := join(t, url, "plain")
+	of := func(resource string) []string { return []string{"lock", "t", resource, "state"} }
+	for _, resource := range []string{"hook", "press"} {
+		state := `{"topic":"t","resource":"` + resource + `","status":"held","holder":"x","fence":"1","epoch":"1.x","root":"former"}`
+		if err := p.PublishRaw(pubsub.Main, of(resource), []byte(state), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hook, press := subscribe(t, p, of("hook")...), subscribe(t, p, of("press")...)
+	eventually(t, "both are retained", func() bool { return len(hook.now()) == 1 && len(press.now()) == 1 })
+	root := open(t, join(t, url, "root"), "t", Create(), WithOpenResources(), WithTiming(LAN()))
+	request, err := root.Ask("hook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := make(chan error, 1)
+	go func() { _, err := request.Wait(testContext(t)); wait <- err }()
+	eventually(t, "what nobody has asked for is cleared", func() bool {
+		all := press.now()
+		cleared := len(all[len(all)-1].Payload) == 0
+		root.mu.Lock()
+		defer root.mu.Unlock()
+		if cleared && root.unsettled() {
+			t.Fatal("an unsettled root has cleared a state")
+		}
+		return cleared
+	})
+	if err := <-wait; err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range hook.now() {
+		if len(m.Payload) == 0 {
+			t.Error("what is waited for was cleared")
+		}
+	}
+}
+
 func TestViewTellsTheSettings(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
