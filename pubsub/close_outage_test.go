@@ -165,3 +165,76 @@ func TestAReaderThatWasAwayHearsWhatItMissed(t *testing.T) {
 		})
 	}
 }
+
+// Who lacks nothing is not told that it does: the broker has the values of a transient writer,
+// and samples of other instances are not for a narrow reader.
+func TestAReaderThatWasAwayIsNotToldOfWhatItHas(t *testing.T) {
+	transient := QoS{Reliability: Reliable, Durability: Transient, Depth: 100}
+	for _, c := range []struct {
+		name string
+		qos  QoS
+		opts []EndpointOption
+		want []float64
+	}{
+		{"transient", transient, nil, []float64{0, 1, 2, 3}},
+		{"narrow", keepAll, []EndpointOption{WithInstance(pose{Robot: "r"})}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, d *domain) {
+				a := d.join("a")
+				b, fuse := d.joinBy("b")
+				w := writerOf(t, topicOf[pose](t, a, "p"), c.qos)
+				r := newReader(t, topicOf[pose](t, b, "p"), append(c.opts, WithQoS(c.qos))...)
+				awaitReaders(t, w, 1)
+				write(t, w, poseOf("r", 7))
+				settle(time.Second)
+				expectXs(t, "before", r, 7)
+				fuse.blow(true)
+				for i := range 3 {
+					write(t, w, poseOf(name("other", i), float64(i)))
+				}
+				settle(time.Minute)
+				write(t, w, poseOf("last", 3)) // after it was given up
+				_ = a.Close(testContext(t))
+				fuse.blow(false)
+				settle(time.Minute)
+				got := xs(r)
+				slices.Sort(got) // of different instances
+				if !slices.Equal(got, c.want) {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+				if lost := told[SampleLost](r.ep.events); len(lost) > 0 {
+					t.Error(lost)
+				}
+			})
+		})
+	}
+}
+
+// A reader that was given up and has caught up since leaves nothing behind at the broker.
+func TestNoDeathIsKeptForAReaderThatIsBack(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a, watcher := d.join("a"), d.join("watcher")
+		b, fuse := d.joinBy("b")
+		w, r := writerOf(t, topicOf[pose](t, a, "p"), keepAll), readerOf(t, topicOf[pose](t, b, "p"), keepAll)
+		awaitReaders(t, w, 1)
+		fuse.blow(true)
+		settle(time.Minute)
+		fuse.blow(false)
+		settle(time.Minute)
+		write(t, w, poseOf("r", 1))
+		settle(time.Second)
+		expectXs(t, "the reader", r, 1)
+		if err := a.Close(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		ctx, cancel := context.WithTimeout(testContext(t), 5*time.Second)
+		defer cancel()
+		for p := range watcher.Peers(ctx) {
+			if p.ID == "a" {
+				t.Errorf("%+v is retained", p)
+			}
+		}
+	})
+}

@@ -141,6 +141,26 @@ func TestAWriterWithoutEndKeepsTheLastForLateJoiners(t *testing.T) {
 	}
 }
 
+// Even if that takes all the room there is.
+func TestAWriterWithoutEndMayBeFull(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a, b := d.join("a"), d.join("b")
+		w := writerOf(t, topicOf[pose](t, a, "p"), QoS{Reliability: Reliable, Durability: TransientLocal, History: KeepAll, DurabilityService: 3, MaxSamples: 6})
+		r := readerOf(t, topicOf[pose](t, b, "p"), keepAll)
+		awaitReaders(t, w, 1)
+		var want []float64
+		for i := range 20 {
+			want = append(want, float64(i))
+			write(t, w, poseOf(name("r", i%2), float64(i)))
+		}
+		settle(time.Second)
+		expectXs(t, "who was there", r, want...)
+		late := readerOf(t, topicOf[pose](t, b, "p"), local)
+		settle(time.Second)
+		expectXs(t, "who came later", late, 14, 15, 16, 17, 18, 19)
+	})
+}
+
 // Readers hold nothing for others, and a writer no more than it has room for.
 func TestWhatIsKeptForLateJoinersIsChecked(t *testing.T) {
 	topic := topicOf[pose](t, join(t, startBroker(t), "a"), "t")

@@ -7,6 +7,7 @@ import { MARGIN, isBefore, later, now } from "./clock.js";
 const REPEAT = 1000; // ms after which what is not answered is sent again
 const SLOWEST = 5000; // ms after which a release that is not answered is sent again, in the end
 const RELEASING = 1000; // ms, the longest pause for which release() waits
+const UNHEARD = 1500; // ms for a release of what no server has ever answered
 const LEASE = 10_000; // ms, what servers take for a request that names none
 const GAP = 200; // ms between two messages of one request, at least
 const PATIENCE = 10_000; // ms without an answer and a server, until there is none
@@ -38,6 +39,7 @@ export class Request {
   #stamps = new Map(); // sent → Instant
   #asked = 0; // since when there is no answer, by performance.now()
   #server = ""; // who answered; "": nobody yet
+  #known = false; // to a server
   #busy = ""; // what a server said that is too busy
   #until; // Instant: to be believed until then
   #renewAt = 0;
@@ -165,6 +167,7 @@ export class Request {
 
   #heardWaiting(a) {
     this.#server = a.gateway ?? "?";
+    this.#known = true;
     switch (a.outcome) {
       case "waiting":
         this.#busy = "";
@@ -294,14 +297,14 @@ export class Request {
    * over. Whoever releases waits for the first answers only, which done says.
    */
   async #tellReleased(/** @type {(value?: void) => void} */ done) {
-    const over = performance.now() + (this.#options.lease ?? LEASE);
+    const over = performance.now() + (this.#known ? this.#options.lease ?? LEASE : UNHEARD);
     for (let pause = REPEAT / 2; this.#says && performance.now() < over; pause = Math.min(2 * pause, SLOWEST)) {
       this.#send("release");
       /** @type {any} */
       let timer; // a number in browsers
       const heard = new Promise((resolve) => {
         this.#endedHere = resolve;
-        timer = setTimeout(resolve, pause);
+        timer = setTimeout(resolve, Math.min(pause, Math.max(0, over - performance.now())));
       });
       if (pause > RELEASING) {
         done();

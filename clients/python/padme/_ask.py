@@ -13,6 +13,7 @@ from ._terms import Terms
 REPEAT = 1000  # ms; what is not answered is sent again, and for waiting that is harmless
 _HURRY = 500  # the same for what ends or keeps a hold
 _LEAST = 200  # two messages about one request are at least so far apart
+_UNHEARD = 1500  # ms that the end of a request is said which no server has ever answered
 _LEAST_HURRY = 5000  # a release that is not answered is repeated ever more slowly, until the lease is over
 _NOT_NOW = ("overload", "too_many", "too_fast")  # what is denied for now
 
@@ -171,7 +172,7 @@ class Ask:
         """Takes the request back, or gives the lock back."""
         if self.phase in (Phase.WAITING, Phase.HELD):
             self.error, self.due = error, 0
-            self._forgotten_at = clock() + _ms(self.terms.lease)
+            self._forgotten_at = clock() + (_ms(self.terms.lease) if self.answered else _UNHEARD)
             self.phase = Phase.LEAVING if self.id else Phase.OVER
 
     def _end(self, error: Error) -> None:

@@ -84,7 +84,7 @@ func (s *Sender) Tick(now time.Time) (next time.Time) {
 		due := r.beat
 		switch {
 		case !r.gone.IsZero() && now.Sub(r.gone) > goneFor:
-			s.abandoned = s.abandoned || r.reliable
+			s.giveUpOn(g, r)
 			s.drop(g)
 			s.change.Happened()
 			continue

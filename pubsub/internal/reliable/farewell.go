@@ -112,7 +112,10 @@ type Ending struct {
 func (s *Sender) End() Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lacking := s.abandoned
+	lacking := false
+	for _, reached := range s.behind {
+		lacking = lacking || reached < s.seq
+	}
 	for g, r := range s.readers {
 		first, last := s.extent(r)
 		s.send(g, &wire.Repair{Op: wire.OpEnd, A: first, B: last, C: r.base})
@@ -124,13 +127,38 @@ func (s *Sender) End() Ending {
 	return Ending{s.seq, lacking}
 }
 
+// giveUpOn notes where a reader is that is not waited for any more: it may come back when this
+// writer is closed.
+func (s *Sender) giveUpOn(g wire.GUID, r *remoteReader) {
+	if !r.reliable {
+		return
+	}
+	for other := range s.behind {
+		if len(s.behind) < maxEnded {
+			break
+		}
+		delete(s.behind, other)
+	}
+	s.behind[g] = s.reached(r)
+}
+
+// isBack forgets that a reader was given up, or one of an earlier process of its participant.
+func (s *Sender) isBack(g wire.GUID) {
+	for o := range s.behind {
+		if o == g || o.Participant == g.Participant && o.Incarnation < g.Incarnation {
+			delete(s.behind, o)
+		}
+	}
+}
+
 // EndedBefore is the word of a participant that has closed: what the last sample of a writer
-// was, of which more may have been written while we were away.
+// was, of which more may have been written while we were away. That says nothing of what the
+// broker has retained, nor of one instance.
 func (r *Receiver) EndedBefore(g wire.GUID, last uint64) {
 	r.mu.Lock()
 	defer r.unlock()
 	w := r.writers[writerLevels(g)]
-	if w == nil || w.GUID != g || !w.accepted() || !w.reliable || !w.started || last < w.last || last > maxSeq || !w.ends(last, 0) {
+	if r.orphans != nil || r.narrow || w == nil || w.GUID != g || !w.accepted() || !w.reliable || !w.started || last < w.last || last > maxSeq || !w.ends(last, 0) {
 		return
 	}
 	w.last = last

@@ -46,7 +46,9 @@ func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire
 		}
 		s.history[key] = numbers
 		if n := len(numbers); s.qos.Late > 0 && n > s.qos.Late {
-			s.surplus = append(s.surplus, numbers[n-1-s.qos.Late])
+			if s.surplus = append(s.surplus, numbers[n-1-s.qos.Late]); len(s.surplus) > 2*len(s.held)+64 {
+				s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
+			}
 			s.forgetSurplus()
 		}
 	}
@@ -122,6 +124,15 @@ func (s *Sender) forgetOldest() {
 func (s *Sender) forgetSurplus() {
 	for acked := s.acked(); len(s.surplus) > 0 && s.surplus[0] <= acked; s.surplus = s.surplus[1:] {
 		s.release(s.surplus[0])
+	}
+	s.raise()
+}
+
+// makeWay forgets what a sample about to be written makes surplus.
+func (s *Sender) makeWay(key string) {
+	acked := s.acked()
+	for n := s.history[key]; s.qos.Late > 0 && len(n) >= s.qos.Late && n[0] <= acked; n = s.history[key] {
+		s.release(n[0])
 	}
 	s.raise()
 }

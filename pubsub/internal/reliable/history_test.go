@@ -83,3 +83,19 @@ func TestAReaderIsToldWhereItBeginsOverALossyNetwork(t *testing.T) {
 		}
 	})
 }
+
+// A reader that never has the history holds up a best-effort writer as little as its memory.
+func TestWhatIsSurplusIsForgotten(t *testing.T) {
+	n := newLossyPair(Policies{Historic: true, KeepAll: true, Late: 3, MaxSamples: 20})
+	for i := range 10_000 {
+		if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			t.Fatal(err)
+		}
+		if n.wire = nil; i == 0 {
+			n.s.Matched(Peer{GUID: theReader, Historic: true})
+		}
+	}
+	if held, surplus := len(n.s.held), len(n.s.surplus); held > 20 || surplus > 200 {
+		t.Errorf("%d samples and %d numbers are held", held, surplus)
+	}
+}

@@ -56,9 +56,8 @@ type Sender struct {
 	over    []uint64            // numbers after which an instance is over, in order; some not held any more
 	readers map[wire.GUID]*remoteReader
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
+	behind  map[wire.GUID]uint64   // how far reliable readers were that were given up
 	change  wait.Change            // of acknowledgements or readers
-
-	abandoned bool // a reliable reader was away for so long that it is not waited for
 
 	deadlines timing.Deadlines
 	life      lifeSigns
@@ -129,7 +128,7 @@ type Writer struct {
 func NewSender(w *Writer, out Out, ev Events) *Sender {
 	s := &Sender{
 		name: w.Name, topic: w.Topic, incarnation: w.Incarnation, qos: w.Policies, events: ev, out: out, low: 1,
-		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[wire.GUID]*remoteReader{}, left: map[wire.GUID]farewell{},
+		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[wire.GUID]*remoteReader{}, left: map[wire.GUID]farewell{}, behind: map[wire.GUID]uint64{},
 		deadlines:  timing.Deadlines{Period: w.Deadline},
 		life:       lifeSigns{Assertion: w.Assertion, online: w.Online},
 		coalescing: w.Coalescing, keyed: w.Keyed,
@@ -158,6 +157,7 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 	if keep && !replaces && len(s.held) >= s.qos.MaxSamples {
 		s.forgetOver()
 		s.forgetOldest()
+		s.makeWay(key)
 	}
 	if keep && !replaces && (crowded && s.qos.Reliable && s.qos.KeepAll || len(s.held) >= s.qos.MaxSamples) {
 		s.askForRoom(time.Now())
@@ -211,6 +211,7 @@ func (s *Sender) Matched(p Peer) {
 		s.readers[p.GUID] = r
 	}
 	delete(s.left, p.GUID)
+	s.isBack(p.GUID)
 	r.gone, r.partitions, r.bundles, r.change = time.Time{}, p.Partitions, p.Bundles, p.Change
 	s.repartition()
 	s.regroup()

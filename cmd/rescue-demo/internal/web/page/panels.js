@@ -137,7 +137,7 @@ export function doing(r, sends, waits, known = true) {
   if (r.paused) parts.push("paused");
   if (r.cut) parts.push("radio cut");
   else if (r.shadow) parts.push("in shadow");
-  if (sends) parts.push(`sends on ${sends}`);
+  if (sends) parts.push(`${r.cut || r.shadow ? "has" : "sends on"} ${sends}`); // nothing of it gets through
   else if (waits) parts.push("waits");
   return parts.join(", ") || "searches";
 }

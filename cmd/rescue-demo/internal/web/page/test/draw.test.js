@@ -22,7 +22,8 @@ test("a hull drops what is inside", () => {
 test("what a robot does is said in words", () => {
   assert.equal(doing({}, "", false), "searches");
   assert.equal(doing({ shadow: true }, "", true), "in shadow, waits");
-  assert.equal(doing({ paused: true, cut: true, shadow: true }, "146.520", true), "paused, radio cut, sends on 146.520");
+  assert.equal(doing({ paused: true, cut: true, shadow: true }, "146.520", true), "paused, radio cut, has 146.520");
+  assert.equal(doing({}, "146.520", false), "sends on 146.520");
   assert.equal(doing({ dead: true, cut: true }, "", true), "dead");
   assert.equal(doing({ dead: true }, "146.520", true, false), "not known");
 });
