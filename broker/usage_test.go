@@ -191,6 +191,8 @@ func TestOneUserCannotQueueWithoutEnd(t *testing.T) {
 	if n := waits("bob", "0"); n < 10 || n > 12 {
 		t.Errorf("bob got %d", n)
 	}
+	gone := func() bool { return gather(t, registry)["padme_broker_clients"] == 0 }
+	eventually(t, gone, func() string { return "somebody is still there, to whom messages go" })
 	dropped := gather(t, registry)["padme_broker_messages_dropped_total"]
 	flood()
 	if n := gather(t, registry)["padme_broker_messages_dropped_total"] - dropped; n < 40 || n > 45 {
