@@ -86,8 +86,9 @@ type Config struct {
 	RuntimeDir string
 
 	// Wait, when set, keeps clients of the listeners waiting until it is closed: they are
-	// connected, and not answered. [Broker.Dial] does not wait. So what a program does beside
-	// its broker is there before the first client is, whose messages would else be lost.
+	// connected, and not answered. [Broker.Dial] does not wait. A program that serves clients
+	// in the broker's process closes it when it has subscribed: what a client publishes before
+	// that is lost.
 	Wait <-chan struct{}
 
 	// Prefix is the first level, or levels, of the topics that the table above

@@ -10,7 +10,7 @@ import (
 	"padme/broker"
 )
 
-// Clients of the listeners wait until what is beside the broker is there, which need not.
+// Clients of the listeners wait until Config.Wait is closed, and those of Dial do not.
 func TestClientsWaitUntilTheyAreLetIn(t *testing.T) {
 	wait := make(chan struct{})
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Wait: wait})

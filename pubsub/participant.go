@@ -240,7 +240,7 @@ func (p *Participant) farewell(ctx context.Context, side *connection.Lane) (unde
 	behind := p.exchange.ended.Lacking(discovery.MaxEnded)
 	if death, ok := p.directory.Leave(behind); ok {
 		_ = p.main.Put(death)
-		if len(behind) == 0 { // whoever watches has the death; brokers need not keep it for ever for every participant that came once
+		if len(behind) == 0 { // those that watch have heard it, and a broker need not keep one of each participant that ever came
 			_ = p.main.Put(connection.Packet{Topic: death.Topic, QoS: 1, Retain: true})
 		}
 	}

@@ -70,9 +70,9 @@ type QoS struct {
 	History    History
 	Depth      int // of KeepLast; 0 is 1. KeepAll ignores it, as in DDS
 	// DurabilityService of a TransientLocal writer with KeepAll is how many samples of
-	// each instance it holds for late joiners, beside those that a reader lacks; 0 is
-	// all, so a writer without end needs it: it blocks when MaxSamples are held, and so
-	// must have room for that many of each instance.
+	// each instance it holds for late joiners, in addition to those that a reader lacks;
+	// 0 is all. A writer that goes on for ever needs it, because Write blocks while
+	// MaxSamples are held: MaxSamples must be at least this number times the instances.
 	DurabilityService int
 	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
 	// an instance's state are not counted, nor limited by Depth. Of a writer with

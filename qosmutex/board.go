@@ -83,7 +83,7 @@ func (t *Topic) notice(in *protocol.Input) {
 		return
 	}
 	for i := range t.out.Decisions {
-		if d := &t.out.Decisions[i]; d.How != protocol.HowResumed { // nobody was chosen
+		if d := &t.out.Decisions[i]; d.How != protocol.HowResumed { // that was no choice
 			t.noticeOf(d.Resource).decided.note(d)
 		}
 	}
@@ -157,7 +157,7 @@ func (t *Topic) takeCleared() []string {
 	b := &t.board
 	switch {
 	case len(b.strange) == 0:
-	case t.unsettled() && len(b.strange) < maxStrange: // who holds or waits may have to say so yet
+	case t.unsettled() && len(b.strange) < maxStrange: // holders and waiters may not have reported yet
 		t.flushSoon(max(flushAfter, time.Until(t.grantsFrom())))
 	default:
 		b.cleared = append(b.cleared, slices.DeleteFunc(b.strange, t.knows)...)

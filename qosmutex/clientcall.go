@@ -115,7 +115,7 @@ func (c *Client) unlock(h *Hold) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := h.Check()
-	if c.p.Err() != nil { // nobody hears of it
+	if c.p.Err() != nil { // it cannot be released any more
 		err = h.ended()
 	}
 	h.endHeld(released)

@@ -245,8 +245,8 @@ func TestClientHoldLastsAsLongAsItIsRenewed(t *testing.T) {
 	})
 }
 
-// TestUnlockAfterTheParticipantHasEnded: nobody hears of it, so it is no success, whether the
-// hold has seen that or not; and what to do is said again and again.
+// TestUnlockAfterTheParticipantHasEnded: the release cannot be sent, so Unlock is no success,
+// whether the hold has seen that or not; and each error says what to do.
 func TestUnlockAfterTheParticipantHasEnded(t *testing.T) {
 	onSite(t, func(s *site) {
 		_, end := s.root("yard")

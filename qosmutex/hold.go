@@ -143,7 +143,7 @@ func (t *Topic) unlock(h *Hold) error {
 	defer t.mu.Unlock()
 	now := t.clock() // a system call: once for the check and for the step
 	var err error
-	if h.phase.Load() != held || int64(now) >= h.until.Load() || t.p.Err() != nil { // then nobody hears of it
+	if h.phase.Load() != held || int64(now) >= h.until.Load() || t.p.Err() != nil { // then it cannot be released any more
 		err = h.ended()
 	}
 	if t.calls[h.ref] == h {

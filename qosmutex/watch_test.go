@@ -203,8 +203,8 @@ func TestRootAnswersAForeignState(t *testing.T) {
 	unlock(t, h)
 }
 
-// TestAnUnsettledRootClearsNothing: of whoever held or waited it may have to hear yet. What
-// it has not heard of by the time that it grants is over.
+// TestAnUnsettledRootClearsNothing: holders and waiters may not have reported to it yet. What
+// has not been reported once it grants is over.
 func TestAnUnsettledRootClearsNothing(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
@@ -225,7 +225,7 @@ func TestAnUnsettledRootClearsNothing(t *testing.T) {
 	}
 	wait := make(chan error, 1)
 	go func() { _, err := request.Wait(testContext(t)); wait <- err }()
-	eventually(t, "what nobody has asked for is cleared", func() bool {
+	eventually(t, "what was not asked for is cleared", func() bool {
 		all := press.now()
 		cleared := len(all[len(all)-1].Payload) == 0
 		root.mu.Lock()

@@ -167,7 +167,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if f.metrics.address != "" {
 		config.Metrics = registry
 	}
-	heard := make(chan struct{}) // closed when the lock node hears clients: what they say before is lost
+	heard := make(chan struct{}) // closed when the lock node has subscribed: what clients publish before is lost
 	config.Wait = heard
 	b, err := broker.Start(ctx, config)
 	if err != nil {

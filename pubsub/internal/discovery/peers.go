@@ -174,7 +174,7 @@ func (d *Directory) changed(p *peer) {
 	d.reconsider(p)
 }
 
-// endedBefore tells ours of writers that a dead participant had closed.
+// endedBefore tells our endpoints which writers a dead participant had closed, and when.
 func (d *Directory) endedBefore(p *peer, ended map[string]uint64) {
 	for _, e := range p.endpoints {
 		last, named := ended[e.GUID.Endpoint]
