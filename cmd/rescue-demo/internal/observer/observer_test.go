@@ -96,9 +96,16 @@ func TestObserverSeesWhatIsPublished(t *testing.T) {
 func TestObserverKnowsTheModelsInForce(t *testing.T) {
 	url, p := published(t)
 	view := []string{"lock", scenario.LockTopic, "view"}
+	there := make(chan struct{}, 3) // as many views are published here
+	stop, err := p.SubscribeRaw(t.Context(), pubsub.Main, view, func(pubsub.RawMessage) { there <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
 	if err := p.PublishRaw(pubsub.Main, view, []byte(`{"models":"of an earlier run","root":"r"}`), true); err != nil {
 		t.Fatal(err)
 	}
+	<-there // the broker has it: what comes to those who subscribe from now on is retained
 	o, err := observer.Start(t.Context(), url, []string{"146.520"})
 	if err != nil {
 		t.Fatal(err)
