@@ -108,7 +108,7 @@ func (r *Receiver) judge(levels string, a *arrival, first bool, now time.Time) {
 		r.out.Drop(drop.Unmatched)
 	default:
 		if w.news = now; first {
-			w.heard = now
+			w.heard, w.passed = now, max(w.passed, a.Seq)
 		}
 		if a.unasked { // or it comes again
 			r.out.Drop(drop.Duplicate)

@@ -15,6 +15,7 @@ func TestWordsOnFormerMatchesAreNotHeard(t *testing.T) {
 		w := n.r.writers[writerLevels(theWriter)]
 		n.r.Handle(theWriter, &wire.Repair{Op: wire.OpHeartbeat, A: 41, B: 40, C: 40, Key: former})
 		n.r.Handle(theWriter, &wire.Repair{Op: wire.OpHeartbeat, A: 61, B: 60, C: 60, Key: w.match})
+		n.r.Handle(theWriter, &wire.Repair{Op: wire.OpGap, Ranges: []wire.Range{{First: 41, Last: 60}}})
 		if lost := told[SampleLost](n.r.events); len(lost) != want {
 			t.Errorf("%q: told of %v", former, lost)
 		}

@@ -79,9 +79,7 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 		if now.Sub(w.heard) >= r.quiet {
 			w.lacked = max(w.lacked, last)
 		}
-		// What it does not hold any more may be on its way.
-		r.skip(w, wire.Range{First: w.next, Last: min(first-1, w.lacked)}, now)
-		r.catchUp(w, now)
+		r.catchUp(w, now) // what it does not hold any more may be on its way
 		flows = !begins && w.flows(now)
 	}
 	switch {
@@ -93,7 +91,9 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 	}
 }
 
-// gap handles a writer's word on what it does not hold.
+// gap handles a writer's word on what it does not hold, of which we have asked for some. While
+// samples come, what they have not passed yet may be among them: a process that was suspended
+// finds both at once.
 func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -102,10 +102,14 @@ func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
 		return
 	}
 	now := time.Now()
+	lost := w.passed
+	if now.Sub(w.heard) >= r.quiet {
+		lost = w.last
+	}
 	slices.SortFunc(m.Ranges, func(a, b wire.Range) int { return cmp.Compare(a.First, b.First) })
 	for _, g := range m.Ranges {
 		if g.First <= w.next {
-			r.skip(w, wire.Range{First: w.next, Last: min(g.Last, w.last)}, now)
+			r.skip(w, wire.Range{First: w.next, Last: min(g.Last, lost)}, now)
 			r.catchUp(w, now)
 		}
 	}

@@ -115,6 +115,85 @@ func TestAHeartbeatThatOvertakesSamplesGivesUpNone(t *testing.T) {
 	}
 }
 
+// A process that was suspended finds words of many seconds at once, and samples as old beside
+// them. None of those words, not even the writer's last, makes it give up a sample.
+func TestWordsThatASuspensionHasDelayedGiveUpNone(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := newLossyPair(Policies{Reliable: true, Depth: 1}, Policies{Reliable: true, KeepAll: true})
+		n.match()
+		n.heal()
+		n.r.quiet = minQuiet
+		for range 4 {
+			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4 * time.Second)
+		samples := n.wire
+		n.wire = nil
+		for last := uint64(1); last <= 4; last++ {
+			n.r.heartbeat(theWriter, &wire.Repair{Op: wire.OpHeartbeat, A: last, B: last})
+		}
+		samples[0]()
+		for len(n.wire) > 0 { // it is told what the writer has not any more
+			n.step(0, "deliver")
+		}
+		n.r.heartbeat(theWriter, &wire.Repair{Op: wire.OpEnd, A: 4, B: 4})
+		n.r.Unmatched(theWriter, false)
+		for _, deliver := range samples[1:] {
+			deliver()
+		}
+		n.expectTaken(t, 0, 1, 2, 3, 4)
+	})
+}
+
+// expectTaken takes what has come and compares it with the samples wanted, and with how many
+// the reader was told to be lost.
+func (n *lossyPair) expectTaken(t *testing.T, lost uint64, want ...uint64) {
+	t.Helper()
+	var got []uint64
+	for h := n.r.TakeNext(); h != nil; h = n.r.TakeNext() {
+		if h.Valid() {
+			got = append(got, h.Seq)
+		}
+	}
+	for _, l := range told[SampleLost](n.r.events) {
+		lost -= l.Count
+	}
+	if !slices.Equal(got, want) || lost != 0 {
+		t.Errorf("got %v, want %v; %d lost samples were not told of", got, want, int64(lost))
+	}
+}
+
+// What a later sample has passed is not on its way: that it is not held any more is believed
+// while samples come, and so it is of what was there before the reader.
+func TestWhatIsLostBeforeALaterSampleIsGivenUpAtOnce(t *testing.T) {
+	for _, historic := range []bool{false, true} {
+		n := newLossyPair(Policies{Reliable: true, Depth: 1, Historic: historic}, Policies{Reliable: true, KeepAll: true, Historic: historic})
+		n.r.quiet = time.Hour
+		write := func() {
+			t.Helper()
+			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write()
+		write()
+		n.wire = nil
+		n.match()
+		write() // comes before all that is said
+		for sample := len(n.wire) - 1; len(n.wire) > 0; sample = 0 {
+			n.step(sample, "deliver")
+		}
+		n.expectTaken(t, 0, 3)
+		write()
+		write()
+		n.step(0, "lose")
+		n.heal()
+		n.expectTaken(t, 1, 5)
+	}
+}
+
 // A broker that does not acknowledge, or is held up by somebody else's reader, does
 // not keep a reader waiting for what it lacks for ever.
 func TestWhatDoesNotArriveIsSentAgainThoughItIsOnTheWay(t *testing.T) {

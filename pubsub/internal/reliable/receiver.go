@@ -90,6 +90,7 @@ type remoteWriter struct {
 	historic   uint64             // the last one written before we came
 	lacked     uint64             // up to here what is not there is lost, and asked for
 	heard      time.Time          // when a sample came that was not asked for
+	passed     uint64             // the last of those: none before it is on its way for the first time
 	told       uint64             // the last one that a heartbeat told of
 	owed       uint64             // to be acknowledged as soon as it is there; 0 for none
 	early      map[uint64]*sample // came before the one expected
