@@ -75,7 +75,8 @@ type QoS struct {
 	// MaxSamples are held: MaxSamples must be at least this number times the instances.
 	DurabilityService int
 	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
-	// an instance's state are not counted, nor limited by Depth. Of a writer with
+	// an instance's state are not among them, nor limited by Depth: a writer holds at
+	// most MaxSamples of these in addition. Of a writer with
 	// a durability they include what late joiners get; instances that are disposed or,
 	// of TransientLocal, unregistered make room when all matched readers know.
 	MaxSamples int

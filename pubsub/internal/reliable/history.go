@@ -35,23 +35,18 @@ func (s *Sender) askForRoom(now time.Time) {
 }
 
 func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire.Status) {
-	h := &heldSample{key: key, payload: payload, buffer: buffer, place: s.out.Placed(), over: s.ends(key, what)}
+	h := &heldSample{key: key, payload: payload, buffer: buffer, place: s.out.Placed(), status: what, over: s.ends(key, what)}
 	s.held[s.seq] = h
-	if !s.qos.KeepAll || s.qos.Historic {
-		numbers := append(s.history[key], s.seq)
-		for !s.qos.KeepAll && len(numbers) > s.qos.Depth {
-			s.free(s.held[numbers[0]])
-			delete(s.held, numbers[0])
-			numbers = numbers[1:]
-		}
-		s.history[key] = numbers
-		if n := len(numbers); s.qos.Late > 0 && n > s.qos.Late {
-			if s.surplus = append(s.surplus, numbers[n-1-s.qos.Late]); len(s.surplus) > 2*len(s.held)+64 {
-				s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
-			}
-			s.forgetSurplus()
-		}
+	if what == wire.StatusData {
+		s.data++
 	}
+	if !s.qos.KeepAll || s.qos.Historic {
+		s.enter(key, what)
+	}
+	if len(s.surplus) > 2*len(s.held)+64 {
+		s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
+	}
+	s.forgetSurplus()
 	if h.over {
 		s.isOver()
 	}
@@ -82,8 +77,9 @@ func (s *Sender) ends(key string, what wire.Status) bool {
 	case !s.qos.Historic || what == wire.StatusData:
 		return false
 	case what == wire.StatusUnregister && s.qos.Transient:
-		numbers := s.history[key]
-		return len(numbers) == 0 || s.held[numbers[len(numbers)-1]].over
+		i := s.ofInstance(key)
+		last := len(i.states) - 1
+		return len(i.data) == 0 || last >= 0 && i.states[last] > i.data[len(i.data)-1] && s.held[i.states[last]].over
 	}
 	return true
 }
@@ -95,26 +91,41 @@ func (s *Sender) isOver() {
 	}
 }
 
+// room reports whether one more sample may be held, and forgets for it what may go.
+func (s *Sender) room(key string, what wire.Status) bool {
+	if !s.full(what) {
+		return true
+	}
+	s.forgetOver(what)
+	s.forgetOldest(what)
+	if what == wire.StatusData {
+		s.makeWay(key)
+	}
+	return !s.full(what)
+}
+
 // forgetOver makes room for a sample by forgetting instances that are over, as every
 // reader has heard. Until then late joiners hear of it.
-func (s *Sender) forgetOver() {
+func (s *Sender) forgetOver(what wire.Status) {
 	acked := s.acked()
-	for ; len(s.held) >= s.qos.MaxSamples && len(s.over) > 0 && s.over[0] <= acked; s.over = s.over[1:] {
+	for ; s.full(what) && len(s.over) > 0 && s.over[0] <= acked; s.over = s.over[1:] {
 		last := s.over[0]
-		h := s.held[last]
-		if h == nil {
+		if s.held[last] == nil {
 			continue
 		}
-		for n := s.history[h.key]; len(n) > 0 && n[0] <= last; n = s.history[h.key] {
-			s.release(n[0])
+		i := s.history[s.held[last].key]
+		for _, seq := range slices.Concat(i.data, i.states) {
+			if seq <= last {
+				s.release(seq)
+			}
 		}
 	}
 	s.raise()
 }
 
 // forgetOldest makes room for a sample of a writer that does not block.
-func (s *Sender) forgetOldest() {
-	for !s.qos.Reliable && len(s.held) >= s.qos.MaxSamples {
+func (s *Sender) forgetOldest(what wire.Status) {
+	for !s.qos.Reliable && s.full(what) {
 		s.release(s.low)
 		s.raise()
 	}
@@ -122,6 +133,9 @@ func (s *Sender) forgetOldest() {
 
 // forgetSurplus forgets what is not for late joiners once every reader has it.
 func (s *Sender) forgetSurplus() {
+	if len(s.surplus) == 0 {
+		return
+	}
 	for acked := s.acked(); len(s.surplus) > 0 && s.surplus[0] <= acked; s.surplus = s.surplus[1:] {
 		s.release(s.surplus[0])
 	}
@@ -131,8 +145,8 @@ func (s *Sender) forgetSurplus() {
 // makeWay forgets what a sample about to be written makes surplus.
 func (s *Sender) makeWay(key string) {
 	acked := s.acked()
-	for n := s.history[key]; s.qos.Late > 0 && len(n) >= s.qos.Late && n[0] <= acked; n = s.history[key] {
-		s.release(n[0])
+	for i := s.ofInstance(key); s.qos.Late > 0 && len(i.data) >= s.qos.Late && i.data[0] <= acked; {
+		s.release(i.data[0])
 	}
 	s.raise()
 }
@@ -168,13 +182,11 @@ func (s *Sender) release(seq uint64) {
 	}
 	s.free(h)
 	delete(s.held, seq)
-	if numbers := s.history[h.key]; len(numbers) > 0 {
-		if i := slices.Index(numbers, seq); i >= 0 {
-			numbers = slices.Delete(numbers, i, i+1)
-		}
-		if s.history[h.key] = numbers; len(numbers) == 0 {
-			delete(s.history, h.key)
-		}
+	if h.status == wire.StatusData {
+		s.data--
+	}
+	if i := s.history[h.key]; i != nil && i.remove(h.status, seq) {
+		delete(s.history, h.key)
 	}
 }
 
