@@ -74,9 +74,10 @@ type QoS struct {
 	// 0 is all. A writer that goes on for ever needs it, because Write blocks while
 	// MaxSamples are held: MaxSamples must be at least this number times the instances.
 	DurabilityService int
-	// MaxSamples bounds the samples held, over all instances; 0 is 8192. Changes of
-	// an instance's state are not among them, nor limited by Depth: a writer holds at
-	// most MaxSamples of these in addition. Of a writer with
+	// MaxSamples bounds the samples held, over all instances; 0 is 8192. A reader does
+	// not count changes of an instance's state, nor does Depth limit them there. A
+	// writer counts them, but may dispose and unregister until it holds twice as many,
+	// because an instance that is over makes room. Of a writer with
 	// a durability they include what late joiners get; instances that are disposed or,
 	// of TransientLocal, unregistered make room when all matched readers know.
 	MaxSamples int

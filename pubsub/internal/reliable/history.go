@@ -21,6 +21,15 @@ func (s *Sender) wakeIfDue() {
 	}
 }
 
+// mostFor is how many samples may be held for one more to be held. Changes of state may be when
+// there is no room for data: that an instance is over is what makes room.
+func (s *Sender) mostFor(what wire.Status) int {
+	if what == wire.StatusData {
+		return s.qos.MaxSamples
+	}
+	return 2 * s.qos.MaxSamples
+}
+
 // askForRoom asks for acknowledgements because the history is full: at once after some of
 // it has moved, else now and then. A reader acknowledges at once and again when it has
 // all that it was told of, so asking for every step would be for nothing; and one that
@@ -35,18 +44,23 @@ func (s *Sender) askForRoom(now time.Time) {
 }
 
 func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire.Status) {
-	h := &heldSample{key: key, payload: payload, buffer: buffer, place: s.out.Placed(), status: what, over: s.ends(key, what)}
+	h := &heldSample{key: key, payload: payload, buffer: buffer, place: s.out.Placed(), over: s.ends(key, what)}
 	s.held[s.seq] = h
-	if what == wire.StatusData {
-		s.data++
-	}
 	if !s.qos.KeepAll || s.qos.Historic {
-		s.enter(key, what)
+		numbers := append(s.history[key], s.seq)
+		for !s.qos.KeepAll && len(numbers) > s.qos.Depth {
+			s.free(s.held[numbers[0]])
+			delete(s.held, numbers[0])
+			numbers = numbers[1:]
+		}
+		s.history[key] = numbers
+		if n := len(numbers); s.qos.Late > 0 && n > s.qos.Late {
+			if s.surplus = append(s.surplus, numbers[n-1-s.qos.Late]); len(s.surplus) > 2*len(s.held)+64 {
+				s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
+			}
+			s.forgetSurplus()
+		}
 	}
-	if len(s.surplus) > 2*len(s.held)+64 {
-		s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
-	}
-	s.forgetSurplus()
 	if h.over {
 		s.isOver()
 	}
@@ -77,9 +91,8 @@ func (s *Sender) ends(key string, what wire.Status) bool {
 	case !s.qos.Historic || what == wire.StatusData:
 		return false
 	case what == wire.StatusUnregister && s.qos.Transient:
-		i := s.ofInstance(key)
-		last := len(i.states) - 1
-		return len(i.data) == 0 || last >= 0 && i.states[last] > i.data[len(i.data)-1] && s.held[i.states[last]].over
+		numbers := s.history[key]
+		return len(numbers) == 0 || s.held[numbers[len(numbers)-1]].over
 	}
 	return true
 }
@@ -91,41 +104,26 @@ func (s *Sender) isOver() {
 	}
 }
 
-// room reports whether one more sample may be held, and forgets for it what may go.
-func (s *Sender) room(key string, what wire.Status) bool {
-	if !s.full(what) {
-		return true
-	}
-	s.forgetOver(what)
-	s.forgetOldest(what)
-	if what == wire.StatusData {
-		s.makeWay(key)
-	}
-	return !s.full(what)
-}
-
 // forgetOver makes room for a sample by forgetting instances that are over, as every
 // reader has heard. Until then late joiners hear of it.
-func (s *Sender) forgetOver(what wire.Status) {
+func (s *Sender) forgetOver(most int) {
 	acked := s.acked()
-	for ; s.full(what) && len(s.over) > 0 && s.over[0] <= acked; s.over = s.over[1:] {
+	for ; len(s.held) >= most && len(s.over) > 0 && s.over[0] <= acked; s.over = s.over[1:] {
 		last := s.over[0]
-		if s.held[last] == nil {
+		h := s.held[last]
+		if h == nil {
 			continue
 		}
-		i := s.history[s.held[last].key]
-		for _, seq := range slices.Concat(i.data, i.states) {
-			if seq <= last {
-				s.release(seq)
-			}
+		for n := s.history[h.key]; len(n) > 0 && n[0] <= last; n = s.history[h.key] {
+			s.release(n[0])
 		}
 	}
 	s.raise()
 }
 
 // forgetOldest makes room for a sample of a writer that does not block.
-func (s *Sender) forgetOldest(what wire.Status) {
-	for !s.qos.Reliable && s.full(what) {
+func (s *Sender) forgetOldest() {
+	for !s.qos.Reliable && len(s.held) >= s.qos.MaxSamples {
 		s.release(s.low)
 		s.raise()
 	}
@@ -133,9 +131,6 @@ func (s *Sender) forgetOldest(what wire.Status) {
 
 // forgetSurplus forgets what is not for late joiners once every reader has it.
 func (s *Sender) forgetSurplus() {
-	if len(s.surplus) == 0 {
-		return
-	}
 	for acked := s.acked(); len(s.surplus) > 0 && s.surplus[0] <= acked; s.surplus = s.surplus[1:] {
 		s.release(s.surplus[0])
 	}
@@ -145,8 +140,8 @@ func (s *Sender) forgetSurplus() {
 // makeWay forgets what a sample about to be written makes surplus.
 func (s *Sender) makeWay(key string) {
 	acked := s.acked()
-	for i := s.ofInstance(key); s.qos.Late > 0 && len(i.data) >= s.qos.Late && i.data[0] <= acked; {
-		s.release(i.data[0])
+	for n := s.history[key]; s.qos.Late > 0 && len(n) >= s.qos.Late && n[0] <= acked; n = s.history[key] {
+		s.release(n[0])
 	}
 	s.raise()
 }
@@ -182,11 +177,13 @@ func (s *Sender) release(seq uint64) {
 	}
 	s.free(h)
 	delete(s.held, seq)
-	if h.status == wire.StatusData {
-		s.data--
-	}
-	if i := s.history[h.key]; i != nil && i.remove(h.status, seq) {
-		delete(s.history, h.key)
+	if numbers := s.history[h.key]; len(numbers) > 0 {
+		if i := slices.Index(numbers, seq); i >= 0 {
+			numbers = slices.Delete(numbers, i, i+1)
+		}
+		if s.history[h.key] = numbers; len(numbers) == 0 {
+			delete(s.history, h.key)
+		}
 	}
 }
 

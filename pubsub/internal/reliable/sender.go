@@ -51,10 +51,9 @@ type Sender struct {
 	closing bool   // nothing is written any more
 	low     uint64 // no sample below is held
 	held    map[uint64]*heldSample
-	data    int                  // samples of held that are no changes of state
-	history map[string]*instance // what is held, by key; of keep last, and for late joiners
-	surplus []uint64             // numbers that are not for late joiners, in the order in which they came to be that
-	over    []uint64             // numbers after which an instance is over, in order; some not held any more
+	history map[string][]uint64 // numbers held, by key, oldest first; of keep last, and for late joiners
+	surplus []uint64            // numbers that are not for late joiners, in the order in which they came to be that
+	over    []uint64            // numbers after which an instance is over, in order; some not held any more
 	readers map[wire.GUID]*remoteReader
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
 	behind  map[wire.GUID]uint64   // how far reliable readers were that were given up
@@ -83,8 +82,7 @@ type heldSample struct {
 	payload []byte
 	buffer  *wire.Buffer // whose memory payload is; nil if it has its own
 	place   uint64       // on its way to the broker
-	status  wire.Status
-	over    bool // late joiners want nothing of its instance up to here
+	over    bool         // late joiners want nothing of its instance up to here
 }
 
 // remoteReader is a matched reader.
@@ -130,7 +128,7 @@ type Writer struct {
 func NewSender(w *Writer, out Out, ev Events) *Sender {
 	s := &Sender{
 		name: w.Name, topic: w.Topic, incarnation: w.Incarnation, qos: w.Policies, events: ev, out: out, low: 1,
-		held: map[uint64]*heldSample{}, history: map[string]*instance{}, readers: map[wire.GUID]*remoteReader{}, left: map[wire.GUID]farewell{}, behind: map[wire.GUID]uint64{},
+		held: map[uint64]*heldSample{}, history: map[string][]uint64{}, readers: map[wire.GUID]*remoteReader{}, left: map[wire.GUID]farewell{}, behind: map[wire.GUID]uint64{},
 		deadlines:  timing.Deadlines{Period: w.Deadline},
 		life:       lifeSigns{Assertion: w.Assertion, online: w.Online},
 		coalescing: w.Coalescing, keyed: w.Keyed,
@@ -153,11 +151,16 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 	if s.closing {
 		return nil, failure.ErrClosed
 	}
-	what := e.Options.Status
 	readers, previous, crowded := s.interest(key)
 	keep := s.qos.Historic || s.qos.Reliable && readers > 0
-	more, waits := keep && !s.replaces(key, what), crowded && s.qos.Reliable && s.qos.KeepAll
-	if more && (waits || !s.room(key, what)) {
+	replaces := !s.qos.KeepAll && len(s.history[key]) >= s.qos.Depth
+	most := s.mostFor(e.Options.Status)
+	if keep && !replaces && len(s.held) >= most {
+		s.forgetOver(most)
+		s.forgetOldest()
+		s.makeWay(key)
+	}
+	if keep && !replaces && (crowded && s.qos.Reliable && s.qos.KeepAll || len(s.held) >= most) {
 		s.askForRoom(time.Now())
 		return s.change.Next(), ErrFull
 	}
@@ -185,8 +188,8 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 		e.Buffer = nil // it is on its way
 	}
 	if keep {
-		s.hold(key, payload, buffer, what)
-		s.hasLifespan(what)
+		s.hold(key, payload, buffer, e.Options.Status)
+		s.hasLifespan(e.Options.Status)
 	} else {
 		s.raise()
 	}
