@@ -29,6 +29,10 @@ func (r *Receiver) Arrived(key, levels string, payload []byte) { r.arrived(key, 
 func (r *Receiver) arrived(key, levels string, payload []byte, first bool) {
 	var one [1]arrival // bundles are rare
 	all := one[:0]
+	if r.out.Filter != nil {
+		r.screening(1)
+		defer r.screening(-1)
+	}
 	for several := false; len(payload) > 0; several = true {
 		var e wire.Envelope
 		rest, err := wire.Next(payload, &e)
@@ -59,9 +63,19 @@ func (r *Receiver) arrived(key, levels string, payload []byte, first bool) {
 	r.mu.Lock()
 	defer r.unlock()
 	now := time.Now()
+	if first {
+		r.heard = now
+	}
 	for i := range all {
 		r.judge(levels, &all[i], first, now)
 	}
+}
+
+// screening counts the messages that the content filter looks at.
+func (r *Receiver) screening(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.screened += n
 }
 
 // screen asks the content filter about a sample, unless it is of no use anyway.
@@ -108,7 +122,7 @@ func (r *Receiver) judge(levels string, a *arrival, first bool, now time.Time) {
 		r.out.Drop(drop.Unmatched)
 	default:
 		if w.news = now; first {
-			w.heard, w.passed = now, max(w.passed, a.Seq)
+			w.heard, w.passed, w.silent = now, max(w.passed, a.Seq), time.Time{}
 		}
 		if a.unasked { // or it comes again
 			r.out.Drop(drop.Duplicate)

@@ -79,6 +79,10 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 		if now.Sub(w.heard) >= r.quiet {
 			w.lacked = max(w.lacked, last)
 		}
+		w.speaks(now, r.quiet)
+		if m.Op == wire.OpEnd && first > last { // it holds nothing, so nothing of its history comes
+			r.skip(w, wire.Range{First: w.next, Last: w.historic}, now)
+		}
 		r.catchUp(w, now) // what it does not hold any more may be on its way
 		flows = !begins && w.flows(now)
 	}
@@ -91,9 +95,25 @@ func (r *Receiver) heartbeat(from wire.GUID, m *wire.Repair) {
 	}
 }
 
-// gap handles a writer's word on what it does not hold, of which we have asked for some. While
-// samples come, what they have not passed yet may be among them: a process that was suspended
-// finds both at once.
+// speaks follows a word of a writer. Between two of them only so much time counts as silence: a
+// process that was suspended finds words and samples of many seconds at once.
+func (w *remoteWriter) speaks(now time.Time, quiet time.Duration) {
+	if w.silent.IsZero() {
+		w.silent, w.spoke, w.silence = now, now, 0
+	}
+	w.silence += min(now.Sub(w.spoke), quiet/2)
+	w.spoke = now
+}
+
+// isQuiet reports whether no sample of a writer is on its way any more. The samples of all
+// writers come in one line: as long as any come it may only be not its turn, but that has an end.
+func (r *Receiver) isQuiet(w *remoteWriter, now time.Time) bool {
+	others := now.Sub(r.heard) < r.quiet || r.screened > 0
+	return !w.silent.IsZero() && w.silence >= r.quiet && (!others || now.Sub(w.silent) >= drainFor)
+}
+
+// gap handles a writer's word on what it does not hold, of which we have asked for some. What
+// no sample has passed may be on its way.
 func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -102,8 +122,8 @@ func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
 		return
 	}
 	now := time.Now()
-	lost := w.passed
-	if now.Sub(w.heard) >= r.quiet {
+	lost := max(w.passed, w.historic) // what there was before us is not on its way
+	if r.isQuiet(w, now) {
 		lost = w.last
 	}
 	slices.SortFunc(m.Ranges, func(a, b wire.Range) int { return cmp.Compare(a.First, b.First) })

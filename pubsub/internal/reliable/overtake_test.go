@@ -43,7 +43,7 @@ func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
 	if acks := n.messages(wire.OpAck); len(acks) != 1 || acks[0].A != 3 {
 		t.Errorf("the last is acknowledged by %+v", acks)
 	}
-	n.r.writers["w/w1"].heard = time.Now().Add(-2 * time.Hour)
+	n.later(2 * time.Hour)
 	if acks := answer(5); len(acks) != 1 || !slices.Equal(acks[0].Ranges, []wire.Range{{First: 4, Last: 5}}) {
 		t.Errorf("two that are lost are asked for by %+v", acks)
 	}
@@ -51,6 +51,15 @@ func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
 	n.r.arrived("k", "w/w1", wire.Append(nil, &e), false) // tells nothing of what is on the other connection
 	if acks := answer(6); len(acks) != 1 || !slices.Equal(acks[0].Ranges, []wire.Range{{First: 5, Last: 6}}) {
 		t.Errorf("the rest is asked for by %+v", acks)
+	}
+}
+
+// later has time pass for the reader, in which nothing comes.
+func (n *lossyPair) later(d time.Duration) {
+	w := n.r.writers["w/w1"]
+	w.heard, n.r.heard = w.heard.Add(-d), n.r.heard.Add(-d)
+	if !w.silent.IsZero() {
+		w.silent, w.silence = w.silent.Add(-d), w.silence+d
 	}
 }
 
@@ -107,7 +116,8 @@ func TestAHeartbeatThatOvertakesSamplesGivesUpNone(t *testing.T) {
 	}
 	write(3)
 	n.wire = nil
-	n.r.writers["w/w1"].heard = time.Now().Add(-2 * time.Hour)
+	n.r.heartbeat(writer, &wire.Repair{A: 7, B: 7})
+	n.later(2 * time.Hour)
 	n.r.heartbeat(writer, &wire.Repair{A: 7, B: 7})
 	n.heal()
 	if got, lost := arrived(), told[SampleLost](n.r.events); !slices.Equal(got, []uint64{7}) || !slices.Equal(lost, []SampleLost{{writer, 2}}) {
@@ -128,19 +138,19 @@ func TestWordsThatASuspensionHasDelayedGiveUpNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		n.r.heartbeat(theWriter, &wire.Repair{Op: wire.OpHeartbeat, A: 1, B: 1})
 		time.Sleep(4 * time.Second)
-		samples := n.wire
+		samples := n.wire[:4]
 		n.wire = nil
 		for last := uint64(1); last <= 4; last++ {
 			n.r.heartbeat(theWriter, &wire.Repair{Op: wire.OpHeartbeat, A: last, B: last})
 		}
-		samples[0]()
 		for len(n.wire) > 0 { // it is told what the writer has not any more
 			n.step(0, "deliver")
 		}
 		n.r.heartbeat(theWriter, &wire.Repair{Op: wire.OpEnd, A: 4, B: 4})
 		n.r.Unmatched(theWriter, false)
-		for _, deliver := range samples[1:] {
+		for _, deliver := range samples {
 			deliver()
 		}
 		n.expectTaken(t, 0, 1, 2, 3, 4)

@@ -67,6 +67,9 @@ type Receiver struct {
 	change  wait.Change // of anything
 	stalled bool        // a sample was turned away because the cache is full
 
+	heard    time.Time // when a sample of any writer came that was not asked for
+	screened int       // messages with samples that the filter looks at now
+
 	inquiry time.Time // when writers are asked again as there is no connection; zero while there is
 
 	due   time.Time   // when Tick has something to do; zero for never
@@ -90,6 +93,9 @@ type remoteWriter struct {
 	historic   uint64             // the last one written before we came
 	lacked     uint64             // up to here what is not there is lost, and asked for
 	heard      time.Time          // when a sample came that was not asked for
+	silent     time.Time          // when it told of samples first since then; zero: it has not
+	spoke      time.Time          // when it did last
+	silence    time.Duration      // between those
 	passed     uint64             // the last of those: none before it is on its way for the first time
 	told       uint64             // the last one that a heartbeat told of
 	owed       uint64             // to be acknowledged as soon as it is there; 0 for none
@@ -187,7 +193,7 @@ func (r *Receiver) Matched(p Peer) {
 		r.writers[levels] = w
 	}
 	w.matched, w.schema, w.ended, w.leaving, w.Died = true, p.Schema, false, false, time.Time{}
-	w.partitions, w.lacks = p.Partitions, nil
+	w.partitions, w.lacks, w.silent = p.Partitions, nil, time.Time{}
 	r.events.Matched(p.GUID)
 	r.beginLease(w, &p, time.Now())
 	r.ask(w, true)

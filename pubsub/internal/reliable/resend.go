@@ -99,7 +99,10 @@ func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bo
 		}
 	}
 	s.sendGaps(to, gaps)
-	return last, samples > 0
+	if samples == 0 { // who does not believe a gap yet asks again
+		return 0, false
+	}
+	return last, true
 }
 
 func (s *Sender) sendGaps(to wire.GUID, gaps []wire.Range) {
