@@ -49,7 +49,7 @@ func policiesOf(o *discovery.Offer) QoS {
 func peerOf(e *discovery.Remote, ours uint64) reliable.Peer {
 	q := &e.QoS
 	return reliable.Peer{
-		Change: e.Change, Ours: ours,
+		Epoch: e.Epoch, Change: e.Change, Ours: ours,
 		GUID: e.GUID, Reliable: Reliability(q.Reliability) == Reliable, Historic: Durability(q.Durability) >= TransientLocal, Partitions: q.Partition,
 		Schema: e.Schema, Instance: q.Instance, Bundles: q.Bundles, Lease: q.Lease, Strength: q.Strength,
 	}

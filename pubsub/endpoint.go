@@ -40,6 +40,7 @@ func (l *localEndpoint) Matched(e *discovery.Remote, change uint64) {
 
 func (l *localEndpoint) Updated(e *discovery.Remote, change uint64) {
 	l.core.Updated(peerOf(e, change))
+	l.x.stir()
 }
 
 func (l *localEndpoint) Unmatched(g wire.GUID, died bool) {

@@ -96,8 +96,9 @@ type QoS struct {
 	// differ by much less.
 	Lifespan time.Duration
 	// Liveliness is who says within each LivelinessLease that the writer is alive;
-	// a lease of 0 is infinite, then it is alive until it is closed or the broker
-	// says that its participant died. The two are offered and requested together.
+	// a lease of 0 is infinite, then it is alive until it is closed, the broker says
+	// that its participant died, or that does not come back to a broker that crashed.
+	// The two are offered and requested together.
 	Liveliness      Liveliness
 	LivelinessLease time.Duration
 	// Exclusive is OWNERSHIP: of the writers of an instance a reader listens only

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"reflect"
 	"sync"
@@ -71,6 +72,21 @@ type fuse struct {
 	mu    sync.Mutex
 	blown bool
 	conns []net.Conn
+	deaf  atomic.Bool // nothing gets through to the participant, not even an end
+}
+
+// fused is a connection through a fuse.
+type fused struct {
+	net.Conn
+	f *fuse
+}
+
+func (c *fused) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.f.deaf.Load() {
+		return 0, io.EOF
+	}
+	return n, err
 }
 
 func (f *fuse) dial(ctx context.Context) (net.Conn, error) {
@@ -83,7 +99,7 @@ func (f *fuse) dial(ctx context.Context) (net.Conn, error) {
 	if err == nil {
 		f.conns = append(f.conns, c)
 	}
-	return c, err
+	return &fused{c, f}, err
 }
 
 // blow ends all connections at once, as a crash does, and lets no new ones be

@@ -45,12 +45,13 @@ type Offer struct {
 	Bundles     bool           `json:"bundles,omitempty"`    // a writer may send them, a reader understands them
 }
 
-// A Remote is a writer or reader as its participant has announced it. It does not change.
+// A Remote is a writer or reader as its participant has announced it. What is exported does not change.
 type Remote struct {
 	Announcement
 	GUID wire.GUID
 
-	connection int // of ours on which we heard of it last
+	connection int  // of ours on which we heard of it last
+	stays      bool // it is there although it was announced on another connection than the birth
 }
 
 const (

@@ -51,7 +51,8 @@ type Network interface {
 // directory's mutex held: they must neither block nor call the directory.
 type Endpoint interface {
 	// Matched and Updated: the two match; they did already, and the other has changed its
-	// policies. change is how often ours have changed.
+	// policies or announced itself on another connection. change is how often ours have
+	// changed.
 	Matched(e *Remote, change uint64)
 	Updated(e *Remote, change uint64)
 	Unmatched(g wire.GUID, died bool) // it was closed, or its participant died
@@ -114,6 +115,7 @@ type peer struct {
 	connection int
 	endpoints  map[place]*Remote
 	watch      *watch // of its presence; nil unless something of it may match something of ours
+	fate       *fate  // not known to be true; nil for none
 }
 
 // place is where a participant announces an endpoint.
@@ -134,11 +136,6 @@ func (d *Directory) prune(p *peer) {
 	if len(p.endpoints) == 0 && p.watch == nil && !p.known {
 		delete(d.peers, p.ID)
 	}
-}
-
-// counts reports whether an endpoint of a participant is of its present connection.
-func (p *peer) counts(e *Remote) bool {
-	return p.Alive && p.Epoch == e.Epoch && p.Incarnation == e.Incarnation
 }
 
 // alive reports whether an endpoint is known and its participant alive.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,17 +19,30 @@ import (
 
 // nowhere is a network on which nothing comes; it remembers what was sent.
 type nowhere struct {
-	put  []connection.Packet
-	sent []wire.Announcement
+	mu    sync.Mutex
+	put   []connection.Packet
+	sent  []wire.Announcement
+	asked []string // topics
 }
 
-func (n *nowhere) Put(p connection.Packet) error { n.put = append(n.put, p); return nil }
+func (n *nowhere) Put(p connection.Packet) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.put = append(n.put, p)
+	return nil
+}
 
 func (n *nowhere) Post(_ string, message []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	var e wire.Envelope
-	if wire.Parse(message, &e) == nil && e.Kind == wire.KindAnnounce {
+	switch err := wire.Parse(message, &e); {
+	case err != nil:
+	case e.Kind == wire.KindAnnounce:
 		a, _ := wire.ParseAnnouncement(e.Body)
 		n.sent = append(n.sent, a)
+	case e.Kind == wire.KindWho:
+		n.asked = append(n.asked, string(e.Body))
 	}
 }
 
@@ -46,27 +60,45 @@ func (n *nowhere) Subscribe(context.Context, string, func(string, []byte, bool))
 }
 
 // told is an endpoint that writes down what it is told.
-type told []string
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
 
-func (o *told) Matched(e *Remote, _ uint64) { *o = append(*o, "matched "+e.GUID.Endpoint) }
-func (o *told) Updated(e *Remote, _ uint64) { *o = append(*o, "updated "+e.GUID.Endpoint) }
+func (o *told) add(line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, line)
+}
+
+// read returns what it was told since the last call.
+func (o *told) read() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := o.lines
+	o.lines = nil
+	return lines
+}
+
+func (o *told) Matched(e *Remote, _ uint64) { o.add("matched " + e.GUID.Endpoint) }
+func (o *told) Updated(e *Remote, _ uint64) { o.add("updated " + e.GUID.Endpoint) }
 func (o *told) Unmatched(g wire.GUID, died bool) {
-	*o = append(*o, fmt.Sprint("unmatched ", g.Endpoint, " died ", died))
+	o.add(fmt.Sprint("unmatched ", g.Endpoint, " died ", died))
 }
 
 func (o *told) EndedBefore(g wire.GUID, last uint64) {
-	*o = append(*o, fmt.Sprint("ended ", g.Endpoint, " before ", last))
+	o.add(fmt.Sprint("ended ", g.Endpoint, " before ", last))
 }
 
 func (o *told) Parted(g wire.GUID, ours bool) {
-	*o = append(*o, fmt.Sprint("parted ", g.Endpoint, " ours ", ours))
+	o.add(fmt.Sprint("parted ", g.Endpoint, " ours ", ours))
 }
 
 func (o *told) Mismatched(e *Remote, why string) {
-	*o = append(*o, "mismatched "+e.GUID.Endpoint+" "+why)
+	o.add("mismatched " + e.GUID.Endpoint + " " + why)
 }
 func (o *told) Settle(func(wire.GUID) bool) {}
-func (o *told) End()                        { *o = append(*o, "end") }
+func (o *told) End()                        { o.add("end") }
 
 // alone runs f with the directory of a participant "a" of a network without others, in
 // virtual time.
@@ -107,10 +139,9 @@ func joined(t *testing.T, d *Directory, kind string) (*Local, *told) {
 
 func expectTold(t *testing.T, when string, o *told, want ...string) {
 	t.Helper()
-	if got := []string(*o); strings.Join(got, ", ") != strings.Join(want, ", ") {
+	if got := o.read(); strings.Join(got, ", ") != strings.Join(want, ", ") {
 		t.Errorf("%s: told %q, want %q", when, got, want)
 	}
-	*o = nil
 }
 
 // Two match when both are known and the participant of the other lives, whichever of its

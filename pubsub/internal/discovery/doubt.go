@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"padme/pubsub/internal/wait"
@@ -53,55 +55,90 @@ func (d *Directory) heardOf(id string) {
 	}
 }
 
+// doubtAnew doubts a participant from now on, whatever has come of an earlier doubt.
+func (d *Directory) doubtAnew(id string, w *watch) {
+	w.calm()
+	ctx, calm := context.WithCancel(w.ctx)
+	w.doubt, w.calm = ctx, calm
+	if !d.net.Start(func() { defer calm(); d.doubt(ctx, id, w) }) {
+		calm()
+	}
+}
+
+// calmed reports whether a participant is not in doubt.
+func (w *watch) calmed() bool { return w.doubt == nil || w.doubt.Err() != nil }
+
 // doubt asks a participant until it is heard of on the present connection and its
-// presence fits what it has announced. It blocks until then, or until the connection or
-// the watch ends.
-func (d *Directory) doubt(id string, w *watch) {
-	ctx, cancel := d.net.Connected(w.ctx)
+// presence fits what it has announced. It blocks until then, or until the connection,
+// the watch or this doubt ends.
+func (d *Directory) doubt(ctx context.Context, id string, w *watch) {
+	ctx, cancel := d.net.Connected(ctx)
 	defer cancel()
 	for i := range maxDoubts {
 		if !wait.Sleep(ctx, doubtAfter<<i) {
 			return
 		}
-		topic := d.doubtful(id, w)
-		if topic == "" {
+		topics := d.doubtful(ctx, id, w)
+		if len(topics) == 0 {
 			return
 		}
-		d.askOne(id, topic)
+		for _, topic := range topics {
+			d.askOne(id, topic)
+		}
 	}
 	if wait.Sleep(ctx, answerWait) {
-		d.giveUp(id, w)
+		d.giveUp(ctx, id, w)
 	}
 }
 
-// doubtful returns a topic in which a participant has announced something that is in
-// doubt, "" for none.
-func (d *Directory) doubtful(id string, w *watch) (topic string) {
+// doubtful returns the topics in which a participant is to be asked, as something that it
+// has announced is in doubt. If there is none, the doubt is over.
+func (d *Directory) doubtful(ctx context.Context, id string, w *watch) (topics []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w.settled = true
 	p := d.peers[id]
-	if p == nil {
-		return ""
+	if w.settled = true; p == nil || ctx.Err() != nil {
+		return nil
 	}
+	one := ""
 	for _, e := range p.endpoints {
-		if d.concerns(e) && (d.silent(w) || !p.counts(e)) {
-			return e.Topic
+		switch {
+		case !d.concerns(e):
+		case p.awaits(e) && !slices.Contains(topics, e.Topic):
+			topics = append(topics, e.Topic)
+		case d.silent(w) || !p.counts(e):
+			one = e.Topic
 		}
 	}
-	return ""
+	if len(topics) == 0 && one == "" {
+		d.waitOver(p)
+		w.calm()
+		return nil
+	}
+	if len(topics) == 0 {
+		topics = append(topics, one)
+	}
+	return topics
 }
 
 // silent reports whether nothing came from a participant itself. Who could not be answered
 // is not told.
 func (d *Directory) silent(w *watch) bool { return w.heard != d.connection && !d.Unannounced }
 
-// giveUp takes a participant for dead that does not answer.
-func (d *Directory) giveUp(id string, w *watch) {
+// giveUp takes a participant for dead that does not answer, and what it does not announce
+// again for gone.
+func (d *Directory) giveUp(ctx context.Context, id string, w *watch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p := d.peers[id]; p != nil && d.silent(w) {
+	p := d.peers[id]
+	if p == nil || ctx.Err() != nil {
+		return
+	}
+	w.calm()
+	if d.silent(w) {
 		d.Log.Warn("a participant of which the broker knows does not answer, and is taken for dead until it does", "peer", id)
 		d.presume(p)
+		return
 	}
+	d.waitOver(p)
 }

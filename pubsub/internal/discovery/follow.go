@@ -111,16 +111,18 @@ func (d *Directory) follows(topic string) bool { return d.follow[topic] != nil |
 type watch struct {
 	ctx     context.Context
 	stop    context.CancelFunc
-	granted chan struct{} // closed when it is granted, or has failed
-	settled bool          // its presence had the time to come
-	heard   int           // the connection on which something came from itself
+	granted chan struct{}      // closed when it is granted, or has failed
+	settled bool               // its presence had the time to come
+	doubt   context.Context    // of the present doubt, or the last
+	calm    context.CancelFunc // ends that
+	heard   int                // the connection on which something came from itself
 }
 
 // reconsider watches a participant while something of it may match something of ours.
 func (d *Directory) reconsider(p *peer) {
 	switch wanted := d.wants(p); {
 	case wanted && p.watch == nil:
-		w, id := &watch{granted: make(chan struct{})}, p.ID // p is read with the mutex held
+		w, id := &watch{granted: make(chan struct{}), calm: func() {}}, p.ID // p is read with the mutex held
 		w.ctx, w.stop = context.WithCancel(d.Context)
 		p.watch = w
 		if !d.net.Start(func() { d.look(id, w) }) {
@@ -182,7 +184,9 @@ func (d *Directory) look(id string, w *watch) {
 		return
 	}
 	context.AfterFunc(w.ctx, stop)
-	d.doubt(id, w)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.doubtAnew(id, w)
 }
 
 // hearSelf hears our own birth, which is heard from itself, too.

@@ -131,7 +131,8 @@ func (d *Directory) unknow(p *peer) {
 
 // update takes births as they come: the broker keeps their order. A death
 // counts only for the birth whose epoch it names, because brokers may publish
-// the last will of an old connection after the birth of the next.
+// the last will of an old connection after the birth of the next. Two births of one
+// incarnation, without a death, are one life: see again.go.
 func (d *Directory) update(pr Presence, ended map[string]uint64) {
 	p := d.peers[pr.ID]
 	switch {
@@ -141,19 +142,23 @@ func (d *Directory) update(pr Presence, ended map[string]uint64) {
 	case p == nil:
 		p = d.peer(pr.ID)
 	case !p.known:
-	case !pr.Alive && p.Alive && pr.Epoch != p.Epoch:
-		return
 	case pr.Incarnation == p.Incarnation && pr.Epoch < p.Epoch: // it was retained until the one that overtook it
+		return
+	case !pr.Alive && p.Alive && pr.Epoch != p.Epoch && p.unborn(&pr, ended):
 		return
 	case pr.Alive == p.Alive && pr.Epoch == p.Epoch && pr.Incarnation == p.Incarnation:
 		p.connection = d.connection
 		return
 	}
-	p.Presence, p.known, p.connection = pr, true, d.connection
+	again := p.stay(&pr)
+	p.Presence, p.known, p.connection, p.fate = pr, true, d.connection, nil
 	if !p.Alive {
 		d.endedBefore(p, ended)
 	}
 	d.changed(p)
+	if again && p.watch != nil {
+		d.doubtAnew(p.ID, p.watch)
+	}
 }
 
 // changed follows a birth or death. What a participant announced that is dead is

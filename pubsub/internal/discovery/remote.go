@@ -96,7 +96,15 @@ func (d *Directory) learn(participant, topic, name string, payload []byte) {
 		d.size++
 	}
 	e.connection = d.connection
+	e.stays = old != nil && old.GUID == e.GUID && p.counts(old)
 	p.endpoints[place{topic, name}] = e
+	if p.fate.meets(e) {
+		d.update(p.fate.Presence, p.fate.ended)
+		return
+	}
+	if p.awaits(e) && p.watch.calmed() {
+		d.doubtAnew(participant, p.watch)
+	}
 	for _, l := range d.topics[topic] {
 		d.judge(p, l, e)
 	}

@@ -16,8 +16,8 @@ func (d *Directory) returned() {
 	d.net.Start(d.forgetUnseen)
 	d.net.Start(d.forgetMissing)
 	for id, p := range d.peers {
-		if w := p.watch; w != nil {
-			d.net.Start(func() { d.doubt(id, w) })
+		if p.watch != nil {
+			d.doubtAnew(id, p.watch)
 		}
 	}
 	d.askUnlessTold(d.askAgain)
@@ -71,7 +71,7 @@ func (d *Directory) forgetMissing() {
 		return
 	}
 	d.forgetAll(func(p *peer, e *Remote) bool {
-		return e.connection != connection && p.connection == connection && p.counts(e)
+		return e.connection != connection && p.connection == connection && p.current(e)
 	}, true)
 }
 

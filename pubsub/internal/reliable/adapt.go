@@ -16,13 +16,18 @@ func (r *Receiver) Adapt(p Policies) {
 	r.schedule(r.cache.Due())
 }
 
-// Updated follows a writer that still matches.
+// Updated follows a writer that still matches: it has changed its policies, or is back on
+// another connection, and may not have heard what we said.
 func (r *Receiver) Updated(p Peer) {
 	r.mu.Lock()
 	defer r.unlock()
 	if w := r.writers[writerLevels(p.GUID)]; w != nil && w.GUID == p.GUID {
 		w.partitions = p.Partitions
 		r.cache.Strengthen(&w.Writer, p.Strength)
+		if p.Epoch != w.epoch {
+			w.epoch, w.silent = p.Epoch, time.Time{}
+			r.ask(w, true)
+		}
 	}
 }
 

@@ -32,13 +32,18 @@ func (s *Sender) Adapt(p Policies) {
 	s.moveTo(p.Partitions.Published(s.places))
 }
 
-// Updated follows a reader that still matches.
+// Updated follows a reader that still matches: it has changed its policies, or is back on
+// another connection.
 func (s *Sender) Updated(p Peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.readers[p.GUID]; r != nil {
-		r.partitions, r.change = p.Partitions, p.Change
+		again := p.Epoch != r.epoch
+		r.partitions, r.epoch, r.change = p.Partitions, p.Epoch, p.Change
 		s.repartition()
+		if again {
+			s.retell(p.GUID, r)
+		}
 	}
 }
 

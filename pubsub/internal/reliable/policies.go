@@ -62,6 +62,7 @@ type Peer struct {
 	Lease      time.Duration
 	Strength   int // of ownership
 
+	Epoch  uint64 // of the connection on which it was announced
 	Change uint64 // how often it has changed its policies
 	Ours   uint64 // the same of our end, when it matches
 }

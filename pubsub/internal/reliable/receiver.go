@@ -83,6 +83,7 @@ type remoteWriter struct {
 	match      string // how we call the match, for as long as it goes on where it was
 	since      uint64 // how often we had changed our policies when it began
 	partitions partition.List
+	epoch      uint64 // of its connection
 	schema     uint64
 	reliable   bool // both sides are, or it is catching up
 	catching   bool // it is best effort, and we have not all of its history yet
@@ -193,7 +194,7 @@ func (r *Receiver) Matched(p Peer) {
 		r.writers[levels] = w
 	}
 	w.matched, w.schema, w.ended, w.leaving, w.Died = true, p.Schema, false, false, time.Time{}
-	w.partitions, w.lacks, w.silent = p.Partitions, nil, time.Time{}
+	w.partitions, w.epoch, w.lacks, w.silent = p.Partitions, p.Epoch, nil, time.Time{}
 	r.events.Matched(p.GUID)
 	r.beginLease(w, &p, time.Now())
 	r.ask(w, true)

@@ -95,7 +95,8 @@ type remoteReader struct {
 	crowded   bool   // it has no room for more until it has what it lacks
 	historic  bool   // it wants what there was before it
 	match     string // how it calls the match with us, "" while it has not told
-	change    uint64 // how often it had changed its policies when we heard of them
+	epoch     uint64 // of its connection, when we heard of it
+	change    uint64 // how often it had changed its policies then
 	base      uint64 // it starts after this one
 	acked     uint64
 	burst     burst     // what is on the way to it again
@@ -213,16 +214,23 @@ func (s *Sender) Matched(p Peer) {
 	}
 	delete(s.left, p.GUID)
 	s.isBack(p.GUID)
-	r.gone, r.partitions, r.bundles, r.change = time.Time{}, p.Partitions, p.Bundles, p.Change
+	r.gone, r.partitions, r.bundles, r.epoch, r.change = time.Time{}, p.Partitions, p.Bundles, p.Epoch, p.Change
+	r.confirmed, r.crowded = false, false
 	s.repartition()
 	s.regroup()
+	s.retell(p.GUID, r)
+	s.events.Matched(p.GUID)
+}
+
+// retell tells a reader that was away what there is: what it was told last, and what it said,
+// may be lost.
+func (s *Sender) retell(g wire.GUID, r *remoteReader) {
 	// It says hello itself once it matches: who comes back among thousands is slow.
-	r.confirmed, r.crowded, r.interval, r.burst, r.waits, r.asked = false, false, maxBeat/2, burst{}, time.Time{}, time.Time{}
-	s.life.sent, s.life.told = time.Time{}, time.Time{} // if it was away it missed that
+	r.interval, r.burst, r.waits, r.asked = maxBeat/2, burst{}, time.Time{}, time.Time{}
+	s.life.sent, s.life.told = time.Time{}, time.Time{}
 	now := time.Now()
 	s.expire(now)
-	s.heartbeat(p.GUID, r, now)
-	s.events.Matched(p.GUID)
+	s.heartbeat(g, r, now)
 }
 
 // Unmatched ends that: at once when the reader was closed, later when it died.
