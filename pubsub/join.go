@@ -102,11 +102,16 @@ func abandoned(ctx context.Context, url string, err error) error {
 
 // gaveUp is the error of a caller whose context ended before the broker could be judged.
 func gaveUp(ctx context.Context, url string) error {
+	return fmt.Errorf("pubsub: connecting to %s: the context ended: %w", url, whyEnded(ctx))
+}
+
+// whyEnded is ctx's error, and the cause if it has another one.
+func whyEnded(ctx context.Context) error {
 	why := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, why) {
 		why = fmt.Errorf("%w: %w", why, cause)
 	}
-	return fmt.Errorf("pubsub: connecting to %s: the context ended: %w", url, why)
+	return why
 }
 
 func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {

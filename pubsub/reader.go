@@ -124,7 +124,7 @@ func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	})
 	if err != nil {
 		r.unsubscribeAll()
-		return nil, err
+		return nil, fmt.Errorf("pubsub: reader of topic %q: %w", t.name, err)
 	}
 	if q.Durability == Transient { // of writers that have closed since the survey
 		if err = x.caughtUp(ctx); err == nil { // who closes from here on meets the reader first

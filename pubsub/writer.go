@@ -63,7 +63,7 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 		return w.send
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("pubsub: writer of topic %q: %w", t.name, err)
 	}
 	if err := x.p.directory.MetAllOf(ctx, t.name); err != nil {
 		x.p.directory.Remove(w.ep.Local)
@@ -87,8 +87,9 @@ func (w *Writer[T]) GUID() GUID {
 // Write publishes v. A best-effort writer does not block and gets ErrOffline
 // while there is no connection. A reliable one keeps v for its readers until
 // they have acknowledged it, also over reconnections; it blocks while its
-// history is full, at most until ctx ends or for MaxBlocking, and then returns
-// ErrTimeout with nothing written. Write does not use v after it returns.
+// history is full, at most until ctx's deadline or for MaxBlocking, and then returns
+// ErrTimeout with nothing written. What ctx ended with is wrapped, too; a cancellation
+// is no ErrTimeout. Write does not use v after it returns.
 func (w *Writer[T]) Write(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusData, true)
 }
@@ -114,8 +115,8 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	if err := w.made(); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return fmt.Errorf("pubsub: writing to topic %q: %w", w.topic.name, whyEnded(ctx))
 	}
 	encode := w.topic.encodeSample
 	if s != wire.StatusData {
@@ -139,6 +140,9 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 			return w.ep.Err()
 		}
 		wait, err := w.send.TryWrite(key, &e)
+		if errors.Is(err, ErrClosed) { // it is about to end
+			return w.ep.Err()
+		}
 		if errors.Is(err, ErrBacklog) && w.qos.Reliability == Reliable {
 			wait = w.topic.p.exchange.samples.Room()
 		}
@@ -146,7 +150,7 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 			return err
 		}
 		if !blocks {
-			return w.giveUp(err)
+			return w.tooLate(err)
 		}
 		if timeout == nil {
 			t := time.NewTimer(w.qos.MaxBlocking)
@@ -156,19 +160,34 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 		select {
 		case <-wait:
 		case <-timeout:
-			return w.giveUp(err)
+			return w.tooLate(err)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return w.gaveUp(ctx, err)
 		case <-w.ep.ended:
 		}
 	}
 }
 
-func (w *Writer[T]) giveUp(err error) error {
-	if errors.Is(err, reliable.ErrFull) {
-		return w.send.FullError()
+// tooLate is the error of a write that err has held up for too long.
+func (w *Writer[T]) tooLate(err error) error {
+	return fmt.Errorf("%w: %w", ErrTimeout, w.heldUp(err))
+}
+
+// gaveUp is the error of a write that err has held up until ctx ended.
+func (w *Writer[T]) gaveUp(ctx context.Context, err error) error {
+	why := whyEnded(ctx)
+	if errors.Is(why, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", w.tooLate(err), why)
 	}
-	return fmt.Errorf("%w: %w", ErrTimeout, err)
+	return fmt.Errorf("pubsub: writing to topic %q: %w: %w", w.topic.name, w.heldUp(err), why)
+}
+
+// heldUp says what holds a write up, and what helps.
+func (w *Writer[T]) heldUp(err error) error {
+	if errors.Is(err, reliable.ErrFull) {
+		return errors.New(w.send.WhyFull())
+	}
+	return err
 }
 
 // WaitAcked blocks until every matched reliable reader has received all samples

@@ -348,21 +348,21 @@ func (s *Sender) ConfirmedReaders() (n int, change <-chan struct{}) {
 	return n, s.change.Next()
 }
 
-// FullError says why TryWrite has returned ErrFull for too long.
-func (s *Sender) FullError() error {
+// WhyFull says why TryWrite has returned ErrFull for too long.
+func (s *Sender) WhyFull() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := false
 	for _, r := range s.readers {
 		if r.crowded {
-			return fmt.Errorf("%w: a reader that was away has no room for more until it has what it missed: raise MaxBlocking", failure.ErrTimeout)
+			return "a reader that was away has no room for more until it has what it missed: raise MaxBlocking"
 		}
 		waits = waits || r.reliable && s.reached(r) < s.seq
 	}
 	if !waits {
-		return fmt.Errorf("%w: the history of %d samples is full, and kept for late joiners: dispose of instances that are over, %s", failure.ErrTimeout, s.qos.MaxSamples, s.remedy())
+		return fmt.Sprintf("the history of %d samples is full, and kept for late joiners: dispose of instances that are over, %s", s.qos.MaxSamples, s.remedy())
 	}
-	return fmt.Errorf("%w: the history of %d samples is full and a reader does not acknowledge: raise MaxSamples or MaxBlocking, use KeepLast, or look after the readers", failure.ErrTimeout, s.qos.MaxSamples)
+	return fmt.Sprintf("the history of %d samples is full and a reader does not acknowledge: raise MaxSamples or MaxBlocking, use KeepLast, or look after the readers", s.qos.MaxSamples)
 }
 
 // remedy is what a writer may do whose history is full of what is kept for late joiners.
