@@ -95,3 +95,59 @@ func TestWhatHasEndedIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// Who has ended matches nobody.
+func TestWhoHasEndedMatchesNobody(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		topic := topicOf[pose](t, d.join("p"), "t")
+		w, r := writerOf(t, topic, keepAll), readerOf(t, topic, keepAll)
+		w2, r2 := writerOf(t, topic, keepAll), readerOf(t, topic, keepAll)
+		awaitReaders(t, w, 2)
+		awaitReaders(t, w2, 2)
+		pass(time.Second)
+		if err := w.Close(testContext(t)); err != nil {
+			t.Error(err)
+		}
+		r.Close()
+		pass(time.Second)
+		for _, n := range []int{0, 1} {
+			for name, err := range map[string]error{"writer": w.WaitMatched(testContext(t), n), "reader": r.WaitMatched(testContext(t), n)} {
+				if !errors.Is(err, ErrClosed) {
+					t.Errorf("WaitMatched of the %s for %d: %v", name, n, err)
+				}
+			}
+		}
+		matches(t, "a closed writer", w, 0)
+		matches(t, "a closed reader", r, 0)
+		matches(t, "a writer", w2, 1)
+		matches(t, "a reader", r2, 1)
+	})
+}
+
+// A context that has ended does not take back what is acknowledged.
+func TestCloseWithAnEndedContext(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		topic := topicOf[pose](t, d.join("p"), "t")
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 { // of two channels that are ready select takes any
+			w, r := writerOf(t, topic, keepAll), readerOf(t, topic, keepAll)
+			awaitReaders(t, w, 1)
+			write(t, w, poseOf("r", 1))
+			pass(time.Second)
+			if err := w.Close(over); err != nil {
+				t.Fatalf("everything was acknowledged: %v", err)
+			}
+			expectXs(t, "then", r, 1)
+			r.Close()
+		}
+		w, r := writerOf(t, topic, QoS{}), readerOf(t, topic, QoS{})
+		awaitReaders(t, w, 1)
+		write(t, w, poseOf("r", 2))
+		if err := w.Close(over); err != nil && (!errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `topic "t"`)) {
+			t.Errorf("at best effort: %v", err)
+		}
+		pass(time.Second)
+		expectXs(t, "at best effort", r, 2)
+	})
+}

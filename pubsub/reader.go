@@ -332,10 +332,13 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 // once it has said itself with which sample the reader begins: what it writes afterwards
 // arrives, or is told of as SampleLost, as far as the reader hears of it. A writer that
 // does not answer does not count. A BestEffort match counts when the reader hears of the
-// writer, which may not know the reader yet.
+// writer, which may not know the reader yet. Errors: why ctx, or the reader, has ended.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := r.made(); err != nil {
 		return err
+	}
+	if r.ep.over() {
+		return r.ep.Err()
 	}
 	have := 0
 	err := r.ep.await(ctx, func() (_ bool, change <-chan struct{}) {

@@ -205,10 +205,13 @@ func (w *Writer[T]) WaitAcked(ctx context.Context) error {
 }
 
 // WaitMatched blocks until at least n readers match and have said so themselves:
-// what is written afterwards reaches them.
+// what is written afterwards reaches them. Errors: why ctx, or the writer, has ended.
 func (w *Writer[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := w.made(); err != nil {
 		return err
+	}
+	if w.ep.over() { // nothing that is written reaches anybody
+		return w.ep.Err()
 	}
 	have := 0
 	err := w.ep.await(ctx, func() (_ bool, change <-chan struct{}) {
@@ -236,7 +239,7 @@ func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 // or a second, whichever is longer. If that was not enough it returns
 // ErrUndelivered: readers still get what is on its way to them, and SampleLost for
 // what is not. ErrOffline says that the broker may lack the last values of a best-effort
-// or Transient writer. The writer's instances lose it, and late joiners get no history,
+// or Transient writer, and what ctx ended with that it had not acknowledged them yet. The writer's instances lose it, and late joiners get no history,
 // but what is Transient.
 //
 // A writer with a Durability first looks for late joiners, for at most a second or a
@@ -258,17 +261,22 @@ func (w *Writer[T]) Close(ctx context.Context) error {
 	return err
 }
 
-// flush waits until the broker has what no reader has acknowledged. If it is away, a
-// reliable writer lacks nothing by then, unless late joiners were to find its values there.
+// flush waits until the broker has what no reader has acknowledged. If it is away, or ctx
+// has ended, a reliable writer lacks nothing by then, unless late joiners were to find its
+// values there.
 func (w *Writer[T]) flush(ctx context.Context) error {
 	err := w.topic.p.exchange.data.Flush(ctx)
+	kind, lacks := "best-effort", "last samples"
 	switch {
-	case !errors.Is(err, ErrOffline):
+	case err == nil || !errors.Is(err, ErrOffline) && ctx.Err() == nil:
 		return err
-	case w.qos.Durability == Transient:
-		return fmt.Errorf("%w: the writer of topic %q was closed while the broker was away, which may lack its last values for late joiners", err, w.topic.name)
-	case w.qos.Reliability == Reliable:
+	case w.qos.Reliability == Reliable && w.qos.Durability != Transient:
 		return nil
+	case w.qos.Durability == Transient:
+		kind, lacks = "transient", "last values for late joiners"
 	}
-	return fmt.Errorf("%w: the best-effort writer of topic %q was closed while the broker was away, which may lack its last samples", err, w.topic.name)
+	if errors.Is(err, ErrOffline) {
+		return fmt.Errorf("%w: the %s writer of topic %q was closed while the broker was away, which may lack its %s", err, kind, w.topic.name, lacks)
+	}
+	return fmt.Errorf("pubsub: the %s writer of topic %q was closed before the broker had acknowledged its %s: %w", kind, w.topic.name, lacks, err)
 }

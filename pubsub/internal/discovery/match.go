@@ -135,10 +135,13 @@ func (l *Local) rejudge(e *Remote, was finding) {
 	}
 }
 
-// Matches returns the endpoints that match one of ours, in no order.
+// Matches returns the endpoints that match one of ours, in no order; none if that has ended.
 func (d *Directory) Matches(l *Local) (all []*Remote) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.local[l.Name] != l {
+		return nil
+	}
 	for g, v := range l.seen {
 		if e := d.find(l.Topic, g); v.matched && e != nil {
 			all = append(all, e)
