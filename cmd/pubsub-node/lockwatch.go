@@ -38,7 +38,7 @@ the token that was kept; resumed, before the root was restarted.`,
 				return err
 			}
 			defer leave(p)
-			out := cmd.OutOrStdout()
+			out := stream(cmd)
 			for event, err := range qosmutex.WatchEvents(ctx, p, optional(args)) {
 				switch {
 				case ctx.Err() != nil:

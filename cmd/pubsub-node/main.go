@@ -16,5 +16,6 @@ package main
 import "os"
 
 func main() {
+	outliveReaders()
 	os.Exit(execute(os.Args[1:]))
 }

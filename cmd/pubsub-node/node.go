@@ -59,7 +59,7 @@ this one, are none. With --watch it goes on and prints every coming and going.`,
 			}
 			defer leave(p)
 			if watch {
-				return watchNodes(ctx, cmd.OutOrStdout(), p, asJSON)
+				return watchNodes(ctx, stream(cmd), p, asJSON)
 			}
 			return listNodes(ctx, cmd.OutOrStdout(), s.reading(p), p, all, asJSON)
 		},

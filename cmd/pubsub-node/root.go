@@ -39,6 +39,7 @@ type session struct {
 func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(output{os.Stdout, errClosedOutput})
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return 0

@@ -85,7 +85,7 @@ func newShapesPub(s *session) *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.start(cmd, s, func(ctx context.Context, p *pubsub.Participant, q pubsub.QoS) error {
-				return f.publish(ctx, s, p, q, cmd.OutOrStdout())
+				return f.publish(ctx, s, p, q, stream(cmd))
 			})
 		},
 	}
@@ -111,7 +111,7 @@ of the suite's shape_main -S. What else happens it tells on standard error.` + s
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.start(cmd, s, func(ctx context.Context, p *pubsub.Participant, q pubsub.QoS) error {
-				return f.subscribe(ctx, s, p, q, cmd.OutOrStdout())
+				return f.subscribe(ctx, s, p, q, stream(cmd))
 			})
 		},
 	}

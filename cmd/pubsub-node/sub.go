@@ -64,7 +64,7 @@ Exit codes: 0 after --once, --count or INT, and those of "pubsub-node lock --hel
 			}
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			return f.run(ctx, s, args[0], cmd.OutOrStdout())
+			return f.run(ctx, s, args[0], stream(cmd))
 		},
 	}
 	fs := cmd.Flags()

@@ -48,7 +48,7 @@ snapshot of all locks every --interval, with an empty line between two, and with
 			}
 			ctx, sigs := watchSignals(cmd.Context())
 			defer sigs.stop()
-			return f.run(ctx, s, optional(args), cmd.OutOrStdout())
+			return f.run(ctx, s, optional(args), stream(cmd))
 		},
 	}
 	fs := cmd.Flags()
