@@ -164,6 +164,17 @@ func TestWithoutVotersClientsAreTold(t *testing.T) {
 				t.Errorf("%s, after %v: %+v", id, took, a)
 			}
 		}
+		// Some repeat how long they wait, others what is left of it.
+		c.send(jsonlock.Acquire, "left", `"wait_ms":4000`)
+		time.Sleep(2500 * time.Millisecond)
+		c.send(jsonlock.Acquire, "left", `"wait_ms":1500`)
+		time.Sleep(time.Second)
+		for len(c.answers) > 0 {
+			if a := <-c.answers; a.ID == "left" && a.Outcome != jsonlock.Waiting {
+				t.Errorf("before its time is over: %+v", a)
+			}
+		}
+		c.ask(jsonlock.Acquire, "left", `"wait_ms":500`, jsonlock.Denied)
 		c.send(jsonlock.Acquire, "long", "")
 		c.await("long", jsonlock.Waiting)
 		c.ask(jsonlock.Release, "long", "", jsonlock.Released)

@@ -9,7 +9,7 @@ import (
 const (
 	// excuseFor is for how long a client may believe an excuse.
 	excuseFor = 1500 * time.Millisecond
-	// maxExcused bounds the requests of which it is known since when they wait.
+	// maxExcused bounds the requests of which it is known until when they wait.
 	maxExcused = 1 << 13
 )
 
@@ -23,7 +23,7 @@ type clientKey struct {
 // no root. They are in no line yet.
 type excuses struct {
 	*topic
-	first map[clientKey]time.Time // when a request was heard first
+	ends map[clientKey]time.Time // when a request has waited for long enough; zero: never
 }
 
 // answer reads all messages and answers requests, if nobody can have the role. Otherwise it
@@ -46,7 +46,7 @@ func (e *excuses) answer(now time.Time, late bool) {
 func (e *excuses) excuse(m *message, why string, now time.Time) {
 	r, err := jsonlock.DecodeRequest(m.payload)
 	id := clientKey{m.client, key{r.Session, r.ID}}
-	_, known := e.first[id]
+	_, known := e.ends[id]
 	if err != nil || m.retained || m.tooLarge > 0 || r.Op != jsonlock.Acquire && r.Op != jsonlock.Show && !(r.Op == jsonlock.Release && known) {
 		return
 	}
@@ -59,7 +59,7 @@ func (e *excuses) excuse(m *message, why string, now time.Time) {
 	a := jsonlock.Answer{ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Denied, Reason: jsonlock.NotReady, Detail: why, Sent: r.Sent}
 	switch {
 	case r.Op == jsonlock.Release:
-		delete(e.first, id)
+		delete(e.ends, id)
 		a.Outcome, a.Reason, a.Detail = jsonlock.Released, "", ""
 	case r.Op == jsonlock.Acquire && !e.over(id, &r, m.at):
 		valid := validity(min(r.Lease, excuseFor))
@@ -74,17 +74,26 @@ func (e *excuses) excuse(m *message, why string, now time.Time) {
 	e.g.send(e.name, m.client, a)
 }
 
-// over reports whether a request has waited for as long as it may.
+// over reports whether a request has waited for as long as it said when it was heard first:
+// what a repetition says may be what is left of that.
 func (e *excuses) over(id clientKey, r *jsonlock.Request, at time.Time) bool {
-	first, known := e.first[id]
+	end, known := e.ends[id]
 	if !known {
-		if first = at; len(e.first) < maxExcused {
-			e.first[id] = at
+		end = e.end(r, at)
+		if len(e.ends) < maxExcused {
+			e.ends[id] = end
 		}
 	}
-	wait := r.Wait
-	if wait == 0 {
-		wait = e.g.server.Settles(0)
+	return !end.IsZero() && !at.Before(end)
+}
+
+// end is when a request that is heard now has waited for long enough; zero: never.
+func (e *excuses) end(r *jsonlock.Request, at time.Time) time.Time {
+	switch {
+	case r.Wait > 0:
+		return at.Add(r.Wait)
+	case r.Wait == 0:
+		return at.Add(e.g.server.Settles(0))
 	}
-	return wait > 0 && at.Sub(first) >= wait
+	return time.Time{}
 }

@@ -74,7 +74,7 @@ func (t *topic) campaign(ctx context.Context) *qosmutex.Hold {
 	}()
 	look := time.NewTicker(againAfter)
 	defer look.Stop()
-	asked, e := time.Now(), excuses{topic: t, first: map[clientKey]time.Time{}}
+	asked, e := time.Now(), excuses{topic: t, ends: map[clientKey]time.Time{}}
 	for {
 		select {
 		case hold := <-got:

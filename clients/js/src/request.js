@@ -99,6 +99,11 @@ export class Request {
     this.ask();
   }
 
+  #beginIn(ms) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#begin(), ms);
+  }
+
   ask() {
     if (!this.sent) this.#asked = performance.now();
     if (!this.#client.admit(this)) return;
@@ -189,15 +194,20 @@ export class Request {
         } // falls through
       case "expired":
       case "released":
-        clearTimeout(this.#timer);
-        this.#timer = setTimeout(() => this.#begin(), GAP / 2);
+        this.#beginIn(GAP / 2);
     }
   }
 
-  /** #denied: what a server is too busy for is asked again, everything else is final. */
+  /**
+   * #denied: what a server is too busy for, or not ready for, is asked again, everything else
+   * is final. Servers may take the waiting for over too early.
+   */
   #denied(a) {
     if (a.op && a.op !== "acquire") return;
-    if (!TOO_BUSY.includes(a.reason)) {
+    if (a.reason === "not_ready" && this.#options.wait) {
+      this.#busy = a.detail || "the server is not ready";
+      this.#beginIn(this.#again());
+    } else if (!TOO_BUSY.includes(a.reason)) {
       this.#ended = true;
       this.#fail(a.reason === "wait_over" || a.reason === "missed" ? this.#late(this.#patience) : denial(this.what, a, this.#options.wait));
     } else if (this.#options.wait) {

@@ -47,6 +47,27 @@ describe("a broker without a server", { concurrency: true, timeout: PATIENCE }, 
     await assert.rejects(client.lock("crane", { wait: false }), Busy);
   });
 
+  test("a server that is not ready does not end the waiting before its time", async () => {
+    const [client, server] = await Promise.all([site.client({ domain: "new", id: "me" }), site.raw()]);
+    const ids = new Set();
+    server.on("message", (topic, payload) => {
+      const { id, session, op, sent } = JSON.parse(payload);
+      if (op !== "acquire") return;
+      ids.add(id);
+      const [, , , , lock] = topic.split("/");
+      const granted = lock === "soon" && ids.size > 1;
+      const how = granted ? { outcome: "granted", resource: "default", fence: "1", valid_ms: 9000 } : { outcome: "denied", reason: "not_ready", detail: "its root has just begun" };
+      server.publish(topic.replace("request", "answer"), JSON.stringify({ id, session, op, sent, gateway: "gw", ...how }));
+    });
+    await server.subscribeAsync("padme/v1/new/lock/+/client/+/request");
+    await (await client.lock("soon", { timeout: PATIENCE })).release();
+    assert.equal(ids.size, 2, "an id that was denied stays so");
+    for (const time of [{ timeout: 300 }, { within: 300 }]) {
+      await assert.rejects(client.lock("never", time), (error) => error instanceof TimedOut && /its root has just begun/.test(error.message));
+    }
+    await assert.rejects(client.lock("never", { wait: false }), (error) => error instanceof Denied && error.reason === "not_ready");
+  });
+
   test("a release is repeated until it is heard", async () => {
     const [client, server] = await Promise.all([site.client({ domain: "deaf", id: "me" }), site.raw()]);
     let releases = 0;

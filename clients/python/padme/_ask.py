@@ -84,11 +84,22 @@ class Ask:
         elif self.phase is Phase.WAITING:
             if outcome == "denied":
                 if op in ("", "acquire"):  # else only that message is denied
-                    self._end(self._refusal(reason, detail))
+                    self._hear_denied(reason, detail, now)
                 return
             self.answered, self.busy = True, ""
             self.warning = str(a.get("warning", self.warning))
             self._hear_waiting(a, outcome, now)
+
+    def _hear_denied(self, reason: str, detail: str, now: int) -> None:
+        if reason == "not_ready" and self.wait:  # servers may take the waiting for over too early
+            self.turn_away(detail, now)
+            self._ask_afresh()
+        else:
+            self._end(self._refusal(reason, detail))
+
+    def _ask_afresh(self) -> None:
+        """It takes a new id with its next message."""
+        self.id, self.raise_due, self.position = "", False, 0
 
     def _hear_waiting(self, a: dict[str, Any], outcome: str, now: int) -> None:
         if outcome == "granted":
@@ -108,7 +119,7 @@ class Ask:
         elif a.get("reason") == "gone" and self.afresh:
             self._end(Denied("gone", f"{self.called} is not waited for any more: an operator ended the request"))
         else:  # lost, expired or released: ask again
-            self.id, self.raise_due, self.position = "", False, 0
+            self._ask_afresh()
             self.due = max(now, self.acquired_at + _LEAST)
 
     def _hear_held(self, a: dict[str, Any], outcome: str, reason: str, detail: str, now: int) -> None:

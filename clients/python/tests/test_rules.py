@@ -214,6 +214,23 @@ class Requests(unittest.TestCase):
             self.assertIsInstance(ask.error, padme.Busy)
             self.assertEqual(self.sent(ask, 5)["op"], "release")
 
+    def test_a_server_that_is_not_ready_does_not_end_the_waiting(self) -> None:
+        for given in ({"timeout": 5}, {"within": 5}):
+            ask = self.ask(**given)
+            self.answer(ask, 5, "denied", op="acquire", reason="not_ready", detail="its root has just begun")
+            self.assertEqual((ask.phase, ask.id), (Phase.WAITING, ""))  # an id that was denied stays so
+            self.assertIsNone(self.sent(ask, 1004))
+            ask.id = "2"
+            again = self.sent(ask, 1005)
+            self.assertEqual((again["op"], again["id"], again["wait_ms"]), ("acquire", "2", 3995))
+            ask.tick(5000)
+            self.assertIsInstance(ask.error, padme.TimedOut)
+            self.assertRegex(str(ask.error), "its root has just begun")
+
+        ask = self.ask(wait=False)
+        self.answer(ask, 5, "denied", op="acquire", reason="not_ready", detail="its root has just begun")
+        self.assertIsInstance(ask.error, padme.Denied)
+
     def test_a_release_that_is_not_taken_is_repeated(self) -> None:
         ask = self.held()
         ask.leave(None)
