@@ -61,6 +61,19 @@ func TestBrokenExpressionsAreRefused(t *testing.T) {
 				t.Errorf("a reader with %.20q: %v", text, err)
 			}
 		}
+		for text, names := range map[string]string{
+			"x > 5; x < 3":                        "AND",
+			"ok and (x > 5; x < 3)":               "AND",
+			"let y = 5; x > y":                    "let",
+			"if x > 5 { ok } else { name = 'a' }": "if",
+			"name | len() > 1":                    "function",
+			"any([1], # = 1)":                     "function",
+			"$env.x > 5":                          "$env",
+		} {
+			if _, err := filter.Parse(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
 		if _, err := NewReader(testContext(t), topic, selected(t, "x > 5 AND nome = 'a'")); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "nome") {
 			t.Errorf("a field that is not there: %v", err)
 		}

@@ -41,8 +41,8 @@ func Parse(text string) (*Expression, error) {
 	}
 	var seen visitor
 	ast.Walk(&tree.Node, &seen)
-	if seen.calls {
-		return nil, fmt.Errorf("%w: the filter %q calls a function, a filter has only operators", failure.ErrInvalid, text)
+	if seen.wrong != "" {
+		return nil, fmt.Errorf("%w: the filter %q %s", failure.ErrInvalid, text, seen.wrong)
 	}
 	x := &Expression{text: text, program: program, names: seen.names, fixed: map[string]any{}}
 	x.machines.New = func() any { return new(vm.VM) }
@@ -53,16 +53,24 @@ func Parse(text string) (*Expression, error) {
 // visitor sees the nodes of an expression.
 type visitor struct {
 	names []string
-	calls bool // a function
+	wrong string // what no filter may have, and what to write instead
 }
 
 // Visit implements ast.Visitor.
 func (v *visitor) Visit(n *ast.Node) {
 	switch n := (*n).(type) {
 	case *ast.IdentifierNode:
-		v.names = append(v.names, n.Value)
+		if v.names = append(v.names, n.Value); n.Value == "$env" {
+			v.wrong = "names $env: name a field"
+		}
 	case *ast.CallNode, *ast.BuiltinNode:
-		v.calls = true
+		v.wrong = "calls a function, a filter has only operators"
+	case *ast.SequenceNode: // of which only the last would count
+		v.wrong = `has several expressions: write AND or OR instead of ";"`
+	case *ast.ConditionalNode:
+		if !n.Ternary {
+			v.wrong = "has an if: write it with AND, OR and NOT"
+		}
 	}
 }
 
