@@ -31,8 +31,8 @@ func (l List) Validate() error {
 		if _, err := level.Encode(p); err != nil {
 			return fmt.Errorf("partition %d: %w", i, err)
 		}
-		if _, err := path.Match(globOf(p), ""); err != nil {
-			return fmt.Errorf("%w: the partition %q is a broken pattern: close the bracket, or write \\[ for the character", failure.ErrInvalid, p)
+		if _, err := path.Match(globOf(p), ""); err != nil && IsPattern(p) {
+			return fmt.Errorf("%w: the partition %q is a broken pattern: close the bracket, and do not end it with a backslash; a name cannot contain *, ? and [", failure.ErrInvalid, p)
 		}
 		if slices.Contains(l[:i], p) {
 			return fmt.Errorf("%w: the partition %q is named twice", failure.ErrInvalid, p)

@@ -1,10 +1,14 @@
 package partition
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"padme/pubsub/internal/failure"
 )
 
 func TestPartitionsMeetAsNamesAndPatterns(t *testing.T) {
@@ -34,6 +38,20 @@ func TestPartitionsMeetAsNamesAndPatterns(t *testing.T) {
 	} {
 		if c.a.Meets(c.b) != c.want || c.b.Meets(c.a) != c.want {
 			t.Errorf("%q and %q: want %v", c.a, c.b, c.want)
+		}
+	}
+}
+
+func TestABrokenPatternIsRefused(t *testing.T) {
+	for _, p := range []string{"[x", "a[", `*\`} {
+		err := List{p}.Validate()
+		if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "close the bracket") || !strings.Contains(err.Error(), "a name cannot contain") {
+			t.Errorf("%q: %v", p, err)
+		}
+	}
+	for _, p := range []string{`a\`, "x]", "[x]"} {
+		if err := (List{p}).Validate(); err != nil {
+			t.Error(err)
 		}
 	}
 }
