@@ -11,7 +11,7 @@ import (
 // DialBroker opens the byte stream to a broker as Join does, for programs that carry
 // somebody else's MQTT: to the first of the comma-separated URLs that answers. What
 // is read and written is MQTT for every scheme, ws too. config may be nil. A URL
-// that is none wraps ErrInvalid.
+// that is none, or with a config one without TLS, wraps ErrInvalid.
 func DialBroker(ctx context.Context, rawURL string, config *tls.Config) (net.Conn, error) {
 	return connection.Dial(ctx, rawURL, config)
 }

@@ -133,7 +133,7 @@ func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 	}
 	if p.dialer == nil {
 		var err error
-		if p.servers.URLs, err = connection.ParseURLs(rawURL); err != nil {
+		if p.servers.URLs, err = connection.ParseURLs(rawURL, p.tls); err != nil {
 			return nil, err
 		}
 	}

@@ -59,7 +59,7 @@ func TestTLSErrorsSayWhatHelps(t *testing.T) {
 		{"a foreign client certificate", mutual.URL(), WithTLS(&tls.Config{RootCAs: ca.Pool(), GetClientCertificate: always(other.Issue("a", valid))}), ErrRefused, "does not know the authority"},
 		{"an expired client certificate", mutual.URL(), client(ca.Pool(), ca.Issue("a", past)), ErrRefused, "the client certificate has expired"},
 		{"a certificate of nobody", mutual.URL(), client(ca.Pool(), ca.Issue("b", valid)), ErrRefused, "a user that it knows"},
-		{"plain to TLS", strings.Replace(mutual.URL(), "mqtts", "mqtt", 1), client(nil), ErrUnreachable, "whether TLS is wanted"},
+		{"plain to TLS", strings.Replace(mutual.URL(), "mqtts", "mqtt", 1), WithTLS(nil), ErrUnreachable, "whether TLS is wanted"},
 		{"TLS to plain", strings.Replace(plain.URL(), "mqtt", "mqtts", 1), client(nil), ErrUnreachable, "does not speak TLS"},
 	} {
 		t.Run(tc.what, func(t *testing.T) {

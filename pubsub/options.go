@@ -84,8 +84,8 @@ func WithCredentials(user, password string) Option {
 	}
 }
 
-// WithTLS sets the TLS configuration for mqtts, ssl and wss. The server name is
-// filled in from the URL when it is empty.
+// WithTLS sets the TLS configuration for mqtts, ssl and wss; Join refuses URLs of other
+// schemes then. The server name is filled in from the URL when it is empty.
 func WithTLS(c *tls.Config) Option {
 	return func(o *options) error {
 		o.tls = c

@@ -90,9 +90,18 @@ func TestEveryTransportCarriesMessages(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { stopBroker(t, br) })
-			opts := []Option{WithTLS(client)}
-			if name == "pipe" {
-				opts = append(opts, WithDialer(br.Dial))
+			var opts []Option
+			switch {
+			case config.TLS != nil:
+				opts = append(opts, WithTLS(client))
+			case name == "pipe": // which the URL says nothing of
+				opts = append(opts, WithTLS(client), WithDialer(br.Dial))
+			default:
+				_, joining := Join(testContext(t), br.URL(), "a", WithTLS(client))
+				_, dialing := DialBroker(testContext(t), "mqtts://127.0.0.1,"+br.URL(), client)
+				if !errors.Is(joining, ErrInvalid) || !errors.Is(dialing, ErrInvalid) {
+					t.Errorf("with a TLS configuration: %v, %v", joining, dialing)
+				}
 			}
 			messageToSelf(t, join(t, br.URL(), "a", opts...))
 			if config.TLS != nil {

@@ -91,6 +91,6 @@ func message(err error) string {
 }
 
 // flagsAlone puts the words of the command line in the place of those of Go.
-var flagsAlone = strings.NewReplacer("RootCAs of WithTLS, ", "", "Certificates of WithTLS, ", "",
+var flagsAlone = strings.NewReplacer("RootCAs of WithTLS, ", "", "(WithTLS, ", "(", "Certificates of WithTLS, ", "",
 	", or Open with qosmutex.Create", "", "give WithOpenResources", "give --open",
 	": Dial it again", "", ": Open it again", "")

@@ -42,6 +42,11 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// encrypted reports whether the connection to u is one of TLS.
+func encrypted(u *url.URL) bool {
+	return u.Scheme == "mqtts" || u.Scheme == "ssl" || u.Scheme == "wss"
+}
+
 // dialURL opens the byte stream to the broker at u. Go sets TCP_NODELAY.
 func dialURL(ctx context.Context, u *url.URL, config *tls.Config) (net.Conn, error) {
 	switch u.Scheme {

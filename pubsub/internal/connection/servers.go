@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
+
+	"padme/pubsub/internal/failure"
 )
 
 // Servers are the addresses of one broker. All lanes use the same one, and who
@@ -17,13 +20,17 @@ type Servers struct {
 	at   atomic.Uint64
 }
 
-// ParseURLs reads the URLs of a broker, separated by commas.
-func ParseURLs(raw string) ([]*url.URL, error) {
+// ParseURLs reads the URLs of a broker, separated by commas. With a TLS configuration none
+// may be without TLS: who gives one does not want to be overheard.
+func ParseURLs(raw string, config *tls.Config) ([]*url.URL, error) {
 	var all []*url.URL
 	for one := range strings.SplitSeq(raw, ",") {
 		u, err := parseURL(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
+		}
+		if config != nil && !encrypted(u) {
+			return nil, fmt.Errorf("%w: broker URL %q is one without TLS: write mqtts or wss, or leave out what is for TLS (WithTLS, --cafile, --cert and --key)", failure.ErrInvalid, one)
 		}
 		all = append(all, u)
 	}
@@ -33,7 +40,7 @@ func ParseURLs(raw string) ([]*url.URL, error) {
 // Dial opens the byte stream to the first of the comma-separated URLs that answers. What is
 // read and written is MQTT for every scheme. config may be nil.
 func Dial(ctx context.Context, rawURL string, config *tls.Config) (net.Conn, error) {
-	urls, err := ParseURLs(rawURL)
+	urls, err := ParseURLs(rawURL, config)
 	if err != nil {
 		return nil, err
 	}
