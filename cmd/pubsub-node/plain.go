@@ -142,12 +142,12 @@ func (f *subFlags) writePlain(out io.Writer, m *pubsub.PlainMessage) error {
 func plainLineOf(m *pubsub.PlainMessage, at time.Time) plainLine {
 	l := plainLine{Topic: m.Topic, Retained: m.Retained, Received: at}
 	switch {
+	case !utf8.Valid(m.Payload):
+		l.Body = m.Payload
 	case json.Valid(m.Payload):
 		l.Value = m.Payload
-	case utf8.Valid(m.Payload):
-		l.Text = string(m.Payload)
 	default:
-		l.Body = m.Payload
+		l.Text = string(m.Payload)
 	}
 	return l
 }

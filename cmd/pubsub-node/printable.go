@@ -42,12 +42,15 @@ func shellWord(name string) string {
 }
 
 // escapeUnprintable writes what a terminal does not show, or obeys, in lines of JSON as
-// JSON's escapes: other people's names may turn the direction of the text around them.
+// JSON's escapes: other people's names may turn the direction of the text around them. What
+// is no UTF-8 becomes U+FFFD, as json.Marshal does with strings.
 func escapeUnprintable(lines []byte) []byte {
 	out := make([]byte, 0, len(lines))
 	for len(lines) > 0 {
 		r, size := utf8.DecodeRune(lines)
 		switch {
+		case r == utf8.RuneError && size == 1:
+			out = utf8.AppendRune(out, r)
 		case r == '\n' || unicode.IsPrint(r):
 			out = append(out, lines[:size]...)
 		case r > 0xffff:

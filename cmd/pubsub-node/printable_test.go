@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"padme/pubsub"
 )
 
 func TestUnprintableTextIsEscapedInJSON(t *testing.T) {
@@ -20,5 +24,17 @@ func TestUnprintableTextIsEscapedInJSON(t *testing.T) {
 		if printable(text[:len(text)-1]) != text[:len(text)-1] {
 			t.Errorf("%q is printed as %q", name, text)
 		}
+	}
+}
+
+// Other programs' values may be no UTF-8, which lines of JSON must be.
+func TestLinesOfJSONAreUTF8(t *testing.T) {
+	var out bytes.Buffer
+	broken := json.RawMessage("\"a\xff\xfe\"")
+	if err := writeJSON(&out, []sampleLine{{Value: broken}}); err != nil || !utf8.Valid(out.Bytes()) {
+		t.Errorf("%q, %v", &out, err)
+	}
+	if l := plainLineOf(&pubsub.PlainMessage{Payload: broken}, time.Time{}); l.Value != nil || !bytes.Equal(l.Body, broken) {
+		t.Errorf("%+v", l)
 	}
 }

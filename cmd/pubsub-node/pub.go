@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -105,8 +107,25 @@ func checkPubTopic(name string) error {
 	return checkTopicName(name)
 }
 
-// errNotJSON is completed with what is not.
-var errNotJSON = errors.New("the message is not JSON: a text needs quotes of its own, as in '\"text\"'")
+// These errors are completed with what is not.
+var (
+	errNotJSON = errors.New("the message is not JSON: a text needs quotes of its own, as in '\"text\"'")
+	errNotUTF8 = errors.New("the message is not UTF-8, which JSON must be: convert it, for example by \"iconv -t UTF-8\"")
+)
+
+// checkJSON refuses what is no JSON, or would be none for other programs.
+func checkJSON(text []byte) error {
+	switch {
+	case !utf8.Valid(text):
+		return errNotUTF8
+	case !json.Valid(text):
+		return errNotJSON
+	}
+	return nil
+}
+
+// byteOrderMark begins the files of some editors, and is no part of their text.
+var byteOrderMark = []byte("\uFEFF")
 
 // samples returns what yields one sample after the other, io.EOF at the end, and
 // what to call afterwards.
@@ -146,8 +165,11 @@ func (f *pubFlags) check(message []string) error {
 		return usageError("--file and MESSAGE contradict each other: give one of them")
 	case !literal && f.count != 1:
 		return usageError("--count is for a MESSAGE on the command line")
-	case literal && !f.mqtt && !json.Valid([]byte(message[0])):
-		return usageError("%w; got %.40q", errNotJSON, message[0])
+	}
+	if literal && !f.mqtt {
+		if err := checkJSON([]byte(message[0])); err != nil {
+			return usageError("%w; got %.40q", err, message[0])
+		}
 	}
 	return nil
 }
@@ -160,14 +182,19 @@ func (f *pubFlags) lines(name string, r io.Reader) func() (json.RawMessage, erro
 	number := 0
 	return func() (json.RawMessage, error) {
 		for in.Scan() {
-			number++
-			if len(in.Bytes()) == 0 {
+			line := in.Bytes()
+			if number++; number == 1 && !f.mqtt {
+				line = bytes.TrimPrefix(line, byteOrderMark)
+			}
+			if len(line) == 0 {
 				continue
 			}
-			if !f.mqtt && !json.Valid(in.Bytes()) {
-				return nil, fmt.Errorf("%s, line %d: %w", name, number, errNotJSON)
+			if !f.mqtt {
+				if err := checkJSON(line); err != nil {
+					return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
+				}
 			}
-			return json.RawMessage(in.Text()), nil
+			return bytes.Clone(line), nil
 		}
 		if errors.Is(in.Err(), bufio.ErrTooLong) {
 			return nil, fmt.Errorf("%s, line %d: longer than %d bytes", name, number+1, pubsub.MaxPayload)
