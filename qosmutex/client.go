@@ -157,7 +157,7 @@ func (c *Client) notReady(h *Hold) error {
 		return nil
 	}
 	if !connected {
-		return &NotReadyError{c.name, fmt.Sprintf("the broker at %s does not answer", c.p.URL())}
+		return &NotReadyError{c.name, fmt.Sprintf("the broker at %s does not answer%s", c.p.URL(), k.before())}
 	}
 	if why := c.unanswered(k); why != "" {
 		return &NotReadyError{c.name, why}
@@ -169,6 +169,14 @@ func (c *Client) notReady(h *Hold) error {
 		return &NotReadyError{c.name, "nobody who serves locks has answered yet"}
 	}
 	return nil
+}
+
+// before says where the request was in line when a server answered last.
+func (k *call) before() string {
+	if k.position == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; before that it was at place %d in line", k.position)
 }
 
 // unanswered says why nobody may have answered anything that this client has asked. A broker

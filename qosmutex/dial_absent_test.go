@@ -47,6 +47,30 @@ func TestLateSaysThatTheBrokerIsAway(t *testing.T) {
 	})
 }
 
+// Who waited behind others before that is told both.
+func TestLateSaysThatTheBrokerWentAway(t *testing.T) {
+	onSite(t, func(s *site) {
+		_, end := s.root("crane")
+		defer end()
+		g := s.serve("gw")
+		defer g.stop()
+		holder, e := s.client("robot", "crane"), s.client("shell", "crane")
+		defer holder.close()
+		defer e.close()
+		s.warm(holder)
+		defer s.unlock(s.lock(holder.Client, "default"))
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		time.AfterFunc(4*time.Second, e.line.cut)
+		_, err := e.Lock(ctx, "default")
+		var unready *qosmutex.NotReadyError
+		if !errors.As(err, &unready) || !strings.Contains(unready.Why, " does not answer; before that it was at place 1 in line") {
+			t.Errorf("%v", err)
+		}
+		e.line.restore()
+	})
+}
+
 // Who was never answered has held nothing, and ends soon.
 func TestCloseWhereNobodyServes(t *testing.T) {
 	onSite(t, func(s *site) {

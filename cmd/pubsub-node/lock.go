@@ -342,7 +342,7 @@ func (f *lockFlags) explain(ctx context.Context, err error, name, resource strin
 	case errors.Is(err, errWaitOver) && errors.As(err, &unready):
 		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: %s", name, resource, f.wait, unready.Why)}
 	case errors.Is(err, errWaitOver):
-		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: see who has it with \"pubsub-node lock ls %s\"", name, resource, f.wait, show)}
+		return &exitError{exitTimeout, fmt.Errorf("lock %s/%s did not come within %v: see who has it, if anybody has, with \"pubsub-node lock ls %s\"", name, resource, f.wait, show)}
 	case errors.Is(err, errUndecided) && errors.As(err, &unready):
 		return &exitError{exitUnavailable, fmt.Errorf("lock %s/%s: nobody has said within %v whether it is free: %s", name, resource, undecided, unready.Why)}
 	case errors.Is(err, errUndecided):
@@ -350,7 +350,7 @@ func (f *lockFlags) explain(ctx context.Context, err error, name, resource strin
 	case errors.Is(err, qosmutex.ErrDeadlineMissed) && errors.As(err, &unready):
 		return &exitError{exitTimeout, fmt.Errorf("%w: lock %s/%s did not come within %v: %s", qosmutex.ErrDeadlineMissed, name, resource, f.deadline, unready.Why)}
 	case errors.Is(err, qosmutex.ErrDeadlineMissed):
-		return fmt.Errorf("%w: it did not come within %v: see who has it with \"pubsub-node lock ls %s\"", err, f.deadline, show)
+		return fmt.Errorf("%w: it did not come within %v: see who has it, if anybody has, with \"pubsub-node lock ls %s\"", err, f.deadline, show)
 	case errors.Is(err, qosmutex.ErrUnsupported) && f.deadline > 0 && resource == qosmutex.Any:
 		return usageError("--deadline with %s/%s: this lock promises deadlines, for one resource at a time: name one, or leave --deadline out", name, resource)
 	case errors.Is(err, qosmutex.ErrBusy):
