@@ -41,8 +41,9 @@ type Expression interface {
 //	…
 //	r, err := pubsub.NewReader(ctx, topic, pubsub.WithExpression(x))
 //
-// A sample for which the expression has no answer, because a field is missing or of
-// another type, is dropped with a SampleRejected event. An expression that fixes all key
+// NewReader refuses one of package filter that does not fit the types of T's fields. A
+// sample for which the expression has no answer, because a field is missing or of another
+// type, is dropped with a SampleRejected event. An expression that fixes all key
 // fields, as in "robot = 'r1' AND x > 5", makes the reader subscribe to that instance
 // alone.
 func WithExpression(x Expression) EndpointOption {
@@ -122,7 +123,24 @@ func checkFields(x Expression, t reflect.Type, codec Codec) error {
 			return fmt.Errorf("%w: the filter %q names %q, which is no field of %s as %s writes it", ErrInvalid, x, n, t, codec)
 		}
 	}
+	if typed, ok := x.(interface{ CheckTypes(map[string]any) error }); ok {
+		return typed.CheckTypes(plainValues(fields, codec))
+	}
 	return nil
+}
+
+// plainValues has a value of each field whose type on the wire is known: one of a type that
+// the language declares, without an option of the codec that writes it as another one.
+func plainValues(fields map[string]reflect.StructField, codec Codec) map[string]any {
+	values := map[string]any{}
+	for name, f := range fields {
+		_, option, _ := strings.Cut(f.Tag.Get(string(codec)), ",")
+		plain := f.Type.PkgPath() == "" && (f.Type.Kind() == reflect.String || f.Type.Kind() >= reflect.Bool && f.Type.Kind() <= reflect.Float64)
+		if plain && (option == "" || option == "omitempty") {
+			values[name] = reflect.Zero(f.Type).Interface()
+		}
+	}
+	return values
 }
 
 // wireFields finds the fields of a struct by their names on the wire. It reports

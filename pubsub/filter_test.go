@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -82,6 +83,59 @@ func TestBrokenExpressionsAreRefused(t *testing.T) {
 		}
 		if _, err := NewWriter(testContext(t), topic, selected(t, "x > 1")); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a writer with a filter: %v", err)
+		}
+	})
+}
+
+type typed struct {
+	Key    string          `pubsub:"key" json:"key"`
+	F      float64         `json:"f"`
+	N      int             `json:"n"`
+	Ok     bool            `json:"ok,omitempty"`
+	Quoted int             `json:"quoted,string"`
+	When   time.Time       `json:"when"`
+	Raw    json.RawMessage `json:"raw"`
+	Size   size            `json:"size"`
+}
+
+// size is written as a number.
+type size string
+
+func (s size) MarshalJSON() ([]byte, error) { return json.Marshal(len(s)) }
+
+// What can have no answer, or never holds, as a field has another type.
+func TestExpressionsFitTheTypesOfFields(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		topic, err := NewTopic[typed](d.join("a"), "p", WithCodec(JSON))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, fits := range map[string]bool{
+			"f > 'a'":                        false,
+			"f":                              false,
+			"key = 5":                        false,
+			"n > 1 AND key":                  false,
+			"NOT n":                          false,
+			"ok = 1":                         false,
+			"n contains 'a'":                 false,
+			"f > 5 AND n <= 2.5":             true,
+			"ok OR key startsWith 'a'":       true,
+			"f in [1, 2] AND n in [1.5, 2]":  true,
+			"f in [1, 2] AND n in [1.5]":     true,
+			"size > 5":                       true,
+			"f in 1..8 AND NOT ok":           true,
+			"quoted = '5' AND when > '2026'": true,
+			"raw > 5 OR raw = 'a'":           true,
+			"raw.x > 5 AND n % 2 = 1":        true,
+			"(f + n) / 2 > 5":                true,
+		} {
+			r, err := NewReader(testContext(t), topic, selected(t, text))
+			if fits != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: %v", text, err)
+			}
+			if err == nil {
+				r.Close()
+			}
 		}
 	})
 }

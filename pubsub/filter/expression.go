@@ -112,6 +112,16 @@ func constant(n ast.Node) any {
 // Names are the fields that the expression mentions.
 func (x *Expression) Names() []string { return x.names }
 
+// CheckTypes refuses an expression that can have no answer, or never holds, for samples with
+// fields of these types, of which it gets a value each. Others may be of any type.
+func (x *Expression) CheckTypes(fields map[string]any) error {
+	_, err := expr.Compile(fromSQL(x.text), expr.Env(fields), expr.AllowUndefinedVariables(), expr.AsBool(), expr.DisableAllBuiltins())
+	if err != nil {
+		return fmt.Errorf("%w: the filter %q does not fit the types of the fields: %w", failure.ErrInvalid, x.text, err)
+	}
+	return nil
+}
+
 // Fixed are fields that must have these values for the expression to hold; nil stands for
 // what is no string, bool or int.
 func (x *Expression) Fixed() map[string]any { return x.fixed }
