@@ -71,8 +71,8 @@ func (t *Topic) decisionOf(n *notice) *Decision {
 // waiterOf is a waiting request as it is published. The caller holds mu.
 func (t *Topic) waiterOf(w *protocol.Waiter) Waiter {
 	is := Waiter{
-		Priority: w.Priority, Any: w.Any, Clock: w.ID.Clock, By: w.By.String(), Level: int(w.Level), Arrival: w.Arrival,
-		Patience: w.Patience, Exhausted: w.Arrival != 0 && w.Patience == 0, Passed: w.Passed,
+		Priority: w.Priority, Any: w.Any, Clock: w.Turn, By: w.By.String(), Level: int(w.Level), Arrival: w.Arrival,
+		Patience: w.Patience, Exhausted: w.Exhausted, Passed: w.Passed,
 	}
 	is.Participant, is.Via = asker(w.ID.Node.ID, w.Client)
 	if w.Deadline != 0 { // rounded, or two states would differ by the time of a step

@@ -54,7 +54,7 @@ type Waiter struct {
 	Level     int       `json:"level,omitempty"`     // under Aging: lower comes first
 	Patience  uint32    `json:"patience,omitempty"`  // under Fair and Aging: how many that came later may still be served before it
 	Exhausted bool      `json:"exhausted,omitempty"` // under Fair and Aging: none may, so it comes before all of which that is not true
-	Arrival   uint64    `json:"arrival,omitempty"`   // under Fair and Aging: numbers the requests as they came to the root
+	Arrival   uint64    `json:"arrival,omitempty"`   // numbers the requests as they came to the root
 	Deadline  time.Time `json:"deadline,omitzero"`   // by the root's wall clock, to a tenth of a second
 	Passed    bool      `json:"passed,omitempty"`    // passed over for now: its participant may be dead
 }

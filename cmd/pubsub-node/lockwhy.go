@@ -193,8 +193,7 @@ func writeWaiters(w io.Writer, queue []qosmutex.Waiter, all int) error {
 func reason(q *qosmutex.Waiter) string {
 	why := map[string]string{
 		"priority": "it is less important",
-		"clock":    "it asked later",
-		"name":     "they asked at the same time: by name",
+		"clock":    "its turn comes later",
 		"patience": "nobody may go before that one any more",
 		"arrival":  "it came to the root later",
 		"level":    "it is less important, or has waited for fewer",

@@ -47,7 +47,7 @@ func TestPagesExplainInTheSameWords(t *testing.T) {
 	for _, how := range []string{"root", "turn", "direct", "passing", "retained", "resumed"} {
 		said("how", how, howText(how))
 	}
-	for _, by := range []string{"priority", "clock", "name", "patience", "arrival", "level", "deadline"} {
+	for _, by := range []string{"priority", "clock", "patience", "arrival", "level", "deadline"} {
 		said("by", by, reason(&qosmutex.Waiter{By: by}))
 	}
 	for _, w := range []qosmutex.Waiter{{Any: true}, {Passed: true}, {Exhausted: true}} {

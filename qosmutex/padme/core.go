@@ -22,6 +22,7 @@ type core struct {
 
 	priority    int64
 	clock       uint64 // Lamport clock: the C of the next request is above it
+	lastName    uint64 // C of our latest request by name; above clock only once there are turns of clients
 	servedClock uint64 // C of the latest request that the root served in its turn, as far as beacons told
 	epoch       protocol.Epoch
 	root        protocol.Node
@@ -37,6 +38,7 @@ func (c *core) write(w *canonical.Writer) {
 	w.Int(c.priority)
 	w.Int(int64(c.timing.TTL))
 	w.Named(canonical.SortClock, c.clock)
+	w.Named(canonical.SortClock, c.lastName)
 	w.Named(canonical.SortClock, c.servedClock)
 	w.Epoch(c.epoch)
 	w.Node(c.root)

@@ -78,7 +78,7 @@ func (m *Machine) admission(e *entry) protocol.Reason {
 // its place among them.
 func (m *Machine) attainable(r *resource, e *entry) bool {
 	at := m.homeBy(r)
-	place, _ := r.q.find(protocol.Deadline, e)
+	place, _ := r.q.find(m.ordering(), e)
 	for i, w := range slices.Insert(slices.Clone(r.q.waiting), place, e) {
 		if w.deadline == protocol.Never {
 			break // the others come after all that have one

@@ -32,7 +32,7 @@ func (m *Machine) decisionOf(r *resource, s *protocol.Scheduled) *protocol.Decis
 		return nil
 	}
 	d := m.newDecision(r, protocol.HowDirect)
-	d.Chosen = protocol.Waiter{ID: s.ID, Priority: s.Priority} // withdrawn, or over already
+	d.Chosen = protocol.Waiter{ID: s.ID, Turn: s.ID.Clock, Priority: s.Priority} // withdrawn, or over already
 	return d
 }
 
@@ -82,14 +82,14 @@ func (m *Machine) appendQueue(list []protocol.Waiter, r *resource, most int) []p
 // waiter is one request as people see it.
 func (m *Machine) waiter(e *entry) protocol.Waiter {
 	w := protocol.Waiter{
-		ID: e.id, Client: e.client, Priority: e.priority, Any: e.q.resource == protocol.Any,
-		Passed: m.role == protocol.Root && !m.servable(e),
+		ID: e.id, Turn: e.turn, Client: e.client, Priority: e.priority, Any: e.q.resource == protocol.Any,
+		Arrival: e.came, Passed: m.role == protocol.Root && !m.servable(e),
 	}
 	if e.deadline != protocol.Never {
 		w.Deadline = e.deadline
 	}
 	if m.patient() {
-		w.Patience, w.Arrival = e.patience, e.came
+		w.Patience, w.Exhausted = e.patience, e.patience == 0
 	}
 	if m.settings.Models.Priority == protocol.Aging {
 		w.Level = e.level

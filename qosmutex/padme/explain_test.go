@@ -101,7 +101,7 @@ func unsound(d *protocol.Decision, root protocol.Node) error {
 		var by protocol.Criterion
 		if i > 0 {
 			var err error
-			if by, err = decisive(d.Models.Priority, &d.Queue[i-1], &d.Queue[i]); err != nil {
+			if by, err = decisive(&d.Models, &d.Queue[i-1], &d.Queue[i]); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,8 @@ func unsound(d *protocol.Decision, root protocol.Node) error {
 
 // decisive is the first part of the key by which a comes before b, worked out from what is
 // shown of them.
-func decisive(model protocol.Priority, a, b *protocol.Waiter) (protocol.Criterion, error) {
+func decisive(models *protocol.Models, a, b *protocol.Waiter) (protocol.Criterion, error) {
+	model := models.Priority
 	never := func(t protocol.Time) protocol.Time {
 		if t == 0 {
 			return protocol.Never
@@ -145,31 +146,33 @@ func decisive(model protocol.Priority, a, b *protocol.Waiter) (protocol.Criterio
 	}
 	keys := map[protocol.Criterion]int{
 		protocol.ByPriority: cmp.Compare(a.Priority, b.Priority),
-		protocol.ByClock:    cmp.Compare(a.ID.Clock, b.ID.Clock),
-		protocol.ByName:     a.ID.Node.Compare(b.ID.Node),
+		protocol.ByClock:    cmp.Compare(a.Turn, b.Turn),
 		protocol.ByPatience: cmp.Compare(min(a.Patience, 1), min(b.Patience, 1)),
 		protocol.ByArrival:  cmp.Compare(a.Arrival, b.Arrival),
 		protocol.ByLevel:    cmp.Compare(a.Level, b.Level),
 		protocol.ByDeadline: cmp.Compare(never(a.Deadline), never(b.Deadline)),
 	}
 	order := map[protocol.Priority][]protocol.Criterion{
-		protocol.Level:    {protocol.ByPriority, protocol.ByClock, protocol.ByName},
-		protocol.Fair:     {protocol.ByClock, protocol.ByPriority, protocol.ByName},
-		protocol.Aging:    {protocol.ByLevel, protocol.ByArrival, protocol.ByClock, protocol.ByName},
-		protocol.Deadline: {protocol.ByDeadline, protocol.ByClock, protocol.ByName},
+		protocol.Level:    {protocol.ByPriority, protocol.ByArrival},
+		protocol.Fair:     {protocol.ByClock, protocol.ByPriority, protocol.ByArrival},
+		protocol.Aging:    {protocol.ByLevel, protocol.ByArrival},
+		protocol.Deadline: {protocol.ByDeadline, protocol.ByArrival},
 	}[model]
+	if model == protocol.Level && models.Request == protocol.RequestReplace && models.Release != protocol.Direct {
+		order = []protocol.Criterion{protocol.ByPriority, protocol.ByClock, protocol.ByArrival}
+	}
 	if model == protocol.Aging && a.Any != b.Any { // levels are compared among both queues, and shown of one
 		return b.By, nil
 	}
-	if model == protocol.Fair && (a.Patience == 0 || b.Patience == 0) {
-		order = append([]protocol.Criterion{protocol.ByPatience, protocol.ByArrival}, order...)
+	if model == protocol.Fair && (a.Exhausted || b.Exhausted) {
+		order = []protocol.Criterion{protocol.ByPatience, protocol.ByArrival}
 	}
 	for _, c := range order {
 		switch {
 		case keys[c] < 0:
 			return c, nil
 		case keys[c] > 0:
-			return c, fmt.Errorf("%s is behind what it comes before", waiterText(a, &protocol.Models{Priority: model}))
+			return c, fmt.Errorf("%s is behind what it comes before", waiterText(a, models))
 		}
 	}
 	return protocol.ByNothing, fmt.Errorf("%v waits twice", a.ID)

@@ -38,7 +38,7 @@ func (m *Machine) serveAtHome(r *resource) {
 		if e == nil {
 			return
 		}
-		m.servedClock = max(m.servedClock, m.near(e.id.Clock))
+		m.servedClock = max(m.servedClock, m.near(e.turn))
 		if e.from != nil && !r.tok.used && m.uses(m.settings.Models.Reply) {
 			if own := m.ownCandidate(r); own != nil { // the root Uses its own Reply, too
 				m.give(r, own, protocol.HowPassing)
@@ -120,7 +120,7 @@ func (m *Machine) give(r *resource, e *entry, how protocol.How) {
 	}
 	due := m.makeProvisional(r)
 	if t.direct() { // its Reply says who comes next
-		e.q.remove(m.settings.Models.Priority, e)
+		e.q.remove(m.ordering(), e)
 		e.state = served
 		if m.mayNumber(t) {
 			var room [protocol.ScheduleLength]*entry
@@ -176,7 +176,7 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		if s := m.sessionOf(t.target.Node); s != nil && t.until != 0 && msg.Flags&protocol.FlagReturned != 0 {
 			s.slow = true // it may have come too late, and so may the next, until a heartbeat comes in time
 		}
-		m.servedBy(t, msg.ID.Clock)
+		m.servedBy(t, m.turnOf(msg))
 		if at >= 0 {
 			m.advance(r, at)
 		}

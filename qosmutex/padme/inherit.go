@@ -62,7 +62,7 @@ func (m *Machine) markServed(id protocol.RequestID) {
 	if e == nil || e.state != waiting {
 		return
 	}
-	e.q.remove(m.settings.Models.Priority, e)
+	e.q.remove(m.ordering(), e)
 	e.state = served
 }
 

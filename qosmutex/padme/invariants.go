@@ -99,7 +99,7 @@ func (m *Machine) checkQueue(q *queue) error {
 		if m.settings.Models.Priority == protocol.Aging && (e.level == 0) != (e.patience == 0) {
 			return fmt.Errorf("request %v is at level %d with a patience of %d", e.id, e.level, e.patience)
 		}
-		if i > 0 && compare(m.settings.Models.Priority, q.waiting[i-1], e) >= 0 {
+		if i > 0 && compare(m.ordering(), q.waiting[i-1], e) >= 0 {
 			return fmt.Errorf("queue %q is out of order at %d", q.resource, i)
 		}
 		if m.parent != nil && e.hops < maxDepth && !e.sent && (e == q.head() || e.try || m.climbs()) {

@@ -149,7 +149,10 @@ func (l *link) keeps(rel *protocol.Message) bool {
 // now, and not when it sent it first.
 func (m *Machine) repeat(l *link) {
 	for _, msg := range l.unacknowledged() {
-		msg.Epoch, msg.Ack, msg.Clock = m.epoch, l.received, max(m.clock, m.servedClock)
+		msg.Epoch, msg.Ack = m.epoch, l.received
+		if msg.Kind != protocol.KindRequest { // that has the clock of its turn
+			msg.Clock = max(m.clock, m.servedClock)
+		}
 		if msg.Within > 0 { // time has passed
 			msg.Within = 1 // withdrawn since: the Withdraw follows
 			if e := m.requests.get(msg.ID); e != nil {
@@ -216,7 +219,10 @@ func (l *link) write(w *canonical.Writer, c *core) {
 func (l *link) writeKept(w *canonical.Writer, self protocol.Node) {
 	w.Uint(uint64(l.unacked))
 	for _, msg := range l.unacknowledged() {
-		msg.Epoch, msg.Ack, msg.Clock = protocol.Epoch{}, 0, 0 // see repeat
+		msg.Epoch, msg.Ack = protocol.Epoch{}, 0 // see repeat
+		if msg.Kind != protocol.KindRequest {
+			msg.Clock = 0
+		}
 		w.Message(&msg)
 	}
 	w.OnLink(self, l.peer, l.gen, l.sent-uint64(l.unacked))

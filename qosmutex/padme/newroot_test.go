@@ -35,7 +35,7 @@ func TestANewRootKeepsTheRequestsOfThoseItHasNotHeard(t *testing.T) {
 	}
 	r := b.resource("x")
 	if e.state == waiting {
-		e.q.remove(b.settings.Models.Priority, e)
+		e.q.remove(b.ordering(), e)
 		e.state = served
 	}
 	r.tok.target, r.tok.phase, r.tok.recovery = id, below, &recovery{pending: []protocol.Node{l.peer}}

@@ -16,9 +16,9 @@ func (m *Machine) wentOn(r *resource, i int) {
 	session := t.follows.list[i].Session
 	m.advance(r, i)
 	if e := m.requests.get(t.target); e != nil && e.from != nil && e.state == waiting {
-		m.servedClock = max(m.servedClock, m.near(e.id.Clock))
+		m.servedClock = max(m.servedClock, m.near(e.turn))
 		m.overtake(r, e)
-		e.q.remove(m.settings.Models.Priority, e)
+		e.q.remove(m.ordering(), e)
 		e.state = served
 	}
 	to := t.target.Node

@@ -19,7 +19,7 @@ func (m *Machine) passDown(r *resource, schedule []protocol.Scheduled) {
 	}
 	q := e.q
 	if e.state == waiting { // else an earlier grant for it was lost
-		q.remove(m.settings.Models.Priority, e)
+		q.remove(m.ordering(), e)
 	}
 	e.state = served
 	l := e.from
@@ -129,7 +129,7 @@ func (m *Machine) enter(r *resource, e *entry, how protocol.How) {
 	fence := t.fences.Next
 	t.fences.Next++
 	q := e.q
-	q.remove(m.settings.Models.Priority, e)
+	q.remove(m.ordering(), e)
 	e.state, e.q = inside, &r.q
 	t.phase, t.down, t.inside, t.fence, t.entered = using, nil, e, fence, m.now
 	if t.until != 0 {
@@ -138,7 +138,7 @@ func (m *Machine) enter(r *resource, e *entry, how protocol.How) {
 	}
 	m.counters.Entries++
 	m.out.Grants = append(m.out.Grants, protocol.Granted{
-		Ref: e.ref, ID: e.id, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until, How: how,
+		Ref: e.ref, ID: e.id, Turn: e.turn, Resource: r.q.resource, Fence: fence, Priority: e.priority, Grant: t.grant, Until: t.until, How: how,
 	})
 	m.propagate(q, nil)
 }

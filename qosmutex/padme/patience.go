@@ -30,14 +30,19 @@ import (
 
 // arrive prepares e for waiting in its queue with others.
 func (m *Machine) arrive(e *entry, others int) {
-	if !m.patient() {
-		e.came, e.patience, e.rank = 0, 0, 0
-		return
-	}
 	m.arrivals++
-	e.came, e.patience, e.rank = m.arrivals, protocol.AgingBound, 0
-	if m.settings.Models.Priority == protocol.Fair {
+	e.came = m.arrivals
+	m.renew(e, others)
+}
+
+// renew gives e its patience, of which nothing is used up yet.
+func (m *Machine) renew(e *entry, others int) {
+	e.patience, e.rank = 0, 0
+	switch m.settings.Models.Priority {
+	case protocol.Fair:
 		e.patience = uint32(protocol.FairBound(others))
+	case protocol.Aging:
+		e.patience = protocol.AgingBound
 	}
 }
 
@@ -78,7 +83,7 @@ func (m *Machine) countIn(q *queue, by *entry) {
 		}
 	}
 	if changed {
-		q.sort(model)
+		q.sort(m.ordering())
 		m.propagate(q, nil)
 	}
 }
@@ -120,12 +125,12 @@ func (s scale) level(e *entry) uint8 {
 
 // order is how requests for one resource and for any compete.
 type order struct {
-	model protocol.Priority
+	ordering
 	scale scale // of both, for levels are those of a queue
 }
 
 func (m *Machine) orderOf(r *resource) order {
-	o := order{model: m.settings.Models.Priority}
+	o := order{ordering: m.ordering()}
 	if o.model == protocol.Aging && len(m.any.waiting) > 0 {
 		o.scale = o.scale.with(&r.q).with(&m.any)
 	}
@@ -146,5 +151,5 @@ func (o order) weigh(a, b *entry) (int, protocol.Criterion) {
 		}
 		return cmp.Compare(a.came, b.came), protocol.ByArrival
 	}
-	return weigh(o.model, a, b)
+	return weigh(o.ordering, a, b)
 }

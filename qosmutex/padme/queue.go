@@ -23,44 +23,47 @@ type belowCount struct {
 	hidden int
 }
 
-// compare orders two requests of a queue (PADME §3.2): Level by priority, clock,
-// identifier; Fair by clock, priority, identifier, but those of exhausted patience
-// first; Aging by level and arrival; Deadline as Level, but by deadline.
-func compare(model protocol.Priority, a, b *entry) int {
-	n, _ := weigh(model, a, b)
+// ordering is by what queues are ordered.
+type ordering struct {
+	model protocol.Priority
+	turns bool // equals by turn before arrival: what keeps requests back (Replace) hides when they came
+}
+
+func (c *core) ordering() ordering { return ordering{c.settings.Models.Priority, !c.climbs()} }
+
+// compare orders two requests of a queue: Level by priority, Fair by clock and priority, but
+// those of exhausted patience first, Aging by level, Deadline by deadline, and all of them then
+// by arrival. The papers end with clock and identifier (PADME §3.2): a clock counts turns, not
+// time, and an identifier is nobody's merit (docs/adr/0028-equals-by-arrival.md).
+func compare(o ordering, a, b *entry) int {
+	n, _ := weigh(o, a, b)
 	return n
 }
 
 // weigh is compare that says what decides.
-func weigh(model protocol.Priority, a, b *entry) (int, protocol.Criterion) {
-	p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.id.Clock, b.id.Clock)
-	byP, byC := protocol.ByPriority, protocol.ByClock
-	switch model {
+func weigh(o ordering, a, b *entry) (int, protocol.Criterion) {
+	n, by := cmp.Compare(a.priority, b.priority), protocol.ByPriority
+	c := cmp.Compare(a.turn, b.turn)
+	switch o.model {
 	case protocol.Fair:
-		p, c, byP, byC = c, p, byC, byP
-		if a.patience == 0 || b.patience == 0 {
-			if n := cmp.Compare(min(a.patience, 1), min(b.patience, 1)); n != 0 {
-				return n, protocol.ByPatience
-			}
-			if n := cmp.Compare(a.came, b.came); n != 0 {
-				return n, protocol.ByArrival
-			}
+		switch {
+		case a.patience == 0 || b.patience == 0:
+			n, by = cmp.Compare(min(a.patience, 1), min(b.patience, 1)), protocol.ByPatience
+		case c != 0:
+			n, by = c, protocol.ByClock
 		}
 	case protocol.Aging:
-		if n := cmp.Compare(a.level, b.level); n != 0 {
-			return n, protocol.ByLevel
-		}
-		p, byP = cmp.Compare(a.came, b.came), protocol.ByArrival
+		n, by = cmp.Compare(a.level, b.level), protocol.ByLevel
 	case protocol.Deadline:
-		p, byP = cmp.Compare(a.deadline, b.deadline), protocol.ByDeadline
+		n, by = cmp.Compare(a.deadline, b.deadline), protocol.ByDeadline
 	}
 	switch {
-	case p != 0:
-		return p, byP
-	case c != 0:
-		return c, byC
+	case n != 0:
+		return n, by
+	case c != 0 && o.turns && o.model == protocol.Level:
+		return c, protocol.ByClock
 	}
-	return a.id.Node.Compare(b.id.Node), protocol.ByName
+	return cmp.Compare(a.came, b.came), protocol.ByArrival
 }
 
 // head is the first that waits; a try keeps nobody back.
@@ -87,28 +90,28 @@ func (m *Machine) ready(q *queue) *entry {
 
 func (m *Machine) servable(e *entry) bool { return e.from == nil || e.named && !m.quiet(e) }
 
-func (q *queue) find(model protocol.Priority, e *entry) (int, bool) {
-	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(model, a, b) })
+func (q *queue) find(o ordering, e *entry) (int, bool) {
+	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(o, a, b) })
 }
 
 // insert puts e in its place, behind its equals (there are none: identifiers differ).
-func (q *queue) insert(model protocol.Priority, e *entry) {
-	if model == protocol.Aging { // its priority may change the levels of the others
+func (q *queue) insert(o ordering, e *entry) {
+	if o.model == protocol.Aging { // its priority may change the levels of the others
 		q.waiting = append(q.waiting, e)
-		q.sort(model)
+		q.sort(o)
 	} else {
-		i, _ := q.find(model, e)
+		i, _ := q.find(o, e)
 		q.waiting = slices.Insert(q.waiting, i, e)
 	}
 }
 
 // remove takes e out. The order of the queue must still be that of model.
-func (q *queue) remove(model protocol.Priority, e *entry) {
-	if i, ok := q.find(model, e); ok {
+func (q *queue) remove(o ordering, e *entry) {
+	if i, ok := q.find(o, e); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		q.prune(e.from)
-		if model == protocol.Aging {
-			q.sort(model)
+		if o.model == protocol.Aging {
+			q.sort(o)
 		}
 	}
 }
@@ -127,16 +130,16 @@ func (q *queue) prune(l *link) {
 	}
 }
 
-// sort finds the levels, under Aging, and the order of model.
-func (q *queue) sort(model protocol.Priority) {
-	if model == protocol.Aging {
+// sort finds the levels, under Aging, and the order o.
+func (q *queue) sort(o ordering) {
+	if o.model == protocol.Aging {
 		var few [32]int64
 		s := scale(few[:0]).with(q)
 		for _, e := range q.waiting {
 			e.rank, e.level = max(e.rank, s.rank(e)), s.level(e)
 		}
 	}
-	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(model, a, b) })
+	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(o, a, b) })
 }
 
 // forget drops what child l reported.

@@ -14,7 +14,7 @@ type queues struct {
 	requests   requests
 	own        []*entry      // waiting and inside, in order of arrival
 	spare      []*entry      // a few, for reuse
-	arrivals   uint64        // numbers them under Fair and Aging
+	arrivals   uint64        // numbers them
 	nextMiss   protocol.Time // no deadline of an own request is before
 	tried      bool          // a try may wait
 }
@@ -26,6 +26,7 @@ func (q *queues) write(w *canonical.Writer, self protocol.Node) {
 	next := protocol.Never
 	for _, e := range all {
 		w.ID(e.id)
+		w.Named(canonical.SortClock, e.turn)
 		w.Int(e.priority)
 		w.Text(e.q.resource)
 		e.from.writeName(w)
@@ -51,10 +52,11 @@ func (q *queues) write(w *canonical.Writer, self protocol.Node) {
 func (q *queues) newEntry() *entry {
 	last := len(q.spare) - 1
 	if last < 0 {
-		return &entry{}
+		return &entry{came: q.arrivals + 1}
 	}
 	e := q.spare[last]
 	q.spare = q.spare[:last]
+	e.came = q.arrivals + 1 // until it arrives
 	return e
 }
 
@@ -87,7 +89,8 @@ const (
 // entry is one live request known at this participant.
 type entry struct {
 	id       protocol.RequestID
-	client   string // on whose behalf; it is only reported
+	turn     uint64 // C by which it is ordered: that of its name, or less if it is for a client
+	client   string // on whose behalf; empty: its participant's own
 	priority int64
 	q        *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
 	from     *link   // the child that it came from; nil: our own
@@ -102,7 +105,7 @@ type entry struct {
 	rank     uint8             // under Aging: the lowest that its priority had in its queue
 	level    uint8             // under Aging: where it stands in its queue; 0 comes first
 	patience uint32            // under Fair or Aging: how many that came later may still overtake it
-	came     uint64            // number of its arrival here, since such a model is in force; 0: before
+	came     uint64            // number of its arrival here; those not yet numbered are the latest
 	ref      uint64            // own
 	deadline protocol.Time     // latest instant to enter; Never: none
 	hold     protocol.Duration // how long it will stay; 0: unknown

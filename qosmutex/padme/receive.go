@@ -52,10 +52,13 @@ var datagrams = map[protocol.Kind]func(*Machine, *protocol.Message) error{
 // clock: where a pass model is Use, entries out of turn drive it, and a newcomer would
 // wait until everybody's clock has come so far.
 func (m *Machine) mergeClock(msg *protocol.Message) {
-	m.clock = max(m.clock, m.near(msg.ID.Clock))
+	m.clock = max(m.clock, m.near(m.turnOf(msg)))
 	idle := msg.Kind == protocol.KindAccept
 	switch {
 	case idle:
+	case msg.Kind == protocol.KindReply: // in its turn, as far as the target is concerned
+		m.servedClock = max(m.servedClock, m.near(m.turnOf(msg)))
+		return
 	case msg.Kind == protocol.KindBeacon:
 		idle, m.idle = m.idle, true
 	default:
@@ -65,6 +68,19 @@ func (m *Machine) mergeClock(msg *protocol.Message) {
 	if idle && len(m.own) == 0 || m.clock+maxLag < m.servedClock {
 		m.clock = max(m.clock, m.servedClock)
 	}
+}
+
+// turnOf is the C by which the request that a message names is ordered. A Request says it;
+// that of an older program says a C that is not below its name. Of one that is not known only
+// the name is, which says nothing: 0.
+func (m *Machine) turnOf(msg *protocol.Message) uint64 {
+	if msg.Kind == protocol.KindRequest {
+		return min(msg.Clock, msg.ID.Clock)
+	}
+	if e := m.requests.get(msg.ID); e != nil {
+		return e.turn
+	}
+	return 0
 }
 
 // near is a clock as far as it is followed at once. What is further ahead is a forgery or a

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,15 +17,14 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
-	m.clock++
 	m.idle = false
 	e := m.newEntry()
-	e.id = protocol.RequestID{Node: m.self, Clock: m.clock}
 	e.q, e.ref, e.try, e.fixed, e.client = m.queueOf(in.Resource), in.Ref, in.Try, in.Fixed, in.Client
 	e.priority = m.priority
 	if in.Fixed {
 		e.priority = in.Priority
 	}
+	m.name(e)
 	m.setDeadline(e, in.Within, 0, in.Hold)
 	if reason := m.admission(e); reason != protocol.ReasonNone && (m.role == protocol.Root || m.role == protocol.Member) {
 		m.recycle(e)
@@ -36,6 +36,20 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	m.requests.add(e)
 	m.route(e)
 	return nil
+}
+
+// name gives one of our own requests its turn and its name. Each takes a turn of the
+// participant, but of those for clients each client has its own: what was served last says
+// which one is next. So their names may run ahead of their turns.
+func (m *Machine) name(e *entry) {
+	if e.client == "" {
+		m.clock++
+		e.turn = m.clock
+	} else {
+		e.turn = m.servedClock + 1
+	}
+	m.lastName = max(m.lastName+1, e.turn)
+	e.id = protocol.RequestID{Node: m.self, Clock: m.lastName}
 }
 
 // refusal says why a request for resource cannot be taken, as far as is known here.
@@ -87,7 +101,7 @@ func (m *Machine) route(e *entry) {
 func (m *Machine) wait(e *entry) {
 	m.touch(e.q.resource)
 	e.state = waiting
-	e.q.insert(m.settings.Models.Priority, e)
+	e.q.insert(m.ordering(), e)
 	m.tried = m.tried || e.try
 }
 
@@ -127,6 +141,7 @@ func (m *Machine) sendRequest(e *entry) {
 	}
 	e.sent, e.asked = true, min(e.asked+1, 2)
 	msg := m.emitOn(m.parent, protocol.KindRequest)
+	msg.Clock = e.turn
 	msg.ID, msg.Priority, msg.Resource, msg.Hops = e.id, e.priority, e.q.resource, e.hops+1
 	msg.Within, msg.Hold, msg.Hidden, msg.Client = m.within(e), e.hold, m.hidden(e.q), e.client
 	if e.try {
@@ -161,12 +176,16 @@ func (m *Machine) nameAgain() {
 	m.nameQueues()
 }
 
-// nameQueues sends up what waits and our parent does not know, as the model says.
+// nameQueues sends up what waits and our parent does not know, as the model says, in the order
+// in which it came.
 func (m *Machine) nameQueues() {
+	var all []*entry
 	for q := range m.eachQueue {
-		for _, e := range q.waiting {
-			m.propagate(q, e)
-		}
+		all = append(all, q.waiting...)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.came, b.came) })
+	for _, e := range all {
+		m.propagate(e.q, e)
 	}
 }
 
@@ -188,6 +207,7 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 		}
 	}
 	e := m.newEntry()
+	e.turn = m.turnOf(msg)
 	e.id, e.priority, e.hops, e.from, e.named = msg.ID, msg.Priority, msg.Hops, l, true
 	e.q, e.try, e.client = m.queueOf(msg.Resource), msg.Flags&protocol.FlagTry != 0, msg.Client
 	if msg.Flags&protocol.FlagRepeated != 0 {
@@ -268,9 +288,9 @@ func (m *Machine) reprioritize(e *entry, priority int64) {
 		return
 	}
 	q := e.q
-	q.remove(m.settings.Models.Priority, e)
+	q.remove(m.ordering(), e)
 	e.priority = priority
-	q.insert(m.settings.Models.Priority, e)
+	q.insert(m.ordering(), e)
 	if m.role == protocol.Root {
 		return // tokens at home have no waiting requests: the order alone changes nothing
 	}
@@ -335,7 +355,7 @@ func (m *Machine) drop(e *entry, tell bool) {
 func (m *Machine) remove(e *entry) {
 	m.touch(e.q.resource)
 	if e.state == waiting {
-		e.q.remove(m.settings.Models.Priority, e)
+		e.q.remove(m.ordering(), e)
 	}
 	m.requests.remove(e)
 	if e.from == nil {

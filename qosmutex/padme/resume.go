@@ -30,12 +30,11 @@ func (m *Machine) canResume(h *protocol.Held) bool {
 }
 
 func (m *Machine) goOn(h *protocol.Held) {
-	m.clock++
 	m.idle = false
 	m.counters.Adopted++
 	e := m.newEntry()
-	e.id, e.ref = protocol.RequestID{Node: m.self, Clock: m.clock}, h.Ref
-	e.priority, e.fixed, e.client = h.Priority, true, h.Client
+	e.ref, e.priority, e.fixed, e.client = h.Ref, h.Priority, true, h.Client
+	m.name(e)
 	r := m.resource(h.Resource)
 	e.q = &r.q
 	m.setDeadline(e, 0, 0, 0)

@@ -87,7 +87,7 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 	if s.Version <= m.settings.Version {
 		return
 	}
-	old := m.settings
+	old, before := m.settings, m.ordering()
 	m.settings = *s
 	m.settings.Resources = sortedSet(s.Resources)
 	if slices.Equal(old.Resources, m.settings.Resources) {
@@ -95,9 +95,9 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 	}
 	m.wanted = nil
 	m.out.Changed = true
-	if old.Models.Priority != s.Models.Priority {
+	if m.ordering() != before {
 		for q := range m.eachQueue {
-			m.reorder(q)
+			m.reorder(q, old.Models.Priority != s.Models.Priority)
 		}
 	}
 	for _, l := range m.children {
@@ -113,15 +113,13 @@ func (m *Machine) adoptSettings(s *protocol.Settings) {
 	}
 }
 
-// reorder puts a queue into the order of a new Priority model. What waits arrives
-// again, in the order of Fair.
-func (m *Machine) reorder(q *queue) {
+// reorder puts a queue into the order of new models. Under another Priority model what waits
+// has its patience again.
+func (m *Machine) reorder(q *queue, patience bool) {
 	for _, e := range q.waiting {
-		e.patience = 1
+		if patience {
+			m.renew(e, m.rivals(q)-1)
+		}
 	}
-	slices.SortFunc(q.waiting, func(a, b *entry) int { return compare(protocol.Fair, a, b) })
-	for _, e := range q.waiting {
-		m.arrive(e, m.rivals(q)-1)
-	}
-	q.sort(m.settings.Models.Priority)
+	q.sort(m.ordering())
 }

@@ -105,7 +105,7 @@ var planted = []struct {
 	},
 	{
 		name: "fairness", why: "Use favors those near the root",
-		world: busy, from: "padme:FRUU padme:FFFF padme:LFFF", goals: "fairness", want: "padme:FFFF",
+		world: busy, from: "padme:FRUU padme:FFFF", goals: "fairness", want: "padme:FFFF",
 	},
 	{
 		name: "use", why: "with Use the token stops on its way, so less of it is idle",

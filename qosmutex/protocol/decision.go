@@ -64,8 +64,7 @@ type Criterion uint8
 const (
 	ByNothing  Criterion = iota // there is no request to compare with
 	ByPriority                  // smaller is more important
-	ByClock                     // asked earlier, by the clock of the algorithm
-	ByName                      // nothing else differs
+	ByClock                     // an earlier turn, by the clock of the algorithm
 	ByPatience                  // that of the first is exhausted
 	ByArrival                   // came earlier to the queue
 	ByLevel                     // lower, under Aging
@@ -73,7 +72,7 @@ const (
 	criterionEnd
 )
 
-var criteria = [criterionEnd]string{"", "priority", "clock", "name", "patience", "arrival", "level", "deadline"}
+var criteria = [criterionEnd]string{"", "priority", "clock", "patience", "arrival", "level", "deadline"}
 
 // String returns the word for it in JSON; that of ByNothing is empty.
 func (c Criterion) String() string {

@@ -185,6 +185,7 @@ type Claim struct {
 type Granted struct {
 	Ref      uint64
 	ID       RequestID
+	Turn     uint64 // the clock by which Fair orders it
 	Resource string
 	Fence    uint64 // rises with every entry to Resource; never 0
 	Priority int64
@@ -285,13 +286,15 @@ type Waiter struct {
 	Client   string // on whose behalf; empty: its participant's own
 	Priority int64
 	Any      bool
+	Turn     uint64 // its clock, by which Fair orders: that of ID, or less if it is for a client
 
-	By       Criterion // what puts it behind the one before it in the same list
-	Level    uint8     // under Aging: lower comes first; 0: its patience is exhausted. It is among those for the same resource, or for Any; the two are compared by levels among both
-	Patience uint32    // under Fair and Aging: how many that came later may still be served before it
-	Arrival  uint64    // under Fair and Aging: in which order requests came; 0: before the model was in force
-	Deadline Time      // latest instant to enter; 0: none
-	Passed   bool      // it is passed over for now: its participant may be dead, or has not confirmed it since it has this way here
+	By        Criterion // what puts it behind the one before it in the same list
+	Level     uint8     // under Aging: lower comes first; 0: its patience is exhausted. It is among those for the same resource, or for Any; the two are compared by levels among both
+	Patience  uint32    // under Fair and Aging: how many that came later may still be served before it
+	Exhausted bool      // none may any more
+	Arrival   uint64    // in which order requests came
+	Deadline  Time      // latest instant to enter; 0: none
+	Passed    bool      // it is passed over for now: its participant may be dead, or has not confirmed it since it has this way here
 }
 
 // Counters count what happened since the machine was made. Dropped messages

@@ -89,7 +89,7 @@ func TestTheSimulatorIsSmall(t *testing.T) {
 func TestTenThousandParticipants(t *testing.T) {
 	const (
 		n     = 10_000
-		limit = 3 << 10 // bytes each
+		limit = 3200 // bytes each
 	)
 	before := liveHeap()
 	s := crowd(t, padme.Algorithm, n)

@@ -111,7 +111,7 @@ func (e *Env) Enter(fence uint64) {
 	}
 	e.m.counters.Entries++
 	e.m.out.Grants = append(e.m.out.Grants, protocol.Granted{
-		Ref: c.ref, ID: c.ID, Resource: e.Resource, Fence: fence, Priority: c.Priority,
+		Ref: c.ref, ID: c.ID, Turn: c.ID.Clock, Resource: e.Resource, Fence: fence, Priority: c.Priority,
 	})
 }
 

@@ -76,13 +76,16 @@ func (r *naiveRun) plan(after int64, message bool, do func()) {
 	r.events = slices.Insert(r.events, i, e)
 }
 
-// head is the request of i's subtree that comes first: Level (P,C,I), Fair (C,P,I).
+// head is the request of i's subtree that comes first: Level by P, Fair by (C,P), and of
+// equals the one that came first. The papers end with C and I (ADR 28).
 func (r *naiveRun) head(i int) naiveRequest {
 	return slices.MinFunc(r.nodes[i].queue, func(a, b naiveWaiting) int {
 		p, c := cmp.Compare(a.priority, b.priority), cmp.Compare(a.clock, b.clock)
 		switch {
-		case r.level:
-			return cmp.Or(p, c, cmp.Compare(a.node, b.node))
+		case r.level && !r.replace:
+			return cmp.Or(p, a.arrival-b.arrival)
+		case r.level: // who keeps requests back hides when they came
+			return cmp.Or(p, c, a.arrival-b.arrival)
 		case a.exhausted() && b.exhausted():
 			return a.arrival - b.arrival
 		case a.exhausted():
@@ -90,7 +93,7 @@ func (r *naiveRun) head(i int) naiveRequest {
 		case b.exhausted():
 			return 1
 		}
-		return cmp.Or(c, p, cmp.Compare(a.node, b.node))
+		return cmp.Or(c, p, a.arrival-b.arrival)
 	}).naiveRequest
 }
 

@@ -15,8 +15,7 @@ const HOW = new Map(Object.entries({
 
 const BY = new Map(Object.entries({
   priority: "it is less important",
-  clock: "it asked later",
-  name: "they asked at the same time: by name",
+  clock: "its turn comes later",
   patience: "nobody may go before that one any more",
   arrival: "it came to the root later",
   level: "it is less important, or has waited for fewer",

@@ -24,7 +24,7 @@ test("an entry is told by what way it came, if that is known", () => {
 
 test("a place is told with what puts it there, and only if the root says what", () => {
   const queue = [{ participant: "a", via: "", by: "" }, { participant: "b", via: "", by: "clock" }, { participant: "c", via: "", by: "" }, { participant: "d", via: "", by: "whim" }];
-  assert.deepEqual(queue.map((_, i) => placeText(queue, i, 5)), ["a is at place 1 of 5.", "b is at place 2 of 5, behind a: it asked later.",
+  assert.deepEqual(queue.map((_, i) => placeText(queue, i, 5)), ["a is at place 1 of 5.", "b is at place 2 of 5, behind a: its turn comes later.",
     "c is at place 3 of 5, behind b. The root does not say why.", "d is at place 4 of 5, behind c. The root does not say why."]);
   assert.equal(reason({ by: "priority", any: true, passed: true, patience: 2 }), "it is less important; any resource will do; passed over: nothing was heard of it lately; 2 that came later may go before it");
   assert.equal(reason({ by: "level", exhausted: true, patience: 0 }), "it is less important, or has waited for fewer; none that came later goes before it");
