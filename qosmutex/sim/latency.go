@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"padme/qosmutex/protocol"
 )
@@ -124,4 +125,50 @@ func (t Tail) check(participants int) error {
 		}
 	}
 	return t.Rare.check(participants)
+}
+
+// Measured is a Latency that takes one of Samples, drawn at random, longer than Beside says:
+// what a real network and the programs at its ends were seen to add.
+type Measured struct {
+	Beside  Latency // nil: none
+	Samples []protocol.Duration
+}
+
+func (m Measured) String() string {
+	return fmt.Sprintf("%v and one of %d that were measured", m.Beside, len(m.Samples))
+}
+
+func (m Measured) between(r *rand.Rand, from, to int32) protocol.Duration {
+	d := m.Samples[r.IntN(len(m.Samples))]
+	if m.Beside != nil {
+		d += m.Beside.between(r, from, to)
+	}
+	return d
+}
+
+func (m Measured) greatestOf() protocol.Duration {
+	most := slices.Max(m.Samples)
+	if m.Beside != nil {
+		most += m.Beside.greatestOf()
+	}
+	return most
+}
+
+func (m Measured) check(participants int) error {
+	if len(m.Samples) == 0 || slices.Min(m.Samples) < 0 || slices.Max(m.Samples) > longest {
+		return fmt.Errorf("%w: the %d measured latencies must not be negative, and there must be one", ErrScenario, len(m.Samples))
+	}
+	if m.Beside != nil {
+		return m.Beside.check(participants)
+	}
+	return nil
+}
+
+// DrawLatency draws how long a message takes between two participants, who are named by their
+// place in Scenario.Participants, for what is no simulation and imitates one.
+func DrawLatency(l Latency, r *rand.Rand, from, to int) protocol.Duration {
+	if l == nil {
+		return 0
+	}
+	return l.between(r, int32(from), int32(to))
 }

@@ -66,7 +66,7 @@ func (s *Sim) start(i int32) error {
 		return fmt.Errorf("sim: %s of %s: %w", s.algorithm.Name, n.ID, err)
 	}
 	n.begun, n.placed = false, false
-	n.source.Seed(s.scenario.Seed, mix(uint64(i), n.incarnation))
+	n.source.Seed(requestSeeds(s.scenario.Seed, int(i), n.incarnation))
 	return nil
 }
 

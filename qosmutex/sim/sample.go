@@ -27,6 +27,15 @@ const (
 	sampleBits  = 10 // of a value that tell buckets apart, after its leading one
 )
 
+// SampleOf is the set of durations.
+func SampleOf(durations ...protocol.Duration) Sample {
+	var s Sample
+	for _, d := range durations {
+		s.add(d)
+	}
+	return s
+}
+
 func (s *Sample) add(d protocol.Duration) {
 	if s.count == 0 || d < s.least {
 		s.least = d

@@ -141,19 +141,9 @@ func (s *Sim) ask(e event) {
 		s.failf("%s asks again and again at %s, because it is refused at once: give its workload Think", n.ID, seconds(s.now))
 		return
 	}
-	r := Request{Resource: w.Resources[0], GiveUp: w.GiveUp}
-	if len(w.Resources) > 1 {
-		r.Resource = w.Resources[n.random().IntN(len(w.Resources))]
-	}
-	r.Hold = w.Hold.draw(n.random())
-	if len(w.Priorities) > 0 {
-		r.Priority, r.Fixed = w.Priorities[n.random().IntN(len(w.Priorities))], true
-	}
-	if len(w.Deadlines) > 0 {
-		r.Within = w.Deadlines[n.random().IntN(len(w.Deadlines))]
-	}
+	r := w.next(n.random())
 	if w.open() {
-		s.askAt(i, s.now+w.Every.draw(n.random()))
+		s.askAt(i, s.now+w.gap(n.random()))
 	}
 	s.request(i, &r, !w.open())
 }
@@ -165,27 +155,19 @@ func (s *Sim) askAt(i int32, t protocol.Time) {
 	s.schedule(event{at: t, kind: eventRequest, node: i, slot: int32(n.incarnation)})
 }
 
-// startWorkload plans the first request of a participant: at t in a closed loop,
-// which starts with a request unless it is Settled; open arrivals start with the time to
-// the first.
+// startWorkload plans the first request of a participant whose workload starts at t.
 func (s *Sim) startWorkload(i int32, t protocol.Time) {
 	w := s.nodes[i].workload
 	if len(w.Resources) == 0 {
 		return
 	}
-	switch {
-	case w.open():
-		t += w.Every.draw(s.nodes[i].random())
-	case w.Settled:
-		t += w.Think.draw(s.nodes[i].random())
-	}
-	s.askAt(i, t)
+	s.askAt(i, t+w.first(s.nodes[i].random()))
 }
 
 // again plans the next request of a closed loop whose last one is over.
 func (s *Sim) again(c *call) {
 	if n := &s.nodes[c.node]; c.again {
-		s.askAt(c.node, s.now+n.workload.Think.draw(n.random()))
+		s.askAt(c.node, s.now+n.workload.gap(n.random()))
 	}
 }
 
