@@ -85,3 +85,62 @@ func ExampleInitials() {
 	fmt.Println(plan.Initials(protocol.Models{Priority: protocol.Aging, Release: protocol.Direct}))
 	// Output: AFFD
 }
+
+// constantWaits is a problem whose participants ask one after another.
+func constantWaits() *plan.Problem {
+	return &plan.Problem{Setup: func(c plan.Contender, seed uint64) (plan.Setup, error) {
+		sc := sim.PaperScenario(c.Models, protocol.Second)
+		sc.Seed, sc.Workload.Think = seed, sim.Exponential(60*protocol.Second)
+		return plan.Setup{Algorithm: c.Algorithm, Scenario: sc}, nil
+	}}
+}
+
+func ExamplePredict() {
+	runs, err := plan.Predict(context.Background(), constantWaits(), &plan.Contender{Algorithm: classic.Central}, []uint64{1, 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range runs {
+		fmt.Printf("%.0f entries, half of them within %.0f s\n", f["entries"], f["wait.p50"])
+	}
+	// Output:
+	// 45 entries, half of them within 2 s
+	// 46 entries, half of them within 2 s
+}
+
+func ExampleProblem_ScenarioOf() {
+	sc, err := constantWaits().ScenarioOf(&plan.Contender{Algorithm: classic.Central}, 1)
+	fmt.Println(len(sc.Participants), sc.Workload.Settled, err)
+	// Output: 7 true <nil>
+}
+
+func ExampleObserved() {
+	f := plan.Observed([]plan.Outcome{
+		{Asked: 1 * protocol.Second, End: plan.Entered, At: 3 * protocol.Second},
+		{Asked: 5 * protocol.Second, End: plan.Waits},
+	}, 60*protocol.Second)
+	fmt.Println(f["entries"], f["wait.p50"], f["wait.max"])
+	// Output: 1 2 55
+}
+
+func ExampleVerify() {
+	ctx, c := context.Background(), &plan.Contender{Algorithm: classic.Central}
+	var seeds []uint64
+	for seed := range uint64(plan.VerifyRuns) {
+		seeds = append(seeds, seed)
+	}
+	predicted, err := plan.Predict(ctx, constantWaits(), c, seeds)
+	if err != nil {
+		log.Fatal(err)
+	}
+	v := plan.Verify(predicted, nil, plan.Figures{"entries": 40, "wait.p50[0]": 0.5, "wait.p50[1]": 12})
+	for _, r := range v.Rows {
+		fmt.Printf("%s from %.1f to %.1f, measured %.1f, inside: %v\n", r.Figure, r.Low, r.High, r.Measured, r.Inside)
+	}
+	fmt.Println("fits:", v.Fits)
+	// Output:
+	// wait.p50[0] from 0.0 to 1.4, measured 0.5, inside: true
+	// wait.p50[1] from 2.0 to 2.3, measured 12.0, inside: false
+	// entries from 28.0 to 51.0, measured 40.0, inside: true
+	// fits: false
+}
