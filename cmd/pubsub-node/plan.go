@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -28,6 +29,7 @@ type planFlags struct {
 	budget             time.Duration
 	runs               int
 	zone               share
+	verify             time.Duration // 0: not
 	asJSON             bool
 }
 
@@ -64,12 +66,20 @@ figures with other seeds, also at 80 and 120 % of the load. With --runs instead 
 --budget the same seed gives the same plan on every machine. Interrupted, plan prints what
 it knows by then.
 
-Exit codes: 1 nothing is left that could be recommended, or it does not meet the limits;
+--verify makes the requests of a further run in real time, for a minute or the given time:
+over an MQTT broker in this process, with a process for each participant, and messages
+that take as long as in the workload. Meanwhile it measures how much longer they take
+here, and gives that to the simulator. The figures of the real run should be in the
+intervals that hold 95 % of simulated runs of that length.
+
+Exit codes: 1 nothing is left that could be recommended, it does not meet the limits, or
+the real run does not fit the prediction;
 2 the command line or the file is wrong, 128+n after signal n.`,
 		Example: `  pubsub-node plan --scenario cranes.yaml
   pubsub-node plan --scenario cranes.yaml --require survive=root,holder --require 'wait.p99[0] < 3s' --minimize wait.p99 --then messages
   pubsub-node plan --nodes 20 --latency 20ms --cs 50ms --think exponential:2s --maximize fairness --budget 10s
-  pubsub-node plan --scenario pool.yaml --require no-starvation --minimize messages --runs 500 --json`,
+  pubsub-node plan --scenario pool.yaml --require no-starvation --minimize messages --runs 500 --json
+  pubsub-node plan --scenario cranes.yaml --runs 300 --verify=5m`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, s.verbose) },
 	}
@@ -83,6 +93,8 @@ Exit codes: 1 nothing is left that could be recommended, or it does not meet the
 	fs.Var(&f.zone, "zone", "`share` of a figure that a difference must exceed to matter")
 	flags.DurationVar(fs, &f.budget, "budget", "", time.Minute, "how long it may take")
 	fs.IntVar(&f.runs, "runs", 0, "`number` of runs at most, instead of --budget")
+	flags.DurationVar(fs, &f.verify, "verify", "", 0, "run the recommendation over the real stack for that long, and compare")
+	fs.Lookup("verify").NoOptDefVal = "1m"
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	fs.AddFlagSet(f.spec.options)
 	complete(cmd, "minimize", plan.FigureNames)
@@ -119,18 +131,41 @@ func (f *planFlags) run(cmd *cobra.Command, verbose bool) error {
 		return planError(err)
 	case err != nil:
 		return err
-	case f.asJSON:
-		err = writeJSON(cmd.OutOrStdout(), []*plan.Plan{result})
-	default:
-		err = f.write(cmd.OutOrStdout(), result)
 	}
-	if err != nil {
-		return err
+	return f.tell(ctx, cmd.OutOrStdout(), p, result)
+}
+
+// tell prints the plan and, if it is wanted, verifies it.
+func (f *planFlags) tell(ctx context.Context, out io.Writer, p *plan.Problem, result *plan.Plan) error {
+	if !f.asJSON {
+		if err := f.write(out, result); err != nil {
+			return err
+		}
 	}
+	verdict := verdictOf(result)
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: the plan is what was known after %d runs", context.Cause(ctx), result.Runs)
+		verdict = fmt.Errorf("%w: the plan is what was known after %d runs", context.Cause(ctx), result.Runs)
 	}
-	return verdictOf(result)
+	var v *verification
+	if f.verify > 0 && ctx.Err() == nil && len(result.Options) > 0 {
+		var err error
+		if v, err = f.verified(ctx, p, &result.Options[0].Contender); err != nil {
+			verdict = err
+		} else if !v.Fits {
+			verdict = errors.Join(verdict, v.misfit())
+		}
+	}
+	switch {
+	case f.asJSON:
+		if err := writeJSON(out, []planDocument{{result, v}}); err != nil {
+			return err
+		}
+	case v != nil:
+		if err := f.writeVerification(out, v, &result.Options[0]); err != nil {
+			return err
+		}
+	}
+	return verdict
 }
 
 // limitsTime reports whether the budget is a time.

@@ -26,6 +26,10 @@ func (f *planFlags) problem(fs *pflag.FlagSet) (*plan.Problem, error) {
 		return nil, usageError("--runs %d: give at least %d", f.runs, leastRuns)
 	case f.budget <= 0:
 		return nil, usageError("--budget %v: it must be positive", f.budget)
+	case fs.Changed("verify"):
+		if err := f.verifiable(); err != nil {
+			return nil, err
+		}
 	}
 	today, err := s.today()
 	if err != nil {
