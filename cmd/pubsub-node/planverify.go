@@ -81,13 +81,9 @@ func (f *planFlags) verified(ctx context.Context, p *plan.Problem, c *plan.Conte
 		fmt.Fprintf(os.Stderr, "pubsub-node: verifying over the real stack for %v\n", f.verify)
 	}
 	real := *p
-	var samples []protocol.Duration
 	real.Setup = func(c plan.Contender, seed uint64) (plan.Setup, error) {
 		setup, err := p.Setup(c, seed)
 		setup.Scenario.Duration = protocol.Duration(f.verify)
-		if samples != nil {
-			setup.Scenario.Network.Latency = sim.Measured{Beside: setup.Scenario.Network.Latency, Samples: samples}
-		}
 		return setup, err
 	}
 	sc, err := real.ScenarioOf(c, p.Seed+realSeed)
@@ -111,8 +107,11 @@ func (f *planFlags) verified(ctx context.Context, p *plan.Problem, c *plan.Conte
 	if err != nil {
 		return nil, f.unverified(ctx, err)
 	}
-	if samples = m.Delays; len(samples) == 0 { // one participant sends itself nothing
-		samples = []protocol.Duration{0}
+	unhindered := real.Setup
+	real.Setup = func(c plan.Contender, seed uint64) (plan.Setup, error) {
+		setup, err := unhindered(c, seed)
+		setup.Prepare = func(run *sim.Sim, sc *sim.Scenario) { hinder(run, sc, m.Delays) }
+		return setup, err
 	}
 	var seeds []uint64
 	for k := range uint64(plan.VerifyRuns + 1) {
@@ -122,12 +121,40 @@ func (f *planFlags) verified(ctx context.Context, p *plan.Problem, c *plan.Conte
 	if err != nil {
 		return nil, f.unverified(ctx, err)
 	}
-	measured := sim.SampleOf(samples...)
+	took := sim.SampleOf(tookOf(m.Delays)...)
 	return &verification{
 		Verification: plan.Verify(predicted[1:], predicted[0], plan.Observed(m.Outcomes, sc.Duration)),
 		Lasted:       f.verify.Seconds(), Lost: m.Lost, participants: len(sc.Participants),
-		Delays: delays{len(samples), spanOf(measured.Quantile(0.5)), spanOf(measured.Quantile(0.99))},
+		Delays: delays{len(m.Delays), spanOf(took.Quantile(0.5)), spanOf(took.Quantile(0.99))},
 	}, nil
+}
+
+// hinder has simulated messages take as much longer as others took in the same second of the
+// real run: where a machine has other work, late messages come together.
+func hinder(run *sim.Sim, sc *sim.Scenario, all []realrun.Delay) {
+	if len(all) == 0 { // one participant sends itself nothing
+		return
+	}
+	bySecond := map[protocol.Time][]protocol.Duration{}
+	for _, d := range all {
+		bySecond[d.At/protocol.Second] = append(bySecond[d.At/protocol.Second], d.Took)
+	}
+	every := tookOf(all)
+	for second := range (sc.Duration + protocol.Second - 1) / protocol.Second {
+		net := sc.Network
+		net.Latency = sim.Measured{Beside: net.Latency, Samples: every}
+		if some := bySecond[second]; len(some) > 0 {
+			net.Latency = sim.Measured{Beside: sc.Network.Latency, Samples: some}
+		}
+		run.At(sc.Start+second*protocol.Second, func() { run.SetNetwork(net) })
+	}
+}
+
+func tookOf(all []realrun.Delay) (took []protocol.Duration) {
+	for _, d := range all {
+		took = append(took, d.Took)
+	}
+	return took
 }
 
 func spanOf(d protocol.Duration) float64 { return float64(d) / float64(protocol.Second) }

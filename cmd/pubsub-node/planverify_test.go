@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"padme/cmd/pubsub-node/internal/realrun"
+	"padme/qosmutex/classic"
 	"padme/qosmutex/plan"
 	"padme/qosmutex/protocol"
+	"padme/qosmutex/sim"
 )
 
 // What was measured is beside what was predicted, with what is not as in the workload.
@@ -45,5 +48,38 @@ func TestVerificationIsTold(t *testing.T) {
 	}
 	if err := v.misfit(); exitCode(err) != exitFailure || !strings.Contains(err.Error(), "only 3.0 %") {
 		t.Error(err)
+	}
+}
+
+// Simulated messages are as late as those of the same second of the real run.
+func TestLateMessagesComeTogether(t *testing.T) {
+	const ms = protocol.Millisecond
+	sc := sim.Scenario{
+		Timing: protocol.LAN(), Start: protocol.Second, Duration: 3 * protocol.Second, Participants: sim.Tree(2, 2, false),
+		Settings: protocol.Settings{Resources: []string{"crane"}}, Network: sim.Network{Latency: sim.Constant(10 * ms)},
+	}
+	for second := range protocol.Time(3) {
+		sc.Arrivals = append(sc.Arrivals, sim.Arrival{At: second*protocol.Second + 100*ms, Node: "B", Request: sim.Request{Resource: "crane", Hold: ms}})
+	}
+	var waits []protocol.Duration
+	var asked protocol.Time
+	sc.Trace = func(r *sim.Record) {
+		switch r.Event {
+		case sim.Requested:
+			asked = r.At
+		case sim.Entered:
+			waits = append(waits, r.At-asked)
+		}
+	}
+	run, err := sim.New(classic.Central, sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hinder(run, &sc, []realrun.Delay{{At: 300 * ms, Took: 50 * ms}, {At: 900 * ms, Took: 50 * ms}, {At: 2500 * ms, Took: 0}})
+	if _, err := run.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if len(waits) != 3 || waits[0] != 120*ms || waits[1] < 20*ms || waits[1] > 120*ms || waits[2] != 20*ms {
+		t.Errorf("waited %v", waits)
 	}
 }

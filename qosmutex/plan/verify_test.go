@@ -36,6 +36,13 @@ func TestTheMiddleHolds95Percent(t *testing.T) {
 	if share := float64(inside) / rounds; share < 0.94 || share > 0.96 { // three deviations
 		t.Errorf("%.3f of the values are inside", share)
 	}
+	var places []float64
+	for i := range VerifyRuns {
+		places = append(places, float64(i+1))
+	}
+	if low, median, high, _ := middle(places); low != 10 || median != 200 || high != 390 {
+		t.Errorf("the %.0fth, %.0fth and %.0fth of %d", low, median, high, VerifyRuns)
+	}
 	if _, _, _, enough := middle(make([]float64, 38)); enough {
 		t.Error("38 values have no middle 95 %")
 	}

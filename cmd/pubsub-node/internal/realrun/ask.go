@@ -57,7 +57,7 @@ func (m *member) run(ctx context.Context, at time.Time) (*answer, error) {
 		}
 	})
 	sleep(ctx, time.Until(begun))
-	delays, err := m.measure(ctx)
+	delays, err := m.measure(ctx, begun)
 	note(nil, false, err)
 	asking.Wait()
 	a.Delays = delays

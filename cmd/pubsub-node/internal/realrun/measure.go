@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/protocol"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 // measure sends messages to the others now and then, until ctx ends, and tells how long those
 // took that came until a goroutine that waited for them ran, as one that waits for a lock does:
 // beside the latency that they are given.
-func (m *member) measure(ctx context.Context) ([]time.Duration, error) {
-	came, collected := make(chan time.Duration, 1024), []time.Duration(nil)
+func (m *member) measure(ctx context.Context, begun time.Time) ([]Delay, error) {
+	came, collected := make(chan time.Time, 1024), []Delay(nil)
 	collecting, enough := context.WithCancel(ctx)
 	var collector sync.WaitGroup
 	defer collector.Wait()
@@ -28,7 +29,7 @@ func (m *member) measure(ctx context.Context) ([]time.Duration, error) {
 		for {
 			select {
 			case sent := <-came:
-				collected = append(collected, max(0, time.Duration(time.Now().UnixNano())-sent))
+				collected = append(collected, Delay{protocol.Time(sent.Sub(begun)), max(0, protocol.Duration(time.Since(sent)))})
 			case <-collecting.Done():
 				return
 			}
@@ -37,7 +38,7 @@ func (m *member) measure(ctx context.Context) ([]time.Duration, error) {
 	stop, err := m.p.Inbox(pingChannel, func(ping pubsub.Message) {
 		if len(ping.Payload) == 8 {
 			select {
-			case came <- time.Duration(binary.BigEndian.Uint64(ping.Payload)):
+			case came <- time.Unix(0, int64(binary.BigEndian.Uint64(ping.Payload))):
 			default: // a thousand wait: this machine does nothing in time
 			}
 		}

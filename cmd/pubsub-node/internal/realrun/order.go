@@ -5,6 +5,7 @@ import (
 
 	"padme/qosmutex"
 	"padme/qosmutex/plan"
+	"padme/qosmutex/protocol"
 )
 
 // order is what a process is told at first: who it is, and what it will ask for.
@@ -53,8 +54,15 @@ const (
 
 // answer is what a process says when it has joined and after each step.
 type answer struct {
-	Failed   string          `json:",omitempty"`
-	Delays   []time.Duration `json:",omitempty"` // of messages, beside those of the order
-	Outcomes []plan.Outcome  `json:",omitempty"`
-	Lost     int             `json:",omitempty"` // holds, while the application was inside
+	Failed   string         `json:",omitempty"`
+	Delays   []Delay        `json:",omitempty"`
+	Outcomes []plan.Outcome `json:",omitempty"`
+	Lost     int            `json:",omitempty"` // holds, while the application was inside
+}
+
+// Delay is how much longer than in the scenario a message took that was sent at a time, from
+// the start of the run.
+type Delay struct {
+	At   protocol.Time
+	Took protocol.Duration
 }

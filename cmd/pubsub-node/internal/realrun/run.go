@@ -81,8 +81,8 @@ type Measured struct {
 	Outcomes []plan.Outcome
 	// Delays are how much longer than in the scenario messages took that went from one
 	// participant to another beside those of the lock: what broker, processes and timers
-	// needed. They are sorted.
-	Delays []protocol.Duration
+	// needed.
+	Delays []Delay
 	Lost   int // holds that ended while somebody was inside
 }
 
@@ -110,11 +110,8 @@ func (r *Run) Execute(ctx context.Context) (*Measured, error) {
 			return nil, err
 		}
 		m.Outcomes, m.Lost = append(m.Outcomes, a.Outcomes...), m.Lost+a.Lost
-		for _, d := range a.Delays {
-			m.Delays = append(m.Delays, protocol.Duration(d))
-		}
+		m.Delays = append(m.Delays, a.Delays...)
 	}
-	slices.Sort(m.Delays)
 	return m, nil
 }
 
