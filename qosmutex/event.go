@@ -51,7 +51,7 @@ type Event struct {
 	// "passing" (a relay used the token of another participant), "retained" or "resumed". Empty:
 	// the program is older, or the algorithm does not tell.
 	How   string `json:"how,omitempty"`
-	Clock uint64 `json:"clock,omitempty"` // of the request, of EventGranted: with Priority and its participant, what it is ordered by
+	Clock uint64 `json:"clock,omitempty"` // of the request, of EventGranted: its turn, by which Fair orders it
 }
 
 // eventRecord is an event before it is written, small enough to be made under
