@@ -71,16 +71,13 @@ func (m *Machine) mergeClock(msg *protocol.Message) {
 }
 
 // turnOf is the C by which the request that a message names is ordered. A Request says it;
-// that of an older program says a C that is not below its name. Of one that is not known only
-// the name is, which says nothing: 0.
+// that of an older program says a C that is not below its name. Of one that is not known it is
+// at most what its name says, and what the sender has heard of.
 func (m *Machine) turnOf(msg *protocol.Message) uint64 {
-	if msg.Kind == protocol.KindRequest {
-		return min(msg.Clock, msg.ID.Clock)
-	}
-	if e := m.requests.get(msg.ID); e != nil {
+	if e := m.requests.get(msg.ID); e != nil && msg.Kind != protocol.KindRequest {
 		return e.turn
 	}
-	return 0
+	return min(msg.Clock, msg.ID.Clock)
 }
 
 // near is a clock as far as it is followed at once. What is further ahead is a forgery or a
