@@ -212,7 +212,7 @@ func TestClientsAreNamed(t *testing.T) {
 		says string
 	}{
 		{[]string{"lock", "ls", "crane"}, `(?m)^crane +default +held +esp32 \(via gate\) +50 `},
-		{[]string{"lock", "ls", "crane", "--json"}, `"holder":"esp32","via":"gate","priority":50,.*"queue":\[{"participant":"lift","priority":60,"clock":[0-9]+},{"participant":"esp33","via":"gate","priority":70,"clock":[0-9]+,"by":"priority"}\]`},
+		{[]string{"lock", "ls", "crane", "--json"}, `"holder":"esp32","via":"gate","priority":50,.*"queue":\[{"participant":"lift","priority":60,"clock":[0-9]+,"arrival":[0-9]+},{"participant":"esp33","via":"gate","priority":70,"clock":[0-9]+,"by":"priority","arrival":[0-9]+}\]`},
 		{[]string{"lock", "queue", "crane"}, `(?m)^crane +default +0 +esp32 \(via gate\) +50\ncrane +default +1 +lift +60\ncrane +default +2 +esp33 \(via gate\) +70$`},
 		{[]string{"lock", "clients", "crane", "--listen", "1s"}, `(?m)^esp32 +7 +default +granted +- +50 +\d+ +gate\nesp33 +7 +default +waiting +2 +70 +- +gate$`},
 		{[]string{"top", "crane", "-n", "1"}, `(?m)^crane +esp32 \(via `},
