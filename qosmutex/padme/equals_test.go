@@ -14,6 +14,11 @@ func takeTurns(t *testing.T, tree string, askers []string, entries, beacon int) 
 	t.Helper()
 	w := newWorld()
 	play(t, w, tree)
+	return keepAsking(t, w, askers, entries, beacon)
+}
+
+func keepAsking(t *testing.T, w *world, askers []string, entries, beacon int) map[string]int {
+	t.Helper()
 	w.quiet = true
 	who, count := map[uint64]string{}, map[string]int{}
 	ask := func(asker string) {
@@ -85,6 +90,25 @@ func TestEqualsEnterEquallyOften(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A participant whose clock is far ahead, as after a restart of the root, is in turn with clients.
+func TestClientsAreInTurnWithAClockThatIsAhead(t *testing.T) {
+	for _, models := range []string{"level-replace-forward-forward", "fair-forward-forward-forward"} {
+		w := newWorld()
+		play(t, w, "tree A(B C) fanout=4 p=A5,B5,C5 models="+models, "request A")
+		for range 300 {
+			play(t, w, "request C", "withdraw C")
+		}
+		play(t, w, "leave A")
+		const rounds = 50
+		got := keepAsking(t, w, []string{"A/1", "A/2", "C"}, 3*rounds, 0)
+		for asker, n := range got {
+			if n < rounds*8/10 || n > rounds*12/10 {
+				t.Errorf("%s: %s: %d of %v", models, asker, n, got)
+			}
 		}
 	}
 }

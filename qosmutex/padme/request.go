@@ -46,10 +46,24 @@ func (m *Machine) name(e *entry) {
 		m.clock++
 		e.turn = m.clock
 	} else {
-		e.turn = m.servedClock + 1
+		e.turn = max(m.servedClock+1, m.leastTurn(e.q))
 	}
 	m.lastName = max(m.lastName+1, e.turn)
 	e.id = protocol.RequestID{Node: m.self, Clock: m.lastName}
+}
+
+// leastTurn is the earliest turn of the participants' own requests in q, which a new root has not
+// heard to be served yet, or whose participants have tried in vain for long; 0 if there are none.
+func (m *Machine) leastTurn(q *queue) (least uint64) {
+	if q == nil {
+		return 0
+	}
+	for _, e := range q.waiting {
+		if e.client == "" && (least == 0 || e.turn < least) {
+			least = e.turn
+		}
+	}
+	return least
 }
 
 // refusal says why a request for resource cannot be taken, as far as is known here.
