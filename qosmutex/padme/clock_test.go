@@ -62,3 +62,23 @@ func TestPoisonedClock(t *testing.T) {
 		})
 	}
 }
+
+// Nor does it drive the names of requests that a gateway makes for clients, of which no more could
+// be made.
+func TestPoisonedTurn(t *testing.T) {
+	for _, models := range []string{"fair-forward-forward-forward", "level-replace-forward-forward"} {
+		w := newWorld()
+		play(t, w, "tree A(B C) models="+models, "request A")
+		w.nodes["C"].machine.clock = maxClock - 2
+		play(t, w, "request C")
+		for range 3 {
+			play(t, w, "request A client=a", "request B client=b")
+		}
+		for name, n := range w.nodes {
+			if last := n.machine.lastName; name != "C" && last > maxClockJump<<8 {
+				t.Errorf("%s: the names of %s have come to %d", models, name, last)
+			}
+		}
+		play(t, w, "serve 5s", "rest")
+	}
+}

@@ -34,7 +34,7 @@ func (c *core) ordering() ordering { return ordering{c.settings.Models.Priority,
 // compare orders two requests of a queue: Level by priority, Fair by clock and priority, but
 // those of exhausted patience first, Aging by level, Deadline by deadline, and all of them then
 // by arrival. The papers end with clock and identifier (PADME §3.2): a clock counts turns, not
-// time, and an identifier is nobody's merit (docs/adr/0028-equals-by-arrival.md).
+// time, and an identifier says nothing of who waited (docs/adr/0028-equals-by-arrival.md).
 func compare(o ordering, a, b *entry) int {
 	n, _ := weigh(o, a, b)
 	return n
@@ -94,7 +94,7 @@ func (q *queue) find(o ordering, e *entry) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, e, func(a, b *entry) int { return compare(o, a, b) })
 }
 
-// insert puts e in its place, behind its equals (there are none: identifiers differ).
+// insert puts e in its place. There are no equals: each has its number of arrival.
 func (q *queue) insert(o ordering, e *entry) {
 	if o.model == protocol.Aging { // its priority may change the levels of the others
 		q.waiting = append(q.waiting, e)
@@ -105,7 +105,7 @@ func (q *queue) insert(o ordering, e *entry) {
 	}
 }
 
-// remove takes e out. The order of the queue must still be that of model.
+// remove takes e out. The queue must still be in the order o.
 func (q *queue) remove(o ordering, e *entry) {
 	if i, ok := q.find(o, e); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)

@@ -46,7 +46,7 @@ func (m *Machine) name(e *entry) {
 		m.clock++
 		e.turn = m.clock
 	} else {
-		e.turn = max(m.servedClock+1, m.leastTurn(e.q))
+		e.turn = max(m.servedClock+1, m.near(m.leastTurn(e.q)))
 	}
 	m.lastName = max(m.lastName+1, e.turn)
 	e.id = protocol.RequestID{Node: m.self, Clock: m.lastName}
