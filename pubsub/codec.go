@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -49,6 +50,44 @@ func (c Codec) decode(body []byte, v any) error {
 		return wire.ErrMsgpack
 	}
 	return msgpack.Unmarshal(body, v)
+}
+
+// decodeAny reads a body without a type to decode it into. Whole numbers stay whole.
+func (c Codec) decodeAny(body []byte) (v any, err error) {
+	if c != JSON {
+		err = c.decode(body, &v)
+		return v, err
+	}
+	if !json.Valid(body) {
+		return nil, c.decode(body, &v) // says why
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return withNumbers(v), nil
+}
+
+// withNumbers replaces the numbers of JSON by those of Go.
+func withNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // beyond all numbers it is infinite
+		return f
+	case []any:
+		for i := range v {
+			v[i] = withNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = withNumbers(v[k])
+		}
+	}
+	return v
 }
 
 // schemaHash identifies the shape of t: names and kinds of the exported fields,

@@ -8,18 +8,23 @@ import (
 	"time"
 )
 
+// fullWriter is one whose history, and that of its reader, has no room.
+func fullWriter(t *testing.T, d *world) (*Topic[pose], *Writer[pose]) {
+	topic := topicOf[pose](t, d.join("p"), "t")
+	few := QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 2, MaxBlocking: time.Minute}
+	w := writerOf(t, topic, few)
+	readerOf(t, topic, few)
+	awaitReaders(t, w, 1)
+	for range 4 {
+		write(t, w, poseOf("r", 1))
+	}
+	return topic, w
+}
+
 // A writer that is held up says for what, and why it did not wait longer.
 func TestAWriteThatIsGivenUpSaysWhatItWaitedFor(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
-		p := d.join("p")
-		topic := topicOf[pose](t, p, "t")
-		few := QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 2, MaxBlocking: time.Minute}
-		w := writerOf(t, topic, few)
-		readerOf(t, topic, few)
-		awaitReaders(t, w, 1)
-		for range 4 {
-			write(t, w, poseOf("r", 1))
-		}
+		_, w := fullWriter(t, d)
 		const full = "history of 2 samples is full and a reader does not acknowledge"
 		mine := errors.New("I have had enough")
 		for name, c := range map[string]struct {
@@ -61,15 +66,7 @@ func TestAWriteThatIsGivenUpSaysWhatItWaitedFor(t *testing.T) {
 // An error says what has ended, and of which topic.
 func TestWhatHasEndedIsNamed(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
-		p := d.join("p")
-		topic := topicOf[pose](t, p, "t")
-		few := QoS{Reliability: Reliable, History: KeepAll, MaxSamples: 2, MaxBlocking: time.Minute}
-		w := writerOf(t, topic, few)
-		readerOf(t, topic, few)
-		awaitReaders(t, w, 1)
-		for range 4 {
-			write(t, w, poseOf("r", 1))
-		}
+		topic, w := fullWriter(t, d)
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, ofWriter := NewWriter(over, topic)

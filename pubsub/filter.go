@@ -96,8 +96,8 @@ func (t *Topic[T]) keeper(o *endpointOptions) (keeper, error) {
 
 func keeperOf(x Expression, codec Codec) keeper {
 	return func(body []byte) (bool, error) {
-		var v any
-		if err := codec.decode(body, &v); err != nil {
+		v, err := codec.decodeAny(body)
+		if err != nil {
 			return false, err
 		}
 		fields, ok := v.(map[string]any)

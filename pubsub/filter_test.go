@@ -1,8 +1,11 @@
 package pubsub
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +141,43 @@ func TestExpressionsFitTheTypesOfFields(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A whole number is one in JSON, too, which has no types of numbers.
+func TestExpressionsHoldAlikeOfBothCodecs(t *testing.T) {
+	type sample struct {
+		N int
+		X float64
+		L []int
+		M map[string]int64
+	}
+	answers := func(codec Codec, text string) (all []string) {
+		x, err := filter.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep := keeperOf(x, codec)
+		for n := range 6 {
+			body, _, err := codec.encode(sample{n, float64(n) + 0.5, []int{n}, map[string]int64{"big": 1<<53 + int64(n)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = bytes.Clone(body)
+			holds, err := keep(body)
+			all = append(all, fmt.Sprint(holds, err != nil))
+		}
+		return all
+	}
+	for text, want := range map[string]int{
+		"N % 2 = 0": 3, "N in [1, 2]": 2, "N in [1.5, 2]": 1, "N in 1..3": 3, "N / 2 > 1.2": 3, "N ** 2 > 8": 3, "N = 3": 1, "N > 2.5": 3,
+		"X % 2 = 0": 0, "X = 2.5": 1, "N + X > 4": 4, "L[0] % 3 = 0": 2, "M.big = 9007199254740993": 1, "M.big % 2 = 1": 3,
+	} {
+		plain, packed := answers(JSON, text), answers(Msgpack, text)
+		holds := len(slices.DeleteFunc(slices.Clone(plain), func(s string) bool { return s != "true false" }))
+		if !slices.Equal(plain, packed) || holds != want {
+			t.Errorf("%s: JSON %v, Msgpack %v, want %d", text, plain, packed, want)
+		}
+	}
 }
 
 func TestAFilteredReaderHasOnlyWhatPasses(t *testing.T) {
