@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -50,6 +51,9 @@ func newParticipate() *cobra.Command {
 	}
 }
 
+// leastVerified is how long a real run must last.
+const leastVerified = time.Second
+
 // mostProcesses is how many participants --verify runs on one machine.
 const mostProcesses = 50
 
@@ -58,8 +62,8 @@ func (f *planFlags) verifiable() error {
 	s := f.spec
 	what := ""
 	switch {
-	case f.verify <= 0:
-		return usageError("--verify %v: it must be positive", f.verify)
+	case f.verify < leastVerified:
+		return usageError("--verify %v: give at least %v, or there is nothing to compare", f.verify, leastVerified)
 	case s.nodes > mostProcesses:
 		return usageError("--verify runs a process for each participant, %d at most, and these are %d: leave it out, or describe a part of them", mostProcesses, s.nodes)
 	case len(s.faults) > 0:
