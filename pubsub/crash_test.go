@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// crash has the broker die at once, so that nobody hears of the others' ends, and another
-// one come in its place that knows what is retained only if it remembers. Nobody is
+// crash has the broker die at once, so that no participant hears of another's end, and another
+// one come in its place that knows what is retained only if it remembers. No participant is
 // connected to that before reconnect is called.
 func (d *domain) crash(remembers bool, fuses ...*fuse) {
 	d.t.Helper()
@@ -89,8 +89,8 @@ func outages(t *testing.T, f func(t *testing.T, o outage)) {
 	}
 }
 
-// A broker that crashes kills no writer and no reader: nobody is told that one is gone, and
-// nobody forgets what another lacks.
+// A broker that crashes kills no writer and no reader: none is told that another is gone, or
+// forgets what another lacks.
 func TestABrokerThatCrashesKillsNobody(t *testing.T) {
 	outages(t, func(t *testing.T, o outage) {
 		inVirtualTime(t, func(t *testing.T, d *domain) {

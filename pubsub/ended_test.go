@@ -93,7 +93,7 @@ func TestWhatHasEndedIsNamed(t *testing.T) {
 	})
 }
 
-// Who has ended matches nobody.
+// A writer or reader that has ended matches none.
 func TestWhoHasEndedMatchesNobody(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		topic := topicOf[pose](t, d.join("p"), "t")

@@ -13,8 +13,8 @@ import (
 // errClosedOutput ends a verb that could not print all of its output, as SIGPIPE would.
 var errClosedOutput = &exitError{code: exitSignal + int(syscall.SIGPIPE)}
 
-// errClosedStream ends a verb that prints until it is interrupted: whoever stopped reading
-// has got what they wanted.
+// errClosedStream ends a verb that prints until it is interrupted: a reader that closes the pipe
+// has what it wanted.
 var errClosedStream = &exitError{}
 
 // outliveReaders has a write to a closed pipe fail instead of killing this process, which
@@ -22,7 +22,7 @@ var errClosedStream = &exitError{}
 // ignored; one that is noticed kills them as ever.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// output is standard output. It fails with closed when nobody reads it any more.
+// output is standard output. A write fails with closed after its reader has closed the pipe.
 type output struct {
 	io.Writer
 	closed error

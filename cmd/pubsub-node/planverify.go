@@ -146,9 +146,9 @@ func hinder(run *sim.Sim, sc *sim.Scenario, all []realrun.Delay) {
 	every := tookOf(all)
 	for second := range (sc.Duration + protocol.Second - 1) / protocol.Second {
 		net := sc.Network
-		net.Latency = sim.Measured{Beside: net.Latency, Samples: every}
+		net.Latency = sim.Measured{Base: net.Latency, Samples: every}
 		if some := bySecond[second]; len(some) > 0 {
-			net.Latency = sim.Measured{Beside: sc.Network.Latency, Samples: some}
+			net.Latency = sim.Measured{Base: sc.Network.Latency, Samples: some}
 		}
 		run.At(sc.Start+second*protocol.Second, func() { run.SetNetwork(net) })
 	}

@@ -32,8 +32,8 @@ func TestVerificationIsTold(t *testing.T) {
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
 		"verified padme:LFFF, fan-out 8, run over a broker and with a process for each of 5 participants, for 1m0s, where the workload has 30m0s: the figures below are of runs of 1m0s, and not those above",
-		"messages took 0.4ms at the median, 2ms at most in 99 of 100 cases, of 500 sent meanwhile;",
-		"2 holds were lost while somebody was inside",
+		"messages took 0.4ms longer than in the workload at the median, and at most 2ms longer in 99 of 100 cases, of 500 that were sent meanwhile;",
+		"2 holds were lost",
 		"wait.p99[1] 2s 1s to 3s 2.5s 2.25s inside", "entries 20 10 to 30 - 31 outside",
 		"verdict 1 of 2 figures are inside, and in 3 % of",
 	} {

@@ -15,9 +15,9 @@ func (f *planFlags) writeVerification(w io.Writer, v *verification, choice *plan
 	fmt.Fprintln(w)
 	say := paragraphs{w}
 	say.item("verified", "%s, run over a broker and with a process for each of %d participants, for %v%s", choice.Name, v.participants, f.verify, f.lengthText())
-	say.item("", "beside the latency of the workload messages took %s at the median, %s at most in 99 of 100 cases, of %d sent meanwhile; the prediction has that, too", spanText(v.Delays.P50), spanText(v.Delays.P99), v.Delays.Messages)
+	say.item("", "messages took %s longer than in the workload at the median, and at most %s longer in 99 of 100 cases, of %d that were sent meanwhile; the prediction includes that", spanText(v.Delays.P50), spanText(v.Delays.P99), v.Delays.Messages)
 	if v.Lost > 0 {
-		say.item("", "%d holds were lost while somebody was inside: this machine was too slow, and the prediction has no such thing", v.Lost)
+		say.item("", "%d holds were lost: this machine was too slow, and the prediction has no lost holds", v.Lost)
 	}
 	fmt.Fprintln(w)
 	if err := writeRows(w, v); err != nil {

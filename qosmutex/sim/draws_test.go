@@ -83,7 +83,7 @@ func TestDrawsAreWhatARunAsksFor(t *testing.T) {
 
 func TestMeasuredLatency(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	m := Measured{Beside: Constant(second), Samples: []protocol.Duration{1, 5}}
+	m := Measured{Base: Constant(second), Samples: []protocol.Duration{1, 5}}
 	seen := map[protocol.Duration]int{}
 	for range 100 {
 		seen[DrawLatency(m, r, 0, 1)]++
@@ -91,7 +91,7 @@ func TestMeasuredLatency(t *testing.T) {
 	if len(seen) != 2 || seen[second+1] < 20 || seen[second+5] < 20 || m.greatestOf() != second+5 {
 		t.Errorf("%v, the greatest is %d", seen, m.greatestOf())
 	}
-	for _, bad := range []Measured{{}, {Samples: []protocol.Duration{-1}}, {Samples: []protocol.Duration{1}, Beside: Constant(-1)}} {
+	for _, bad := range []Measured{{}, {Samples: []protocol.Duration{-1}}, {Samples: []protocol.Duration{1}, Base: Constant(-1)}} {
 		if err := bad.check(2); !errors.Is(err, ErrScenario) {
 			t.Errorf("%v: %v", bad, err)
 		}

@@ -127,29 +127,29 @@ func (t Tail) check(participants int) error {
 	return t.Rare.check(participants)
 }
 
-// Measured is a Latency that takes one of Samples, drawn at random, longer than Beside says:
-// what a real network and the programs at its ends were seen to add.
+// Measured is a Latency to which one of Samples is added, drawn at random: what a real network
+// and the programs at its ends were seen to add.
 type Measured struct {
-	Beside  Latency // nil: none
+	Base    Latency // to which a sample is added; nil: none
 	Samples []protocol.Duration
 }
 
 func (m Measured) String() string {
-	return fmt.Sprintf("%v and one of %d that were measured", m.Beside, len(m.Samples))
+	return fmt.Sprintf("%v and one of %d that were measured", m.Base, len(m.Samples))
 }
 
 func (m Measured) between(r *rand.Rand, from, to int32) protocol.Duration {
 	d := m.Samples[r.IntN(len(m.Samples))]
-	if m.Beside != nil {
-		d += m.Beside.between(r, from, to)
+	if m.Base != nil {
+		d += m.Base.between(r, from, to)
 	}
 	return d
 }
 
 func (m Measured) greatestOf() protocol.Duration {
 	most := slices.Max(m.Samples)
-	if m.Beside != nil {
-		most += m.Beside.greatestOf()
+	if m.Base != nil {
+		most += m.Base.greatestOf()
 	}
 	return most
 }
@@ -158,8 +158,8 @@ func (m Measured) check(participants int) error {
 	if len(m.Samples) == 0 || slices.Min(m.Samples) < 0 || slices.Max(m.Samples) > longest {
 		return fmt.Errorf("%w: the %d measured latencies must not be negative, and there must be one", ErrScenario, len(m.Samples))
 	}
-	if m.Beside != nil {
-		return m.Beside.check(participants)
+	if m.Base != nil {
+		return m.Base.check(participants)
 	}
 	return nil
 }

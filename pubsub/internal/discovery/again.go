@@ -1,12 +1,12 @@
 package discovery
 
 // Each connection of a participant has a birth and an epoch of its own, and what it has
-// announced on the one before it announces again, a moment after the birth. If nobody says
-// that it died in between, as nobody does when the broker crashes, it has lived all the
-// time, and so have its writers and readers: they stay until they are announced again,
-// same or changed. What is missing then was closed while its participant was away. The
-// participant is asked for it, as in doubt.go; what it does not name is closed, and what it
-// has not announced when that is over is gone.
+// announced on the one before it announces again, a moment after the birth. If no death was
+// announced in between, as none is when the broker crashes, it has lived all the time, and so
+// have its writers and readers: they stay until they are announced again, same or changed.
+// What is missing then was closed while its participant was away. The participant is asked
+// for it, as in doubt.go; what it does not name is closed, and what it has not announced
+// when that is over is gone.
 
 // current reports whether an endpoint of a participant is of its present connection.
 func (p *peer) current(e *Remote) bool {
@@ -20,7 +20,7 @@ func (p *peer) counts(e *Remote) bool {
 }
 
 // awaits reports whether an endpoint is about to be announced again, or the birth to come
-// that belongs to what is announced. Without a watch nobody would notice that it does not.
+// that belongs to what is announced. Without a watch it would not be noticed that it does not.
 func (p *peer) awaits(e *Remote) bool {
 	return e.stays && p.watch != nil && p.Alive && p.Epoch != e.Epoch
 }

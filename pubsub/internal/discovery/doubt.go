@@ -55,8 +55,8 @@ func (d *Directory) heardOf(id string) {
 	}
 }
 
-// doubtAnew doubts a participant from now on, whatever has come of an earlier doubt.
-func (d *Directory) doubtAnew(id string, w *watch) {
+// doubtAgain doubts a participant from now on, whatever has come of an earlier doubt.
+func (d *Directory) doubtAgain(id string, w *watch) {
 	w.calm()
 	ctx, calm := context.WithCancel(w.ctx)
 	w.doubt, w.calm = ctx, calm

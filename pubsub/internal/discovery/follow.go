@@ -186,7 +186,7 @@ func (d *Directory) look(id string, w *watch) {
 	context.AfterFunc(w.ctx, stop)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.doubtAnew(id, w)
+	d.doubtAgain(id, w)
 }
 
 // hearSelf hears our own birth, which is heard from itself, too.

@@ -157,7 +157,7 @@ func (d *Directory) update(pr Presence, ended map[string]uint64) {
 	}
 	d.changed(p)
 	if again && p.watch != nil {
-		d.doubtAnew(p.ID, p.watch)
+		d.doubtAgain(p.ID, p.watch)
 	}
 }
 

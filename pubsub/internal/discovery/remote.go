@@ -103,7 +103,7 @@ func (d *Directory) learn(participant, topic, name string, payload []byte) {
 		return
 	}
 	if p.awaits(e) && p.watch.calmed() {
-		d.doubtAnew(participant, p.watch)
+		d.doubtAgain(participant, p.watch)
 	}
 	for _, l := range d.topics[topic] {
 		d.judge(p, l, e)

@@ -17,7 +17,7 @@ func (d *Directory) returned() {
 	d.net.Start(d.forgetMissing)
 	for id, p := range d.peers {
 		if p.watch != nil {
-			d.doubtAnew(id, p.watch)
+			d.doubtAgain(id, p.watch)
 		}
 	}
 	d.askUnlessTold(d.askAgain)

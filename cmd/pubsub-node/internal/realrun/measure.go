@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	pingEvery   = 100 * time.Millisecond // on average: so seldom that processes sleep before, as before lock messages
+	pingEvery   = 100 * time.Millisecond // on average: rarely enough that processes sleep before each, as before lock messages
 	pingChannel = "verify-ping"
 )
 
 // measure sends messages to the others now and then, until ctx ends, and tells how long those
-// took that came until a goroutine that waited for them ran, as one that waits for a lock does:
-// beside the latency that they are given.
+// took in addition to the latency that they are given, until a goroutine that waited for one ran,
+// as one that waits for a lock does.
 func (m *member) measure(ctx context.Context, begun time.Time) ([]Delay, error) {
 	came, collected := make(chan time.Time, 1024), []Delay(nil)
 	collecting, enough := context.WithCancel(ctx)

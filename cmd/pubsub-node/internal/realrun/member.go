@@ -69,7 +69,7 @@ func Participate(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// errOver is why a participant ends: nobody tells it anything any more.
+// errOver is why a participant ends: its standard input has ended.
 var errOver = errors.New("the run is over")
 
 func (m *member) do(ctx context.Context, s step) (*answer, error) {
@@ -79,7 +79,7 @@ func (m *member) do(ctx context.Context, s step) (*answer, error) {
 	case start:
 		return m.run(ctx, s.At)
 	}
-	return nil, fmt.Errorf("nobody can %q", s.Do)
+	return nil, fmt.Errorf("the unknown step %q", s.Do)
 }
 
 func (m *member) join(ctx context.Context) error {

@@ -84,7 +84,7 @@ func (p *process) dismiss() { _ = p.in.Close() }
 func (p *process) wait() {
 	killed := time.AfterFunc(5*time.Second, func() { _ = p.command.Process.Kill() })
 	defer killed.Stop()
-	for range p.answers { // what nobody waited for
+	for range p.answers { // answers that no call of hear took
 	}
 	_ = p.command.Wait()
 }

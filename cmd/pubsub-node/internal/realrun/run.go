@@ -80,8 +80,8 @@ func (r *Run) orderOf(i int, algorithm protocol.Algorithm, fanout int) *order {
 type Measured struct {
 	Outcomes []plan.Outcome
 	// Delays are how much longer than in the scenario messages took that went from one
-	// participant to another beside those of the lock: what broker, processes and timers
-	// needed.
+	// participant to another in addition to those of the lock: what the broker, processes
+	// and timers added.
 	Delays []Delay
 	Lost   int // holds that ended while somebody was inside
 }
@@ -93,7 +93,7 @@ func (r *Run) Execute(ctx context.Context) (*Measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	settled := max(r.scenario.Start, r.scenario.Timing.Grace()) // nobody enters before a new topic's grace
+	settled := max(r.scenario.Start, r.scenario.Timing.Grace()) // there are no entries before a new topic's grace
 	at := begun.Add(time.Duration(settled))
 	if soon := time.Now().Add(100 * time.Millisecond); at.Before(soon) {
 		at = soon
