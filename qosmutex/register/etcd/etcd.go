@@ -275,12 +275,14 @@ func (t *transaction) try(ctx context.Context) error {
 // replaces a version that the key does not have.
 func (t *transaction) compares(ctx context.Context) ([]*clientv3.Cmp, error) {
 	list := make([]*clientv3.Cmp, len(t.writes))
+	mods := make([]int64, len(t.writes)) // of what each replaces; 0: the key does not have that
 	var unknown []clientv3.Op
-	var keys []string
+	var of []int
 	for i := range t.writes {
-		if w := &t.writes[i]; w.Old.Counter > 0 && t.r.revision(w) == 0 {
-			unknown = append(unknown, clientv3.OpGet(t.r.path(w.Key)))
-			keys = append(keys, w.Key)
+		if w := &t.writes[i]; w.Old.Counter > 0 {
+			if mods[i] = t.r.revision(w); mods[i] == 0 {
+				unknown, of = append(unknown, clientv3.OpGet(t.r.path(w.Key))), append(of, i)
+			}
 		}
 	}
 	header := (*pb.ResponseHeader)(nil)
@@ -290,16 +292,19 @@ func (t *transaction) compares(ctx context.Context) ([]*clientv3.Cmp, error) {
 			return nil, err
 		}
 		header = resp.Header
-		for i, key := range keys {
+		for n, i := range of {
+			kvs := resp.Responses[n].GetResponseRange().Kvs
 			// What cannot be read has no known revision, and is told of with the results.
-			_, _ = t.r.entry(key, header, resp.Responses[i].GetResponseRange().Kvs)
+			if e, err := t.r.entry(t.writes[i].Key, header, kvs); err == nil && e.Version == t.writes[i].Old {
+				mods[i] = kvs[0].ModRevision // not what is remembered by now: an older answer may have come meanwhile
+			}
 		}
 	}
 	for i := range t.writes {
 		w := &t.writes[i]
 		if w.Old.Counter > 0 {
-			if mod := t.r.revision(w); mod > 0 {
-				c := clientv3.Compare(clientv3.ModRevision(t.r.path(w.Key)), "=", mod)
+			if mods[i] > 0 {
+				c := clientv3.Compare(clientv3.ModRevision(t.r.path(w.Key)), "=", mods[i])
 				list[i] = &c
 			}
 		} else if w.Old.Domain == (register.Domain{}) || w.Old.Domain == t.r.domain(header) {

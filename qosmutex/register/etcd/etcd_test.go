@@ -51,7 +51,35 @@ func TestContract(t *testing.T) {
 		opts := etcd.Options{Endpoints: c.endpoints(), Prefix: "two/"}
 		registertest.Linearizable(t, []register.Register{connect(t, opts), connect(t, opts), connect(t, opts)}, 6, 100)
 	})
+	t.Run("TheOnlyWriterHasNoConflict", func(t *testing.T) { theOnlyWriterHasNoConflict(t, c) })
 	t.Run("OneKeyIsDamaged", func(t *testing.T) { oneKeyIsDamaged(t, c) })
+}
+
+// theOnlyWriterHasNoConflict: answers to reads come in any order, and an old one must not be taken
+// for what a write is compared with.
+func theOnlyWriterHasNoConflict(t *testing.T, c *cluster) {
+	r := connect(t, etcd.Options{Endpoints: c.endpoints(), Prefix: "only/"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reading, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	for range 8 {
+		readers.Go(func() {
+			for reading.Err() == nil {
+				_, _ = r.Get(reading, "k")
+			}
+		})
+	}
+	var old register.Version
+	for i := range 1000 {
+		res := r.CompareAndSet(ctx, register.Write{Key: "k", Old: old, Value: []byte("v"), Nonce: register.NewNonce()})[0]
+		if res.Err != nil {
+			t.Fatalf("write %d of the only writer: %v", i, res.Err)
+		}
+		old = res.Version
+	}
 }
 
 // oneKeyIsDamaged: what somebody else has written over one key is an error of that key alone.
