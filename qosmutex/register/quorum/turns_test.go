@@ -131,7 +131,7 @@ func TestLargeReadsArePaced(t *testing.T) {
 			}
 		}
 		time.Sleep(900 * time.Millisecond)
-		if n := v.count("mallory Reply"); n < 50 || n > 90 {
+		if n := v.count("mallory Reply"); n < 75 || n > 135 {
 			t.Errorf("mallory was sent 64 KB %d times in a second", n)
 		}
 	})
