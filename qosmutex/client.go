@@ -223,7 +223,7 @@ func (c *Client) ask(h *Hold, r *request, try bool) error {
 }
 
 // raise has the server make a request more important.
-func (c *Client) raise(h *Hold, _ *request, priority int64) error {
+func (c *Client) raise(h *Hold, priority int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.of(h)

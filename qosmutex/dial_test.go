@@ -177,6 +177,51 @@ func TestWaitingRequestIsRaised(t *testing.T) {
 	})
 }
 
+// A request that is raised is before the equals that came after it, and in line once.
+func TestRaisedRequestKeepsItsArrival(t *testing.T) {
+	onSite(t, func(s *site) {
+		crane, end := s.root("crane")
+		defer end()
+		g := s.serve("gw")
+		defer g.stop()
+		e := s.client("shell", "crane")
+		defer e.close()
+		s.warm(e)
+		for name, of := range map[string]qosmutex.Locker{"client": e.Client, "member": crane} {
+			held := s.lock(crane, "a")
+			var asked []*qosmutex.Request
+			for _, priority := range []int64{90, 20} {
+				r, err := of.Ask("a", qosmutex.WithPriority(priority))
+				if err != nil {
+					t.Fatal(err)
+				}
+				asked = append(asked, r)
+				time.Sleep(time.Second)
+			}
+			if err := asked[0].SetPriority(20); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if waiting := crane.Status().Resources[0].Waiting; waiting != 2 {
+				t.Errorf("%s: %d requests wait, not 2", name, waiting)
+			}
+			s.unlock(held)
+			time.Sleep(time.Second)
+			if !asked[0].Decided() || asked[1].Decided() {
+				t.Errorf("%s: an equal that came later was first", name)
+				asked[0], asked[1] = asked[1], asked[0]
+			}
+			for _, r := range asked {
+				h, err := r.Wait(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.unlock(h)
+			}
+		}
+	})
+}
+
 // One request and one answer, and nothing else.
 func TestLockCostsOneMessageAndItsAnswer(t *testing.T) {
 	onSite(t, func(s *site) {

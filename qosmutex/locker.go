@@ -31,6 +31,6 @@ type attachment interface {
 	Name() string
 	now() protocol.Time
 	wait(ctx context.Context, h *Hold, r *request) (*Hold, error)
-	raise(h *Hold, r *request, priority int64) error
+	raise(h *Hold, priority int64) error
 	unlock(h *Hold) error
 }

@@ -113,7 +113,7 @@ func (o outside) wait(ctx context.Context, h *Hold, r *request) (*Hold, error) {
 	return h.await(ctx, r, func(*Hold) bool { return o.p.of.GiveUp(o.p) })
 }
 
-func (o outside) raise(_ *Hold, _ *request, priority int64) error { return o.p.of.Raise(o.p, priority) }
+func (o outside) raise(_ *Hold, priority int64) error { return o.p.of.Raise(o.p, priority) }
 
 func (o outside) unlock(h *Hold) error {
 	err := h.Check()

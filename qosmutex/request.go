@@ -57,14 +57,15 @@ func (r *Request) Wait(ctx context.Context) (h *Hold, err error) {
 	return h, r.over
 }
 
-// SetPriority makes the request more important while it waits; it does not wait itself.
+// SetPriority makes the request more important while it waits, before equals that came later;
+// it does not wait itself.
 // What is decided already stays as it is. A less important priority is refused with
 // ErrInvalidConfig: end the request and ask again.
 func (r *Request) SetPriority(priority int64) error {
 	if err := r.made(); err != nil {
 		return err
 	}
-	return r.hold.of.raise(r.hold, &r.options, priority)
+	return r.hold.of.raise(r.hold, priority)
 }
 
 // lessImportant is the error of SetPriority.
@@ -72,9 +73,8 @@ func (h *Hold) lessImportant(priority int64) error {
 	return fmt.Errorf("%w: priority %d of %q of lock topic %q is less important than %d: end the request and ask again", ErrInvalidConfig, priority, h.resource, h.of.Name(), h.priority)
 }
 
-// raise puts the request in line with another priority, before it takes the earlier one out:
-// it is never out of line.
-func (t *Topic) raise(h *Hold, r *request, priority int64) error {
+// raise changes the priority of a request that waits. It stays before those that came later.
+func (t *Topic) raise(h *Hold, priority int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -83,15 +83,8 @@ func (t *Topic) raise(h *Hold, r *request, priority int64) error {
 	case priority > h.priority:
 		return h.lessImportant(priority)
 	}
-	was, gone := h.ref, h.event(EventWithdrawn, time.Now())
-	delete(t.calls, was)
-	r.priority, r.fixed = priority, true
 	h.priority, h.fixed = priority, true
-	err := t.line(h, r, false)
-	if err != nil {
-		t.fail(h, err)
-	}
-	t.report(gone)
-	_ = t.step(protocol.Input{Kind: protocol.Withdraw, Ref: was, Resource: h.resource})
-	return err
+	t.report(h.event(EventReprioritized, time.Now()))
+	_ = t.step(protocol.Input{Kind: protocol.Raise, Ref: h.ref, Priority: priority}) // what is to be asked again has it then
+	return nil
 }

@@ -162,7 +162,7 @@ func (s *active) unpark(o opened) {
 		case o.err != nil:
 			s.deny(t, o.err)
 		default:
-			s.try(t, time.Now())
+			s.try(t)
 		}
 		if t.outcome != jsonlock.Waiting {
 			s.push(t)
@@ -176,10 +176,8 @@ func (s *active) finish(t *ticket, outcome jsonlock.Outcome, reason jsonlock.Rea
 		s.lines.leave(t)
 	}
 	t.outcome, t.reason = outcome, reason
-	for _, a := range t.tries {
-		if t.hold == nil {
-			a.cancel()
-		}
+	if t.attempt != nil {
+		t.attempt.cancel()
 	}
 	s.deadlines.remove(t)
 }
@@ -212,19 +210,15 @@ func (s *active) deny(t *ticket, err error) {
 	s.settle(t, jsonlock.Denied, reason)
 }
 
-// try puts a request for t into line and lets earlier ones of it run out. It may be decided
-// when try returns.
-func (s *active) try(t *ticket, now time.Time) {
-	for _, a := range t.tries {
-		a.retire = now.Add(raiseOverlap)
-	}
+// try puts a request for t into line. It may be decided when try returns.
+func (s *active) try(t *ticket) {
 	if s.lock == nil {
 		s.park(t)
 		return
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	a := &attempt{ticket: t, cancel: cancel}
-	t.tries = append(t.tries, a)
+	t.attempt = a
 	lock, resource := s.lock, t.resource
 	opts := []qosmutex.LockOption{qosmutex.WithPriority(t.priority), qosmutex.WithClient(t.client.shown()), qosmutex.WithHold(t.stay), qosmutex.WithNote(t.note())}
 	if !t.within.IsZero() {
@@ -246,6 +240,7 @@ func (s *active) try(t *ticket, now time.Time) {
 		hold, err := r.Wait(ctx)
 		s.learn(news{attempt: a, hold: hold, err: err})
 	default:
+		a.request = r
 		s.wg.Go(func() {
 			hold, err := r.Wait(ctx)
 			s.tell(news{attempt: a, hold: hold, err: err})
@@ -281,10 +276,10 @@ func (s *active) learn(n news) (changed bool) {
 	case n.hold != nil: // it came too late, or twice
 		_ = n.hold.Unlock()
 		return false
-	case t.outcome != jsonlock.Waiting || len(t.tries) == 0 || t.tries[len(t.tries)-1] != n.attempt:
+	case t.outcome != jsonlock.Waiting || t.attempt != n.attempt:
 		return false
 	case errors.Is(n.err, qosmutex.ErrClosed): // it is about to be opened again
-		t.tries = nil
+		t.attempt = nil
 		s.park(t)
 		return false
 	default:
@@ -294,12 +289,7 @@ func (s *active) learn(n news) (changed bool) {
 }
 
 func (s *active) grant(t *ticket, n news) {
-	for _, a := range t.tries {
-		if a != n.attempt {
-			a.cancel()
-		}
-	}
-	t.tries = nil
+	t.attempt = nil
 	s.lines.leave(t)
 	s.queue.leave(t.resource)
 	t.outcome, t.hold, t.fence, t.resource, t.priority = jsonlock.Granted, n.hold, n.hold.Fence(), n.hold.Resource(), n.hold.Priority()

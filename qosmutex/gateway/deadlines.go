@@ -59,7 +59,7 @@ func (s *active) schedule(t *ticket) {
 func (s *active) look(now time.Time) {
 	for len(s.deadlines) > 0 && !s.deadlines[0].turn.After(now) {
 		t := s.deadlines[0]
-		if t.retire(now); t.ends().After(now) {
+		if t.ends().After(now) {
 			s.tellAgain(t, now)
 			s.schedule(t)
 			continue

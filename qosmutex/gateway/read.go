@@ -180,7 +180,7 @@ func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	}
 	s.add(t)
 	s.lines.join(t)
-	s.try(t, at)
+	s.try(t)
 	return t
 }
 
@@ -220,17 +220,12 @@ func (s *active) raise(c *client, t *ticket, r *jsonlock.Request, at time.Time) 
 		s.lines.leave(t)
 		t.priority = r.Priority
 		s.lines.join(t)
-		s.try(t, at)
-		if len(t.tries) > maxTries {
-			t.tries[0].cancel()
-			t.tries = t.tries[1:]
+		if t.attempt != nil && t.attempt.request != nil {
+			_ = t.attempt.request.SetPriority(t.priority) // it is more important
 		}
 	}
 	s.reply(c, t, r, at)
 }
-
-// maxTries bounds how often one request stands in line while it is raised.
-const maxTries = 4
 
 // leave ends one request, or all of the session.
 func (s *active) leave(c *client, t *ticket, r *jsonlock.Request, at time.Time) {

@@ -13,10 +13,6 @@ import (
 // drift bounds how fast or slow the clocks of a gateway and of a client run.
 const drift = 0.01
 
-// raiseOverlap is how long a request stays in line with its old priority after it was
-// raised: the new one is in line by then, so the client is never out of it.
-const raiseOverlap = time.Second
-
 // key names a ticket among those of its client.
 type key struct{ session, id string }
 
@@ -54,14 +50,14 @@ type ticket struct {
 	turn     time.Time
 	index    int // among the deadlines, from 1
 
-	tries []*attempt // the last one counts; the others are about to be given up
+	attempt *attempt // that waits; nil: none does
 }
 
 // attempt is one request of the gateway's participant.
 type attempt struct {
-	ticket *ticket
-	cancel context.CancelFunc
-	retire time.Time // give it up then; zero: never
+	ticket  *ticket
+	cancel  context.CancelFunc
+	request *qosmutex.Request // nil: it does not wait in line
 }
 
 // news is what an attempt has to say: a hold, an error, or with over the end of the
@@ -93,20 +89,7 @@ func (t *ticket) wakeAt() time.Time {
 	if !t.again.IsZero() && t.again.Before(at) {
 		at = t.again
 	}
-	for _, a := range t.tries {
-		if !a.retire.IsZero() && a.retire.Before(at) {
-			at = a.retire
-		}
-	}
 	return at
-}
-
-// retire gives up attempts that others have replaced for long enough.
-func (t *ticket) retire(now time.Time) {
-	for len(t.tries) > 0 && !t.tries[0].retire.IsZero() && !t.tries[0].retire.After(now) {
-		t.tries[0].cancel()
-		t.tries = t.tries[1:]
-	}
 }
 
 func (t *ticket) unlock() {

@@ -137,6 +137,8 @@ func (m *Machine) handle(in *protocol.Input) error {
 		return m.leave(in.Ref)
 	case protocol.Prioritize:
 		m.prioritize(in.Priority)
+	case protocol.Raise:
+		return m.raise(in.Ref, in.Priority)
 	case protocol.Declare, protocol.Change:
 		return m.declare(in.Lease, in.Kind == protocol.Change)
 	case protocol.Reconnect:

@@ -44,6 +44,8 @@ func TestWrongCalls(t *testing.T) {
 		{"leave what waits", w.nodes["A"], protocol.Input{Kind: protocol.Leave, Ref: waiting}},
 		{"withdraw what is unknown", b, protocol.Input{Kind: protocol.Withdraw, Ref: 77}},
 		{"withdraw what is inside", b, protocol.Input{Kind: protocol.Withdraw, Ref: held}},
+		{"raise what is unknown", b, protocol.Input{Kind: protocol.Raise, Ref: 77}},
+		{"raise what is inside", b, protocol.Input{Kind: protocol.Raise, Ref: held}},
 		{"withdraw nothing", b, protocol.Input{Kind: protocol.Withdraw}},
 	} {
 		before := dump(c.n.machine)

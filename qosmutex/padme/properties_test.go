@@ -24,7 +24,7 @@ type move struct {
 func (m move) String() string { return fmt.Sprintf("%s/%d/%d", m.what, m.a, m.b) }
 
 var (
-	calmMoves = weighted("deliver", 14, "request", 6, "leave", 6, "again", 3, "withdraw", 2, "priority", 2, "models", 1,
+	calmMoves = weighted("deliver", 14, "request", 6, "leave", 6, "again", 3, "withdraw", 2, "raise", 1, "priority", 2, "models", 1,
 		"settle", 2, "advance", 1)
 	treeMoves  = append(weighted("join", 2, "depart", 2, "long", 2, "priority", 2, "hold", 2, "resume", 2), calmMoves...)
 	faultMoves = append(weighted("cut", 1, "heal", 2, "crash", 1, "restart", 1, "pause", 1, "unpause", 2, "tick", 5, "lapse", 1), treeMoves...)
@@ -212,11 +212,14 @@ func (p *player) play(m move) {
 		if n := p.pick(m.a, func(n *node) bool { return !n.paused && len(n.inside) > 0 }); n != nil {
 			p.leaveOne(n)
 		}
-	case "withdraw":
+	case "withdraw", "raise":
 		waits := func(r request) bool { return !r.inside }
 		if n := p.pick(m.a, func(n *node) bool { return !n.paused && slices.ContainsFunc(n.refs, waits) }); n != nil {
-			i := slices.IndexFunc(n.refs, waits)
-			p.line("withdraw %s %s", n.name, n.refs[i].resource)
+			line := fmt.Sprintf("%s %s %s", m.what, n.name, n.refs[slices.IndexFunc(n.refs, waits)].resource)
+			if m.what == "raise" {
+				line += fmt.Sprintf(" %d", m.b%6)
+			}
+			p.line("%s", line)
 		}
 	case "priority":
 		if n := p.pick(m.a, running); n != nil && (p.kind != faulty || p.keepsRank(n, int64(m.b%6))) {

@@ -328,6 +328,17 @@ func (m *Machine) prioritize(priority int64) {
 	}
 }
 
+// raise gives one waiting request of the application another priority, for good.
+func (m *Machine) raise(ref uint64, priority int64) error {
+	e := m.ownByRef(ref)
+	if e == nil || e.state != waiting {
+		return fmt.Errorf("%w: no request %d waits", ErrRef, ref)
+	}
+	e.fixed = true
+	m.reprioritize(e, priority)
+	return nil
+}
+
 // withdraw ends a request that the application no longer waits for.
 func (m *Machine) withdraw(ref uint64) error {
 	e := m.ownByRef(ref)

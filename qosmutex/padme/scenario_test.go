@@ -20,6 +20,7 @@ import (
 //	grow A B C p=A0,B1 trust=true      a tree that finds its shape, of participants in this order; the first creates the topic
 //	request D [resource] [p1] [try] [within=1s] [hold=100ms] [client=esp32]
 //	leave D [resource]      withdraw D [resource]
+//	raise D resource 0      its request that waits becomes as important as that
 //	priority D 0      models D level-forward-forward-forward   depart D
 //	hold D B          messages from D to B wait                resume D B
 //	suspect D B       D is told that B has ended
@@ -171,6 +172,8 @@ func (w *world) do(line string) error {
 		err = w.request(n, f[2:])
 	case "leave", "withdraw":
 		err = w.end(n, f[0], arg(2, "x"))
+	case "raise":
+		err = w.raise(n, f[2], arg(3, ""))
 	case "priority":
 		var p int64
 		if p, err = strconv.ParseInt(f[2], 10, 64); err == nil {

@@ -57,18 +57,30 @@ func (w *world) end(n *node, how, resource string) error {
 		}
 		in.Kind, in.Ref = protocol.Leave, g.Ref
 		delete(n.inside, resource)
-	} else {
-		for _, r := range n.refs {
-			if r.resource == resource && !r.inside {
-				in.Ref = r.ref
-			}
-		}
-		if in.Ref == 0 {
-			return fmt.Errorf("%s does not wait for %s", n.name, resource)
-		}
+	} else if in.Ref = n.waiting(resource); in.Ref == 0 {
+		return fmt.Errorf("%s does not wait for %s", n.name, resource)
 	}
 	n.forget(in.Ref)
 	return w.step(n, &in)
+}
+
+// waiting is the newest request for resource that n waits for; 0: none.
+func (n *node) waiting(resource string) (ref uint64) {
+	for _, r := range n.refs {
+		if r.resource == resource && !r.inside {
+			ref = r.ref
+		}
+	}
+	return ref
+}
+
+// raise gives what n waits for another priority.
+func (w *world) raise(n *node, resource, priority string) error {
+	p, err := strconv.ParseInt(priority, 10, 64)
+	if err != nil {
+		return err
+	}
+	return w.step(n, &protocol.Input{Kind: protocol.Raise, Ref: n.waiting(resource), Priority: p})
 }
 
 // tree builds a static tree: A(B(D E) C).

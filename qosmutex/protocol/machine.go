@@ -24,6 +24,7 @@ const (
 	Withdraw                    // the application no longer waits for Ref
 	Leave                       // the application leaves the critical section of Ref
 	Prioritize                  // the participant's priority becomes Priority
+	Raise                       // that of the request Ref, which waits, becomes Priority, and does not follow the participant's any more
 	Declare                     // the application declares the parts of the settings that Lease says, in the place of defaults
 	Change                      // the application changes those parts, whoever declared them
 	Reconnect                   // the transport lost its connection and has it again
@@ -44,9 +45,9 @@ const (
 type Input struct {
 	Kind     InputKind
 	Message  *Message // Receive
-	Ref      uint64   // Acquire, Withdraw, Leave: the caller's name for a request, never used twice
+	Ref      uint64   // Acquire, Withdraw, Leave, Raise: the caller's name for a request, never used twice
 	Resource string   // Acquire: an id, or Any
-	Priority int64    // Acquire with Fixed, Prioritize; smaller is more important
+	Priority int64    // Acquire with Fixed, Prioritize, Raise; smaller is more important
 	Fixed    bool     // Acquire: use Priority; else the participant's, and follow it while waiting
 	Try      bool     // Acquire: grant now or refuse, never wait
 	Client   string   // Acquire: on whose behalf, of at most MaxClient bytes; only reported. Empty: the participant's own
