@@ -205,7 +205,7 @@ func TestSilentSubscriberIsCutOff(t *testing.T) {
 func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	const topic = "padme/v1/default/presence/bob"
 	registry := prometheus.NewRegistry()
-	limits := broker.Limits{UserQueue: 100_000, WriteTimeout: 300 * time.Millisecond}
+	limits := broker.Limits{UserQueue: 100_000, WriteTimeout: 3 * time.Second}
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: limits})
 	silent := raw(t, b)
 	silent.connect("silent", "alice", "", "")
