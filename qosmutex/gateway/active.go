@@ -162,7 +162,7 @@ func (s *active) unpark(o opened) {
 		case o.err != nil:
 			s.deny(t, o.err)
 		default:
-			s.try(t)
+			s.ask(t)
 		}
 		if t.outcome != jsonlock.Waiting {
 			s.push(t)
@@ -210,8 +210,8 @@ func (s *active) deny(t *ticket, err error) {
 	s.settle(t, jsonlock.Denied, reason)
 }
 
-// try puts a request for t into line. It may be decided when try returns.
-func (s *active) try(t *ticket) {
+// ask makes a request of the gateway's participant for t. It may be decided when ask returns.
+func (s *active) ask(t *ticket) {
 	if s.lock == nil {
 		s.park(t)
 		return
@@ -220,7 +220,7 @@ func (s *active) try(t *ticket) {
 	a := &attempt{ticket: t, cancel: cancel}
 	t.attempt = a
 	lock, resource := s.lock, t.resource
-	opts := []qosmutex.LockOption{qosmutex.WithPriority(t.priority), qosmutex.WithClient(t.client.shown()), qosmutex.WithHold(t.stay), qosmutex.WithNote(t.note())}
+	opts := []qosmutex.LockOption{qosmutex.WithPriority(t.priority), qosmutex.WithClient(t.client.shown()), qosmutex.WithHold(t.intended), qosmutex.WithNote(t.note())}
 	if !t.within.IsZero() {
 		opts = append(opts, qosmutex.WithDeadline(t.within))
 	}

@@ -7,12 +7,12 @@ import (
 	"padme/qosmutex/jsonlock"
 )
 
-// deadlines are live tickets, the one first that is to be looked at first. A ticket's turn
-// may be earlier than need be: then it is looked at in vain.
+// deadlines are live tickets, the one that is due first at the front. A ticket may be due
+// earlier than need be: then look finds nothing to do.
 type deadlines []*ticket
 
 func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].turn.Before(d[j].turn) }
+func (d deadlines) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
 
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
@@ -46,18 +46,18 @@ func (s *active) schedule(t *ticket) {
 	at := t.wakeAt()
 	switch {
 	case t.index == 0:
-		t.turn = at
+		t.due = at
 		heap.Push(&s.deadlines, t)
-	case at != t.turn:
-		t.turn = at
+	case at != t.due:
+		t.due = at
 		heap.Fix(&s.deadlines, t.index-1)
 	}
-	s.ring(s.deadlines[0].turn)
+	s.ring(s.deadlines[0].due)
 }
 
 // look settles what is over by now and sets the alarm for what is next.
 func (s *active) look(now time.Time) {
-	for len(s.deadlines) > 0 && !s.deadlines[0].turn.After(now) {
+	for len(s.deadlines) > 0 && !s.deadlines[0].due.After(now) {
 		t := s.deadlines[0]
 		if t.ends().After(now) {
 			s.tellAgain(t, now)
@@ -83,7 +83,7 @@ func (s *active) look(now time.Time) {
 	s.rings = time.Time{}
 	s.ring(s.swept.Add(sweepEvery))
 	if len(s.deadlines) > 0 {
-		s.ring(s.deadlines[0].turn)
+		s.ring(s.deadlines[0].due)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"padme/qosmutex/jsonlock"
 )
 
-// lines are the tickets that wait, by resource, in the order in which the gateway's own
-// requests are served.
+// lines are the tickets that wait here, by resource, in the order in which the gateway's own
+// requests are served. What the root says of them and of others is in queue.
 type lines map[string][]*ticket
 
 func inLine(a, b *ticket) int {
@@ -44,7 +44,7 @@ func (l lines) position(t *ticket) int {
 	return i + 1
 }
 
-// queue follows what the root publishes of resources that are asked for.
+// queue is what the root publishes of the waiters of each resource that is asked for.
 type queue struct {
 	mu     sync.Mutex
 	asked  map[string]int // live tickets by resource

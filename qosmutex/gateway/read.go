@@ -167,7 +167,7 @@ func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	s.arrivals++
 	t := &ticket{
 		key: key{r.Session, r.ID}, client: c, arrived: s.arrivals, resource: r.Resource, priority: r.Priority,
-		try: r.Wait == 0, lease: r.Lease, stay: r.Hold, outcome: jsonlock.Waiting, heard: at, sent: r.Sent,
+		try: r.Wait == 0, lease: r.Lease, intended: r.Hold, outcome: jsonlock.Waiting, heard: at, sent: r.Sent,
 	}
 	switch {
 	case t.try:
@@ -180,7 +180,7 @@ func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	}
 	s.add(t)
 	s.lines.join(t)
-	s.try(t)
+	s.ask(t)
 	return t
 }
 

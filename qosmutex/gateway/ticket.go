@@ -24,13 +24,13 @@ type ticket struct {
 	arrived  uint64 // order of arrival
 	resource string // asked for, then granted
 	priority int64
-	try      bool
+	try      bool // wait_ms is 0
 	lease    time.Duration
-	giveUpAt time.Time // when it has waited long enough; zero: never
-	within   time.Time // it is to be granted by then; zero: no deadline
-	stay     time.Duration
-	warning  string // "": there is none, or the lock topic is not open yet
-	warned   bool   // the client was told the warning
+	giveUpAt time.Time     // when it has waited long enough; zero: never
+	within   time.Time     // it is to be granted by then; zero: no deadline
+	intended time.Duration // how long the client says it will hold; 0: unknown
+	warning  string        // "": there is none, or the lock topic is not open yet
+	warned   bool          // the client was told the warning
 
 	outcome jsonlock.Outcome
 	reason  jsonlock.Reason
@@ -45,15 +45,15 @@ type ticket struct {
 	gone  bool        // the client has lost its connection, and has not renewed since
 	final bool        // gone: nothing renews it any more
 
-	parked   bool   // it waits for the lock topic to be open
-	unfollow func() // of hold
-	turn     time.Time
-	index    int // among the deadlines, from 1
+	parked   bool      // it waits for the lock topic to be open
+	unfollow func()    // of hold
+	due      time.Time // among the deadlines
+	index    int       // among the deadlines, from 1
 
 	attempt *attempt // that waits; nil: none does
 }
 
-// attempt is one request of the gateway's participant.
+// attempt is one request of the gateway's participant for a ticket.
 type attempt struct {
 	ticket  *ticket
 	cancel  context.CancelFunc
