@@ -27,7 +27,7 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 	var leaveBy protocol.Time
 	if (l == nil || l.leaving()) && m.slots() <= 0 {
 		switch least := m.leastChild(); {
-		case least != nil && rank(msg.Priority, msg.From, least.priority, least.peer) < 0:
+		case least != nil && comparePlace(msg.Priority, msg.From, least.priority, least.peer) < 0:
 			least.leaveBy = m.now + 2*m.heartbeat()
 			move := m.emitOn(least, protocol.KindMove)
 			move.MoveTo = msg.From

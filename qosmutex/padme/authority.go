@@ -107,7 +107,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 	m.depth, m.ancestors = 0, m.ancestors[:0]
 	m.join, m.session, m.early = nil, session{asked: m.session.asked}, nil
 	m.reported, m.grants = false, 0
-	m.roll = roll{lastSession: in.Term << 24, nextExpiry: protocol.Never} // no number twice
+	m.roster = roster{lastSession: in.Term << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0
 	m.out.Changed = true
 	m.beat()

@@ -104,7 +104,7 @@ func (m *Machine) reconnect() {
 // parent for long enough, or when the tree is deeper here than it need be.
 func (m *Machine) considerMove() {
 	settled := m.under == "" && m.role == protocol.Member && m.join == nil && !m.departing && m.depth >= 2
-	if m.outrankedFor(settled && (rank(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
+	if m.outrankedFor(settled && (comparePlace(m.priority, m.self, m.parent.priority, m.parent.peer) <= 0 || m.depth > m.deepEnough())) {
 		m.outranks = m.now
 		m.startJoin(0)
 	}

@@ -51,7 +51,7 @@ package padme
 //	schedule.go onward.go   at the root: what comes next, and what has gone on
 //	holder.go resume.go     a hold that the root learns of, and one of its own former process
 //
-//	tree.go join.go         the place among the others (rank), and the search for a better one
+//	tree.go join.go         the place among the others (comparePlace), and the search for a better one
 //	attach.go depart.go     children come and go; a participant leaves
 //	beacon.go               signs of life of the root, down the tree
 //

@@ -16,7 +16,7 @@ import (
 // long enough.
 func (m *Machine) considerHandover() {
 	best := m.bestChild()
-	if m.outrankedFor(best != nil && !m.isFixedRoot && rank(best.priority, best.peer, m.priority, m.self) <= 0) {
+	if m.outrankedFor(best != nil && !m.isFixedRoot && comparePlace(best.priority, best.peer, m.priority, m.self) <= 0) {
 		m.wishSuccessor(best)
 	}
 }
@@ -40,7 +40,7 @@ func (m *Machine) bestChild() *link {
 		if l.leaving() || l.parting || l.received == 0 || l.mute != 0 && m.now-l.mute > m.heartbeat() || s == nil || s.goodbye || !s.candidate {
 			continue
 		}
-		if best == nil || rank(l.priority, l.peer, best.priority, best.peer) < 0 {
+		if best == nil || comparePlace(l.priority, l.peer, best.priority, best.peer) < 0 {
 			best = l
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Machine) becomeMember() {
 		m.fences = max(m.fences, t.next)
 	}
 	m.session = session{number: m.lastSession + 1, until: m.heldUntil(), asked: m.session.asked}
-	m.role, m.roll, m.authority = protocol.Joining, roll{}, authority{}
+	m.role, m.roster, m.authority = protocol.Joining, roster{}, authority{}
 	m.outranks = 0
 	m.root, m.reported, m.out.Changed = protocol.Node{}, false, true
 	m.startJoin(0) // the successor will offer a place

@@ -78,7 +78,7 @@ func (m *Machine) onJoin(msg *protocol.Message) error {
 	if m.role == protocol.Root && msg.Epoch.Compare(m.epoch) > 0 {
 		m.out.Remembered = msg.Epoch.Number
 	}
-	above := rank(m.priority, m.self, msg.Priority, msg.From) < 0
+	above := comparePlace(m.priority, m.self, msg.Priority, msg.From) < 0
 	switch {
 	case m.role != protocol.Root && (m.role != protocol.Member || m.departing):
 	case msg.From.ID == m.self.ID || slices.Contains(m.ancestors, msg.From):
@@ -139,7 +139,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	}
 	if msg.Flags&protocol.FlagFree != 0 {
 		o.slot = free
-	} else if !msg.Least.IsZero() && rank(m.priority, m.self, msg.LeastP, msg.Least) < 0 {
+	} else if !msg.Least.IsZero() && comparePlace(m.priority, m.self, msg.LeastP, msg.Least) < 0 {
 		o.slot = displace
 	}
 	if m.under != "" && o.from.ID != m.under {

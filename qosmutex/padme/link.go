@@ -274,7 +274,7 @@ func (k *links) slots() int {
 func (k *links) leastChild() *link {
 	var least *link
 	for _, l := range k.children {
-		if !l.leaving() && (least == nil || rank(l.priority, l.peer, least.priority, least.peer) > 0) {
+		if !l.leaving() && (least == nil || comparePlace(l.priority, l.peer, least.priority, least.peer) > 0) {
 			least = l
 		}
 	}

@@ -155,7 +155,7 @@ func (w *world) takeOver() {
 		if n.crashed || n.offline || n.paused || !n.machine.candidate || n.machine.departing || n.machine.role == protocol.Departed {
 			continue
 		}
-		if best == nil || rank(n.machine.priority, n.machine.self, best.machine.priority, best.machine.self) < 0 {
+		if best == nil || comparePlace(n.machine.priority, n.machine.self, best.machine.priority, best.machine.self) < 0 {
 			best = n
 		}
 	}

@@ -17,7 +17,7 @@ type sessions struct {
 	reported    bool              // the root of this term knows our session, and what we hold
 	session     session           // at a member
 	authority   authority         // at the root
-	roll                          // of the members, at the root
+	roster                        // of the members, at the root
 	early       *protocol.Message // a Handover that came before we are appointed; nil: none
 
 	confirmAt protocol.Time // when to ask for confirmation of our holds; Never: none needs it
@@ -43,7 +43,7 @@ func (s *sessions) write(w *canonical.Writer, c *core) {
 	if c.role == protocol.Root {
 		s.authority.write(w, c)
 		w.Is(s.isFixedRoot)
-		s.roll.write(w, c)
+		s.roster.write(w, c)
 	}
 }
 
@@ -63,18 +63,18 @@ type memberSession struct {
 	slow      bool           // messages to it take long: its grants are not provisional
 }
 
-// roll is what a root knows of the sessions of all members.
-type roll struct {
+// roster is what a root knows of the sessions of all members.
+type roster struct {
 	members     []*memberSession // by node
 	lastSession uint64
 	nextExpiry  protocol.Time // no session expires before
 }
 
-func (r *roll) search(n protocol.Node) (int, bool) {
+func (r *roster) search(n protocol.Node) (int, bool) {
 	return slices.BinarySearchFunc(r.members, n, func(s *memberSession, n protocol.Node) int { return s.node.Compare(n) })
 }
 
-func (r *roll) write(w *canonical.Writer, c *core) {
+func (r *roster) write(w *canonical.Writer, c *core) {
 	w.Uint(r.lastSession, uint64(len(r.members)))
 	first := protocol.Never
 	for _, o := range r.members {
@@ -158,7 +158,7 @@ func (m *Machine) isForged(ts protocol.TokenState) bool {
 func (m *Machine) rankOf(s *memberSession) uint32 {
 	n := uint32(0)
 	for _, o := range m.members {
-		if o.candidate && !o.goodbye && rank(o.priority, o.node, s.priority, s.node) < 0 {
+		if o.candidate && !o.goodbye && comparePlace(o.priority, o.node, s.priority, s.node) < 0 {
 			n++
 		}
 	}
@@ -191,13 +191,13 @@ func (m *Machine) addSession(s *memberSession) {
 	m.out.Begun = append(m.out.Begun, s.node)
 	m.touch(protocol.Any)
 	m.shown(s.node)
-	i, _ := m.roll.search(s.node)
+	i, _ := m.roster.search(s.node)
 	m.members = slices.Insert(m.members, i, s)
 }
 
 // sessionOf finds the live session of a member, or nil.
 func (m *Machine) sessionOf(n protocol.Node) *memberSession {
-	i, ok := m.roll.search(n)
+	i, ok := m.roster.search(n)
 	if !ok {
 		return nil
 	}

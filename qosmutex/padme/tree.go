@@ -65,8 +65,8 @@ func (t *tree) beaconTimeout(c *core) protocol.Time {
 	return t.beacon.fresh + c.grace() + protocol.Time(t.depth)*c.heartbeat()
 }
 
-// rank orders participants by importance: (P,I) of the papers.
-func rank(p int64, n protocol.Node, q int64, o protocol.Node) int {
+// comparePlace orders participants by importance, the more important first: (P,I) of the papers.
+func comparePlace(p int64, n protocol.Node, q int64, o protocol.Node) int {
 	if c := cmp.Compare(p, q); c != 0 {
 		return c
 	}
