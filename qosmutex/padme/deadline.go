@@ -14,20 +14,20 @@ import (
 // message comes, less [protocol.Timing].Hop: an estimate that is early, never late,
 // while messages take at most Hop.
 //
-// The root plans: the token is home again 2·hops·Hop and the declared stay after
-// each grant, and whoever waits with a deadline is served in that order. A request
+// The root plans: the token is home again 2·hops·Hop and the declared hold after
+// each grant, and requests with a deadline are served in that order. A request
 // that would enter too late in this plan, or make another one late, is refused. The
 // plan can only be beaten, never broken, while messages take at most Hop, clocks
-// run alike, stays are as declared and the tree stays: what is named to another
-// root, or comes another way, is judged again. A stay that was not declared has no
-// end; nothing is promised behind it.
+// run alike, applications hold as declared and the tree does not change: a request
+// that is named to another root, or comes another way, is checked again. An undeclared
+// hold has no end; nothing is promised behind it.
 //
 // Requests without a deadline are served when none with a deadline waits. All
-// requests climb to the root, also under Replace, and no token is used on its way:
-// somebody's stay in between is in nobody's plan.
+// requests climb to the root, also under Replace, and no relay uses a token: its hold
+// would not be in the plan.
 
-// setDeadline takes the deadline of a request: within from now, less than a hop
-// ago when its message was sent. 0 is none.
+// setDeadline sets the deadline of a request: within, less hop, from now. hop is the
+// longest that its message can have taken. A within of 0 is no deadline.
 func (m *Machine) setDeadline(e *entry, within, hop, hold protocol.Duration) {
 	e.deadline, e.hold = protocol.Never, max(hold, 0)
 	if within > 0 {
@@ -35,7 +35,7 @@ func (m *Machine) setDeadline(e *entry, within, hop, hold protocol.Duration) {
 	}
 }
 
-// within is what is left of e's deadline for a message that is sent now; 0: it has
+// within is the time left until e's deadline, for a message that is sent now; 0: it has
 // none.
 func (m *Machine) within(e *entry) protocol.Duration {
 	if e.deadline == protocol.Never {
@@ -50,7 +50,7 @@ func (m *Machine) transit(e *entry) protocol.Duration {
 }
 
 // homeAfter is when the token is home again if it is given to e at instant t;
-// Never if e did not say how long it stays.
+// Never if e did not say how long it holds.
 func (m *Machine) homeAfter(t protocol.Time, e *entry) protocol.Time {
 	if e.hold == 0 {
 		return protocol.Never
@@ -58,8 +58,8 @@ func (m *Machine) homeAfter(t protocol.Time, e *entry) protocol.Time {
 	return after(after(t, 2*m.transit(e)), e.hold)
 }
 
-// admission says why the new request e cannot be promised its deadline. Only the
-// root knows all that wait; but the way there and back must be taken anyhow.
+// admission says why the new request e cannot be promised its deadline. Only the root
+// knows all waiters; other participants check the time for the way there and back.
 func (m *Machine) admission(e *entry) protocol.Reason {
 	switch {
 	case m.settings.Models.Priority != protocol.Deadline || e.deadline == protocol.Never || e.try:
@@ -97,7 +97,7 @@ func (m *Machine) homeBy(r *resource) protocol.Time {
 	switch {
 	case t.phase == home:
 		return m.now
-	case t.recovery != nil || t.back < m.now: // lost, or somebody stays longer than declared
+	case t.recovery != nil || t.back < m.now: // lost, or somebody holds for longer than declared
 		return protocol.Never
 	}
 	return t.back

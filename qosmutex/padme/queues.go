@@ -108,7 +108,7 @@ type entry struct {
 	came     uint64            // number of its arrival here; those not yet numbered are the latest
 	ref      uint64            // own
 	deadline protocol.Time     // latest instant to enter; Never: none
-	hold     protocol.Duration // how long it will stay; 0: unknown
+	hold     protocol.Duration // how long it will be held; 0: unknown
 }
 
 // alsoBut is also without l.

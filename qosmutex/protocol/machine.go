@@ -52,7 +52,7 @@ type Input struct {
 	Try      bool     // Acquire: grant now or refuse, never wait
 	Client   string   // Acquire: on whose behalf, of at most MaxClient bytes; only reported. Empty: the participant's own
 	Within   Duration // Acquire: be inside within this time or be refused; 0: no deadline
-	Hold     Duration // Acquire: how long the application says it will stay; 0: it does not say
+	Hold     Duration // Acquire: how long the application says it will hold; 0: it does not say
 	Node     Node     // Suspect, Yield, Succeeded
 	Lease    *Lease   // Appointed, Extended, Succeeded (Term only), Configure, Declare and Change (Settings only); the machine copies what it needs
 }

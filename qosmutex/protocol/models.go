@@ -31,7 +31,7 @@ const (
 	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
 	// request that cannot be promised its deadline is refused at once. Requests
 	// without a deadline come last, in order of clocks. Replace, Use, Retain and Direct are
-	// then as Forward: the root plans with every request and with every stay.
+	// then as Forward: the root plans with every request and every hold.
 	Deadline
 )
 
