@@ -135,13 +135,13 @@ const knownFlags = flagEnd - 1
 //	Receipt   -
 //	Schedule  resource grant schedule
 //
-// root and peer take two elements (ID, incarnation), id three (ID, incarnation,
-// clock), grant three (epoch number, epoch tie, number), fences and renewal two (next, end;
-// counter, nonce)
-// and models four (priority, request, reply, release, numbered as the constants
-// are). The others take one; those that are arrays themselves are
+// A node (root, parent, moveTo, least, passedTo, ended) takes two elements (ID,
+// incarnation), id three (ID, incarnation, clock), grant three (epoch number, epoch tie,
+// number), fences two (the next, the first beyond), renewal two (counter, nonce). The
+// others take one; those that are arrays themselves are
 //
-//	settings  [version, priority, request, reply, release, models by, open, [resource …], resources by]
+//	settings  [version, priority, request, reply, release (models, numbered as the constants are),
+//	           models by, open, [resource …], resources by]
 //	path      [[ID, incarnation] …]
 //	entries   [[ID, incarnation, clock, fence] …]
 //	tokens    [[resource, epoch number, epoch tie, number, ID, incarnation, clock, fence, client] …]

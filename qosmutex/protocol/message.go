@@ -23,7 +23,7 @@ const (
 	// Companions of the three, on the same link.
 	KindWithdraw // child → parent: ⟨I,C⟩ is no longer wanted
 	KindDeny     // parent → child: ⟨I,C⟩ is refused
-	KindPropose  // child → parent: the application asks for other models
+	KindPropose  // child → parent: the application asks for other models or resources
 	KindSettings // parent → child: models and resources in force
 	KindNamed    // child → parent: every live request has been named since Attach
 	KindDetach   // child → parent: I leave you; unnumbered: this link is closed here
@@ -164,7 +164,7 @@ type Wish struct {
 	ID       RequestID
 	Priority int64
 	Within   Duration // from when the message is sent until it must be inside; 0: no deadline
-	Hold     Duration // how long it will stay; 0: unknown
+	Hold     Duration // how long it will be held; 0: unknown
 }
 
 // Scheduled is one request of a schedule: what its participant needs to enter on the
@@ -327,7 +327,7 @@ type Message struct {
 	Register uint64   // Offer, BeatAck: the short form of the domain of the register that names Root; 0: none does
 	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
-	Hold     Duration // Request: how long the application will stay; 0: it did not say
+	Hold     Duration // Request: how long the application will hold; 0: it did not say
 	Parent   Node     // Beat: the sender's; Join: the only one that will do
 	MoveTo   Node     // Move: whom to attach to
 	Least    Node     // Offer: the least important child
