@@ -57,7 +57,7 @@ func TestWalksAreThoseOfTheCode(t *testing.T) {
 		}
 		above = append(above, call{depth, m[2], f.Body})
 	}
-	for _, title := range []string{"The path of a lock message", "The path of a sample", "A holder dies", "A change of root"} {
+	for _, title := range []string{"The path of a lock message", "The path of a sample", "The path of a client's request", "A holder dies", "A change of root"} {
 		if walks[title] < 5 {
 			t.Errorf("%q has a walk of %d lines", title, walks[title])
 		}
