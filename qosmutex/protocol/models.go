@@ -12,10 +12,10 @@ type Priority uint8
 
 // Priority models.
 const (
-	// Level serves by priority, then clock, then identifier. A less important
-	// request may starve.
+	// Level serves by priority, then by arrival; with RequestReplace by clock before
+	// arrival. A less important request may starve.
 	Level Priority = iota
-	// Fair serves by clock, then priority, then identifier: everybody in turn. A
+	// Fair serves by clock, then priority, then arrival: everybody in turn. A
 	// participant where n requests wait lets at most FairBound(n) later ones overtake
 	// one that comes. What is served while a token passes (Use) comes on top, and so do
 	// the entries that a participant makes with a token that it retains (Retain), until
@@ -30,7 +30,7 @@ const (
 	Aging
 	// Deadline serves by deadline, the earliest first (the SLA paper, §III-B); a
 	// request that cannot be promised its deadline is refused at once. Requests
-	// without a deadline come last, in order of clocks. Replace, Use, Retain and Direct are
+	// without a deadline come last, in order of arrival. Replace, Use, Retain and Direct are
 	// then as Forward: the root plans with every request and every hold.
 	Deadline
 )
