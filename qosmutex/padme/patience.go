@@ -13,14 +13,13 @@ import (
 // later may still be served before it. At 0 it is exhausted; exhausted requests come
 // first, in the order in which they came. So no request is overtaken more often than
 // its patience says, whatever clocks and priorities the others have. At the root that
-// is the whole of it; a participant that gets a new parent, and a topic that changes
-// to such a model, start again. What is served when a token merely passes (Use) comes
-// on top.
+// bound is complete. Patience starts again at a new parent, and when a topic changes to
+// such a model. Entries made while a token passes (Use) are additional.
 //
 // Fair starts with [protocol.FairBound] of those that wait at the time, which is more
-// than a steady order by clocks ever takes, and until then orders by clock. It runs
-// out where clocks have drifted apart: after a change of models, behind somebody who
-// tries again and again, or among newcomers.
+// than a steady order by clocks ever takes, and orders by clock until it is used up. That
+// happens where clocks have drifted apart: after a change of models, behind a participant
+// that tries again and again, or among newcomers.
 //
 // Aging starts with [protocol.AgingBound] and orders by level, then by arrival. It is
 // the Level heuristic of the SLA paper (§III-A2, c = 2), for any priorities: the rank of

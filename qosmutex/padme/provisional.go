@@ -77,8 +77,8 @@ func (m *Machine) ends(t *token) bool {
 	return t.unconfirmed() || t.until != 0 && t.phase == below && m.role == protocol.Root
 }
 
-// expireProvisional ends what was not confirmed in time. The root regenerates the token;
-// whoever holds lets it go home, for a root that took over, or whose confirmation was
+// expireProvisional ends what was not confirmed in time. The root regenerates the token.
+// The holder sends it home, because a root that took over, or whose confirmation was
 // lost, waits for it.
 func (m *Machine) expireProvisional() {
 	if m.now < m.nextDue {

@@ -66,7 +66,7 @@ func weigh(o ordering, a, b *entry) (int, protocol.Criterion) {
 	return cmp.Compare(a.came, b.came), protocol.ByArrival
 }
 
-// head is the first that waits; a try keeps nobody back.
+// head is the first that waits, apart from tries: they go up in any case.
 func (q *queue) head() *entry {
 	for _, e := range q.waiting {
 		if !e.try {
@@ -76,9 +76,9 @@ func (q *queue) head() *entry {
 	return nil
 }
 
-// ready is the first that may be served: not if its origin may have died, and behind a
-// child that has attached again only what it has named again, for it may hear nothing of
-// what we send.
+// ready is the first request that may be served. Passed over are those whose origin may
+// have died, and those of a child that has attached again and not named them again, for
+// it may hear nothing of what we send.
 func (m *Machine) ready(q *queue) *entry {
 	for _, e := range q.waiting {
 		if m.servable(e) {

@@ -261,10 +261,9 @@ func (m *Machine) sendReceipt(r *resource) {
 	t.phase = away
 }
 
-// retrySyncs repeats questions that were not answered, once a heartbeat. If only one
-// custodian was asked and it had the time to answer, all are asked now. If the others
-// were asked only when its session has expired, whoever died meanwhile would add a
-// grace to the search.
+// retrySyncs repeats unanswered questions, once a heartbeat. If only one custodian was
+// asked, and has had time to answer, all are asked now. If they were asked only after its
+// session expired, each that died meanwhile would add a grace to the search.
 func (m *Machine) retrySyncs() {
 	for _, r := range m.resources {
 		rec := r.tok.recovery

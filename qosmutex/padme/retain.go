@@ -2,14 +2,14 @@ package padme
 
 import "padme/qosmutex/protocol"
 
-// Retain: a participant that had the token the last time, too, and leaves while no other
-// request waits keeps it, with fences for many entries. To enter again is then a step
-// without a message. The root recalls the token when somebody else asks, by a Sync:
-// who is not inside gives it up with its answer, who is sends it home on leaving. So
-// messages that get lost, members that die, and a change of the root are as with a hold.
+// Retain: a participant that gets the token twice in a row, and leaves while no other
+// request waits, keeps it, with fences for many entries, and enters again without a
+// message. When another participant asks, the root recalls the token by a Sync: a target
+// that is not inside gives it up with its answer, one that is inside sends it home when it
+// leaves. So a lost message, a dead member and a change of the root are as with a hold.
 //
-// The root hands on what it recalls in the order of its queue. Out of order are only the
-// entries that a participant makes before the recall reaches it.
+// The root grants a recalled token in the order of its queue. Only entries that the
+// target makes before the recall reaches it are out of order.
 
 // mayRetain reports, at the root, whether the grant of r that e is about to get is to be
 // one that its target keeps.

@@ -124,7 +124,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		no.TTL = m.timing.TTL
 		return nil
 	}
-	if msg.Session != 0 || begins { // else it does not hear our answers: who never has a session cannot keep it
+	if msg.Session != 0 || begins { // else it does not hear our answers, and must not keep the session by asking
 		again := m.silent(s) || s.parent != msg.Parent
 		s.sent, s.heard, s.deadline = msg.Sent, m.now, m.now+m.grace()
 		if again {
@@ -244,9 +244,9 @@ func (m *Machine) expireSessions() {
 	}
 }
 
-// tellNeighbors has the children of who has ended look for another parent now, and its
-// parent make room for one, and not only when they have heard nothing for long enough.
-// If that is lost, they still do.
+// tellNeighbors tells the neighbors in the tree of a member that has ended: its children
+// look for another parent at once, and its parent makes room for one of them. If that
+// message is lost, they do so when they have heard nothing for long enough.
 func (m *Machine) tellNeighbors(ended *memberSession) {
 	for _, s := range m.members {
 		if s.parent == ended.node || s.node == ended.parent {
@@ -255,7 +255,7 @@ func (m *Machine) tellNeighbors(ended *memberSession) {
 	}
 }
 
-// unlink ends our link to who has ended.
+// unlink ends our link to a participant that has ended.
 func (m *Machine) unlink(n protocol.Node) {
 	if l := m.child(n); l != nil {
 		m.dropChild(l)

@@ -6,6 +6,7 @@ import (
 	"padme/qosmutex/protocol"
 )
 
+// when is at, or Never unless is.
 func when(is bool, at protocol.Time) protocol.Time {
 	if is {
 		return at
@@ -13,9 +14,9 @@ func when(is bool, at protocol.Time) protocol.Time {
 	return protocol.Never
 }
 
-// duties are what is to be done when their instants come, which timers has in the same
-// order. The first, the expiries, end what is over. They come before each input, so that
-// nothing expired is ever used; the others come after it.
+// duties run when their instants come; timers has those in the same order. The first
+// duties, the expiries, end what is over. They run before each input, so that nothing
+// expired is ever used; the others run after it.
 var duties = [...]func(*Machine){
 	(*Machine).missed, (*Machine).stepDown, (*Machine).expireSessions, (*Machine).expireOwn, (*Machine).expireProvisional,
 
