@@ -13,7 +13,7 @@ import (
 // provide. It is never ignored silently.
 var ErrUnsupportedQoS = errors.New("pubsub: unsupported QoS policy")
 
-// Reliability is how hard samples are delivered.
+// Reliability says whether samples may be lost.
 type Reliability uint8
 
 const (
@@ -87,18 +87,18 @@ type QoS struct {
 	// KeepLast it drops samples of further instances. Of a writer it must stay zero.
 	MaxInstances int
 
-	// Deadline is how often every instance is written at least, as offered by the
-	// writer and requested by the reader; 0 is never. Who finds it missed gets an
-	// event for each period.
+	// Deadline is the longest time between two samples of an instance, as offered by
+	// the writer and requested by the reader; 0 is unlimited. A side that finds it missed
+	// gets an event for each period.
 	Deadline time.Duration
 	// Lifespan of a writer is how long after it was written a sample is kept for
 	// and by readers; 0 is for ever. It goes by the clocks of both: they should
 	// differ by much less.
 	Lifespan time.Duration
-	// Liveliness is who says within each LivelinessLease that the writer is alive;
-	// a lease of 0 is infinite, then it is alive until it is closed, the broker says
-	// that its participant died, or that does not come back to a broker that crashed.
-	// The two are offered and requested together.
+	// Liveliness says who asserts, within each LivelinessLease, that the writer is
+	// alive. With a lease of 0, which is infinite, the writer is alive until it is closed,
+	// the broker says that its participant died, or that participant does not come back
+	// to a broker that crashed. The two are offered and requested together.
 	Liveliness      Liveliness
 	LivelinessLease time.Duration
 	// Exclusive is OWNERSHIP: of the writers of an instance a reader listens only
