@@ -18,6 +18,7 @@ func (q *QoS) fixed(to *QoS) string {
 	}{
 		{"RELIABILITY", q.Reliability != to.Reliability || q.MaxBlocking != to.MaxBlocking},
 		{"DURABILITY", q.Durability != to.Durability},
+		{"DURABILITY_SERVICE", q.DurabilityService != to.DurabilityService},
 		{"HISTORY", q.History != to.History || q.Depth != to.Depth},
 		{"RESOURCE_LIMITS", q.MaxSamples != to.MaxSamples || q.MaxInstances != to.MaxInstances},
 		{"LIVELINESS", q.Liveliness != to.Liveliness || q.LivelinessLease != to.LivelinessLease},

@@ -42,38 +42,47 @@ func TestOnlyWhatIsChangeableChanges(t *testing.T) {
 	of := map[string]string{
 		"Reliability": "RELIABILITY", "MaxBlocking": "RELIABILITY", "Durability": "DURABILITY", "History": "HISTORY", "Depth": "HISTORY",
 		"MaxSamples": "RESOURCE_LIMITS", "MaxInstances": "RESOURCE_LIMITS", "Liveliness": "LIVELINESS", "LivelinessLease": "LIVELINESS",
-		"Exclusive": "OWNERSHIP", "BySourceTime": "DESTINATION_ORDER", "AllowCompatible": "TYPE_CONSISTENCY",
+		"DurabilityService": "DURABILITY_SERVICE", "Exclusive": "OWNERSHIP", "BySourceTime": "DESTINATION_ORDER", "AllowCompatible": "TYPE_CONSISTENCY",
 	}
-	base := QoS{Reliability: Reliable, Exclusive: true}
-	if err := base.validate(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range reflect.TypeFor[QoS]().NumField() {
-		field := reflect.TypeFor[QoS]().Field(i).Name
-		q := base.own()
-		switch f := reflect.ValueOf(&q).Elem().Field(i); f.Kind() {
-		case reflect.Bool:
-			f.SetBool(!f.Bool())
-		case reflect.Slice:
-			f.Set(reflect.ValueOf([]string{"elsewhere"}))
-		case reflect.Uint8:
-			f.SetUint(1 - f.Uint())
-		case reflect.Int64:
-			f.SetInt(int64(time.Hour))
-		default:
-			f.SetInt(7)
+	for _, base := range []QoS{
+		{Reliability: Reliable, Exclusive: true},
+		{Reliability: Reliable, Exclusive: true, Durability: TransientLocal, History: KeepAll, DurabilityService: 3},
+	} {
+		if err := base.validate(); err != nil {
+			t.Fatal(err)
 		}
-		_, err := base.changeable(q, func(*QoS) error { return nil })
-		switch {
-		case changeable[field]:
-			if err != nil {
+		for i := range reflect.TypeFor[QoS]().NumField() {
+			field := reflect.TypeFor[QoS]().Field(i).Name
+			_, err := base.changeable(base.otherwise(i), func(*QoS) error { return nil })
+			switch {
+			case changeable[field]:
+				if err != nil {
+					t.Errorf("%s: %v", field, err)
+				}
+			case errors.Is(err, ErrUnsupportedQoS):
+			case !errors.Is(err, ErrInvalid) || of[field] == "" || !strings.Contains(err.Error(), of[field]):
 				t.Errorf("%s: %v", field, err)
 			}
-		case errors.Is(err, ErrUnsupportedQoS):
-		case !errors.Is(err, ErrInvalid) || of[field] == "" || !strings.Contains(err.Error(), of[field]):
-			t.Errorf("%s: %v", field, err)
 		}
 	}
+}
+
+// otherwise is q with another value in a field.
+func (q QoS) otherwise(field int) QoS {
+	to := q.own()
+	switch f := reflect.ValueOf(&to).Elem().Field(field); f.Kind() {
+	case reflect.Bool:
+		f.SetBool(!f.Bool())
+	case reflect.Slice:
+		f.Set(reflect.ValueOf([]string{"elsewhere"}))
+	case reflect.Uint8:
+		f.SetUint(1 - f.Uint())
+	case reflect.Int64:
+		f.SetInt(int64(time.Hour))
+	default:
+		f.SetInt(7)
+	}
+	return to
 }
 
 func TestAChangeThatIsRefusedChangesNothing(t *testing.T) {
