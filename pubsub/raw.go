@@ -33,7 +33,8 @@ const (
 // (RabbitMQ does not), and the errors are those of Send. Retained
 // messages go at MQTT QoS 1, others at QoS 0: anybody may subscribe to a raw topic,
 // and a subscriber that stalls holds up a QoS 1 publisher, with its inbox. Repeat
-// what must arrive. On Side everything goes at QoS 1, and
+// what must arrive. Of the room for what waits on Main, messages at QoS 0 take half at most, so
+// that a flood of them does not keep Send from it. On Side everything goes at QoS 1, and
 // messages wait for a connection as long as it takes: of retained ones the
 // latest of each topic, of others the newest thousand, the oldest being dropped
 // and counted.
@@ -67,7 +68,7 @@ func (p *Participant) publishRaw(l Lane, levels []string, pk connection.Packet) 
 		return err
 	case lane == p.main:
 		if !pk.Retain {
-			pk.QoS = 0
+			pk.QoS, pk.Spare = 0, true
 		}
 		err = p.put(pk)
 	default:

@@ -39,9 +39,10 @@ type gateway struct {
 	resume   map[string]bool     // lock topics in which something of an earlier process goes on
 	named    map[string]int      // by client: how many of topics it was the first to name
 	removing map[string]bool     // lock topics that are being removed
-	denied   bucket              // answers to those that are turned away
+	denied   bucket              // answers about what is not known, or turned away
 
-	told seldom.Log // of limits
+	told  seldom.Log // of limits
+	rates *rates
 
 	clients, live, remembered atomic.Int32 // clients, requests that live, and that have ended; of all topics
 	unread                    atomic.Int64 // bytes of messages that wait to be read
@@ -68,6 +69,7 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 	g := &gateway{
 		options: o, server: server, p: server.Participant(), count: newCounters(),
 		topics: map[string]*topic{}, named: map[string]int{}, removing: map[string]bool{}, known: map[string][]*topic{}, denied: newBucket(time.Now(), deniedRate),
+		rates: newRates(time.Now()),
 	}
 	unregister, err := g.count.register(o.metrics, g.p.ID())
 	if err != nil {
@@ -145,10 +147,15 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	if len(raw.Payload) > jsonlock.MaxRequest {
 		m.tooLarge = len(raw.Payload)
 	} else {
-		m.payload = bytes.Clone(raw.Payload)
+		m.payload = raw.Payload
 	}
 	m.ahead = m.mayOvertake()
 	name := raw.Levels[1]
+	if !g.rates.take(&m) {
+		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		return
+	}
+	m.payload = bytes.Clone(m.payload)
 	if name == RoleTopic {
 		g.heardOfAll(&m)
 		return
@@ -177,15 +184,23 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 
 // heardOfAll hands the end of a session to all topics that know its client.
 func (g *gateway) heardOfAll(m *message) {
+	if !g.rates.takeEnd(m) {
+		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		return
+	}
 	r, err := jsonlock.DecodeRequest(m.payload)
 	if err != nil || r.ID != "" || r.Op != jsonlock.Gone && r.Op != jsonlock.Release {
 		g.count.refused.WithLabelValues(string(jsonlock.NotOffered)).Inc()
 		return
 	}
+	m.decoded, m.payload = &r, nil // once for all topics
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, t := range g.known[m.client] {
-		_ = t.inbox.put(*m) // what is not heard ends with its lease
+	topics := slices.Clone(g.known[m.client])
+	g.mu.Unlock()
+	for _, t := range topics {
+		if !t.inbox.put(*m) { // what is not heard ends with its lease
+			g.count.refused.WithLabelValues(string(jsonlock.Overload)).Inc()
+		}
 	}
 }
 
@@ -242,10 +257,7 @@ func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *json
 // messages are repeated, or their leases end.
 func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, detail string, args ...any) {
 	g.count.refused.WithLabelValues(string(reason)).Inc()
-	g.mu.Lock()
-	may := g.denied.take(m.at)
-	g.mu.Unlock()
-	if !may {
+	if !g.mayDeny(m.at) {
 		return
 	}
 	if r, err := jsonlock.DecodeRequest(m.payload); err == nil && r.Op == jsonlock.Acquire {
@@ -253,6 +265,14 @@ func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, det
 			ID: r.ID, Session: r.Session, Op: r.Op, Sent: r.Sent, Outcome: jsonlock.Denied, Reason: reason, Detail: fmt.Sprintf(detail, args...),
 		})
 	}
+}
+
+// mayDeny reports whether somebody is to be answered of whom nothing is known: such answers
+// are bounded in all.
+func (g *gateway) mayDeny(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.denied.take(now)
 }
 
 // send publishes an answer. It is not repeated: whoever misses one asks again.

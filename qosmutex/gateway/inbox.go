@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"padme/qosmutex/jsonlock"
 )
 
 const (
@@ -22,7 +24,8 @@ const (
 type message struct {
 	client   string
 	payload  []byte
-	tooLarge int // bytes, in place of a payload
+	decoded  *jsonlock.Request // in place of a payload
+	tooLarge int               // bytes, in place of a payload
 	retained bool
 	at       time.Time
 	ahead    bool // it may overtake

@@ -52,10 +52,14 @@ func (s *active) overtakes(c *client, r *jsonlock.Request, err error) bool {
 
 // request is what a message says.
 func (m *message) request() (r jsonlock.Request, err error) {
-	if m.tooLarge > 0 {
+	switch {
+	case m.decoded != nil:
+		r = *m.decoded
+	case m.tooLarge > 0:
 		return r, jsonlock.Refuse(jsonlock.TooLarge, "%d bytes, the most is %d", m.tooLarge, jsonlock.MaxRequest)
+	default:
+		r, err = jsonlock.DecodeRequest(m.payload)
 	}
-	r, err = jsonlock.DecodeRequest(m.payload)
 	if err == nil && m.retained && r.Op != jsonlock.Gone {
 		err = jsonlock.Refuse(jsonlock.Stale, "the message was retained: publish requests without the retain flag")
 	}
@@ -195,6 +199,9 @@ func (t *ticket) renew(r *jsonlock.Request, at time.Time) {
 // reply answers a request with how its ticket stands.
 func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	if t == nil {
+		if !s.g.mayDeny(at) {
+			return
+		}
 		s.g.send(s.name, c.name, jsonlock.Answer{
 			ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Lost, Reason: jsonlock.Unknown, Sent: r.Sent,
 			Detail: "no such request here: acquire again, under another id",

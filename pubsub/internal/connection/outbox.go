@@ -22,6 +22,7 @@ type Packet struct {
 	Retain  bool
 	QoS     byte
 	Current func() bool // nil, or whether it is still to be published
+	Spare   bool        // of a Queue it takes half of the room only, and leaves the rest to others
 
 	Bundle *Bundle // of a sample that may share its message; nil for everything else
 	Mixed  string  // topic once samples of other instances have joined; "" if they must not

@@ -39,7 +39,11 @@ func (f *Queue) Put(p Packet) error {
 		f.bytes += len(p.Payload)
 		return nil // whoever takes packets knows of this one
 	}
-	if p.op == nil && (f.queue.len() >= MaxQueued || f.bytes+len(p.Payload) > outboxBytes) {
+	packets, bytes := MaxQueued, outboxBytes
+	if p.Spare {
+		packets, bytes = packets/2, bytes/2
+	}
+	if p.op == nil && (f.queue.len() >= packets || f.bytes+len(p.Payload) > bytes) {
 		return fmt.Errorf("%w: %d messages wait for the broker: it or the network is too slow, send less", failure.ErrBacklog, f.queue.len())
 	}
 	f.placed++

@@ -45,3 +45,21 @@ func TestRoomIsWaitedForWhateverTookIt(t *testing.T) {
 		})
 	}
 }
+
+// What may take spare room only leaves the rest to others.
+func TestSpareMessagesLeaveRoom(t *testing.T) {
+	for name, size := range map[string]int{"many packets": 1, "large packets": 1_000_000} {
+		f := NewQueue()
+		f.Open()
+		spare, other := 0, 0
+		for f.Put(Packet{Payload: make([]byte, size), Spare: true}) == nil {
+			spare++
+		}
+		for f.Put(Packet{Payload: make([]byte, size)}) == nil {
+			other++
+		}
+		if spare == 0 || other < spare {
+			t.Errorf("%s: %d of the others after %d", name, other, spare)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	"padme/qosmutex/jsonlock"
+)
+
+// A gateway bounds what it reads of its clients before anything is decoded. Each client has a
+// rate of its own, which the others cannot take from it; what it sends beyond that comes out of
+// one pool. So many that flood slow each other down, and nobody else. Releases and renewals are
+// counted apart, as others wait for the one, and a hold is lost without the other.
+const (
+	ownRequests = jsonlock.Rate / 4 // messages a second
+	ownReleases = jsonlock.Rate     // those that look like releases and renewals
+	poolRate    = 3 * jsonlock.Rate // of each kind
+	endRate     = 20                // ends of sessions, each of which all topics of the client hear
+)
+
+// rates counts what clients send.
+type rates struct {
+	mu      sync.Mutex
+	clients map[string]*sent
+	pools   [2]bucket // requests, releases
+	swept   time.Time
+}
+
+// sent is what one client may send.
+type sent struct {
+	own  [2]bucket // requests, releases
+	ends bucket
+}
+
+func newRates(now time.Time) *rates {
+	return &rates{clients: map[string]*sent{}, pools: [2]bucket{newBucket(now, poolRate), newBucket(now, poolRate)}}
+}
+
+// take reports whether a message is to be read.
+func (r *rates) take(m *message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind := 0
+	if m.ahead {
+		kind = 1
+	}
+	c := r.of(m.client, m.at)
+	return c != nil && c.own[kind].take(m.at) || r.pools[kind].take(m.at)
+}
+
+// takeEnd reports whether the end of a session is to be read.
+func (r *rates) takeEnd(m *message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.of(m.client, m.at)
+	return c != nil && c.ends.take(m.at)
+}
+
+// of is what a client may send; nil: there are too many of them, so it has the pool only.
+func (r *rates) of(client string, now time.Time) *sent {
+	if c := r.clients[client]; c != nil {
+		return c
+	}
+	if len(r.clients) >= maxClients && now.Sub(r.swept) >= sweepSoon {
+		r.swept = now
+		for name, c := range r.clients {
+			if c.own[0].full(now) && c.own[1].full(now) && c.ends.full(now) {
+				delete(r.clients, name)
+			}
+		}
+	}
+	if len(r.clients) >= maxClients {
+		return nil
+	}
+	c := &sent{own: [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)}, ends: newBucket(now, endRate)}
+	r.clients[client] = c
+	return c
+}
