@@ -35,6 +35,7 @@ var remedies = map[string]string{
 	"max-user-rate":                   "send less, give programs users of their own, or raise Limits.UserRate (--max-user-rate)",
 	"max-user-wildcards":              "subscribe to narrower filters, or on fewer connections, or raise Limits.UserWildcards (--max-user-wildcards)",
 	"max-user-queue":                  "reconnect the sessions for which messages wait, have clients read and acknowledge what they are sent, or end the sessions with a clean session; or raise Limits.UserQueue (--max-user-queue)",
+	"max-absent":                      "reconnect the sessions for which messages wait or end them with a clean session, or raise Limits.Absent (--max-absent)",
 }
 
 const (

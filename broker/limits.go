@@ -113,6 +113,10 @@ type Limits struct {
 	// all its connections; beyond it, one more that subscribes to some is closed if the others do
 	// not read on within WriteTimeout. Without users, each connection may have as much.
 	UserQueue int
+	// Absent is how many bytes of QoS 1 messages may wait for the absent sessions of all users
+	// together, counted as for UserQueue; default 256 MiB. Beyond it the sessions of users that
+	// have more than a 64th of UserQueue waiting lose the newest messages.
+	Absent int
 	// UserRate is how many packets a second a user may send while others send, too, each 2
 	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half
 	// a processor. It is held back beyond that, and loses nothing;
@@ -207,7 +211,7 @@ func DefaultLimits() Limits {
 
 func (l Limits) withDefaults() (Limits, error) {
 	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 ||
-		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.UserRate < 0 || l.UserWildcards < 0 || l.SessionExpiry < 0 {
+		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.Absent < 0 || l.UserRate < 0 || l.UserWildcards < 0 || l.SessionExpiry < 0 {
 		return l, fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, l)
 	}
 	if l.PacketSize == 0 {
@@ -245,6 +249,9 @@ func (l Limits) withDefaults() (Limits, error) {
 	}
 	if l.UserQueue == 0 {
 		l.UserQueue = 64 << 20 // as Retained
+	}
+	if l.Absent == 0 {
+		l.Absent = 256 << 20 // four users' part; in memory it is some four times as much
 	}
 	if l.UserRate == 0 {
 		l.UserRate = 10_000 // twice a member that locks as fast as it can, a quarter of what two processors do

@@ -17,12 +17,14 @@ type usages struct {
 
 	mu     sync.Mutex
 	byUser map[string]*usage
+	queued int64 // bytes that wait for absent sessions of all users
 }
 
 // usage is one user's part.
 type usage struct {
 	connections int
 	queued      int64               // bytes that wait for its absent sessions
+	all         *int64              // the same, of all users
 	sessions    map[string]*session // by client id, absent ones included
 }
 
@@ -57,7 +59,7 @@ func waitingSize(cl *mqtt.Client, pk packets.Packet) int64 {
 // of returns a user's usage, made if need be; a.mu is held.
 func (a *usages) of(user string) *usage {
 	if a.byUser[user] == nil {
-		a.byUser[user] = &usage{sessions: map[string]*session{}}
+		a.byUser[user] = &usage{sessions: map[string]*session{}, all: &a.queued}
 	}
 	return a.byUser[user]
 }
@@ -122,13 +124,19 @@ func (a *usages) hold(user string, cl *mqtt.Client) {
 	a.of(user).hold(cl)
 }
 
+// wait adds to what waits for absent sessions; a.mu is held.
+func (of *usage) wait(size int64) {
+	of.queued += size
+	*of.all += size
+}
+
 func (of *usage) hold(cl *mqtt.Client) {
 	kept, wide, wides := outlives(cl), false, 0
 	if s := of.sessions[cl.ID]; s != nil {
 		if s.cl == cl {
 			return
 		}
-		of.queued -= s.queued
+		of.wait(-s.queued)
 		if wide = kept && s.wide; wide && !cl.Properties.Clean {
 			wides = s.wides // it inherits them afterwards
 		}
@@ -157,7 +165,7 @@ func (a *usages) remove(cl *mqtt.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of, s := a.find(cl); s != nil {
-		of.queued -= s.queued
+		of.wait(-s.queued)
 		delete(of.sessions, cl.ID)
 		a.tidy(string(cl.Properties.Username))
 	}
@@ -172,7 +180,7 @@ func (a *usages) absent(cl *mqtt.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of, s := a.find(cl); s != nil {
-		of.queued += size - s.queued
+		of.wait(size - s.queued)
 		s.queued = size
 	}
 }
@@ -183,20 +191,24 @@ func (a *usages) charge(cl *mqtt.Client, size int64) {
 	defer a.mu.Unlock()
 	if of, s := a.find(cl); s != nil {
 		size = max(size, -s.queued)
-		of.queued += size
+		of.wait(size)
 		s.queued += size
 	}
 }
 
-// queued is how many bytes wait for the absent sessions of a client's user.
-func (a *usages) queued(cl *mqtt.Client) int64 {
+// waiting is how many bytes wait for the absent sessions of a client's user, and of all users.
+func (a *usages) waiting(cl *mqtt.Client) (user, all int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if of, _ := a.find(cl); of != nil {
-		return of.queued
+		user = of.queued
 	}
-	return 0
+	return user, a.queued
 }
+
+// smallPart is the part of its quota that a user has for absent sessions when all users together
+// have used up theirs: so many users that hoard take nothing from one that does not.
+const smallPart = 64
 
 // subscriptions counts those of all sessions of a client's user.
 func (a *usages) subscriptions(cl *mqtt.Client) int {
@@ -368,11 +380,14 @@ func (h *sessions) mayQueue(cl *mqtt.Client) bool {
 		return true
 	}
 	user := string(cl.Properties.Username)
+	own, all := h.usages.waiting(cl)
 	switch l := h.b.cfg.Limits; {
 	case cl.State.Inflight.Len() >= l.Queue:
 		h.b.limited("max-queue", user, cl.Net.Remote)
-	case h.usages.queued(cl) >= int64(l.UserQueue):
+	case own >= int64(l.UserQueue):
 		h.b.limited("max-user-queue", user, cl.Net.Remote)
+	case all >= int64(l.Absent) && own >= int64(l.UserQueue/smallPart):
+		h.b.limited("max-absent", user, cl.Net.Remote)
 	default:
 		return true
 	}

@@ -388,3 +388,35 @@ func TestFiltersAreNotLong(t *testing.T) {
 		eventually(t, func() bool { return strings.Count(log.String(), "too long") == 1 }, log.String)
 	}
 }
+
+// Users that hoard together are bounded, too, and take nothing from one that does not.
+func TestAbsentSessionsOfAllUsersAreBounded(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{Users: cast(t), Metrics: registry, Limits: broker.Limits{UserQueue: 320_000, Absent: 100_000}})
+	load := strings.Repeat("x", 976) // with its topic somewhat more than 2000 bytes each
+	root := connect(t, inProcess(b), as("root", "root"))
+	absent := func(user string) {
+		t.Helper()
+		c, _ := keep(t, b, "0", user, 0)
+		c.subscribe(4, "padme/v1/default/presence/"+map[string]string{"alice": "x", "bob": "y"}[user])
+		c.leave(-1)
+	}
+	absent("alice")
+	for range 100 {
+		root.publish("padme/v1/default/presence/x", load, 1, false)
+	}
+	waiting := func() float64 { return gather(t, registry)["padme_broker_unacknowledged_messages"] }
+	dropped := gather(t, registry)["padme_broker_limited_total/max-absent"]
+	if dropped < 45 || dropped > 55 {
+		t.Errorf("%v messages of the one that hoards were dropped", dropped)
+	}
+	before := waiting()
+	absent("bob")
+	for range 10 {
+		root.publish("padme/v1/default/presence/y", load, 1, false)
+	}
+	eventually(t, func() bool { return waiting()-before >= 2 }, func() string { return "nothing waits for the one that does not hoard" })
+	if n := gather(t, registry)["padme_broker_limited_total/max-absent"] - dropped; n < 5 || n > 8 {
+		t.Errorf("%v messages of the other were dropped", n)
+	}
+}

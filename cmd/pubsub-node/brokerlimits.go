@@ -45,6 +45,7 @@ func (f *limitFlags) add(fs *pflag.FlagSet) {
 	number(&l.UserSessions, "max-user-sessions", "sessions of one user that outlive their connections")
 	number(&l.UserSubscriptions, "max-user-subscriptions", "subscriptions of one user")
 	number(&l.UserQueue, "max-user-queue", "messages that wait for absent sessions of one user, in bytes")
+	number(&l.Absent, "max-absent", "messages that wait for absent sessions of all users, in bytes")
 	number(&l.ConnectSize, "max-connect-size", "size of a CONNECT, in bytes")
 	number(&l.Unauthenticated, "max-unauthenticated", "connections that have not proven yet who they are; the oldest makes room")
 	fs.IntVar(&l.UnauthenticatedPerAddress, "max-unauthenticated-per-address", 0, "the same for one address, but for those of this machine only if it is given (default 256)")
