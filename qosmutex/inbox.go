@@ -3,6 +3,7 @@ package qosmutex
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
@@ -23,14 +24,22 @@ func (t *Topic) inbox(l pubsub.Message) {
 	t.receive(l.From, l.Payload, false)
 }
 
-// joinMessage handles what a participant says to all.
+// joinMessage handles what a participant says to all, if that is not too much.
 func (t *Topic) joinMessage(m pubsub.RawMessage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended || m.Retained || len(m.Levels) != 4 || m.Levels[3] == t.self.ID {
+	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == t.self.ID {
 		return
 	}
-	t.receive(m.Levels[3], m.Payload, true)
+	from := m.Levels[3]
+	if now := time.Now(); !t.joining.admit(from, now) {
+		t.flooded(from, now)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.receive(from, m.Payload, true)
 }
 
 // receive checks what the transport knows of a message and hands it to the
