@@ -110,7 +110,7 @@ func describe(t reflect.Type, seen map[reflect.Type]int, write func(string)) {
 		write("{")
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if f.IsExported() {
+			if f.IsExported() || f.Anonymous { // what is embedded may have exported fields
 				write(fmt.Sprintf("%s %q ", f.Name, f.Tag))
 				describe(f.Type, seen, write)
 				write(";")

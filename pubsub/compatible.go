@@ -20,7 +20,7 @@ const (
 
 // fieldsOf describes the fields of a struct by their names on the wire: "float64",
 // "key string", or a hash. It is nil for other types.
-func fieldsOf(t reflect.Type, codec Codec) map[string]string {
+func fieldsOf(t reflect.Type, keys [][]int, codec Codec) map[string]string {
 	fields, ok := wireFields(t, codec)
 	if !ok || len(fields) > maxFields {
 		return nil
@@ -35,7 +35,7 @@ func fieldsOf(t reflect.Type, codec Codec) map[string]string {
 			h.Write([]byte(text.String()))
 			out[name] = strconv.FormatUint(h.Sum64(), 36)
 		}
-		if f.Tag.Get("pubsub") == "key" {
+		if isKey(keys, f) {
 			out[name] = discovery.KeyMark + out[name]
 		}
 	}

@@ -142,27 +142,3 @@ func plainValues(fields map[string]reflect.StructField, codec Codec) map[string]
 	}
 	return values
 }
-
-// wireFields finds the fields of a struct by their names on the wire. It reports
-// false where the codec's rules are not so simple, or t is no struct.
-func wireFields(t reflect.Type, codec Codec) (fields map[string]reflect.StructField, ok bool) {
-	if t.Kind() != reflect.Struct {
-		return nil, false
-	}
-	fields = map[string]reflect.StructField{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.Anonymous {
-			return nil, false
-		}
-		name, _, _ := strings.Cut(f.Tag.Get(string(codec)), ",")
-		switch {
-		case !f.IsExported() || name == "-":
-		case name == "":
-			fields[f.Name] = f
-		default:
-			fields[name] = f
-		}
-	}
-	return fields, len(fields) > 0
-}

@@ -17,12 +17,12 @@ func TestDifferentKeysAreDifferentInstances(t *testing.T) {
 		A, B string
 		N    int
 	}
-	text := func(p pair, keys ...int) string { return keyText(reflect.ValueOf(p), keys) }
+	text := func(p pair, keys ...[]int) string { return keyText(reflect.ValueOf(p), keys) }
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune{',', '\\', '=', 'a'}), 0, 4, -1))
 		p := pair{draw.Draw(t, "a1"), draw.Draw(t, "b1"), 1}
 		q := pair{draw.Draw(t, "a2"), draw.Draw(t, "b2"), 1}
-		for _, keys := range [][]int{{0}, {0, 1}, {0, 1, 2}} {
+		for _, keys := range [][][]int{{{0}}, {{0}, {1}}, {{0}, {1}, {2}}} {
 			same := p.A == q.A && (len(keys) == 1 || p.B == q.B)
 			a, b := text(p, keys...), text(q, keys...)
 			if same != (a == b) {

@@ -28,7 +28,7 @@ func (t *Topic[T]) only(o *endpointOptions) (string, error) {
 }
 
 // fixedInstance returns the key that an expression fixes, "" if it does not.
-func fixedInstance(x Expression, t reflect.Type, keys []int, codec Codec) string {
+func fixedInstance(x Expression, t reflect.Type, keys [][]int, codec Codec) string {
 	fields, ok := wireFields(t, codec)
 	if !ok || len(keys) == 0 {
 		return ""
@@ -37,7 +37,7 @@ func fixedInstance(x Expression, t reflect.Type, keys []int, codec Codec) string
 	found := 0
 	for name, value := range x.Fixed() {
 		f, ok := fields[name]
-		if !ok || f.Tag.Get("pubsub") != "key" {
+		if !ok || !isKey(keys, f) {
 			continue
 		}
 		if !setConstant(v.FieldByIndex(f.Index), value) {

@@ -13,13 +13,17 @@ import (
 // Fields of T tagged pubsub:"key" (strings, integers, bools) tell instances
 // apart, for example robots by their number; history, disposal and order are per
 // instance. Without a key there is one instance.
+//
+// Key fields of a struct that T embeds by value are keys of T. A tag deeper inside, where it
+// would have no effect, is refused, unless the field on the way to it is tagged
+// pubsub:"-": nothing in that is a key.
 type Topic[T any] struct {
 	p      *Participant
 	name   string
 	codec  Codec
 	typ    string
 	schema uint64
-	keys   []int
+	keys   [][]int           // paths, as of reflect.Value.FieldByIndex
 	fields map[string]string // by their names on the wire
 	data   map[string]string
 }
@@ -46,7 +50,9 @@ func WithCodec(c Codec) TopicOption {
 
 // NewTopic describes a topic; nothing is sent. The name is 1 to 128 bytes of
 // UTF-8. A type of which the codec has no form for a part, such as a func or a channel, is
-// refused with ErrInvalid, which names the field. Writers and readers with another type or codec under the same name do
+// refused with ErrInvalid, which names the field, and so is one with two fields of one name
+// on the wire: msgpack writes a field and the embedded one that it hides, JSON by Go's rules
+// only the first, but of two in one depth at most one. Writers and readers with another type or codec under the same name do
 // not match and get an InconsistentTopic event.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
 	typ := reflect.TypeFor[T]()
@@ -65,13 +71,16 @@ func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T
 	}
 	t.codec, t.data = set.codec, set.data
 	var err error
-	if t.keys, err = keyFields(typ); err != nil {
-		return nil, err
-	}
 	if err := checkWritable(typ, t.codec); err != nil {
 		return nil, err
 	}
-	t.schema, t.fields = schemaHash(typ, t.codec), fieldsOf(typ, t.codec)
+	if err := checkNames(typ, t.codec); err != nil {
+		return nil, err
+	}
+	if t.keys, err = keyFields(typ, t.codec); err != nil {
+		return nil, err
+	}
+	t.schema, t.fields = schemaHash(typ, t.codec), fieldsOf(typ, t.keys, t.codec)
 	return t, nil
 }
 

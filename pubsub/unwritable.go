@@ -81,6 +81,10 @@ func writesItself(t reflect.Type, c Codec) bool {
 	if c == JSON {
 		ways = writeJSON
 	}
+	return implements(t, ways)
+}
+
+func implements(t reflect.Type, ways []reflect.Type) bool {
 	for _, way := range ways {
 		if t.Implements(way) || reflect.PointerTo(t).Implements(way) {
 			return true
