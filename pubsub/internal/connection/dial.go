@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"padme/pubsub/internal/failure"
@@ -36,8 +37,10 @@ func parseURL(raw string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, fmt.Errorf("%w: the broker URL contains credentials, pass them by WithCredentials instead", failure.ErrInvalid)
 	}
-	if u.Port() == "" {
+	if p := u.Port(); p == "" {
 		u.Host = net.JoinHostPort(u.Hostname(), port)
+	} else if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+		return nil, fmt.Errorf("%w: broker URL %q: port %s is not between 1 and 65535: correct it, or leave it out for %s", failure.ErrInvalid, raw, p, port)
 	}
 	return u, nil
 }

@@ -24,7 +24,10 @@ type Servers struct {
 // may be without TLS: who gives one does not want to be overheard.
 func ParseURLs(raw string, config *tls.Config) ([]*url.URL, error) {
 	var all []*url.URL
-	for one := range strings.SplitSeq(raw, ",") {
+	for i, one := range strings.Split(raw, ",") {
+		if strings.TrimSpace(one) == "" && strings.Contains(raw, ",") {
+			return nil, fmt.Errorf("%w: broker URL: part %d of %q is empty: leave out the comma that is too many", failure.ErrInvalid, i+1, raw)
+		}
 		u, err := parseURL(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
