@@ -24,6 +24,9 @@ const (
 	// Crowd is a third one, to subscribe with. A broker cuts off a subscriber that does not
 	// keep up: what crowds of strangers send is read there, at QoS 0.
 	Crowd
+	// Spare is Main, to publish with, for what is repeated if it is dropped: of the room for
+	// what waits it takes half at most, so that a flood of it does not keep Send out.
+	Spare
 )
 
 // PublishRaw publishes payload on the topic below Root whose unencoded levels are
@@ -33,8 +36,7 @@ const (
 // (RabbitMQ does not), and the errors are those of Send. Retained
 // messages go at MQTT QoS 1, others at QoS 0: anybody may subscribe to a raw topic,
 // and a subscriber that stalls holds up a QoS 1 publisher, with its inbox. Repeat
-// what must arrive. Of the room for what waits on Main, messages at QoS 0 take half at most, so
-// that a flood of them does not keep Send from it. On Side everything goes at QoS 1, and
+// what must arrive. On Side everything goes at QoS 1, and
 // messages wait for a connection as long as it takes: of retained ones the
 // latest of each topic, of others the newest thousand, the oldest being dropped
 // and counted.
@@ -59,7 +61,7 @@ func (p *Participant) publishRaw(l Lane, levels []string, pk connection.Packet) 
 		return err
 	}
 	if l == Crowd {
-		return fmt.Errorf("%w: Crowd is to subscribe with, publish on Main or Side", ErrInvalid)
+		return fmt.Errorf("%w: Crowd is to subscribe with, publish on Main, Spare or Side", ErrInvalid)
 	}
 	pk.Payload = append([]byte{}, pk.Payload...)
 	lane, err := p.lane(l)
@@ -68,7 +70,7 @@ func (p *Participant) publishRaw(l Lane, levels []string, pk connection.Packet) 
 		return err
 	case lane == p.main:
 		if !pk.Retain {
-			pk.QoS, pk.Spare = 0, true
+			pk.QoS, pk.Spare = 0, l == Spare
 		}
 		err = p.put(pk)
 	default:
@@ -104,8 +106,8 @@ func (p *Participant) SubscribeRaw(ctx context.Context, l Lane, levels []string,
 	if err != nil {
 		return nil, err
 	}
-	if l == Side {
-		return nil, fmt.Errorf("%w: Side is to publish with, subscribe on Main or Crowd", ErrInvalid)
+	if l == Side || l == Spare {
+		return nil, fmt.Errorf("%w: Side and Spare are to publish with, subscribe on Main or Crowd", ErrInvalid)
 	}
 	lane, err := p.lane(l)
 	if err != nil {

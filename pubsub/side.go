@@ -19,7 +19,7 @@ type extra struct {
 // lane returns one of the connections that users name.
 func (p *Participant) lane(l Lane) (*connection.Lane, error) {
 	switch l {
-	case Main:
+	case Main, Spare:
 		return p.main, nil
 	case Side:
 		return p.begun(&p.side, func() *connection.Lane {
@@ -34,7 +34,7 @@ func (p *Participant) lane(l Lane) (*connection.Lane, error) {
 			return crowd
 		})
 	}
-	return nil, fmt.Errorf("%w: lane %d, there are Main, Side and Crowd", ErrInvalid, l)
+	return nil, fmt.Errorf("%w: lane %d, there are Main, Side, Crowd and Spare", ErrInvalid, l)
 }
 
 // begun returns a lane that runs.

@@ -42,7 +42,7 @@ func (c *Client) say(k *call, now protocol.Time) {
 	r.ID, r.Session, r.Sent = k.id, c.session, jsonNumber(int64(now/ms))
 	payload, err := r.Encode()
 	if err == nil {
-		err = c.p.PublishRaw(pubsub.Main, c.levels, payload, false)
+		err = c.p.PublishRaw(pubsub.Spare, c.levels, payload, false)
 	}
 	if err != nil { // offline, or the way to the broker is full
 		c.log.Debug("a message to the server was not sent", "lock", c.name, "op", r.Op, "error", err)

@@ -91,18 +91,22 @@ func (c *client) forget(now time.Time, least int) int {
 // idle reports whether nothing is lost if the client is forgotten.
 func (c *client) idle(now time.Time) bool { return len(c.tickets) == 0 && c.bucket.full(now) }
 
-// bucket lets a burst through, twice what it lets through in a second, and then a rate.
+// bucket lets a burst through, and then a rate.
 type bucket struct {
 	rate   float64
+	burst  float64
 	tokens float64
 	at     time.Time
 }
 
-func newBucket(now time.Time, rate float64) bucket { return bucket{rate, 2 * rate, now} }
+// newBucket has a burst of twice what it lets through in a second.
+func newBucket(now time.Time, rate float64) bucket { return newBurst(now, rate, 2*rate) }
+
+func newBurst(now time.Time, rate, burst float64) bucket { return bucket{rate, burst, burst, now} }
 
 func (b *bucket) take(now time.Time) bool {
 	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(2*b.rate, b.tokens+b.rate*d.Seconds())
+		b.tokens = min(b.burst, b.tokens+b.rate*d.Seconds())
 		b.at = now
 	}
 	if b.tokens < 1 {
@@ -113,5 +117,5 @@ func (b *bucket) take(now time.Time) bool {
 }
 
 func (b *bucket) full(now time.Time) bool {
-	return b.tokens+b.rate*now.Sub(b.at).Seconds() >= 2*b.rate
+	return b.tokens+b.rate*now.Sub(b.at).Seconds() >= b.burst
 }

@@ -39,7 +39,7 @@ type gateway struct {
 	resume   map[string]bool     // lock topics in which something of an earlier process goes on
 	named    map[string]int      // by client: how many of topics it was the first to name
 	removing map[string]bool     // lock topics that are being removed
-	denied   bucket              // answers about what is not known, or turned away
+	denied   bucket              // answers to those that are turned away
 
 	told  seldom.Log // of limits
 	rates *rates
@@ -151,7 +151,14 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	}
 	m.ahead = m.mayOvertake()
 	name := raw.Levels[1]
-	if !g.rates.take(&m) {
+	switch {
+	case name != RoleTopic && !g.offers(name): // somebody else may
+		g.count.refused.WithLabelValues(string(jsonlock.NotOffered)).Inc()
+		return
+	case m.retained && name != RoleTopic && !g.isOpen(name): // who asked is long gone, and a broker may keep thousands
+		g.count.refused.WithLabelValues(string(jsonlock.Stale)).Inc()
+		return
+	case !g.rates.take(&m):
 		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
 		return
 	}
@@ -165,10 +172,6 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 		return
 	}
 	if g.removal(ctx, name, &m) {
-		return
-	}
-	if m.retained && !g.isOpen(name) { // who asked is long gone, and a broker may keep thousands
-		g.count.refused.WithLabelValues(string(jsonlock.Stale)).Inc()
 		return
 	}
 	t, refusal := g.topic(ctx, name, m.client)
@@ -220,6 +223,12 @@ func (g *gateway) know(client string, t *topic, known bool) {
 	}
 }
 
+// offers reports whether clients can ask for a lock topic here.
+func (g *gateway) offers(name string) bool {
+	name, _, _ = strings.Cut(name, "/") // somebody means a resource, and is told so
+	return !reserved(name) && (len(g.only) == 0 || slices.Contains(g.only, name))
+}
+
 func (g *gateway) isOpen(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +243,7 @@ func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *json
 		t.used.Store(time.Now().UnixNano())
 		return t, nil
 	}
-	if reserved(name) || len(g.only) > 0 && !slices.Contains(g.only, name) || g.topics == nil {
+	if !g.offers(name) || g.topics == nil {
 		return nil, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
 	}
 	if len(g.only) == 0 {
@@ -267,8 +276,8 @@ func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, det
 	}
 }
 
-// mayDeny reports whether somebody is to be answered of whom nothing is known: such answers
-// are bounded in all.
+// mayDeny reports whether somebody who is turned away is to be told: such answers are bounded
+// in all.
 func (g *gateway) mayDeny(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -280,7 +289,7 @@ func (g *gateway) send(topic, client string, a jsonlock.Answer) {
 	a.Gateway = g.p.ID()
 	payload, err := json.Marshal(a)
 	if err == nil {
-		err = g.p.PublishRaw(pubsub.Main, []string{"lock", topic, "client", client, "answer"}, payload, false)
+		err = g.p.PublishRaw(pubsub.Spare, []string{"lock", topic, "client", client, "answer"}, payload, false)
 	}
 	if err != nil {
 		g.count.unsent.Inc()

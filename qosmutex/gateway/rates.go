@@ -7,15 +7,19 @@ import (
 	"padme/qosmutex/jsonlock"
 )
 
-// A gateway bounds what it reads of its clients before anything is decoded. Each client has a
-// rate of its own, which the others cannot take from it; what it sends beyond that comes out of
-// one pool. So many that flood slow each other down, and nobody else. Releases and renewals are
-// counted apart, as others wait for the one, and a hold is lost without the other.
+// A gateway bounds what it reads of its clients before anything is decoded. Each client that is
+// remembered has a rate of its own, which the others cannot take from it; what it sends beyond that comes out of
+// one pool. So many that flood slow each other down, and nobody else. Releases and renewals of one
+// request are counted apart, as others wait for the one, and a hold is lost without the other.
 const (
 	ownRequests = jsonlock.Rate / 4 // messages a second
 	ownReleases = jsonlock.Rate     // those that look like releases and renewals
 	poolRate    = 3 * jsonlock.Rate // of each kind
-	endRate     = 20                // ends of sessions, each of which all topics of the client hear
+	// endRate is for ends of sessions, each of which all topics of the client hear. At once there
+	// are twice as many as a user has connections, which may all be lost at one moment.
+	endRate, endBurst = 20, 200
+	// unknownRate is for answers that something is not known: once for all that a client can have.
+	unknownRate, unknownBurst = 50, 2 * maxLive
 )
 
 // rates counts what clients send.
@@ -28,8 +32,8 @@ type rates struct {
 
 // sent is what one client may send.
 type sent struct {
-	own  [2]bucket // requests, releases
-	ends bucket
+	own           [2]bucket // requests, releases
+	ends, unknown bucket
 }
 
 func newRates(now time.Time) *rates {
@@ -56,6 +60,18 @@ func (r *rates) takeEnd(m *message) bool {
 	return c != nil && c.ends.take(m.at)
 }
 
+// takeUnknown reports whether a client is to be told that something is not known.
+func (r *rates) takeUnknown(client string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.of(client, now)
+	return c != nil && c.unknown.take(now)
+}
+
+func (s *sent) idle(now time.Time) bool {
+	return s.own[0].full(now) && s.own[1].full(now) && s.ends.full(now) && s.unknown.full(now)
+}
+
 // of is what a client may send; nil: there are too many of them, so it has the pool only.
 func (r *rates) of(client string, now time.Time) *sent {
 	if c := r.clients[client]; c != nil {
@@ -64,7 +80,7 @@ func (r *rates) of(client string, now time.Time) *sent {
 	if len(r.clients) >= maxClients && now.Sub(r.swept) >= sweepSoon {
 		r.swept = now
 		for name, c := range r.clients {
-			if c.own[0].full(now) && c.own[1].full(now) && c.ends.full(now) {
+			if c.idle(now) {
 				delete(r.clients, name)
 			}
 		}
@@ -72,7 +88,10 @@ func (r *rates) of(client string, now time.Time) *sent {
 	if len(r.clients) >= maxClients {
 		return nil
 	}
-	c := &sent{own: [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)}, ends: newBucket(now, endRate)}
+	c := &sent{
+		own:  [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)},
+		ends: newBurst(now, endRate, endBurst), unknown: newBurst(now, unknownRate, unknownBurst),
+	}
 	r.clients[client] = c
 	return c
 }

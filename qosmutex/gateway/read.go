@@ -199,7 +199,7 @@ func (t *ticket) renew(r *jsonlock.Request, at time.Time) {
 // reply answers a request with how its ticket stands.
 func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	if t == nil {
-		if !s.g.mayDeny(at) {
+		if !s.g.rates.takeUnknown(c.name, at) {
 			return
 		}
 		s.g.send(s.name, c.name, jsonlock.Answer{
@@ -219,7 +219,7 @@ func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) 
 // raise puts a waiting request further ahead.
 func (s *active) raise(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	switch {
-	case t == nil || t.outcome != jsonlock.Waiting || r.Priority == t.priority:
+	case t == nil || t.outcome != jsonlock.Waiting || r.Priority == t.priority || t.try: // a try is decided where it stands
 	case r.Priority > t.priority:
 		s.refuse(c, r, jsonlock.Refuse(jsonlock.BadPriority, "priority %d is less important than %d: release the request and acquire again", r.Priority, t.priority))
 		return

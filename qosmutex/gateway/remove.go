@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"padme/qosmutex"
@@ -25,7 +24,7 @@ func (g *gateway) removal(ctx context.Context, name string, m *message) bool {
 	if err != nil || r.Op != jsonlock.Remove {
 		return false
 	}
-	if m.client != g.p.ID() || reserved(name) || len(g.only) > 0 && !slices.Contains(g.only, name) {
+	if m.client != g.p.ID() || !g.offers(name) {
 		return true // not ours
 	}
 	g.mu.Lock()
