@@ -43,7 +43,8 @@ fan-outs, and recommends the one that meets the requirements and is best by the 
 prints what it predicts of that choice, of the runner-up, and of what is used today, which
 decided, what was refused and why, what would change the choice, and how to apply it.
 
-The workload is that of "pubsub-node sim": a scenario file, flags, or both. --algorithm,
+The workload is that of "pubsub-node sim": a scenario file, flags, or both. Of a lock that
+is in use "plan workload" writes the file, from a recording. --algorithm,
 --models and --fanout say what is used today (default: level-forward-forward-forward with
 a fan-out of 8, as locks have it that nobody configured).
 
@@ -102,6 +103,7 @@ the real run does not fit the prediction;
 	complete(cmd, "then", plan.FigureNames)
 	complete(cmd, "algorithm", algorithmNames)
 	complete(cmd, "models", modelNames)
+	cmd.AddCommand(newPlanWorkload())
 	return cmd
 }
 

@@ -95,22 +95,36 @@ type Summary struct {
 	Cut      bool // it breaks off: its process was killed
 }
 
+// maxLine bounds a line: brokers forward no such message.
+const maxLine = 64 << 20
+
 // Summarize reads a recording to its end, at most limit bytes of lines. An error wraps
 // ErrInvalid if it is none, or if it is longer.
-func Summarize(r io.Reader, limit int64) (s Summary, err error) {
+func Summarize(r io.Reader, limit int64) (Summary, error) {
+	return read(r, limit, func(*Message) error { return nil })
+}
+
+// Read is Summarize of a recording of any length that gives each line to visit, whose error
+// ends it.
+func Read(r io.Reader, visit func(*Message) error) (Summary, error) {
+	const unlimited = 1 << 62
+	return read(r, unlimited, visit)
+}
+
+func read(r io.Reader, limit int64, visit func(*Message) error) (s Summary, err error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return s, fmt.Errorf("%w: it is not compressed by gzip: %w", ErrInvalid, err)
 	}
 	lines := bufio.NewReader(io.LimitReader(zip, limit+1))
 	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
+		line, err := readLine(lines)
 		s.Size += int64(len(line))
 		switch {
 		case s.Size > limit:
 			return s, fmt.Errorf("%w that fits: it has more than %d MB", ErrInvalid, limit>>20)
 		case err == nil:
-			if err := s.add(n, line); err != nil {
+			if err := s.add(n, line, visit); err != nil {
 				return s, err
 			}
 			continue
@@ -124,8 +138,21 @@ func Summarize(r io.Reader, limit int64) (s Summary, err error) {
 	}
 }
 
+// readLine is ReadBytes that gives up on a line above maxLine.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return line, errors.New("a line is too long")
+		}
+	}
+}
+
 // add reads line number n.
-func (s *Summary) add(n int, line []byte) error {
+func (s *Summary) add(n int, line []byte, visit func(*Message) error) error {
 	if n == 1 {
 		if err := json.Unmarshal(line, &s.Header); err != nil || s.Padme != kind {
 			return fmt.Errorf("%w: its first line is not that of one", ErrInvalid)
@@ -145,5 +172,5 @@ func (s *Summary) add(n int, line []byte) error {
 		s.Messages++
 	}
 	s.Length = time.Duration(m.MS) * time.Millisecond
-	return nil
+	return visit(&m)
 }
