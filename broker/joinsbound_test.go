@@ -15,7 +15,7 @@ func TestAJoinThatIsNotDeliveredCostsMore(t *testing.T) {
 		b, _ := limitedInTest()
 		b.cfg.Limits = DefaultLimits()
 		h := &flow{counts: &counters{}, log: slog.New(slog.DiscardHandler), direct: &direct{prefix: []byte("padme/v1/")}}
-		c := anonymousOf(b, "many")
+		c := chargedOf(b, "many")
 		const topic = "padme/v1/default/lock/crane/join/many"
 		for i := range 2 * joinBurst {
 			if got, want := h.floods(c, []byte("many"), topic), i >= joinBurst; got != want {

@@ -34,8 +34,8 @@ func TestAShareIsBounded(t *testing.T) {
 	}
 }
 
-// anonymousOf is a connection of a user whose packets are charged.
-func anonymousOf(b *Broker, user string) *conn {
+// chargedOf is a connection of a user whose packets are charged.
+func chargedOf(b *Broker, user string) *conn {
 	_, end := newPipe()
 	c := newConn(end, b.cfg.Limits)
 	c.share, c.slow, c.rate = b.shares.enter(user), func() { b.slowRead(c) }, float64(b.cfg.Limits.UserRate)
@@ -57,7 +57,7 @@ func TestAPacketCostsItsTime(t *testing.T) {
 			}
 		}()
 		for range 50 {
-			c := anonymousOf(b, "many")
+			c := chargedOf(b, "many")
 			cl := &mqtt.Client{Net: mqtt.ClientConnection{Conn: c}}
 			go func() {
 				for time.Now().Before(end) {
@@ -90,7 +90,7 @@ func TestAPacketOfWhoLeavesIsPaidFor(t *testing.T) {
 		begun := time.Now()
 		for range 100 {
 			other.active.Store(time.Now().UnixNano())
-			c := anonymousOf(b, "many")
+			c := chargedOf(b, "many")
 			c.begin()
 			time.Sleep(20 * time.Millisecond) // of a processor's time
 			c.processed()
@@ -114,7 +114,7 @@ func testShortPackets(t *testing.T, read func(*conn)) {
 		b, _ := limitedInTest()
 		b.cfg.Limits, b.flow = DefaultLimits(), &flow{}
 		other, rate := b.shares.enter("other"), float64(DefaultLimits().UserRate)
-		c := anonymousOf(b, "many")
+		c := chargedOf(b, "many")
 		c.share.sent.charge(rate/10, rate, time.Now())
 		begun := time.Now()
 		for range 2000 {
@@ -185,7 +185,7 @@ func BenchmarkPacketOfWhoIsAlone(b *testing.B) {
 	for i := range 100 {
 		node.shares.enter(strconv.Itoa(i))
 	}
-	c := anonymousOf(node, "fast")
+	c := chargedOf(node, "fast")
 	for b.Loop() {
 		c.begin()
 		c.processed()
@@ -197,7 +197,7 @@ func BenchmarkPacketOfWhoIsAlone(b *testing.B) {
 func TestTimeIsChargedOnce(t *testing.T) {
 	b, _ := limitedInTest()
 	b.cfg.Limits = DefaultLimits()
-	c := anonymousOf(b, "u")
+	c := chargedOf(b, "u")
 	c.share = nil // which would be charged at once
 	c.began = time.Now().Add(-time.Hour)
 	c.spent(0)

@@ -94,8 +94,8 @@ type hiddenTwice struct {
 	State bool
 }
 
-type selfEmbedded struct {
-	*selfEmbedded
+type SelfEmbedded struct {
+	*SelfEmbedded
 	X int
 }
 
@@ -143,7 +143,7 @@ func TestTwoFieldsOfOneNameAreRefused(t *testing.T) {
 		{reflect.TypeFor[[]*sameTag](), both, "pubsub.sameTag.B"},
 		{reflect.TypeFor[struct{ In struct{ In sameTag } }](), both, "pubsub.sameTag.B"},
 		{reflect.TypeFor[struct{ Apart struct{ sameTag } }](), both, "pubsub.sameTag.B"},
-		{reflect.TypeFor[selfEmbedded](), []Codec{Msgpack}, "pubsub.selfEmbedded embeds itself"},
+		{reflect.TypeFor[SelfEmbedded](), []Codec{Msgpack}, "pubsub.SelfEmbedded embeds itself"},
 	} {
 		for _, codec := range c.codecs {
 			if err := checkNames(c.of, codec); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
@@ -172,7 +172,8 @@ func TestNamesAreThoseThatTheCodecWrites(t *testing.T) {
 	printed := captureLog(t)
 	head := Head{"i", 7}
 	for _, v := range []any{
-		head, Both{head, Foot{"s"}}, shadows{head, true}, shadowsLater{true, head}, sameTag{1, 2},
+		head,
+		Both{head, Foot{"s"}}, shadows{head, true}, shadowsLater{true, head}, sameTag{1, 2},
 		nameOfEmbedded{head, "o"}, nameOfLaterEmbedded{"o", head}, inlined{true, head}, alias{1, 2}, leavesOut{State: true}, leavesOutItsOwn{Head: head},
 		apartByName{head, true}, hiddenTwice{head, Foot{"s"}, true}, namesRecursive{Head: head}, position{X: 1},
 		struct {

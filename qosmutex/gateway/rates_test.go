@@ -163,9 +163,9 @@ func TestLocksOfOthersCostNothing(t *testing.T) {
 }
 
 // request says something in another lock topic.
-func (f *foreign) request(topic, payload string) {
-	f.site.Helper()
-	if err := f.p.PublishRaw(pubsub.Main, []string{"lock", topic, "client", f.p.ID(), "request"}, []byte(payload), false); err != nil {
-		f.site.Fatal(err)
+func (c *foreign) request(topic, payload string) {
+	c.site.Helper()
+	if err := c.p.PublishRaw(pubsub.Main, []string{"lock", topic, "client", c.p.ID(), "request"}, []byte(payload), false); err != nil {
+		c.site.Fatal(err)
 	}
 }
