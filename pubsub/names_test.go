@@ -173,9 +173,20 @@ func TestNamesAreThoseThatTheCodecWrites(t *testing.T) {
 	head := Head{"i", 7}
 	for _, v := range []any{
 		head,
-		Both{head, Foot{"s"}}, shadows{head, true}, shadowsLater{true, head}, sameTag{1, 2},
-		nameOfEmbedded{head, "o"}, nameOfLaterEmbedded{"o", head}, inlined{true, head}, alias{1, 2}, leavesOut{State: true}, leavesOutItsOwn{Head: head},
-		apartByName{head, true}, hiddenTwice{head, Foot{"s"}, true}, namesRecursive{Head: head}, position{X: 1},
+		Both{head, Foot{"s"}},
+		shadows{head, true},
+		shadowsLater{true, head},
+		sameTag{1, 2},
+		nameOfEmbedded{head, "o"},
+		nameOfLaterEmbedded{"o", head},
+		inlined{true, head},
+		alias{1, 2},
+		leavesOut{State: true},
+		leavesOutItsOwn{Head: head},
+		apartByName{head, true},
+		hiddenTwice{head, Foot{"s"}, true},
+		namesRecursive{Head: head},
+		position{X: 1},
 		struct {
 			Both
 			Head int
