@@ -74,7 +74,7 @@ func number(all []happening) []happening {
 		}
 		if e.Event == qosmutex.EventRequested {
 			last[of]++
-			names[e.Request] = fmt.Sprintf("%s/%d", of, 1795219200000000+last[of])
+			names[e.Request] = fmt.Sprintf("%s/%d", of, 1795219200000000+int64(last[of]))
 		}
 		e.Request = names[e.Request]
 	}
