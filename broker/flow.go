@@ -28,8 +28,6 @@ type flow struct {
 
 	underway underway
 
-	joinsTold limitLog // see floods
-
 	// sequence numbers messages in Created, by which mochi orders what it
 	// sends again; a second is too coarse. It starts at the time in
 	// nanoseconds, beyond what a former run has reached.
@@ -60,11 +58,6 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		h.underway.begin(pk)
 		return pk, nil
 	}
-	c := connOf(cl)
-	flood := h.floods(c, cl.Properties.Username, pk.TopicName)
-	if flood && pk.FixedHeader.Qos == 0 {
-		return pk, packets.CodeSuccessIgnore
-	}
 	if pk.FixedHeader.Qos == 0 && !pk.FixedHeader.Retain && h.direct.publish(cl, []byte(pk.TopicName), pk.Payload, nil) {
 		return pk, packets.CodeSuccessIgnore
 	}
@@ -74,13 +67,10 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		h.underway.begin(pk)
 		return pk, nil
 	}
-	if c != nil {
+	if c := connOf(cl); c != nil {
 		c.giveTurn() // of one that was an observer when it connected: this may wait for subscribers
 	}
 	h.reserve(cl, pk.PacketID)
-	if flood {
-		return pk, packets.CodeSuccessIgnore
-	}
 	failed := h.store.failures()
 	h.inject(cl, pk)
 	if h.store.failures() != failed {

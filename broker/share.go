@@ -40,7 +40,6 @@ type share struct {
 	searching   sync.Mutex
 	paying      chan struct{} // full while one of its connections looks whether they may go on
 	credit      credit
-	joins       joins
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections

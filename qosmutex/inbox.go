@@ -3,7 +3,6 @@ package qosmutex
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
@@ -24,22 +23,14 @@ func (t *Topic) inbox(l pubsub.Message) {
 	t.receive(l.From, l.Payload, false)
 }
 
-// joinMessage handles what a participant says to all, if that is not too much.
+// joinMessage handles what a participant says to all.
 func (t *Topic) joinMessage(m pubsub.RawMessage) {
-	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == t.self.ID {
-		return
-	}
-	from := m.Levels[3]
-	if now := time.Now(); !t.joining.admit(from, now) {
-		t.flooded(from, now)
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	if t.ended || m.Retained || len(m.Levels) != 4 || m.Levels[3] == t.self.ID {
 		return
 	}
-	t.receive(from, m.Payload, true)
+	t.receive(m.Levels[3], m.Payload, true)
 }
 
 // receive checks what the transport knows of a message and hands it to the

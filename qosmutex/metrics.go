@@ -20,11 +20,10 @@ const (
 	dropNews                          // the root reads its topic too slowly
 	dropPublication                   // the client did not take it
 	dropForeign                       // a state, view or event in the root's name, or of a fence that it never handed out
-	dropFlood                         // the sender, or all together, send too much to all members; see joinLimit
 	dropEnd
 )
 
-var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "foreign", "flood"}
+var dropNames = [dropEnd]string{"malformed", "sender", "address", "machine", "reports", "news", "publication", "foreign"}
 
 // kinds bounds the numbers of kinds of message.
 const kinds = 64
@@ -129,7 +128,6 @@ func (m *metrics) sample() []prometheus.Metric {
 		}
 		all = append(all, counter(messagesDesc, m.sent[k], kind.String(), "sent"), counter(messagesDesc, m.received[k], kind.String(), "received"))
 	}
-	m.dropped[dropFlood] = t.joining.dropped.Load()
 	for i, n := range m.dropped {
 		all = append(all, counter(droppedDesc, n, dropNames[i]))
 	}

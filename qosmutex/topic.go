@@ -20,7 +20,6 @@ type Topic struct {
 	p       *pubsub.Participant
 	self    protocol.Node
 	metrics *metrics
-	joining joinLimit
 
 	// mu is held for each step of the machine, from the reading of the clock to
 	// the handling of what follows. Nothing under it blocks.
