@@ -313,7 +313,7 @@ func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timin
 			fmt.Fprintln(w, "         so a restart ends those of commands and other clients")
 		}
 		if f.newFor > 0 {
-			fmt.Fprintf(w, "         locks of which it has no record are granted from %.1fs on: it is known for less than their TTL, and another broker here may have granted them before\n", f.newFor.Seconds())
+			fmt.Fprintf(w, "         locks that are not in it yet are granted from %.1fs on: until then another broker may be granting them\n", f.newFor.Seconds())
 		}
 	}
 	u, err := url.Parse(where)

@@ -16,11 +16,11 @@ type asking struct{ name, via string }
 // another.
 type member struct {
 	last  uint64 // number of its last request
-	lives int    // how often it was started anew
+	lives int    // how often it was restarted
 	gaps  int    // how often requests of it are missing
 }
 
-// restarted is how far numbers jump if a participant was started anew: they begin with the
+// restarted is how far numbers jump if a participant was restarted: they begin with the
 // time in microseconds.
 const restarted = 1000
 

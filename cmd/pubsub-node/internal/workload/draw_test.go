@@ -44,7 +44,7 @@ func lived(seed uint64, span time.Duration, people ...person) (all []happening) 
 			last++
 			e := qosmutex.Event{
 				Topic: "crane", Resource: p.resource, Participant: p.name, Via: p.via, Priority: p.priority,
-				Request: fmt.Sprintf("%s/%d", p.via+p.name, last), // made anew in messages
+				Request: fmt.Sprintf("%s/%d", p.via+p.name, last), // given again in messages
 			}
 			add := func(at time.Duration, name string, waited, held float64) {
 				e.Event, e.At, e.Waited, e.Held, e.How = name, began.Add(at+p.off), waited, held, ""

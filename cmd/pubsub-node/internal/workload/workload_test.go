@@ -121,7 +121,7 @@ func requestsOf(s *scenario) string {
 	return n + " "
 }
 
-// A participant that dies while it holds, and is started anew, overlaps with nothing.
+// A participant that dies while it holds, and is restarted, overlaps with nothing.
 func TestDeadHolderIsForgotten(t *testing.T) {
 	all := lived(1, time.Hour, person{name: "a", cs: constant(2), think: constant(5)})
 	died := 0
