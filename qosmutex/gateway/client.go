@@ -104,15 +104,18 @@ func newBucket(now time.Time, rate float64) bucket { return newBurst(now, rate, 
 
 func newBurst(now time.Time, rate, burst float64) bucket { return bucket{rate, burst, burst, now} }
 
-func (b *bucket) take(now time.Time) bool {
+func (b *bucket) take(now time.Time) bool { return b.takeAll(now, 1) }
+
+// takeAll takes n, or nothing.
+func (b *bucket) takeAll(now time.Time, n int) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.tokens = min(b.burst, b.tokens+b.rate*d.Seconds())
 		b.at = now
 	}
-	if b.tokens < 1 {
+	if b.tokens < float64(n) {
 		return false
 	}
-	b.tokens--
+	b.tokens -= float64(n)
 	return true
 }
 

@@ -187,10 +187,6 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 
 // heardOfAll hands the end of a session to all topics that know its client.
 func (g *gateway) heardOfAll(m *message) {
-	if !g.rates.takeEnd(m) {
-		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
-		return
-	}
 	r, err := jsonlock.DecodeRequest(m.payload)
 	if err != nil || r.ID != "" || r.Op != jsonlock.Gone && r.Op != jsonlock.Release {
 		g.count.refused.WithLabelValues(string(jsonlock.NotOffered)).Inc()
@@ -200,6 +196,10 @@ func (g *gateway) heardOfAll(m *message) {
 	g.mu.Lock()
 	topics := slices.Clone(g.known[m.client])
 	g.mu.Unlock()
+	if !g.rates.takeEnd(m, len(topics)) {
+		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		return
+	}
 	for _, t := range topics {
 		if !t.inbox.put(*m) { // what is not heard ends with its lease
 			g.count.refused.WithLabelValues(string(jsonlock.Overload)).Inc()

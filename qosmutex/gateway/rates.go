@@ -15,9 +15,10 @@ const (
 	ownRequests = jsonlock.Rate / 4 // messages a second
 	ownReleases = jsonlock.Rate     // those that look like releases and renewals
 	poolRate    = 3 * jsonlock.Rate // of each kind
-	// endRate is for ends of sessions, each of which all topics of the client hear. At once there
-	// are twice as many as a user has connections, which may all be lost at one moment.
-	endRate, endBurst = 20, 200
+	// endRate is for ends of sessions, which all topics of their client hear, each of them counted:
+	// in as many topics as there can be twenty ends a second, and at once twice as many as a user
+	// has connections, which may all be lost at one moment.
+	endRate, endBurst = 20 * 256, 200 * 256
 	// unknownRate is for answers that something is not known: once for all that a client can have.
 	unknownRate, unknownBurst = 50, 2 * maxLive
 )
@@ -52,12 +53,12 @@ func (r *rates) take(m *message) bool {
 	return c != nil && c.own[kind].take(m.at) || r.pools[kind].take(m.at)
 }
 
-// takeEnd reports whether the end of a session is to be read.
-func (r *rates) takeEnd(m *message) bool {
+// takeEnd reports whether the end of a session is to be handed to so many topics.
+func (r *rates) takeEnd(m *message, topics int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.of(m.client, m.at)
-	return c != nil && c.ends.take(m.at)
+	return c != nil && c.ends.takeAll(m.at, topics)
 }
 
 // takeUnknown reports whether a client is to be told that something is not known.
