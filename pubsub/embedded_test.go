@@ -143,7 +143,7 @@ func TestAKeyThatCannotCountIsRefused(t *testing.T) {
 		{reflect.TypeFor[struct{ In map[Keyed]string }](), []Codec{Msgpack}, "pubsub.Keyed.Robot"},
 		{reflect.TypeFor[struct{ In struct{ In Keyed } }](), both, "pubsub.Keyed.Robot"},
 		{reflect.TypeFor[*Keyed](), both, "pubsub.Keyed.Robot"},
-		{reflect.TypeFor[[]Keyed](), both, "pubsub.Keyed.Robot"},
+		{reflect.TypeFor[[]Keyed](), both, "make pubsub.Keyed the topic's type"},
 		{reflect.TypeFor[knot](), both, "pubsub.ring.Name"},
 		{reflect.TypeFor[struct {
 			Keyed `json:"h"`
@@ -160,6 +160,12 @@ func TestAKeyThatCannotCountIsRefused(t *testing.T) {
 			if _, err := keyFields(c.of, codec); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %v, want %q", c.of, codec, err, c.want)
 			}
+		}
+	}
+	type reading struct{ At keyedText }
+	for _, codec := range both { // its fields are not on the wire
+		if keys, err := keyFields(reflect.TypeFor[reading](), codec); err != nil || len(keys) > 0 {
+			t.Errorf("%s: a field that writes itself: %v, %v", codec, keys, err)
 		}
 	}
 	p := join(t, startBroker(t), "a")
@@ -203,3 +209,11 @@ func TestKeysThatCountAreTaken(t *testing.T) {
 	}
 	_ = leftOut{}.cache
 }
+
+// keyedText writes itself, and has a key where it is a topic's type.
+type keyedText struct {
+	ID string `pubsub:"key"`
+}
+
+func (k keyedText) MarshalText() ([]byte, error)     { return []byte(k.ID), nil }
+func (k *keyedText) UnmarshalText(text []byte) error { k.ID = string(text); return nil }

@@ -22,7 +22,7 @@ func keyFields(t reflect.Type, c Codec) ([][]int, error) {
 	s := keySearch{of: t, codec: c, counted: map[reflect.Type]bool{}}
 	if t.Kind() != reflect.Struct {
 		if at, f, ok := s.tagIn(t); ok {
-			return nil, s.refuse(at, f, fmt.Sprintf("of which only a struct has one: make %s the topic's type, or a field tagged pubsub:\"-\" of a struct", t))
+			return nil, s.refuse(at, f, fmt.Sprintf("of which only a struct has one: make %s the topic's type, or a field tagged pubsub:\"-\" of a struct", at))
 		}
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (s *keySearch) refuse(t reflect.Type, f reflect.StructField, why string) er
 
 // tagIn finds the first field with a tag in t that has no effect, and its struct.
 func (s *keySearch) tagIn(t reflect.Type) (in reflect.Type, field reflect.StructField, ok bool) {
-	if s.counted[t] {
+	if s.counted[t] || writesItself(t, s.codec) { // what writes itself has no fields on the wire
 		return nil, field, false
 	}
 	s.counted[t] = true

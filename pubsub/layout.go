@@ -149,7 +149,7 @@ func msgpackLayout(t reflect.Type, inside []reflect.Type) layout {
 		l.refuse(fmt.Errorf("%w: %s embeds itself, which msgpack cannot write: make that a field with a name", ErrInvalid, t))
 		return l
 	}
-	taken := map[string]wireField{}
+	taken := map[string]bool{} // whether it is written, not only read
 	inside = append(slices.Clip(inside), t)
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -166,25 +166,34 @@ func msgpackLayout(t reflect.Type, inside []reflect.Type) layout {
 			for _, in := range inner.fields {
 				in.Index = slices.Concat(f.Index, in.Index)
 				in.names = in.names[:1]
-				l.fields = append(l.fields, in)
-				l.take(taken, in)
+				l.take(taken, in, true)
 			}
-			field.names = field.names[:1] // it is read under its own name, too
+			l.take(taken, field, false) // it is read under its own name, too
 		} else {
-			l.fields = append(l.fields, field)
+			l.take(taken, field, true)
 		}
-		l.take(taken, field)
 	}
 	return l
 }
 
-func (l *layout) take(taken map[string]wireField, f wireField) {
-	for _, name := range f.names {
-		if other, twice := taken[name]; twice {
-			l.refuseTwice(other, f, name)
+// take adds a field that is written, or notes only that its names are read. What is read
+// under a name that another field was written under before goes astray; one that is written
+// later takes the name over.
+func (l *layout) take(taken map[string]bool, f wireField, written bool) {
+	for i, name := range f.names {
+		if taken[name] {
+			l.refuseTwice(l.named(name), f, name)
 		}
-		taken[name] = f
+		taken[name] = taken[name] || written && i == 0
 	}
+	if written {
+		l.fields = append(l.fields, f)
+	}
+}
+
+// named is the field that is written under a name.
+func (l *layout) named(name string) wireField {
+	return l.fields[slices.IndexFunc(l.fields, func(f wireField) bool { return f.names[0] == name })]
 }
 
 func msgpackField(f reflect.StructField, in reflect.Type) wireField {
@@ -203,7 +212,7 @@ func msgpackField(f reflect.StructField, in reflect.Type) wireField {
 
 // inlinedMsgpack returns the layout of an embedded struct, and whether it is inlined. A name
 // in the tag does not matter to the library.
-func inlinedMsgpack(f reflect.StructField, taken map[string]wireField, inside []reflect.Type) (layout, bool) {
+func inlinedMsgpack(f reflect.StructField, taken map[string]bool, inside []reflect.Type) (layout, bool) {
 	t := structIn(f)
 	_, options := wireName(f, Msgpack)
 	if t == nil || slices.Contains(options, "noinline") {

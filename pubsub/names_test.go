@@ -129,10 +129,8 @@ func TestTwoFieldsOfOneNameAreRefused(t *testing.T) {
 		{reflect.TypeFor[sameTag](), []Codec{Msgpack}, `fields pubsub.sameTag.A and pubsub.sameTag.B are both "x" as msgpack writes them`},
 		{reflect.TypeFor[sameTag](), []Codec{JSON}, `fields pubsub.sameTag.A and pubsub.sameTag.B are both "B" as json writes them: rename one, or tag it json:"-"`},
 		{sameJSONTag(), []Codec{JSON}, `.A and `},
-		{reflect.TypeFor[nameOfEmbedded](), []Codec{Msgpack}, "pubsub.nameOfEmbedded.Head and pubsub.nameOfEmbedded.Other"},
 		{reflect.TypeFor[nameOfLaterEmbedded](), []Codec{Msgpack}, "pubsub.nameOfLaterEmbedded.Other and pubsub.nameOfLaterEmbedded.Head"},
 		{reflect.TypeFor[inlined](), []Codec{Msgpack}, "pubsub.inlined.State and pubsub.Head.State"},
-		{reflect.TypeFor[alias](), []Codec{Msgpack}, "pubsub.alias.A and pubsub.alias.X"},
 		{reflect.TypeFor[Both](), []Codec{JSON}, "pubsub.Head.State and pubsub.Foot.State"},
 		{reflect.TypeFor[struct{ In shadows }](), []Codec{Msgpack}, "pubsub.shadows.State"},
 		{reflect.TypeFor[struct{ In *sameTag }](), both, "pubsub.sameTag.B"},
@@ -166,10 +164,10 @@ func TestTwoFieldsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// The names of fields are those that each codec really writes, and what comes back is what
-// was written, without a word from the library.
+// The names of fields are those that each codec really writes, what comes back is what was
+// written, and no type is refused of which that is so.
 func TestNamesAreThoseThatTheCodecWrites(t *testing.T) {
-	printed := captureLog(t)
+	captureLog(t)
 	head := Head{"i", 7}
 	for _, v := range []any{
 		head,
@@ -194,11 +192,10 @@ func TestNamesAreThoseThatTheCodecWrites(t *testing.T) {
 	} {
 		of := reflect.TypeOf(v)
 		for _, codec := range []Codec{Msgpack, JSON} {
-			printed.Reset()
 			written, same := roundTripOf(t, v, codec)
 			err := checkNames(of, codec)
-			if loses := !same || printed.Len() > 0; loses && err == nil && !hides(of, codec) {
-				t.Errorf("%s, %s: taken, wrote %v, the same after reading: %v, printed %s", of, codec, written, same, printed)
+			if same == (err != nil) && !hides(of, codec) {
+				t.Errorf("%s, %s: %v, wrote %v, the same after reading: %v", of, codec, err, written, same)
 			}
 			if err != nil {
 				continue

@@ -27,7 +27,8 @@ Of an asker whose requests overlap it prints every, the time from one request to
 else think, the time from the end of one to the next. Times are distributions by their mean
 and spread: of five per cent at most constant, below a half normal, about the mean
 exponential, else lognormal. What most askers have in common is said once, and differences
-that chance explains are left out. Comments at the top say what is unsure: edit the file.
+of times that chance explains are left out. Comments at the top say what is unsure: edit
+the file.
 
 Record for long enough that each asker asks ten times at least. A client of a gateway asks
 for itself, and so does each run of "pubsub-node lock" without --id.

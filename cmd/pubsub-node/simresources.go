@@ -86,7 +86,21 @@ func (s *simSpec) asksForText() string {
 	if len(asked) == 0 {
 		asked = s.resources
 	}
-	text := strings.Join(asked, " or ")
+	times := map[string]int{}
+	for _, name := range asked {
+		times[name]++
+	}
+	var words []string
+	for i, name := range asked {
+		switch n := times[name]; {
+		case slices.Contains(asked[:i], name):
+		case len(asked) > len(times):
+			words = append(words, fmt.Sprintf("%s (%d in %d)", name, n, len(asked)))
+		default:
+			words = append(words, name)
+		}
+	}
+	text := strings.Join(words, " or ")
 	switch {
 	case !s.loaded() || len(asked) == 0:
 		return ""

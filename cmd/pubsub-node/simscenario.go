@@ -50,7 +50,7 @@ type simSpec struct {
 // loadSpec is what one application does.
 type loadSpec struct {
 	cs, think, every  spans
-	asksFor           nameList // one is drawn for each request; none: all resources
+	asksFor           drawList // one is drawn for each request; none: all resources
 	deadlines         spanList
 	requestPriorities intList
 	giveUp            bool
@@ -88,7 +88,7 @@ func (l *loadSpec) flags(fs *pflag.FlagSet) {
 	fs.Var(&l.cs, "cs", "`time` inside the critical section")
 	fs.Var(&l.think, "think", "`time` from leaving to the next request")
 	fs.Var(&l.every, "every", "`time` from one request to the next, whether those before are over or not; instead of --think")
-	fs.Var(&l.asksFor, "asks-for", "`names` of resources: one is drawn for each request, * is any free one (default: all of them)")
+	fs.Var(&l.asksFor, "asks-for", "`names` of resources: one is drawn for each request, * is any free one; twice is twice as likely (default: all of them)")
 	fs.Var(&l.deadlines, "deadlines", "`times` within which a request must be inside; one is drawn for each")
 	fs.Var(&l.requestPriorities, "request-priorities", "`numbers`: one is drawn for each request, instead of the participant's")
 	fs.BoolVar(&l.giveUp, "give-up", false, "withdraw a request when its deadline passes")

@@ -181,18 +181,16 @@ func (l *intList) Type() string { return "numbers" }
 type nameList []string
 
 func (l *nameList) Set(text string) error {
-	var all nameList
-	for word := range strings.SplitSeq(text, ",") {
-		name := strings.TrimSpace(word)
-		switch {
-		case name == "":
-			return errors.New("there is an empty name")
-		case slices.Contains(all, name):
+	var all drawList
+	if err := all.Set(text); err != nil {
+		return err
+	}
+	for i, name := range all {
+		if slices.Contains(all[:i], name) {
 			return fmt.Errorf("%q is there twice", name)
 		}
-		all = append(all, name)
 	}
-	*l = all
+	*l = nameList(all)
 	return nil
 }
 
@@ -200,6 +198,27 @@ func (l *nameList) String() string { return strings.Join(*l, ",") }
 
 // Type is what the help calls it.
 func (l *nameList) Type() string { return "names" }
+
+// drawList are names of which one is drawn: one that is there twice is twice as likely.
+type drawList []string
+
+func (l *drawList) Set(text string) error {
+	var all drawList
+	for word := range strings.SplitSeq(text, ",") {
+		name := strings.TrimSpace(word)
+		if name == "" {
+			return errors.New("there is an empty name")
+		}
+		all = append(all, name)
+	}
+	*l = all
+	return nil
+}
+
+func (l *drawList) String() string { return strings.Join(*l, ",") }
+
+// Type is what the help calls it.
+func (l *drawList) Type() string { return "names" }
 
 // share is a number from 0 on, below most.
 type share struct {

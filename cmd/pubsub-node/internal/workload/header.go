@@ -37,11 +37,10 @@ func (d *description) doubts(out int) (all []string) {
 			all = append(all, count(n, one, more)+" "+what)
 		}
 	}
-	few, once, unheld, uneven := d.weak()
+	few, once, unheld := d.weak()
 	add(few, "asker has", "askers have", fmt.Sprintf("fewer than %d requests: their figures are rough", enough))
 	add(once, "asker has", "askers have", "no time between two requests: they ask as often as in this recording, at random")
 	add(unheld, "asker has", "askers have", "released nothing: they hold as long as most others")
-	add(uneven, "asker does", "askers do", "not ask for their resources equally often, as they do here")
 	add(c.headless, "request", "requests", "began before the recording, or their begin is missing: they are left out")
 	add(out, "request", "requests", "had not ended at the end of the recording, or their end is missing: how long they held is left out")
 	add(c.missed, "message", "messages", "of the recording came too fast and are missing: what was going on then is left out")
@@ -69,7 +68,7 @@ func (d *description) doubts(out int) (all []string) {
 }
 
 // weak counts the askers of which too little is known.
-func (d *description) weak() (few, once, unheld, uneven int) {
+func (d *description) weak() (few, once, unheld int) {
 	for _, p := range d.all {
 		if p.seq < enough {
 			few++
@@ -80,11 +79,8 @@ func (d *description) weak() (few, once, unheld, uneven int) {
 		if p.cs == "" {
 			unheld++
 		}
-		if p.uneven() {
-			uneven++
-		}
 	}
-	return few, once, unheld, uneven
+	return few, once, unheld
 }
 
 // uneven reports whether chance does not explain how often an asker asks for which of its

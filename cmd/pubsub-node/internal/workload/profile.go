@@ -102,34 +102,45 @@ func nameThem(all []*profile) {
 // usual is the most usual priority, and if they vary a list of at most ten in which each is
 // as usual as among the requests.
 func usual(times map[int64]int) (most int64, drawn []int64) {
-	all := slices.Sorted(maps.Keys(times))
-	sum := 0
-	for _, p := range all {
-		if sum += times[p]; times[p] > times[most] {
+	for p, n := range times {
+		if n > times[most] || n == times[most] && p < most {
 			most = p
 		}
 	}
-	const places = 10
-	for _, p := range all {
-		drawn = append(drawn, slices.Repeat([]int64{p}, (times[p]*places+sum/2)/sum)...)
-	}
-	switch {
-	case len(drawn) == 0: // each is rare
-		return most, all
-	case drawn[0] == drawn[len(drawn)-1]:
+	if drawn = shares(times); drawn[0] == drawn[len(drawn)-1] {
 		return most, nil
 	}
 	return most, drawn
 }
 
-// asked are the resources that a asked for, in order.
-func (w *Workload) asked(a *asker) []string {
-	var names []string
-	for i := range a.asks {
-		names = append(names, w.names[i])
+// shares is a list of at most ten, in order, in which each is as usual as in times, or each
+// once if all are rare.
+func shares[K cmp.Ordered](times map[K]int) (drawn []K) {
+	all, sum := slices.Sorted(maps.Keys(times)), 0
+	for _, n := range times {
+		sum += n
 	}
-	slices.Sort(names)
-	return names
+	const places = 10
+	for _, k := range all {
+		drawn = append(drawn, slices.Repeat([]K{k}, (times[k]*places+sum/2)/sum)...)
+	}
+	if len(drawn) == 0 {
+		return all
+	}
+	return drawn
+}
+
+// asked are the resources that a asked for, in order: each as often as a did, unless chance
+// explains the difference.
+func (w *Workload) asked(a *asker) []string {
+	times := map[string]int{}
+	for i, n := range a.asks {
+		times[w.names[i]] = n
+	}
+	if a.uneven() {
+		return shares(times)
+	}
+	return slices.Sorted(maps.Keys(times))
 }
 
 // writable reports whether a scenario can list a resource of that name: it separates names

@@ -85,6 +85,22 @@ func TestAlikeAskersShareTheDefaults(t *testing.T) {
 	}
 }
 
+// What an asker asks for more often is in the list more often, unless that is chance.
+func TestSharesOfResources(t *testing.T) {
+	// all of them need no saying
+	for of, want := range map[int][]string{5: {"a", "a", "b", "b", "b", "b", "b", "b", "b", "b"}, 2: nil} {
+		all := lived(5, 4*time.Hour, person{name: "p", resource: "b", cs: normal(20, 5), think: exponential(30)})
+		for i := range all {
+			if number, _ := numberOf(all[i].e.Request, "p"); number%uint64(of) == 0 {
+				all[i].e.Resource = "a"
+			}
+		}
+		if s := described(t, messages(t, all)); !slices.Equal(s.AsksFor, want) {
+			t.Errorf("one of %d: %q", of, s.AsksFor)
+		}
+	}
+}
+
 // What began before a recording or goes on after it, and what is missing in it, changes no
 // figure.
 func TestWhatIsCutOffDoesNotDistort(t *testing.T) {
