@@ -251,7 +251,7 @@ func (l Limits) withDefaults() (Limits, error) {
 		l.UserQueue = 64 << 20 // as Retained
 	}
 	if l.Absent == 0 {
-		l.Absent = 256 << 20 // four users' part; in memory it is some four times as much
+		l.Absent = 256 << 20 // four users' part; in memory it is twice as much
 	}
 	if l.UserRate == 0 {
 		l.UserRate = 10_000 // twice a member that locks as fast as it can, a quarter of what two processors do

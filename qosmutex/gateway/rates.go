@@ -19,8 +19,9 @@ const (
 	// in as many topics as there can be twenty ends a second, and at once twice as many as a user
 	// has connections, which may all be lost at one moment.
 	endRate, endBurst = 20 * 256, 200 * 256
-	// unknownRate is for answers that something is not known: once for all that a client can have.
-	unknownRate, unknownBurst = 50, 2 * maxLive
+	// unknownRate is for answers that something is not known, of each client and beyond that of
+	// all: few enough at once that answers to others find room on the connection.
+	unknownRate, unknownPool = 20, 500
 )
 
 // rates counts what clients send.
@@ -28,6 +29,7 @@ type rates struct {
 	mu      sync.Mutex
 	clients map[string]*sent
 	pools   [2]bucket // requests, releases
+	unknown bucket    // answers that something is not known
 	swept   time.Time
 }
 
@@ -38,7 +40,10 @@ type sent struct {
 }
 
 func newRates(now time.Time) *rates {
-	return &rates{clients: map[string]*sent{}, pools: [2]bucket{newBucket(now, poolRate), newBucket(now, poolRate)}}
+	return &rates{
+		clients: map[string]*sent{}, pools: [2]bucket{newBucket(now, poolRate), newBucket(now, poolRate)},
+		unknown: newBucket(now, unknownPool),
+	}
 }
 
 // take reports whether a message is to be read.
@@ -66,7 +71,7 @@ func (r *rates) takeUnknown(client string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.of(client, now)
-	return c != nil && c.unknown.take(now)
+	return c != nil && c.unknown.take(now) || r.unknown.take(now)
 }
 
 func (s *sent) idle(now time.Time) bool {
@@ -91,7 +96,7 @@ func (r *rates) of(client string, now time.Time) *sent {
 	}
 	c := &sent{
 		own:  [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)},
-		ends: newBurst(now, endRate, endBurst), unknown: newBurst(now, unknownRate, unknownBurst),
+		ends: newBurst(now, endRate, endBurst), unknown: newBucket(now, unknownRate),
 	}
 	r.clients[client] = c
 	return c

@@ -158,7 +158,7 @@ func TestUnknownIsToldDespiteFloods(t *testing.T) {
 			honest.ask(jsonlock.Renew, fmt.Sprint("lost", i), "", jsonlock.Lost)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := g.counted("qosmutex_gateway_answers_total", string(jsonlock.Lost)); n > 20+unknownBurst+4*unknownRate {
+		if n := g.counted("qosmutex_gateway_answers_total", string(jsonlock.Lost)); n > 20+2*unknownRate+2*unknownPool+4*(unknownRate+unknownPool) {
 			t.Errorf("%v answers", n)
 		}
 	})
