@@ -216,16 +216,16 @@ func BenchmarkIdleMember(b *testing.B) {
 			participants = append(participants, join(b, server.URL(), fmt.Sprint("p", i)))
 		}
 		open(b, join(b, server.URL(), "root"), "t", Create(), WithResources("crane"), WithNodePriority(0), WithTiming(LAN()))
-		before, goroutines := heap(), runtime.NumGoroutine()
+		before, goroutines := inUse(), runtime.NumGoroutine()
 		for _, p := range participants {
 			open(b, p, "t", WithTiming(LAN()))
 		}
-		b.ReportMetric(float64(heap()-before)/members, "B/member")
+		b.ReportMetric(float64(inUse()-before)/members, "B/member")
 		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/members, "goroutines/member")
 	}
 }
 
-func heap() uint64 {
+func inUse() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

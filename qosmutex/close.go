@@ -93,7 +93,7 @@ func (t *Topic) await(ctx context.Context, cond func() bool) error {
 }
 
 // end ends the topic for good: what is still held is lost, waiting requests
-// end, and no handler or timer runs once it returns. Only the publisher is left,
+// end, and no handler or timer does anything once it returns. Only the publisher is left,
 // to publish what is to be told.
 func (t *Topic) end(err error) {
 	t.mu.Lock()
@@ -111,7 +111,7 @@ func (t *Topic) end(err error) {
 	}
 	clear(t.calls)
 	clear(t.inside)
-	t.wake.disarm()
+	t.alarms.cancel(&t.alarm)
 	stops := t.stops
 	t.stops = nil
 	t.finish()
@@ -119,6 +119,8 @@ func (t *Topic) end(err error) {
 	for _, stop := range stops {
 		stop()
 	}
-	t.wake.running.Wait()
+	if t.ownAlarms {
+		t.alarms.stop()
+	}
 	t.aside.Wait()
 }

@@ -50,17 +50,29 @@ func (b *board) forget(n *notice) {
 // knows those of the term before, would show all of them and then clear most.
 func (b *board) full(n *notice) bool { return n.idle == nil && b.idle.list.Len() >= maxIdle }
 
-// sweepEvery is how often everything is looked at, though only what is busy changes with time.
-const sweepEvery = time.Second
+// sweepEvery is how often everything is looked at, though only what is busy changes with time;
+// sweepIdle is that of a topic where nothing is.
+const (
+	sweepEvery = time.Second
+	sweepIdle  = 10 * time.Second
+)
 
 // touchBusy has the states of those resources published soon that may change with time, if
 // they do: those that are held, waited for or looked for. A topic may have thousands of
 // others. The caller holds mu.
 func (t *Topic) touchBusy() {
 	b := &t.board
-	if now := time.Now(); now.Sub(b.swept) >= sweepEvery {
+	quiet := len(b.busy) == 0 && b.view.Members == t.status.Members && b.view.GrantsFrom.IsZero()
+	every := sweepEvery
+	if quiet {
+		every = sweepIdle
+	}
+	if now := time.Now(); now.Sub(b.swept) >= every {
 		b.swept = now
 		t.touch(Any)
+		return
+	}
+	if quiet {
 		return
 	}
 	b.viewDirty = true

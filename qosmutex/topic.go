@@ -50,7 +50,8 @@ type Topic struct {
 	barriers   barriers
 	cautioned  map[string]bool // resources of which Lock has warned
 
-	wake wakeUp
+	alarm     alarm
+	ownAlarms bool // alarms are this topic's
 
 	aside sync.WaitGroup    // goroutines that end with ctx
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills
@@ -88,7 +89,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 	t.events.on = o.events
 	t.events.flush = time.NewTimer(time.Hour)
 	t.events.flush.Stop()
-	t.wake.at = protocol.Never
+	t.alarm = alarm{topic: t, at: protocol.Never, place: -1}
 	t.board.resources = map[string]*notice{}
 	t.out.Explain = true // states tell of it
 	return t
@@ -160,26 +161,31 @@ func (t *Topic) step(in protocol.Input) error { return t.stepAt(t.clock(), in) }
 // stepAt is step for one who has read the clock just now, under mu.
 func (t *Topic) stepAt(now protocol.Time, in protocol.Input) error {
 	err := t.stepOnce(now, in)
-	t.settle()
+	t.settle(now)
 	return err
 }
 
 // settle does what follows from a step within the participant itself.
-func (t *Topic) settle() {
-	for {
-		switch c := t.record.candidate; {
-		case len(t.orphans) > 0:
-			ref := t.orphans[len(t.orphans)-1]
-			t.orphans = t.orphans[:len(t.orphans)-1]
-			_ = t.stepOnce(t.clock(), protocol.Input{Kind: protocol.Leave, Ref: ref})
-		case c != nil && c.Pending():
-			_ = t.stepOnce(t.clock(), protocol.Input{Kind: protocol.Tick})
-		case t.askAgain():
-		default:
-			t.askRegister()
-			return
-		}
+func (t *Topic) settle(now protocol.Time) {
+	for t.follows(now) {
 	}
+	t.arm(now, t.out.WakeAt)
+}
+
+// follows does one thing that follows from a step, and reports whether there was one.
+func (t *Topic) follows(now protocol.Time) bool {
+	switch c := t.record.candidate; {
+	case len(t.orphans) > 0:
+		ref := t.orphans[len(t.orphans)-1]
+		t.orphans = t.orphans[:len(t.orphans)-1]
+		_ = t.stepOnce(now, protocol.Input{Kind: protocol.Leave, Ref: ref})
+	case c != nil && c.Pending():
+		_ = t.stepOnce(now, protocol.Input{Kind: protocol.Tick})
+	case t.askAgain():
+	default:
+		return t.askRegister(now)
+	}
+	return true
 }
 
 func (t *Topic) stepOnce(now protocol.Time, input protocol.Input) error {
@@ -221,7 +227,6 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	for i := range t.out.Denials {
 		t.refused(&t.out.Denials[i])
 	}
-	t.arm(now, t.out.WakeAt)
 }
 
 // machine is PADME's, which answers what the runtime asks often without a Status.
@@ -276,18 +281,6 @@ func (t *Topic) ready() bool {
 		return t.status.Session != 0 && t.clock() < t.status.ValidUntil
 	}
 	return false
-}
-
-// tick lets time pass for the machine.
-func (t *Topic) tick() {
-	defer t.wake.running.Done()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return
-	}
-	t.wake.at = protocol.Never
-	_ = t.step(protocol.Input{Kind: protocol.Tick})
 }
 
 // reconnected tells the machine that messages may have been lost.

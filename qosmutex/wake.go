@@ -1,47 +1,169 @@
 package qosmutex
 
 import (
+	"container/heap"
 	"sync"
 	"time"
 
 	"padme/qosmutex/protocol"
 )
 
-// wakeUp is the one timer of a topic.
-type wakeUp struct {
-	timer   *time.Timer
-	at      protocol.Time  // when it will fire; Never while it is stopped
-	running sync.WaitGroup // armed, or its function runs
+// alarms have the machines of topics stepped at the times they asked for. One goroutine does
+// that for all topics of a server: a thousand that nobody uses ask for thousands of steps a
+// second, each of which is shorter than what it takes to start a goroutine.
+type alarms struct {
+	begun time.Time
+	mu    sync.Mutex
+	set   alarmHeap
+	timer *time.Timer
+	ended chan struct{}
+	done  chan struct{} // closed when no topic is stepped any more
+}
+
+// alarm is when one topic is to be stepped.
+type alarm struct {
+	topic *Topic
+	at    protocol.Time // by the clock of the topic; Never while it is not set. Under the topic's mutex.
+	due   time.Duration // since the alarms began
+	place int           // in the heap; -1: it is not set
+}
+
+func newAlarms() *alarms {
+	a := &alarms{begun: time.Now(), timer: time.NewTimer(time.Hour), ended: make(chan struct{}), done: make(chan struct{})}
+	a.timer.Stop()
+	go a.run()
+	return a
+}
+
+func (a *alarms) run() {
+	defer close(a.done)
+	for {
+		select {
+		case <-a.timer.C:
+		case <-a.ended:
+			a.timer.Stop()
+			return
+		}
+		for t := a.next(); t != nil; t = a.next() {
+			t.tick()
+		}
+	}
+}
+
+// stop ends the goroutine and waits for it.
+func (a *alarms) stop() {
+	close(a.ended)
+	<-a.done
+}
+
+// next takes the alarm out that is due, or sets the timer to the first and returns nil.
+func (a *alarms) next() *Topic {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.set) == 0 {
+		return nil
+	}
+	if left := a.set[0].due - time.Since(a.begun); left > 0 {
+		a.timer.Reset(left)
+		return nil
+	}
+	return heap.Pop(&a.set).(*alarm).topic
+}
+
+// move sets an alarm, or sets it to another time.
+func (a *alarms) move(w *alarm, due time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.due = due; w.place < 0 {
+		heap.Push(&a.set, w)
+	} else {
+		heap.Fix(&a.set, w.place)
+	}
+	if a.set[0] == w {
+		a.timer.Reset(due - time.Since(a.begun))
+	}
+}
+
+func (a *alarms) cancel(w *alarm) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.place >= 0 {
+		heap.Remove(&a.set, w.place)
+	}
 }
 
 // arm has the machine stepped at the time it asked for. While something is held
 // it is stepped every tenth of the TTL at least: timers stop while the machine
 // sleeps, the clock of sessions does not.
 //
-// A timer that would fire too early is left alone: a superfluous tick costs less
-// than moving the timer at each step.
+// An alarm that would come too early is left alone: a superfluous tick costs less
+// than moving it at each step. The caller holds mu.
 func (t *Topic) arm(now, wakeAt protocol.Time) {
 	if len(t.inside) > 0 && t.status.TTL > 0 {
 		wakeAt = min(wakeAt, now+t.status.TTL/10)
 	}
-	w := &t.wake
-	if wakeAt >= w.at || t.ended {
+	if wakeAt >= t.alarm.at || t.ended {
 		return
 	}
-	d := max(time.Duration(wakeAt-now), 0)
-	if w.timer == nil {
-		w.running.Add(1)
-		w.timer = time.AfterFunc(d, t.tick)
-	} else if !w.timer.Reset(d) {
-		w.running.Add(1)
+	due := time.Since(t.alarms.begun) + max(time.Duration(wakeAt-now), 0)
+	if t.unused() {
+		slot := time.Duration(t.status.TTL / slots)
+		later := -due % slot
+		if later < 0 {
+			later += slot
+		}
+		due, wakeAt = due+later, wakeAt+protocol.Time(later)
 	}
-	w.at = wakeAt
+	if wakeAt < t.alarm.at {
+		t.alarm.at = wakeAt
+		t.alarms.move(&t.alarm, due)
+	}
 }
 
-// disarm stops the timer for good; the caller waits for running without mu.
-func (w *wakeUp) disarm() {
-	if w.timer != nil && w.timer.Stop() {
-		w.running.Done()
+// slots is in how many parts of a TTL topics that nobody uses are stepped: all of the same TTL
+// at once, so that a processor which has nothing else to do is not woken for each.
+const slots = 64
+
+// unused reports whether the participant has its place, and has not heard for a while of
+// anybody who holds something or asks for it. The caller holds mu.
+func (t *Topic) unused() bool {
+	placed := t.status.Role == protocol.Member || t.board.term != nil && t.board.view.GrantsFrom.IsZero()
+	return placed && t.status.TTL >= slots && len(t.calls) == 0 && len(t.board.busy) == 0 && time.Since(t.used) >= sweepEvery
+}
+
+// tick lets time pass for the machine.
+func (t *Topic) tick() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
 	}
-	w.at = protocol.Never
+	t.alarm.at = protocol.Never
+	_ = t.step(protocol.Input{Kind: protocol.Tick})
+}
+
+// alarmHeap is a heap of alarms, the one that is due first in front.
+type alarmHeap []*alarm
+
+func (h alarmHeap) Len() int           { return len(h) }
+func (h alarmHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h alarmHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *alarmHeap) Push(x any) {
+	w := x.(*alarm)
+	w.place = len(*h)
+	*h = append(*h, w)
+}
+
+// Pop implements heap.Interface.
+func (h *alarmHeap) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last], *h, w.place = nil, (*h)[:last], -1
+	return w
 }

@@ -185,6 +185,26 @@ func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) 
 	return results
 }
 
+// TryRenew is CompareAndSet for one renewal that changes nothing else, if there is nothing to
+// wait for. Else it does nothing and returns false: CompareAndSet says why, or waits.
+func (r *Register) TryRenew(key string, old register.Version, nonce uint64) (register.Version, bool) {
+	select {
+	case <-r.writing:
+		defer func() { r.writing <- struct{}{} }()
+	default:
+		return register.Version{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, known := r.entries[key]
+	if r.closed != nil || !known || old != e.Version || nonce == 0 {
+		return register.Version{}, false
+	}
+	e.Version = e.Version.Next(r.domain, nonce)
+	r.entries[key] = e
+	return e.Version, true
+}
+
 // minCompact is the size below which no journal is compacted.
 const minCompact = 1 << 20
 

@@ -259,3 +259,40 @@ func BenchmarkWrite(b *testing.B) {
 		})
 	}
 }
+
+// TryRenew renews what is as its caller knows it, and leaves all else to CompareAndSet.
+func TestTryRenew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r := open(t, path)
+	v := put(t, r, register.Write{Key: "crane", Value: []byte("a")})
+	before := size(t, path)
+	next, ok := r.TryRenew("crane", v, 7)
+	if e := get(t, r, "crane"); !ok || e.Version != next || next.Nonce != 7 || next.Counter != v.Counter+1 || string(e.Value) != "a" {
+		t.Fatalf("renewed %v to %v: %v, and there is %q at %v", v, next, ok, e.Value, e.Version)
+	}
+	if after := size(t, path); after != before {
+		t.Errorf("%d bytes grew to %d", before, after)
+	}
+	refused := func(why, key string, old register.Version, nonce uint64) {
+		t.Helper()
+		if got, ok := r.TryRenew(key, old, nonce); ok {
+			t.Errorf("%s: renewed to %v", why, got)
+		}
+		if e := get(t, r, "crane"); e.Version != next {
+			t.Errorf("%s: %v is now %v", why, next, e.Version)
+		}
+	}
+	refused("an old version", "crane", v, 8)
+	refused("no nonce", "crane", next, 0)
+	refused("a key that was never written", "lift", register.Version{Domain: r.Domain()}, 8)
+	free := local.Occupy(r)
+	refused("somebody writes", "crane", next, 8)
+	free()
+	if _, ok := r.TryRenew("crane", next, 8); !ok {
+		t.Error("not renewed when nobody writes any more")
+	}
+	_ = r.Close()
+	if _, ok := r.TryRenew("crane", register.Version{Domain: r.Domain(), Counter: next.Counter + 1, Nonce: 8}, 9); ok {
+		t.Error("renewed when closed")
+	}
+}
