@@ -111,7 +111,6 @@ func (t *Topic) end(err error) {
 	}
 	clear(t.calls)
 	clear(t.inside)
-	t.alarms.cancel(&t.alarm)
 	stops := t.stops
 	t.stops = nil
 	t.finish()
@@ -119,8 +118,6 @@ func (t *Topic) end(err error) {
 	for _, stop := range stops {
 		stop()
 	}
-	if t.ownAlarms {
-		t.alarms.stop()
-	}
+	t.alarms.endUse(&t.alarm)
 	t.aside.Wait()
 }

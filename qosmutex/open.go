@@ -53,9 +53,7 @@ func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Optio
 	if err := t.metrics.register(t); err != nil {
 		return nil, err
 	}
-	if t.ownAlarms = t.alarms == nil; t.ownAlarms {
-		t.alarms = newAlarms()
-	}
+	t.alarms = useAlarms(p)
 	go t.publisher()
 	if err := t.join(ctx); err != nil {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), departWait)

@@ -43,7 +43,6 @@ type options struct {
 	limits    TopicLimits  // of a Server
 	begins    func(*Topic) // of a Server; may be nil
 	alike     *alike       // of a Server: has its topics' lines; may be nil
-	alarms    *alarms      // of a Server: those of all its topics; nil: the topic has its own
 
 	substitute func(protocol.Config) (machine, error) // of a test: makes the machine
 

@@ -110,7 +110,6 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
-	s.alarms = newAlarms()
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.follow)
 	s.running.Go(s.giveUpIdle)
@@ -226,7 +225,6 @@ func (s *Server) Close() {
 	s.end()
 	s.mu.Unlock()
 	s.running.Wait()
-	s.alarms.stop()
 	s.unregister()
 }
 

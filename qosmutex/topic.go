@@ -50,8 +50,8 @@ type Topic struct {
 	barriers   barriers
 	cautioned  map[string]bool // resources of which Lock has warned
 
-	alarm     alarm
-	ownAlarms bool // alarms are this topic's
+	alarms *alarms // from Open until the topic has ended
+	alarm  alarm
 
 	aside sync.WaitGroup    // goroutines that end with ctx
 	nodes map[string]uint64 // incarnation of each participant heard of; for wills

@@ -117,16 +117,15 @@ func begins(f func(*Topic)) Option {
 	}
 }
 
-// share has a topic share what the topics of a server have in common: the lines that others
-// are likely to say, too, and the goroutine of their alarms.
-func (s *Server) share(o *options) error {
-	o.alike, o.alarms = s.lines, s.alarms
+// gather has the lines of a topic that others are likely to say, too, said as one.
+func (s *Server) gather(o *options) error {
+	o.alike = s.lines
 	return nil
 }
 
 // openAs opens a topic for e, which tells of it from the beginning.
 func (s *Server) openAs(e *servedTopic, name string, opts ...Option) (*Topic, error) {
-	return Open(s.ctx, s.p, name, append(slices.Clone(opts), s.share, begins(func(t *Topic) {
+	return Open(s.ctx, s.p, name, append(slices.Clone(opts), s.gather, begins(func(t *Topic) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		e.opening = t

@@ -5,13 +5,16 @@ import (
 	"sync"
 	"time"
 
+	"padme/pubsub"
 	"padme/qosmutex/protocol"
 )
 
 // alarms have the machines of topics stepped at the times they asked for. One goroutine does
-// that for all topics of a server: a thousand that nobody uses ask for thousands of steps a
-// second, each of which is shorter than what it takes to start a goroutine.
+// that for all topics of a participant: a thousand that nobody uses ask for thousands of steps
+// a second, each of which is shorter than what it takes to start a goroutine.
 type alarms struct {
+	p     *pubsub.Participant
+	users int // topics; under alarmsMu
 	begun time.Time
 	mu    sync.Mutex
 	set   alarmHeap
@@ -28,11 +31,41 @@ type alarm struct {
 	place int           // in the heap; -1: it is not set
 }
 
-func newAlarms() *alarms {
-	a := &alarms{begun: time.Now(), timer: time.NewTimer(time.Hour), ended: make(chan struct{}), done: make(chan struct{})}
-	a.timer.Stop()
-	go a.run()
+// alarmsOf are those of each participant that has topics.
+var (
+	alarmsMu sync.Mutex
+	alarmsOf = map[*pubsub.Participant]*alarms{}
+)
+
+// useAlarms returns those of a participant, for one topic more, which must end that use.
+func useAlarms(p *pubsub.Participant) *alarms {
+	alarmsMu.Lock()
+	defer alarmsMu.Unlock()
+	a := alarmsOf[p]
+	if a == nil {
+		a = &alarms{p: p, begun: time.Now(), timer: time.NewTimer(time.Hour), ended: make(chan struct{}), done: make(chan struct{})}
+		a.timer.Stop()
+		alarmsOf[p] = a
+		go a.run()
+	}
+	a.users++
 	return a
+}
+
+// endUse ends the use by one topic, and with the last one the goroutine, for which it waits.
+func (a *alarms) endUse(w *alarm) {
+	a.cancel(w)
+	alarmsMu.Lock()
+	a.users--
+	last := a.users == 0
+	if last {
+		delete(alarmsOf, a.p)
+	}
+	alarmsMu.Unlock()
+	if last {
+		close(a.ended)
+		<-a.done
+	}
 }
 
 func (a *alarms) run() {
@@ -48,12 +81,6 @@ func (a *alarms) run() {
 			t.tick()
 		}
 	}
-}
-
-// stop ends the goroutine and waits for it.
-func (a *alarms) stop() {
-	close(a.ended)
-	<-a.done
 }
 
 // next takes the alarm out that is due, or sets the timer to the first and returns nil.

@@ -16,13 +16,16 @@ import (
 // are canceled.
 func TestAlarms(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		a := newAlarms()
-		defer a.stop()
+		p := new(pubsub.Participant)
+		a := useAlarms(p)
+		if useAlarms(p) != a {
+			t.Error("two of one participant")
+		}
 		begun := time.Now()
 		rang := map[string]time.Duration{}
 		topics := map[string]*Topic{}
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			topic := &Topic{name: name, options: options{alarms: a, clock: func() protocol.Time {
+			topic := &Topic{name: name, alarms: a, options: options{clock: func() protocol.Time {
 				rang[name] = time.Since(begun)
 				return 0
 			}}}
@@ -44,6 +47,17 @@ func TestAlarms(t *testing.T) {
 		synctest.Wait()
 		if want, got := "map[a:1s b:7s d:3s]", fmt.Sprint(rang); got != want {
 			t.Errorf("they rang at %s, want %s", got, want)
+		}
+		a.endUse(&topics["a"].alarm)
+		select {
+		case <-a.done:
+			t.Error("the goroutine has ended before the last topic")
+		default:
+		}
+		a.endUse(&topics["e"].alarm)
+		<-a.done
+		if len(a.set) > 0 || alarmsOf[p] != nil {
+			t.Errorf("%d alarms are left", len(a.set))
 		}
 	})
 }
@@ -103,7 +117,7 @@ func TestUnusedTopicsAreSteppedTogether(t *testing.T) {
 			time.Sleep(31 * time.Millisecond)
 			synctest.Wait()
 			topics[0].mu.Lock()
-			unused, next := topics[0].unused(), topics[0].alarm.due-time.Since(s.alarms.begun)
+			unused, next := topics[0].unused(), topics[0].alarm.due-time.Since(topics[0].alarms.begun)
 			topics[0].mu.Unlock()
 			if unused || next > time.Duration(LAN().TTL/10) {
 				t.Fatalf("a topic that is in use is taken for unused: %v, and next stepped after %v", unused, next)
