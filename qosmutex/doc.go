@@ -11,6 +11,14 @@
 // canceled, and [Hold.Fence] is a number that rises with every entry, so that
 // the protected resource itself can refuse a late writer.
 //
+// # One topic or many
+//
+// What a program locks one of, such as the zones of a warehouse, are resources of one lock
+// topic: a resource that nobody uses costs nothing. Each topic that a member has open costs
+// about six messages a second with the TTL of [LAN], for as long as it is open, and all its
+// members hear of each one that looks for a place. Take several topics for things that need
+// different models or a different TTL, or whose members are others.
+//
 // # What is promised
 //
 // Effects that check the fence are mutually exclusive. Holds that pass Check are

@@ -98,7 +98,7 @@ func (t *Topic) noPlace(ctx context.Context) error {
 	connected := t.p.Connected()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	why := error(&explained{text: "its root answers, and has not taken this member yet: allow more time"})
+	why := error(&explained{text: "its root answers, and has not taken this member yet: allow more time, or, if you open many lock topics, open one with many resources"})
 	switch {
 	case !connected:
 		why = &explained{text: "there is no connection to the broker"}
