@@ -198,7 +198,7 @@ func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding
 func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []finding {
 	var found []finding
 	for _, v := range views {
-		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, %d members, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
+		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, members %d, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
 		if !known[v.Root].Alive {
 			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}
 		}
