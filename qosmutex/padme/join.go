@@ -56,7 +56,7 @@ func (j *join) write(w *canonical.Writer, self protocol.Node) {
 // startJoin asks everybody for a parent, or for a better one, after so many rounds of
 // that.
 func (m *Machine) startJoin(rounds uint) {
-	j := &join{rounds: rounds + 1, until: m.now + m.timing.JoinWait<<min(rounds, 3)}
+	j := &join{rounds: rounds + 1, until: m.now + m.joinWait(rounds)}
 	if m.join != nil {
 		j.lost = m.join.lost
 	}
@@ -65,6 +65,18 @@ func (m *Machine) startJoin(rounds uint) {
 		m.role = protocol.Joining
 	}
 	m.emitJoin()
+}
+
+// joinWait is how long offers are collected after so many rounds in vain. All members hear
+// each question: where hundreds look for a place because the root, or the broker, is too busy to
+// answer them, they must not cost more than members that have one. So the wait grows, up to
+// one that is as many times the first as there are members.
+func (m *Machine) joinWait(rounds uint) protocol.Duration {
+	wait := m.timing.JoinWait << min(rounds, 3)
+	if rounds >= maxRounds {
+		wait = max(wait, min(m.timing.JoinWait*protocol.Duration(m.beacon.members), 4*m.timing.TTL))
+	}
+	return wait
 }
 
 func (m *Machine) emitJoin() {
@@ -124,6 +136,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	case msg.Epoch.Compare(m.epoch) < 0:
 		return m.stale(msg, "an old epoch")
 	}
+	newer := msg.Epoch.Compare(m.epoch) > 0
 	m.adoptEpoch(msg.Epoch, msg.Root)
 	m.root = msg.Root
 	if m.session.number == 0 || !m.reported { // who holds must tell a new root soon
@@ -132,7 +145,9 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	if m.join == nil {
 		return nil
 	}
-	m.join.rounds = 0 // there are members to ask: if the best has no place, or has left, ask again soon
+	if newer {
+		m.join.rounds = 0 // this root answers, if the one before did not
+	}
 	o := offer{
 		from: msg.From, priority: msg.Priority, depth: msg.Depth,
 		root: msg.Flags&protocol.FlagRoot != 0, slot: full,
@@ -201,8 +216,8 @@ func (m *Machine) asked(msg *protocol.Message) bool {
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
 	if j := m.join; m.asked(msg) {
-		j.target, j.best = protocol.Node{}, offer{}
-		j.until = m.now + m.timing.JoinWait // then ask again
+		j.target, j.best, j.rounds = protocol.Node{}, offer{}, 0
+		j.until = m.now + m.timing.JoinWait // then ask again: there are members that answer
 	}
 	return nil
 }

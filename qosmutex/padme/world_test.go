@@ -32,6 +32,7 @@ type world struct {
 	trace      []string
 	endless    bool // messages came without end: nothing more is delivered
 	quiet      bool // do not trace
+	joins      int  // that were sent
 	verbose    bool // trace the upkeep of the tree, too
 	explains   bool // trace decisions, and how tokens came
 	decisions  map[protocol.Grant]protocol.Decision
@@ -205,6 +206,9 @@ func (n *node) forget(ref uint64) {
 func (w *world) send(n *node, msg *protocol.Message) {
 	if n.offline {
 		return
+	}
+	if msg.Kind == protocol.KindJoin {
+		w.joins++
 	}
 	c := *msg
 	c.Path, c.Entries = slices.Clone(msg.Path), slices.Clone(msg.Entries)
