@@ -74,7 +74,7 @@ func (k *call) message() jsonlock.Request {
 	if k.known && k.first != 0 && k.priority < k.hold.priority {
 		r.Op = jsonlock.Raise
 	}
-	r.Resource, r.Priority, r.Lease = k.asked, k.priority, clientLease
+	r.Resource, r.Priority, r.Lease, r.Renews = k.asked, k.priority, clientLease, true
 	if k.try {
 		r.Wait = 0
 	}

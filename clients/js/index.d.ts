@@ -37,8 +37,8 @@ export interface LockOptions {
   /** For how long it will be held, in ms: the deadlines of others are promised on it. */
   hold?: number;
   /**
-   * For how long the server keeps the request and the hold without a sign of life, in ms, 200
-   * to 600,000. Default: 10,000. A hold is still only good for as long as check() says.
+   * For how long the server keeps the request without a sign of life, in ms, 200 to 600,000.
+   * Default: 10,000. A hold ends before, when it is not good any more.
    */
   lease?: number;
   /** Aborting it withdraws a request that waits; lock() rejects with its reason. A hold stays. */

@@ -319,7 +319,7 @@ func (s *active) follow(t *ticket, n news) {
 
 // push tells a client unasked how its request stands.
 func (s *active) push(t *ticket) {
-	a := t.answer(t.heard, t.sent)
+	a := t.answer("", t.heard, t.sent)
 	if !t.warned {
 		a.Warning = t.warn()
 	}

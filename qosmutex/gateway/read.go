@@ -171,7 +171,7 @@ func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	s.arrivals++
 	t := &ticket{
 		key: key{r.Session, r.ID}, client: c, arrived: s.arrivals, resource: r.Resource, priority: r.Priority,
-		try: r.Wait == 0, lease: r.Lease, intended: r.Hold, outcome: jsonlock.Waiting, heard: at, sent: r.Sent,
+		try: r.Wait == 0, lease: r.Lease, renews: r.Renews, intended: r.Hold, outcome: jsonlock.Waiting, heard: at, sent: r.Sent,
 	}
 	switch {
 	case t.try:
@@ -208,8 +208,7 @@ func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) 
 		})
 		return
 	}
-	a := t.answer(at, r.Sent)
-	a.Op = r.Op
+	a := t.answer(r.Op, at, r.Sent)
 	if r.Op == jsonlock.Acquire {
 		a.Warning = t.warn()
 	}
@@ -277,7 +276,6 @@ func (s *active) leaveOne(t *ticket, r *jsonlock.Request, at time.Time) {
 		s.schedule(t)
 		return
 	}
-	a := t.answer(at, r.Sent)
-	a.Op = r.Op
+	a := t.answer(r.Op, at, r.Sent)
 	s.send(t, a)
 }

@@ -19,11 +19,12 @@ type noted struct {
 	Session string        `json:"session,omitempty"`
 	ID      string        `json:"id"`
 	Lease   time.Duration `json:"lease"`
+	Renews  bool          `json:"renews,omitempty"`
 }
 
 // note is what makes the ticket again; empty if the client has a name that is too long for it.
 func (t *ticket) note() []byte {
-	b, err := json.Marshal(noted{t.client.name, t.session, t.id, t.lease})
+	b, err := json.Marshal(noted{t.client.name, t.session, t.id, t.lease, t.renews})
 	if err != nil || len(b) > qosmutex.MaxNote {
 		return nil
 	}
@@ -109,7 +110,9 @@ func (s *active) resume(ctx context.Context) {
 	}
 }
 
-// goOn makes the ticket of a hold again. Its lease begins again.
+// goOn makes the ticket of a hold again. Its lease begins again. The earlier process may have
+// told its client just before it ended that the hold is valid for a TTL, whatever ours has been
+// confirmed for so far.
 func (s *active) goOn(lock *qosmutex.Topic, h *qosmutex.Hold, n *noted) {
 	now := time.Now()
 	c := s.clients[n.Client]
@@ -117,9 +120,10 @@ func (s *active) goOn(lock *qosmutex.Topic, h *qosmutex.Hold, n *noted) {
 		c = s.know(n.Client, now)
 	}
 	s.arrivals++
+	believed := max(h.Remaining(), time.Duration(lock.Status().TTL))
 	t := &ticket{
-		key: key{n.Session, n.ID}, client: c, arrived: s.arrivals, resource: h.Resource(), priority: h.Priority(), lease: n.Lease,
-		outcome: jsonlock.Granted, hold: h, fence: h.Fence(), heard: now, told: now.Add(h.Remaining()),
+		key: key{n.Session, n.ID}, client: c, arrived: s.arrivals, resource: h.Resource(), priority: h.Priority(), lease: n.Lease, renews: n.Renews,
+		outcome: jsonlock.Granted, hold: h, fence: h.Fence(), heard: now, told: now.Add(believed),
 		warning: lock.Warning(h.Resource()),
 	}
 	s.add(t)

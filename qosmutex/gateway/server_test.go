@@ -157,6 +157,45 @@ func TestHoldsOfClientsGoOnAfterARestart(t *testing.T) {
 	})
 }
 
+// A client that stops by itself is not overtaken after a restart: the earlier process may have
+// told it until when its hold is valid just before it died. It may be cut off as well.
+func TestARestartEndsNothingThatIsBelieved(t *testing.T) {
+	for name, will := range map[string]string{"silent": "", "cut off": `{"op":"gone","session":"s1"}`} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				r, err := local.Open(filepath.Join(t.TempDir(), "register"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				n := s.node("node", r)
+				c, d := s.client("esp32", "crane"), s.client("other", "crane")
+				defer c.close()
+				defer d.close()
+				a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000,"renews":true`, jsonlock.Granted)
+				for range 5 {
+					time.Sleep(time.Second)
+					a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
+				}
+				n.die()
+				n = s.node("node", r)
+				began := time.Now()
+				if will != "" {
+					c.raw(will)
+				}
+				d.ask(jsonlock.Acquire, "1", `"lease_ms":60000`, jsonlock.Granted)
+				if now := time.Since(s.start).Milliseconds(); now < until(t, a) {
+					t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
+				}
+				if took := time.Since(began); took > qosmutex.LAN().TTL+time.Second {
+					t.Errorf("let in %v after the restart", took)
+				}
+				n.die()
+			})
+		})
+	}
+}
+
 // Clients that come at the same moment are served in the order in which they came, the most
 // important first, and everybody is told where it stands.
 func TestCrowdIsServedInOrder(t *testing.T) {

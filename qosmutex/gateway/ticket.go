@@ -26,6 +26,7 @@ type ticket struct {
 	priority int64
 	try      bool // wait_ms is 0
 	lease    time.Duration
+	renews   bool          // the client stops when its hold is not valid any more
 	giveUpAt time.Time     // when it has waited long enough; zero: never
 	within   time.Time     // it is to be granted by then; zero: no deadline
 	intended time.Duration // how long the client says it will hold; 0: unknown
@@ -71,14 +72,23 @@ type news struct {
 
 func (t *ticket) live() bool { return t.outcome == jsonlock.Waiting || t.outcome == jsonlock.Granted }
 
-// ends is when the ticket ends if nothing more is heard of the client; zero: never.
+// ends is when the ticket ends if nothing more is heard of the client: with its lease, or
+// before, when the client has given its hold up.
 func (t *ticket) ends() time.Time {
 	end := t.heard.Add(t.lease)
 	switch {
-	case t.outcome == jsonlock.Granted && t.gone && t.told.Before(end):
-		end = t.told
+	case t.outcome == jsonlock.Granted && (t.gone || t.renews):
+		end = t.noMore(end)
 	case t.outcome == jsonlock.Waiting && !t.giveUpAt.IsZero() && t.giveUpAt.Before(end):
 		end = t.giveUpAt
+	}
+	return end
+}
+
+// noMore returns end, or when the client stops to believe what it was told, if that is before.
+func (t *ticket) noMore(end time.Time) time.Time {
+	if !t.told.IsZero() && t.told.Before(end) {
+		return t.told
 	}
 	return end
 }
@@ -101,11 +111,12 @@ func (t *ticket) unlock() {
 }
 
 // answer tells how the ticket stands. Its validity counts from the request with the
-// token sent, which came at base. It notes what the client may believe from now on.
-func (t *ticket) answer(base time.Time, sent json.Number) jsonlock.Answer {
+// token sent, which came at base. It notes what the client may believe from now on: with op
+// query, which renews nothing, a client that stops by itself may not believe for longer.
+func (t *ticket) answer(op jsonlock.Op, base time.Time, sent json.Number) jsonlock.Answer {
 	a := jsonlock.Answer{
 		ID: t.id, Session: t.session, Outcome: t.outcome, Reason: t.reason, Detail: t.detail,
-		Resource: t.resource, Priority: &t.priority, Sent: sent,
+		Op: op, Resource: t.resource, Priority: &t.priority, Sent: sent,
 	}
 	if t.fence != 0 {
 		a.Fence = strconv.FormatUint(t.fence, 10)
@@ -115,6 +126,9 @@ func (t *ticket) answer(base time.Time, sent json.Number) jsonlock.Answer {
 	}
 	end := t.ends()
 	if t.outcome == jsonlock.Granted {
+		if end = t.heard.Add(t.lease); t.gone || t.renews && op == jsonlock.Query {
+			end = t.noMore(end)
+		}
 		if left := time.Now().Add(t.hold.Remaining()); left.Before(end) {
 			end = left
 		}

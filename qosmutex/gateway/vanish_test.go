@@ -245,3 +245,52 @@ func TestRetainedRequestsOpenNoLocks(t *testing.T) {
 		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 	})
 }
+
+// A client that renews stops when its hold is not valid any more, so others need not wait for
+// its lease, and not a moment less: neither after the first answer nor after renewals, nor if
+// an operator looks on.
+func TestWhoRenewsHoldsOnlyWhileItBelieves(t *testing.T) {
+	for name, renewals := range map[string]int{"never": 0, "some times": 7} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				g := s.gateway("gw")
+				defer g.stop()
+				c, d := s.client("esp32", "crane"), s.client("other", "crane")
+				defer c.close()
+				defer d.close()
+				a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000,"renews":true`, jsonlock.Granted)
+				d.ask(jsonlock.Acquire, "1", `"lease_ms":600000,"renews":true`, jsonlock.Waiting)
+				for range renewals {
+					time.Sleep(time.Second)
+					a = c.ask(jsonlock.Renew, "1", "", jsonlock.Granted)
+				}
+				for more := time.NewTimer(time.Second); ; { // it may have been told since
+					select {
+					case x := <-c.answers:
+						a = x
+						continue
+					case <-more.C:
+					}
+					break
+				}
+				before := until(t, a)
+				a = c.ask(jsonlock.Query, "1", "", jsonlock.Granted)
+				if until(t, a) > before+100 { // less time passes, so clocks may drift less
+					t.Errorf("a query has extended it from %d to %d", before, until(t, a))
+				}
+				b := d.await("1", jsonlock.Granted)
+				now := time.Since(s.start).Milliseconds()
+				if now < until(t, a) {
+					t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
+				}
+				if late := now - until(t, a); late > 200 {
+					t.Errorf("let in only %d ms after the first had to stop", late)
+				}
+				if fenceOf(t, b) <= fenceOf(t, a) {
+					t.Errorf("fence %s after %s", b.Fence, a.Fence)
+				}
+				c.ask(jsonlock.Renew, "1", "", jsonlock.Expired)
+			})
+		})
+	}
+}

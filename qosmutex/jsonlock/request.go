@@ -67,6 +67,7 @@ type Request struct {
 	Priority int64         // smaller is more important
 	Wait     time.Duration // how long to wait at most, sent in milliseconds; 0: not at all; or Forever
 	Lease    time.Duration // sent in milliseconds
+	Renews   bool          // it renews what it holds and stops when that is not valid any more: then the hold ends, before the lease
 	Within   time.Duration // be granted within this time of its arrival or be denied, sent in milliseconds; 0: no deadline
 	Hold     time.Duration // how long the client says that it will hold, sent in milliseconds; 0: it does not say
 }
@@ -86,6 +87,7 @@ type requestJSON struct {
 	Priority *int64      `json:"priority,omitempty"`
 	WaitMS   *int64      `json:"wait_ms,omitempty"`
 	LeaseMS  *int64      `json:"lease_ms,omitempty"`
+	Renews   bool        `json:"renews,omitempty"`
 	WithinMS *int64      `json:"within_ms,omitempty"`
 	HoldMS   *int64      `json:"hold_ms,omitempty"`
 }
@@ -140,6 +142,7 @@ func (r *Request) Encode() ([]byte, error) {
 			ms := r.Lease.Milliseconds()
 			j.LeaseMS = &ms
 		}
+		j.Renews = r.Renews
 		if r.Within != 0 {
 			j.WithinMS = milliseconds(r.Within)
 		}
@@ -191,6 +194,7 @@ func (r *Request) fill(j *requestJSON) error {
 	case j.Op == Raise && j.Priority == nil:
 		return Refuse(BadPriority, "op raise needs a priority")
 	}
+	r.Renews = j.Renews
 	if j.Priority != nil {
 		r.Priority = *j.Priority
 	}

@@ -109,7 +109,7 @@ export class Request {
     if (!this.#client.admit(this)) return;
     const { resource, wait, within, hold, lease } = this.#options, left = Math.max(1, Math.ceil(this.#giveUpAt - performance.now()));
     const ms = !wait ? 0 : left <= LONGEST_WAIT ? left : undefined; // what is undefined is not sent
-    this.#send("acquire", { resource, priority: this.priority, wait_ms: ms, within_ms: within && left, hold_ms: hold && Math.ceil(hold), lease_ms: lease && Math.round(lease) });
+    this.#send("acquire", { resource, priority: this.priority, wait_ms: ms, within_ms: within && left, hold_ms: hold && Math.ceil(hold), lease_ms: lease && Math.round(lease), renews: true });
     this.#in(this.#again());
   }
 

@@ -211,7 +211,7 @@ class Ask:
         return json.dumps({"op": op, "id": self.id, "session": self.session, "sent": now, **more})
 
     def _acquire(self, now: int) -> dict[str, Any]:
-        more = {"resource": self.terms.resource, "priority": self.priority, "lease_ms": _ms(self.terms.lease)}
+        more = {"resource": self.terms.resource, "priority": self.priority, "lease_ms": _ms(self.terms.lease), "renews": True}
         if not self.wait:
             more["wait_ms"] = 0
         elif self.give_up_at is not None:

@@ -147,7 +147,8 @@ class Client:
         within: seconds within which it must be granted, else TimedOut; a lock whose models
             promise deadlines refuses at once, by Denied, what it cannot promise.
         hold: seconds for which it will be held: the deadlines of others are promised on it.
-        lease: seconds for which the server keeps the request without a sign of life, 0.2 to 600.
+        lease: seconds for which the server keeps the request without a sign of life, 0.2 to 600; a
+            hold ends before, when it is not valid any more.
         on_lost: called with the hold, once, on a thread of its own, if the lock is lost.
         """
         return Request(lambda: self._worker, False, terms(name, resource, priority, timeout, wait, within, hold, lease), on_lost)
