@@ -150,11 +150,14 @@ func (h *access) authenticate(c *conn) (name []byte, why error) {
 			if len(name) > 0 && string(name) != certified {
 				return name, fmt.Errorf("the certificate is that of %q", certified)
 			}
-			if _, known := h.users.lookup([]byte(certified)); !known {
+			if a, known := h.users.lookup([]byte(certified)); !known || a.internal {
 				return []byte(certified), errors.New("a good certificate of nobody who is listed")
 			}
 			return []byte(certified), nil
 		}
+	}
+	if a, _ := h.users.lookup(name); a.internal && c.guest() != nil {
+		return name, errors.New("the account belongs to the broker's own process")
 	}
 	password := c.connect.Password
 	if h.users.remembers(name, password) {

@@ -2,8 +2,11 @@ package broker_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +75,45 @@ func TestACertificateIsAUser(t *testing.T) {
 	root.publish("marker", "end", 1, false)
 	if got := root.receive(1); got[0] != "end" {
 		t.Errorf("the meter has written %q", got)
+	}
+}
+
+// The account of a part of the broker's own process is for nobody outside, whatever an authority
+// signs: neither its certificate nor its password.
+func TestNobodyOutsideHasAnInternalAccount(t *testing.T) {
+	ca, users := certs.New(), cast(t)
+	if err := users.AddInternal("broker-host", "secret", broker.Gateway); err != nil {
+		t.Fatal(err)
+	}
+	if err := users.AddInternal("alice", "secret", broker.Gateway); !errors.Is(err, broker.ErrInvalidUser) {
+		t.Errorf("a user of the file: %v", err)
+	}
+	b := start(t, broker.Config{
+		TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Users: users, CertificateUsers: true,
+		TLS: &tls.Config{
+			Certificates: []tls.Certificate{ca.Issue("host", time.Now().Add(time.Hour))},
+			ClientAuth:   tls.VerifyClientCertIfGiven, ClientCAs: ca.Pool(),
+		},
+	})
+	connect(t, inProcess(b), as("broker-host", "secret"))
+	pair := ca.Issue("broker-host", time.Now().Add(time.Hour))
+	for _, url := range []string{b.URL(), "wss://" + b.WebSocketAddr().String()} {
+		for what, opts := range map[string][]option{
+			"certificate":              {showing(ca, pair)},
+			"certificate and password": {showing(ca, pair), as("broker-host", "secret")},
+			"password":                 {showing(ca), as("broker-host", "secret")},
+		} {
+			if _, err := dial(t, append(opts, at(url))...); err == nil || !strings.Contains(err.Error(), "not Authorized") {
+				t.Errorf("over %s by %s: %v", url, what, err)
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "users")
+	if err := users.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	if saved, err := os.ReadFile(file); err != nil || strings.Contains(string(saved), "broker-host") || !strings.Contains(string(saved), "alice") {
+		t.Errorf("saved %s, %v", saved, err)
 	}
 }
 

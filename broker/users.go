@@ -48,8 +48,9 @@ const noPassword = "!"
 const maxPassword = 72 // bcrypt ignores what is beyond
 
 type account struct {
-	hash []byte
-	role Role
+	hash     []byte
+	role     Role
+	internal bool // only in-process connections may have it, and it is not saved
 
 	// verified is an HMAC, under a key of this process and those before it that used the same
 	// Config.RuntimeDir, of the last password
@@ -172,6 +173,23 @@ func (u *Users) AddCertified(name string) error {
 	return nil
 }
 
+// AddInternal adds the account of a part of the broker's own process: only connections by
+// [Broker.Dial] may have it, with this password. Neither a certificate of its name nor the
+// password lets others in, and Save leaves it out. It is an error if there is a user of that
+// name: whoever was meant by it would have the account's role.
+func (u *Users) AddInternal(name, password string, role Role) error {
+	if _, taken := u.lookup([]byte(name)); taken {
+		return fmt.Errorf("%w: user %q: the name belongs to the broker's own process: remove this user, or give it another name", ErrInvalidUser, name)
+	}
+	if err := u.Add(name, password); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	u.accounts[name].internal = true
+	u.mu.Unlock()
+	return u.Grant(name, role)
+}
+
 func (u *Users) set(name string, hash []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -180,7 +198,7 @@ func (u *Users) set(name string, hash []byte) {
 	}
 	next := &account{hash: hash}
 	if old := u.accounts[name]; old != nil {
-		next.role = old.role
+		next.role, next.internal = old.role, old.internal
 	}
 	u.accounts[name] = next
 	u.changes.Add(1)
@@ -198,7 +216,7 @@ func (u *Users) Grant(name string, role Role) error {
 	if old == nil {
 		return fmt.Errorf("%w: no user %q: add it first", ErrInvalidUser, name)
 	}
-	u.accounts[name] = &account{hash: old.hash, role: role, verified: old.verified}
+	u.accounts[name] = &account{hash: old.hash, role: role, internal: old.internal, verified: old.verified}
 	u.changes.Add(1)
 	return nil
 }
@@ -219,8 +237,10 @@ func (u *Users) Remove(name string) bool {
 func (u *Users) Save(path string) error {
 	u.mu.RLock()
 	var names []string
-	for name := range u.accounts {
-		names = append(names, name)
+	for name, a := range u.accounts {
+		if !a.internal {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	var text bytes.Buffer

@@ -265,8 +265,8 @@ func parseTiming(name string) (qosmutex.Timing, error) {
 	return qosmutex.Timing{}, usageError("--timing %q: choose lan, wan or local", name)
 }
 
-// users loads the users file and adds the account of our own node, whose
-// password nobody else gets to know. It is never saved.
+// users loads the users file and adds the account of our own node, which
+// nobody else can have. It is never saved.
 func (f *brokerFlags) users() (*broker.Users, string, error) {
 	if f.usersFile == "" {
 		return nil, "", nil
@@ -279,10 +279,10 @@ func (f *brokerFlags) users() (*broker.Users, string, error) {
 		return nil, "", err
 	}
 	secret := rand.Text()
-	if err := users.Add(nodeName(), secret); err != nil {
-		return nil, "", err
+	if err := users.AddInternal(nodeName(), secret, broker.Gateway); err != nil {
+		return nil, "", fmt.Errorf("--users %s: %w", f.usersFile, err)
 	}
-	return users, secret, users.Grant(nodeName(), broker.Gateway)
+	return users, secret, nil
 }
 
 // memoryDir is the broker's directory in memory: systemd names the unit's own, of which there may
