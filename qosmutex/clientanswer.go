@@ -214,13 +214,19 @@ func (c *Client) answeredInside(k *call, a *jsonlock.Answer, now protocol.Time) 
 	return nil
 }
 
-// warnedOf notes what the server says to a person who locks a resource, and logs it once.
+// maxWarnings bounds the resources of which a Client notes what the server says.
+const maxWarnings = 64
+
+// warnedOf notes what the server says to a person who locks a resource, and logs the first: it
+// is about the lock, and whoever has many names would read it once for each.
 func (c *Client) warnedOf(resource, warning string) {
-	if warning == "" || c.warnings[resource] == warning || len(c.warnings) >= maxCautioned {
+	if warning == "" || c.warnings[resource] == "" && len(c.warnings) >= maxWarnings {
 		return
 	}
+	if len(c.warnings) == 0 {
+		c.log.Warn(warning)
+	}
 	c.warnings[resource] = warning
-	c.log.Warn(warning)
 }
 
 // Warning is what the server says to a person who locks resource, as far as it has said so:

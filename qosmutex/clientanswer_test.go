@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,35 @@ func TestRefusedRequestsSayWhy(t *testing.T) {
 			if err := <-failed; !errors.Is(err, want) || reason != "undeclared" && !strings.Contains(err.Error(), `"a"`) { // the detail of that names it
 				t.Errorf("%s: %v", reason, err)
 			}
+		}
+	})
+}
+
+// What the server warns of is about the lock, so it is logged once however many names a program
+// has, and the names of which it is noted are bounded.
+func TestClientLogsOneWarningForALock(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.script()
+		defer g.close()
+		var log strings.Builder
+		e := s.client("shell", "crane", qosmutex.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		defer e.close()
+		for i := range 100 {
+			name := fmt.Sprint("r", i)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := e.TryLock(context.Background(), name)
+				failed <- err
+			}()
+			r := <-g.requests
+			g.answer(r, `{"id":"ID","session":"SESSION","op":"acquire","outcome":"denied","reason":"busy","sent":SENT,"warning":"`+name+` is one of its own"}`)
+			<-failed
+		}
+		if n := strings.Count(log.String(), "is one of its own"); n != 1 {
+			t.Errorf("%d warnings: %s", n, log.String())
+		}
+		if e.Warning("r0") == "" || e.Warning("r99") != "" {
+			t.Errorf("noted: %q, %q", e.Warning("r0"), e.Warning("r99"))
 		}
 	})
 }

@@ -198,7 +198,7 @@ func (t *Topic) openByDefault() bool {
 // Warning is a sentence for a person who locks resource, "" if there is nothing to warn of.
 // In a topic of which nobody has declared which resources it has, every name is one, so
 // whoever means the same thing under two names excludes nobody: then Warning says so of
-// every name but DefaultResource. Lock logs it, once for each name.
+// every name but DefaultResource. Lock logs it, once for the topic.
 func (t *Topic) Warning(resource string) string {
 	if t.made() != nil {
 		return ""
@@ -213,20 +213,17 @@ func (t *Topic) warning(resource string) string {
 	if _, ok := slices.BinarySearch(s.Resources, resource); ok || resource == DefaultResource || resource == Any || !t.openByDefault() {
 		return ""
 	}
-	return fmt.Sprintf("nobody has declared which resources lock %q has, so %q is one of its own, beside %q: declare them, or that any name is one, with: pubsub-node lock create %s --resources %s or --open",
+	return fmt.Sprintf("nobody has declared which resources lock %q has, so %q is one of its own, beside %q: if any name is to be one, say so with: pubsub-node lock create %s --open; if these are all, with --resources %s",
 		t.name, resource, DefaultResource, shellWord(t.name), shellWord(DefaultResource+","+resource))
 }
 
-// maxCautioned bounds the names of which a topic has warned.
-const maxCautioned = 64
-
-// caution logs the warning of a resource, once. The caller holds mu.
+// caution logs the warning of the first resource that has one. The caller holds mu.
 func (t *Topic) caution(resource string) {
-	if t.served || t.cautioned[resource] || len(t.cautioned) >= maxCautioned {
+	if t.served || t.cautioned {
 		return
 	}
 	if w := t.warning(resource); w != "" {
-		t.cautioned[resource] = true
+		t.cautioned = true
 		t.log.Warn(w)
 	}
 }

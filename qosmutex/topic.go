@@ -48,7 +48,7 @@ type Topic struct {
 	ended      bool
 	err        error
 	barriers   barriers
-	cautioned  map[string]bool // resources of which Lock has warned
+	cautioned  bool // Lock has warned of names that nobody declared
 
 	alarms *alarms // from Open until the topic has ended
 	alarm  alarm
@@ -77,7 +77,6 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 		self:      protocol.Node{ID: p.ID(), Incarnation: nextIncarnation()},
 		calls:     map[uint64]*Hold{},
 		inside:    map[uint64]*Hold{},
-		cautioned: map[string]bool{},
 		nodes:     map[string]uint64{},
 		changed:   make(chan struct{}),
 		published: make(chan struct{}),

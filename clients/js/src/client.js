@@ -8,6 +8,7 @@ import { Servers } from "./servers.js";
 import { Show } from "./show.js";
 
 const MOST = 256; // requests for one lock at once, of which servers take no more of one client
+const WARNINGS = 64; // locks of which it says what a server warns of
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // Node.js 18 has none
 
 /**
@@ -27,7 +28,7 @@ export class Client {
   #servers = new Servers();
   #requests = new Map(); // by id
   #settling = new Set(); // promises of requests that are being withdrawn
-  #warned = new Set();
+  #warned = new Set(); // locks of which a server has warned
   #count = 0;
   #closed = false;
   #closing;
@@ -152,10 +153,11 @@ export class Client {
     p.finally(() => this.#settling.delete(p));
   }
 
-  /** warn says once on the console what a server warns of, such as a resource that nobody has declared. */
-  warn(/** @type {string} */ text) {
-    if (!this.#warned.has(text)) console.warn(`padme-client: ${text}`);
-    this.#warned.add(text);
+  /** warn says on the console what a server warns of, such as a resource that nobody has declared: once for each lock. */
+  warn(/** @type {string} */ lock, /** @type {string} */ text) {
+    if (this.#warned.has(lock) || this.#warned.size >= WARNINGS) return;
+    this.#warned.add(lock);
+    console.warn(`padme-client: ${text}`);
   }
 
   #message(topic, text) {

@@ -157,7 +157,7 @@ export class Request {
   /** heard takes an answer about this request. */
   heard(a) {
     if (a.session !== this.#session) return;
-    if (typeof a.warning === "string") this.#client.warn(a.warning);
+    if (typeof a.warning === "string") this.#client.warn(this.level, a.warning);
     if (this.state === "over") this.#heardOver(a);
     else if (this.state === "waiting") this.#heardWaiting(a);
     else this.#heardHeld(a);

@@ -24,6 +24,14 @@ for (const kind of ["embedded", "mosquitto"]) {
       assert.equal(guard.fences.length, 20);
     });
 
+    test("one warning for all names of a lock", async (t) => {
+      const said = [], { warn } = console;
+      console.warn = (text) => said.push(text);
+      t.after(() => { console.warn = warn; });
+      for (let i = 0; i < 5; i++) await c.withLock("parts", { resource: `r${i}` }, () => {});
+      assert.equal(said.filter((text) => text.includes('"parts"')).length, 1, said.join("\n"));
+    });
+
     test("withLock hands on what the function does, and releases", async () => {
       assert.equal(await a.withLock("hands on", () => 7), 7);
       await assert.rejects(a.withLock("hands on", () => { throw new Error("mine"); }), /mine/);

@@ -27,6 +27,7 @@ _LOOK_AFTER = 300  # ms without an answer until it looks who serves
 _SILENT_AFTER = 6  # so many times `patience` is a server that is there but does not answer busy
 _MOST = 256  # requests for one lock at once, of which a server takes no more of one client
 _MAX_BACKOFF = 5000  # ms between two tries to connect
+_WARNINGS = 64  # locks of which it logs what a server warns of
 
 
 class Worker:
@@ -55,7 +56,7 @@ class Worker:
         self._serving: dict[str, bool] = {}  # by participant, while someone waits for a first answer
         self._looking = False
         self._looking_since = 0
-        self._warned: set[str] = set()
+        self._warned: set[str] = set()  # locks of which a server has warned
 
         self._pid = os.getpid()
         self._wake_read, self._wake_write = socket.socketpair()
@@ -275,14 +276,14 @@ class Worker:
             if a.get("id"):
                 if a["id"] == ask.id and a.get("session", "") == ask.session and lock == ask.level:
                     ask.hear(a, now)
-                    self._warn(ask.warning)
+                    self._warn(lock, ask.warning)
             elif a.get("outcome") == "denied" and lock == ask.level and ask.phase is Phase.WAITING:
                 ask.turn_away(str(a.get("detail", "")), now)
 
-    def _warn(self, sentence: str) -> None:
-        """Logs once what a server has to say of a lock."""
-        if sentence and sentence not in self._warned:
-            self._warned.add(sentence)
+    def _warn(self, lock: str, sentence: str) -> None:
+        """Logs what a server has to say of a lock, once: it may be the same of each resource."""
+        if sentence and lock not in self._warned and len(self._warned) < _WARNINGS:
+            self._warned.add(lock)
             _log.warning("%s", sentence)
 
     # Is anybody there?

@@ -35,6 +35,16 @@ class Embedded(World):
         with b.lock("crane", resource="hook", wait=False) as hold:
             self.assertGreater(hold.fence, first)
 
+    def test_one_warning_for_all_names_of_a_lock(self) -> None:
+        client = self.client()
+        with self.assertLogs("padme") as said:
+            for i in range(5):
+                with client.lock("parts", resource=f"r{i}", timeout=60):
+                    pass
+        about = [line for line in said.output if '"parts"' in line]
+        self.assertEqual(len(about), 1, said.output)
+        self.assertIn("pubsub-node lock create parts --open", about[0])
+
     def test_the_one_liner(self) -> None:
         with padme.lock("crane", self.url, patience=float("inf")) as first:
             first.check()
