@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from enum import Enum
 from typing import Any, Callable, Optional
 
@@ -40,6 +41,8 @@ class Ask:
         self.give_up_at = None if terms.patience is None else self.asked_at + _ms(terms.patience)
 
         self.phase = self.reported = Phase.WAITING
+        self.thread = threading.current_thread()  # that asks
+        self.blocked = False  # the thread does nothing else until it is granted or fails
         self.session = self.id = ""  # given by the worker
         self._repeat = min(REPEAT, _ms(terms.lease) // 3)  # ms until it is sent again: before its lease ends
         self.due = self.acquired_at = 0  # when there is something to say; when it last asked

@@ -78,6 +78,7 @@ class Request(Waiting):
         self._ask, self._worker = ask, worker
         try:
             worker.add(ask)
+            ask.blocked = True
             _until(hold._changed, lambda: ask.phase is not Phase.WAITING)
             if ask.error is not None:
                 raise ask.error
@@ -87,6 +88,8 @@ class Request(Waiting):
             if self._owns:
                 worker.close()
             raise
+        finally:
+            ask.blocked = False
 
     def __enter__(self) -> Hold:
         self._hold = self.acquire()

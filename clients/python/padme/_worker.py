@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # before we are registered to hear of the end: see _main_over
 import json
 import logging
 import os
@@ -203,6 +204,7 @@ class Worker:
     def _look(self, now: int) -> list[Callable[[], None]]:
         """Ends what is over, and returns whom to tell."""
         calls: list[Callable[[], None]] = []
+        self._let_go()
         for ask in self._asks:
             error = self._hopeless(ask, now) if ask.phase is Phase.WAITING else None
             if error is not None:
@@ -220,6 +222,23 @@ class Worker:
                 ask.due = ask.due if ask.acquired_at else 0
         self._asks = left
         return calls
+
+    def _let_go(self) -> None:
+        """Gives back what a thread that has ended holds, if this program cannot end without it:
+        its main thread has ended, and all others do nothing but wait for locks, this one too."""
+        if not _main_is_over():
+            return
+        held = [a for a in self._asks if a.phase is Phase.HELD and not _runs(a.thread)]
+        if not held:
+            return
+        waiting = [a for worker in list(_workers) for a in list(worker._asks) if a.blocked and a.phase is Phase.WAITING]
+        blocked = {a.thread for a in waiting}
+        if any(t not in blocked for t in threading.enumerate() if not t.daemon and _runs(t)):
+            return  # somebody may work under it, or give it back
+        for ask in held:
+            if any(a.level == ask.level and a.resource in (ask.resource, "*") for a in waiting):
+                ask.lose("the thread that took it has ended, and this program waits for it")
+                _log.warning("%s", ask.lost)
 
     def _due(self, now: int) -> list[tuple[str, str]]:
         """Topics and messages."""
@@ -400,6 +419,32 @@ class Worker:
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+_over = False  # the main thread has ended
+
+
+def _main_over() -> None:
+    """Called before the interpreter waits for threads, and before an executor does: what is
+    registered last is called first."""
+    global _over
+    _over = True
+    for worker in list(_workers):
+        worker.wake()
+
+
+def _main_is_over() -> bool:
+    return _over or not threading.main_thread().is_alive()
+
+
+def _runs(thread: threading.Thread) -> bool:
+    return thread.is_alive() and not (thread is threading.main_thread() and _main_is_over())
+
+
+try:
+    threading._register_atexit(_main_over)  # type: ignore[attr-defined]
+except (AttributeError, RuntimeError):
+    pass  # is_alive tells it, unless an executor is waited for
 
 
 @atexit.register

@@ -45,6 +45,25 @@ class Embedded(World):
         self.assertEqual(len(about), 1, said.output)
         self.assertIn("pubsub-node lock create parts --open", about[0])
 
+    def test_the_end_of_a_program_frees_what_its_threads_wait_for(self) -> None:
+        begin = "import sys, time, threading, padme\nfrom concurrent.futures import ThreadPoolExecutor\nc = padme.connect(sys.argv[1])\n"
+        wait = "def wait(n=0):\n    with c.lock('end', timeout=60): print('in', flush=True)\n"
+        hold = "hold = c.lock('end', timeout=60).acquire()\n"
+        work = "def work():\n    for _ in range(300):\n        hold.check(); time.sleep(0.01)\n    print('worked', flush=True)\n"
+        thread = "threading.Thread(target={}).start()\n".format
+        for what, program, want in (
+            ("a thread", begin + wait + hold + thread("wait"), "in"),
+            ("an executor", begin + wait + hold + "ThreadPoolExecutor().submit(wait)\n", "in"),
+            ("one works with it", begin + wait + work + hold + thread("work") + thread("wait"), "worked in"),
+            ("all have their own", begin + wait + "[" + thread("wait").strip() + " for _ in range(3)]\n", "in in in"),
+        ):
+            with self.subTest(what):
+                child = subprocess.run(
+                    [sys.executable, "-c", program, self.url], env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+                    stdout=subprocess.PIPE, text=True, timeout=90,
+                )
+                self.assertEqual((child.returncode, child.stdout.split()), (0, want.split()))
+
     def test_the_one_liner(self) -> None:
         with padme.lock("crane", self.url, patience=float("inf")) as first:
             first.check()
