@@ -14,6 +14,7 @@ import (
 	"padme/cmd/internal/flags"
 	"padme/pubsub"
 	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/inboxes"
 	"padme/qosmutex/register/quorum"
 )
@@ -60,7 +61,7 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 	if err != nil {
 		return err
 	}
-	at, done, err := seen.mayReplace(old, by)
+	at, done, crowded, err := seen.mayReplace(old, by)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,10 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 	defer o.Close()
 	if !done {
 		err := o.Replace(ctx, at, old, by)
+		for end := time.Now().Add(crowdedFor); crowded && err != nil && !errors.Is(err, register.ErrUnavailable) && time.Now().Before(end); {
+			time.Sleep(crowdedFor / 20) // it has a place at that voter when it asks again
+			err = o.Replace(ctx, at, old, by)
+		}
 		if errors.Is(err, register.ErrUnavailable) {
 			return &exitError{exitUnavailable, fmt.Errorf("%w: no majority of the voters answers: see \"pubsub-node voters show\"", err)}
 		}
@@ -108,14 +113,18 @@ func idsOf(members []quorum.Member) []string {
 	return ids
 }
 
-// mayReplace finds a voter to ask; done: it has been done before.
-func (v *survey) mayReplace(old, by string) (at string, done bool, err error) {
+// crowdedFor is how long a voter may take to ask again for a place among the many that ask.
+const crowdedFor = 5 * time.Second
+
+// mayReplace finds a voter to ask; done: it has been done before; crowded: so many others ask
+// to be voters that the voter may have forgotten by, until an operator names it.
+func (v *survey) mayReplace(old, by string) (at string, done, crowded bool, err error) {
 	if len(v.reports) == 0 {
-		return "", false, errNoVoters
+		return "", false, false, errNoVoters
 	}
 	newest := v.newest()
 	if newest == nil {
-		return "", false, errors.New("the voters are not set up yet, so none can be replaced: see \"pubsub-node voters show\", and start them all with the same list")
+		return "", false, false, errors.New("the voters are not set up yet, so none can be replaced: see \"pubsub-node voters show\", and start them all with the same list")
 	}
 	ids := idsOf(newest.Voters)
 	if i := slices.Index(ids, by); i >= 0 {
@@ -123,17 +132,17 @@ func (v *survey) mayReplace(old, by string) (at string, done bool, err error) {
 		there := answers && r.Instance == newest.Voters[i].Instance
 		switch {
 		case by != old && slices.Contains(ids, old):
-			return "", false, usageError("%s is a voter already: the voters are %s", by, strings.Join(ids, ","))
+			return "", false, false, usageError("%s is a voter already: the voters are %s", by, strings.Join(ids, ","))
 		case by != old || there:
-			return "", true, nil
+			return "", true, false, nil
 		case !answers:
-			return "", false, fmt.Errorf("%s does not answer: start it with an empty directory first, if its file is lost; otherwise start it with its file, and nothing has to be replaced", by)
+			return "", false, false, fmt.Errorf("%s does not answer: start it with an empty directory first, if its file is lost; otherwise start it with its file, and nothing has to be replaced", by)
 		}
 	} else if !slices.Contains(ids, old) {
-		return "", false, usageError("%s is no voter: the voters are %s", old, strings.Join(ids, ","))
+		return "", false, false, usageError("%s is no voter: the voters are %s", old, strings.Join(ids, ","))
 	}
 	if !v.majority() {
-		return "", false, &exitError{exitUnavailable, fmt.Errorf("no majority of the voters %s votes, so none can be replaced: see \"pubsub-node voters show\"", strings.Join(ids, ","))}
+		return "", false, false, &exitError{exitUnavailable, fmt.Errorf("no majority of the voters %s votes, so none can be replaced: see \"pubsub-node voters show\"", strings.Join(ids, ","))}
 	}
 	for _, id := range ids {
 		r, ok := v.reports[id]
@@ -141,10 +150,16 @@ func (v *survey) mayReplace(old, by string) (at string, done bool, err error) {
 			continue
 		}
 		if slices.ContainsFunc(r.Asking, func(m quorum.Member) bool { return m.ID == by }) {
-			return id, false, nil
+			return id, false, false, nil
 		}
+		if len(r.Asking) >= caspaxos.MaxEnrolled {
+			at = id
+		}
+	}
+	if at != "" {
+		return at, false, true, nil
 	}
 	ids[max(0, slices.Index(ids, old))] = by
 	slices.Sort(ids)
-	return "", false, fmt.Errorf("%s has not asked to be a voter: start it first, with \"pubsub-node serve --id %s --voters %s --data DIR\" and an empty DIR", by, by, strings.Join(ids, ","))
+	return "", false, false, fmt.Errorf("%s has not asked to be a voter: start it first, with \"pubsub-node serve --id %s --voters %s --data DIR\" and an empty DIR", by, by, strings.Join(ids, ","))
 }

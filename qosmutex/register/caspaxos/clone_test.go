@@ -63,7 +63,7 @@ func (m *Machine) state() string {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.enrolled)) {
-		fmt.Fprint(&b, "+", id, m.enrolled[id])
+		fmt.Fprint(&b, "+", id, m.enrolled[id].instance)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
 		fmt.Fprint(&b, "%", id, m.peers[id].run.Boot>>32)

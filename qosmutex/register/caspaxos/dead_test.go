@@ -89,7 +89,7 @@ func (e *explorer) isDead(msg *Message, from, to *Machine, calm bool) bool {
 	}
 	switch msg.Kind {
 	case KindEnroll:
-		return number(from) > 0 || to.enrolled[msg.From] == msg.Run.Instance
+		return number(from) > 0 || to.enrolled[msg.From].instance == msg.Run.Instance
 	case KindReject:
 		return to.config != nil || to.refusal != ReasonNone || msg.About != to.opts.Boot
 	case KindFetch:

@@ -7,8 +7,10 @@ import (
 	"padme/qosmutex/register"
 )
 
-// maxEnrolled bounds how many instances a voter remembers of those that ask.
-const maxEnrolled = 16
+// MaxEnrolled bounds how many instances a voter remembers of those that ask. Beyond that the
+// latest take the places of those that it has not heard of for longest, as a voter that lives
+// repeats what it asks.
+const MaxEnrolled = 16
 
 // enroll offers this voter's instance to the others. The first of the list, which
 // collects the instances, enrolls itself.
@@ -27,7 +29,7 @@ func (m *Machine) configureFirst() {
 	}
 	c := &Config{Domain: m.opts.Domain, Number: 1}
 	for _, id := range m.listed {
-		instance := m.enrolled[id]
+		instance := m.enrolled[id].instance
 		if id == m.opts.Self {
 			instance = m.instance
 		}
@@ -62,7 +64,7 @@ func (m *Machine) enrollment(msg *Message) error {
 			m.send(msg.From, &Message{Kind: KindReject, Reason: ReasonVoters, Voters: m.listed, About: msg.Run.Boot})
 			return dropped("%s was started with the voters %v, not %v", msg.From, msg.Voters, m.listed)
 		}
-		m.enrolled[msg.From] = instance
+		m.enrolled[msg.From] = asker{instance, m.now}
 		m.peers[msg.From] = &peer{run: msg.Run, heard: m.now}
 		m.configureFirst()
 		return nil
@@ -71,16 +73,26 @@ func (m *Machine) enrollment(msg *Message) error {
 		m.send(msg.From, &Message{Kind: KindCurrent, Next: known})
 		return nil
 	}
-	if _, ok := m.enrolled[msg.From]; !ok && len(m.enrolled) >= maxEnrolled {
-		return dropped("%d others ask to be voters", maxEnrolled)
+	if _, ok := m.enrolled[msg.From]; !ok && len(m.enrolled) >= MaxEnrolled {
+		delete(m.enrolled, m.silentest())
 	}
-	m.enrolled[msg.From] = instance // for an operator that wants it
+	m.enrolled[msg.From] = asker{instance, m.now} // for an operator that wants it
 	reason := ReasonVoters
 	if known.index(msg.From) >= 0 {
 		reason = ReasonWiped
 	}
 	m.send(msg.From, &Message{Kind: KindReject, Reason: reason, Voters: known.IDs(), About: msg.Run.Boot})
 	return nil
+}
+
+// silentest is who has not asked to be a voter for longest, but for whom an operator has named.
+func (m *Machine) silentest() (id string) {
+	for _, other := range slices.Sorted(maps.Keys(m.enrolled)) {
+		if other != m.named && (id == "" || m.enrolled[other].heard < m.enrolled[id].heard) {
+			id = other
+		}
+	}
+	return id
 }
 
 // rejected notes why this voter cannot be one. It speaks of one run only.
@@ -195,8 +207,11 @@ type Status struct {
 // Status returns what the voter can say about itself.
 func (m *Machine) Status(now Time) Status {
 	s := Status{
-		Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: maps.Clone(m.enrolled), Foreign: m.foreign,
+		Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: map[string]uint64{}, Foreign: m.foreign,
 		Denied: m.denied, DeniedTo: m.deniedTo,
+	}
+	for id, a := range m.enrolled {
+		s.Asking[id] = a.instance
 	}
 	m.now = max(m.now, now)
 	s.Missing = m.silent()

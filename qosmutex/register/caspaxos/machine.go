@@ -50,10 +50,11 @@ type Machine struct {
 
 	ops      []*op
 	lastSeq  uint64
-	owing    map[string]Time   // when a client will have paid for the names that it created
-	denied   uint64            // requests of clients that have created too many names
-	deniedTo string            // whose the last one was
-	enrolled map[string]uint64 // instances of those that ask to be voters
+	owing    map[string]Time  // when a client will have paid for the names that it created
+	denied   uint64           // requests of clients that have created too many names
+	deniedTo string           // whose the last one was
+	enrolled map[string]asker // those that ask to be voters
+	named    string           // by an operator, in vain: it has a place among them when it asks
 	install  *install
 	peers    map[string]*peer
 	enrollAt Time
@@ -69,6 +70,12 @@ type slot struct {
 	Slot
 	promised Ballot
 	onDisk   Stamp // Firm of what is on disk
+}
+
+// asker is an instance that asks to be a voter.
+type asker struct {
+	instance uint64
+	heard    Time
 }
 
 // peer is what is known of another voter.
@@ -135,7 +142,7 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	}
 	m := &Machine{
 		opts: opts, out: out, now: now, random: opts.Seed, slots: map[string]*slot{},
-		lastSeq: opts.Boot, enrolled: map[string]uint64{}, peers: map[string]*peer{}, owing: map[string]Time{},
+		lastSeq: opts.Boot, enrolled: map[string]asker{}, peers: map[string]*peer{}, owing: map[string]Time{},
 	}
 	if !slices.Contains(voters, opts.Self) {
 		return nil, fmt.Errorf("%w: %q is not among the voters %v", register.ErrInvalid, opts.Self, voters)

@@ -45,8 +45,11 @@ func (m *Machine) replace(id opID, old, by string, until Time) {
 		m.answerReplace(id, fmt.Errorf("%w: this voter is %v: ask another one, or later", register.ErrUnavailable, m.Status(m.now).Phase))
 		return
 	}
-	instance := m.enrolled[by]
+	instance := m.enrolled[by].instance
 	if instance == 0 {
+		if len(m.enrolled) >= MaxEnrolled {
+			m.named = by
+		}
 		m.answerReplace(id, fmt.Errorf("%w: voter %q has not asked to be enrolled: start it first, with the voters that there shall be", register.ErrInvalid, by))
 		return
 	}

@@ -2,6 +2,7 @@ package caspaxos
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"padme/qosmutex/register"
@@ -39,6 +40,49 @@ func TestAnotherFileDoesNotVote(t *testing.T) {
 	promise.Run.Instance = 2
 	if err := a.Step(0, &Input{Kind: Receive, Message: &promise}, &out); err != nil || len(out.Messages) == 0 {
 		t.Errorf("the promise of the file that was enrolled: %v, and then %v", err, out.Messages)
+	}
+}
+
+// TestManyThatAskBlockNoReplacement: whoever has asked to be a voter, and does not any more, makes
+// room for others. While many go on, one that an operator has named keeps its place.
+func TestManyThatAskBlockNoReplacement(t *testing.T) {
+	a, _ := voterA(t)
+	now := Time(0)
+	enroll := func(from string) {
+		now++
+		msg := Message{Kind: KindEnroll, From: from, To: "A", Run: Run{Instance: 7, Boot: 1 << 32}, Voters: []string{"A", "B", from}}
+		var out Output
+		if err := a.Step(now, &Input{Kind: Receive, Message: &msg}, &out); err != nil {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	crowd := func() {
+		for i := range 2 * MaxEnrolled {
+			enroll(fmt.Sprint("m", i))
+		}
+	}
+	replace := func() (err error) {
+		now++
+		var out Output
+		_ = a.Step(now, &Input{Kind: Replace, Seq: uint64(now), Old: "C", New: "D", Until: now + 1}, &out)
+		for _, answer := range out.Answers {
+			err = answer.Err
+		}
+		return err
+	}
+	crowd()
+	enroll("D")
+	if a.Status(now).Asking["D"] == 0 || len(a.Status(now).Asking) > MaxEnrolled {
+		t.Errorf("asking: %v", a.Status(now).Asking)
+	}
+	crowd()
+	if err := replace(); !errors.Is(err, register.ErrInvalid) {
+		t.Errorf("one that is forgotten: %v", err)
+	}
+	enroll("D")
+	crowd()
+	if err := replace(); err != nil {
+		t.Errorf("one that was named: %v", err)
 	}
 }
 

@@ -185,7 +185,7 @@ func newExplorer(s scenario) (*explorer, *world) {
 		w.net = net // it has asked before
 		for i := range 2 {
 			m := e.machines[w.machines[i]].clone()
-			m.enrolled[names[3]] = 4
+			m.enrolled[names[3]] = asker{instance: 4}
 			w.machines[i] = e.effect(m, e.files[w.machines[i]], &Output{}, nil).machine
 		}
 	} else {
