@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ import (
 
 const (
 	// maxBridged bounds the pages that are connected at a time. The oldest to which the
-	// broker has said nothing yet makes room for another.
+	// broker has said nothing yet makes room for another; if there is none, of the address
+	// that has the most pages the one that has been silent for longest.
 	maxBridged = 64
 	// maxFrame bounds one WebSocket message of a page, in bytes. It writes little.
 	maxFrame = 1 << 20
@@ -49,7 +51,9 @@ type bridge struct {
 type bridged struct {
 	ctx      context.Context
 	end      context.CancelFunc
-	answered atomic.Bool // by the broker
+	from     string       // address of its page
+	answered atomic.Bool  // by the broker
+	heard    atomic.Int64 // when its page has last said something, in ns of the wall clock
 }
 
 func newBridge(ctx context.Context, dial func(context.Context) (net.Conn, error), log *slog.Logger) *bridge {
@@ -78,27 +82,58 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// begin counts a connection in, unless the bridge is closing or full of those that the
-// broker has answered: then it returns nil.
-func (b *bridge) begin() *bridged {
+// begin counts a connection in, unless the bridge is closing: then it returns nil.
+func (b *bridge) begin(from string) *bridged {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
 		return nil
 	}
 	if len(b.bridged) >= maxBridged {
-		i := slices.IndexFunc(b.bridged, func(c *bridged) bool { return !c.answered.Load() })
-		if i < 0 {
-			return nil
-		}
+		i := b.leastNeeded(from)
+		b.log.Debug("too many pages are connected: one is cut off for another", "most", maxBridged, "of", b.bridged[i].from, "for", from)
 		b.bridged[i].end()
 		b.bridged = slices.Delete(b.bridged, i, i+1)
 	}
-	c := &bridged{}
+	c := &bridged{from: from}
+	c.heard.Store(time.Now().UnixNano())
 	c.ctx, c.end = context.WithCancel(b.ctx)
 	b.bridged = append(b.bridged, c)
 	b.running.Add(1)
 	return c
+}
+
+// leastNeeded is the connection that makes room for another one, from that address. Whoever
+// has many cuts off itself.
+func (b *bridge) leastNeeded(from string) int {
+	if i := slices.IndexFunc(b.bridged, func(c *bridged) bool { return !c.answered.Load() }); i >= 0 {
+		return i
+	}
+	pages := map[string]int{from: 1}
+	for _, c := range b.bridged {
+		pages[c.from]++
+	}
+	least := 0
+	for i, c := range b.bridged {
+		l := b.bridged[least]
+		if pages[c.from] > pages[l.from] || pages[c.from] == pages[l.from] && c.heard.Load() < l.heard.Load() {
+			least = i
+		}
+	}
+	return least
+}
+
+// addressOf is whose connection it is: of IPv6 the network, in which a host takes any address.
+func addressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if network, err := ip.Prefix(64); err == nil && ip.Is6() && !ip.IsLoopback() {
+		return network.String()
+	}
+	return ip.String()
 }
 
 func (b *bridge) end(c *bridged) {
@@ -114,9 +149,9 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only the page of this server may use its bridge", http.StatusForbidden)
 		return
 	}
-	c := b.begin()
+	c := b.begin(addressOf(r.RemoteAddr))
 	if c == nil {
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		http.Error(w, "the server ends", http.StatusServiceUnavailable)
 		return
 	}
 	defer b.end(c)
@@ -150,7 +185,7 @@ func (c *bridged) carry(page *websocket.Conn, broker net.Conn) {
 		defer hangUp()
 		c.toPage(page, broker)
 	}()
-	toBroker(broker, page)
+	c.toBroker(broker, page)
 	hangUp()
 	<-down
 }
@@ -172,7 +207,7 @@ func (c *bridged) toPage(page *websocket.Conn, broker net.Conn) {
 	}
 }
 
-func toBroker(broker net.Conn, page *websocket.Conn) {
+func (c *bridged) toBroker(broker net.Conn, page *websocket.Conn) {
 	page.SetReadLimit(maxFrame)
 	buffer := make([]byte, chunk)
 	for {
@@ -180,6 +215,7 @@ func toBroker(broker net.Conn, page *websocket.Conn) {
 		if err != nil || kind != websocket.BinaryMessage {
 			return
 		}
+		c.heard.Store(time.Now().UnixNano())
 		if _, err := io.CopyBuffer(deadlined{broker}, message, buffer); err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -221,8 +222,8 @@ func TestBridgeWithoutABroker(t *testing.T) {
 	}
 }
 
-// TestBridgeIsBounded: who comes when it is full is refused, and let in when somebody has gone.
-// Whoever says nothing makes room.
+// TestBridgeIsBounded: whoever says nothing makes room, or else the one that has been silent for
+// longest.
 func TestBridgeIsBounded(t *testing.T) {
 	s := serve(t)
 	var all, silent []*websocket.Conn
@@ -248,17 +249,60 @@ func TestBridgeIsBounded(t *testing.T) {
 			t.Error("a page that makes room is not cut off")
 		}
 	}
-	if _, code, err := dial(t, s, own(s)); err == nil || code != http.StatusServiceUnavailable {
-		t.Errorf("one too many: %v", err)
+	const ping, pong = "\xc0\x00", "\xd0\x00"
+	alive := func(ws *websocket.Conn) {
+		t.Helper()
+		_ = ws.WriteMessage(websocket.BinaryMessage, []byte(ping))
+		expect(t, ws, pong)
 	}
-	_ = all[0].Close()
-	for deadline := time.Now().Add(patience); ; {
-		if _, _, err := dial(t, s, own(s)); err == nil {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("nobody is let in after one has left: %v", err)
+	alive(all[0])
+	if _, _, err := dial(t, s, own(s)); err != nil {
+		t.Fatalf("those who have logged in keep others out: %v", err)
+	}
+	if _, _, err := all[1].ReadMessage(); err == nil {
+		t.Error("the one that has been silent for longest is not cut off")
+	}
+	alive(all[0])
+	alive(all[2])
+}
+
+// TestAnAddressWithManyPagesCutsItselfOff: others keep their places, however silent.
+func TestAnAddressWithManyPagesCutsItselfOff(t *testing.T) {
+	b := newBridge(t.Context(), nil, slog.New(slog.DiscardHandler))
+	begin := func(from string) *bridged {
+		c := b.begin(addressOf(from))
+		c.answered.Store(true)
+		return c
+	}
+	var others []*bridged
+	for i := range 10 {
+		others = append(others, begin(fmt.Sprintf("192.0.2.%d:1", i)))
+	}
+	var many []*bridged
+	for i := range 200 {
+		many = append(many, begin(fmt.Sprintf("[2001:db8::%x]:1", i)))
+	}
+	for i := range 10 {
+		others = append(others, begin(fmt.Sprintf("192.0.2.%d:2", i)))
+	}
+	for i, c := range others {
+		if c.ctx.Err() != nil {
+			t.Errorf("page %d of others is cut off", i)
 		}
 	}
+	left := 0
+	for _, c := range many {
+		if c.ctx.Err() == nil {
+			left++
+		}
+	}
+	if left != maxBridged-len(others) {
+		t.Errorf("%d of many pages are left, beside %d", left, len(others))
+	}
+	for _, c := range slices.Clone(b.bridged) {
+		c.end()
+	}
+	b.close()
 }
 
 func TestCloseEndsTheBridge(t *testing.T) {
