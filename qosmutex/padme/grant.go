@@ -163,9 +163,14 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		}
 		return nil
 	case msg.Flags&protocol.FlagRepeated != 0:
-		m.recover(r)
+		m.doubt(r)
 	case msg.Flags&protocol.FlagReturned != 0 && (t.forwarded() || at >= 0):
 		m.recover(r) // a relay that returns our Reply does not know whether the target has the token already
+	case !m.cameHomeBy(l, t, at):
+		m.counters.OffPath++
+		if msg.Flags&protocol.FlagRetain == 0 {
+			m.doubt(r)
+		}
 	case msg.Flags&protocol.FlagRetain != 0:
 		t.idle = true
 		if h := t.holder; h != nil && slices.Contains(msg.Entries, h.entry) {
@@ -180,8 +185,8 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		if at >= 0 {
 			m.advance(r, at)
 		}
-		if e := m.requests.get(t.target); (t.retain || t.forwarded()) && e != nil && e.state == served {
-			m.remove(e) // the Release that told of its entry was lost on a way that broke; or it had no use for the token
+		if e := m.requests.get(t.target); msg.Flags&protocol.FlagReturned == 0 && e != nil && e.state == served {
+			m.remove(e) // it names another way now, or the Release that told of its entry was lost on a way that broke
 		}
 		t.unschedule()
 		t.recovery, t.phase, t.down = nil, home, nil
@@ -191,6 +196,40 @@ func (m *Machine) takeHome(l *link, r *resource, msg *protocol.Message) error {
 		}
 	}
 	m.tellLeft(r, msg)
+	return nil
+}
+
+// cameHomeBy reports whether a Release over l, of the present grant or of the one at the
+// given place of its schedule, is to be believed: it comes the way that the grant went, or from
+// the only one who can enter on it. Anybody may say that a grant of others is over, and
+// who has moved meanwhile is asked.
+func (m *Machine) cameHomeBy(l *link, t *token, at int) bool {
+	switch {
+	case at >= 0:
+		return m.wayTo(t.list()[at].ID.Node) == l
+	case t.forwarded() && t.down == nil: // it went past us
+		return m.wayTo(t.target.Node) == l
+	}
+	return t.wayOf(l)
+}
+
+// wayOf reports whether what comes over l about the grant, which was passed down, comes the
+// way that the grant went, or from its target, if nobody else enters on it.
+func (t *token) wayOf(l *link) bool { return t.down == l || t.sole() && t.target.Node == l.peer }
+
+// wayTo is the link to the child by which, as the heartbeats say, a member is reached;
+// nil if that is not known.
+func (m *Machine) wayTo(n protocol.Node) *link {
+	for range maxDepth {
+		s := m.sessionOf(n)
+		switch {
+		case s == nil || s.parent.IsZero():
+			return nil
+		case s.parent == m.self:
+			return m.child(n)
+		}
+		n = s.parent
+	}
 	return nil
 }
 

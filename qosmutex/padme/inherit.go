@@ -20,6 +20,7 @@ func (m *Machine) inherited() {
 		case rec == nil:
 		case rec.unreported:
 			m.regenerate(r)
+		case rec.all && len(rec.pending) > 0 && r.tok.sole(): // its target, which is asked
 		case rec.all || !m.mayAnswer(rec.pending[0]):
 			m.askAll(r)
 		}
@@ -52,6 +53,7 @@ func (m *Machine) adoptHold(holder protocol.Node, ts *protocol.TokenState) {
 	m.counters.Adopted++
 	t.recovery = nil
 	t.grant, t.target, t.passed = ts.Grant, ts.Target, &holder
+	t.fences = protocol.Fences{Next: ts.Fence, End: ts.Fence + 1} // nobody Uses a token of an earlier term on its way
 	m.markServed(ts.Target)
 	m.recover(r) // its Release may have come before, and was not believed
 }

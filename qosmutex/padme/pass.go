@@ -176,7 +176,10 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if !single(msg.Resource) || msg.Fences.Next > msg.Fences.End {
 		return m.invalid(msg, "not a release")
 	}
-	m.settle(l, msg)
+	if done := m.settle(l, msg); len(done) < len(msg.Entries) {
+		rest := *msg // it is the caller's
+		rest.Entries, msg = done, &rest
+	}
 	r := m.resource(msg.Resource)
 	t := &r.tok
 	returned := msg.Flags&protocol.FlagReturned != 0
@@ -202,7 +205,12 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 	if t.grant == msg.Grant && m.wentUp(t) && t.returned == returned && !m.departing {
 		m.orphan() // a cycle of parents; under Direct a grant may come once unused, and once used
 	}
-	onPath := t.grant == msg.Grant && t.phase == below && t.down == l && t.bound.Compare(t.grant) < 0
+	forgotten := t.grant.Compare(msg.Grant) < 0 && t.bound.Compare(msg.Grant) >= 0 // perhaps
+	if forgotten || t.grant == msg.Grant && !(t.phase == below && t.wayOf(l)) {
+		m.passStale(msg) // we may know another way of this grant: the root is to ask
+		return nil
+	}
+	onPath := t.grant == msg.Grant && t.down == l && t.bound.Compare(t.grant) < 0
 	if t.grant != msg.Grant {
 		t.entries, t.until, t.retain = t.entries[:0], 0, false
 	}
@@ -228,37 +236,66 @@ func (m *Machine) wentUp(t *token) bool {
 }
 
 // settle removes from the queues what a Release says is done: each entry made,
-// and, if the grant came back unused, its target.
-func (m *Machine) settle(l *link, msg *protocol.Message) {
-	for _, done := range msg.Entries {
-		if e := m.requests.get(done.ID); e != nil && e.from != nil {
-			if e.state == waiting && m.directs() { // it got the token past us
-				m.overtake(m.resource(msg.Resource), e)
-			}
-			m.remove(e)
+// and, if the grant came back unused, its target. It returns the entries that are
+// believed: not those of requests that another child, or our own application, has made.
+func (m *Machine) settle(l *link, msg *protocol.Message) []protocol.Entry {
+	believed := msg.Entries
+	for i, done := range msg.Entries {
+		ok := m.isDone(l, msg, done.ID)
+		switch {
+		case !ok && len(believed) == len(msg.Entries):
+			believed = slices.Clone(msg.Entries[:i])
+		case ok && len(believed) < i:
+			believed = append(believed, done)
 		}
 	}
 	if msg.Flags&protocol.FlagReturned == 0 {
-		return
+		return believed
 	}
+	t := &m.resource(msg.Resource).tok
 	switch e := m.requests.get(msg.ID); {
-	case e == nil || e.from == nil:
+	case e == nil || e.from == nil || e.from != l && !slices.Contains(e.also, l) && !(t.grant == msg.Grant && t.down == l):
 	case m.takeBack(e, l): // the way that the grant took no longer leads to this request
 		m.remove(e)
 	case e.state == served: // it has another way now
 		m.wait(e)
 	}
+	return believed
+}
+
+// isDone removes a request that child l says is served, if it came from there. Of one that came
+// from elsewhere by now, that way is over.
+func (m *Machine) isDone(l *link, msg *protocol.Message, id protocol.RequestID) bool {
+	e := m.requests.get(id)
+	switch {
+	case e == nil:
+		return true
+	case e.from == nil:
+		return false
+	case e.from != l && id.Node != l.peer && m.wayTo(id.Node) != l:
+		e.also = e.alsoBut(l)
+		return false
+	}
+	if e.state == waiting && m.directs() { // it got the token past us
+		m.overtake(m.resource(msg.Resource), e)
+	}
+	m.remove(e)
+	return true
 }
 
 // passStale hands an outdated or repeated Release on toward the root, which
-// alone knows what it is worth. Our own record of the token stays as it is. One that our
-// parent has not acknowledged yet does not go again: it would go round in a cycle of parents.
+// alone knows what it is worth, as one that is not the token. Our own record of the token
+// stays as it is. One that our parent has not acknowledged yet does not go again: it would go
+// round in a cycle of parents.
 func (m *Machine) passStale(msg *protocol.Message) {
 	m.counters.OffPath++
-	if m.parent == nil || m.parent.keeps(msg) {
+	rel := *msg
+	if rel.Flags&(protocol.FlagRetain|protocol.FlagDirect) == 0 {
+		rel.Flags |= protocol.FlagRepeated
+	}
+	if m.parent == nil || m.parent.keeps(&rel) {
 		return
 	}
-	rel := *msg
 	rel.Entries = slices.Clone(msg.Entries) // their memory is the caller's
 	m.sendRelease(&rel)
 }

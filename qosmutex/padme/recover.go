@@ -41,6 +41,16 @@ func (m *Machine) recover(r *resource) {
 	}
 }
 
+// doubt starts that search, too: somebody says that the grant is over. If it is under way, who
+// has answered that it is inside is asked again at once.
+func (m *Machine) doubt(r *resource) {
+	t := &r.tok
+	if rec := t.recovery; rec != nil && t.holder != nil && slices.Contains(rec.pending, t.holder.entry.ID.Node) {
+		m.sync(r, t.holder.entry.ID.Node)
+	}
+	m.recover(r)
+}
+
 // follow asks the next custodian on the way. All before it have answered.
 func (m *Machine) follow(r *resource, n protocol.Node) {
 	rec := r.tok.recovery

@@ -82,7 +82,7 @@ type token struct {
 	back     protocol.Time // at the root: when the grant should be home again; Never: unknown
 	next     uint64        // at the root: the next fence, above every range reserved
 	recovery *recovery
-	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status only
+	holder   *holder // at the root: who has named its hold to have it confirmed; nil: nobody has. For Status and doubt
 }
 
 // sole reports, at the root, whether only the target can enter on the grant, which is out.
@@ -181,6 +181,9 @@ func (t *token) write(w *canonical.Writer, m *Machine) {
 	}
 	w.Nodes(rec.pending)
 	w.Nodes(rec.answered)
+	if w.Is(t.holder != nil) {
+		w.Node(t.holder.entry.ID.Node)
+	}
 }
 
 // writeSchedule leaves out what comes before the grant, which is not read again.

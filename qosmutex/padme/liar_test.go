@@ -1,0 +1,184 @@
+package padme
+
+import (
+	"slices"
+	"testing"
+
+	"padme/qosmutex/protocol"
+)
+
+// lie sends a valid message from name to its parent, under its own name and as the next one
+// on its link, that says what is not so.
+func (w *world) lie(name string, kind protocol.Kind, fill func(*protocol.Message)) {
+	n := w.nodes[name]
+	m := n.machine
+	n.out.Reset()
+	m.out = &n.out
+	msg := m.emitOn(m.parent, kind)
+	msg.Resource = "x"
+	fill(msg)
+	m.commit(m.parent, msg)
+	m.out = nil
+	w.send(n, msg)
+	w.settle()
+}
+
+// id is the newest request of name, as everybody may know it.
+func (w *world) id(name string) protocol.RequestID {
+	m := w.nodes[name].machine
+	return protocol.RequestID{Node: m.self, Clock: m.lastName}
+}
+
+// grantOut is the grant of x that is out.
+func (w *world) grantOut() protocol.Grant {
+	for _, n := range w.nodes {
+		if n.machine.role == protocol.Root {
+			return n.machine.find("x").tok.grant
+		}
+	}
+	return protocol.Grant{}
+}
+
+// isIn reports whether name is inside of x.
+func (w *world) isIn(name string) bool { _, ok := w.nodes[name].inside["x"]; return ok }
+
+// falseRelease says that the grant which is out has come to its end.
+func (w *world) falseRelease(name string, flags protocol.Flags) {
+	grant := w.grantOut()
+	w.lie(name, protocol.KindRelease, func(m *protocol.Message) {
+		m.Flags, m.ID, m.Grant, m.Fences = flags, protocol.RequestID{Node: w.nodes[name].machine.self, Clock: 1}, grant, protocol.Fences{Next: 1, End: 1}
+	})
+}
+
+// TestFalseReleaseEndsNoHold: M says that others' grants are over, in words that are valid.
+// Nobody enters while B is inside, and C enters once B has left.
+func TestFalseReleaseEndsNoHold(t *testing.T) {
+	const returned, repeated, retain = protocol.FlagReturned, protocol.FlagRepeated, protocol.FlagRetain
+	for _, tree := range []string{
+		"A(B C M)", "A(X(B M) C)", "A(X(Y(B) M) C)", "A(X(Y(B M) C) D)", "A(X(B) C M)", "A(X(B C) Y(M))", "A(X(Y(B C)) M)",
+	} {
+		for _, models := range allModels() {
+			if models.Release == protocol.Direct || models.Priority == protocol.Deadline {
+				continue
+			}
+			for _, lies := range [][]protocol.Flags{{0}, {returned}, {repeated, 0}, {repeated, returned}, {retain, 0}, {0, 0, 0}} {
+				w := newWorld()
+				w.quiet = true
+				play(t, w, "tree "+tree+" fanout=8 models="+models.String(), "advance 1s", "request M", "leave M", "request B", "request C")
+				if !w.isIn("B") {
+					t.Fatalf("%s %v: B is not inside", tree, models)
+				}
+				for _, flags := range lies {
+					w.falseRelease("M", flags)
+				}
+				if w.isIn("C") || w.failure != nil {
+					t.Fatalf("%s %v, Releases with flags %v: C is inside, and B has not left: %v", tree, models, lies, w.failure)
+				}
+				play(t, w, "advance 2s")
+				if !w.isIn("B") || w.isIn("C") {
+					t.Fatalf("%s %v, Releases with flags %v: B inside %v, C %v", tree, models, lies, w.isIn("B"), w.isIn("C"))
+				}
+				play(t, w, "leave B")
+				if !w.isIn("C") {
+					t.Fatalf("%s %v, Releases with flags %v: C did not enter when B left", tree, models, lies)
+				}
+				play(t, w, "leave C", "serve 1s", "advance 2s", "rest")
+			}
+		}
+	}
+}
+
+// TestFalseReleaseOfWhoPasses: M says that the token comes back from it, while its parent X
+// has it and is inside.
+func TestFalseReleaseOfWhoPasses(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(X(M) C) fanout=8 models=fair-forward-use-use", "advance 1s", "request C", "request M", "request X", "leave C")
+	if !w.isIn("X") {
+		t.Fatal("X did not use the Reply that passes")
+	}
+	play(t, w, "request C")
+	w.falseRelease("M", 0)
+	if w.sound(t); w.isIn("C") {
+		t.Fatal("C is inside, and X has not left")
+	}
+	play(t, w, "leave X", "serve 1s", "advance 2s", "rest")
+}
+
+// TestFalseReleaseDeletesNoRequest: M names the requests of others as served, on a grant that
+// is over and on the present one. They are served in their turn.
+func TestFalseReleaseDeletesNoRequest(t *testing.T) {
+	for _, tree := range []string{"A(B C M D)", "A(X(B M D) C)", "A(X(Y(B D) M) C)", "A(X(B D) C M)"} {
+		for _, models := range allModels() {
+			for _, flags := range []protocol.Flags{0, protocol.FlagRepeated, protocol.FlagReturned, protocol.FlagRetain} {
+				w := newWorld()
+				w.quiet = true
+				play(t, w, "tree "+tree+" fanout=8 models="+models.String(), "advance 1s", "request M", "leave M", "request C", "request B", "request D")
+				for _, number := range []uint64{1, w.grantOut().Number} {
+					w.lie("M", protocol.KindRelease, func(m *protocol.Message) {
+						m.Flags, m.ID, m.Grant = flags, w.id("B"), protocol.Grant{Epoch: m.Epoch, Number: number}
+						m.Fences = protocol.Fences{Next: 1, End: 1}
+						m.Entries = []protocol.Entry{{ID: w.id("B"), Fence: 1}, {ID: w.id("D"), Fence: 1}}
+					})
+				}
+				for _, n := range w.nodes {
+					for _, name := range []string{"B", "D"} {
+						if m := n.machine; m.role == protocol.Root && m.climbs() && !m.Knows(w.id(name)) {
+							t.Fatalf("%s %v, flags %v: the root has forgotten the request of %s", tree, models, flags, name)
+						}
+					}
+				}
+				play(t, w, "serve 2s", "advance 2s", "rest")
+			}
+		}
+	}
+}
+
+// TestWhoMovesWhileInsideIsReleased: B re-attaches elsewhere while it is inside, and leaves.
+// C enters within the time of a few messages, whichever way the Release takes.
+func TestWhoMovesWhileInsideIsReleased(t *testing.T) {
+	for _, move := range []struct{ tree, to string }{
+		{"A(X(B) Y C)", "Y"}, {"A(X(B) C)", "A"}, {"A(X(Y(B) Z) C)", "Z"}, {"A(X(Y(B)) C)", "X"}, {"A(B X C)", "X"}, {"A(X(B Y) C)", "Y"},
+	} {
+		for _, models := range allModels() {
+			w := newWorld()
+			w.quiet = true
+			play(t, w, "tree "+move.tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C")
+			n := w.nodes["B"]
+			m := n.machine
+			m.under = move.to
+			n.out.Reset()
+			m.out = &n.out
+			m.startJoin(0)
+			m.attach(w.nodes[move.to].machine.self)
+			out := slices.Clone(n.out.Messages)
+			m.out = nil
+			for i := range out {
+				w.send(n, &out[i])
+			}
+			w.settle()
+			if m.Parent().ID != move.to || !w.isIn("B") {
+				t.Fatalf("%v %v: B is below %v, inside %v", move, models, m.Parent(), w.isIn("B"))
+			}
+			play(t, w, "leave B")
+			if !w.isIn("C") {
+				t.Fatalf("%v %v: C is not inside", move, models)
+			}
+			play(t, w, "leave C", "serve 1s", "advance 2s", "rest")
+		}
+	}
+}
+
+// TestReleasePastItsWayIsNotUsed: M sends its parent X a Release of a grant that X has never
+// seen, with fences of its own. X, which Uses Releases and waits, does not enter on it.
+func TestReleasePastItsWayIsNotUsed(t *testing.T) {
+	w := newWorld()
+	play(t, w, "tree A(X(M) B) fanout=8 models=fair-forward-forward-use", "advance 1s", "request B", "request X")
+	grant := w.grantOut()
+	w.lie("M", protocol.KindRelease, func(m *protocol.Message) {
+		m.ID, m.Grant, m.Fences = w.id("B"), grant, protocol.Fences{Next: 1 << 61, End: 1<<61 + 9}
+	})
+	if w.sound(t); w.isIn("X") {
+		t.Fatal("X is inside, and B has not left")
+	}
+	play(t, w, "leave B", "serve 1s", "advance 2s", "rest")
+}
