@@ -168,6 +168,31 @@ func TestWhoMovesWhileInsideIsReleased(t *testing.T) {
 	}
 }
 
+// TestFencesOfAChildAreThoseThatItGot: M leaves, and says that it leaves other fences than it
+// was given, or used none. Its parent X, which Uses the Release, enters on none of those.
+func TestFencesOfAChildAreThoseThatItGot(t *testing.T) {
+	for _, says := range []func(given protocol.Fences) protocol.Fences{
+		func(protocol.Fences) protocol.Fences { return protocol.Fences{Next: 1 << 62, End: 1<<62 + 100} },
+		func(given protocol.Fences) protocol.Fences {
+			return protocol.Fences{Next: given.Next + 1, End: 1 << 61}
+		},
+		func(given protocol.Fences) protocol.Fences { return protocol.Fences{Next: 1, End: given.End} },
+		func(given protocol.Fences) protocol.Fences { return given },
+	} {
+		w := newWorld()
+		play(t, w, "tree A(X(M) C) fanout=8 models=fair-forward-forward-use", "advance 1s", "request C", "leave C", "request M", "request X", "request C")
+		m := w.nodes["M"].machine
+		tok := &m.find("x").tok
+		given := protocol.Fences{Next: tok.fence, End: tok.fences.End}
+		tok.fences = says(given)
+		w.nodes["X"].invalid++
+		play(t, w, "leave M", "serve 1s", "advance 2s", "rest")
+		if last := w.fences["x"]; last > 100 {
+			t.Errorf("of %v M leaves %v, and somebody enters with fence %d", given, tok.fences, last)
+		}
+	}
+}
+
 // TestReleasePastItsWayIsNotUsed: M sends its parent X a Release of a grant that X has never
 // seen, with fences of its own. X, which Uses Releases and waits, does not enter on it.
 func TestReleasePastItsWayIsNotUsed(t *testing.T) {

@@ -211,10 +211,14 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		return nil
 	}
 	onPath := t.grant == msg.Grant && t.down == l && t.bound.Compare(t.grant) < 0
+	fences := msg.Fences
 	if t.grant != msg.Grant {
 		t.entries, t.until, t.retain = t.entries[:0], 0, false
+	} else if !leaves(fences, t.fences, msg, returned) {
+		m.counters.Invalid++
+		fences = protocol.Fences{Next: t.fences.End, End: t.fences.End} // nobody enters on it any more
 	}
-	t.grant, t.target, t.fences = msg.Grant, msg.ID, msg.Fences
+	t.grant, t.target, t.fences = msg.Grant, msg.ID, fences
 	t.entries = slices.Insert(t.entries, 0, msg.Entries...)
 	own := m.ownCandidate(r)
 	switch {
@@ -228,6 +232,13 @@ func (m *Machine) onRelease(l *link, msg *protocol.Message) error {
 		m.passUp(r, returned)
 	}
 	return nil
+}
+
+// leaves reports whether fences can be what a child has left of those that it was given: no
+// other ones, and none that an entry of its Release has used.
+func leaves(left, given protocol.Fences, msg *protocol.Message, returned bool) bool {
+	used := func(e protocol.Entry) bool { return e.Fence >= left.Next }
+	return left.End == given.End && left.Next >= given.Next && (returned || left.Next > given.Next) && !slices.ContainsFunc(msg.Entries, used)
 }
 
 // wentUp reports whether we passed a token to our parent last.
