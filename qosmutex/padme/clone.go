@@ -28,7 +28,10 @@ func (m *Machine) Clone() *Machine {
 // entryLike copies a request for a clone that has its links and queues.
 func (m *Machine) entryLike(e *entry) *entry {
 	e = copied(e)
-	e.q, e.from, e.also = m.queueOf(e.q.resource), m.childLike(e.from), each(e.also, m.childLike)
+	e.q, e.from, e.also = m.queueOf(e.q.resource), m.childLike(e.from), slices.Clone(e.also)
+	for i := range e.also {
+		e.also[i].link = m.childLike(e.also[i].link)
+	}
 	return e
 }
 

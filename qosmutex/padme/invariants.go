@@ -33,9 +33,10 @@ func (m *Machine) CheckInvariants() error {
 		if e.from != nil && m.child(e.from.peer) != e.from {
 			return fmt.Errorf("request %v came from %v, which is no child", id, e.from.peer)
 		}
-		for i, l := range e.also {
-			if l == e.from || m.child(l.peer) != l || slices.Contains(e.also[:i], l) {
-				return fmt.Errorf("request %v came from %v before, which is no other child", id, l.peer)
+		for i, o := range e.also {
+			again := func(b way) bool { return b.link == o.link }
+			if o.link == e.from || m.child(o.link.peer) != o.link || slices.ContainsFunc(e.also[:i], again) {
+				return fmt.Errorf("request %v came from %v before, which is no other child", id, o.link.peer)
 			}
 		}
 		if e.state == waiting {

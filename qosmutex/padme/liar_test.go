@@ -193,6 +193,43 @@ func TestFencesOfAChildAreThoseThatItGot(t *testing.T) {
 	}
 }
 
+// TestRequestInTheNameOfAnother: M sends Requests in B's name, before B asks or after, with
+// the least priority, and may take them back. B is served as if there were none: by its own
+// way, and under Level before D, which is less important.
+func TestRequestInTheNameOfAnother(t *testing.T) {
+	for _, tree := range []string{"A(B C M D)", "A(X(B) C M D)", "A(X(Y(B)) C M D)", "A(X(B M D) C)", "A(X(B D) Y(M) C)"} {
+		for _, models := range allModels() {
+			for i := range 4 {
+				before, takenBack := i/2 == 0, i%2 == 0
+				w := newWorld()
+				w.quiet = true
+				play(t, w, "tree "+tree+" fanout=8 models="+models.String()+" p=B2,D5", "advance 1s", "request C")
+				b := w.nodes["B"].machine
+				id := protocol.RequestID{Node: b.self, Clock: max(b.clock, b.lastName) + 1}
+				name := func(m *protocol.Message) { m.ID, m.Priority, m.Hops, m.Clock = id, 1<<40, 1, id.Clock }
+				if before {
+					w.lie("M", protocol.KindRequest, name)
+				}
+				play(t, w, "request B", "request D")
+				if id != w.id("B") {
+					t.Fatalf("B asks as %v, not %v", w.id("B"), id)
+				}
+				if !before {
+					w.lie("M", protocol.KindRequest, name)
+				}
+				if takenBack {
+					w.lie("M", protocol.KindWithdraw, name)
+				}
+				play(t, w, "leave C")
+				if models.Priority == protocol.Level && !w.isIn("B") {
+					t.Fatalf("%s %v, before %v, taken back %v: B is not inside, D %v", tree, models, before, takenBack, w.isIn("D"))
+				}
+				play(t, w, "serve 2s")
+			}
+		}
+	}
+}
+
 // TestReleasePastItsWayIsNotUsed: M sends its parent X a Release of a grant that X has never
 // seen, with fences of its own. X, which Uses Releases and waits, does not enter on it.
 func TestReleasePastItsWayIsNotUsed(t *testing.T) {

@@ -265,7 +265,7 @@ func (m *Machine) settle(l *link, msg *protocol.Message) []protocol.Entry {
 	}
 	t := &m.resource(msg.Resource).tok
 	switch e := m.requests.get(msg.ID); {
-	case e == nil || e.from == nil || e.from != l && !slices.Contains(e.also, l) && !(t.grant == msg.Grant && t.down == l):
+	case e == nil || e.from == nil || e.from != l && !e.viaToo(l) && !(t.grant == msg.Grant && t.down == l):
 	case m.takeBack(e, l): // the way that the grant took no longer leads to this request
 		m.remove(e)
 	case e.state == served: // it has another way now

@@ -21,7 +21,8 @@ func (m *Machine) provisionalSpan() protocol.Duration { return m.timing.TTL / 2 
 
 // quiet reports whether the origin of a request, or a relay on the way to it, may have
 // died: the root has not heard from it for clearly longer than the longest heartbeat, a
-// quarter of the TTL. Such a request is not served until a heartbeat comes.
+// quarter of the TTL. Or, as the heartbeats say, the way to it is another one. Such a
+// request is not served until a heartbeat comes.
 func (m *Machine) quiet(e *entry) bool {
 	s := m.sessionOf(e.id.Node)
 	for range maxDepth {
@@ -30,8 +31,10 @@ func (m *Machine) quiet(e *entry) bool {
 			return !m.inheriting() // else it may not have named its session yet
 		case m.silent(s):
 			return true
-		case s.parent == m.self || s.parent.IsZero():
+		case s.parent.IsZero():
 			return false
+		case s.parent == m.self:
+			return s.node != e.from.peer
 		}
 		s = m.sessionOf(s.parent)
 	}

@@ -31,8 +31,10 @@ func (q *queues) write(w *canonical.Writer, self protocol.Node) {
 		w.Text(e.q.resource)
 		e.from.writeName(w)
 		w.Uint(uint64(len(e.also)))
-		for _, l := range e.also {
-			l.writeName(w)
+		for _, o := range e.also {
+			o.link.writeName(w)
+			w.Int(o.priority)
+			w.Uint(uint64(o.hops))
 		}
 		w.Uint(uint64(e.hops), uint64(e.state), uint64(e.asked), e.ref)
 		w.Flags(e.sent, e.try, e.named, e.fixed, e.deadline != protocol.Never)
@@ -92,10 +94,10 @@ type entry struct {
 	turn     uint64 // C by which it is ordered: that of its name, or less if it is for a client
 	client   string // on whose behalf; empty: its participant's own
 	priority int64
-	q        *queue  // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
-	from     *link   // the child that it came from; nil: our own
-	also     []*link // children that it came from before, the last one last, and that have not taken it back
-	hops     uint32  // links between the origin and here
+	q        *queue // in which it waits, or of what it is inside; its resource is an id, or protocol.Any
+	from     *link  // the child that it came from; nil: our own
+	also     []way  // other children that it came from, the best one last, and that have not taken it back
+	hops     uint32 // links between the origin and here
 	state    entryState
 	sent     bool              // our parent knows it
 	asked    uint8             // how many Requests for it may have been sent up from here, at most 2
@@ -111,10 +113,25 @@ type entry struct {
 	hold     protocol.Duration // how long it will be held; 0: unknown
 }
 
-// alsoBut is also without l.
-func (e *entry) alsoBut(l *link) []*link {
-	return slices.DeleteFunc(e.also, func(o *link) bool { return o == l })
+// way is what a child says of a request that came from another one, too.
+type way struct {
+	link     *link
+	priority int64
+	hops     uint32
 }
+
+// alsoBut is also without l.
+func (e *entry) alsoBut(l *link) []way {
+	return slices.DeleteFunc(e.also, func(o way) bool { return o.link == l })
+}
+
+// viaToo reports whether e came from l, too.
+func (e *entry) viaToo(l *link) bool {
+	return slices.ContainsFunc(e.also, func(o way) bool { return o.link == l })
+}
+
+// present is the way that e takes.
+func (e *entry) present() way { return way{e.from, e.priority, e.hops} }
 
 // requests are the live requests of a participant, in the order of their names.
 type requests []*entry

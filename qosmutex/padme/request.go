@@ -244,12 +244,17 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 // renamed handles a Request that is known already: its priority may have
 // changed, or its way.
 func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
-	e.hops = msg.Hops
 	if e.from != l {
-		if e.also = e.alsoBut(l); e.named { // else the other has attached again, and may not name it again
-			e.also = append(e.also, e.from)
+		e.also = e.alsoBut(l)
+		if !m.mayLead(l, e.id.Node) {
+			e.also = slices.Insert(e.also, 0, way{l, msg.Priority, msg.Hops})
+			return
+		}
+		if e.named { // else the other has attached again, and may not name it again
+			e.also = append(e.also, e.present())
 		}
 	}
+	e.hops = msg.Hops
 	if e.state != waiting {
 		e.priority = msg.Priority
 	}
@@ -260,6 +265,52 @@ func (m *Machine) renamed(l *link, e *entry, msg *protocol.Message) {
 	e.q.hide(l, msg.Hidden)
 	m.reprioritize(e, msg.Priority)
 	m.serveQueue(e.q) // it may not have been ready
+}
+
+// mayLead reports whether child l may lead to n, for all that is known. Anybody may send a
+// Request in the name of others; those that lead nowhere do no harm until the true one
+// comes, nor after that.
+func (m *Machine) mayLead(l *link, n protocol.Node) bool {
+	switch {
+	case l.peer == n:
+		return true
+	case m.role != protocol.Root:
+		return m.child(n) == nil
+	}
+	to := m.wayTo(n)
+	return to == nil || to == l
+}
+
+// followMoves lets, at the root, requests take the ways that the heartbeats say.
+func (m *Machine) followMoves() {
+	if !slices.ContainsFunc(m.requests, func(e *entry) bool { return len(e.also) > 0 }) {
+		return // nearly always
+	}
+	for _, e := range slices.Clone(m.requests) {
+		if len(e.also) == 0 {
+			continue
+		}
+		to := m.wayTo(e.id.Node)
+		i := slices.IndexFunc(e.also, func(o way) bool { return o.link == to })
+		if to == nil || i < 0 {
+			continue
+		}
+		other, was := e.also[i], e.present()
+		e.also = append(slices.Delete(e.also, i, i+1), was)
+		m.take(e, other)
+	}
+}
+
+// take lets e take another way.
+func (m *Machine) take(e *entry, other way) {
+	e.hops = other.hops
+	if e.state != waiting {
+		e.priority = other.priority
+	}
+	if m.reroute(e, other.link); e.state == waiting {
+		m.reprioritize(e, other.priority)
+	}
+	m.serveQueue(e.q)
 }
 
 // reroute notes that child l leads to the origin of e.
@@ -289,8 +340,7 @@ func (m *Machine) takeBack(e *entry, l *link) bool {
 		last := len(e.also) - 1
 		other := e.also[last]
 		e.also = e.also[:last]
-		m.reroute(e, other)
-		m.serveQueue(e.q)
+		m.take(e, other)
 	}
 	return false
 }
@@ -351,7 +401,7 @@ func (m *Machine) withdraw(ref uint64) error {
 
 func (m *Machine) onWithdraw(l *link, msg *protocol.Message) error {
 	e := m.requests.get(msg.ID)
-	if e == nil || e.from != l && !slices.Contains(e.also, l) {
+	if e == nil || e.from != l && !e.viaToo(l) {
 		return m.stale(msg, "no such request of this child") // it has moved, or was served
 	}
 	if m.takeBack(e, l) {
@@ -411,8 +461,8 @@ func (m *Machine) refuse(e *entry, reason protocol.Reason) {
 	if e.from == nil {
 		m.deny(e.ref, e.q.resource, reason)
 	} else {
-		for _, l := range append(e.also, e.from) {
-			m.refuseBelow(l, e.id, e.q.resource, reason)
+		for _, o := range append(e.also, e.present()) {
+			m.refuseBelow(o.link, e.id, e.q.resource, reason)
 		}
 	}
 	// A Request that crosses the refusal is a new one to our parent.

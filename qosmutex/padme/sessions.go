@@ -131,7 +131,11 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 			defer m.serveAll() // its requests were quiet
 		}
 	}
+	moved := s.parent != msg.Parent
 	s.priority, s.parent, s.asked = msg.Priority, msg.Parent, msg.Attempt
+	if moved {
+		m.followMoves()
+	}
 	s.candidate, s.slow = msg.Flags&protocol.FlagCandidate != 0, msg.Flags&protocol.FlagSlow != 0
 	m.confirm(msg)
 	m.nextExpiry = min(m.nextExpiry, s.deadline)
