@@ -23,6 +23,9 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 	case l != nil && l.gen == msg.Link:
 		m.acceptChild(l) // our Accept was lost
 		return nil
+	case !m.mayAttach(msg):
+		m.refuseChild(msg, protocol.ReasonClosed)
+		return nil
 	}
 	var leaveBy protocol.Time
 	if (l == nil || l.leaving()) && m.slots() <= 0 {
@@ -53,6 +56,29 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 	*l = fresh
 	m.acceptChild(l)
 	return nil
+}
+
+// mayAttach reports whether a participant may be our child, and ends the link of its former
+// incarnation: a member may invent any number of them, and each takes a place. The root knows
+// the sessions of all, unless it inherits.
+func (m *Machine) mayAttach(msg *protocol.Message) bool {
+	if m.role == protocol.Root && !m.inheriting() {
+		if s := m.sessionOf(msg.From); s == nil || s.number != msg.Session {
+			return false
+		}
+	}
+	i, _ := m.searchChild(protocol.Node{ID: msg.From.ID})
+	for i < len(m.children) && m.children[i].peer.ID == msg.From.ID {
+		switch o := m.children[i]; {
+		case o.peer.Incarnation > msg.From.Incarnation:
+			return false
+		case o.peer == msg.From:
+			i++
+		default:
+			m.dropChild(o)
+		}
+	}
+	return true
 }
 
 // attachedAgain prepares for a child's new attachment. What it does not name again is

@@ -1,8 +1,10 @@
 package padme
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"padme/qosmutex/protocol"
 )
@@ -227,6 +229,80 @@ func TestRequestInTheNameOfAnother(t *testing.T) {
 				play(t, w, "serve 2s")
 			}
 		}
+	}
+}
+
+// invent sends a datagram to the root from another incarnation of a participant.
+func (w *world) invent(name string, incarnation uint64, msg protocol.Message) {
+	for _, n := range w.nodes {
+		if n.machine.role == protocol.Root {
+			msg.From, msg.To, msg.Epoch = protocol.Node{ID: name, Incarnation: incarnation}, n.machine.self, n.machine.epoch
+			_ = w.step(n, &protocol.Input{Kind: protocol.Receive, Message: &msg})
+		}
+	}
+}
+
+// TestInventedIncarnationsTakeOnePlace: M attaches under ever new incarnations, with ever
+// better priorities, also with sessions, and takes no more than one place. M itself, B and C
+// stay where they are or come back.
+func TestInventedIncarnationsTakeOnePlace(t *testing.T) {
+	for _, withSessions := range []bool{false, true} {
+		w := newWorld()
+		play(t, w, "tree A fanout=3", "join B p1", "join C p2", "join M p3", "advance 2s")
+		a := w.nodes["A"].machine
+		for i := range uint64(100) {
+			msg := protocol.Message{Kind: protocol.KindAttach, Priority: -int64(i), Session: 1, Link: 1}
+			if withSessions {
+				w.invent("M", 1000+i, protocol.Message{Kind: protocol.KindBeat, Attempt: 1, Sent: protocol.Time(1000 + i)})
+				if s := a.sessionOf(protocol.Node{ID: "M", Incarnation: 1000 + i}); s != nil {
+					msg.Session = s.number
+				}
+			}
+			w.invent("M", 1000+i, msg)
+			if n := len(a.children); n > 3 {
+				t.Fatalf("sessions %v: the root has %d children", withSessions, n)
+			}
+			w.settle()
+		}
+		if n := len(a.members); n > 2+maxOfOne {
+			t.Fatalf("the root knows %d members, three of which there are", n)
+		}
+		play(t, w, "request B", "request C", "serve 1s", "advance 15s", "request B", "request C", "request M", "serve 1s", "rest")
+		if n := len(a.members); n != 3 {
+			t.Errorf("the root knows %d members, not 3", n)
+		}
+	}
+}
+
+// TestRestartsAreWelcome: somebody who is started again and again, more often than its
+// sessions expire, takes part in the end, and nobody else waits for it.
+func TestRestartsAreWelcome(t *testing.T) {
+	w := newWorld()
+	w.quiet = true
+	play(t, w, "tree A fanout=3", "join B p1", "join M p2", "advance 2s")
+	for range 30 {
+		play(t, w, "crash M", "restart M", "advance 100ms", "request B", "serve 1s")
+	}
+	play(t, w, "advance 5s", "request M", "serve 1s", "rest")
+}
+
+// TestSessionsExpireInOnePass: the sessions of very many members end in one step.
+func TestSessionsExpireInOnePass(t *testing.T) {
+	w := newWorld()
+	w.quiet = true
+	play(t, w, "tree A(B)")
+	a := w.nodes["A"].machine
+	a.out = &w.nodes["A"].out
+	for i := range maxSessions {
+		if a.addSession(&memberSession{node: protocol.Node{ID: fmt.Sprintf("m%06d", i), Incarnation: 1}, number: 1 << 30, deadline: a.now}); len(a.members) != i+2 {
+			t.Fatal("not added")
+		}
+	}
+	a.nextExpiry = 0
+	began := time.Now()
+	w.step(w.nodes["A"], &protocol.Input{Kind: protocol.Tick})
+	if took := time.Since(began); len(a.members) != 1 || took > 5*time.Second {
+		t.Errorf("%d members are left after %v", len(a.members), took)
 	}
 }
 

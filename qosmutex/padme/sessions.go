@@ -91,7 +91,18 @@ func (r *roster) write(w *canonical.Writer, c *core) {
 	w.Flags(r.nextExpiry <= first) // that bound only saves work
 }
 
-const maxSessions = 1 << 16
+const (
+	maxSessions = 1 << 16
+	maxOfOne    = 8 // sessions of one participant's incarnations, of which a member may invent any number
+)
+
+// isOften reports whether another incarnation of n would be one too many. Those before it may
+// hold until their sessions are over.
+func (r *roster) isOften(n protocol.Node) bool {
+	first, _ := r.search(protocol.Node{ID: n.ID})
+	last := first + maxOfOne - 1
+	return last < len(r.members) && r.members[last].node.ID == n.ID
+}
 
 // onBeat answers a heartbeat. Only the root answers; what has expired is over. The
 // session that it answers outlives the newest renewal of the root's lease by no more
@@ -104,6 +115,8 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	switch {
 	case s == nil && len(m.members) >= maxSessions:
 		return m.invalid(msg, "too many sessions")
+	case s == nil && m.isOften(msg.From): // it asks again
+		return m.stale(msg, "too many incarnations, until the sessions of some are over")
 	case s == nil && msg.Epoch != m.epoch && m.inheriting():
 		return m.stale(msg, "of before this term")
 	case s == nil && msg.Session != 0 && m.inheriting():
@@ -238,23 +251,37 @@ func (m *Machine) expireSessions() {
 		return
 	}
 	m.nextExpiry = protocol.Never
-	for _, s := range slices.Clone(m.members) {
+	var ended roster
+	for _, s := range m.members {
 		if m.now >= s.deadline {
-			m.endSession(s)
-			m.tellNeighbors(s)
+			ended.members = append(ended.members, s)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
+	m.members = slices.DeleteFunc(m.members, func(s *memberSession) bool { return m.now >= s.deadline })
+	for _, s := range ended.members {
+		m.ended(s)
+	}
+	m.tellNeighbors(&ended)
 }
 
-// tellNeighbors tells the neighbors in the tree of a member that has ended: its children
-// look for another parent at once, and its parent makes room for one of them. If that
-// message is lost, they do so when they have heard nothing for long enough.
-func (m *Machine) tellNeighbors(ended *memberSession) {
+// tellNeighbors tells the neighbors in the tree of members that have ended: their children
+// look for another parent at once, and their parents make room for one of them. If that
+// message is lost, they do so when they have heard nothing for long enough. All of them at
+// once: one by one they would cost the square of their number.
+func (m *Machine) tellNeighbors(ended *roster) {
+	if len(ended.members) == 0 {
+		return
+	}
 	for _, s := range m.members {
-		if s.parent == ended.node || s.node == ended.parent {
-			m.emit(protocol.KindGoodbye, s.node).Ended = ended.node
+		if _, ok := ended.search(s.parent); ok {
+			m.emit(protocol.KindGoodbye, s.node).Ended = s.parent
+		}
+	}
+	for _, o := range ended.members {
+		if s := m.sessionOf(o.parent); s != nil {
+			m.emit(protocol.KindGoodbye, s.node).Ended = o.node
 		}
 	}
 }
@@ -269,19 +296,32 @@ func (m *Machine) unlink(n protocol.Node) {
 	}
 }
 
-// endSession ends a member's session for good and recovers the tokens that it may
-// have had. Its link to us ends with it, and makes room for another child.
+// endSession ends a member's session for good.
 func (m *Machine) endSession(s *memberSession) {
+	if i, ok := m.roster.search(s.node); ok {
+		m.members = slices.Delete(m.members, i, i+1)
+	}
+	m.ended(s)
+}
+
+// ended recovers the tokens that a member may have had whose session is over. Its link to us
+// ends with it, and makes room for another child.
+func (m *Machine) ended(s *memberSession) {
 	if !s.goodbye {
 		m.counters.Expiries++
 	}
-	m.members = slices.DeleteFunc(m.members, func(o *memberSession) bool { return o == s })
 	m.out.Ended = append(m.out.Ended, s.node)
 	m.unlink(s.node)
 	m.continueSearches(s)
-	inner := slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node })
+	known, isInner := false, false // looked up once, if need be
+	inner := func() bool {
+		if !known {
+			known, isInner = true, slices.ContainsFunc(m.members, func(o *memberSession) bool { return o.parent == s.node })
+		}
+		return isInner
+	}
 	for _, r := range m.resources {
-		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (inner || t.target.Node == s.node) {
+		if t := &r.tok; t.phase == below && s.after.Compare(t.grant) < 0 && (t.target.Node == s.node || inner()) {
 			m.recover(r)
 		}
 	}
