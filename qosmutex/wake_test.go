@@ -119,7 +119,7 @@ func TestUnusedTopicsAreSteppedTogether(t *testing.T) {
 			topics[0].mu.Lock()
 			unused, next := topics[0].unused(), topics[0].alarm.due-time.Since(topics[0].alarms.begun)
 			topics[0].mu.Unlock()
-			if unused || next > time.Duration(LAN().TTL/10) {
+			if unused || next > LAN().TTL/10 {
 				t.Fatalf("a topic that is in use is taken for unused: %v, and next stepped after %v", unused, next)
 			}
 		}
