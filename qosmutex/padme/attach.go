@@ -59,8 +59,9 @@ func (m *Machine) onAttach(msg *protocol.Message) error {
 }
 
 // mayAttach reports whether a participant may be our child, and ends the link of its former
-// incarnation: a member may invent any number of them, and each takes a place. The root knows
-// the sessions of all, unless it inherits.
+// incarnation: a member may invent any number of them, and each takes a place. The later
+// session tells which is the former one, as a wall clock may have been set back. The root
+// knows the sessions of all, unless it inherits.
 func (m *Machine) mayAttach(msg *protocol.Message) bool {
 	if m.role == protocol.Root && !m.inheriting() {
 		if s := m.sessionOf(msg.From); s == nil || s.number != msg.Session {
@@ -70,10 +71,10 @@ func (m *Machine) mayAttach(msg *protocol.Message) bool {
 	i, _ := m.searchChild(protocol.Node{ID: msg.From.ID})
 	for i < len(m.children) && m.children[i].peer.ID == msg.From.ID {
 		switch o := m.children[i]; {
-		case o.peer.Incarnation > msg.From.Incarnation:
-			return false
 		case o.peer == msg.From:
 			i++
+		case o.session > msg.Session:
+			return false
 		default:
 			m.dropChild(o)
 		}

@@ -135,6 +135,23 @@ func TestFalseReleaseDeletesNoRequest(t *testing.T) {
 	}
 }
 
+// move has name take another parent.
+func (w *world) move(name, to string) {
+	n := w.nodes[name]
+	m := n.machine
+	m.under = to
+	n.out.Reset()
+	m.out = &n.out
+	m.startJoin(0)
+	m.attach(w.nodes[to].machine.self)
+	out := slices.Clone(n.out.Messages)
+	m.out = nil
+	for i := range out {
+		w.send(n, &out[i])
+	}
+	w.settle()
+}
+
 // TestWhoMovesWhileInsideIsReleased: B re-attaches elsewhere while it is inside, and leaves.
 // C enters within the time of a few messages, whichever way the Release takes.
 func TestWhoMovesWhileInsideIsReleased(t *testing.T) {
@@ -145,20 +162,8 @@ func TestWhoMovesWhileInsideIsReleased(t *testing.T) {
 			w := newWorld()
 			w.quiet = true
 			play(t, w, "tree "+move.tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C")
-			n := w.nodes["B"]
-			m := n.machine
-			m.under = move.to
-			n.out.Reset()
-			m.out = &n.out
-			m.startJoin(0)
-			m.attach(w.nodes[move.to].machine.self)
-			out := slices.Clone(n.out.Messages)
-			m.out = nil
-			for i := range out {
-				w.send(n, &out[i])
-			}
-			w.settle()
-			if m.Parent().ID != move.to || !w.isIn("B") {
+			w.move("B", move.to)
+			if m := w.nodes["B"].machine; m.Parent().ID != move.to || !w.isIn("B") {
 				t.Fatalf("%v %v: B is below %v, inside %v", move, models, m.Parent(), w.isIn("B"))
 			}
 			play(t, w, "leave B")
@@ -286,6 +291,42 @@ func TestRestartsAreWelcome(t *testing.T) {
 	play(t, w, "advance 5s", "request M", "serve 1s", "rest")
 }
 
+// TestOpenedAgainAndAgain: a program that opens the topic, enters, leaves and closes it, far more
+// often than its sessions are forgotten, never waits for those.
+func TestOpenedAgainAndAgain(t *testing.T) {
+	w := newWorld()
+	w.quiet = true
+	play(t, w, "tree A fanout=3", "advance 2s")
+	for i := range 40 {
+		w.add("M", 1, "", false)
+		play(t, w, "advance 10ms", "request M")
+		if !w.isIn("M") {
+			t.Fatalf("opened %d times within %d ms: M is not inside", i+1, 10*(i+1))
+		}
+		play(t, w, "leave M", "depart M")
+	}
+	play(t, w, "advance 2s", "rest")
+	if n := len(w.nodes["A"].machine.members); n != 0 {
+		t.Errorf("the root knows %d members, not none", n)
+	}
+}
+
+// TestRestartWithAnEarlierClock: the wall clock was set back before M started again, so its
+// incarnation is below the one that has crashed. Its place does not wait for that one's session.
+func TestRestartWithAnEarlierClock(t *testing.T) {
+	for _, tree := range []string{"A(M)", "A(X(M))"} {
+		w := newWorld()
+		w.nextInc = 1000
+		play(t, w, "tree "+tree, "advance 2s", "crash M")
+		w.nextInc = 10
+		play(t, w, "restart M")
+		if role, _ := w.nodes["M"].machine.Term(); role != protocol.Member {
+			t.Errorf("%s: M is %v", tree, role)
+		}
+		play(t, w, "request M", "serve 5s", "rest")
+	}
+}
+
 // TestSessionsExpireInOnePass: the sessions of very many members end in one step.
 func TestSessionsExpireInOnePass(t *testing.T) {
 	w := newWorld()
@@ -303,6 +344,31 @@ func TestSessionsExpireInOnePass(t *testing.T) {
 	w.step(w.nodes["A"], &protocol.Input{Kind: protocol.Tick})
 	if took := time.Since(began); len(a.members) != 1 || took > 5*time.Second {
 		t.Errorf("%d members are left after %v", len(a.members), took)
+	}
+}
+
+// TestOnlyTheWayOfWhoMovedIsAsked: B re-attaches elsewhere while it is inside, and leaves. Under
+// Use the root asks those on the way that the grant went, and not all members, one of which has
+// died: C enters at once.
+func TestOnlyTheWayOfWhoMovedIsAsked(t *testing.T) {
+	for _, move := range []struct{ tree, to string }{
+		{"A(X(B) Y C D E F G)", "Y"}, {"A(X(Y(B) Z) C D E F G)", "Z"}, {"A(X(Y(B)) C D E F G)", "X"}, {"A(B X C D E F G)", "X"},
+	} {
+		for _, models := range allModels() {
+			w := newWorld()
+			w.quiet = true
+			play(t, w, "tree "+move.tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C")
+			w.move("B", move.to)
+			play(t, w, "crash D", "leave B")
+			if !w.isIn("C") {
+				t.Fatalf("%v %v: C is not inside", move, models)
+			}
+			for _, n := range w.nodes {
+				if sent := n.machine.counters.Sent[protocol.KindSync]; sent > 4 {
+					t.Errorf("%v %v: %d were asked", move, models, sent)
+				}
+			}
+		}
 	}
 }
 

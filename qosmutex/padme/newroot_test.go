@@ -67,3 +67,24 @@ func TestAGoodbyeAboutAnotherIsNoSignOfItsSender(t *testing.T) {
 		t.Errorf("it has said goodbye itself, and %v are awaited", a.authority.awaited)
 	}
 }
+
+// TestAdoptedHoldIsReleasedWhileARootInherits: B holds below X when the root dies, and leaves once
+// the next root knows of its hold. C does not wait for the others who may report.
+func TestAdoptedHoldIsReleasedWhileARootInherits(t *testing.T) {
+	for _, tree := range []string{"A(D(B C))", "A(D(X(B) C))", "A(D(X(Y(B)) C))"} {
+		for _, models := range allModels() {
+			w := newWorld()
+			w.quiet = true
+			play(t, w, "tree "+tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C", "advance 2s", "still", "crash A")
+			w.nodes["D"].machine.under = ""
+			play(t, w, "advance 1600ms", "appoint D", "advance 100ms", "leave B")
+			if !w.nodes["D"].machine.inheriting() {
+				t.Fatal("D does not inherit any more")
+			}
+			if !w.isIn("C") {
+				t.Fatalf("%s %v: C is not inside", tree, models)
+			}
+			play(t, w, "leave C", "advance 5s", "serve 1s")
+		}
+	}
+}

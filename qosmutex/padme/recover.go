@@ -119,9 +119,14 @@ func (m *Machine) continueSearches(s *memberSession) {
 }
 
 // concludeIfDone regenerates the token if all who can have it have answered. While we
-// inherit we do not know who they are: inherited goes on.
+// inherit we do not know who they are, unless it is the target alone: inherited goes on.
 func (m *Machine) concludeIfDone(r *resource) {
-	if rec := r.tok.recovery; rec != nil && rec.all && len(rec.pending) == 0 && !m.inheriting() {
+	t := &r.tok
+	rec := t.recovery
+	if rec == nil || !rec.all || len(rec.pending) > 0 {
+		return
+	}
+	if !m.inheriting() || t.sole() && !t.direct() && slices.Contains(rec.answered, t.target.Node) {
 		m.regenerate(r)
 	}
 }
@@ -213,10 +218,12 @@ func (m *Machine) onReport(msg *protocol.Message) error {
 	switch {
 	case rec.all:
 		m.concludeIfDone(r)
-	case msg.Verdict == protocol.VerdictPassed:
+	case msg.Verdict == protocol.VerdictPassed && msg.From != r.tok.target.Node:
 		m.follow(r, msg.PassedTo)
 	default:
-		m.regenerate(r) // it was on the link to this one, which refuses it from now on
+		// It was on the link to this one, which refuses it from now on. Or this is the end of the way
+		// down: whoever it passed the token on to has not passed it down, and so Uses it no more.
+		m.regenerate(r)
 	}
 	return nil
 }

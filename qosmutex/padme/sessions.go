@@ -97,11 +97,21 @@ const (
 )
 
 // isOften reports whether another incarnation of n would be one too many. Those before it may
-// hold until their sessions are over.
-func (r *roster) isOften(n protocol.Node) bool {
-	first, _ := r.search(protocol.Node{ID: n.ID})
+// hold until their sessions are over, but not one that said goodbye: it makes room.
+func (m *Machine) isOften(n protocol.Node) bool {
+	first, _ := m.roster.search(protocol.Node{ID: n.ID})
 	last := first + maxOfOne - 1
-	return last < len(r.members) && r.members[last].node.ID == n.ID
+	if last >= len(m.members) || m.members[last].node.ID != n.ID {
+		return false
+	}
+	for _, s := range m.members[first : last+1] {
+		if s.goodbye {
+			m.endSession(s)
+			m.tellNeighbors(&roster{members: []*memberSession{s}})
+			return false
+		}
+	}
+	return true
 }
 
 // onBeat answers a heartbeat. Only the root answers; what has expired is over. The
