@@ -79,6 +79,13 @@ func (m *Machine) joinWait(rounds uint) protocol.Duration {
 	return wait
 }
 
+// askSoonAgain ends the long waits of a search: the root answers.
+func (m *Machine) askSoonAgain() {
+	if j := m.join; j != nil && j.target.IsZero() {
+		j.rounds, j.until = 0, min(j.until, m.now+m.timing.JoinWait)
+	}
+}
+
 func (m *Machine) emitJoin() {
 	msg := m.emit(protocol.KindJoin, protocol.Node{})
 	msg.Priority = m.priority
@@ -146,7 +153,7 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 		return nil
 	}
 	if newer {
-		m.join.rounds = 0 // this root answers, if the one before did not
+		m.askSoonAgain() // this root answers, if the one before did not
 	}
 	o := offer{
 		from: msg.From, priority: msg.Priority, depth: msg.Depth,

@@ -67,6 +67,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	}
 	if s.number == 0 {
 		m.bind(msg.Grant)
+		m.askSoonAgain()
 		m.out.Changed = true
 	}
 	m.outlast(msg.TTL)

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,4 +40,27 @@ func TestSeekersCostNoMoreThanMembers(t *testing.T) {
 		}
 	}
 	w.sound(t)
+}
+
+// TestSeekersAskSoonOnceTheRootAnswers: all members are cut off from the root, and nobody tells them
+// when that ends. They have a place soon after, however many they are.
+func TestSeekersAskSoonOnceTheRootAnswers(t *testing.T) {
+	w := newWorld()
+	w.quiet, w.fanout = true, 8
+	w.add("A", 0, "", true)
+	for i := range 40 {
+		w.add(fmt.Sprintf("m%02d", i), int64(1+i%3), "", false)
+		w.advance(50*ms, true)
+	}
+	for _, cut := range []bool{true, false} {
+		for name, n := range w.nodes {
+			n.offline = cut && name != "A"
+		}
+		play(t, w, map[bool]string{true: "advance 12s", false: "advance 4s"}[cut])
+	}
+	for _, name := range w.order[1:] {
+		if role, _ := w.nodes[name].machine.Term(); role != protocol.Member {
+			t.Errorf("%s is %v after the root has answered for 4 s", name, role)
+		}
+	}
 }
