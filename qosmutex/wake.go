@@ -152,9 +152,10 @@ func (t *Topic) arm(now, wakeAt protocol.Time) {
 const slots = 64
 
 // unused reports whether the participant has its place, and has not heard for a while of
-// anybody who holds something or asks for it. The caller holds mu.
+// anybody who holds something or asks for it. Not of one that waits to take over from the
+// root: all that it does then is on time. The caller holds mu.
 func (t *Topic) unused() bool {
-	placed := t.status.Role == protocol.Member || t.board.term != nil && t.board.view.GrantsFrom.IsZero()
+	placed := t.status.Role == protocol.Member && t.record.candidate == nil || t.board.term != nil && t.board.view.GrantsFrom.IsZero()
 	return placed && t.status.TTL >= slots && len(t.calls) == 0 && len(t.board.busy) == 0 && time.Since(t.used) >= sweepEvery
 }
 

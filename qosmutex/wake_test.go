@@ -81,7 +81,8 @@ func TestUnusedTopicsAreSteppedTogether(t *testing.T) {
 		ctx := t.Context()
 		p := join("node")
 		defer p.Close(ctx)
-		s := newServer(t, p, WithRegister(local.Memory()), clock)
+		register := local.Memory()
+		s := newServer(t, p, WithRegister(register), clock)
 		defer s.Close()
 		topics := make([]*Topic, 20)
 		for i := range topics {
@@ -93,7 +94,19 @@ func TestUnusedTopicsAreSteppedTogether(t *testing.T) {
 			}
 			_ = h.Unlock()
 		}
+		q := join("standby")
+		defer q.Close(ctx)
+		standby, err := Open(ctx, q, "zone1", WithRegister(register), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer standby.Close(ctx)
 		time.Sleep(5 * time.Second)
+		standby.mu.Lock()
+		if standby.status.Role != protocol.Member || standby.unused() {
+			t.Errorf("one that waits to take over is %v, and unused: %v", standby.status.Role, standby.unused())
+		}
+		standby.mu.Unlock()
 		slot := LAN().TTL / slots
 		inSlots := func(topic *Topic) bool {
 			topic.mu.Lock()
