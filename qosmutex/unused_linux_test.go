@@ -14,7 +14,7 @@ import (
 // spend on locks that were used once and that nobody uses now.
 func BenchmarkUnusedTopics(b *testing.B) {
 	const settling, measured = 5 * time.Second, 10 * time.Second
-	for _, topics := range []int{10, 250, 1000} {
+	for _, topics := range []int{250, 1000} {
 		b.Run(fmt.Sprint("topics=", topics), func(b *testing.B) {
 			for b.Loop() {
 				ctx := context.Background()
@@ -23,12 +23,14 @@ func BenchmarkUnusedTopics(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
+				used := make(chan error, topics)
 				for i := range topics {
-					topic, err := s.Topic(ctx, fmt.Sprint("zone", i))
-					if err != nil {
+					go func() { used <- useOnce(ctx, s, fmt.Sprint("zone", i)) }()
+				}
+				for range topics {
+					if err := <-used; err != nil {
 						b.Fatal(err)
 					}
-					unlock(b, lock(b, topic, "x"))
 				}
 				time.Sleep(settling)
 				before := processCPU(b)
@@ -39,6 +41,19 @@ func BenchmarkUnusedTopics(b *testing.B) {
 			}
 		})
 	}
+}
+
+// useOnce has a server open a topic, and takes a lock of it.
+func useOnce(ctx context.Context, s *Server, name string) error {
+	topic, err := s.Topic(ctx, name)
+	if err != nil {
+		return err
+	}
+	h, err := topic.Lock(ctx, "x")
+	if err != nil {
+		return err
+	}
+	return h.Unlock()
 }
 
 // processCPU is the processor time that this process has had.
