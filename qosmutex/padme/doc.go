@@ -39,6 +39,7 @@ package padme
 //	settings.go forget.go   the topic's settings, and idle names
 //
 //	request.go              a request comes: ours, a child's, withdrawn, changed
+//	ways.go                 a request comes by several children: which of them leads to its origin
 //	queue.go                which of two requests of one resource comes first (compare)
 //	queues.go               all queues, and which requests a participant passes up
 //	patience.go deadline.go which of two queues comes first; the bound of Fair, Aging; Deadline

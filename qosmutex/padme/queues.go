@@ -113,26 +113,6 @@ type entry struct {
 	hold     protocol.Duration // how long it will be held; 0: unknown
 }
 
-// way is what a child says of a request that came from another one, too.
-type way struct {
-	link     *link
-	priority int64
-	hops     uint32
-}
-
-// alsoBut is also without l.
-func (e *entry) alsoBut(l *link) []way {
-	return slices.DeleteFunc(e.also, func(o way) bool { return o.link == l })
-}
-
-// viaToo reports whether e came from l, too.
-func (e *entry) viaToo(l *link) bool {
-	return slices.ContainsFunc(e.also, func(o way) bool { return o.link == l })
-}
-
-// present is the way that e takes.
-func (e *entry) present() way { return way{e.from, e.priority, e.hops} }
-
 // requests are the live requests of a participant, in the order of their names.
 type requests []*entry
 
