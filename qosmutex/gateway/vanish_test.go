@@ -37,17 +37,7 @@ func TestWillEndsTheSession(t *testing.T) {
 		if a := c.await("3", jsonlock.Lost); a.Reason != jsonlock.GoneAway {
 			t.Errorf("waiting: %+v", a)
 		}
-		b := d.await("1", jsonlock.Granted)
-		now := time.Since(s.start).Milliseconds()
-		if now < until(t, a) {
-			t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
-		}
-		if late := now - until(t, a); late > 500 {
-			t.Errorf("let in only %d ms after the first had to stop", late)
-		}
-		if fenceOf(t, b) <= fenceOf(t, a) {
-			t.Errorf("fence %s after %s", b.Fence, a.Fence)
-		}
+		s.letsIn(d, "1", a, 500*time.Millisecond)
 		if a := c.ask(jsonlock.Renew, "1", "", jsonlock.Lost); a.Reason != jsonlock.GoneAway {
 			t.Errorf("renewed after the will: %+v", a)
 		}
@@ -246,6 +236,23 @@ func TestRetainedRequestsOpenNoLocks(t *testing.T) {
 	})
 }
 
+// letsIn waits until d is let in after the holder that was told a, and checks that it is not
+// before that one has to stop, and at most so much later.
+func (s *site) letsIn(d *foreign, id string, a jsonlock.Answer, late time.Duration) {
+	s.Helper()
+	b := d.await(id, jsonlock.Granted)
+	now := time.Since(s.start).Milliseconds()
+	if now < until(s, a) {
+		s.Errorf("let in at %d, while the first may believe until %d", now, until(s, a))
+	}
+	if after := now - until(s, a); after > late.Milliseconds() {
+		s.Errorf("let in only %d ms after the first had to stop", after)
+	}
+	if fenceOf(s, b) <= fenceOf(s, a) {
+		s.Errorf("fence %s after %s", b.Fence, a.Fence)
+	}
+}
+
 // A client that renews stops when its hold is not valid any more, so others need not wait for
 // its lease, and not a moment less: neither after the first answer nor after renewals, nor if
 // an operator looks on.
@@ -278,17 +285,7 @@ func TestWhoRenewsHoldsOnlyWhileItBelieves(t *testing.T) {
 				if until(t, a) > before+100 { // less time passes, so clocks may drift less
 					t.Errorf("a query has extended it from %d to %d", before, until(t, a))
 				}
-				b := d.await("1", jsonlock.Granted)
-				now := time.Since(s.start).Milliseconds()
-				if now < until(t, a) {
-					t.Errorf("let in at %d, while the first may believe until %d", now, until(t, a))
-				}
-				if late := now - until(t, a); late > 200 {
-					t.Errorf("let in only %d ms after the first had to stop", late)
-				}
-				if fenceOf(t, b) <= fenceOf(t, a) {
-					t.Errorf("fence %s after %s", b.Fence, a.Fence)
-				}
+				s.letsIn(d, "1", a, 200*time.Millisecond)
 				c.ask(jsonlock.Renew, "1", "", jsonlock.Expired)
 			})
 		})
