@@ -75,7 +75,10 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 	if !done {
 		err := o.Replace(ctx, at, old, by)
 		for end := time.Now().Add(crowdedFor); crowded && err != nil && !errors.Is(err, register.ErrUnavailable) && time.Now().Before(end); {
-			time.Sleep(crowdedFor / 20) // it has a place at that voter when it asks again
+			select { // it has a place at that voter when it asks again
+			case <-time.After(crowdedFor / 20):
+			case <-ctx.Done():
+			}
 			err = o.Replace(ctx, at, old, by)
 		}
 		if errors.Is(err, register.ErrUnavailable) {
