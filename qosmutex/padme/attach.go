@@ -181,11 +181,16 @@ func (m *Machine) resumeUpward(old *link) {
 	m.sendWanted()
 }
 
-// orphan gives up our parent and looks for another. Our children stay.
+// orphan gives up our parent and looks for another, or goes on with the one that it has asked
+// already. Our children stay.
 func (m *Machine) orphan() {
 	lost := m.parent
 	m.parent = nil
 	m.out.Changed = true
+	if j := m.join; j != nil && !j.target.IsZero() && j.target != lost.peer {
+		m.role, j.lost = protocol.Joining, lost
+		return
+	}
 	if m.departing {
 		m.finish()
 		return

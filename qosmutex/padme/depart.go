@@ -37,15 +37,31 @@ func (m *Machine) depart() {
 	}
 }
 
-// resign lets a departing root go: once its best child is the root, it leaves as a
-// member. While a member that can be the root is no such child yet, it waits for it
-// until departBy.
+// resign lets a departing root go once its best child is to be the root. While a member
+// that can be the root is no such child yet, or members of the root before may not have
+// shown themselves, it waits for them until departBy.
 func (m *Machine) resign() {
+	if m.inheriting() && !m.authority.before.IsZero() {
+		return
+	}
 	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye }) {
 		m.finish()
 		return
 	}
 	m.wishSuccessor(m.bestChild())
+}
+
+// leaveTo ends a departing root, which sends its children to its successor.
+func (m *Machine) leaveTo(successor protocol.Node) {
+	m.root = successor
+	for _, l := range m.children {
+		if l.peer != successor {
+			move := m.emitOn(l, protocol.KindMove)
+			move.MoveTo = successor
+			m.commit(l, move)
+		}
+	}
+	m.finish()
 }
 
 // sayFarewell sends our children away and asks our parent to let us go. Both
@@ -57,8 +73,14 @@ func (m *Machine) sayFarewell() {
 	m.commit(m.parent, m.emitOn(m.parent, protocol.KindDetach))
 }
 
-// finish ends the machine.
+// finish ends the machine. Children that are still here would else go on believing in us
+// until they miss our beacons.
 func (m *Machine) finish() {
+	for _, l := range m.children {
+		if l.peer != m.root { // that is our successor
+			m.emitOn(l, protocol.KindDetach)
+		}
+	}
 	if m.session.number != 0 && !m.root.IsZero() {
 		bye := m.emit(protocol.KindGoodbye, m.root)
 		bye.Session = m.session.number

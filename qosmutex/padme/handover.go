@@ -69,11 +69,17 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 			msg.Tokens = append(msg.Tokens, protocol.TokenState{Resource: r.q.resource})
 		}
 	}
-	msg.Sessions = []protocol.Node{m.self}
+	if !m.departing { // else it has nothing to show
+		msg.Sessions = append(msg.Sessions, m.self)
+	}
 	for _, s := range m.members {
 		if s.node != n && !s.goodbye {
 			msg.Sessions = append(msg.Sessions, s.node)
 		}
+	}
+	if m.departing {
+		m.leaveTo(n)
+		return nil
 	}
 	m.becomeMember()
 	return nil
