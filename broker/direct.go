@@ -191,10 +191,25 @@ func (h *direct) takeOne(c *conn, cl *mqtt.Client, b []byte) int {
 	if frame == nil || len(frame) > h.limit || cl.Closed() || bytes.Count(topic, []byte{'/'}) >= c.scanner.Limits.Levels || !h.publish(cl, topic, payload, frame) {
 		return 0
 	}
+	if c.charges() {
+		c.readCost += more(payload)
+	}
 	atomic.AddInt64(&h.server.Info.PacketsReceived, 1)
 	atomic.AddInt64(&h.server.Info.MessagesReceived, 1)
 	atomic.AddInt64(&h.server.Info.BytesReceived, int64(len(frame)))
 	return len(frame)
+}
+
+// envelopeStart begins each message but the first of those that go to a participant as one.
+var envelopeStart = []byte{0x98, 1}
+
+// more is what the messages of a payload for an inbox cost beyond the first: whoever receives
+// them has the work of each.
+func more(payload []byte) float64 {
+	if len(payload) <= len(envelopeStart) {
+		return 0
+	}
+	return float64(bytes.Count(payload[len(envelopeStart):], envelopeStart))
 }
 
 // wholePublish takes b apart if it begins with a PUBLISH of MQTT 3.1.1 at QoS 0, not retained,

@@ -185,8 +185,13 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 	if c == nil {
 		return
 	}
-	if pk.FixedHeader.Type == packets.Puback {
+	switch pk.FixedHeader.Type {
+	case packets.Puback:
 		c.sendNext(cl, pk.PacketID)
+	case packets.Publish:
+		if c.charges() && h.direct.isInbox([]byte(pk.TopicName)) {
+			c.readCost += more(pk.Payload)
+		}
 	}
 	c.processed()
 }

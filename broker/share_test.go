@@ -218,3 +218,22 @@ func TestTimeIsChargedOnce(t *testing.T) {
 		t.Errorf("it pays for %v in which it waited", unlocked.Sub(c.began))
 	}
 }
+
+// Messages to a participant that share a payload cost their user as much as if each came alone,
+// on either way.
+func TestMessagesThatShareAPayloadAreCharged(t *testing.T) {
+	b, _ := limitedInTest()
+	b.cfg.Limits = DefaultLimits()
+	b.flow = &flow{direct: &direct{prefix: []byte("padme/v1/")}}
+	c := chargedOf(b, "many")
+	cl := &mqtt.Client{Net: mqtt.ClientConnection{Conn: c}}
+	envelopes := bytes.Repeat([]byte{0x98, 1, 1, 0, 0, 0, 0, 0x80, 0xc4, 0}, 20)
+	for topic, least := range map[string]float64{"padme/v1/d/node/a/b": 20, "padme/v1/d/topic/t/b": 1} {
+		before := c.readCost
+		c.begin()
+		b.flow.OnPacketProcessed(cl, packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: topic, Payload: envelopes}, nil)
+		if cost := c.readCost - before; cost < least || cost > least+15 {
+			t.Errorf("%s costs %v, want %v", topic, cost, least)
+		}
+	}
+}

@@ -372,3 +372,30 @@ func ExampleHasWildcard() {
 	// home/roof false
 	// c# false
 }
+
+// A burst of short messages to one participant goes out as one.
+func ExampleParticipant_Together() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	url, stop := exampleBroker(ctx)
+	defer stop()
+	p, err := pubsub.Join(ctx, url, "robot")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close(ctx)
+
+	steps := make(chan string, 3)
+	if _, err := p.Inbox("steps", func(m pubsub.Message) { steps <- string(m.Payload) }); err != nil {
+		log.Fatal(err)
+	}
+	p.Together(func() {
+		for _, step := range []string{"left", "right", "stop"} {
+			if err := p.Post("robot", "steps", []byte(step)); err != nil {
+				log.Fatal(err)
+			}
+		}
+	})
+	fmt.Println(<-steps, <-steps, <-steps)
+	// Output: left right stop
+}

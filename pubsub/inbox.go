@@ -57,6 +57,17 @@ func (p *Participant) Post(to, channel string, payload []byte) error {
 	return p.post(to, channel, payload, 0)
 }
 
+// Together calls f. What is posted meanwhile waits until f returns, and the messages to each
+// participant go out as one, as long as they are short: for bursts to few receivers, such as
+// the heartbeats of many locks. f must not wait for answers, nor for the network. Calls may
+// overlap.
+func (p *Participant) Together(f func()) {
+	p = p.orEnded()
+	p.queue.Hold()
+	defer p.queue.Release()
+	f()
+}
+
 func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 	p = p.orEnded()
 	topic, err := p.inboxTopic(to)
@@ -75,7 +86,7 @@ func (p *Participant) post(to, channel string, payload []byte, qos byte) error {
 	e := wire.Envelope{Kind: wire.KindMessage, Epoch: p.incarnation, Body: payload}
 	e.Options.Channel = []byte(channel)
 	b := wire.Append(make([]byte, 0, len(payload)+len(channel)+32), &e)
-	if err := p.put(connection.Packet{Topic: topic, Payload: b, QoS: qos}); err != nil {
+	if err := p.put(connection.Packet{Topic: topic, Payload: b, QoS: qos, Joins: qos == 0}); err != nil {
 		return err
 	}
 	p.counters.sent.Add(1)
@@ -185,10 +196,24 @@ func (p *Participant) arrived(from string, payload []byte) {
 		return
 	}
 	var e wire.Envelope
-	if err := wire.Parse(payload, &e); err != nil {
+	rest, err := wire.Next(payload, &e)
+	if err == nil && len(rest) > 0 { // so what answers them goes out together, too
+		p.queue.Hold()
+		defer p.queue.Release()
+	}
+	for err == nil && len(rest) > 0 {
+		p.enveloped(id, from, &e)
+		rest, err = wire.NextJoined(rest, &e)
+	}
+	if err != nil {
 		p.drop(drop.Unparsed(err), p.inbox.prefix+from, err)
 		return
 	}
+	p.enveloped(id, from, &e)
+}
+
+// enveloped handles one message to the inbox.
+func (p *Participant) enveloped(id, from string, e *wire.Envelope) {
 	switch {
 	case e.Kind == wire.KindMessage:
 		var h *inboxHandler
@@ -204,8 +229,8 @@ func (p *Participant) arrived(from string, payload []byte) {
 	case e.Kind == wire.KindEcho && id == p.id:
 		p.exchange.echoes.heard("main", string(e.Body))
 	case e.Kind == wire.KindRepair:
-		p.exchange.repair(id, &e)
-	case !p.directory.Message(id, &e):
+		p.exchange.repair(id, e)
+	case !p.directory.Message(id, e):
 		p.drop(drop.Kind, p.inbox.prefix+from, nil)
 	}
 }

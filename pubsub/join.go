@@ -148,10 +148,11 @@ func newParticipant(rawURL, id string, opts []Option) (*Participant, error) {
 		Takeover: p.takeover, Unannounced: p.unannounced, Log: p.log, Context: p.ctx,
 	}, network{p})
 	p.exchange.init(p)
+	p.queue = connection.NewQueue()
 	p.main = &connection.Lane{
 		Name:      "main",
 		Log:       p.log,
-		Out:       connection.NewQueue(),
+		Out:       p.queue,
 		Establish: p.connectMain,
 		Changed:   p.mainChanged,
 		Failed:    p.mainFailed,

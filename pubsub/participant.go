@@ -28,7 +28,8 @@ type Participant struct {
 	done chan struct{}
 
 	main     *connection.Lane
-	refusals int // attempts to reconnect that ended so, in a row; of the main lane's goroutine
+	queue    *connection.Queue // of main
+	refusals int               // attempts to reconnect that ended so, in a row; of the main lane's goroutine
 	side     extra
 	crowd    extra
 

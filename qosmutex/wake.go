@@ -77,10 +77,26 @@ func (a *alarms) run() {
 			a.timer.Stop()
 			return
 		}
-		for t := a.next(); t != nil; t = a.next() {
-			t.tick()
+		for more := true; more; {
+			a.p.Together(func() { more = a.stepSome() })
 		}
 	}
+}
+
+// togetherFor bounds how long messages wait to go out together with those of other topics.
+const togetherFor = time.Millisecond
+
+// stepSome steps topics that are due, for as long as messages may wait, and reports whether
+// there may be more.
+func (a *alarms) stepSome() bool {
+	for began := time.Now(); time.Since(began) < togetherFor; {
+		t := a.next()
+		if t == nil {
+			return false
+		}
+		t.tick()
+	}
+	return true
 }
 
 // next takes the alarm out that is due, or sets the timer to the first and returns nil.

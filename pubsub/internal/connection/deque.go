@@ -31,6 +31,14 @@ func (d *deque) at(place uint64) *Packet {
 	return &d.ring[(d.head+int(n))%len(d.ring)]
 }
 
+// front is the packet that pop returns next, nil if there is none.
+func (d *deque) front() *Packet {
+	if d.size == 0 {
+		return nil
+	}
+	return &d.ring[d.head]
+}
+
 func (d *deque) pop() (Packet, bool) {
 	if d.size == 0 {
 		return Packet{}, false

@@ -24,6 +24,7 @@ type Packet struct {
 	Current func() bool // nil, or whether it is still to be published
 	Spare   bool        // of a Queue it takes half of the room only, and leaves the rest to others
 
+	Joins  bool    // its payload may follow those of others on its topic, in one message
 	Bundle *Bundle // of a sample that may share its message; nil for everything else
 	Mixed  string  // topic once samples of other instances have joined; "" if they must not
 

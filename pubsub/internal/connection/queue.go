@@ -20,6 +20,7 @@ type Queue struct {
 	// them ends to.
 	gathering int
 	due       time.Time
+	hold      hold
 
 	wake chan struct{}
 	room wait.Change // there is some again
@@ -34,6 +35,9 @@ func (f *Queue) Put(p Packet) error {
 	defer f.mu.Unlock()
 	if !f.online {
 		return failure.ErrOffline
+	}
+	if f.joinHeld(&p) {
+		return nil
 	}
 	if p.Bundle != nil && f.bytes+len(p.Payload) <= outboxBytes && f.join(&p) {
 		f.bytes += len(p.Payload)
@@ -52,6 +56,7 @@ func (f *Queue) Put(p Packet) error {
 		f.gather(&p)
 	}
 	f.queue.push(p)
+	f.noteHeld(&p)
 	f.bytes += len(p.Payload)
 	wait.Signal(f.wake)
 	return nil
@@ -68,6 +73,9 @@ func (f *Queue) Last() uint64 {
 func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.held() {
+		return Packet{}, time.Time{}, false
+	}
 	if busy && f.waits() {
 		return Packet{}, f.due, false
 	}

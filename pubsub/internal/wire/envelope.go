@@ -190,6 +190,15 @@ func Next(b []byte, e *Envelope) (rest []byte, err error) {
 	return b, nil
 }
 
+// NextJoined is Next of a message that goes to a participant together with the one before it.
+// It has to begin as Append has it: by that a broker counts them.
+func NextJoined(b []byte, e *Envelope) (rest []byte, err error) {
+	if len(b) < 2 || b[0] != 0x98 || b[1] != envelopeVersion {
+		return nil, ErrMsgpack
+	}
+	return Next(b, e)
+}
+
 func (o *Options) parse(b []byte) ([]byte, error) {
 	n, b, err := readMap(b)
 	if err != nil {
