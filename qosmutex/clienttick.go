@@ -15,8 +15,10 @@ const (
 	// searchWait how long that takes at least until nobody does.
 	searchAfter = protocol.Time(500 * time.Millisecond)
 	searchWait  = 1500 * time.Millisecond
-	// partingWait is for how long Close waits at a quick broker where nobody ever answered.
+	// partingWait is for how long Close waits at a quick broker where nobody ever answered, and
+	// offlineWait for a connection: with the default TTL what was held is free then anyway.
 	partingWait = 500 * time.Millisecond
+	offlineWait = 3 * time.Second
 	// quickAnswers of the broker in turn, each within quickAnswer, are needed until nobody
 	// serves: where it is slow those that serve may have lost their connection to it.
 	quickAnswers = 3

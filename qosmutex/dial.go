@@ -225,12 +225,14 @@ func (c *Client) closedError() error {
 func (c *Client) participantEnded() error { return participantEnded(c.name, c.p) }
 
 // Close releases what this client holds, takes its requests back and ends it. It waits,
-// as long as ctx allows, until the server has answered that, which takes a connection. The
-// server forgets a client that says nothing for five seconds, so Close waits at most about as long.
-// If ctx ends first, the error wraps ErrTimeout or ErrCanceled, and others may have to wait
-// for those five seconds. Where no server has ever answered nothing was held, and Close waits
-// for half a second, and longer at a slow broker. Calls that wait return an error that wraps ErrClosed. Close may be
-// called again, and returns nil.
+// as long as ctx allows, until the server has answered that. A server forgets requests that are
+// not renewed for ten seconds, so Close waits at most about as long; for a connection it waits
+// three seconds at most. Then it returns nil, and what was not told ends at the server by itself:
+// a hold when it is not valid any more, a TTL after its last renewal at most, and with LastWill
+// what waits when the broker sees that the connection is lost.
+// If ctx ends first, the error wraps ErrTimeout or ErrCanceled. Where no server has ever answered
+// nothing was held, and Close waits for half a second, and longer at a slow broker. Calls that wait
+// return an error that wraps ErrClosed. Close may be called again, and returns nil.
 func (c *Client) Close(ctx context.Context) (err error) {
 	if c == nil || c.p == nil {
 		return nil
@@ -275,6 +277,7 @@ func (c *Client) awaitSettled(ctx context.Context) error {
 	c.mu.Lock()
 	silence := time.After(partingWait + time.Duration(c.patience) - searchWait)
 	c.mu.Unlock()
+	outage := time.After(offlineWait)
 	for {
 		c.mu.Lock()
 		over, settled := c.ended || len(c.calls) == 0, c.settled
@@ -288,6 +291,11 @@ func (c *Client) awaitSettled(ctx context.Context) error {
 			if c.unheard() {
 				return nil
 			}
+		case <-outage:
+			if !c.p.Connected() {
+				return nil
+			}
+			outage = time.After(offlineWait)
 		case <-c.ctx.Done():
 			return nil
 		case <-ctx.Done():

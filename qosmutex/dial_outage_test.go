@@ -158,7 +158,7 @@ func TestCloseTellsWhenThereIsAConnection(t *testing.T) {
 	})
 }
 
-// Nor does it stay for longer than the server would have kept the hold. Who did not let it say so is told.
+// Nor does it stay for much longer than the server keeps the hold. Who did not let it say so is told.
 func TestCloseOfAClientWithoutABrokerEnds(t *testing.T) {
 	onSite(t, func(s *site) {
 		_, end := s.root("crane")
@@ -178,7 +178,7 @@ func TestCloseOfAClientWithoutABrokerEnds(t *testing.T) {
 			t.Errorf("Close with a second to do it: %v after %v", err, time.Since(begun))
 		}
 		e.close()
-		if d := time.Since(begun); d < 9*time.Second || d > 11*time.Second {
+		if d := time.Since(begun); d != 4*time.Second { // after the second of the impatient one
 			t.Errorf("Close took %v", d)
 		}
 		_ = f.p.Close(context.Background())
