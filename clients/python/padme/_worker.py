@@ -225,19 +225,21 @@ class Worker:
 
     def _let_go(self) -> None:
         """Gives back what a thread that has ended holds, if this program cannot end without it:
-        its main thread has ended, and all others do nothing but wait for locks, this one too."""
+        its main thread has ended, and all others do nothing but wait for locks, this one too. A
+        thread of an executor has ended with the job in which it took the lock: a later one may wait
+        for it on the same thread."""
         if not _main_is_over():
             return
-        held = [a for a in self._asks if a.phase is Phase.HELD and not _runs(a.thread)]
+        waiting = [a for worker in list(_workers) for a in list(worker._asks) if a.blocked and a.phase is Phase.WAITING]
+        held = [a for a in self._asks if a.phase is Phase.HELD and (not _runs(a.thread) or any(_same(a, w) for w in waiting if w.thread is a.thread))]
         if not held:
             return
-        waiting = [a for worker in list(_workers) for a in list(worker._asks) if a.blocked and a.phase is Phase.WAITING]
         blocked = {a.thread for a in waiting}
         if any(t not in blocked for t in threading.enumerate() if not t.daemon and _runs(t)):
             return  # somebody may work under it, or give it back
         for ask in held:
-            if any(a.level == ask.level and a.resource in (ask.resource, "*") for a in waiting):
-                ask.lose("the thread that took it has ended, and this program waits for it")
+            if any(_same(ask, a) for a in waiting):
+                ask.lose("what took it has ended, and this program waits for it")
                 _log.warning("%s", ask.lost)
 
     def _due(self, now: int) -> list[tuple[str, str]]:
@@ -435,6 +437,10 @@ def _main_over() -> None:
 
 def _main_is_over() -> bool:
     return _over or not threading.main_thread().is_alive()
+
+
+def _same(held: Ask, wanted: Ask) -> bool:
+    return wanted.level == held.level and wanted.resource in (held.resource, "*")
 
 
 def _runs(thread: threading.Thread) -> bool:

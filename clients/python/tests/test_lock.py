@@ -49,11 +49,14 @@ class Embedded(World):
         begin = "import sys, time, threading, padme\nfrom concurrent.futures import ThreadPoolExecutor\nc = padme.connect(sys.argv[1])\n"
         wait = "def wait(n=0):\n    with c.lock('end', timeout=60): print('in', flush=True)\n"
         hold = "hold = c.lock('end', timeout=60).acquire()\n"
+        pool = "p = ThreadPoolExecutor(3)\nhold = p.submit(c.lock('end', timeout=60).acquire).result()\n"
         work = "def work():\n    for _ in range(300):\n        hold.check(); time.sleep(0.01)\n    print('worked', flush=True)\n"
         thread = "threading.Thread(target={}).start()\n".format
         for what, program, want in (
             ("a thread", begin + wait + hold + thread("wait"), "in"),
             ("an executor", begin + wait + hold + "ThreadPoolExecutor().submit(wait)\n", "in"),
+            ("an executor that has it", begin + wait + pool + "p.submit(wait)\n", "in"),
+            ("an executor has it", begin + wait + pool + thread("wait"), "in"),
             ("one works with it", begin + wait + work + hold + thread("work") + thread("wait"), "worked in"),
             ("all have their own", begin + wait + "[" + thread("wait").strip() + " for _ in range(3)]\n", "in in in"),
         ):
