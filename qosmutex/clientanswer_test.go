@@ -282,3 +282,37 @@ func TestGrantThatComesTooLateIsNotBelieved(t *testing.T) {
 		}
 	})
 }
+
+// A root is replaced within some time that may be just what is left of a hold: the last renewal
+// must not have been long before its end.
+func TestHoldIsRenewedEverSoonerUntilItEnds(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.script()
+		defer g.close()
+		e := s.client("shell", "crane")
+		got, _ := e.locking("a")
+		g.answer(<-g.requests, good)
+		h := <-got
+		lost := h.Context().Done()
+		var last time.Duration
+		for renewals := 0; ; {
+			select {
+			case r := <-g.requests:
+				if r.Op != jsonlock.Renew {
+					t.Errorf("it said %v", r.Op)
+				}
+				last, renewals = h.Remaining(), renewals+1
+				continue
+			case <-lost:
+			}
+			if last > 100*time.Millisecond || renewals > 20 {
+				t.Errorf("%d renewals, and the last was %v before the end", renewals, last)
+			}
+			break
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = e.Close(ctx)
+		_ = e.p.Close(context.Background())
+	})
+}

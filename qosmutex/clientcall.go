@@ -57,8 +57,19 @@ func (c *Client) say(k *call, now protocol.Time) {
 			k.renewed = now
 		}
 	}
-	c.at(k, now+min(firstRetry<<min(k.tries, 8), lastRetry))
+	c.at(k, now+k.retry(now))
 	k.tries++
+}
+
+// retry is after how long a message is repeated that is not answered: a renewal ever sooner,
+// until the hold ends.
+func (k *call) retry(now protocol.Time) protocol.Time {
+	pause := min(firstRetry<<min(k.tries, 8), lastRetry)
+	if k.hold.phase.Load() == held {
+		left := protocol.Time(k.hold.until.Load()) - now
+		pause = min(pause, max(left/4, leastPause))
+	}
+	return pause
 }
 
 // message is what a call has to say.

@@ -22,12 +22,14 @@ export class Connection {
   #client;
   #clientId;
   #pause = FIRST_PAUSE;
-  #timer;
+  #lostAt = 0; // by performance.now()
+  #delay = 0; // ms from then to the next attempt, if there is no hurry
+  #timer; // of it; undefined: there is a connection, or an attempt
   #closed = false;
 
   /**
    * @param {ReturnType<import("./options.js").connectOptions>} options
-   * @param {{ opened(): void, closed(): void, refused(error: Denied): void, message(topic: string, text: string): void }} events
+   * @param {{ opened(): void, closed(): void, refused(error: Denied): void, message(topic: string, text: string): void, hurry(): number }} events
    */
   constructor(options, events) {
     this.#options = options;
@@ -151,8 +153,24 @@ export class Connection {
     this.trouble = error.message;
     if (open) this.#events.closed();
     if (error instanceof Denied) this.#events.refused(error);
-    this.#timer = setTimeout(() => this.#attempt(), this.#pause * (0.5 + Math.random() / 2));
-    this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE);
+    this.#lostAt = performance.now();
+    this.#delay = this.#pause * (0.5 + Math.random() / 2);
+    this.#pause = Math.min(1.25 * this.#pause, LONGEST_PAUSE); // so that it stays short beside the outage
+    this.#again();
+  }
+
+  /** #again makes the next attempt: sooner while something is held or waited for. */
+  #again() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#attempt();
+    }, Math.max(0, this.#lostAt + Math.min(this.#delay, this.#events.hurry()) - performance.now()));
+  }
+
+  /** hurry is called when there may be more of a hurry than before. */
+  hurry() {
+    if (this.#timer !== undefined && !this.#closed) this.#again();
   }
 
   /** #refusal says why the broker refuses the client. It refuses a last will in the same words as a password. */

@@ -9,7 +9,9 @@ const SLOWEST = 5000; // ms after which a release that is not answered is sent a
 const RELEASING = 1000; // ms, the longest pause for which release() waits
 const UNHEARD = 1500; // ms for a release of what no server has ever answered
 const LEASE = 10_000; // ms, what servers take for a request that names none
-const GAP = 200; // ms between two messages of one request, at least
+const GAP = 200; // ms between two messages of one request that waits, at least
+const OFTEN = 50; // ms, the same for a hold, which one that comes too late costs
+const RENEWING = 500; // ms after which a renewal that is not answered is sent again, at most
 const PATIENCE = 10_000; // ms without an answer and a server, until there is none
 const AT_ONCE = 2000; // the same with wait: false
 const ARRIVAL = 500; // ms for the presences of servers to arrive on a new connection
@@ -43,7 +45,6 @@ export class Request {
   #busy = ""; // what a server said that is too busy
   #until; // Instant: to be believed until then
   #renewAt = 0;
-  #renewEvery = GAP;
   #ended = false; // at the server
   /** @type {(done?: unknown) => void} */
   #endedHere = () => {};
@@ -70,6 +71,16 @@ export class Request {
     const { wait, timeout, within } = this.#options;
     if (!wait) return LONGEST_TRY;
     return timeout !== undefined && within !== undefined ? Math.min(timeout, within) : timeout ?? within;
+  }
+  /** #left is for how many ms the hold is valid if nothing more is heard. */
+  get #left() { return this.#until.mono - performance.now(); }
+  /**
+   * hurry is, in ms, the longest pause between two attempts to connect: some of them fall into
+   * what is left of a hold, or of the lease of a request that waits.
+   */
+  get hurry() {
+    if (this.state === "over") return Infinity;
+    return this.state === "held" ? Math.max(2 * OFTEN, this.#left / 8) : Math.max(RENEWING, (this.#options.lease ?? LEASE) / 8);
   }
   get signal() { return this.#controller.signal; }
   get why() { return this.signal.reason; }
@@ -148,7 +159,7 @@ export class Request {
   #renew() {
     const at = performance.now();
     if (at >= this.#renewAt) {
-      this.#renewAt = at + this.#renewEvery; // again, if that is not answered
+      this.#renewAt = at + Math.min(RENEWING, Math.max(OFTEN, this.#left / 4)); // again, if that is not answered: ever sooner until the hold ends
       this.#send("renew");
     }
     this.#in(Math.max(1, Math.min(this.#renewAt, this.#until.mono) - at));
@@ -249,8 +260,7 @@ export class Request {
     if (!at || !(ms >= 0)) return;
     const until = later(at, ms - MARGIN);
     if (!this.#until || until.mono > this.#until.mono) this.#until = until;
-    this.#renewAt = Math.max(at.mono + ms / 3, performance.now() + GAP);
-    this.#renewEvery = Math.max(GAP, ms / 6);
+    this.#renewAt = Math.max(at.mono + ms / 3, performance.now() + OFTEN);
   }
 
   /** valid reports whether the hold is good at this instant. One that is over stays so. */

@@ -100,6 +100,19 @@ for (const kind of ["embedded", "mosquitto"]) {
         await client.withLock("cut short", () => {});
       });
 
+      test("who waits tries to connect again within a fraction of the lease", async () => {
+        const proxy = await site.proxy();
+        const client = await site.client({}, proxy.url);
+        const hold = await other.lock("short lease");
+        const waiting = client.lock("short lease", { lease: 800 });
+        await eventually("it waits", () => waiting.position);
+        proxy.cut();
+        await eventually("it has tried more often than once in some seconds", () => proxy.turnedAway > 30);
+        proxy.restore();
+        await hold.release();
+        await (await waiting).release();
+      });
+
       test("a hold outlasts a connection that comes back at once", async () => {
         const proxy = await site.proxy();
         const client = await site.client({}, proxy.url);

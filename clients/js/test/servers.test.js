@@ -68,6 +68,24 @@ describe("a broker without a server", { concurrency: true, timeout: PATIENCE }, 
     await assert.rejects(client.lock("never", { wait: false }), (error) => error instanceof Denied && error.reason === "not_ready");
   });
 
+  test("a hold is renewed ever sooner until it ends", async () => {
+    const [client, server] = await Promise.all([site.client({ domain: "mute", id: "me" }), site.raw()]);
+    let renewals = 0;
+    server.on("message", (topic, payload) => {
+      const { id, session, op, sent } = JSON.parse(payload);
+      const answer = (more) => server.publish(topic.replace("request", "answer"), JSON.stringify({ id, session, op, sent, resource: "default", ...more }));
+      if (op === "acquire") answer({ outcome: "granted", fence: "1", valid_ms: 3000, gateway: "gw" });
+      if (op === "renew") renewals++;
+      if (op === "release") answer({ outcome: "released", gateway: "gw" });
+    });
+    await server.subscribeAsync("padme/v1/mute/lock/+/client/+/request");
+    const hold = await client.lock("crane");
+    await eventually("it is lost", () => hold.signal.aborted);
+    assert.match(hold.signal.reason.message, /no renewal was answered in time/);
+    assert.ok(renewals > 4, `${renewals} renewals`);
+    await hold.release();
+  });
+
   test("a release is repeated until it is heard", async () => {
     const [client, server] = await Promise.all([site.client({ domain: "deaf", id: "me" }), site.raw()]);
     let releases = 0;

@@ -143,11 +143,15 @@ class Proxy {
   #pairs = new Set();
   #server;
   #cut = false;
+  turnedAway = 0; // connections while it is cut
 
   constructor(port) {
     this.target = port;
     this.#server = createServer((near) => {
-      if (this.#cut) return near.destroy();
+      if (this.#cut) {
+        this.turnedAway++;
+        return near.destroy();
+      }
       const far = dial(this.target, "127.0.0.1");
       const pair = [near, far];
       this.#pairs.add(pair);

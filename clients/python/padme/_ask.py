@@ -13,7 +13,8 @@ from ._terms import Terms
 
 REPEAT = 1000  # ms; what is not answered is sent again, and for waiting that is harmless
 _HURRY = 500  # the same for what ends or keeps a hold
-_LEAST = 200  # two messages about one request are at least so far apart
+_LEAST = 200  # two messages about one request that waits are at least so far apart
+_OFTEN = 50  # the same for a hold, which one that comes too late costs
 _UNHEARD = 1500  # ms that the end of a request is said which no server has ever answered
 _LEAST_HURRY = 5000  # a release that is not answered is repeated ever more slowly, until the lease is over
 _NOT_NOW = ("overload", "too_many", "too_fast")  # what is denied for now
@@ -143,7 +144,11 @@ class Ask:
             self.phase = Phase.OVER
 
     def _renew_at(self, a: dict[str, Any], now: int) -> None:
-        self.due = max(now + _LEAST, int(a["sent"]) + int(a["valid_ms"]) // 3)
+        self.due = max(now + _OFTEN, int(a["sent"]) + int(a["valid_ms"]) // 3)
+
+    def _again(self, now: int) -> int:
+        """ms until a renewal that is not answered is sent again: ever sooner until the hold ends."""
+        return min(_HURRY, max(_OFTEN, (self.until - now) // 4))
 
     def _refusal(self, reason: str, detail: str) -> Error:
         if reason in ("wait_over", "missed"):
@@ -157,7 +162,8 @@ class Ask:
     def turn_away(self, detail: str, now: int) -> None:
         """A server has too much to do to look at this."""
         self.busy = detail or "the server is busy"
-        self.due = max(self.due, now + (self._repeat if self.phase is Phase.WAITING else _HURRY))
+        again = {Phase.WAITING: self._repeat, Phase.HELD: self._again(now)}.get(self.phase, _HURRY)
+        self.due = max(self.due, now + again)
 
     # What time does.
 
@@ -206,7 +212,7 @@ class Ask:
             op, self.acquired_at, self.due = "acquire", now, now + self._repeat
             more = self._acquire(now)
         elif self.phase is Phase.HELD:
-            op, self.due = "renew", now + _HURRY
+            op, self.due = "renew", now + self._again(now)
         elif self.phase is Phase.LEAVING:
             op, self.due, self.tries = "release", now + min(_HURRY << self.tries, _LEAST_HURRY), self.tries + 1
         else:
@@ -224,6 +230,14 @@ class Ask:
         if self.terms.hold is not None:
             more["hold_ms"] = _ms(self.terms.hold)
         return more
+
+    @property
+    def hurry(self) -> Optional[int]:
+        """ms, the longest pause between two tries to connect: some of them fall into what is left
+        of a hold, or of the lease of a request that waits. None: there is no hurry."""
+        if self.phase is Phase.HELD:
+            return max(2 * _OFTEN, (self.until - clock()) // 8)
+        return max(_HURRY, _ms(self.terms.lease) // 8) if self.phase is Phase.WAITING else None
 
     def next(self, connected: bool) -> list[int]:
         """When to look at it again, if nothing is heard."""

@@ -7,6 +7,7 @@ import concurrent.futures.thread  # before we are registered to hear of the end:
 import json
 import logging
 import os
+import random
 import secrets
 import socket
 import struct
@@ -27,7 +28,7 @@ _CLOSING = 1500  # ms that closing waits for the server
 _LOOK_AFTER = 300  # ms without an answer until it looks who serves
 _SILENT_AFTER = 6  # so many times `patience` is a server that is there but does not answer busy
 _MOST = 256  # requests for one lock at once, of which a server takes no more of one client
-_MAX_BACKOFF = 5000  # ms between two tries to connect
+_MIN_BACKOFF, _MAX_BACKOFF = 100, 5000  # ms between two tries to connect
 _WARNINGS = 64  # locks of which it logs what a server warns of
 
 
@@ -53,7 +54,8 @@ class Worker:
         self._connection: Optional[Connection] = dial(settings, self._client_id, self._session)
         self._dialing = False
         self._dialed: Optional[Connection] = None
-        self._retry_at, self._backoff = 0, 100
+        self._failed_at, self._backoff = 0, _MIN_BACKOFF
+        self._pause = 0.0  # ms, the half of the back-off or more: clients do not all come back at once
         self._serving: dict[str, bool] = {}  # by participant, while someone waits for a first answer
         self._looking = False
         self._looking_since = 0
@@ -198,7 +200,7 @@ class Worker:
         for ask in self._asks:
             at += ask.next(connected)
         if not connected and not self._dialing:
-            at.append(self._retry_at)
+            at.append(self._retry_at())
         return min(at)
 
     def _look(self, now: int) -> list[Callable[[], None]]:
@@ -363,7 +365,17 @@ class Worker:
         with self.mutex:
             for ask in self._asks:
                 ask.afresh = False
-        self._retry_at = clock() + self._backoff
+            self._back_off()
+
+    def _back_off(self) -> None:
+        """It tries again after some time, which stays short beside the outage, as in Go programs."""
+        self._failed_at, self._pause = clock(), self._backoff * random.uniform(0.5, 1)
+        self._backoff = min(_MAX_BACKOFF, self._backoff * 5 // 4)
+
+    def _retry_at(self) -> int:
+        """When to try again: sooner while something is held or waited for."""
+        hurries = [h for h in (a.hurry for a in self._asks) if h is not None]
+        return self._failed_at + int(min([self._pause, *hurries]))
 
     def _reconnect(self) -> bool:
         """Takes over what was dialed, or dials, on a thread of its own: holds must end in
@@ -371,11 +383,11 @@ class Worker:
         with self.mutex:
             if self._dialed is not None:
                 self._connection, self._dialed = self._dialed, None
-                self._refused, self._backoff = None, 100
+                self._refused, self._backoff = None, _MIN_BACKOFF
                 for ask in self._asks:
                     ask.due = 0
                 return True
-            if self._dialing or clock() < self._retry_at:
+            if self._dialing or clock() < self._retry_at():
                 return False
             self._dialing = True
         threading.Thread(target=self._dial, name="padme-dial", daemon=True).start()
@@ -395,8 +407,7 @@ class Worker:
             self._dialed = dialed
             if error is not None:
                 self._refused = error
-                self._backoff = min(_MAX_BACKOFF, 2 * self._backoff)
-                self._retry_at = clock() + self._backoff
+                self._back_off()
         self.wake()
 
     def _end(self) -> None:

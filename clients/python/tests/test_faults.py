@@ -133,6 +133,20 @@ class Mosquitto(Embedded):
     KIND = "mosquitto"
 
 
+class LongTTL(World):
+    FLAGS = ("--ttl", "10s")
+
+    def test_an_outage_costs_no_hold_that_is_longer(self) -> None:
+        proxy = Proxy(self, self.site.port)
+        with self.client(proxy.url).lock("crane") as hold:
+            eventually("it was just renewed", lambda: hold.remaining > 9)
+            proxy.cut()
+            eventually("little is left of it", lambda: hold.remaining < 3)
+            proxy.heal()
+            eventually("it is renewed", lambda: not hold.valid or hold.remaining > 5)
+            hold.check()
+
+
 class Nobody(World):
     """Without servers."""
 

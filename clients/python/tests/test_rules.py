@@ -143,6 +143,28 @@ class Requests(unittest.TestCase):
         self.answer(ask, 1520, "granted", op="renew", fence="7", sent=500, valid_ms=3000)  # late, and of no effect
         self.assertEqual(ask.until, 4000)
 
+    def test_a_hold_is_renewed_ever_sooner_until_it_ends(self) -> None:
+        ask = self.held()
+        sent = [now for now in range(3000) if self.sent(ask, now)]
+        self.assertEqual(sent[:4], [1000, 1500, 1875, 2156])  # none of them is answered
+        self.assertGreaterEqual(sent[-1], 2950)
+        self.assertGreaterEqual(min(b - a for a, b in zip(sent, sent[1:])), 50)
+
+    def test_a_hold_that_has_little_left_is_renewed_to_the_end(self) -> None:
+        ask, now = self.held(), 2900  # as while its root is replaced
+        self.answer(ask, now, "granted", op="renew", fence="7", sent=now, valid_ms=100)
+        self.assertIsNone(self.sent(ask, 2949))
+        self.assertEqual(self.sent(ask, 2950)["op"], "renew")
+
+    def test_a_hold_comes_back_before_it_ends(self) -> None:
+        ask = self.held()
+        with mock.patch("padme._ask.clock", lambda: 1000):
+            self.assertEqual(ask.hurry, 250)
+        with mock.patch("padme._ask.clock", lambda: 2990):
+            self.assertEqual(ask.hurry, 100)
+        ask.leave(None)
+        self.assertIsNone(ask.hurry)
+
     def test_a_hold_ends_by_its_own_clock_and_does_not_come_back(self) -> None:
         ask = self.held()
         ask.tick(2999)
