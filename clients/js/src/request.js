@@ -248,8 +248,8 @@ export class Request {
     if (a.outcome === "granted" && a.fence === this.fence) {
       this.#believe(a);
       this.#renew();
-    } else if (a.outcome !== "denied") { // another fence, or waiting: another server has taken the request for a new one
-      this.#ended = a.outcome !== "granted" && a.outcome !== "waiting";
+    } else if (a.outcome !== "denied" && a.outcome !== "waiting") { // what waits is another server's word, such as one that stands by; time tells
+      this.#ended = a.outcome !== "granted"; // that is of another fence: another server has taken the request for a new one
       this.lose(a.reason === "gone" ? "the server was told that this client has gone" : `the server says: ${a.detail || a.reason || a.outcome}`);
     }
   }

@@ -68,13 +68,14 @@ describe("a broker without a server", { concurrency: true, timeout: PATIENCE }, 
     await assert.rejects(client.lock("never", { wait: false }), (error) => error instanceof Denied && error.reason === "not_ready");
   });
 
-  test("a hold is renewed ever sooner until it ends", async () => {
+  test("a hold is renewed ever sooner until it ends, whatever one says that stands by", async () => {
     const [client, server] = await Promise.all([site.client({ domain: "mute", id: "me" }), site.raw()]);
     let renewals = 0;
     server.on("message", (topic, payload) => {
       const { id, session, op, sent } = JSON.parse(payload);
       const answer = (more) => server.publish(topic.replace("request", "answer"), JSON.stringify({ id, session, op, sent, resource: "default", ...more }));
       if (op === "acquire") answer({ outcome: "granted", fence: "1", valid_ms: 3000, gateway: "gw" });
+      if (op === "acquire") answer({ outcome: "waiting", reason: "not_ready", detail: "its root has just begun", valid_ms: 1470, gateway: "standby" });
       if (op === "renew") renewals++;
       if (op === "release") answer({ outcome: "released", gateway: "gw" });
     });
