@@ -15,6 +15,8 @@ type passage struct {
 	fence   uint64
 	in, out time.Time // zero: not told yet
 	waited  time.Duration
+
+	entered, left bool // was told, and counted
 }
 
 // passages are the last ones through a resource, in order of fence.
@@ -45,6 +47,7 @@ func (t *Topic) handOver(p *passages, e *Event, fence uint64) {
 		return // settled already
 	}
 	s := p.at(fence)
+	t.metrics.tell(e, s)
 	switch e.Event {
 	case EventGranted:
 		s.in, s.waited = e.At, time.Duration(e.Waited*float64(time.Second))
@@ -54,7 +57,7 @@ func (t *Topic) handOver(p *passages, e *Event, fence uint64) {
 	for len(*p) > maxPassages {
 		first, next := (*p)[0], (*p)[1]
 		if d := next.in.Sub(first.out); !first.out.IsZero() && !next.in.IsZero() && d >= 0 && d <= next.waited {
-			t.metrics.handover.Observe(d.Seconds())
+			observe(t.metrics.handover, d.Seconds())
 		}
 		*p = slices.Delete(*p, 0, 1)
 	}

@@ -239,7 +239,7 @@ func (t *Topic) reportLeave(h *Hold, name string) {
 	now := time.Now()
 	r := h.event(name, now)
 	r.held = now.Sub(h.entered)
-	t.metrics.holding.Observe(r.held.Seconds())
+	observe(t.metrics.holding, r.held.Seconds())
 	t.report(r)
 }
 

@@ -27,13 +27,17 @@ type TopicLimits struct {
 	// The register keeps the record of a topic that the server has let go of, so whoever
 	// names it again has it opened, above all fences that were handed out.
 	Idle time.Duration
+	// Named is how many have metrics under their names, 100 by default. Those of the others are
+	// added up under an empty name. A name keeps its place for a day after its topic was closed:
+	// whoever names one topic after the other gets no more series for them.
+	Named int
 }
 
 // leastIdle is how long a topic is open at least: opening it costs more than keeping it.
 const leastIdle = time.Second
 
 func (l TopicLimits) withDefaults() (TopicLimits, error) {
-	if l.Total < 0 || l.PerUser < 0 || l.Idle < 0 || l.Idle > 0 && l.Idle < leastIdle {
+	if l.Total < 0 || l.PerUser < 0 || l.Named < 0 || l.Idle < 0 || l.Idle > 0 && l.Idle < leastIdle {
 		return l, fmt.Errorf("%w: limits %+v: give numbers of topics above 0, and %v or more for Idle; 0 is the default", ErrInvalidConfig, l, leastIdle)
 	}
 	if l.Total == 0 {
@@ -44,6 +48,9 @@ func (l TopicLimits) withDefaults() (TopicLimits, error) {
 	}
 	if l.Idle == 0 {
 		l.Idle = 10 * time.Minute
+	}
+	if l.Named == 0 {
+		l.Named = maxNamed
 	}
 	return l, nil
 }
@@ -185,6 +192,11 @@ func (s *Server) registerMetrics() error {
 	if err := r.Register(serverMetrics{s}); err != nil {
 		return fmt.Errorf("%w: metrics of the server at participant %q: %w", ErrInvalidConfig, s.p.ID(), err)
 	}
+	s.labels = newLabels(s.limits.Named)
+	if err := prometheus.WrapRegistererWith(prometheus.Labels{"lock": ""}, r).Register(s.labels.crowd); err != nil {
+		r.Unregister(serverMetrics{s})
+		return fmt.Errorf("%w: metrics of the lock topics of participant %q: %w", ErrInvalidConfig, s.p.ID(), err)
+	}
 	s.registered = r
 	return nil
 }
@@ -192,5 +204,12 @@ func (s *Server) registerMetrics() error {
 func (s *Server) unregister() {
 	if s.registered != nil {
 		s.registered.Unregister(serverMetrics{s})
+		prometheus.WrapRegistererWith(prometheus.Labels{"lock": ""}, s.registered).Unregister(s.labels.crowd)
 	}
+}
+
+// name has a topic of the server take its label in the metrics from it.
+func (s *Server) name(o *options) error {
+	o.labels = s.labels
+	return nil
 }

@@ -245,7 +245,7 @@ func TestIdleTopicsOfServersThatStandByAreGivenUp(t *testing.T) {
 }
 
 func TestTopicLimits(t *testing.T) {
-	for _, l := range []TopicLimits{{Total: -1}, {PerUser: -1}, {Idle: -1}, {Idle: time.Millisecond}} {
+	for _, l := range []TopicLimits{{Total: -1}, {PerUser: -1}, {Named: -1}, {Idle: -1}, {Idle: time.Millisecond}} {
 		if _, err := optionsOf([]Option{WithTopicLimits(l)}); !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%+v: %v", l, err)
 		}

@@ -262,7 +262,7 @@ func (t *Topic) granted(g *protocol.Granted) {
 	t.metrics.entries++
 	r := h.event(EventGranted, h.entered)
 	r.waited, r.how, r.clock = h.entered.Sub(h.requested), g.How, g.Turn
-	t.metrics.waiting.Observe(r.waited.Seconds())
+	observe(t.metrics.waiting, r.waited.Seconds())
 	h.first = g.Until
 	t.setUntil(h)
 	h.phase.Store(held)

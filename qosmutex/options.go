@@ -36,6 +36,7 @@ type options struct {
 	served    bool // by a Server: other processes use what this participant locks, and are told what it is told
 	log       *slog.Logger
 	metrics   prometheus.Registerer
+	labels    *labels // of the server that opens it; nil: none does
 	events    bool
 	session   string // of a client, and the participant that its last will is of
 	willOf    string

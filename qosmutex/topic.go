@@ -83,7 +83,7 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 	}
 	t.lastRef = t.self.Incarnation // so that names of requests are not used again after a restart
 	t.log = o.log.With(slog.String("participant", p.ID()), slog.String("lock", name))
-	t.metrics = newMetrics()
+	t.metrics = &metrics{}
 	t.ctx, t.finish = context.WithCancel(context.Background())
 	t.events.on = o.events
 	t.events.flush = time.NewTimer(time.Hour)

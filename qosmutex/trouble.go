@@ -125,7 +125,7 @@ func (s *Server) gather(o *options) error {
 
 // openAs opens a topic for e, which tells of it from the beginning.
 func (s *Server) openAs(e *servedTopic, name string, opts ...Option) (*Topic, error) {
-	return Open(s.ctx, s.p, name, append(slices.Clone(opts), s.gather, begins(func(t *Topic) {
+	return Open(s.ctx, s.p, name, append(slices.Clone(opts), s.gather, s.name, begins(func(t *Topic) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		e.opening = t

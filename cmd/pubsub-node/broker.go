@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"padme/broker"
@@ -119,12 +117,15 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if err != nil {
 		return err
 	}
-	topicLimits, err := f.topicLimits.option()
+	topicLimits, err := f.topicLimits.option(f.metrics.named)
 	if err != nil {
 		return err
 	}
 	if f.noLocks && f.topicLimits.given() {
 		return usageError("--max-topics, --max-topics-per-user and --idle-topics are of locks that the broker creates, and with --no-locks it creates none")
+	}
+	if f.noLocks && f.metrics.given("max-metrics-locks") {
+		return usageError("--max-metrics-locks is about locks that the broker creates, and with --no-locks it creates none")
 	}
 	if f.noLocks && (len(settings) > 0 || f.settings.ttl > 0) {
 		return usageError("--models, --resources, --open and --ttl are of locks that the broker creates, and with --no-locks it creates none")
@@ -162,8 +163,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	if config.CertificateUsers = f.certUsers; f.certUsers && (s.ca == "" || f.usersFile == "") {
 		return usageError("--use-identity-as-username needs --cafile, whose certificates are believed, and --users, who may connect")
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := metricsOfProcess()
 	if f.metrics.address != "" {
 		config.Metrics = registry
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/cobra"
@@ -19,25 +20,39 @@ import (
 type metricsFlags struct {
 	address string
 	clients int // that are answered at a time, one request each
+	named   int // locks that have metrics under their names
 
-	given func() bool // whether clients was
+	given func(flag string) bool
 }
 
 func (f *metricsFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.address, "metrics", "", "`address` that serves Prometheus metrics at /metrics (default: none)")
 	fs.IntVar(&f.clients, "max-metrics-clients", 16, "connections at a time to --metrics; the oldest makes room")
-	f.given = func() bool { return fs.Changed("max-metrics-clients") }
+	fs.IntVar(&f.named, "max-metrics-locks", 100, "`number` of locks with metrics under their names; those of the others are added up")
+	f.given = fs.Changed
 }
 
 func (f *metricsFlags) check() error {
 	switch {
 	case f.clients < 1:
 		return usageError("--max-metrics-clients %d: choose at least 1, or leave it out", f.clients)
-	case f.address == "" && f.given():
-		return usageError("--max-metrics-clients is about --metrics, which is not given")
+	case f.named < 1:
+		return usageError("--max-metrics-locks %d: choose at least 1, or leave it out", f.named)
+	}
+	for _, flag := range []string{"max-metrics-clients", "max-metrics-locks"} {
+		if f.address == "" && f.given(flag) {
+			return usageError("--%s is about --metrics, which is not given", flag)
+		}
 	}
 	return checkAddress("metrics", f.address)
+}
+
+// metricsOfProcess has those of the Go runtime and of the process.
+func metricsOfProcess() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
 // serve serves /metrics until stop, and puts the real address in the place of the given one.

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"padme/pubsub"
@@ -114,7 +113,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
-	limits, err := f.topicLimits.option()
+	limits, err := f.topicLimits.option(f.metrics.named)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		qosmutex.WithTiming(timing), qosmutex.WithLogger(log), limits,
 		qosmutex.WithNodePriority(math.MinInt64+1), // the root is where most requests come from, unless one is next to the broker
 	)
-	registry := prometheus.NewRegistry()
+	registry, joining := metricsOfProcess(), []pubsub.Option{servesLocks(len(f.voters) > 0)}
 	if f.metrics.address != "" {
 		stop, err := f.metrics.serve(ctx, registry, log)
 		if err != nil {
@@ -137,8 +136,9 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		fmt.Fprintf(stdout, "metrics  http://%s/metrics\n", f.metrics.address)
 		opts = append(opts, gateway.WithMetrics(registry))
 		lockOpts = append(lockOpts, qosmutex.WithMetrics(registry))
+		joining = append(joining, pubsub.WithMetrics(registry))
 	}
-	p, err := s.joinAs(ctx, "gateway", servesLocks(len(f.voters) > 0))
+	p, err := s.joinAs(ctx, "gateway", joining...)
 	if err != nil {
 		return err
 	}

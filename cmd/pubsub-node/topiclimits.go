@@ -27,13 +27,13 @@ func (f *topicLimitFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(fs, &f.idle, "idle-topics", "", 10*time.Minute, "how long nobody must have used a lock, until it is given up; declared ones stay, and fences go on")
 }
 
-// option is what the flags say.
-func (f *topicLimitFlags) option() (qosmutex.Option, error) {
+// option is what the flags say, and of how many locks there are metrics under their names.
+func (f *topicLimitFlags) option(named int) (qosmutex.Option, error) {
 	switch {
 	case f.total < 1 || f.perUser < 1:
 		return nil, usageError("--max-topics %d, --max-topics-per-user %d: give at least 1", f.total, f.perUser)
 	case f.idle < time.Second:
 		return nil, usageError("--idle-topics %v: give at least 1s", f.idle)
 	}
-	return qosmutex.WithTopicLimits(qosmutex.TopicLimits{Total: f.total, PerUser: f.perUser, Idle: f.idle}), nil
+	return qosmutex.WithTopicLimits(qosmutex.TopicLimits{Total: f.total, PerUser: f.perUser, Idle: f.idle, Named: named}), nil
 }

@@ -114,7 +114,8 @@ func TestTurnedAwayIsTold(t *testing.T) {
 		defer c.close()
 		gw := s.join("gw", s.broker.Dial)
 		defer gw.Close(context.Background())
-		g := &gateway{p: gw, count: newCounters(), denied: newBucket(time.Now(), 5)}
+		g := &gateway{p: gw, denied: newBucket(time.Now(), 5)}
+		g.count = newCounters(g)
 		g.log = slog.New(slog.DiscardHandler)
 		for i := range 100 {
 			for _, op := range []jsonlock.Op{jsonlock.Renew, jsonlock.Acquire} {

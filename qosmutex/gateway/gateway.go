@@ -67,10 +67,11 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 		return fmt.Errorf("%w: this Server is not from NewServer: look at the error that NewServer returned", qosmutex.ErrClosed)
 	}
 	g := &gateway{
-		options: o, server: server, p: server.Participant(), count: newCounters(),
+		options: o, server: server, p: server.Participant(),
 		topics: map[string]*topic{}, named: map[string]int{}, removing: map[string]bool{}, known: map[string][]*topic{}, denied: newBucket(time.Now(), deniedRate),
 		rates: newRates(time.Now()),
 	}
+	g.count = newCounters(g)
 	unregister, err := g.count.register(o.metrics, g.p.ID())
 	if err != nil {
 		return err
@@ -221,6 +222,13 @@ func (g *gateway) know(client string, t *topic, known bool) {
 	if g.known[client] = left; len(left) == 0 {
 		delete(g.known, client)
 	}
+}
+
+// knows counts the clients that are known.
+func (g *gateway) knows() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.known)
 }
 
 // offers reports whether clients can ask for a lock topic here.
