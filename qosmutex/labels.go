@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxNamed is of how many lock topics a server has metrics under their names by default:
-	// each has some 140 series.
+	// each has some 170 series.
 	maxNamed = 100
 	// maxNamedResources is of how many declared resources a lock topic has series.
 	maxNamedResources = 64

@@ -2,7 +2,8 @@
 // README and of the pages a newcomer reads is run as it stands there, in terminals as
 // the page tells, and prints what the page says; every link leads somewhere; every
 // flag, test, scenario and make target that a page names exists; every promise and every
-// bug names a test; packages import what the architecture says.
+// bug names a test; packages import what the architecture says; Prometheus takes the alert
+// rules and the queries of the dashboard, and our programs serve what these name.
 //
 // A page says in comments that a reader does not see how the block below is meant:
 //

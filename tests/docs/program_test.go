@@ -20,12 +20,16 @@ type verb struct {
 // programs has those that the documentation names, by name.
 var programs = map[string]*verb{}
 
+// binaries is the directory that they are in.
+var binaries string
+
 // TestMain builds the programs.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "docs")
 	if err != nil {
 		panic(err)
 	}
+	binaries = dir
 	for _, name := range []string{"pubsub-node", "rescue-demo"} {
 		path := filepath.Join(dir, name)
 		if text, err := exec.Command("go", "build", "-o", path, "padme/cmd/"+name).CombinedOutput(); err != nil {
