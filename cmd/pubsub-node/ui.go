@@ -38,7 +38,8 @@ func newUI(s *session) *cobra.Command {
 		Short: "Show locks, their tree and who is there in a browser",
 		Long: `ui serves a page that shows every lock with its holder and waiters, the spanning
 tree with the messages that travel in it, the participants, and what happened in the
-last minutes.
+last minutes: also how long requests waited and holders held, of each lock, by which it
+sorts, and which locks are held for longer than usual.
 
 The page is an MQTT client of its own. If --broker is a WebSocket URL (ws, wss) it
 connects there, otherwise through a bridge of this program, which then speaks to the

@@ -48,16 +48,18 @@ func (p *page) walk(what string) {
 		if stop == "" {
 			break
 		}
+		p.eval(`walk.search = document.activeElement.type === "search" && document.activeElement`, nil)
 		for _, key := range []string{"ArrowDown", "ArrowUp"} {
-			for last := stop; ; {
+			for seen := map[string]bool{stop: true}; ; { // the last of some leads to the first
 				p.press(key)
 				next := p.text("walk.here()")
-				if next == last || next == "" {
+				if next == "" || seen[next] {
 					break
 				}
-				last = next
+				seen[next] = true
 			}
 		}
+		p.eval("walk.search && walk.search.focus()", nil) // from where an arrow leads to the list, past what a Tab leads to
 	}
 	if missed := p.text("walk.missed()"); missed != "" {
 		p.Errorf("%s: no key leads to %s", what, missed)

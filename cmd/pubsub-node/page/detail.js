@@ -2,6 +2,7 @@
 import { h, setText, span, clock, morph } from "/base/dom.js";
 import { entry, explain, latest, onWhy, wait } from "/base/explain.js";
 import { key, named } from "/base/locks.js";
+import { inWords } from "./times.js";
 
 const TAGS = { granted: "wait", free: "free", unknown: "bad" };
 
@@ -22,8 +23,8 @@ export class Detail {
     }
   }
 
-  /** show describes a lock; state is undefined if nothing is known of it. */
-  show(topic, resource, state, locks, now) {
+  /** show describes a lock; state is undefined if nothing is known of it; times are those of History. */
+  show(topic, resource, state, locks, now, times) {
     this.state = state;
     this.locks = locks;
     const head = h("div", { class: "head" }, h("h2", {}, nameOf(topic, resource)), h("span", { class: "fill" }), h("a", { class: "back", href: "#/" }, "all locks"));
@@ -45,6 +46,9 @@ export class Detail {
     if (state.holder || state.grantee) known.at(-1).dataset.why = state.holder ? "holder" : "grantee";
     if (state.since !== null) fact("since", h("time", { datetime: new Date(state.since).toISOString() }, clock(state.since)), " · ", counted(state.since, now));
     if (state.holder) fact("priority", h("span", { class: "num" }, state.priority));
+    for (const [name, t] of [["waited", times.waiting], ["held", times.holding]]) {
+      if (t.n) fact(`${name}, 50 % / 99 %`, h("span", { class: "num", title: `of the last ${t.n} in the history` }, inWords(t)));
+    }
     fact("fence", h("code", { id: "fence" }, state.fence || "–"));
     fact("root", state.root, " ", gone(state.root));
     fact("epoch", h("code", {}, state.epoch));

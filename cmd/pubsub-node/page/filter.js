@@ -1,11 +1,13 @@
 // Which locks and events are shown: a model without a page.
+import { timesOf } from "./times.js";
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
-/** matchState reports whether a state has all the words of a search and is of a kind. */
-export function matchState(state, { search = "", which = "all" } = {}) {
+/** matchState reports whether a state, perhaps held for longer than usual, has all the words of a search and is of a kind. */
+export function matchState(state, { search = "", which = "all" } = {}, long = false) {
   if (["held", "free"].includes(which) && state.status !== which) return false;
   if (which === "waiting" && state.waiting === 0) return false;
+  if (which === "long" && !long) return false;
   if (search === "") return true;
   const text = [state.topic + "/" + state.resource, state.holder, state.via, ...state.queue.flatMap((w) => [w.participant, w.via])].join("\n").toLowerCase();
   return words(search).every((w) => text.includes(w));
@@ -111,6 +113,14 @@ export class History {
       for (let i = events.length - 1; i >= 0 && events[i].number > after; i--) found.push(events[i]);
     }
     return found.sort((a, b) => b.number - a.number);
+  }
+
+  /** times are how long requests for a lock waited and holders held it, by the events that are kept: see timesOf. */
+  times(topic, resource) {
+    const own = this.rings.get(ring(topic, resource)) ?? { events: [] };
+    const first = own.events[0]?.number, last = own.events.at(-1)?.number;
+    if (!own.times || own.times.first !== first || own.times.last !== last) own.times = { ...timesOf(own.events), first, last };
+    return own.times;
   }
 
   #count(n, now) {

@@ -3,12 +3,16 @@
 import { h, setText, setAttribute, span } from "/base/dom.js";
 import { named } from "/base/locks.js";
 import { matchState, compareStates, link } from "./filter.js";
+import { inWords, ranked, unusual } from "./times.js";
 
 const NAMED = 3; // waiters that a row names
 
 export class LockList {
-  constructor(element) {
+  /** times tells how long requests for the lock of a state waited, and holders held it. */
+  constructor(element, times) {
     this.element = element;
+    this.times = times;
+    this.by = "name"; // what the rows are sorted by
     this.rows = new Map(); // by key
     this.order = []; // of rows
     this.filter = {};
@@ -25,7 +29,7 @@ export class LockList {
       if (!state) row?.remove(this, k);
       else if (row) row.show(state, locks, now);
       else {
-        const made = new Row(state);
+        const made = new Row(state, this.times);
         made.show(state, locks, now);
         this.rows.set(k, made);
         fresh.push(made);
@@ -50,18 +54,41 @@ export class LockList {
   }
 
   #hide(row) {
-    const hidden = !matchState(row.state, this.filter);
+    const hidden = !matchState(row.state, this.filter, row.long);
     if (row.item.hidden !== hidden) row.item.hidden = hidden;
   }
 
   // Only what is new is compared and moved: there may be very many others.
   #insert(fresh) {
     this.order = this.order.filter((r) => r.item.isConnected);
+    if (this.by !== "name") {
+      for (const row of fresh) this.element.append(row.item);
+      this.order.push(...fresh);
+      return this.#sort();
+    }
     for (const row of fresh.sort(inOrder)) {
       const at = this.#place(row);
       this.element.insertBefore(row.item, this.order[at]?.item ?? null);
       this.order.splice(at, 0, row);
     }
+  }
+
+  /** sortBy has the rows sorted by name, or by what changes: then they move once a second. */
+  sortBy(by) {
+    this.by = by;
+    this.#sort();
+  }
+
+  // What is in its place stays there. A row that is moved would lose the focus.
+  #sort() {
+    const focused = document.activeElement;
+    this.order = ranked(this.order.filter((r) => r.item.isConnected), this.by, inOrder);
+    let next = this.element.firstElementChild;
+    for (const { item } of this.order) {
+      if (item === next) next = next.nextElementSibling;
+      else this.element.insertBefore(item, next);
+    }
+    if (focused !== document.activeElement && this.element.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   #place(row) {
@@ -76,7 +103,18 @@ export class LockList {
 
   /** tick shows how long things have been as they are. */
   tick(now) {
-    for (const row of this.rows.values()) if (!row.item.hidden) row.tick(now);
+    for (const row of this.rows.values()) {
+      row.tick(now);
+      this.#hide(row);
+    }
+    if (this.by !== "name") this.#sort();
+  }
+
+  /** long counts the locks that are held for longer than usual. */
+  get long() {
+    let n = 0;
+    for (const row of this.rows.values()) if (row.long) n++;
+    return n;
   }
 
   select(key) {
@@ -116,11 +154,14 @@ export const short = (fence) => (!fence || fence === "0" ? "–" : fence.length 
 const inOrder = (a, b) => compareStates(a.state, b.state);
 
 class Row {
-  constructor(state) {
+  constructor(state, times) {
+    this.timesOf = times;
+    this.long = false; // held for longer than usual
+    this.heldFor = 0; // ms
     const part = (name) => (this[name] = h("span", { class: name }));
     this.anchor = h("a", { class: "row", href: link(state.topic, state.resource), tabindex: -1 },
       part("mark"), h("span", { class: "name" }, h("b", {}, state.topic), state.resource === "default" ? null : h("span", { class: "resource" }, " " + state.resource)),
-      part("holder"), part("fence"), part("since"), part("queue"));
+      part("holder"), part("fence"), part("since"), part("queue"), part("spent"));
     this.anchor.dataset.topic = state.topic;
     this.anchor.dataset.resource = state.resource;
     this.item = h("li", {}, this.anchor);
@@ -145,7 +186,14 @@ class Row {
   }
 
   tick(now) {
-    setText(this.since, this.state.since === null ? "" : span(this.locks.until(this.state, now) - this.state.since));
+    const { since, status } = this.state, lasts = since === null ? 0 : this.locks.until(this.state, now) - since;
+    this.heldFor = status === "held" ? lasts : 0;
+    this.times = this.timesOf(this.state);
+    this.long = unusual(this.times, this.heldFor);
+    setText(this.since, since === null ? "" : (this.long ? "▲ " : "") + span(lasts));
+    setAttribute(this.anchor, "data-long", this.long ? "" : null);
+    setAttribute(this.since, "title", this.long ? `longer than usual: half of the holders, and 99 of 100, held it for ${inWords(this.times.holding)}` : null);
+    setText(this.spent, `waited ${inWords(this.times.waiting)} · held ${inWords(this.times.holding)}`);
   }
 
   remove(list, k) {

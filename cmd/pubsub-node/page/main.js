@@ -30,7 +30,7 @@ const root = rootOf(config);
 let locks = new Locks();
 let history = new History();
 let connection = null, replay = null; // one of them is there
-const list = new LockList($("list"));
+const list = new LockList($("list"), (s) => history.times(s.topic, s.resource));
 const detail = new Detail($("detail"));
 const people = new People($("people"));
 const timeline = new Timeline($("history"), (e) => {
@@ -89,7 +89,7 @@ const shows = { tree: () => !["people", "history"].includes(at.view), history: (
 function drawDetail(now) {
   if (at.view !== "lock") return;
   $("detail").hidden = false;
-  detail.show(at.topic, at.resource, locks.states.get(key(at.topic, at.resource)), locks, now);
+  detail.show(at.topic, at.resource, locks.states.get(key(at.topic, at.resource)), locks, now, history.times(at.topic, at.resource));
 }
 
 // topicShown is whose tree is drawn: that of the lock, the one chosen, or the largest.
@@ -157,6 +157,7 @@ function drawCounts(now) {
   setText($("n-held"), held);
   setText($("n-waiting"), waiting);
   setText($("n-free"), free);
+  setText($("n-long"), list.long);
   const rate = history.rate(now, opened);
   setText($("rates"), `${count(alive, "participant")} · ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} entries/s`);
   setText($("history-since"), `since ${clock(history.since(opened, now, at.view === "lock" ? at : null))}`);
@@ -362,6 +363,10 @@ else connection = connect(config, { filters, onMessage, onStatus, onRefused: ref
 
 $("search").addEventListener("input", refilter);
 $("which").addEventListener("change", refilter);
+$("sort").addEventListener("change", () => {
+  document.body.dataset.sort = $("sort").value;
+  list.sortBy($("sort").value);
+});
 $("topic").addEventListener("change", () => (location.hash = "#/tree/" + encodeURIComponent($("topic").value)));
 $("speed").addEventListener("change", () => {
   tree.setSpeed($("speed").value);
