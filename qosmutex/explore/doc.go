@@ -14,14 +14,14 @@
 // # How large it is, and why nothing is missed
 //
 // Three participants in a chain, with two requests each, one crash, one loss and one
-// duplicate in one run, reach their fixpoint: 9,343,843 states, 26,368,524
-// transitions and a longest run of 116 actions, with Fair-Replace-Use-Use. It is the
-// first search of
+// duplicate in one run, reach their fixpoint of some ten million states, with
+// Fair-Replace-Use-Use. It is the first search of
 //
 //	make explore
 //
-// The figures differ a little from run to run, because the search in depth is shared
-// by as many as there are processors. What makes the space that small:
+// docs/robustness.md has its figures, which differ a little from run to run, because
+// the search in depth is shared by as many as there are processors. What makes the
+// space that small:
 //
 //   - Instants are relative to now, and as far away as matters; numbers that count up
 //     (clocks, fences, grants, beacons, message numbers) are ranks, with distances up to
@@ -31,7 +31,7 @@
 //     TestStateNamesEveryField that no field is missing from the form.
 //   - Of a state 64 bits are kept, by a hash that differs in each run of the program.
 //     That two of n states share them, so that one is not visited, has a chance below
-//     n²/2⁶⁵: one in 400,000 for the nine million above; another run would visit it.
+//     n²/2⁶⁵: one in 300,000 for ten million; another run would visit it.
 //   - A state in which less may still go wrong than in one that is known, and all else
 //     is the same, is known: whatever can happen in it can happen there, and is checked
 //     there as strictly. So a duplicate that was dropped, or a loss that was repaired, is
