@@ -100,7 +100,7 @@ func (s *totals) add(v verdict) {
 	s.lostSafe += v.lostSafe
 }
 
-// line is a row of the table in docs/robustness.md.
+// line is a row of a table: docs/robustness.md names its columns.
 func (s *totals) line(name string) string {
 	return fmt.Sprintf("| %s | %d | %s | %s | %d | %d | %d | %d | %d |", name, s.injected, spread(s.others), spread(s.after),
 		s.entries, s.losses, s.lostBare, s.lostSafe, s.refusals)
