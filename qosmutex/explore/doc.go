@@ -14,7 +14,7 @@
 // # How large it is, and why nothing is missed
 //
 // Three participants in a chain, with two requests each, one crash, one loss and one
-// duplicate in one run, reach their fixpoint of some ten million states, with
+// duplicate in one run, reach their fixpoint of some twelve million states, with
 // Fair-Replace-Use-Use. It is the first search of
 //
 //	make explore
@@ -31,7 +31,7 @@
 //     TestStateNamesEveryField that no field is missing from the form.
 //   - Of a state 64 bits are kept, by a hash that differs in each run of the program.
 //     That two of n states share them, so that one is not visited, has a chance below
-//     n²/2⁶⁵: one in 300,000 for ten million; another run would visit it.
+//     n²/2⁶⁵: one in 250,000 for twelve million; another run would visit it.
 //   - A state in which less may still go wrong than in one that is known, and all else
 //     is the same, is known: whatever can happen in it can happen there, and is checked
 //     there as strictly. So a duplicate that was dropped, or a loss that was repaired, is
