@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"padme/cmd/internal/flags"
 	"padme/cmd/rescue-demo/internal/scenario"
@@ -23,6 +24,9 @@ const (
 	exitUsage       = 2   // a wrong command line
 	exitInterrupted = 130 // as shells report a death by SIGINT
 )
+
+// openDuration is how long a run lasts by default that somebody looks at: enough for the tour of the page.
+const openDuration = 5 * time.Minute
 
 // errInterrupted ends a run that was cut short and summed up.
 var errInterrupted = errors.New("rescue-demo: interrupted")
@@ -73,6 +77,9 @@ func complete(cmd *cobra.Command, cfg *scenario.Config, models string) error {
 		return fmt.Errorf("--models %q: %w", models, err)
 	}
 	cfg.Models = m
+	if open, _ := cmd.Flags().GetBool("open"); open && !cfg.Chaos && !cmd.Flags().Changed("duration") {
+		cfg.Duration = openDuration
+	}
 	if cfg.Chaos && !cmd.Flags().Changed("models") {
 		cfg.Models = scenario.ChaosModels
 	}
@@ -147,7 +154,7 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrong(flags.Plain(err)) })
 	f := c.Flags()
 	f.SortFlags = false
-	flags.DurationVar(f, &cfg.Duration, "duration", "", cfg.Duration, "how long the robots search")
+	flags.DurationVar(f, &cfg.Duration, "duration", "", cfg.Duration, "how long the robots search (5m with --open, but without --chaos)")
 	f.IntVar(&cfg.Robots, "robots", cfg.Robots, "number of robots")
 	f.IntVar(&cfg.Frequencies, "frequencies", cfg.Frequencies, "number of free frequencies")
 	f.IntVar(&cfg.Survivors, "survivors", cfg.Survivors, "number of survivors")

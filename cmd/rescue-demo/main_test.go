@@ -13,6 +13,7 @@ import (
 
 	"padme/broker"
 	"padme/cmd/rescue-demo/internal/chaos"
+	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/summary"
 	"padme/tests/extent"
 	"padme/tests/parallel"
@@ -292,4 +293,27 @@ func startBroker(t *testing.T) string {
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
 	return b.URL()
+}
+
+// Who opens the page wants to take its tour, which takes longer than a run does by default.
+func TestARunThatIsLookedAtLastsLonger(t *testing.T) {
+	for _, test := range []struct {
+		args  []string
+		chaos bool
+		want  time.Duration
+	}{
+		{want: scenario.Default().Duration},
+		{args: []string{"--open"}, want: openDuration},
+		{args: []string{"--open", "--duration", "9s"}, want: scenario.Default().Duration}, // which the flag has changed
+		{args: []string{"--open", "--chaos", "--processes"}, chaos: true, want: scenario.Default().Duration},
+	} {
+		c, cfg := newCommand(nil), scenario.Default()
+		cfg.Chaos, cfg.Processes = test.chaos, test.chaos
+		if err := c.ParseFlags(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := complete(c, &cfg, cfg.Models.String()); err != nil || cfg.Duration != test.want {
+			t.Errorf("%v: %v, %v, want %v", test.args, cfg.Duration, err, test.want)
+		}
+	}
 }

@@ -32,7 +32,7 @@ type rescue struct {
 }
 
 var (
-	pageLine   = regexp.MustCompile(`(?m)^page at (\S+)$`)
+	pageLine   = regexp.MustCompile(`(?m)^page at (\S+)( \(open.*)?$`)
 	brokerLine = regexp.MustCompile(`(?m)^broker at ([^;]+);`)
 )
 

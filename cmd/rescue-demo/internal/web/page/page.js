@@ -12,6 +12,7 @@ import { Figures, Frequency, Robots } from "./panels.js";
 import { poolOf } from "./pool.js";
 import { Arrivals, Queue, explainWait, leave } from "./queue.js";
 import { barAt, barBeside, barText, drawTimeline, explainBar, tell } from "./timeline.js";
+import { Tour } from "./tour.js";
 
 // How often what is drawn, ms: often enough for the eye, and the robots may have to
 // share a small machine with the browser.
@@ -133,6 +134,16 @@ timeline.addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 
+const tour = new Tour({
+  run, may: !!may, button: $("tour-button"), before: document.querySelector("main"),
+  placeOf(name) {
+    const r = run.robots.find((r) => r.name === name), box = $("map").getBoundingClientRect();
+    if (!r || !map) return null;
+    const { x, y } = run.place(r, Date.now());
+    return { x: box.left + map.left + x * map.scale, y: box.top + (run.scene.height - y) * map.scale };
+  },
+});
+
 // sign says on the page whether it shows how things are.
 function sign(now) {
   fresh.show(badge.age, now);
@@ -158,7 +169,7 @@ function words(at) {
   const elapsed = Math.min(scene.duration, Math.max(0, (run.theirs(now) - scene.start) / 1000));
   const minutes = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}`;
   setText($("clock"), `${minutes(elapsed)} of ${minutes(scene.duration)}`);
-  setText($("rule"), `${scene.robots} robots send pictures of survivors and share ${scene.frequencies.length} radio frequencies. ${rule(view?.models)}`);
+  setText($("rule"), `${scene.robots} robots send pictures and share ${scene.frequencies.length} radio frequencies. ${rule(view?.models)}`);
   setText($("root"), `root: ${view?.root ?? "–"}`);
   $("root").dataset.root = view?.root ?? "";
   frequencies(at, now);
@@ -196,7 +207,7 @@ function notice(scene) {
 }
 
 // Map and words are drawn together, so that they agree.
-const parts = [{ draw: (now) => (sign(now), area(now), words(now)), every: NOW }, { draw: times, every: PAST }];
+const parts = [{ draw: (now) => (sign(now), area(now), words(now), tour.show(now)), every: NOW }, { draw: times, every: PAST }];
 
 function frame(at) {
   requestAnimationFrame(frame);

@@ -169,7 +169,7 @@ export class Robots {
   #row(name) {
     const sign = chip(), sees = h("span", { class: "num" }), does = h("span", { class: "does" });
     const button = (on, off) => {
-      const b = h("button", { class: "small", "data-robot": name });
+      const b = h("button", { class: "small", "data-robot": name, "data-act": on });
       return once(b, () => this.command(b.dataset.on === "true" ? off : on, name));
     };
     const pause = button("pause", "resume"), cut = button("cut", "mend"), kill = button("kill", "start");
