@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 	"padme/cmd/pubsub-node/internal/workload"
 )
 

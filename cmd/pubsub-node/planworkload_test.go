@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 	"padme/qosmutex"
 )
 

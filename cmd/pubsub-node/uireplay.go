@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"padme/cmd/internal/recording"
 	"padme/cmd/internal/web"
-	"padme/cmd/pubsub-node/internal/recording"
 )
 
 // maxReplayed bounds the lines of a recording that a page is given: it keeps all of them.

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 	"padme/qosmutex"
 )
 

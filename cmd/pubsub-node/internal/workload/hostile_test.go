@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 	"padme/qosmutex"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 )
 
 // shortest is how long a scenario lasts at least: with few entries figures are rough.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"padme/cmd/pubsub-node/internal/recording"
+	"padme/cmd/internal/recording"
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
 )
