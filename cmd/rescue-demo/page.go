@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os/exec"
 	"runtime"
@@ -100,13 +99,7 @@ func (pg *page) serve(ctx context.Context, cfg pageConfig, c *center.Center) (*s
 	if pg.key != nil {
 		site.Config.URL = c.WebSocket() // which only this machine may reach
 	}
-	log := slog.New(slog.DiscardHandler)
-	ctx = context.WithoutCancel(ctx) // which bounds the start; the connections of pages last until close
-	s, err := shared.Serve(ctx, cfg.Addr, site, log)
-	if host, _, bad := net.SplitHostPort(cfg.Addr); err != nil && !cfg.Chosen && bad == nil {
-		return shared.Serve(ctx, net.JoinHostPort(host, "0"), site, log)
-	}
-	return s, err
+	return serveAt(ctx, cfg, site)
 }
 
 // onlyHere reports whether an address cannot be reached from other machines.

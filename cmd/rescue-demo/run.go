@@ -63,17 +63,8 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 		served = pg.server.Close
 		defer func() { err = errors.Join(err, within(ctx, ending, pg.p.Close)) }() // if the run did not begin
 	}
-	result := search(ctx, cfg, c, o, st, pg, progress)
-	entries := 0
-	for _, r := range result.Robots {
-		entries += r.Entries
-	}
-	_ = within(ctx, settling, func(ctx context.Context) error { return o.Settle(ctx, entries) })
-	result.Observed = o.Report(result.End)
-	if err := within(ctx, ending, o.Close); err != nil {
-		result.Failures = append(result.Failures, fmt.Errorf("observer: %w", err))
-	}
-	result.Frames, result.Messages = c.Frames(), c.Messages()
+	result := search(ctx, time.Now(), cfg, c, o, st, pg, progress)
+	observed(ctx, &result, c, o)
 	if st != nil {
 		result.Chaos = st.sum(result.End)
 	}
@@ -88,6 +79,20 @@ func run(ctx context.Context, cfg scenario.Config, web pageConfig, progress io.W
 	return s, nil
 }
 
+// observed adds to the result what center and observer know, and closes the observer.
+func observed(ctx context.Context, result *summary.Run, c *center.Center, o *observer.Observer) {
+	entries := 0
+	for _, r := range result.Robots {
+		entries += r.Entries
+	}
+	_ = within(ctx, settling, func(ctx context.Context) error { return o.Settle(ctx, entries) })
+	result.Observed = o.Report(result.End)
+	if err := within(ctx, ending, o.Close); err != nil {
+		result.Failures = append(result.Failures, fmt.Errorf("observer: %w", err))
+	}
+	result.Frames, result.Messages = c.Frames(), c.Messages()
+}
+
 // within calls f with a deadline of its own: what cleans up goes on after ctx
 // has ended.
 func within(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
@@ -96,10 +101,10 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 	return f(ctx)
 }
 
-// search lets the robots out and returns when they are back. In between it
-// switches to fair.
-func search(ctx context.Context, cfg scenario.Config, c *center.Center, o *observer.Observer, st *stage, pg *page, progress io.Writer) (result summary.Run) {
-	result = summary.Run{Config: cfg, Broker: c.URL(), Start: time.Now(), World: world.New(cfg)}
+// search lets the robots out, in a world that begins to move at start, and returns when they
+// are back. In between it switches to fair, unless the models are fixed.
+func search(ctx context.Context, start time.Time, cfg scenario.Config, c *center.Center, o *observer.Observer, st *stage, pg *page, progress io.Writer) (result summary.Run) {
+	result = summary.Run{Config: cfg, Broker: c.URL(), Start: start, World: world.New(cfg)}
 	searching, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
 	var crew *crew
@@ -124,7 +129,13 @@ func search(ctx context.Context, cfg scenario.Config, c *center.Center, o *obser
 	}
 
 	fair := make(chan error, 1)
-	go func() { fair <- switchToFair(searching, cfg.SwitchAt, c) }()
+	go func() {
+		if cfg.Fixed {
+			fair <- nil
+			return
+		}
+		fair <- switchToFair(searching, cfg.SwitchAt, c)
+	}()
 	display.follow(crew.back)
 	cancel() // if the robots came back on their own
 	if pg != nil {

@@ -42,8 +42,9 @@ type Site struct {
 	// Dial opens a byte stream to the broker for the bridge. nil: there is no bridge,
 	// and Config.URL is needed, or a Recording. It is called by many goroutines.
 	Dial func(context.Context) (net.Conn, error)
-	// Recording is the name of a file that is served at /recording, for Config.Replay.
-	Recording string
+	// Recording is the name of a file that is served at /recording, for Config.Replay;
+	// SecondRecording likewise of one at /recording/2, for a page that shows two.
+	Recording, SecondRecording string
 }
 
 // contentTypes are named here, as a system may know others for these endings.
@@ -85,10 +86,13 @@ func (s *Site) handler(bridge http.Handler) (http.Handler, error) {
 	if s.Dial != nil {
 		mux.Handle("GET /mqtt", bridge)
 	}
-	if s.Recording != "" {
-		mux.HandleFunc("GET /recording", func(w http.ResponseWriter, r *http.Request) {
+	for path, file := range map[string]string{"/recording": s.Recording, "/recording/2": s.SecondRecording} {
+		if file == "" {
+			continue
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
-			http.ServeFile(w, r, s.Recording)
+			http.ServeFile(w, r, file)
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

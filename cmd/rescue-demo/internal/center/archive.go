@@ -27,7 +27,7 @@ func openArchive(cfg scenario.Config, url string) (*archive, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
 	go func() {
-		a.ended <- voter.Run(ctx, voter.Config{URL: url, Name: voters[0], Voters: voters, Dir: dir})
+		a.ended <- voter.Run(ctx, voter.Config{URL: url, Domain: cfg.Domain, Name: voters[0], Voters: voters, Dir: dir})
 	}()
 	return a, nil
 }

@@ -46,7 +46,7 @@ func (c *Center) join(ctx context.Context, patient, creator bool) (_ *session, e
 			err = errors.Join(err, s.close(closing))
 		}
 	}()
-	if s.p, err = scenario.Join(ctx, patient, c.URL(), scenario.Center, pubsub.WithDialer(s.link.Dial)); err != nil {
+	if s.p, err = scenario.Join(ctx, patient, c.URL(), scenario.Center, c.cfg.InDomain(), pubsub.WithDialer(s.link.Dial)); err != nil {
 		return nil, err
 	}
 	if err := c.open(ctx, s, creator); err != nil {

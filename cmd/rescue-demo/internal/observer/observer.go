@@ -36,9 +36,10 @@ type Observer struct {
 }
 
 // Start begins to observe the run at the broker. It returns when the states of
-// the frequencies are known; the lock topic must have been created.
-func Start(ctx context.Context, url string, frequencies []string) (*Observer, error) {
-	p, err := scenario.Join(ctx, false, url, scenario.Observer)
+// the frequencies are known; the lock topic must have been created. The options are for
+// its participant.
+func Start(ctx context.Context, url string, frequencies []string, options ...pubsub.Option) (*Observer, error) {
+	p, err := scenario.Join(ctx, false, url, scenario.Observer, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,9 @@ type Inversions struct {
 
 // Class is what the robots of one class got.
 type Class struct {
-	Wait                      Delay
+	Wait Delay
+	// InVain is the longest wait without an entry: of a request that still waits or was withdrawn.
+	InVain                    time.Duration
 	AirtimeLevel, AirtimeFair time.Duration // on the air under either priority model
 }
 
@@ -97,11 +99,31 @@ func (h *History) Report(now time.Time) Report {
 	}
 	r.Inversions = h.inversions(all)
 	r.Fair = h.underFair(all, now)
+	h.inVain(&r, now)
 	for class := range waits {
 		r.Classes[class].Wait = delayOf(waits[class])
 	}
 	r.SyncDelay = delayOf(h.syncDelays(gaps))
 	return r
+}
+
+// inVain finds the longest wait without an entry of each class, by the priority of the request at its end.
+func (h *History) inVain(r *Report, now time.Time) {
+	entered := map[string]bool{}
+	for id := range h.entries {
+		entered[id.request] = true
+	}
+	for id, q := range h.requests {
+		if entered[id] || q.asked.IsZero() || len(q.priorities) == 0 {
+			continue
+		}
+		end := now
+		if !q.done.IsZero() {
+			end = q.done
+		}
+		c := &r.Classes[scenario.ClassOfPriority(q.priorityAt(end))]
+		c.InVain = max(c.InVain, end.Sub(q.asked))
+	}
 }
 
 // Progress is what is certain while the observation goes on.

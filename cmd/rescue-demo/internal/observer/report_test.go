@@ -394,3 +394,20 @@ func TestStaysAreTheLastInOrder(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A class that gets nothing has no waits that ended with an entry; it has waited all the same.
+func TestWaitsInVainAreOfRequestsWithoutAnEntry(t *testing.T) {
+	const none, one, many = 9, 8, 3 // priorities of who sees 0, 1 and 6 survivors
+	r := report(20,
+		stay("a/1", f1, 1, none, 0, 9, 10),                                  // entered after a long wait
+		[]qosmutex.Event{event("requested", "b/1", qosmutex.Any, none, 14)}, // waits still
+		[]qosmutex.Event{event("requested", "c/1", qosmutex.Any, one, 2), event("withdrawn", "c/1", qosmutex.Any, one, 6)},
+		[]qosmutex.Event{event("requested", "d/1", qosmutex.Any, none, 1), event("reprioritised", "d/1", qosmutex.Any, many, 3)},
+	)
+	want := [scenario.Classes]time.Duration{6 * time.Second, 4 * time.Second, 0, 19 * time.Second}
+	for class, c := range r.Classes {
+		if c.InVain != want[class] {
+			t.Errorf("class %v waited %v in vain, want %v", scenario.Class(class), c.InVain, want[class])
+		}
+	}
+}

@@ -128,7 +128,7 @@ func (r *robot) mortal(ctx context.Context) (_ context.Context, end func()) {
 func (r *robot) run(ctx context.Context) error {
 	seen := r.sense()
 	var err error
-	if r.p, err = scenario.Join(ctx, r.patient(), r.URL, r.report.Robot, pubsub.WithDialer(r.link.Dial)); err != nil {
+	if r.p, err = scenario.Join(ctx, r.patient(), r.URL, r.report.Robot, r.Scenario.InDomain(), pubsub.WithDialer(r.link.Dial)); err != nil {
 		return err
 	}
 	if r.frames, err = camera.NewWriter(ctx, r.p); err != nil {

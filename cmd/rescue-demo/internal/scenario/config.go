@@ -50,6 +50,10 @@ type Config struct {
 	Processes                      bool   // every robot is a process of its own
 	Chaos                          bool   // processes, also those of the root and of the broker, are killed and stopped
 	ChaosSeed                      uint64 // makes other faults
+	// Domain is where the run is at its broker; empty: in the constant of this name.
+	Domain string `json:",omitempty"`
+	// Fixed: the models stay as they are, whatever their priority model.
+	Fixed bool `json:",omitempty"`
 }
 
 // Default is a good show on any machine.
@@ -93,7 +97,7 @@ func (c *Config) Validate() error {
 	check(0 <= c.SwitchAt && c.SwitchAt <= c.Duration, "--switch-at %v: give a time within the duration of %v", c.SwitchAt, c.Duration)
 	check(0.1 <= c.Speed && c.Speed <= 10, "--speed %v: give 0.1 to 10", c.Speed)
 	check(100*time.Millisecond <= c.Transmission && c.Transmission <= time.Minute, "--transmission %v: give 100ms to 1m", c.Transmission)
-	check(c.Models.Priority == qosmutex.Level, "--models %v: give models that begin with level; the center switches to fair itself, see --switch-at", c.Models)
+	check(c.Fixed || c.Models.Priority == qosmutex.Level, "--models %v: give models that begin with level; the center switches to fair itself, see --switch-at", c.Models)
 	errs = append(errs, c.checkBroker())
 	if err := errors.Join(errs...); err != nil || !c.Chaos {
 		return err

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -11,7 +12,10 @@ import (
 // joinEvery is how long a patient participant waits before it tries again.
 const joinEvery = 200 * time.Millisecond
 
-// Join makes a participant of the run. A patient one tries until ctx ends while
+// InDomain has a participant join the domain of the run.
+func (c *Config) InDomain() pubsub.Option { return pubsub.WithDomain(cmp.Or(c.Domain, Domain)) }
+
+// Join makes a participant, in Domain unless an option says otherwise. A patient one tries until ctx ends while
 // there is no broker.
 func Join(ctx context.Context, patient bool, url, id string, opts ...pubsub.Option) (*pubsub.Participant, error) {
 	opts = append([]pubsub.Option{pubsub.WithDomain(Domain)}, opts...)

@@ -98,8 +98,11 @@ type Frames struct {
 type Class struct {
 	Entries int   `json:"entries"`
 	Wait    Delay `json:"wait"`
-	Before  Share `json:"before"` // under Level
-	After   Share `json:"after"`  // under Fair
+	// InVain is the longest wait without an entry.
+	InVain  float64 `json:"inVain"`
+	Airtime float64 `json:"airtime"` // in seconds, under either model
+	Before  Share   `json:"before"`  // under Level
+	After   Share   `json:"after"`   // under Fair
 }
 
 // Share is a part of the time before or after the models were changed.
@@ -197,7 +200,7 @@ func classes(run Run) map[string]Class {
 	all := map[string]Class{}
 	for i, c := range run.Observed.Classes {
 		all[scenario.Class(i).String()] = Class{
-			Entries: c.Wait.Count, Wait: delay(c.Wait),
+			Entries: c.Wait.Count, Wait: delay(c.Wait), InVain: c.InVain.Seconds(), Airtime: (c.AirtimeLevel + c.AirtimeFair).Seconds(),
 			Before: Share{part(c.AirtimeLevel, airBefore), before[i]},
 			After:  Share{part(c.AirtimeFair, airAfter), after[i]},
 		}

@@ -98,8 +98,13 @@ type Phase struct {
 type Class struct {
 	Name        string  `json:"name"`
 	Entries     int     `json:"entries"`
-	Wait        float64 `json:"wait"`  // mean
-	Level       float64 `json:"level"` // under level
+	Wait        float64 `json:"wait"` // mean
+	WaitP50     float64 `json:"waitP50"`
+	WaitP99     float64 `json:"waitP99"`
+	WaitMax     float64 `json:"waitMax"`
+	InVain      float64 `json:"inVain"`  // the longest wait without an entry, so far or until it was withdrawn
+	Airtime     float64 `json:"airtime"` // under either model
+	Level       float64 `json:"level"`   // under level
 	RobotsLevel float64 `json:"robotsLevel"`
 	Fair        float64 `json:"fair"` // under fair
 	RobotsFair  float64 `json:"robotsFair"`
@@ -232,7 +237,9 @@ func (t *Telemetry) classes(r observer.Report) []Class {
 	for i, c := range r.Classes {
 		all = append(all, Class{
 			Name: scenario.Class(i).String(), Entries: c.Wait.Count, Wait: c.Wait.Mean.Seconds(),
-			Level: part(float64(c.AirtimeLevel), float64(air[0])), RobotsLevel: part(present[0][i], robots[0]),
+			WaitP50: c.Wait.P50.Seconds(), WaitP99: c.Wait.P99.Seconds(), WaitMax: c.Wait.Max.Seconds(), InVain: c.InVain.Seconds(),
+			Airtime: (c.AirtimeLevel + c.AirtimeFair).Seconds(),
+			Level:   part(float64(c.AirtimeLevel), float64(air[0])), RobotsLevel: part(present[0][i], robots[0]),
 			Fair: part(float64(c.AirtimeFair), float64(air[1])), RobotsFair: part(present[1][i], robots[1]),
 		})
 	}

@@ -64,8 +64,8 @@ type Telemetry struct {
 }
 
 // Participant joins the run for telemetry.
-func Participant(ctx context.Context, url string) (*pubsub.Participant, error) {
-	return scenario.Join(ctx, true, url, scenario.Telemetry)
+func Participant(ctx context.Context, url string, options ...pubsub.Option) (*pubsub.Participant, error) {
+	return scenario.Join(ctx, true, url, scenario.Telemetry, options...)
 }
 
 // Start begins to publish by p, which stays its caller's.

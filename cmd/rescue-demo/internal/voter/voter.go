@@ -15,6 +15,7 @@ import (
 // Config is what a voter must know. It crosses processes as JSON.
 type Config struct {
 	URL    string   // of the broker
+	Domain string   `json:",omitempty"` // at it; empty: scenario.Domain
 	Name   string   // one of Voters
 	Voters []string // all of them
 	Dir    string   // where it keeps its file
@@ -32,7 +33,8 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func run(ctx context.Context, cfg Config) error {
-	p, err := scenario.Join(ctx, true, cfg.URL, cfg.Name)
+	in := scenario.Config{Domain: cfg.Domain}
+	p, err := scenario.Join(ctx, true, cfg.URL, cfg.Name, in.InDomain())
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,25 @@ func Files() fs.FS {
 	return page
 }
 
+// Beside returns the page of two runs side by side, with index.html at its root.
+func Beside() fs.FS { return beside{Files()} }
+
+type beside struct{ fs.FS }
+
+// Open has beside.html be the page that is there first.
+func (b beside) Open(name string) (fs.File, error) {
+	if name == "index.html" {
+		name = "beside.html"
+	}
+	return b.FS.Open(name)
+}
+
+// BesideConfig is what the page of two runs wants to know.
+type BesideConfig struct {
+	LockTopic string   `json:"lockTopic"`
+	Domains   []string `json:"domains"` // of the first and of the second run
+}
+
 // Config is what the page wants to know beside how to reach the broker.
 type Config struct {
 	LockTopic string `json:"lockTopic"`

@@ -219,10 +219,11 @@ export class Rescue {
   /** phases are the times of one priority model each: {from, fair}, in order, from the start of the run. */
   phases() {
     if (!this.scene) return [];
-    const phases = [{ from: this.scene.start, fair: false }];
+    const told = objects(this.figures?.phases);
+    const first = told.findLast((p) => p.from <= this.scene.start);
+    const phases = [{ from: this.scene.start, fair: first?.fair === true }];
     const add = (at, fair) => at > phases.at(-1).from && fair !== phases.at(-1).fair && phases.push({ from: at, fair });
     // What was told has all of them but, for a second, the last.
-    const told = objects(this.figures?.phases);
     for (const p of told) add(p.from, p.fair === true);
     const last = told.at(-1)?.from ?? 0;
     for (const s of this.switches.toSorted((a, b) => a.at - b.at)) if (s.at > last) add(s.at, s.models.startsWith("fair"));

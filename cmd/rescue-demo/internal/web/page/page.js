@@ -4,6 +4,7 @@ import { clock, setAttribute, setText } from "/base/dom.js";
 import { encodeLevel, parseTopic, rootOf } from "/base/levels.js";
 import { Freshness } from "/base/freshness.js";
 import { askPassword, statusBadge } from "/base/status.js";
+import { againWhen } from "./again.js";
 import { Commands, Global } from "./controls.js";
 import { readFrame } from "./frame.js";
 import { drawMap } from "./map.js";
@@ -20,7 +21,6 @@ const NOW = 100, PAST = 300;
 
 const $ = (id) => document.getElementById(id);
 const config = await loadConfig();
-const same = JSON.stringify(config);
 const root = rootOf(config), lock = encodeLevel(config.page.lockTopic);
 const run = new Rescue(config.page.lockTopic);
 const badge = statusBadge();
@@ -28,8 +28,7 @@ $("badge").append(badge.element, " ", badge.age);
 const fresh = new Freshness();
 const text = new TextDecoder();
 const clamp = (v, most) => Math.min(most, Math.max(0, v));
-const LOOK = 2000; // ms between two looks for another run
-let looking = false;
+const lookForAnother = againWhen(config, () => online);
 let online = false, map = null, aim = null; // aim: where Enter drops a survivor, while the map has the focus
 
 const connection = connect(config, {
@@ -63,21 +62,6 @@ const connection = connect(config, {
   },
   askPassword,
 });
-
-// The next run is at the same address, with another broker and another key.
-async function lookForAnother() {
-  if (looking) return;
-  looking = true;
-  while (!online) {
-    await new Promise((passed) => setTimeout(passed, LOOK));
-    try {
-      if (!online && JSON.stringify(await loadConfig()) !== same) location.reload();
-    } catch {
-      // nobody is there yet
-    }
-  }
-  looking = false;
-}
 
 // Browsers seal nothing for a page that was not served to their own machine.
 const may = config.page.key && globalThis.crypto?.subtle;
