@@ -209,6 +209,20 @@ func (m *Machine) closed(l *link) {
 	m.emitOn(l, protocol.KindDetach) // confirms
 }
 
+// leftBy lets a child go that leaves for good. Not one that may be the root by now: it has to
+// hand on what it gets of us. If it is not, it leaves without our word after a while.
+func (m *Machine) leftBy(l *link) {
+	if m.role == protocol.Root {
+		if l.peer == m.authority.yieldsTo {
+			return
+		}
+		if s := m.sessionOf(l.peer); s != nil {
+			s.leaves = true
+		}
+	}
+	m.closed(l)
+}
+
 // dropChild forgets a child and the requests that came from it.
 func (m *Machine) dropChild(l *link) {
 	m.children = slices.DeleteFunc(m.children, func(c *link) bool { return c == l })

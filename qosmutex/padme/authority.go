@@ -17,14 +17,14 @@ type authority struct {
 	ceiling  uint64           // we hand out no fence at or above this
 	inherit  protocol.Time    // until then a token that nobody reports may be anywhere; 0: all are known
 	invented bool             // somebody goes by a grant of this term that we never gave
-	yielding bool             // a record with another root is about to be written: we grant and answer nothing
+	yieldsTo protocol.Node    // a record that names it the root is about to be written: we grant and answer nothing
 	awaited  []protocol.Node  // inherit: who may hold by the word of the root before, and has not shown itself
 	callAt   protocol.Time    // awaited: when to offer ourselves to them again
 	before   protocol.Node    // the root that we followed before, whose Handover counts
 }
 
 // acting reports whether we may grant, answer heartbeats and change settings.
-func (m *Machine) acting() bool { return m.role == protocol.Root && !m.authority.yielding }
+func (m *Machine) acting() bool { return m.role == protocol.Root && m.authority.yieldsTo.IsZero() }
 
 // heldUntil is until when our holds are valid if the lease is not extended any more.
 func (m *Machine) heldUntil() protocol.Time { return after(m.authority.renewed, m.timing.TTL) }
@@ -196,8 +196,8 @@ func (m *Machine) extended(in *protocol.Lease) error {
 	a := &m.authority
 	a.until, a.renewed, a.renewal = max(a.until, in.Until), max(a.renewed, in.Renewed), in.Renewal
 	a.ceiling = max(a.ceiling, in.Fences.End)
-	if a.yielding {
-		a.yielding = false
+	if !a.yieldsTo.IsZero() {
+		a.yieldsTo = protocol.Node{}
 		m.out.Changed = true
 	}
 	m.serveAll() // it may have waited for fences
@@ -288,7 +288,8 @@ func (m *Machine) forgetGrants() {
 }
 
 func (a *authority) write(w *canonical.Writer, c *core) {
-	w.Flags(a.yielding, a.invented)
+	w.Flags(a.invented)
+	w.Node(a.yieldsTo)
 	w.Left(a.until)
 	if a.renewed != protocol.Never {
 		w.Age(a.renewed, c.timing.TTL)

@@ -44,7 +44,7 @@ func (m *Machine) resign() {
 	if m.inheriting() && !m.authority.before.IsZero() {
 		return
 	}
-	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye }) {
+	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye && !s.leaves }) {
 		m.finish()
 		return
 	}

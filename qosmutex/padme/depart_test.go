@@ -39,3 +39,27 @@ func TestRootLeavesWithItsHandover(t *testing.T) {
 		t.Error("C waits for a root that waits for the one before")
 	}
 }
+
+// TestSuccessorLeavesWhileItIsNamed: a root does not let the child go that the record is about
+// to name, or it would hand over to nobody.
+func TestSuccessorLeavesWhileItIsNamed(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C D fanout=3", "advance 5s", "request D", "advance 2300ms", "manual")
+	a, b := w.nodes["A"], w.nodes["B"]
+	w.record.root = nil // the register takes its time
+	play(t, w, "depart A")
+	do(t, a.machine, &protocol.Input{Kind: protocol.Yield, Node: b.machine.self})
+	play(t, w, "depart B", "settle")
+	if b.machine.role == protocol.Departed {
+		t.Fatal("the successor was let go")
+	}
+	w.record.root = a
+	w.write(b)
+	if err := w.step(a, &protocol.Input{Kind: protocol.Succeeded, Lease: &protocol.Lease{Term: w.record.term}, Node: b.machine.self}); err != nil {
+		t.Fatal(err)
+	}
+	play(t, w, "settle", "advance 500ms")
+	if c, d := w.nodes["C"].machine, w.nodes["D"].machine; c.role != protocol.Root || len(d.own) != 1 {
+		t.Errorf("C is %v, and D has %d holds", c.role, len(d.own))
+	}
+}

@@ -48,18 +48,18 @@ func (m *Machine) bestChild() *link {
 }
 
 // yield stops a root that is about to be succeeded. Its own holds go on under its lease.
-func (m *Machine) yield() error {
-	if !m.acting() || m.isFixedRoot {
-		return m.badInput("not a root that can yield")
+func (m *Machine) yield(to protocol.Node) error {
+	if !m.acting() || m.isFixedRoot || to.IsZero() || to == m.self {
+		return m.badInput("not a root that can yield, or to nobody else")
 	}
-	m.authority.yielding = true
+	m.authority.yieldsTo = to
 	m.out.Changed = true
 	return nil
 }
 
 // succeeded hands what we know to the next root, and makes us a member.
 func (m *Machine) succeeded(term uint64, n protocol.Node) error {
-	if m.role != protocol.Root || !m.authority.yielding || term <= m.epoch.Number || n.IsZero() || n == m.self {
+	if m.role != protocol.Root || m.authority.yieldsTo.IsZero() || term <= m.epoch.Number || n.IsZero() || n == m.self {
 		return m.badInput("not a root that has yielded to another")
 	}
 	msg := m.emit(protocol.KindHandover, n)
@@ -73,7 +73,7 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 		msg.Sessions = append(msg.Sessions, m.self)
 	}
 	for _, s := range m.members {
-		if s.node != n && !s.goodbye {
+		if s.node != n && !s.goodbye && !s.leaves {
 			msg.Sessions = append(msg.Sessions, s.node)
 		}
 	}

@@ -222,7 +222,11 @@ func (m *Machine) asked(msg *protocol.Message) bool {
 }
 
 func (m *Machine) onRefuse(msg *protocol.Message) error {
-	if j := m.join; m.asked(msg) {
+	switch j := m.join; {
+	case !m.asked(msg):
+	case m.departing && m.parent == nil: // nobody has to confirm that we leave
+		m.finish()
+	default:
 		j.target, j.best, j.rounds = protocol.Node{}, offer{}, 0
 		j.until = m.now + m.timing.JoinWait // then ask again: there are members that answer
 	}

@@ -150,7 +150,7 @@ func (m *Machine) handle(in *protocol.Input) error {
 	case protocol.Appointed, protocol.Extended, protocol.Succeeded, protocol.Configure:
 		return m.leased(in)
 	case protocol.Yield:
-		return m.yield()
+		return m.yield(in.Node)
 	case protocol.Dismissed: // before its lease is over
 		if m.role == protocol.Root {
 			m.stepDown()

@@ -149,7 +149,7 @@ func (m *Machine) fromChild(l *link, msg *protocol.Message) error {
 		m.sweep(l)
 		return nil
 	case protocol.KindDetach:
-		m.closed(l)
+		m.leftBy(l)
 		return nil
 	}
 	return m.invalid(msg, "not from a child")

@@ -129,7 +129,7 @@ func (w *world) succeed(n *node, to protocol.Node) {
 	if w.record.root != n || next == nil || next.crashed || next.machine.self != to || n.offline {
 		return
 	}
-	if w.step(n, &protocol.Input{Kind: protocol.Yield}) != nil {
+	if w.step(n, &protocol.Input{Kind: protocol.Yield, Node: to}) != nil {
 		return
 	}
 	w.write(next)

@@ -13,7 +13,11 @@ func (m *Machine) acquire(in *protocol.Input) error {
 	if in.Ref == 0 || m.ownByRef(in.Ref) != nil {
 		return fmt.Errorf("%w: %d", ErrRef, in.Ref)
 	}
-	if reason := m.refusal(in.Resource); reason != protocol.ReasonNone {
+	reason := m.refusal(in.Resource)
+	if m.departing {
+		reason = protocol.ReasonClosed
+	}
+	if reason != protocol.ReasonNone {
 		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
@@ -66,11 +70,10 @@ func (m *Machine) leastTurn(q *queue) (least uint64) {
 	return least
 }
 
-// refusal says why a request for resource cannot be taken, as far as is known here.
+// refusal says why a request for resource cannot be taken, as far as is known here. A root
+// that departs takes those of others: they name them to the next one, too.
 func (m *Machine) refusal(resource string) protocol.Reason {
 	switch {
-	case m.departing:
-		return protocol.ReasonClosed
 	case len(m.requests) >= m.maxWaiting:
 		return protocol.ReasonFull
 	case m.role != protocol.Root && m.role != protocol.Member:

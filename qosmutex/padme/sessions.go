@@ -58,6 +58,7 @@ type memberSession struct {
 	deadline  protocol.Time // expires then: a grace after that heartbeat came
 	asked     uint64        // how many sessions it asked for
 	goodbye   bool
+	leaves    bool           // it has given everything back, and its goodbye follows
 	candidate bool           // can be the root
 	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 	slow      bool           // messages to it take long: its grants are not provisional
@@ -85,7 +86,7 @@ func (r *roster) write(w *canonical.Writer, c *core) {
 		w.Left(o.deadline)
 		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
 		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
-		w.Flags(o.goodbye, o.candidate, o.slow)
+		w.Flags(o.goodbye, o.leaves, o.candidate, o.slow)
 		first = min(first, o.deadline)
 	}
 	w.Flags(r.nextExpiry <= first) // that bound only saves work

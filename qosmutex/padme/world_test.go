@@ -185,6 +185,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 	}
 	for _, d := range n.out.Denials {
 		w.log("%s is refused %s: %v", n.name, d.Resource, d.Reason)
+		if d.Reason == protocol.ReasonClosed && !n.machine.departing {
+			w.fail("%s does not depart, and is told that it does", n.name)
+		}
 		n.forget(d.Ref)
 	}
 	n.wakeAt = n.out.WakeAt
