@@ -19,7 +19,7 @@ func (q *QoS) delivery() reliable.Policies {
 	return reliable.Policies{
 		Reliable: q.Reliability == Reliable, Historic: q.Durability >= TransientLocal, Transient: q.Durability == Transient,
 		KeepAll: q.History == KeepAll, Depth: q.Depth, Late: q.DurabilityService, MaxSamples: q.MaxSamples, MaxInstances: q.MaxInstances, MaxBlocking: q.MaxBlocking,
-		Exclusive: q.Exclusive, BySourceTime: q.BySourceTime, Manual: q.Liveliness != Automatic, Lease: q.LivelinessLease,
+		Exclusive: q.Exclusive, Strength: q.Strength, BySourceTime: q.BySourceTime, Manual: q.Liveliness != Automatic, Lease: q.LivelinessLease,
 		Deadline: q.Deadline, Lifespan: q.Lifespan, Separation: q.TimeBasedFilter, Partitions: q.Partition,
 	}
 }

@@ -61,14 +61,18 @@ func (w *Writer[T]) QoS() QoS {
 }
 
 // SetQoS changes Deadline, Lifespan, Strength and Partition; all else must be as it is,
-// zero values for defaults included. It does not block. Readers hear of it in order with
-// what is written before and after, offline after the reconnection.
+// zero values for defaults included. It does not block. Readers hear of it soon, offline
+// after the reconnection.
+//
+// Strength and Lifespan are those of what is written from then on, in order: a sample counts
+// with the Strength that the writer had when it wrote it, even if a reader hears of the
+// change earlier or later. The periods of a Deadline begin with the change.
 //
 // Readers that do not match any more get what is on its way to them, and SampleLost for
-// what is not: call WaitAcked before if it must arrive. A reader that comes to match gets
-// what a late joiner gets. For one that matches before and after nothing is lost.
-// A Lifespan is that of samples written from then on. The periods of a Deadline begin
-// with the change.
+// what is not: call WaitAcked before if it must arrive. They may get some of what is written
+// right after the change, too. A reader that comes to match gets what a late joiner gets: a
+// Volatile one what is written once WaitMatched has returned. For one that matches before
+// and after nothing is lost.
 //
 // Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
 // ErrUnsupportedQoS, ErrClosed.
@@ -156,8 +160,10 @@ func (r *Reader[T]) setQoS(ctx context.Context, q QoS) error {
 
 // change gives an endpoint other policies, all of which it can have.
 func (x *exchange) change(l *localEndpoint, q QoS) error {
-	return x.p.directory.Change(l.Local, q.offer(), func() {
+	return x.p.directory.Change(l.Local, q.offer(), func(change uint64) {
+		to := q.delivery()
+		to.Change = change
 		l.qos.Store(&q)
-		l.core.Adapt(q.delivery())
+		l.core.Adapt(to)
 	})
 }

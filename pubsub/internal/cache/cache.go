@@ -48,6 +48,9 @@ func New(p *Policies) *Cache {
 // sample must come again; and an error when it is given up, or its instance is one too
 // many.
 func (c *Cache) Accept(s Sample, now time.Time) (bool, error) {
+	if !s.Orphan {
+		c.Strengthen(s.Writer, s.Strength, s.Change)
+	}
 	i := c.byKey[s.Key]
 	if i != nil && c.overruled(i, &s) {
 		return true, nil

@@ -41,7 +41,7 @@ func TestALateSampleShowsWhoOwns(t *testing.T) {
 	strong := &Writer{GUID: wire.GUID{Participant: "p", Incarnation: 1, Endpoint: "w2"}, Strength: 5}
 	now := time.Now()
 	var got []uint64
-	for i, s := range []Sample{{Writer: weak, Nanos: 100}, {Writer: strong, Nanos: 50}, {Writer: weak, Nanos: 200}, {Writer: strong, Nanos: 110}} {
+	for i, s := range []Sample{{Writer: weak, Nanos: 100}, {Writer: strong, Strength: 5, Nanos: 50}, {Writer: weak, Nanos: 200}, {Writer: strong, Strength: 5, Nanos: 110}} {
 		s.Key, s.Seq = "k", uint64(i+1)
 		if _, err := c.Accept(s, now); errors.Is(err, ErrLate) {
 			late++
@@ -127,7 +127,7 @@ func TestACacheUnderAllPoliciesComesToRest(t *testing.T) {
 			case op < 5:
 				alive[w] = true
 				s := Sample{
-					Key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"), Writer: w, Seq: last[w] + 1,
+					Key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"), Writer: w, Seq: last[w] + 1, Strength: w.Strength, Change: w.Change,
 					Nanos:  uint64(now.UnixNano() - rapid.Int64Range(0, 3).Draw(t, "behind")*int64(time.Second)),
 					Status: wire.Status(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "status")),
 				}
@@ -158,7 +158,7 @@ func TestACacheUnderAllPoliciesComesToRest(t *testing.T) {
 					t.Fatalf("%d of at most %d samples, there are some: %v", len(got), n, there)
 				}
 			default:
-				c.Strengthen(w, rapid.IntRange(0, 2).Draw(t, "new strength"))
+				c.Strengthen(w, rapid.IntRange(0, 2).Draw(t, "new strength"), w.Change+1)
 			}
 			check()
 		}

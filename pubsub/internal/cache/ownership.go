@@ -11,9 +11,12 @@ import (
 // heard so far: two readers may disagree for a while. It is not a lock.
 
 // stronger reports whether w comes before o; there are no ties.
-func (w *Writer) stronger(o *Writer) bool {
-	if w.Strength != o.Strength {
-		return w.Strength > o.Strength
+func (w *Writer) stronger(o *Writer) bool { return w.strongerWith(w.Strength, o) }
+
+// strongerWith is stronger if w had another strength.
+func (w *Writer) strongerWith(strength int, o *Writer) bool {
+	if strength != o.Strength {
+		return strength > o.Strength
 	}
 	return w.GUID.Compare(o.GUID) < 0
 }
@@ -21,6 +24,20 @@ func (w *Writer) stronger(o *Writer) bool {
 // grants reports whether what w does to the instance counts.
 func (i *instance) grants(w *Writer) bool {
 	return i.owner == nil || i.owner == w || w.stronger(i.owner)
+}
+
+// hears reports whether a sample counts, by the strength with which it was written: that of
+// its writer may be another one since.
+func (i *instance) hears(s *Sample) bool {
+	if s.Strength == s.Writer.Strength {
+		return i.grants(s.Writer)
+	}
+	for o := range i.writers {
+		if _, late := i.late[o]; !late && o != s.Writer && !s.Writer.strongerWith(s.Strength, o) {
+			return false
+		}
+	}
+	return true
 }
 
 // own makes w, which has written, the owner.
@@ -62,18 +79,26 @@ func (c *Cache) ownerLate(key string) {
 
 // overruled notes that a writer other than the owner writes an instance.
 func (c *Cache) overruled(i *instance, s *Sample) bool {
-	if !c.policies.Exclusive || s.Status == wire.StatusUnregister || i.grants(s.Writer) {
+	if !c.policies.Exclusive || s.Status == wire.StatusUnregister || i.hears(s) {
 		return false
 	}
 	if !s.ofTheDead() { // they do not write it
 		i.writers[s.Writer] = struct{}{}
 		delete(i.late, s.Writer)
+		if s.Strength != s.Writer.Strength { // as it is now it may be the owner
+			i.elect()
+		}
 	}
 	return true
 }
 
-// Strengthen gives a writer another strength.
-func (c *Cache) Strengthen(w *Writer, strength int) {
+// Strengthen gives a writer the strength that it had after so many changes of its policies,
+// unless that of later ones is known.
+func (c *Cache) Strengthen(w *Writer, strength int, change uint64) {
+	if change < w.Change {
+		return
+	}
+	w.Change = change
 	if w.Strength == strength {
 		return
 	}
@@ -92,6 +117,9 @@ func (c *Cache) Strengthen(w *Writer, strength int) {
 func (c *Cache) owned(i *instance, s *Sample) {
 	if c.policies.Exclusive && s.Status != wire.StatusUnregister {
 		i.own(s.Writer)
+		if s.Strength != s.Writer.Strength { // as it is now it may not be the owner
+			i.elect()
+		}
 	}
 }
 

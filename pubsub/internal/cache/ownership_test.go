@@ -31,7 +31,7 @@ func TestNobodyStrongerIsOverruled(t *testing.T) {
 			op := rapid.IntRange(0, 5).Draw(t, "op")
 			switch op {
 			case 0, 1, 2:
-				if _, err := c.Accept(Sample{Key: "k", Writer: w, Seq: seq + 1}, now); err != nil {
+				if _, err := c.Accept(Sample{Key: "k", Writer: w, Seq: seq + 1, Strength: w.Strength, Change: w.Change}, now); err != nil {
 					t.Fatal(err)
 				}
 				writes[w] = true
@@ -43,7 +43,7 @@ func TestNobodyStrongerIsOverruled(t *testing.T) {
 				delete(writes, w)
 				delete(late, w)
 			case 4:
-				c.Strengthen(w, rapid.IntRange(0, 2).Draw(t, "new strength"))
+				c.Strengthen(w, rapid.IntRange(0, 2).Draw(t, "new strength"), w.Change+1)
 			case 5:
 				now = now.Add(time.Duration(rapid.IntRange(1, 999).Draw(t, "ms")) * time.Millisecond)
 				c.MissedDeadlines(now, func(string, uint64) {
@@ -78,6 +78,72 @@ func TestNobodyStrongerIsOverruled(t *testing.T) {
 					t.Fatalf("%v is stronger than the owner %v", o.GUID, owner.GUID)
 				}
 			}
+		}
+	})
+}
+
+// A writer changes its strength while others write, and whatever of its announcements a
+// reader knows when a sample comes, later ones included: the same samples count, and in the
+// end the same writer owns.
+func TestWhenAReaderHearsOfAStrengthDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		strengths := rapid.SliceOfN(rapid.IntRange(-1, 4), 1, 6).Draw(t, "strengths")
+		policies := Policies{KeepAll: true, MaxSamples: 1000, MaxInstances: 10, Exclusive: true, BySourceTime: rapid.Bool().Draw(t, "by source")}
+		type reader struct {
+			c   *Cache
+			all []*Writer // the first changes its strength
+		}
+		readers := []*reader{{c: New(&policies)}, {c: New(&policies)}}
+		for _, r := range readers {
+			for i, n := range []int{strengths[0], 1, 3} {
+				r.all = append(r.all, &Writer{GUID: wire.GUID{Participant: fmt.Sprint("p", i), Endpoint: "w1"}, Strength: n})
+			}
+		}
+		announced := []int{0, 0}
+		tell := func(i, change int) {
+			announced[i] = max(announced[i], change)
+			readers[i].c.Strengthen(readers[i].all[0], strengths[announced[i]], uint64(announced[i]))
+		}
+		now := time.Unix(0, 0)
+		change := 0
+		for seq := range uint64(rapid.IntRange(1, 40).Draw(t, "steps")) {
+			who := rapid.IntRange(0, 2).Draw(t, "writer")
+			if rapid.IntRange(0, 3).Draw(t, "op") == 0 && change < len(strengths)-1 {
+				change++
+				tell(0, change)
+			}
+			tell(1, rapid.IntRange(0, len(strengths)-1).Draw(t, "announced"))
+			s := Sample{Key: "k", Seq: seq + 1, Nanos: 100 + seq - rapid.Uint64Range(0, 3).Draw(t, "behind")}
+			if rapid.IntRange(0, 5).Draw(t, "what") == 0 {
+				s.Status = wire.StatusUnregister
+			}
+			var accepted []bool
+			for _, r := range readers {
+				s.Writer = r.all[who]
+				if s.Strength, s.Change = s.Writer.Strength, 0; who == 0 {
+					s.Strength, s.Change = strengths[change], uint64(change)
+				}
+				before := r.c.live
+				_, _ = r.c.Accept(s, now)
+				accepted = append(accepted, r.c.live > before)
+			}
+			if who == 0 && s.Status == wire.StatusData && !policies.BySourceTime && accepted[0] != accepted[1] {
+				t.Fatalf("sample %d counts: %v", s.Seq, accepted)
+			}
+		}
+		for i := range readers {
+			tell(i, len(strengths)-1)
+		}
+		var owners []wire.GUID
+		for _, r := range readers {
+			owner := wire.GUID{}
+			if i := r.c.byKey["k"]; i != nil && i.owner != nil {
+				owner = i.owner.GUID
+			}
+			owners = append(owners, owner)
+		}
+		if owners[0] != owners[1] {
+			t.Fatalf("owners %v", owners)
 		}
 	})
 }

@@ -26,6 +26,7 @@ const (
 type Writer struct {
 	GUID     wire.GUID
 	Strength int       // of ownership
+	Change   uint64    // how often it had changed its policies to have that
 	Died     time.Time // when its participant did, as long as it may come back; else zero
 }
 
@@ -36,9 +37,12 @@ type Sample struct {
 	Seq    uint64
 	Nanos  uint64 // source time
 	Status wire.Status
+	Orphan bool // its writer is gone, and the broker had retained it
 	Body   []byte
 	Expiry *Expiry // nil without lifespan
-	Orphan bool    // its writer is gone, and the broker had retained it
+
+	Strength int    // of its writer when it was written
+	Change   uint64 // how often the writer had changed its policies by then
 }
 
 // ofTheDead reports whether a sample keeps no instance alive: its writer is gone.
@@ -47,16 +51,16 @@ func (s *Sample) ofTheDead() bool { return s.Orphan || !s.Writer.Died.IsZero() }
 // Held is what waits in a cache for its application.
 type Held struct {
 	Sample
-	State               uint8 // of the instance after this sample
 	Received            time.Time
 	DisposedGeneration  int // how often the instance had come back after a disposal by then
 	NoWritersGeneration int // how often after it had lost its writers
 
+	State uint8 // of the instance after this sample
 	// When the sample was collected.
 	SampleState, ViewState, InstanceState uint8
 
-	of   *instance
 	gone bool // it has left the cache
+	of   *instance
 }
 
 // Valid reports whether there is data, or only a change of state.

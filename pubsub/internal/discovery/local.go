@@ -121,8 +121,9 @@ func (d *Directory) announceAll() {
 }
 
 // Change gives an endpoint other policies; instance and bundles stay. apply is called once
-// they are found to fit into an announcement, with a mutex held, and must not block.
-func (d *Directory) Change(l *Local, to Offer, apply func()) error {
+// they are found to fit into an announcement, with how often l has changed them, with a mutex
+// held, and must not block.
+func (d *Directory) Change(l *Local, to Offer, apply func(change uint64)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.local[l.Name] != l {
@@ -137,7 +138,7 @@ func (d *Directory) Change(l *Local, to Offer, apply func()) error {
 		return err
 	}
 	l.QoS, l.Change = a.QoS, a.Change // the rest is read without the mutex
-	apply()
+	apply(a.Change)
 	d.rematch(l)
 	return nil
 }

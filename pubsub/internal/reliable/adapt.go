@@ -23,7 +23,7 @@ func (r *Receiver) Updated(p Peer) {
 	defer r.unlock()
 	if w := r.writers[writerLevels(p.GUID)]; w != nil && w.GUID == p.GUID {
 		w.partitions = p.Partitions
-		r.cache.Strengthen(&w.Writer, p.Strength)
+		r.cache.Strengthen(&w.Writer, p.Strength, p.Change)
 		if p.Epoch != w.epoch {
 			w.epoch, w.silent = p.Epoch, time.Time{}
 			r.ask(w, true)

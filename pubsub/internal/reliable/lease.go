@@ -43,7 +43,8 @@ func (r *Receiver) revive(w *remoteWriter, now time.Time) {
 
 // beginLease begins the lease of a writer that matches.
 func (r *Receiver) beginLease(w *remoteWriter, p *Peer, now time.Time) {
-	w.lease, w.Strength = p.Lease, p.Strength
+	w.lease = p.Lease
+	r.cache.Strengthen(&w.Writer, p.Strength, p.Change)
 	w.vouched, w.due = false, now.Add(w.lease)
 	r.revive(w, now)
 }

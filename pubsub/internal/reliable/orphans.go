@@ -57,6 +57,7 @@ func (r *Receiver) Orphan(partition, key, levels string, payload []byte) *Orphan
 	o.Sample = cache.Sample{
 		Key: key, Writer: &cache.Writer{GUID: wire.GUID{Participant: id, Incarnation: e.Epoch, Endpoint: endpoint}},
 		Seq: e.Seq, Nanos: e.Nanos, Body: e.Body, Expiry: cache.ExpiryOf(&e, time.Now()), Orphan: true,
+		Strength: e.Options.Ownership.Strength, Change: e.Options.Ownership.Change,
 	}
 	if r.out.Filter != nil {
 		o.refused = r.verdict(&e)

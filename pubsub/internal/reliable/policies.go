@@ -28,6 +28,8 @@ type Policies struct {
 	MaxInstances int
 	MaxBlocking  time.Duration
 	Exclusive    bool
+	Strength     int    // of ownership
+	Change       uint64 // how often a writer has changed its policies
 	BySourceTime bool
 	Manual       bool          // the application says that it is alive
 	Lease        time.Duration // of liveliness; 0: infinite
@@ -48,6 +50,7 @@ func (p *Policies) ofCache() *cache.Policies {
 // change takes over what can be changed.
 func (p *Policies) change(to *Policies) {
 	p.Deadline, p.Separation, p.Lifespan, p.Partitions = to.Deadline, to.Separation, to.Lifespan, to.Partitions
+	p.Strength, p.Change = to.Strength, to.Change
 }
 
 // A Peer is a writer or reader on the other side that matches.

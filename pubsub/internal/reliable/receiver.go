@@ -252,6 +252,9 @@ func (r *Receiver) take(w *remoteWriter, a *arrival, now time.Time) {
 		Sample:  cache.Sample{Key: a.key, Writer: &w.Writer, Seq: e.Seq, Nanos: e.Nanos, Status: e.Options.Status, Body: e.Body, Expiry: cache.ExpiryOf(e, now)},
 		refused: a.refused, previous: e.Options.Previous,
 	}
+	if s.Strength, s.Change = w.Strength, w.Change; e.Options.Ownership.Told {
+		s.Strength, s.Change = e.Options.Ownership.Strength, e.Options.Ownership.Change
+	}
 	if !w.alive && w.matched { // its samples have come to life before its word that it has
 		r.revive(w, now)
 	}

@@ -170,6 +170,9 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 	if s.qos.Lifespan > 0 && e.Options.Status == wire.StatusData {
 		e.Options.Lifespan = uint64(s.qos.Lifespan)
 	}
+	if s.qos.Exclusive {
+		e.Options.Ownership = wire.Ownership{Told: true, Strength: s.qos.Strength, Change: s.qos.Change}
+	}
 	if s.coalescing > 0 && s.keyed {
 		e.Options.Key = []byte(key)
 	}

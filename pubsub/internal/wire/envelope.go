@@ -63,7 +63,17 @@ type Options struct {
 	Key []byte
 	// "p": one more than a number after which the writer has not written the
 	// instance before this sample; 0 if not told.
-	Previous uint64
+	Previous  uint64
+	Ownership Ownership
+}
+
+// Ownership is with what strength of ownership an exclusive writer has written a sample.
+// Its announcements come by another connection than its samples: by these alone a reader
+// could not tell.
+type Ownership struct {
+	Told     bool   // false of other writers, and of those of earlier versions
+	Strength int    // "o"
+	Change   uint64 // "n": how often the writer had changed its policies by then
 }
 
 func (o *Options) count() (n byte) {
@@ -80,6 +90,12 @@ func (o *Options) count() (n byte) {
 		n++
 	}
 	if len(o.Key) > 0 {
+		n++
+	}
+	if o.Ownership.Told {
+		n++
+	}
+	if o.Ownership.Change != 0 {
 		n++
 	}
 	return n
@@ -132,6 +148,12 @@ func appendHead(b []byte, e *Envelope) []byte {
 	}
 	if len(e.Options.Key) > 0 {
 		b = appendBin(append(b, 0xa1, 'k'), e.Options.Key)
+	}
+	if e.Options.Ownership.Told {
+		b = appendInt(append(b, 0xa1, 'o'), int64(e.Options.Ownership.Strength))
+	}
+	if e.Options.Ownership.Change != 0 {
+		b = appendUint(append(b, 0xa1, 'n'), e.Options.Ownership.Change)
 	}
 	return b
 }
@@ -224,6 +246,12 @@ func (o *Options) parse(b []byte) ([]byte, error) {
 			o.Previous, b, err = readUint(b)
 		case "k":
 			o.Key, b, err = readBytes(b)
+		case "o":
+			var v int64
+			v, b, err = readInt(b)
+			o.Ownership.Told, o.Ownership.Strength = true, int(v)
+		case "n":
+			o.Ownership.Change, b, err = readUint(b)
 		default:
 			b, err = SkipValue(b)
 		}

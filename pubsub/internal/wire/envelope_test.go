@@ -26,6 +26,9 @@ var envelopes = rapid.Custom(func(t *rapid.T) Envelope {
 	if rapid.Bool().Draw(t, "with key") {
 		e.Options.Key = rapid.SliceOfN(rapid.Byte(), 1, 128).Draw(t, "key")
 	}
+	if rapid.Bool().Draw(t, "exclusive") {
+		e.Options.Ownership = Ownership{Told: true, Strength: rapid.Int().Draw(t, "strength"), Change: rapid.Uint64().Draw(t, "change")}
+	}
 	return e
 })
 

@@ -22,6 +22,8 @@ type jsonEnvelope struct {
 	Lifespan uint64          `json:"lifespan,string,omitempty"`
 	Previous uint64          `json:"previous,string,omitempty"`
 	Key      string          `json:"key,omitempty"`
+	Strength *int            `json:"strength,string,omitempty"` // of an exclusive writer
+	Change   uint64          `json:"change,string,omitempty"`
 }
 
 // appendJSON appends e, whose body is JSON or empty, as one JSON object.
@@ -29,6 +31,10 @@ func appendJSON(b []byte, e *Envelope) []byte {
 	j := jsonEnvelope{
 		Version: envelopeVersion, Data: e.Body, Seq: e.Seq, Epoch: e.Epoch, Nanos: e.Nanos, Schema: e.Schema,
 		Lifespan: e.Options.Lifespan, Previous: e.Options.Previous, Key: string(e.Options.Key),
+		Change: e.Options.Ownership.Change,
+	}
+	if e.Options.Ownership.Told {
+		j.Strength = &e.Options.Ownership.Strength
 	}
 	if e.Options.Status != StatusData {
 		j.Kind = StatusNames[e.Options.Status]
@@ -54,6 +60,10 @@ func nextJSON(b []byte, e *Envelope) (rest []byte, err error) {
 	}
 	*e = Envelope{Kind: KindSample, JSON: true, Epoch: j.Epoch, Seq: j.Seq, Nanos: j.Nanos, Schema: j.Schema, Body: j.Data}
 	e.Options.Lifespan, e.Options.Previous = j.Lifespan, j.Previous
+	e.Options.Ownership.Change = j.Change
+	if j.Strength != nil {
+		e.Options.Ownership.Told, e.Options.Ownership.Strength = true, *j.Strength
+	}
 	if j.Key != "" {
 		e.Options.Key = []byte(j.Key)
 	}

@@ -26,6 +26,9 @@ var jsonEnvelopes = rapid.Custom(func(t *rapid.T) Envelope {
 	if key := rapid.StringMatching(`[a-z%0-9]{0,8}`).Draw(t, "key"); key != "" {
 		e.Options.Key = []byte(key)
 	}
+	if rapid.Bool().Draw(t, "exclusive") {
+		e.Options.Ownership = Ownership{Told: true, Strength: rapid.Int().Draw(t, "strength"), Change: rapid.Uint64().Draw(t, "change")}
+	}
 	return e
 })
 

@@ -30,6 +30,16 @@ func appendUint(b []byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0xcf), v)
 }
 
+func appendInt(b []byte, v int64) []byte {
+	switch {
+	case v >= 0:
+		return appendUint(b, uint64(v))
+	case v >= -32:
+		return append(b, byte(v))
+	}
+	return binary.BigEndian.AppendUint64(append(b, 0xd3), uint64(v))
+}
+
 func appendStr(b []byte, s string) []byte {
 	switch n := len(s); {
 	case n < 32:
@@ -69,6 +79,24 @@ func readUint(b []byte) (v uint64, rest []byte, err error) {
 		return 0, nil, ErrMsgpack
 	}
 	return bigEndian(b[1:], 1<<(b[0]-0xcc))
+}
+
+// readInt reads an integer.
+func readInt(b []byte) (v int64, rest []byte, err error) {
+	switch {
+	case len(b) > 0 && b[0] >= 0xe0:
+		return int64(int8(b[0])), b[1:], nil
+	case len(b) > 0 && b[0] >= 0xd0 && b[0] <= 0xd3:
+		n := 1 << (b[0] - 0xd0)
+		u, rest, err := bigEndian(b[1:], n)
+		unused := 64 - 8*n // bits, which the sign fills
+		return int64(u<<unused) >> unused, rest, err
+	}
+	u, rest, err := readUint(b)
+	if err == nil && u > math.MaxInt64 {
+		err = ErrMsgpack
+	}
+	return int64(u), rest, err
 }
 
 // readBytes reads the content of a str or bin without copying it.

@@ -14,6 +14,7 @@ import (
 var stored = map[string]Envelope{
 	"sample":  {Kind: KindSample, Epoch: 1 << 40, Seq: 70_000, Nanos: 1_700_000_000_000_000_000, Schema: 0xfeedfacecafebeef, Body: []byte{0xa3, 'o', 'n', 'e'}},
 	"dispose": {Kind: KindSample, Epoch: 7, Seq: 3, Options: Options{Status: StatusDispose, Lifespan: 5_000_000_000, Previous: 3, Key: []byte("a%2Fb")}, Body: []byte{1}},
+	"owned":   {Kind: KindSample, Epoch: 7, Seq: 3, Options: Options{Ownership: Ownership{Told: true, Strength: -300, Change: 2}}, Body: []byte{1}},
 	"message": {Kind: KindMessage, Epoch: 9, Options: Options{Channel: []byte("lock/crane")}, Body: []byte{0x90}},
 	"json":    {JSON: true, Kind: KindSample, Epoch: 4, Seq: 5, Body: []byte(`{"celsius":21.5}`)},
 }
