@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"strings"
 	"time"
 
 	"padme/pubsub/internal/connection"
@@ -12,6 +13,7 @@ import (
 // R/data/{partition}/{topic}/{key}/{P}/{writer}. It is of one goroutine at a time.
 type address struct {
 	before, middle, after string
+	name                  string        // of the writer
 	qos                   byte          // of MQTT
 	delay                 time.Duration // of coalescing
 
@@ -25,6 +27,11 @@ func (a *address) topic(partition, key string) string {
 		a.partition, a.key, a.last = partition, key, a.before+partition+a.middle+key+a.after
 	}
 	return a.last
+}
+
+// instance is what the topics of an instance begin with, for every writer of the participant.
+func (a *address) instance(partition, key string) string {
+	return strings.TrimSuffix(a.topic(partition, key), a.name)
 }
 
 // gather has samples gather for another time from now on.

@@ -64,7 +64,16 @@ func (x *exchange) outOf(a *address) reliable.Out {
 		Retain: func(partition, key string, payload []byte) error {
 			p := a.packet(partition, key, payload, reliable.Alone)
 			p.Retain = true
-			return x.samples.Put(p)
+			if len(payload) == 0 {
+				return x.samples.Put(p)
+			}
+			return x.earlier.replace(a.instance(partition, key), a.name, func() error { return x.samples.Put(p) })
+		},
+		Left: func(partition, key string) []string { return x.earlier.of(a.instance(partition, key)) },
+		Clear: func(partition, key, writer string) error {
+			instance := a.instance(partition, key)
+			p := connection.Packet{Topic: instance + writer, QoS: a.qos, Retain: true}
+			return x.earlier.clear(instance, writer, func() error { return x.samples.Put(p) })
 		},
 		Post: x.p.message, Placed: x.samples.Last, Passed: x.data.Passed, SendNow: x.samples.Send, Gather: a.gather, Wake: x.stir,
 		MaxLost: connection.MaxQueued + connection.MaxInFlight,

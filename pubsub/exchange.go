@@ -31,6 +31,7 @@ type exchange struct {
 	manual   reliable.Assertion // of the writers that are manual by participant
 	ended    reliable.Ended     // writers that are closed
 	echoes   echoes
+	earlier  earlier
 
 	mu    sync.Mutex                // nothing else is taken while it is held
 	local map[string]*localEndpoint // by name
@@ -39,6 +40,7 @@ type exchange struct {
 func (x *exchange) init(p *Participant) {
 	x.p = p
 	x.starting, x.wake = wait.NewTurn(), make(chan struct{}, 1)
+	x.earlier = newEarlier()
 	x.local = map[string]*localEndpoint{}
 }
 

@@ -32,3 +32,25 @@ func TestTheBrokerKeepsTheLastValueOfAWriterThatIsGone(t *testing.T) {
 		t.Errorf("got %v, want the last of r1, without writers, and what is written now", got)
 	}
 }
+
+// And not one that the next version of a program disposes of, which makes another writer first.
+func TestTheBrokerForgetsWhatAnEarlierIncarnationLeft(t *testing.T) {
+	url := brokers.UseExcept(t, brokers.RabbitMQ, "RabbitMQ returns no retained message for a wildcard, which transient readers need")
+	a := join(t, url, "a")
+	w := writerOf(t, topicOf[pose](t, a, "p"), transientDepth(1))
+	write(t, w, poseOf("r1", 1))
+	write(t, w, poseOf("r2", 2))
+	closeNow(t, a)
+	a = join(t, url, "a")
+	writerOf(t, topicOf[pose](t, a, "another"), transient)
+	w = writerOf(t, topicOf[pose](t, a, "p"), transientDepth(1))
+	if err := w.Dispose(testContext(t), poseOf("r1", 0)); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, a)
+	late := readerOf(t, topicOf[pose](t, join(t, url, "b"), "p"), transient)
+	if err := late.WaitForHistoricalData(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	expectXs(t, "what is left", late, 2)
+}

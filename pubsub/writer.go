@@ -9,6 +9,7 @@ import (
 
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/discovery"
+	"padme/pubsub/internal/partition"
 	"padme/pubsub/internal/reliable"
 	"padme/pubsub/internal/wire"
 )
@@ -48,12 +49,17 @@ func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) 
 	q := o.QoS
 	w := &Writer[T]{topic: t, qos: q}
 	level, _ := EncodeLevel(t.name) // checked by NewTopic
+	if q.Durability == Transient {
+		if err := x.learnEarlier(ctx, partition.List(q.Partition).Filters(), level); err != nil {
+			return nil, fmt.Errorf("pubsub: what the broker keeps of topic %q: %w", t.name, err)
+		}
+	}
 	announcement := t.announcement("writer", &o)
 	announcement.QoS.Bundles = o.coalescing > 0
 	ev := newEvents(t.p.counters.status)
 	w.ep, err = x.join(ctx, "w", announcement, q, ev, func(name string) core {
 		to := &address{
-			before: t.p.root + "/data/", middle: "/" + level + "/", after: "/" + t.p.level + "/" + name,
+			name: name, before: t.p.root + "/data/", middle: "/" + level + "/", after: "/" + t.p.level + "/" + name,
 			qos: byte(q.Reliability), bundles: map[string]*connection.Bundle{},
 		}
 		w.send = reliable.NewSender(&reliable.Writer{
@@ -101,6 +107,9 @@ func (w *Writer[T]) TryWrite(v T) error {
 
 // Dispose tells readers that the instance which v's key names is gone. Only the
 // key fields of v matter. It blocks as Write does.
+//
+// With Transient the broker forgets what this writer has left of the instance, and what all
+// writers of earlier incarnations of its participant have, whatever their names.
 func (w *Writer[T]) Dispose(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusDispose, true)
 }

@@ -19,12 +19,12 @@ type retention struct {
 	dirty   map[string]struct{} // keys that the broker may not have as in last
 	cleared []retained          // oldest first; forgotten once it cannot be lost any more
 
-	leaving []spot // to be cleared: the writer has moved away
+	leaving []spot // to be cleared: the writer has moved away, or disposed of what others had left
 	left    []spot // cleared, as cleared is
 }
 
-// spot is where a value is retained.
-type spot struct{ partition, key string }
+// spot is where a value is retained: by the writer itself, or by one that is named.
+type spot struct{ partition, key, of string }
 
 type retained struct {
 	key     string
@@ -89,7 +89,22 @@ func (s *Sender) distributed(key string, payload []byte, e *wire.Envelope) {
 	case wire.StatusDispose:
 		s.retention.last[key] = retained{key: key, seq: s.seq}
 		s.clear(key)
+		s.clearEarlier(key)
 	}
+}
+
+// clearEarlier has the broker forget what writers of earlier incarnations have left of an
+// instance.
+func (s *Sender) clearEarlier(key string) {
+	t := s.retention
+	for _, partition := range s.partitions {
+		for _, name := range s.out.Left(partition, key) {
+			if name != s.name { // that is cleared
+				t.leaving = append(t.leaving, spot{partition, key, name})
+			}
+		}
+	}
+	s.clearLeft() // if not, then later
 }
 
 // clear has the broker forget an instance.
@@ -138,12 +153,12 @@ func (s *Sender) moveTo(levels []string) {
 	if t == nil || slices.Equal(from, levels) {
 		return
 	}
-	isHere := func(at spot) bool { return slices.Contains(levels, at.partition) }
+	isHere := func(at spot) bool { return at.of == "" && slices.Contains(levels, at.partition) }
 	t.leaving, t.left = slices.DeleteFunc(t.leaving, isHere), slices.DeleteFunc(t.left, isHere)
 	for key := range t.last {
 		t.dirty[key] = struct{}{}
 		for _, level := range from {
-			if at := (spot{level, key}); !isHere(at) {
+			if at := (spot{level, key, ""}); !isHere(at) {
 				t.leaving = append(t.leaving, at)
 			}
 		}
@@ -154,13 +169,20 @@ func (s *Sender) moveTo(levels []string) {
 func (s *Sender) clearLeft() bool {
 	t := s.retention
 	for ; len(t.leaving) > 0; t.leaving = t.leaving[1:] {
-		if s.out.Retain(t.leaving[0].partition, t.leaving[0].key, nil) != nil {
+		if s.vacate(t.leaving[0]) != nil {
 			return false
 		}
 		t.left = append(t.left, t.leaving[0])
 	}
 	t.left = t.left[max(0, len(t.left)-s.out.MaxLost):]
 	return true
+}
+
+func (s *Sender) vacate(at spot) error {
+	if at.of == "" {
+		return s.out.Retain(at.partition, at.key, nil)
+	}
+	return s.out.Clear(at.partition, at.key, at.of)
 }
 
 // refresh has the broker keep what it may have lost. It returns when to go on,
