@@ -167,6 +167,9 @@ func (m *Machine) onOffer(msg *protocol.Message) error {
 	if m.under != "" && o.from.ID != m.under {
 		return nil
 	}
+	if j := m.join; o.root && j.best.root && j.target == j.best.from && j.target != o.from { // the root before, which may have left
+		j.target, j.best = protocol.Node{}, offer{}
+	}
 	if m.join.best.from.IsZero() || o.better(m.join.best) {
 		m.join.best = o
 	}
