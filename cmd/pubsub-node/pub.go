@@ -40,9 +40,10 @@ func newPub(s *session) *cobra.Command {
 		Long: `pub writes MESSAGE, a JSON value, as a sample of TOPIC, or each line of --file, or
 of standard input when MESSAGE is - or left out. It ends when every subscriber that
 is there has acknowledged every sample, and fails if one does not within --timeout.
-With --wait-matching it waits for subscribers to come, and says so after a second; a
---timeout that is given bounds that as well. A subscriber that comes while it runs gets
-the last 1000 samples of each --key, too.
+It names subscribers of another type, or that ask for a quality of service which it does
+not offer: they get nothing. With --wait-matching it waits for subscribers to come, and
+says so after a second; a --timeout that is given bounds that as well. A subscriber that
+comes while it runs gets the last 1000 samples of each --key, too.
 
 With --mqtt TOPIC is an MQTT topic of any program, such as sensors/roof, and MESSAGE or
 each line is published there as it is, JSON or not, with --qos and --retain as MQTT has
@@ -229,7 +230,8 @@ func (f *pubFlags) publish(ctx context.Context, s *session, name string, write f
 	if err != nil {
 		return endedBy(ctx, err)
 	}
-	if err := f.awaitReaders(ctx, w, s, name); err != nil {
+	defer inBackground(ctx, func(ctx context.Context) { tellUnreached(ctx, w, name) })()
+	if err := f.awaitReaders(ctx, p, w, s, name); err != nil {
 		return endedBy(ctx, err)
 	}
 	if err := write(w); err != nil {
@@ -244,41 +246,6 @@ func (f *pubFlags) publish(ctx context.Context, s *session, name string, write f
 		return endedBy(ctx, err)
 	}
 	return nil
-}
-
-// awaitReaders gives subscribers that are there already the time to answer, or
-// waits for as many as --wait-matching says.
-func (f *pubFlags) awaitReaders(ctx context.Context, w *pubsub.Writer[document], s *session, name string) error {
-	if f.readers > 0 {
-		return f.awaitMatching(ctx, w, s.timeout, name)
-	}
-	short, cancel := context.WithTimeout(ctx, s.pause())
-	defer cancel()
-	if err := w.WaitMatched(short, 1); err != nil && short.Err() == nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// awaitMatching waits for as many subscribers as --wait-matching says, and tells that it does.
-func (f *pubFlags) awaitMatching(ctx context.Context, w *pubsub.Writer[document], timeout time.Duration, name string) error {
-	missing := func() string {
-		return fmt.Sprintf("%d of %d subscribers of %q are there", len(w.Matched()), f.readers, name)
-	}
-	slow := time.AfterFunc(patience, func() {
-		fmt.Fprintf(os.Stderr, "pubsub-node: waiting: %s\n", printable(missing()))
-	})
-	defer slow.Stop()
-	waiting, cancel := ctx, context.CancelFunc(func() {})
-	if f.bounded {
-		waiting, cancel = context.WithTimeout(ctx, timeout)
-	}
-	defer cancel()
-	err := w.WaitMatched(waiting, f.readers)
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		return &exitError{exitTimeout, fmt.Errorf("%s after %v: start them, see \"pubsub-node qos check\" if one does not match, or give a longer --timeout", missing(), timeout)}
-	}
-	return err
 }
 
 // each gives one sample after the other to write, as often as --rate says.

@@ -132,13 +132,7 @@ func (f *subFlags) run(ctx context.Context, s *session, name string, out io.Writ
 		return endedBy(ctx, err)
 	}
 	defer r.Close()
-	telling, stop := context.WithCancel(ctx)
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		tellProblems(telling, r, name)
-	}()
-	defer func() { stop(); <-told }()
+	defer inBackground(ctx, func(ctx context.Context) { tellProblems(ctx, r, name) })()
 	seen := 0
 	for sample, err := range r.Samples(ctx) {
 		if err != nil {
