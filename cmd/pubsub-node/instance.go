@@ -50,7 +50,8 @@ wrote it last and when, and the value.
 
 ` + documentsOnly + `
 
-Exit codes: those of "pubsub-node lock --help".`,
+Exit codes: 1 TOPIC has no writer or reader, or only writers whose instances cannot be
+shown, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node instance ls weather
   pubsub-node instance ls weather --json | jq -r .key`,
 		Args: argCount(1, 1, "TOPIC"),
@@ -112,11 +113,23 @@ func (s *session) instances(ctx context.Context, topic, key string) ([]instanceL
 		return nil, err
 	}
 	defer leave(p)
+	reading, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	endpoints, err := p.Endpoints(reading)
+	if err != nil {
+		return nil, endedBy(ctx, err)
+	}
+	if err := someEndpoint(aliveOf(endpoints, topic), topic); err != nil {
+		return nil, err
+	}
 	r, err := (&subFlags{}).open(ctx, s, p, topic)
 	if err != nil {
 		return nil, endedBy(ctx, err)
 	}
 	defer r.Close()
+	unread := 0 // writers, of which the reason is told
+	stopTelling := inBackground(ctx, func(ctx context.Context) { unread = tellProblems(ctx, r, topic) })
+	defer stopTelling()
 	latest := map[string]instanceLine{}
 	samples := func(ctx context.Context) iter.Seq2[pubsub.Sample[document], error] { return r.Samples(ctx) }
 	err = snapshot(ctx, readingOf(p, 2*s.pause(), s.timeout), samples, func(sample pubsub.Sample[document]) {
@@ -133,6 +146,9 @@ func (s *session) instances(ctx context.Context, topic, key string) ([]instanceL
 	})
 	if err != nil {
 		return nil, err
+	}
+	if stopTelling(); unread > 0 && len(latest) == 0 {
+		return nil, fmt.Errorf("topic %q has no instance that can be shown: see what is written to it with \"pubsub-node sub %s --raw\"", topic, topic)
 	}
 	var all []instanceLine
 	for _, line := range latest {

@@ -191,17 +191,20 @@ func (f *subFlags) write(out io.Writer, sample pubsub.Sample[document]) error {
 	return err
 }
 
-// tellProblems says on standard error why samples do not come or are missing.
-func tellProblems(ctx context.Context, r *pubsub.Reader[document], topic string) {
+// tellProblems says on standard error why samples do not come or are missing. It returns how
+// many writers do not match.
+func tellProblems(ctx context.Context, r *pubsub.Reader[document], topic string) (apart int) {
 	for event, err := range r.Events(ctx) {
 		if err != nil {
-			return
+			return apart
 		}
 		text := ""
 		switch e := event.(type) {
 		case pubsub.IncompatibleQoS:
+			apart++
 			text = fmt.Sprintf("no samples from %v: it offers less %s than is asked for: start again to ask for no more than it offers", e.Peer, e.Policy)
 		case pubsub.InconsistentTopic:
+			apart++
 			text = fmt.Sprintf("no samples from %v: it writes %s to %q, not JSON documents as \"pubsub-node pub\" does: use --raw", e.Peer, e.Type, topic)
 		case pubsub.SampleLost:
 			text = fmt.Sprintf("%d samples of %v are lost", e.Count, e.Writer)
@@ -212,4 +215,5 @@ func tellProblems(ctx context.Context, r *pubsub.Reader[document], topic string)
 		}
 		fmt.Fprintln(os.Stderr, "pubsub-node: "+printable(text))
 	}
+	return apart
 }

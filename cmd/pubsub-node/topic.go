@@ -78,9 +78,14 @@ func look(ctx context.Context, s *session, topic string) (map[string]pubsub.Pres
 	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
 		return nil, nil, err
 	}
-	return known, slices.DeleteFunc(all, func(e pubsub.Announcement) bool {
+	return known, aliveOf(all, topic), nil
+}
+
+// aliveOf are those of a topic, or of all for "", that are alive.
+func aliveOf(endpoints []pubsub.Announcement, topic string) []pubsub.Announcement {
+	return slices.DeleteFunc(endpoints, func(e pubsub.Announcement) bool {
 		return !e.Alive || topic != "" && e.Topic != topic
-	}), nil
+	})
 }
 
 func topicLines(endpoints []pubsub.Announcement) (lines []topicLine) {
