@@ -14,7 +14,11 @@ type Presence struct {
 	Alive       bool   // false after its death, announced by itself or by the broker
 	// Since is when the participant was born or closed, by its clock. A death
 	// that the broker announced has the time of the birth.
-	Since    time.Time
+	Since time.Time
+	// Closed says of a death that it was no crash: the participant was closed, and left word
+	// with the broker for readers that may lack some of its samples. Where no reader may, the
+	// broker keeps nothing of a participant that was closed, and this stays false.
+	Closed   bool
 	UserData map[string]string // what it gave to WithUserData
 }
 

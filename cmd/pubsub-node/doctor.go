@@ -180,7 +180,7 @@ const ahead = time.Second
 func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding {
 	var dead, clocks []string
 	for id, pr := range known {
-		if !pr.Alive {
+		if !pr.Alive && !pr.Closed {
 			dead = append(dead, id)
 		}
 		if by := pr.Since.Sub(now); by > ahead {

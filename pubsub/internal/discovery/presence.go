@@ -16,6 +16,7 @@ type Presence struct {
 	Epoch       uint64
 	Alive       bool
 	Since       time.Time
+	Closed      bool
 	UserData    map[string]string
 }
 
@@ -55,7 +56,9 @@ func parsePresence(id string, payload []byte) (pr Presence, ended map[string]uin
 	if err := json.Unmarshal(payload, &j); err != nil {
 		return pr, nil, fmt.Errorf("pubsub: presence of %q: %w", id, err)
 	}
-	return Presence{ID: id, Incarnation: j.Incarnation, Epoch: j.Epoch, Alive: j.Alive, Since: j.Since, UserData: j.UserData}, j.Ended, nil
+	return Presence{
+		ID: id, Incarnation: j.Incarnation, Epoch: j.Epoch, Alive: j.Alive, Since: j.Since, Closed: !j.Alive && len(j.Ended) > 0, UserData: j.UserData,
+	}, j.Ended, nil
 }
 
 // A Birth is what one connection of this participant announces. The death has
