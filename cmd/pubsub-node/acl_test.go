@@ -118,6 +118,19 @@ func TestMosquittoGateway(t *testing.T) {
 	eventually(t, "the gateway hears clients", func() bool { return exists(filepath.Join(dir, "bridged")) })
 }
 
+// TestMosquittoDoctor: a watcher may not write to its own inbox there, and doctor needs no
+// more than reading.
+func TestMosquittoDoctor(t *testing.T) {
+	url, dir := "mqtt://"+startMosquitto(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "watch"), []byte("watch"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, dir, url, "--timeout", "15s", "doctor", "--user", "watch", "--password-file", "watch")
+	if code := n.exit(t); code != 0 || !strings.Contains(n.stdout.String(), "not asked: ") {
+		t.Errorf("exit code %d: %s%s", code, &n.stdout, &n.stderr)
+	}
+}
+
 // startMosquitto runs mosquitto with the users and rules of the tests and returns its
 // address.
 func startMosquitto(t *testing.T) string {

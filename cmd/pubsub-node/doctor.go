@@ -84,7 +84,7 @@ const (
 func (s *session) examine(ctx context.Context) ([]finding, error) {
 	p, err := s.join(ctx)
 	barred := "" // why it can only read
-	if r := new(pubsub.RefusedError); errors.As(err, &r) && r.LetIn {
+	if mayRead(err) {
 		barred = err.Error()
 		p, err = s.joinToRead(ctx)
 	}
@@ -120,6 +120,14 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 		return nil, err
 	}
 	return append(found, examineVoters(seen, views)...), nil
+}
+
+// mayRead reports whether who was not allowed to take part may still be let in to read.
+func mayRead(err error) bool {
+	if r := new(pubsub.RefusedError); errors.As(err, &r) {
+		return r.LetIn
+	}
+	return errors.Is(err, pubsub.ErrRefused) // mosquitto drops what a user may not write, without a word
 }
 
 // examineRetained looks for our own birth, which the broker keeps, and forgets it; who may
