@@ -43,7 +43,7 @@ func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Optio
 	if o.session != "" {
 		return nil, errMortal
 	}
-	if err := o.checkTopic(name); err != nil {
+	if err := errors.Join(o.checkTopic(name), o.checkTTL(name)); err != nil {
 		return nil, err
 	}
 	if p.Err() != nil {
@@ -61,6 +61,16 @@ func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Optio
 		return nil, errors.Join(err, t.Close(leaving))
 	}
 	return t, nil
+}
+
+// checkTTL refuses what only who creates the topic itself can have: a server that is asked for
+// it creates the topic with another TTL, which then stays.
+func (o *options) checkTTL(name string) error {
+	if !o.givenTiming || o.register != nil || o.timing.TTL <= protocol.Duration(MaxTTL) {
+		return nil
+	}
+	return fmt.Errorf("%w: lock topic %q: a TTL of %v, and a server gives %v at most: take that or less, or create the topic yourself with WithRegister; if it exists, leave WithTiming out to take what is in force",
+		ErrInvalidConfig, name, time.Duration(o.timing.TTL), MaxTTL)
 }
 
 // errMortal refuses what only a client can have.
@@ -230,8 +240,12 @@ func (t *Topic) checkConflict(asked *protocol.Settings) error {
 	case asked.ResourcesBy != "" && !sameResources(in, asked):
 		return t.conflict("resources "+resourcesText(asked), resourcesText(in)+" are", in.ResourcesBy, resourcesFlags(asked))
 	case t.givenTiming && t.status.TTL != t.timing.TTL:
-		return fmt.Errorf("%w: lock topic %q: %q asks for a TTL of %v, but %v is in force, which never changes: leave it out, or take another lock topic",
-			ErrConflict, t.name, t.self.ID, time.Duration(t.timing.TTL), time.Duration(t.status.TTL))
+		least := ""
+		if t.timing.TTL < protocol.Duration(MinTTL) {
+			least = fmt.Sprintf(" (no server gives less than %v)", MinTTL)
+		}
+		return fmt.Errorf("%w: lock topic %q: %q asks for a TTL of %v, but %v is in force, which never changes: leave it out, or take another lock topic%s",
+			ErrConflict, t.name, t.self.ID, time.Duration(t.timing.TTL), time.Duration(t.status.TTL), least)
 	}
 	return nil
 }

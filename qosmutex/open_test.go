@@ -87,6 +87,30 @@ func TestOpenSaysThatTheParentIsMissing(t *testing.T) {
 	}
 }
 
+// No server creates a topic with such a TTL, so a member must not have it created with another.
+func TestOpenRefusesATTLThatNoServerGives(t *testing.T) {
+	t.Parallel()
+	p := join(t, startBroker(t, "127.0.0.1:0").URL(), "a")
+	for _, ttl := range []time.Duration{MaxTTL + time.Second, 24 * time.Hour} {
+		_, err := Open(testContext(t), p, "t", WithTiming(LAN().WithTTL(ttl)))
+		if !errors.Is(err, ErrInvalidConfig) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) || !strings.Contains(err.Error(), MaxTTL.String()) {
+			t.Errorf("Open with a TTL of %v = %v", ttl, err)
+		}
+	}
+	open(t, p, "long", Create(), WithOpenResources(), WithTiming(LAN().WithTTL(time.Hour))) // which needs no server
+}
+
+// A TTL that is too short for a server may be in force, and is refused only where it is not.
+func TestConflictNamesTheLeastTTL(t *testing.T) {
+	t.Parallel()
+	url := startBroker(t, "127.0.0.1:0").URL()
+	group(t, url, "t", 0)
+	_, err := Open(testContext(t), join(t, url, "b"), "t", WithTiming(Local().WithTTL(400*time.Millisecond)))
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "no server gives less than 500ms") {
+		t.Errorf("Open = %v", err)
+	}
+}
+
 func TestConflictsNameBothValues(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()

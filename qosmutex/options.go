@@ -193,7 +193,8 @@ func WithModels(m Models) Option {
 
 // WithTiming sets the time constants; the default is LAN. The TTL must be that in force:
 // that of a topic never changes. A topic that a [Server] creates because this
-// participant asks for it gets this TTL, if it is MinTTL to MaxTTL.
+// participant asks for it gets this TTL, if it is MinTTL to MaxTTL. Who has no register
+// (WithRegister, Create) cannot give more than MaxTTL: Open fails with ErrInvalidConfig.
 func WithTiming(timing Timing) Option {
 	return func(o *options) error {
 		o.settingsGiven++
