@@ -69,7 +69,8 @@ func (t Timing) Validate() error {
 	case t.Heartbeat <= 0:
 		return fmt.Errorf("%w: heartbeat %d ns must be positive: begin with LAN() or WAN(), and change what is to differ", ErrInvalidConfig, t.Heartbeat)
 	case t.TTL < 4*t.Heartbeat:
-		return fmt.Errorf("%w: TTL %d ms is below four heartbeats of %d ms", ErrInvalidConfig, t.TTL/Millisecond, t.Heartbeat/Millisecond)
+		return fmt.Errorf("%w: TTL %d ms is below four heartbeats of %d ms, which are %d ms: set the TTL with WithTTL, which makes the heartbeats fit it",
+			ErrInvalidConfig, t.TTL/Millisecond, t.Heartbeat/Millisecond, 4*t.Heartbeat/Millisecond)
 	case !(t.Drift >= 0 && t.Drift <= 0.2):
 		return fmt.Errorf("%w: clock drift %v is not between 0 and 0.2", ErrInvalidConfig, t.Drift)
 	case t.JoinWait <= 0:
