@@ -265,6 +265,25 @@ func TestWhatIsNotToBeHadIsDenied(t *testing.T) {
 	})
 }
 
+// A request for a reserved name is final at once, also while the lock is not open yet.
+func TestAReservedNameDoesNotWait(t *testing.T) {
+	onSite(t, func(s *site) {
+		defer s.gateway("gw").stop()
+		c := s.client("esp32", "crane")
+		defer c.close()
+		for first := (jsonlock.Answer{}); first.ID == ""; { // a gateway that starts may not hear it yet
+			c.send(jsonlock.Acquire, "1", `"resource":"client"`)
+			select {
+			case first = <-c.answers:
+				if first.Outcome != jsonlock.Denied || first.Reason != jsonlock.BadResource {
+					t.Errorf("the first answer is %+v", first)
+				}
+			case <-time.After(time.Second):
+			}
+		}
+	})
+}
+
 // Where deadlines are promised, a request of any resource cannot have one. Go's clients are
 // told so in Go's words, and others in those of JSON.
 func TestAnyInTimeIsRefusedNamingBoth(t *testing.T) {

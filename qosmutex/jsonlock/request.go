@@ -3,6 +3,8 @@ package jsonlock
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -240,6 +242,9 @@ func (r *Request) fillDeadline(j *requestJSON) error {
 	return nil
 }
 
+// reserved are levels of the topic contract, which no resource may be named after.
+var reserved = []string{"join", "client", "member"}
+
 // CheckResource reports, as a *Refusal, why a name cannot be that of a resource.
 func CheckResource(name string) error {
 	if name == Any {
@@ -247,6 +252,9 @@ func CheckResource(name string) error {
 	}
 	if pubsub.CheckName(name) != nil {
 		return Refuse(BadResource, "resource %.40q cannot be a level of a topic", name)
+	}
+	if slices.Contains(reserved, name) {
+		return Refuse(BadResource, "resource %q is reserved, as are %s: take another name", name, strings.Join(reserved, ", "))
 	}
 	return nil
 }

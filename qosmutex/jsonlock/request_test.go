@@ -34,6 +34,19 @@ func TestRequestIsSentWithoutItsDefaults(t *testing.T) {
 	}
 }
 
+// Words of the topic contract, which a server refuses at once with these.
+func TestReservedNamesAreNoResources(t *testing.T) {
+	for _, name := range []string{"join", "client", "member"} {
+		var why *Refusal
+		if err := CheckResource(name); !errors.As(err, &why) || why.Reason != BadResource || !strings.Contains(why.Detail, "reserved") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := CheckResource(Any); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBadRequestIsNotSent(t *testing.T) {
 	for want, change := range map[Reason]func(r *Request){
 		BadID:       func(r *Request) { r.ID = strings.Repeat("x", MaxName+1) },
