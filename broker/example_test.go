@@ -87,7 +87,10 @@ func ExampleUsers_Save() {
 		return
 	}
 	fmt.Println("watch is a user:", loaded.Remove("watch"))
-	// Output: watch is a user: true
+	fmt.Println("others:", loaded.Len())
+	// Output:
+	// watch is a user: true
+	// others: 0
 }
 
 // The users of a broker are kept in a file, which holds no passwords.

@@ -100,6 +100,18 @@ func LoadUsers(path string) (*Users, error) {
 	return u, nil
 }
 
+// Len returns how many users there are, without those of [Users.AddInternal].
+func (u *Users) Len() (n int) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for _, a := range u.accounts {
+		if !a.internal {
+			n++
+		}
+	}
+	return n
+}
+
 func (u *Users) parse(line string) error {
 	fields := strings.Split(line, ":")
 	if len(fields) != 2 && len(fields) != 3 {
