@@ -31,9 +31,9 @@ them and for how long ("?" while a root looks for a token that was lost), how ma
 wait and who is next, and entries per second. Voters that do not answer the roots are
 named above the locks; see "pubsub-node voters show".
 
-On a terminal it goes on in place until it is interrupted. Elsewhere it prints a
-snapshot of all locks every --interval, with an empty line between two, and with
---json one object per snapshot and line.`,
+On a terminal it goes on in place until q is pressed or it is interrupted. Elsewhere it
+prints a snapshot of all locks every --interval, with an empty line between two, and
+with --json one object per snapshot and line.`,
 		Example: `  pubsub-node top
   pubsub-node top crane -n 1
   pubsub-node top --json | jq '.locks[] | select(.waiting > 5)'`,
@@ -67,6 +67,11 @@ func (f *topFlags) run(ctx context.Context, s *session, name string, out io.Writ
 	m := watchLocks(ctx, p, name)
 	defer m.stop()
 	inPlace := !f.json && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
+	if inPlace {
+		quitting, restore := quitKey(ctx)
+		defer restore()
+		ctx = quitting
+	}
 	wait := time.NewTimer(s.pause()) // in which the broker tells what it retains
 	defer wait.Stop()
 	for shown := 0; ; {

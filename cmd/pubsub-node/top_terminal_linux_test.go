@@ -13,6 +13,15 @@ func TestTopAtATerminalStaysInPlace(t *testing.T) {
 	s.types("", "\x1b[K\x1b[J") // again, over the first
 	s.types("\x03", "$ ")
 	s.types("echo code=$?\n", "code=0")
+	s.types("pubsub-node top --interval 100ms\n", "\x1b[K\x1b[J")
+	s.types("\x1a", "Stopped")
+	s.types("echo ec\"\"hoed", "echo ec") // the shell's terminal shows what is typed
+	s.types("\n", "echoed")
+	s.types("fg\n", "\x1b[K\x1b[J")
+	s.types("q", "$ ")
+	s.types("echo code=$?\n", "code=0")
+	s.types("echo ec\"\"hoed", "echo ec")
+	s.types("\n", "echoed")
 	s.types("TERM=dumb pubsub-node top -n 1\n", "0 locks")
 	if s.shows("\x1b[H") {
 		t.Error("a dumb terminal is told to move its cursor")
