@@ -53,10 +53,14 @@ func WithCodec(c Codec) TopicOption {
 // refused with ErrInvalid, which names the field, and so is one with two fields of one name
 // on the wire: msgpack writes a field and the embedded one that it hides, JSON by Go's rules
 // only the first, but of two in one depth at most one. Writers and readers with another type or codec under the same name do
-// not match and get an InconsistentTopic event.
+// not match and get an InconsistentTopic event. A participant that is not from Join, such as
+// the nil one that came with an error, is refused with ErrClosed.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
+	if p == nil || p.ctx == nil {
+		return nil, neverJoined().Err()
+	}
 	typ := reflect.TypeFor[T]()
-	t := &Topic[T]{p: p.orEnded(), name: name, typ: typ.String()}
+	t := &Topic[T]{p: p, name: name, typ: typ.String()}
 	set := topicOptions{codec: Msgpack}
 	if _, err := EncodeLevel(name); err != nil {
 		return nil, fmt.Errorf("topic name: %w", err)
