@@ -356,7 +356,7 @@ export class Request {
     if (!this.sent) return new TimedOut(`${after}, as other requests of this client come first: give a longer timeout, or a smaller priority`);
     if (this.#busy) return new TimedOut(`${after}: ${this.#busy}: try again later`);
     if (this.#server) return new TimedOut(`${after}${this.position ? `: it is number ${this.position} in line` : ""}: give a longer timeout, or a smaller priority`);
-    if (this.#client.servers.length > 0) return new TimedOut(`${after}: no answer from ${this.#client.servers.join(", ")}, which is busy: give a longer timeout`);
+    if (this.#client.servers.length > 0) return new TimedOut(`${after}: no answer from ${this.#client.servers.join(", ")}, which is busy or does not hear this client: give a longer timeout, and look whether access rules of the broker let this client ask`);
     if (performance.now() - this.#client.since < ARRIVAL) return new TimedOut(`${after}: give a longer timeout`);
     return new NoServer(`${after}, as nobody at ${this.#client.url} serves it: start "pubsub-node broker" or "pubsub-node serve"`);
   }

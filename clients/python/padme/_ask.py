@@ -152,7 +152,7 @@ class Ask:
 
     def _refusal(self, reason: str, detail: str) -> Error:
         if reason in ("wait_over", "missed"):
-            return self._timed_out()
+            return self._timed_out(answered=True)
         if reason == "busy" and not self.wait:
             return Busy(f"{self.called} is not free: leave wait=False out to wait for it")
         if reason == "busy":
@@ -176,11 +176,16 @@ class Ask:
         elif self.phase is Phase.LEAVING and now >= self._forgotten_at:
             self.phase = Phase.OVER
 
-    def _timed_out(self) -> TimedOut:
+    def _timed_out(self, answered: bool = False) -> TimedOut:
         sentence = f"{self.called} was not granted within {self.terms.patience or 0:g} s"
         if self.busy:
             sentence += f" ({self.busy})"
         longer = "within" if self.terms.patience == self.terms.within else "timeout"
+        if self.id and not (answered or self.answered or self.busy):
+            return TimedOut(
+                f"{sentence}: no server has answered: give a longer {longer}= if they are busy, "
+                "and look whether access rules of the broker let this client ask"
+            )
         return TimedOut(f"{sentence}: give a longer {longer}=, or a smaller priority=, which is more important")
 
     def lose(self, why: str) -> None:

@@ -268,6 +268,17 @@ class Requests(unittest.TestCase):
         ask.tick(5000)
         self.assertIsInstance(ask.error, padme.TimedOut)
 
+    def test_who_was_never_answered_is_told_so(self) -> None:
+        for given, longer in (({"timeout": 5}, "timeout="), ({"within": 5}, "within=")):
+            ask = self.ask(**given)
+            ask.tick(5000)
+            self.assertRegex(str(ask.error), "not granted within 5 s: no server has answered.* access rules")
+            self.assertNotIn("priority", str(ask.error))
+            ask = self.ask(**given)
+            self.answer(ask, 10, "waiting", sent=0, valid_ms=9900)
+            ask.tick(5000)
+            self.assertRegex(str(ask.error), f"give a longer {longer}, or a smaller priority=")
+
     def test_a_raise_is_repeated_until_it_counts(self) -> None:
         ask = self.ask()
         ask.priority, ask.raise_due = 5, True
