@@ -30,6 +30,9 @@ func TestMethods(t *testing.T) {
 		zero := reflect.ValueOf(v)
 		for _, on := range []reflect.Value{zero, reflect.Zero(zero.Type())} {
 			for i := range on.NumMethod() {
+				if on.Type().Method(i).Name == "Together" {
+					continue // it calls what it is given, whatever becomes of that
+				}
 				name := fmt.Sprintf("%T.%s of a nil value", v, on.Type().Method(i).Name)
 				if !on.IsNil() {
 					name = strings.Replace(name, "nil", "zero", 1)

@@ -49,7 +49,7 @@ export class Client {
         for (const r of this.#living) r.fail(error);
       },
       message: (topic, text) => this.#message(topic, text),
-      hurry: () => Math.min(...this.#living.map((r) => r.hurry)),
+      longestPause: () => Math.min(...this.#living.map((r) => r.longestPause)),
     });
     this.#answers = `/client/${options.level}/answer`;
     this.#presence = `${options.root}/presence/`;
@@ -132,7 +132,7 @@ export class Client {
     this.#requests.delete(r.id);
     const id = String(++this.#count);
     this.#requests.set(id, r);
-    this.#connection.hurry();
+    this.#connection.connectSooner();
     return id;
   }
 

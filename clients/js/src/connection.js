@@ -23,13 +23,13 @@ export class Connection {
   #clientId;
   #pause = FIRST_PAUSE;
   #lostAt = 0; // by performance.now()
-  #delay = 0; // ms from then to the next attempt, if there is no hurry
+  #delay = 0; // ms from then to the next attempt, if nothing asks for a shorter pause
   #timer; // of it; undefined: there is a connection, or an attempt
   #closed = false;
 
   /**
    * @param {ReturnType<import("./options.js").connectOptions>} options
-   * @param {{ opened(): void, closed(): void, refused(error: Denied): void, message(topic: string, text: string): void, hurry(): number }} events
+   * @param {{ opened(): void, closed(): void, refused(error: Denied): void, message(topic: string, text: string): void, longestPause(): number }} events
    */
   constructor(options, events) {
     this.#options = options;
@@ -165,11 +165,11 @@ export class Connection {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#attempt();
-    }, Math.max(0, this.#lostAt + Math.min(this.#delay, this.#events.hurry()) - performance.now()));
+    }, Math.max(0, this.#lostAt + Math.min(this.#delay, this.#events.longestPause()) - performance.now()));
   }
 
-  /** hurry is called when there may be more of a hurry than before. */
-  hurry() {
+  /** connectSooner is called when longestPause may be shorter than before. */
+  connectSooner() {
     if (this.#timer !== undefined && !this.#closed) this.#again();
   }
 

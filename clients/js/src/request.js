@@ -75,10 +75,10 @@ export class Request {
   /** #left is for how many ms the hold is valid if nothing more is heard. */
   get #left() { return this.#until.mono - performance.now(); }
   /**
-   * hurry is, in ms, the longest pause between two attempts to connect: some of them fall into
+   * longestPause is, in ms, the longest pause between two attempts to connect: some of them fall into
    * what is left of a hold, or of the lease of a request that waits.
    */
-  get hurry() {
+  get longestPause() {
     if (this.state === "over") return Infinity;
     return this.state === "held" ? Math.max(2 * OFTEN, this.#left / 8) : Math.max(RENEWING, (this.#options.lease ?? LEASE) / 8);
   }

@@ -8,7 +8,7 @@ const NOT_NOW = ["overload", "too_many", "too_fast"]; // what is denied for now
 export class Show {
   sent = false; // it takes no place at a server
   priority = Infinity;
-  hurry = PATIENCE / 8; // ms, the longest pause between two attempts to connect
+  longestPause = PATIENCE / 8; // ms, the longest pause between two attempts to connect
 
   #client;
   #lock;

@@ -12,11 +12,11 @@ from ._errors import Busy, Denied, Error, TimedOut, denied
 from ._terms import Terms
 
 REPEAT = 1000  # ms; what is not answered is sent again, and for waiting that is harmless
-_HURRY = 500  # the same for what ends or keeps a hold
+_SOON = 500  # the same for what ends or keeps a hold
 _LEAST = 200  # two messages about one request that waits are at least so far apart
 _OFTEN = 50  # the same for a hold, which one that comes too late costs
 _UNHEARD = 1500  # ms that the end of a request is said which no server has ever answered
-_LEAST_HURRY = 5000  # a release that is not answered is repeated ever more slowly, until the lease is over
+_SELDOM = 5000  # a release that is not answered is repeated ever more slowly, until the lease is over
 _NOT_NOW = ("overload", "too_many", "too_fast")  # what is denied for now
 
 
@@ -148,7 +148,7 @@ class Ask:
 
     def _again(self, now: int) -> int:
         """ms until a renewal that is not answered is sent again: ever sooner until the hold ends."""
-        return min(_HURRY, max(_OFTEN, (self.until - now) // 4))
+        return min(_SOON, max(_OFTEN, (self.until - now) // 4))
 
     def _refusal(self, reason: str, detail: str) -> Error:
         if reason in ("wait_over", "missed"):
@@ -162,7 +162,7 @@ class Ask:
     def turn_away(self, detail: str, now: int) -> None:
         """A server has too much to do to look at this."""
         self.busy = detail or "the server is busy"
-        again = {Phase.WAITING: self._repeat, Phase.HELD: self._again(now)}.get(self.phase, _HURRY)
+        again = {Phase.WAITING: self._repeat, Phase.HELD: self._again(now)}.get(self.phase, _SOON)
         self.due = max(self.due, now + again)
 
     # What time does.
@@ -219,7 +219,7 @@ class Ask:
         elif self.phase is Phase.HELD:
             op, self.due = "renew", now + self._again(now)
         elif self.phase is Phase.LEAVING:
-            op, self.due, self.tries = "release", now + min(_HURRY << self.tries, _LEAST_HURRY), self.tries + 1
+            op, self.due, self.tries = "release", now + min(_SOON << self.tries, _SELDOM), self.tries + 1
         else:
             return None
         return json.dumps({"op": op, "id": self.id, "session": self.session, "sent": now, **more})
@@ -237,12 +237,12 @@ class Ask:
         return more
 
     @property
-    def hurry(self) -> Optional[int]:
+    def longest_pause(self) -> Optional[int]:
         """ms, the longest pause between two tries to connect: some of them fall into what is left
-        of a hold, or of the lease of a request that waits. None: there is no hurry."""
+        of a hold, or of the lease of a request that waits. None: nothing is at stake."""
         if self.phase is Phase.HELD:
             return max(2 * _OFTEN, (self.until - clock()) // 8)
-        return max(_HURRY, _ms(self.terms.lease) // 8) if self.phase is Phase.WAITING else None
+        return max(_SOON, _ms(self.terms.lease) // 8) if self.phase is Phase.WAITING else None
 
     def next(self, connected: bool) -> list[int]:
         """When to look at it again, if nothing is heard."""

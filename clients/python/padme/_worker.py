@@ -374,8 +374,8 @@ class Worker:
 
     def _retry_at(self) -> int:
         """When to try again: sooner while something is held or waited for."""
-        hurries = [h for h in (a.hurry for a in self._asks) if h is not None]
-        return self._failed_at + int(min([self._pause, *hurries]))
+        pauses = [p for p in (a.longest_pause for a in self._asks) if p is not None]
+        return self._failed_at + int(min([self._pause, *pauses]))
 
     def _reconnect(self) -> bool:
         """Takes over what was dialed, or dials, on a thread of its own: holds must end in

@@ -159,11 +159,11 @@ class Requests(unittest.TestCase):
     def test_a_hold_comes_back_before_it_ends(self) -> None:
         ask = self.held()
         with mock.patch("padme._ask.clock", lambda: 1000):
-            self.assertEqual(ask.hurry, 250)
+            self.assertEqual(ask.longest_pause, 250)
         with mock.patch("padme._ask.clock", lambda: 2990):
-            self.assertEqual(ask.hurry, 100)
+            self.assertEqual(ask.longest_pause, 100)
         ask.leave(None)
-        self.assertIsNone(ask.hurry)
+        self.assertIsNone(ask.longest_pause)
 
     def test_a_hold_ends_by_its_own_clock_and_does_not_come_back(self) -> None:
         ask = self.held()
