@@ -200,8 +200,9 @@ func (h *direct) takeOne(c *conn, cl *mqtt.Client, b []byte) int {
 	return len(frame)
 }
 
-// envelopeStart begins each message but the first of those that go to a participant as one.
-var envelopeStart = []byte{0x98, 1}
+// envelopeStart begins each message of those that go to a participant as one. What repairs a
+// loss has samples in it, and begins otherwise, as they do.
+var envelopeStart = []byte{0x98, 1, 1}
 
 // more is what the messages of a payload for an inbox cost beyond the first: whoever receives
 // them has the work of each.

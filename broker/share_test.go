@@ -227,11 +227,21 @@ func TestMessagesThatShareAPayloadAreCharged(t *testing.T) {
 	b.flow = &flow{direct: &direct{prefix: []byte("padme/v1/")}}
 	c := chargedOf(b, "many")
 	cl := &mqtt.Client{Net: mqtt.ClientConnection{Conn: c}}
-	envelopes := bytes.Repeat([]byte{0x98, 1, 1, 0, 0, 0, 0, 0x80, 0xc4, 0}, 20)
-	for topic, least := range map[string]float64{"padme/v1/d/node/a/b": 20, "padme/v1/d/topic/t/b": 1} {
+	message := []byte{0x98, 1, 1, 0, 0, 0, 0, 0x80, 0xc4, 0}
+	samples := bytes.Repeat([]byte{0x98, 1, 4, 0, 0, 0, 0, 0x80, 0xc4, 0}, 20) // as repairs have them
+	for _, m := range []struct {
+		topic   string
+		payload []byte
+		least   float64
+	}{
+		{"padme/v1/d/node/a/b", bytes.Repeat(message, 20), 20},
+		{"padme/v1/d/node/a/b", append(message, samples...), 1},
+		{"padme/v1/d/topic/t/b", bytes.Repeat(message, 20), 1},
+	} {
+		topic, least := m.topic, m.least
 		before := c.readCost
 		c.begin()
-		b.flow.OnPacketProcessed(cl, packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: topic, Payload: envelopes}, nil)
+		b.flow.OnPacketProcessed(cl, packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: topic, Payload: m.payload}, nil)
 		if cost := c.readCost - before; cost < least || cost > least+15 {
 			t.Errorf("%s costs %v, want %v", topic, cost, least)
 		}

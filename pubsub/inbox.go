@@ -51,16 +51,17 @@ func (p *Participant) Send(to, channel string, payload []byte) error {
 }
 
 // Post is Send at MQTT QoS 0, for protocols that acknowledge and repeat end to end
-// themselves: it costs half the packets. Posts keep their order with
-// each other.
+// themselves: it costs half the packets. Posts to one participant keep their order with each
+// other.
 func (p *Participant) Post(to, channel string, payload []byte) error {
 	return p.post(to, channel, payload, 0)
 }
 
 // Together calls f. What is posted meanwhile waits until f returns, and the messages to each
-// participant go out as one, as long as they are short: for bursts to few receivers, such as
-// the heartbeats of many locks. f must not wait for answers, nor for the network. Calls may
-// overlap.
+// participant go out as one, up to 4 KiB: for bursts to few receivers, such as the heartbeats
+// of many locks. f must not wait for answers, nor for the network. At most 4096 messages to
+// different participants may wait, as for [Participant.Post]; others get ErrBacklog. Calls
+// may overlap.
 func (p *Participant) Together(f func()) {
 	p = p.orEnded()
 	p.queue.Hold()
@@ -135,7 +136,7 @@ func (p *Participant) inboxTopic(to string) (string, error) {
 
 // Inbox has handler called for every message on channel, one at a time and in
 // order for each sender. It runs on the goroutine which reads from the network,
-// so it must only enqueue. A channel has one handler: a second one gets
+// and what this participant posts may wait for it, so it must only enqueue. A channel has one handler: a second one gets
 // ErrInUse. Messages for a channel without handler are counted and dropped. After
 // stop returns, no new call begins.
 func (p *Participant) Inbox(channel string, handler func(Message)) (stop func(), err error) {
@@ -197,13 +198,21 @@ func (p *Participant) arrived(from string, payload []byte) {
 	}
 	var e wire.Envelope
 	rest, err := wire.Next(payload, &e)
-	if err == nil && len(rest) > 0 { // so what answers them goes out together, too
+	if len(rest) > 0 { // so what answers them goes out together, too
+		if len(payload) > connection.MaxJoined || !wire.Joins(payload) {
+			p.drop(drop.Malformed, p.inbox.prefix+from, wire.ErrMsgpack)
+			return
+		}
 		p.queue.Hold()
 		defer p.queue.Release()
 	}
 	for err == nil && len(rest) > 0 {
 		p.enveloped(id, from, &e)
-		rest, err = wire.NextJoined(rest, &e)
+		if !wire.Joins(rest) {
+			err = wire.ErrMsgpack
+		} else {
+			rest, err = wire.Next(rest, &e)
+		}
 	}
 	if err != nil {
 		p.drop(drop.Unparsed(err), p.inbox.prefix+from, err)

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -62,8 +63,8 @@ func TestMessagesOfABurstGoOutAsOne(t *testing.T) {
 	}
 }
 
-// TestMessageBehindAnotherMustBegin: what a broker would not count is no message, and those
-// before it are.
+// TestMessageBehindAnotherMustBegin: what a broker would not count is no message, nor is what
+// is too long to be counted in full.
 func TestMessageBehindAnotherMustBegin(t *testing.T) {
 	url := startBroker(t)
 	a, b := join(t, url, "a"), join(t, url, "b")
@@ -77,7 +78,12 @@ func TestMessageBehindAnotherMustBegin(t *testing.T) {
 		return wire.Append(nil, &e)
 	}
 	other := append([]byte{0xdc, 0, 8}, envelope("2")[1:]...) // as good, elsewhere
-	for _, payload := range [][]byte{other, append(envelope("1"), other...), append(envelope("3"), envelope("4")...)} {
+	repair := wire.Append(nil, &wire.Envelope{Kind: wire.KindRepair}) // which is not counted
+	for _, payload := range [][]byte{
+		other, append(envelope("1"), other...),
+		append(repair, envelope("x")...), bytes.Repeat(envelope("x"), 300),
+		append(envelope("3"), envelope("4")...),
+	} {
 		if err := a.PublishRaw(Main, []string{"node", "b", "a"}, payload, false); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +93,7 @@ func TestMessageBehindAnotherMustBegin(t *testing.T) {
 			t.Fatalf("message %q, want %q", s, want)
 		}
 	}
-	if n := b.counters.dropped[drop.Malformed].Load(); n != 1 {
-		t.Errorf("%d dropped as malformed, want 1", n)
+	if n := b.counters.dropped[drop.Malformed].Load(); n != 3 {
+		t.Errorf("%d dropped as malformed, want 3", n)
 	}
 }

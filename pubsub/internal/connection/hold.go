@@ -2,8 +2,9 @@ package connection
 
 import "padme/pubsub/internal/wait"
 
-// MaxJoined bounds the messages that go out as one, together, in bytes.
-const MaxJoined = 16 << 10
+// MaxJoined bounds the messages that go out as one, together, in bytes: some fifty of the
+// locks'. Brokers may limit a message, and whoever receives it has the work of each.
+const MaxJoined = 4 << 10
 
 // hold keeps what is put for a moment, so that messages to the same topic go out as one.
 // The zero value holds nothing.

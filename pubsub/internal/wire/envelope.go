@@ -212,13 +212,10 @@ func Next(b []byte, e *Envelope) (rest []byte, err error) {
 	return b, nil
 }
 
-// NextJoined is Next of a message that goes to a participant together with the one before it.
-// It has to begin as Append has it: by that a broker counts them.
-func NextJoined(b []byte, e *Envelope) (rest []byte, err error) {
-	if len(b) < 2 || b[0] != 0x98 || b[1] != envelopeVersion {
-		return nil, ErrMsgpack
-	}
-	return Next(b, e)
+// Joins reports whether b begins with a message that may go to a participant together with
+// others. It has to begin as Append has it: by that a broker counts them.
+func Joins(b []byte) bool {
+	return len(b) >= 3 && b[0] == 0x98 && b[1] == envelopeVersion && b[2] == byte(KindMessage)
 }
 
 func (o *Options) parse(b []byte) ([]byte, error) {
