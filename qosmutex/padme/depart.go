@@ -51,6 +51,17 @@ func (m *Machine) resign() {
 	m.wishSuccessor(m.bestChild())
 }
 
+// departInVain gives up waiting for an orderly end. Not if there is somebody to hand over to
+// now: who has just been let in would lose its hold.
+func (m *Machine) departInVain() {
+	if m.acting() && !m.inheriting() && m.bestChild() != nil {
+		m.departBy = m.now + m.grace()
+		m.resign()
+		return
+	}
+	m.finish()
+}
+
 // leaveTo ends a departing root, which sends its children to its successor.
 func (m *Machine) leaveTo(successor protocol.Node) {
 	m.root = successor

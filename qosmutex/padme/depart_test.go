@@ -63,3 +63,18 @@ func TestSuccessorLeavesWhileItIsNamed(t *testing.T) {
 		t.Errorf("C is %v, and D has %d holds", c.role, len(d.own))
 	}
 }
+
+// TestNothingUnknownIsHandedOver: a root that inherits names no successor, although it has a
+// child that could be one: that would take what it hears for all that there is.
+func TestNothingUnknownIsHandedOver(t *testing.T) {
+	w, b := inherits(t)
+	play(t, w, "heal C", "advance 500ms")
+	if c := b.bestChild(); !b.inheriting() || c == nil {
+		t.Fatalf("inherits: %v, best child %v", b.inheriting(), c)
+	}
+	b.out = new(protocol.Output)
+	b.wishSuccessor(b.bestChild())
+	if b.out.Successor != (protocol.Node{}) {
+		t.Errorf("%v is to be the root before all is known", b.out.Successor)
+	}
+}

@@ -20,7 +20,7 @@ func when(is bool, at protocol.Time) protocol.Time {
 var duties = [...]func(*Machine){
 	(*Machine).missed, (*Machine).stepDown, (*Machine).expireSessions, (*Machine).expireOwn, (*Machine).expireProvisional,
 
-	(*Machine).finish, (*Machine).orphan, (*Machine).searched, (*Machine).inherited, (*Machine).call,
+	(*Machine).departInVain, (*Machine).orphan, (*Machine).searched, (*Machine).inherited, (*Machine).call,
 	(*Machine).askForConfirmation, (*Machine).tick,
 }
 
