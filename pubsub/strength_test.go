@@ -141,3 +141,40 @@ func TestASampleSentAgainHasTheStrengthItWasWrittenWith(t *testing.T) {
 		})
 	}
 }
+
+// A late joiner ends with what the owner has written, whichever history comes first.
+func TestALateJoinerEndsWithWhatTheOwnerWrote(t *testing.T) {
+	for _, durability := range []Durability{TransientLocal, Transient} {
+		for _, ids := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			for round := range 6 { // the order is that of a map
+				t.Run(name(durability, ids[0], round), func(t *testing.T) {
+					virtually(t, func(t *testing.T, v *world) {
+						q := exclusive
+						q.Durability = durability
+						w := writerOf(t, topicOf[pose](t, v.join(ids[0]), "p"), strength(q, 20))
+						o := writerOf(t, topicOf[pose](t, v.join(ids[1]), "p"), strength(q, 10))
+						p := v.join("reader")
+						r := readerOf(t, topicOf[pose](t, p, "p"), q)
+						awaitReaders(t, w, 1)
+						awaitReaders(t, o, 1)
+						write(t, w, poseOf("k", 1))
+						pass(10 * time.Millisecond)
+						if err := w.SetQoS(strength(q, 5)); err != nil {
+							t.Fatal(err)
+						}
+						pass(10 * time.Millisecond)
+						write(t, o, poseOf("k", 2))
+						pass(10 * time.Millisecond)
+						late := readerOf(t, topicOf[pose](t, p, "p"), q)
+						pass(time.Second)
+						for who, r := range map[string]*Reader[pose]{"the early one": r, "a late joiner": late} {
+							if got := xs(r); len(got) == 0 || got[len(got)-1] != 2 {
+								t.Errorf("%s got %v, want 2 in the end", who, got)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}

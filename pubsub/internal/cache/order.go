@@ -27,16 +27,17 @@ func (m moment) compare(o moment) int {
 // Compare orders samples by source time, and those of one time by their writers.
 func (s *Sample) Compare(o *Sample) int { return s.moment().compare(o.moment()) }
 
-// late reports whether s comes too late for the order by source time, if that
-// is asked for or its writer is gone, and otherwise remembers it. That a writer
-// leaves an instance is true whenever it is heard.
+// late reports whether s comes too late for the order by source time, and otherwise
+// remembers it. That order counts if it is asked for, for what is of a writer that is gone,
+// and for what only a strength lets count that its writer has no more: the owner has written
+// since. That a writer leaves an instance is true whenever it is heard.
 func (c *Cache) late(i *instance, s *Sample) bool {
-	if !c.policies.BySourceTime && !c.policies.Transient || s.Status == wire.StatusUnregister {
+	if !c.policies.BySourceTime && !c.policies.Transient && !c.policies.Exclusive || s.Status == wire.StatusUnregister {
 		return false
 	}
 	m := s.moment()
 	if m.compare(i.newest) < 0 {
-		return c.policies.BySourceTime || s.Orphan
+		return c.policies.BySourceTime || s.Orphan || !i.grants(s.Writer)
 	}
 	i.newest = m
 	return false
