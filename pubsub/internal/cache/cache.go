@@ -31,6 +31,8 @@ type Cache struct {
 	refused bool // an instance, for want of room
 	freed   bool // room for one since then
 
+	strengths uint64 // how often writers have got another strength
+
 	deadlines  timing.Deadlines
 	expiries   expiries
 	separation separation

@@ -79,7 +79,10 @@ func (c *Cache) ownerLate(key string) {
 
 // overruled notes that a writer other than the owner writes an instance.
 func (c *Cache) overruled(i *instance, s *Sample) bool {
-	if !c.policies.Exclusive || s.Status == wire.StatusUnregister || i.hears(s) {
+	if !c.policies.Exclusive || s.Status == wire.StatusUnregister {
+		return false
+	}
+	if c.followStrengths(i); i.hears(s) {
 		return false
 	}
 	if !s.ofTheDead() { // they do not write it
@@ -103,14 +106,16 @@ func (c *Cache) Strengthen(w *Writer, strength int, change uint64) {
 		return
 	}
 	w.Strength = strength
-	if !c.policies.Exclusive {
-		return
+	c.strengths++
+}
+
+// followStrengths elects the owner again if a writer has another strength since: not in
+// Strengthen, as samples may say other strengths much faster than all instances are walked.
+func (c *Cache) followStrengths(i *instance) {
+	if i.strengths != c.strengths && i.owner != nil {
+		i.elect()
 	}
-	for _, i := range c.byKey {
-		if _, writes := i.writers[w]; writes && i.owner != nil {
-			i.elect()
-		}
-	}
+	i.strengths = c.strengths
 }
 
 // owned gives an instance to a writer that was not overruled.

@@ -74,7 +74,7 @@ func TestNobodyStrongerIsOverruled(t *testing.T) {
 				t.Fatal("the owner does not write, or is late")
 			}
 			for o := range writes {
-				if owner != nil && !late[o] && o.stronger(owner) {
+				if owner != nil && i.strengths == c.strengths && !late[o] && o.stronger(owner) {
 					t.Fatalf("%v is stronger than the owner %v", o.GUID, owner.GUID)
 				}
 			}
@@ -107,6 +107,43 @@ func TestTheHistoryOfAFormerOwnerDoesNotReplaceTheOwners(t *testing.T) {
 		}
 		if owner := c.byKey["k"].owner; owner.Strength != max(10, test.strength) {
 			t.Errorf("%s: one of strength %d owns", test.what, owner.Strength)
+		}
+	}
+}
+
+// Each sample may say another strength: what it costs does not depend on how many instances
+// its writer has.
+func TestAnInstanceFollowsAStrengthWhenItIsUsed(t *testing.T) {
+	c := New(&Policies{Exclusive: true, Depth: 1, MaxSamples: 1000, MaxInstances: 1000})
+	strong := &Writer{GUID: wire.GUID{Participant: "a", Endpoint: "w1"}, Strength: 20}
+	other := &Writer{GUID: wire.GUID{Participant: "b", Endpoint: "w1"}, Strength: 10}
+	now := time.Now()
+	const n = 100
+	seq := uint64(0)
+	accept := func(w *Writer, key, strength int, change uint64) {
+		seq++
+		_, _ = c.Accept(Sample{Key: fmt.Sprint(key), Writer: w, Seq: seq, Nanos: seq, Strength: strength, Change: change}, now)
+	}
+	for key := range n {
+		accept(strong, key, 20, 0)
+		accept(other, key, 10, 0)
+	}
+	accept(strong, 0, 5, 1)
+	visited := 0
+	for _, i := range c.byKey {
+		if i.owner == other {
+			visited++
+		}
+	}
+	if visited != 1 {
+		t.Errorf("a sample of one instance had an owner found for %d", visited)
+	}
+	for key := range n {
+		accept(other, key, 10, 0)
+	}
+	for _, h := range c.Collect(2*n, &Selection{}, true, nil) {
+		if h.Writer != other {
+			t.Errorf("%s: the last is of the weaker one", h.Key)
 		}
 	}
 }
@@ -169,8 +206,10 @@ func TestWhenAReaderHearsOfAStrengthDoesNotMatter(t *testing.T) {
 		var owners []wire.GUID
 		for _, r := range readers {
 			owner := wire.GUID{}
-			if i := r.c.byKey["k"]; i != nil && i.owner != nil {
-				owner = i.owner.GUID
+			if i := r.c.byKey["k"]; i != nil {
+				if r.c.followStrengths(i); i.owner != nil {
+					owner = i.owner.GUID
+				}
 			}
 			owners = append(owners, owner)
 		}

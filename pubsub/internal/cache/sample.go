@@ -74,8 +74,9 @@ type instance struct {
 	held                []*Held              // samples that wait, oldest first
 	data                int                  // of held, with data
 
-	owner *Writer              // with exclusive ownership; nil: the next to write it
-	late  map[*Writer]struct{} // have not written since an owner missed the deadline
+	owner     *Writer              // with exclusive ownership, by strengths as then; nil: the next to write it
+	late      map[*Writer]struct{} // have not written since an owner missed the deadline
+	strengths uint64               // those of the cache when the owner was found
 
 	newest moment    // of destination order by source time
 	given  time.Time // when its last sample was; of a time-based filter
