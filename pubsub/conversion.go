@@ -75,7 +75,8 @@ func (x *exchange) outOf(a *address) reliable.Out {
 			p := connection.Packet{Topic: instance + writer, QoS: a.qos, Retain: true}
 			return x.earlier.clear(instance, writer, func() error { return x.samples.Put(p) })
 		},
-		Post: x.p.message, Placed: x.samples.Last, Passed: x.data.Passed, SendNow: x.samples.Send, Gather: a.gather, Wake: x.stir,
+		Cleared: func(partition, key, writer string) { x.earlier.cleared(a.instance(partition, key), writer) },
+		Post:    x.p.message, Placed: x.samples.Last, Passed: x.data.Passed, SendNow: x.samples.Send, Gather: a.gather, Wake: x.stir,
 		MaxLost: connection.MaxQueued + connection.MaxInFlight,
 	}
 }

@@ -127,13 +127,18 @@ func (e *earlier) replace(instance, name string, put func() error) error {
 	if e.wrote != nil {
 		e.wrote[instance+name] = struct{}{}
 	}
-	if _, was := e.left[instance][name]; was {
-		e.size--
-		if delete(e.left[instance], name); len(e.left[instance]) == 0 {
-			delete(e.left, instance)
-		}
-	}
+	e.forget(instance, name)
 	return put()
+}
+
+func (e *earlier) forget(instance, name string) {
+	if _, was := e.left[instance][name]; !was {
+		return
+	}
+	e.size--
+	if delete(e.left[instance], name); len(e.left[instance]) == 0 {
+		delete(e.left, instance)
+	}
 }
 
 // clear has put clear a value unless it was replaced. put must not block.
@@ -144,4 +149,11 @@ func (e *earlier) clear(instance, name string, put func() error) error {
 		return nil
 	}
 	return put()
+}
+
+// cleared forgets a value that the broker does not have any more.
+func (e *earlier) cleared(instance, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forget(instance, name)
 }

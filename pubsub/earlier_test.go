@@ -154,6 +154,14 @@ func TestWhatWasLeftIsClearedUnlessItWasReplaced(t *testing.T) {
 	_ = e.replace("p/l/a/", "w1", put)
 	expect("replaced", "p/k/a/")
 	expect("another instance that was replaced", "p/l/a/")
+	e.cleared("p/k/a/", "w2")
+	e.begin("p2/")
+	e.found("p2/k/a/w1")
+	e.found("p2/k/a/w2")
+	e.end("p2/", true)
+	e.cleared("p2/k/a/", "w1")
+	expect("cleared", "p2/k/a/", "w2")
+	e.cleared("p2/k/a/", "w2")
 	if e.begin("p/") || e.size != 0 || len(e.left) != 0 {
 		t.Errorf("asked again, or %d left: %v", e.size, e.left)
 	}

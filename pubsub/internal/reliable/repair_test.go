@@ -97,6 +97,7 @@ func noOut() Out {
 		Publish: func(string, string, []byte, Sharing) error { return nil },
 		Retain:  func(string, string, []byte) error { return nil },
 		Left:    func(string, string) []string { return nil },
+		Cleared: func(string, string, string) {},
 		Post:    func(string, []byte) {}, Placed: func() uint64 { return 0 }, Passed: func() uint64 { return 0 },
 		SendNow: func() {}, Wake: func() {}, Gather: func(time.Duration) {},
 	}

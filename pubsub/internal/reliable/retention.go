@@ -19,8 +19,9 @@ type retention struct {
 	dirty   map[string]struct{} // keys that the broker may not have as in last
 	cleared []retained          // oldest first; forgotten once it cannot be lost any more
 
-	leaving []spot // to be cleared: the writer has moved away, or disposed of what others had left
-	left    []spot // cleared, as cleared is
+	leaving []spot            // to be cleared: the writer has moved away, or disposed of what others had left
+	left    []spot            // cleared, as cleared is
+	others  map[spot]struct{} // of both, those where others had left something
 }
 
 // spot is where a value is retained: by the writer itself, or by one that is named.
@@ -33,7 +34,7 @@ type retained struct {
 }
 
 func newRetention() *retention {
-	return &retention{last: map[string]retained{}, dirty: map[string]struct{}{}}
+	return &retention{last: map[string]retained{}, dirty: map[string]struct{}{}, others: map[spot]struct{}{}}
 }
 
 // publish publishes a sample in one partition.
@@ -99,8 +100,10 @@ func (s *Sender) clearEarlier(key string) {
 	t := s.retention
 	for _, partition := range s.partitions {
 		for _, name := range s.out.Left(partition, key) {
-			if name != s.name { // that is cleared
-				t.leaving = append(t.leaving, spot{partition, key, name})
+			at := spot{partition, key, name}
+			if _, known := t.others[at]; !known && name != s.name { // that is cleared
+				t.others[at] = struct{}{}
+				t.leaving = append(t.leaving, at)
 			}
 		}
 	}
@@ -174,7 +177,12 @@ func (s *Sender) clearLeft() bool {
 		}
 		t.left = append(t.left, t.leaving[0])
 	}
-	t.left = t.left[max(0, len(t.left)-s.out.MaxLost):]
+	for ; len(t.left) > s.out.MaxLost; t.left = t.left[1:] {
+		if at := t.left[0]; at.of != "" {
+			delete(t.others, at)
+			s.out.Cleared(at.partition, at.key, at.of)
+		}
+	}
 	return true
 }
 

@@ -29,6 +29,7 @@ type Out struct {
 	Retain  func(partition, key string, payload []byte) error               // one that the broker keeps; empty: no longer
 	Left    func(partition, key string) (writers []string)                  // who have, in earlier incarnations, left a value with the broker
 	Clear   func(partition, key, writer string) error                       // has the broker forget that, unless the writer has replaced it
+	Cleared func(partition, key, writer string)                             // it has, and no lost connection brings that back
 	Post    func(to string, message []byte)                                 // to an inbox; may lose it
 	Placed  func() uint64                                                   // where what was published last stands on its way to the broker
 	Passed  func() uint64                                                   // up to where nothing is on that way any more
