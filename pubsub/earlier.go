@@ -26,6 +26,7 @@ type earlier struct {
 	left  map[string]map[string]struct{} // by what the topic of an instance begins with: names of writers
 	size  int                            // values left
 	wrote map[string]struct{}            // topics written while the broker is asked; else nil
+	over  int                            // values that were found then and are too many
 }
 
 func newEarlier() earlier {
@@ -51,7 +52,9 @@ func (x *exchange) learnEarlier(ctx context.Context, partitions []string, topic 
 			x.p.log.Warn("values of earlier incarnations cannot be read, and so not be disposed of: allow to read samples in the broker's access rules", "topics", place+"#", "error", err)
 			err = nil
 		}
-		e.end(place, err == nil)
+		if over := e.end(place, err == nil); over > 0 {
+			x.p.log.Warn("earlier incarnations have left more values than are remembered: Dispose may leave the others", "topics", place+"#", "remembered", maxEarlier, "others", over)
+		}
 		if err != nil {
 			return err
 		}
@@ -81,14 +84,16 @@ func (e *earlier) begin(place string) bool {
 	if e.known[place] {
 		return false
 	}
-	e.wrote = map[string]struct{}{}
+	e.wrote, e.over = map[string]struct{}{}, 0
 	return true
 }
 
-func (e *earlier) end(place string, known bool) {
+// end returns how many values there were too many.
+func (e *earlier) end(place string, known bool) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wrote, e.known[place] = nil, known
+	return e.over
 }
 
 // found notes a value, unless it has been replaced since it was sent.
@@ -99,7 +104,11 @@ func (e *earlier) found(topic string) {
 	defer e.mu.Unlock()
 	_, replaced := e.wrote[topic]
 	_, known := e.left[instance][name]
-	if replaced || known || e.wrote == nil || e.size >= maxEarlier {
+	if replaced || known || e.wrote == nil {
+		return
+	}
+	if e.size >= maxEarlier {
+		e.over++
 		return
 	}
 	if e.left[instance] == nil {

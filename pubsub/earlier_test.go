@@ -1,7 +1,10 @@
 package pubsub
 
 import (
+	"bytes"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -115,6 +118,24 @@ func TestDisposeClearsAfterAReconnection(t *testing.T) {
 		closeNow(t, a)
 		if got := leftOf(t, late, "p"); len(got) > 0 {
 			t.Errorf("left: %v", got)
+		}
+	})
+}
+
+// What is not remembered, for want of room, is logged.
+func TestDisposeClearsOnlyWhatIsRemembered(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, d *domain) {
+		a := d.join("a")
+		w := writerOf(t, topicOf[pose](t, a, "p"), transient)
+		write(t, w, poseOf("k", 1))
+		write(t, w, poseOf("l", 2))
+		closeNow(t, a)
+		var log bytes.Buffer // goroutines of the bubble write to it by turns
+		a = join(t, "", "a", WithDialer(d.dial), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		a.exchange.earlier.size = maxEarlier - 1
+		writerOf(t, topicOf[pose](t, a, "p"), transient)
+		if text := log.String(); !strings.Contains(text, "remembered=65536 others=1\n") {
+			t.Errorf("logged: %q", text)
 		}
 	})
 }

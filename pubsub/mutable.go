@@ -74,6 +74,9 @@ func (w *Writer[T]) QoS() QoS {
 // Volatile one what is written once WaitMatched has returned. For one that matches before
 // and after nothing is lost.
 //
+// A Transient writer takes along what the broker keeps of it. What earlier incarnations of
+// its participant have left in the partition to which it moves is not known: Dispose leaves it.
+//
 // Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
 // ErrUnsupportedQoS, ErrClosed.
 func (w *Writer[T]) SetQoS(q QoS) error {

@@ -109,7 +109,8 @@ func (w *Writer[T]) TryWrite(v T) error {
 // key fields of v matter. It blocks as Write does.
 //
 // With Transient the broker forgets what this writer has left of the instance, and what all
-// writers of earlier incarnations of its participant have, whatever their names.
+// writers of earlier incarnations of its participant have, whatever their names, in the
+// partitions that it had when it was made.
 func (w *Writer[T]) Dispose(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusDispose, true)
 }
