@@ -244,6 +244,27 @@ func TestIdleTopicsOfServersThatStandByAreGivenUp(t *testing.T) {
 	})
 }
 
+// TestTopicThatWasGivenUpIsOpenedForUsers: not for a server that stands by and looks for the
+// next root, which is about to let go of it, too.
+func TestTopicThatWasGivenUpIsOpenedForUsers(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		p := join("v1")
+		defer p.Close(context.Background())
+		s, end := running(t, p, WithRegister(local.Memory()), clock)
+		defer end()
+		s.mu.Lock()
+		s.givenUp["crane"], s.serving["v2"] = true, true
+		s.mu.Unlock()
+		for _, from := range []string{"v2", "robot"} {
+			seeks := protocol.Message{Kind: protocol.KindJoin, From: protocol.Node{ID: from, Incarnation: 1}}
+			s.heard(pubsub.RawMessage{Levels: []string{"lock", "crane", "join", from}, Payload: protocol.AppendMessage(nil, &seeks)}, true)
+			if opens := s.served("crane") != nil; opens != (from == "robot") {
+				t.Errorf("opened for %s: %v", from, opens)
+			}
+		}
+	})
+}
+
 func TestTopicLimits(t *testing.T) {
 	for _, l := range []TopicLimits{{Total: -1}, {PerUser: -1}, {Named: -1}, {Idle: -1}, {Idle: time.Millisecond}} {
 		if _, err := optionsOf([]Option{WithTopicLimits(l)}); !errors.Is(err, ErrInvalidConfig) {
