@@ -78,6 +78,7 @@ func TestMessageBehindAnotherMustBegin(t *testing.T) {
 		return wire.Append(nil, &e)
 	}
 	other := append([]byte{0xdc, 0, 8}, envelope("2")[1:]...) // as good, elsewhere
+
 	repair := wire.Append(nil, &wire.Envelope{Kind: wire.KindRepair}) // which is not counted
 	for _, payload := range [][]byte{
 		other, append(envelope("1"), other...),
