@@ -207,7 +207,11 @@ func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []fin
 	var found []finding
 	for _, v := range views {
 		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, members %d, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
-		if !known[v.Root].Alive {
+		switch root, crashed := known[v.Root]; {
+		case root.Alive:
+		case v.Members <= 1 && (!crashed || root.Closed):
+			f = finding{"root", resultNote, fmt.Sprintf("%s: none, and nobody needs one: %s was the last to have it open, and has closed", v.Topic, v.Root)}
+		default:
 			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}
 		}
 		found = append(found, f)

@@ -39,16 +39,19 @@ func (m *Machine) depart() {
 
 // resign lets a departing root go once its best child is to be the root. While a member
 // that can be the root is no such child yet, or members of the root before may not have
-// shown themselves, it waits for them until departBy.
+// shown themselves, it waits for them until departBy. A first root, which does not know of
+// whom it would wait, hands over nothing.
 func (m *Machine) resign() {
-	if m.inheriting() && !m.authority.before.IsZero() {
+	if a := &m.authority; m.inheriting() && (!a.before.IsZero() || len(a.awaited) > 0) {
 		return
 	}
 	if !slices.ContainsFunc(m.members, func(s *memberSession) bool { return s.candidate && !s.goodbye && !s.leaves }) {
 		m.finish()
 		return
 	}
-	m.wishSuccessor(m.bestChild())
+	if best := m.bestChild(); best != nil && m.acting() {
+		m.out.Successor = best.peer
+	}
 }
 
 // departInVain gives up waiting for an orderly end. Not if there is somebody to hand over to

@@ -78,3 +78,23 @@ func TestNothingUnknownIsHandedOver(t *testing.T) {
 		t.Errorf("%v is to be the root before all is known", b.out.Successor)
 	}
 }
+
+// TestFirstRootLeavesEarly: a root that does not know yet who may hold, and of nobody to wait
+// for, names its successor at once, which waits in its place.
+func TestFirstRootLeavesEarly(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B C fanout=3", "advance 5s")
+	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
+	a.authority.inherit = a.now + a.grace()
+	play(t, w, "depart A", "request C", "advance 500ms")
+	if a.role != protocol.Departed || b.role != protocol.Root {
+		t.Fatalf("the former root is %v, its successor %v", a.role, b.role)
+	}
+	if !b.inheriting() || c.own[0].state != waiting {
+		t.Fatal("the successor takes for known what its predecessor did not know")
+	}
+	play(t, w, "advance 3s")
+	if b.inheriting() || c.own[0].state == waiting {
+		t.Error("C waits for ever")
+	}
+}

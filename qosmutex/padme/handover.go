@@ -64,6 +64,21 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	}
 	msg := m.emit(protocol.KindHandover, n)
 	msg.Epoch = protocol.Epoch{Number: term, Tie: n.Tie()}
+	if m.inheriting() { // all that it says is who the root is
+		msg.Flags |= protocol.FlagInherits
+	} else {
+		m.sayWhatIsKnown(msg)
+	}
+	if m.departing {
+		m.leaveTo(n)
+		return nil
+	}
+	m.becomeMember()
+	return nil
+}
+
+// sayWhatIsKnown names the tokens that rest, and who may have the others.
+func (m *Machine) sayWhatIsKnown(msg *protocol.Message) {
 	for _, r := range m.resources {
 		if r.tok.phase == home {
 			msg.Tokens = append(msg.Tokens, protocol.TokenState{Resource: r.q.resource})
@@ -73,16 +88,10 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 		msg.Sessions = append(msg.Sessions, m.self)
 	}
 	for _, s := range m.members {
-		if s.node != n && !s.goodbye && !s.leaves {
+		if s.node != msg.To && !s.goodbye && !s.leaves {
 			msg.Sessions = append(msg.Sessions, s.node)
 		}
 	}
-	if m.departing {
-		m.leaveTo(n)
-		return nil
-	}
-	m.becomeMember()
-	return nil
 }
 
 // becomeMember makes a former root a member without a parent, that has not heard of
@@ -128,6 +137,9 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 // takeOver takes the tokens that rested at the former root, which grants nothing since
 // the record names us, and waits for those who may have the others.
 func (m *Machine) takeOver(msg *protocol.Message) {
+	if msg.Flags&protocol.FlagInherits != 0 { // it did not know itself
+		return
+	}
 	for i := range msg.Tokens {
 		if name := msg.Tokens[i].Resource; m.known(name) && m.resource(name).tok.unreported() {
 			m.regenerate(m.resource(name))
