@@ -135,10 +135,10 @@ func (p *Participant) inboxTopic(to string) (string, error) {
 }
 
 // Inbox has handler called for every message on channel, one at a time and in
-// order for each sender. It runs on the goroutine which reads from the network,
-// and what this participant posts may wait for it, so it must only enqueue. A channel has one handler: a second one gets
-// ErrInUse. Messages for a channel without handler are counted and dropped. After
-// stop returns, no new call begins.
+// order for each sender. It runs on the goroutine that reads from the network, and
+// what this participant posts may wait until it returns, so it must not block. A
+// channel has one handler: a second one gets ErrInUse. Messages for a channel without
+// handler are counted and dropped. After stop returns, no new call begins.
 func (p *Participant) Inbox(channel string, handler func(Message)) (stop func(), err error) {
 	p = p.orEnded()
 	if err := needHandler(handler != nil); err != nil {

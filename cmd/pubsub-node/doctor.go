@@ -210,7 +210,7 @@ func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []fin
 		switch root, crashed := known[v.Root]; {
 		case root.Alive:
 		case v.Members <= 1 && (!crashed || root.Closed):
-			f = finding{"root", resultNote, fmt.Sprintf("%s: none, and nobody needs one: %s was the last to have it open, and has closed", v.Topic, v.Root)}
+			f = finding{"root", resultNote, fmt.Sprintf("%s: none, and none is needed: the last participant that had it open, %s, has closed it", v.Topic, v.Root)}
 		default:
 			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}
 		}

@@ -122,7 +122,7 @@ without; these are started again. Another robot becomes the root; of the first r
 nobody hears again. The run ends with a calm in which everybody who lives must be
 served.
 
-With --beside, the scenario runs twice at the same time, each with a lock topic and a
+With --compare, the scenario runs twice at the same time, each with a lock topic and a
 root of its own: the robots walk the same ways and see the same survivors, and only
 the models differ. They stay as they are. The page shows both timelines and what each
 class of robots waited and got; it has no controls.
@@ -141,7 +141,7 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
   rescue-demo --robots 20 --frequencies 3 --speed 2 --models level-forward-forward-forward
   rescue-demo --processes --listen 127.0.0.1:1883     # and watch with mosquitto_sub
   rescue-demo --processes --chaos                     # kill robots, root and broker
-  rescue-demo --beside fair --record level.padme,fair.padme
+  rescue-demo --compare fair --record level.padme,fair.padme
   rescue-demo --replay level.padme,fair.padme --open
   rescue-demo --broker mqtt://localhost:1883 --switch-at 10s`,
 		Args:          func(cmd *cobra.Command, args []string) error { return wrong(cobra.NoArgs(cmd, args)) },
@@ -162,8 +162,8 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 			switch {
 			case twice.Replay != nil:
 				return replay(cmd.Context(), web, twice.Replay, cmd.OutOrStdout())
-			case twice.Beside != "":
-				return showBeside(cmd, sideConfigs(cfg, twice.models), web, twice.Record, asJSON)
+			case twice.Compare != "":
+				return showCompared(cmd, sideConfigs(cfg, twice.models), web, twice.Record, asJSON)
 			}
 			return show(cmd, cfg, web, asJSON)
 		},
@@ -190,15 +190,15 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 	f.StringVar(&web.Addr, "web", web.Addr, "where the page is served, host:port; port 0 takes a free one, off serves none (default with --json)")
 	f.BoolVar(&web.Open, "open", false, "open the page in a browser")
 	f.BoolVar(&web.Stay, "stay", false, "keep the page after the end, until Ctrl-C (default with --open)")
-	f.StringVar(&twice.Beside, "beside", "", "run the same twice, side by side: these models beside --models; fair is enough")
-	f.StringSliceVar(&twice.Record, "record", nil, "with --beside: write two recordings, FILE,FILE")
+	f.StringVar(&twice.Compare, "compare", "", "run the same under these models, too, and compare; fair is enough")
+	f.StringSliceVar(&twice.Record, "record", nil, "with --compare: write two recordings, FILE,FILE")
 	f.StringSliceVar(&twice.Replay, "replay", nil, "run nothing: show two recordings side by side, FILE,FILE")
 	f.BoolVar(&asJSON, "json", false, "print the summary as one JSON object, and nothing else, to standard output")
 	c.MarkFlagsMutuallyExclusive("broker", "listen")
-	c.MarkFlagsMutuallyExclusive("replay", "beside")
+	c.MarkFlagsMutuallyExclusive("replay", "compare")
 	c.MarkFlagsMutuallyExclusive("replay", "record")
-	c.MarkFlagsMutuallyExclusive("beside", "switch-at")
-	c.MarkFlagsMutuallyExclusive("beside", "chaos")
+	c.MarkFlagsMutuallyExclusive("compare", "switch-at")
+	c.MarkFlagsMutuallyExclusive("compare", "chaos")
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	c.AddCommand(partCommand(stdin, robotName, playRobot), partCommand(stdin, baseName, playBase), partCommand(stdin, brokerName, playBroker), partCommand(stdin, voterName, playVoter))

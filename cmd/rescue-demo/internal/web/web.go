@@ -21,21 +21,21 @@ func Files() fs.FS {
 	return page
 }
 
-// Beside returns the page of two runs side by side, with index.html at its root.
-func Beside() fs.FS { return beside{Files()} }
+// Comparison returns the page of two runs side by side, with index.html at its root.
+func Comparison() fs.FS { return comparison{Files()} }
 
-type beside struct{ fs.FS }
+type comparison struct{ fs.FS }
 
-// Open has beside.html be the page that is there first.
-func (b beside) Open(name string) (fs.File, error) {
+// Open has compare.html be the page that is there first.
+func (c comparison) Open(name string) (fs.File, error) {
 	if name == "index.html" {
-		name = "beside.html"
+		name = "compare.html"
 	}
-	return b.FS.Open(name)
+	return c.FS.Open(name)
 }
 
-// BesideConfig is what the page of two runs wants to know.
-type BesideConfig struct {
+// ComparisonConfig is what the page of two runs wants to know.
+type ComparisonConfig struct {
 	LockTopic string   `json:"lockTopic"`
 	Domains   []string `json:"domains"` // of the first and of the second run
 }

@@ -1,9 +1,9 @@
-// Where a card stands beside what it is about.
+// Where a card goes next to what it is about.
 
 const GAP = 12; // pixels
 
 /**
- * placeCard is where a card of a size goes in a window so that it does not cover a target, {left, top}: beside it on
+ * placeCard is where a card of a size goes in a window so that it does not cover a target, {left, top}: next to it on
  * the first of sides where it fits, or else at that edge of the window where it covers less. All in pixels; a box is
  * {left, top, right, bottom}.
  */

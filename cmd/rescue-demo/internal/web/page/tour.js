@@ -1,4 +1,4 @@
-// A tour of the page: a card beside what it is about. It is offered once, and its button stays.
+// A tour of the page: a card next to what it is about. It is offered once, and its button stays.
 import { h, setAttribute, setText } from "/base/dom.js";
 import { placeCard } from "./place.js";
 import { STEPS, standstill } from "./steps.js";
@@ -121,7 +121,7 @@ export class Tour {
     setAttribute(this.act, "aria-disabled", control?.getAttribute("aria-disabled") === "true" ? "true" : null);
   }
 
-  // point puts the ring around the target, and the card beside it.
+  // point puts the ring around the target, and the card next to it.
   #point(target) {
     const robot = target?.startsWith("robot-"), element = document.querySelector(robot ? "#map" : target || "#nothing");
     this.ring.hidden = !element;
@@ -144,7 +144,7 @@ export class Tour {
   }
 }
 
-// reveal scrolls to an element that cannot be seen whole beside the card.
+// reveal scrolls to an element that cannot be seen whole next to the card.
 function reveal(element, card) {
   const { top, bottom } = element.getBoundingClientRect();
   if (top < 0 || bottom + card.offsetHeight > innerHeight && innerWidth < 900 || bottom > innerHeight) {

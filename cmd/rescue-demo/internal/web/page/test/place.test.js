@@ -5,7 +5,7 @@ import { placeCard } from "../place.js";
 const view = { width: 1000, height: 800 }, card = { width: 300, height: 200 };
 const box = (left, top, width, height) => ({ left, top, right: left + width, bottom: top + height });
 
-test("a card stands beside its target, where it is to and where there is room", () => {
+test("a card goes next to its target, where it is to and where there is room", () => {
   const target = box(400, 300, 100, 100);
   assert.deepEqual(placeCard(target, card, view), { left: 400, top: 412 });
   assert.deepEqual(placeCard(target, card, view, ["left"]), { left: 88, top: 300 });

@@ -1,7 +1,7 @@
 import test from "node:test";
 import assert from "node:assert/strict";
 import { together } from "../both.js";
-import { HEADINGS, alike, compare } from "../compare.js";
+import { HEADINGS, alike, compare } from "../differences.js";
 import { Rescue } from "../model.js";
 
 const figures = (...classes) => ({ classes: classes.map((c) => ({ entries: 0, airtime: 0, waitP50: 0, waitP99: 0, waitMax: 0, inVain: 0, ...c })) });

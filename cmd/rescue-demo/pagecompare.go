@@ -25,10 +25,10 @@ const maxReplayed = 256 << 20
 func serveSides(ctx context.Context, cfg pageConfig, sides [2]*side, progress io.Writer) (*shared.Server, error) {
 	c := sides[0].center
 	site := shared.Site{
-		Files: web.Beside(),
+		Files: web.Comparison(),
 		Config: shared.Config{
 			Prefix: "padme", Domain: sides[0].cfg.Domain,
-			Page: web.BesideConfig{LockTopic: scenario.LockTopic, Domains: []string{sides[0].cfg.Domain, sides[1].cfg.Domain}},
+			Page: web.ComparisonConfig{LockTopic: scenario.LockTopic, Domains: []string{sides[0].cfg.Domain, sides[1].cfg.Domain}},
 		},
 		Dial: func(ctx context.Context) (net.Conn, error) { return pubsub.DialBroker(ctx, c.URL(), nil) },
 	}
@@ -78,8 +78,8 @@ func replay(ctx context.Context, cfg pageConfig, files []string, progress io.Wri
 		domains = append(domains, s.Domain)
 	}
 	server, err := serveSite(ctx, cfg, shared.Site{
-		Files: web.Beside(), Recording: files[0], SecondRecording: files[1],
-		Config: shared.Config{Replay: true, Page: web.BesideConfig{LockTopic: scenario.LockTopic, Domains: domains}},
+		Files: web.Comparison(), Recording: files[0], SecondRecording: files[1],
+		Config: shared.Config{Replay: true, Page: web.ComparisonConfig{LockTopic: scenario.LockTopic, Domains: domains}},
 	}, progress)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func summarize(name string) (s recording.Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if s, err = recording.Summarize(f, maxReplayed); err != nil {
-		return s, fmt.Errorf("--replay %s: %w: rescue-demo --beside fair --record A,B makes two", name, err)
+		return s, fmt.Errorf("--replay %s: %w: rescue-demo --compare fair --record A,B makes two", name, err)
 	}
 	return s, nil
 }

@@ -18,18 +18,18 @@ import (
 	"padme/tests/extent"
 )
 
-func TestBesideModels(t *testing.T) {
+func TestComparedModels(t *testing.T) {
 	level, err := qosmutex.ParseModels("level-replace-use-retain")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{"fair": "fair-replace-use-retain", "FFFF": "fair-forward-forward-forward", "level-forward-use-use": "level-forward-use-use"} {
-		if m, err := besideModels(text, level); err != nil || m.String() != want {
+		if m, err := comparedModels(text, level); err != nil || m.String() != want {
 			t.Errorf("%s: %v, %v, want %s", text, m, err, want)
 		}
 	}
 	for _, text := range []string{"level", "level-replace-use-retain", "unfair", "aging-forward-forward-forward", "fair-", "-"} {
-		if m, err := besideModels(text, level); err == nil || !strings.Contains(err.Error(), "--beside") {
+		if m, err := comparedModels(text, level); err == nil || !strings.Contains(err.Error(), "--compare") {
 			t.Errorf("%s: %v, %v", text, m, err)
 		}
 	}
@@ -38,14 +38,14 @@ func TestBesideModels(t *testing.T) {
 func TestBadCommandLinesOfTwoRuns(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"--beside unfair":                     "--beside",
-		"--beside fair --switch-at 1s":        "switch-at",
-		"--beside fair --chaos --processes":   "chaos",
-		"--beside fair --record a.padme":      "two files",
-		"--beside fair --record a,a":          "two files",
-		"--record a,b":                        "--record without --beside",
+		"--compare unfair":                    "--compare",
+		"--compare fair --switch-at 1s":       "switch-at",
+		"--compare fair --chaos --processes":  "chaos",
+		"--compare fair --record a.padme":     "two files",
+		"--compare fair --record a,a":         "two files",
+		"--record a,b":                        "--record without --compare",
 		"--replay a":                          "two files",
-		"--replay a,b --beside fair":          "replay",
+		"--replay a,b --compare fair":         "replay",
 		"--replay a,b --record c,d":           "replay",
 		"--replay /no/such/one,/no/such/file": "--replay",
 		"--replay a,b --web off":              "without a page",
@@ -64,7 +64,7 @@ func TestTwoRunsSideBySide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := [2]string{filepath.Join(dir, "level.padme"), filepath.Join(dir, "fair.padme")}
-	code, stdout, stderr := play(t, t.Context(), "--beside", "fair", "--duration", "6s", "--robots", "4", "--seed", "7", "--json", "--record", strings.Join(files[:], ","))
+	code, stdout, stderr := play(t, t.Context(), "--compare", "fair", "--duration", "6s", "--robots", "4", "--seed", "7", "--json", "--record", strings.Join(files[:], ","))
 	var sums struct{ Sides [2]summary.Summary }
 	if err := json.Unmarshal([]byte(stdout), &sums); code != exitOK || err != nil {
 		t.Fatalf("exit code %d, %v, %s%s", code, err, stdout, stderr)

@@ -8,8 +8,8 @@ import (
 	"padme/cmd/rescue-demo/internal/scenario"
 )
 
-// WriteBeside writes for people what differs between two runs of one scenario.
-func WriteBeside(w io.Writer, sides [2]Summary) error {
+// WriteComparison writes for people what differs between two runs of one scenario.
+func WriteComparison(w io.Writer, sides [2]Summary) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	first := sides[0]

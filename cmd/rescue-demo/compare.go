@@ -32,60 +32,60 @@ type side struct {
 	result   summary.Run
 }
 
-// sideConfigs are those of the two runs: the second one has the models beside.
-func sideConfigs(cfg scenario.Config, beside qosmutex.Models) [2]scenario.Config {
+// sideConfigs are those of the two runs: the second one has the other models.
+func sideConfigs(cfg scenario.Config, models qosmutex.Models) [2]scenario.Config {
 	cfg.Fixed, cfg.SwitchAt = true, cfg.Duration
 	other := cfg
 	cfg.Domain = scenario.Domain
-	other.Domain, other.Models = scenario.Domain+"-beside", beside
+	other.Domain, other.Models = scenario.Domain+"-compared", models
 	return [2]scenario.Config{cfg, other}
 }
 
 // twice is what the command line says about two runs.
 type twice struct {
-	Beside         string
+	Compare        string
 	Record, Replay []string
-	models         qosmutex.Models // of Beside
+	models         qosmutex.Models // of Compare
 }
 
-// check refuses what cannot be, beside a complete cfg.
+// check refuses what does not go with a complete cfg.
 func (t *twice) check(cfg *scenario.Config) (err error) {
 	for flag, files := range map[string][]string{"--record": t.Record, "--replay": t.Replay} {
 		if files != nil && (len(files) != 2 || files[0] == files[1]) {
 			return fmt.Errorf("%s %s: give two files, with a comma between them", flag, strings.Join(files, ","))
 		}
 	}
-	if t.Record != nil && t.Beside == "" {
-		return errors.New("--record without --beside: give both; pubsub-node record records the locks of any run")
+	if t.Record != nil && t.Compare == "" {
+		return errors.New("--record without --compare: give both; pubsub-node record records the locks of any run")
 	}
-	if t.Beside != "" {
-		t.models, err = besideModels(t.Beside, cfg.Models)
+	if t.Compare != "" {
+		t.models, err = comparedModels(t.Compare, cfg.Models)
 	}
 	return err
 }
 
-// besideModels reads the models of --beside: all four, or the priority model alone, with the others as they are.
-func besideModels(text string, models qosmutex.Models) (qosmutex.Models, error) {
+// comparedModels reads the models of --compare: all four, or the priority model alone, with the others as they are.
+func comparedModels(text string, models qosmutex.Models) (qosmutex.Models, error) {
 	if text == "fair" || text == "level" {
 		_, rest, _ := strings.Cut(models.String(), "-")
 		text += "-" + rest
 	}
 	m, err := qosmutex.ParseModels(text)
 	if err != nil {
-		return m, fmt.Errorf("--beside %q: %w; fair alone leaves the other models as they are", text, err)
+		return m, fmt.Errorf("--compare %q: %w; fair alone leaves the other models as they are", text, err)
 	}
 	if m.Priority != qosmutex.Level && m.Priority != qosmutex.Fair {
-		return m, fmt.Errorf("--beside %s: give models that begin with level or fair", m)
+		return m, fmt.Errorf("--compare %s: give models that begin with level or fair", m)
 	}
 	if m == models {
-		return m, fmt.Errorf("--beside %s: these are the models of the first run, too: give others", m)
+		return m, fmt.Errorf("--compare %s: these are the models of the first run, too: give others", m)
 	}
 	return m, nil
 }
 
-// runBeside plays both sides at the same time and has tell say what each sums up to, as run
+// runCompared plays both sides at the same time and has tell say what each sums up to, as run
 // does. Their worlds begin to move at the same moment.
-func runBeside(ctx context.Context, both [2]scenario.Config, web pageConfig, files []string, progress io.Writer, tell func([2]summary.Summary) error) (err error) {
+func runCompared(ctx context.Context, both [2]scenario.Config, web pageConfig, files []string, progress io.Writer, tell func([2]summary.Summary) error) (err error) {
 	starting, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	served := func() {}
@@ -200,14 +200,14 @@ func sumBoth(ctx context.Context, sides [2]*side) (sums [2]summary.Summary, err 
 	return sums, err
 }
 
-// showBeside runs both sides and prints how they differ.
-func showBeside(cmd *cobra.Command, sides [2]scenario.Config, web pageConfig, files []string, asJSON bool) error {
+// showCompared runs both sides and prints how they differ.
+func showCompared(cmd *cobra.Command, sides [2]scenario.Config, web pageConfig, files []string, asJSON bool) error {
 	progress := cmd.OutOrStdout()
 	if asJSON {
 		progress = cmd.ErrOrStderr()
 	}
 	var both [2]summary.Summary
-	err := runBeside(cmd.Context(), sides, web, files, progress, func(sums [2]summary.Summary) error {
+	err := runCompared(cmd.Context(), sides, web, files, progress, func(sums [2]summary.Summary) error {
 		both = sums
 		if asJSON {
 			encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -215,7 +215,7 @@ func showBeside(cmd *cobra.Command, sides [2]scenario.Config, web pageConfig, fi
 			return encoder.Encode(map[string]any{"sides": sums})
 		}
 		fmt.Fprintln(progress)
-		return summary.WriteBeside(progress, sums)
+		return summary.WriteComparison(progress, sums)
 	})
 	if err != nil {
 		return err
