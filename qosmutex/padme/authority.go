@@ -19,6 +19,7 @@ type authority struct {
 	invented bool             // somebody goes by a grant of this term that we never gave
 	yieldsTo protocol.Node    // a record that names it the root is about to be written: we grant and answer nothing
 	awaited  []protocol.Node  // inherit: who may hold by the word of the root before, and has not shown itself
+	unseen   protocol.Time    // inherit: until then somebody may hold of whom the root before did not know either
 	callAt   protocol.Time    // awaited: when to offer ourselves to them again
 	before   protocol.Node    // the root that we followed before, whose Handover counts
 }
@@ -164,8 +165,14 @@ func (m *Machine) await(members []protocol.Node) {
 	a := &m.authority
 	a.awaited = slices.DeleteFunc(slices.Clone(members), func(n protocol.Node) bool { return n == m.self || m.sessionOf(n) != nil })
 	a.callAt = m.now + m.timing.JoinWait
-	if len(a.awaited) == 0 {
-		a.inherit = m.now
+	m.awaitedAll()
+}
+
+// awaitedAll ends the time in which tokens may be anywhere, unless somebody is awaited: now,
+// or when the root before would have ended it.
+func (m *Machine) awaitedAll() {
+	if a := &m.authority; len(a.awaited) == 0 {
+		a.inherit = min(a.inherit, max(m.now, a.unseen))
 	}
 }
 
@@ -183,9 +190,8 @@ func (m *Machine) shown(n protocol.Node) {
 	if a.inherit == 0 || len(a.awaited) == 0 {
 		return
 	}
-	if a.awaited = without(a.awaited, n); len(a.awaited) == 0 {
-		a.inherit = m.now
-	}
+	a.awaited = without(a.awaited, n)
+	m.awaitedAll()
 }
 
 // extended goes on with the lease, also after a yield of which nothing came.
@@ -299,6 +305,7 @@ func (a *authority) write(w *canonical.Writer, c *core) {
 	if w.Is(a.inherit != 0) {
 		w.Left(a.inherit)
 		w.Node(a.before)
+		w.Left(a.unseen)
 		if w.Nodes(a.awaited); len(a.awaited) > 0 {
 			w.Left(a.callAt)
 		}

@@ -39,8 +39,8 @@ func (m *Machine) depart() {
 
 // resign lets a departing root go once its best child is to be the root. While a member
 // that can be the root is no such child yet, or members of the root before may not have
-// shown themselves, it waits for them until departBy. A first root, which does not know of
-// whom it would wait, hands over nothing.
+// shown themselves, it waits for them until departBy. Of those that nobody knows it only hands
+// on for how long they may hold.
 func (m *Machine) resign() {
 	if a := &m.authority; m.inheriting() && (!a.before.IsZero() || len(a.awaited) > 0) {
 		return

@@ -1,6 +1,7 @@
 package padme
 
 import (
+	"fmt"
 	"testing"
 
 	"padme/qosmutex/protocol"
@@ -83,18 +84,28 @@ func TestNothingUnknownIsHandedOver(t *testing.T) {
 // for, names its successor at once, which waits in its place.
 func TestFirstRootLeavesEarly(t *testing.T) {
 	w := newWorld()
-	play(t, w, "grow A B C fanout=3", "advance 5s")
+	play(t, w, "grow A B C fanout=3 fresh=true", "advance 500ms")
 	a, b, c := w.nodes["A"].machine, w.nodes["B"].machine, w.nodes["C"].machine
-	a.authority.inherit = a.now + a.grace()
-	play(t, w, "depart A", "request C", "advance 500ms")
+	if !a.inheriting() {
+		t.Fatal("the first root knows who may hold")
+	}
+	over := w.now + a.authority.inherit - w.clock(w.nodes["A"])
+	play(t, w, "request C", "depart A", "advance 100ms")
 	if a.role != protocol.Departed || b.role != protocol.Root {
 		t.Fatalf("the former root is %v, its successor %v", a.role, b.role)
 	}
 	if !b.inheriting() || c.own[0].state != waiting {
 		t.Fatal("the successor takes for known what its predecessor did not know")
 	}
-	play(t, w, "advance 3s")
-	if b.inheriting() || c.own[0].state == waiting {
-		t.Error("C waits for ever")
+	if left := b.authority.inherit - w.clock(w.nodes["B"]); w.now+left > over {
+		t.Errorf("the successor waits %v longer than its predecessor would have", w.now+left-over)
+	}
+	play(t, w, "depart B", "advance 100ms")
+	if b.role != protocol.Departed || c.role != protocol.Root {
+		t.Fatalf("the successor is %v, and C %v", b.role, c.role)
+	}
+	play(t, w, fmt.Sprintf("advance %dms", (over-w.now)/protocol.Millisecond+1))
+	if c.inheriting() || c.own[0].state == waiting {
+		t.Error("C waits for longer than the first root would have")
 	}
 }

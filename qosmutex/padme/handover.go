@@ -64,10 +64,9 @@ func (m *Machine) succeeded(term uint64, n protocol.Node) error {
 	}
 	msg := m.emit(protocol.KindHandover, n)
 	msg.Epoch = protocol.Epoch{Number: term, Tie: n.Tie()}
-	if m.inheriting() { // all that it says is who the root is
-		msg.Flags |= protocol.FlagInherits
-	} else {
-		m.sayWhatIsKnown(msg)
+	m.sayWhatIsKnown(msg)
+	if m.inheriting() {
+		msg.Within = m.authority.inherit - m.now
 	}
 	if m.departing {
 		m.leaveTo(n)
@@ -137,13 +136,15 @@ func (m *Machine) onHandover(msg *protocol.Message) error {
 // takeOver takes the tokens that rested at the former root, which grants nothing since
 // the record names us, and waits for those who may have the others.
 func (m *Machine) takeOver(msg *protocol.Message) {
-	if msg.Flags&protocol.FlagInherits != 0 { // it did not know itself
-		return
-	}
 	for i := range msg.Tokens {
 		if name := msg.Tokens[i].Resource; m.known(name) && m.resource(name).tok.unreported() {
 			m.regenerate(m.resource(name))
 		}
+	}
+	a := &m.authority
+	a.before = protocol.Node{} // has told all that it knew
+	if msg.Within > 0 {
+		a.unseen = after(m.now, msg.Within)
 	}
 	m.await(msg.Sessions)
 }

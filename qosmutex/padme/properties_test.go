@@ -118,6 +118,9 @@ func (p *player) grow() {
 		}
 		return s
 	}
+	if p.kind == changing && rapid.IntRange(0, 3).Draw(p.t, "fresh") == 3 {
+		opts += " fresh=true"
+	}
 	p.line("tree %s%s", shape(0), opts)
 	if p.kind == changing { // a Handover that is held up must not leave the topic without a root
 		p.line("prompt")

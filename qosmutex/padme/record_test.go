@@ -78,7 +78,11 @@ func (w *world) create(n *node) {
 	w.record = record{settings: w.settings, ceiling: 1}
 	w.record.settings.Version = 1
 	w.write(n)
-	w.tell(w.clock(n) - w.timing.Grace())
+	age := w.timing.Grace()
+	if w.fresh {
+		age = 0
+	}
+	w.tell(w.clock(n) - age)
 }
 
 // appoint has n take over now.

@@ -18,6 +18,7 @@ import (
 //
 //	tree A(B(D E) C) models=fair-forward-use-use resources=x,y p=A0,B1 fanout=2 open=true rho=0.01
 //	grow A B C p=A0,B1 trust=true      a tree that finds its shape, of participants in this order; the first creates the topic
+//	                   fresh=true      in a register that knows of no topic yet: somebody may have it open elsewhere
 //	request D [resource] [p1] [try] [within=1s] [hold=100ms] [client=esp32]
 //	leave D [resource]      withdraw D [resource]
 //	raise D resource 0      its request that waits becomes as important as that

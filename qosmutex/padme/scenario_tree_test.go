@@ -136,6 +136,8 @@ func (w *world) options(opts []string) (map[string]int64, error) {
 			w.settings.Resources = strings.Split(v, ",")
 		case "rho":
 			w.timing.Drift, _ = strconv.ParseFloat(v, 64)
+		case "fresh":
+			w.fresh = v == "true"
 		case "trust":
 			w.trust = v == "true"
 		case "open":

@@ -25,14 +25,18 @@ func (p *player) growCandidates() {
 	for i := range p.joined {
 		names += " " + letter(i)
 	}
-	p.line("grow%s models=%v fanout=%d resources=%s%s", names, drawModels(p.t), rapid.IntRange(2, 3).Draw(p.t, "fanout"),
-		[]string{"x", "x,y"}[rapid.IntRange(0, 1).Draw(p.t, "resources")], p.drawOpen())
+	fresh, begun := "", "advance 8s"
+	if rapid.IntRange(0, 3).Draw(p.t, "fresh") == 3 {
+		fresh, begun = " fresh=true", "advance 500ms"
+	}
+	p.line("grow%s models=%v fanout=%d resources=%s%s%s", names, drawModels(p.t), rapid.IntRange(2, 3).Draw(p.t, "fanout"),
+		[]string{"x", "x,y"}[rapid.IntRange(0, 1).Draw(p.t, "resources")], p.drawOpen(), fresh)
 	for _, name := range p.order {
 		if d := rapid.IntRange(-2, 2).Draw(p.t, "drift"); d != 0 {
 			p.line("drift %s %g", name, float64(d)*p.timing.Drift/2.02)
 		}
 	}
-	p.line("advance 8s")
+	p.line("%s", begun)
 	p.line("manual")
 }
 

@@ -18,6 +18,7 @@ type world struct {
 	now        protocol.Time
 	timing     protocol.Timing
 	fanout     int
+	fresh      bool // the register is
 	trust      bool // of everybody
 	record     record
 	maxWaiting int

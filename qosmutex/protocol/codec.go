@@ -67,18 +67,19 @@ const (
 	fieldEnded
 	fieldClient
 	fieldSchedule
+	fieldInherits
 	fieldEnd
 )
 
 // fieldNames are the words of the table below. fieldWidths are the array
-// elements that a field must take in the message; client and schedule, which may be
-// missing, are not counted.
+// elements that a field must take in the message; client, schedule and inherits, which
+// may be missing, are not counted.
 var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
 		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended", "client",
-		"schedule",
+		"schedule", "inherits",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -126,7 +127,7 @@ const knownFlags = flagEnd - 1
 //	Beat      session sent attempt priority parent tokens
 //	BeatAck   session sent attempt ttl valid renewal rank grant register
 //	Goodbye   session ended
-//	Handover  tokens sessions
+//	Handover  tokens sessions inherits
 //	Token     id priority resource hops number fences within hold path wishes
 //	Ack       id resource fences
 //	Failed    id resource
@@ -177,7 +178,7 @@ var carried = [kindEnd][]field{
 	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
 	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
 	KindGoodbye:  {fieldSession, fieldEnded},
-	KindHandover: {fieldTokens, fieldSessions},
+	KindHandover: {fieldTokens, fieldSessions, fieldInherits},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
 	KindAck:      {fieldID, fieldResource, fieldFences},
 	KindFailed:   {fieldID, fieldResource},
@@ -200,14 +201,14 @@ var widths = func() (w [kindEnd]int) {
 
 // mayLack reports whether a field is left out where it is empty. Such a field is the last
 // of its kind.
-func (f field) mayLack() bool { return f == fieldClient || f == fieldSchedule }
+func (f field) mayLack() bool { return f == fieldClient || f == fieldSchedule || f == fieldInherits }
 
 // width is the number of elements of the encoded form of m.
 func width(m *Message) int {
 	n := widths[m.Kind]
 	if fields := carried[m.Kind]; len(fields) > 0 {
 		switch last := fields[len(fields)-1]; {
-		case last == fieldClient && m.Client != "", last == fieldSchedule && len(m.Schedule) > 0:
+		case last == fieldClient && m.Client != "", last == fieldSchedule && len(m.Schedule) > 0, last == fieldInherits && m.Within != 0:
 			n++
 		}
 	}

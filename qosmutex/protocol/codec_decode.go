@@ -182,6 +182,8 @@ func (d *Decoder) field(f field, m *Message) {
 		m.Client = d.text(what, MaxClient)
 	case fieldSchedule:
 		d.schedule(what, m)
+	case fieldInherits:
+		m.Within = Duration(r.Int64(what))
 	}
 }
 

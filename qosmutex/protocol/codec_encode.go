@@ -115,6 +115,11 @@ func appendField(dst []byte, f field, m *Message) []byte {
 			return dst
 		}
 		return appendSchedule(dst, m.Schedule)
+	case fieldInherits:
+		if m.Within == 0 {
+			return dst
+		}
+		return pack.AppendInt(dst, int64(m.Within))
 	}
 	panic("protocol: field without encoding")
 }

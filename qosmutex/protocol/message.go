@@ -279,7 +279,7 @@ func (s *Settings) Validate() error {
 //	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
 //	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
 //	Goodbye   Session (to the root) Ended (by the root)
-//	Handover  Tokens Sessions
+//	Handover  Tokens Sessions Within (if the former root did not know yet of all who may hold)
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
 //	Ack       ID Resource Fences
 //	Failed    ID Resource
@@ -325,7 +325,7 @@ type Message struct {
 	Renewal  Renewal  // BeatAck: the newest one of the root's lease that is known to be written
 	Rank     uint32   // BeatAck: how many candidates come before the receiver when the root is to be replaced
 	Register uint64   // Offer, BeatAck: the short form of the domain of the register that names Root; 0: none does
-	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline
+	Within   Duration // Request: from when it is sent until it must be inside; 0: no deadline. Handover: for how long somebody may hold of whom its sender does not know; 0: nobody does
 	Until    Time     // Reply: the grant ends then on the target's clock unless the root confirms the hold; 0: it ends with the session
 	Hold     Duration // Request: how long the application will hold; 0: it did not say
 	Parent   Node     // Beat: the sender's; Join: the only one that will do
