@@ -108,10 +108,14 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	members, err := lockMembers(ctx, p, s, "")
+	if err != nil {
+		return nil, err
+	}
 	forgetLeavers(p, known)
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
-	found = append(found, examineRoots(views, known)...)
+	found = append(found, examineRoots(views, members, known)...)
 	if barred != "" {
 		return append(found, finding{"voters", resultNote, "not asked: " + barred}), nil
 	}
@@ -203,13 +207,19 @@ func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding
 	}
 }
 
-func examineRoots(views []qosmutex.View, known map[string]pubsub.Presence) []finding {
+func examineRoots(views []qosmutex.View, members []qosmutex.Member, known map[string]pubsub.Presence) []finding {
+	open := map[string]bool{} // by somebody
+	for _, m := range members {
+		if pr := known[m.Participant]; isThere(&m, &pr) {
+			open[m.Topic] = true
+		}
+	}
 	var found []finding
 	for _, v := range views {
 		f := finding{"root", resultOK, fmt.Sprintf("%s: %s, members %d, ttl %v", v.Topic, v.Root, v.Members, seconds(math.Min(v.TTL, math.MaxInt32)))}
 		switch root, crashed := known[v.Root]; {
 		case root.Alive:
-		case v.Members <= 1 && (!crashed || root.Closed):
+		case !open[v.Topic] && (!crashed || root.Closed):
 			f = finding{"root", resultNote, fmt.Sprintf("%s: none, and none is needed: the last participant that had it open, %s, has closed it", v.Topic, v.Root)}
 		default:
 			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}

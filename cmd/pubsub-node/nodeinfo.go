@@ -119,16 +119,18 @@ func watchViews(ctx context.Context, p *pubsub.Participant, name string) iter.Se
 	return watchJSON(ctx, p, []string{"lock", cmp.Or(name, "+"), "view"}, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] })
 }
 
-// lockMembers reads what a participant says of its place in each lock.
-func lockMembers(ctx context.Context, p *pubsub.Participant, s *session, id string) (map[string]qosmutex.Member, error) {
-	latest := map[string]qosmutex.Member{}
+// lockMembers reads what a participant, or with an empty id each, says of its place in each
+// lock.
+func lockMembers(ctx context.Context, p *pubsub.Participant, s *session, id string) ([]qosmutex.Member, error) {
+	type place struct{ topic, participant string }
+	latest := map[place]qosmutex.Member{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.Member, error] {
-		return watchJSON(ctx, p, []string{"lock", "+", "member", id}, func(levels []string, m *qosmutex.Member) bool {
-			return m.Topic == levels[1] && m.Participant == id
+		return watchJSON(ctx, p, []string{"lock", "+", "member", cmp.Or(id, "+")}, func(levels []string, m *qosmutex.Member) bool {
+			return m.Topic == levels[1] && m.Participant == levels[3]
 		})
 	}
-	err := snapshot(ctx, s.reading(p), watch, func(m qosmutex.Member) { latest[m.Topic] = m })
-	return latest, err
+	err := snapshot(ctx, s.reading(p), watch, func(m qosmutex.Member) { latest[place{m.Topic, m.Participant}] = m })
+	return slices.Collect(maps.Values(latest)), err
 }
 
 // watchJSON yields what is published on the levels below R, and drops what does not
@@ -168,14 +170,14 @@ func watchJSON[T any](ctx context.Context, p *pubsub.Participant, levels []strin
 	}
 }
 
-func rolesOf(pr *pubsub.Presence, views []qosmutex.View, members map[string]qosmutex.Member, states []qosmutex.State) (roles []lockRole) {
+func rolesOf(pr *pubsub.Presence, views []qosmutex.View, members []qosmutex.Member, states []qosmutex.State) (roles []lockRole) {
 	id := pr.ID
 	for _, v := range views {
-		m := members[v.Topic]
+		candidate := func(m qosmutex.Member) bool { return m.Topic == v.Topic && m.Candidate && isThere(&m, pr) }
 		switch {
 		case v.Root == id:
 			roles = append(roles, lockRole{Lock: v.Topic, Role: "root"})
-		case m.Candidate && pr.Alive && m.Incarnation == pr.Incarnation:
+		case slices.ContainsFunc(members, candidate):
 			roles = append(roles, lockRole{Lock: v.Topic, Role: "candidate"})
 		}
 	}
@@ -190,6 +192,11 @@ func rolesOf(pr *pubsub.Presence, views []qosmutex.View, members map[string]qosm
 		}
 	}
 	return roles
+}
+
+// isThere reports whether a participant still is what m says.
+func isThere(m *qosmutex.Member, pr *pubsub.Presence) bool {
+	return pr.Alive && m.Incarnation == pr.Incarnation
 }
 
 // asksFor reports whether participant id is who asks, and for which client; "": for itself.

@@ -119,7 +119,7 @@ func TestRescueTourFits(t *testing.T) {
 			}
 			p.press("Escape")
 			p.await(noTour)
-			p.click("#tour-button") // it begins anew, and the button ends it, too
+			p.click("#tour-button") // it begins again, and the button ends it, too
 			p.tourAt(1, tourSteps[0])
 			p.click("#tour-button")
 			p.await(noTour)
