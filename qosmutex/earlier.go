@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 )
 
@@ -17,7 +18,7 @@ import (
 // candidate writes nothing before it hears itself over the broker, and it is told what is
 // retained before that.
 func (t *Topic) lookBack(ctx context.Context) (stop func(), err error) {
-	if !t.create || t.register.Age() > 2*MaxTTL {
+	if t.register == nil || t.register.Age() > 2*MaxTTL {
 		return func() {}, nil
 	}
 	return t.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", t.name, "view"}, func(m pubsub.RawMessage) {
@@ -48,6 +49,21 @@ func (t *Topic) longestTTL() time.Duration {
 func (t *Topic) earlierGrace() time.Duration {
 	ttl := max(t.timing.TTL, t.earlier)
 	return time.Duration(t.timing.WithTTL(ttl).Grace() - t.timing.Grace())
+}
+
+// tellAge puts into an answer for how long nobody can hold any more of whom the register does not
+// know. The caller holds mu.
+func (t *Topic) tellAge(a *lease.Answer) {
+	if t.record.candidate.Settled() {
+		t.earlier = 0 // that is over
+	}
+	own, ok := t.register.(ownRegister)
+	switch extra := t.earlierGrace(); {
+	case extra > 0:
+		a.Age -= protocol.Duration(extra)
+	case ok && a.Entry.Version.Counter != 0: // another root elsewhere would have been heard
+		a.Age = protocol.Duration(own.Register.Age())
+	}
 }
 
 // waitsForEarlier reports whether this root grants nothing yet because an earlier one had a

@@ -243,7 +243,7 @@ func (t *Topic) answer(now protocol.Time, a *lease.Answer, err error) {
 	}
 	t.noteMissing()
 	t.record.born = now - a.Age
-	a.Age -= protocol.Duration(t.earlierGrace())
+	t.tellAge(a)
 	if err := t.record.candidate.Answer(now, a, &t.out); err != nil {
 		t.log.Error("the register gave an answer that it must not give: see \"pubsub-node doctor\"", "error", err)
 		t.record.failure = err

@@ -61,10 +61,7 @@ func (m *Machine) succeed(w *pending, v Version, a asked, out *Output) error {
 // told.
 func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 	r := &w.Record
-	told.Heard = w.heard
-	if w.Old.Counter == 0 { // what makes the register count as newer may have been heard since
-		told.Heard = max(told.Heard, m.born)
-	}
+	told.Heard = max(w.heard, m.born) // what makes the register count as newer may have been heard since
 	switch {
 	case w.Old.Counter != 0:
 		// If voters forgot a later renewal than the one that we heard of, they made no

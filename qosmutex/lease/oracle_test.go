@@ -12,10 +12,10 @@ import (
 // registry is the register: a compare-and-set of one key.
 type registry struct {
 	entry  lease.Entry
-	synced lease.Entry       // what is left if it forgets
-	shut   protocol.Time     // it answers nothing until then
-	age    protocol.Duration // as it tells
-	host   string            // it is one process, with this candidate in it: only its renewals are not synced
+	synced lease.Entry   // what is left if it forgets
+	shut   protocol.Time // it answers nothing until then
+	born   protocol.Time // as it tells
+	host   string        // it is one process, with this candidate in it: only its renewals are not synced
 }
 
 // serve does what is asked, in one step.

@@ -66,7 +66,7 @@ func (s *steady) beacon(_, _ *candidate) (protocol.Duration, bool) { return ms, 
 //	beacon B 9 [2]  B hears a beacon of version 9 [and term 2]
 //	claim A 9 [member] [ttl=2s] [register=2]   A hears that a root of another register, in term 9, is there, or a member of it
 //	remember A 9      a member that looks for a root knows term 9
-//	register age=0s   the register is that old whenever it is read from now on
+//	register age=0s   the register is that old now
 //	show            the register, and who acts
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -78,7 +78,7 @@ func TestScenarios(t *testing.T) {
 			for _, line := range strings.Split(d.Input, "\n") {
 				f := strings.Fields(line)
 				if len(f) > 0 && f[0] == "topic" {
-					w = &world{reg: registry{age: protocol.MaxTTL}}
+					w = &world{reg: registry{born: -protocol.MaxTTL}}
 					w.net = &steady{w: w, fates: map[string][]string{}}
 				}
 				if err := w.do(f); err != nil {
@@ -117,9 +117,9 @@ func (w *world) do(f []string) error {
 		w.start(cfg, rate)
 		w.advance(0)
 		return nil
-	case "register": // it is that old from now on
+	case "register": // it is that old now
 		d, err := time.ParseDuration(strings.TrimPrefix(f[1], "age="))
-		w.reg.age = protocol.Duration(d)
+		w.reg.born = w.now - protocol.Duration(d)
 		return err
 	case "advance":
 		d, err := time.ParseDuration(f[1])

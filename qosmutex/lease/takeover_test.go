@@ -34,7 +34,7 @@ func TestDeathCosts(t *testing.T) {
 	for rank := range 3 {
 		var appointed, granting []protocol.Duration
 		for phase := protocol.Duration(0); phase < span/4*heartbeat/(25*ms); phase += 13 * ms {
-			w := &world{quiet: true, lease: span}
+			w := &world{quiet: true, lease: span, reg: registry{born: -protocol.MaxTTL}}
 			net := &heartbeats{steady{w: w, fates: map[string][]string{}}}
 			w.net = net
 			cfg := lease.Config{Drift: 0.01, Create: true, Wall: wall, Lease: span, TTL: ttl}

@@ -315,7 +315,7 @@ func (c *candidate) request(r *lease.Request) {
 		return
 	}
 	w.after(there, func() {
-		a := &lease.Answer{Age: w.reg.age}
+		a := &lease.Answer{Age: w.now - w.reg.born}
 		if a.Outcome, a.Entry = w.reg.serve(w.now, kind, &write); a.Outcome == lease.Unknown {
 			return // it is closed
 		}

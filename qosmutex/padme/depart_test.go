@@ -109,3 +109,21 @@ func TestFirstRootLeavesEarly(t *testing.T) {
 		t.Error("C waits for longer than the first root would have")
 	}
 }
+
+// TestSuccessorWaitsForALongerTTL: a root may wait for longer than its own TTL asks for, because
+// an earlier one had another. So does its successor, but for no more than the longest TTL.
+func TestSuccessorWaitsForALongerTTL(t *testing.T) {
+	for _, c := range []struct{ left, want protocol.Duration }{
+		{20 * protocol.Second, 20 * protocol.Second},
+		{20 * protocol.MaxTTL, protocol.LAN().WithTTL(protocol.MaxTTL).Grace()},
+	} {
+		w := newWorld()
+		play(t, w, "grow A B C fanout=3 fresh=true", "advance 500ms")
+		a, b := w.nodes["A"].machine, w.nodes["B"].machine
+		a.authority.inherit = a.now + c.left
+		play(t, w, "depart A", "advance 100ms")
+		if left := b.authority.inherit - w.clock(w.nodes["B"]); !b.inheriting() || left < c.want-protocol.Second || left > c.want {
+			t.Errorf("with %v to wait, the successor waits %v, want %v", c.left, left, c.want)
+		}
+	}
+}

@@ -143,8 +143,10 @@ func (m *Machine) takeOver(msg *protocol.Message) {
 	}
 	a := &m.authority
 	a.before = protocol.Node{} // has told all that it knew
-	if msg.Within > 0 {
-		a.unseen = after(m.now, msg.Within)
+	if within := min(msg.Within, m.timing.WithTTL(protocol.MaxTTL).Grace()); within > 0 {
+		a.unseen = after(m.now, within)
+		// An earlier root may have had a longer TTL.
+		a.inherit = max(a.inherit, a.unseen)
 	}
 	m.await(msg.Sessions)
 }

@@ -13,9 +13,10 @@ import (
 // Changes of the root: whoever crashes, is cut off, paused or suspected, exclusion holds;
 // and as long as anybody lives, everybody is served in the end.
 
-var termMoves = append(weighted("crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5,
-	"suspect", 2, "lapse", 3, "long", 6, "request", 10, "settle", 20, "leave", 4, "lose", 3, "repeat", 2, "later", 3,
-	"silence", 3, "hear", 3), treeMoves...)
+// What comes first is drawn most, and whoever has crashed does little.
+var termMoves = append(weighted("short", 10, "reroot", 5, "depart root", 6, "restart", 4, "request", 10, "settle", 20, "rejoin", 4, "leave", 4,
+	"crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5, "suspect", 2, "lapse", 3, "long", 6,
+	"lose", 3, "repeat", 2, "later", 3, "silence", 3, "hear", 3), treeMoves...)
 
 // growCandidates draws a tree that arranges itself, in which everybody can be the root.
 func (p *player) growCandidates() {
@@ -57,6 +58,18 @@ func (p *player) playTerm(m move) {
 		}
 	case m.what == "hear":
 		p.resumeAll()
+	case m.what == "reroot":
+		p.reroot(m)
+	case m.what == "rejoin":
+		for _, name := range p.order {
+			if n := p.nodes[name]; !n.crashed && !n.paused && n.machine.role == protocol.Departed {
+				p.line("crash %s", name)
+				p.line("restart %s", name)
+				break
+			}
+		}
+	case m.what == "short":
+		p.line("advance %dms", 5+m.b*12)
 	case m.what != "suspect":
 		p.play(m)
 	default:
@@ -64,6 +77,23 @@ func (p *player) playTerm(m move) {
 			p.line("suspect %s %s", n.name, p.order[m.b%len(p.order)])
 		}
 	}
+}
+
+// reroot has the root die, and somebody who was started again, as it often is itself, be the
+// next one: it knows nobody who may hold.
+func (p *player) reroot(m move) {
+	root := p.root()
+	if root == nil || root.offline || root.paused {
+		return
+	}
+	p.line("crash %s", root.name)
+	next := root
+	if n := p.pick(m.a, func(n *node) bool { return !n.offline && !n.paused }); n != nil && m.b%3 == 0 {
+		p.line("crash %s", n.name)
+		next = n
+	}
+	p.line("restart %s", next.name)
+	p.line("appoint %s", next.name)
 }
 
 func changeTerms(t *rapid.T) {
