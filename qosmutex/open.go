@@ -180,7 +180,7 @@ func (t *Topic) newMachine(cfg protocol.Config) (machine, error) {
 func (t *Topic) awaitPlace(ctx context.Context) error {
 	var silence <-chan time.Time
 	if _, bounded := ctx.Deadline(); !bounded {
-		ticker := time.NewTicker(max(joinAttempts*time.Duration(t.timing.JoinWait), leastPatience))
+		ticker := time.NewTicker(t.patience())
 		defer ticker.Stop()
 		silence = ticker.C
 	}
@@ -207,6 +207,11 @@ func (t *Topic) awaitPlace(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// patience is for how long nobody must have answered before there counts as no root.
+func (o *options) patience() time.Duration {
+	return max(joinAttempts*time.Duration(o.timing.JoinWait), leastPatience)
 }
 
 // openError gives an error of the participant its kind.

@@ -25,6 +25,7 @@ type options struct {
 	resumes   bool
 	listened  bool              // for a root of another register, before
 	register  register.Register // nil: this participant cannot be the root
+	own       *local.Register   // of a Server: of topics that it creates without register
 	resources []string          // sorted
 	open      bool
 	models    Models
@@ -67,7 +68,7 @@ type Option func(*options) error
 
 // Resume lets holds go on that an earlier process had at the same place under WithNote, and
 // that it did not unlock: see Topic.Resumed, and who opens the topic MUST see to them. It
-// needs a register in a file (WithRegister): with another one it changes nothing. Without
+// needs a register in a file (WithRegister, or KeepIn for a Server): with another one it changes nothing. Without
 // Resume such holds are over, and the topic waits until nobody can go by them any more.
 func Resume() Option {
 	return func(o *options) error {
@@ -314,7 +315,7 @@ func optionsOf(opts []Option) (options, error) {
 	}
 	s := o.wanted("")
 	errs = append(errs, invalid(s.Validate()))
-	if o.resumes && o.register == nil {
+	if o.resumes && o.register == nil && o.own == nil {
 		errs = append(errs, fmt.Errorf("%w: Resume without WithRegister: what goes on is in the file of a register", ErrInvalidConfig))
 	}
 	if o.create && o.register == nil {

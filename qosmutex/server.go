@@ -38,7 +38,7 @@ const (
 //
 // With WithRegister the server creates what the register does not have. Without, it joins
 // a topic that has a root; it creates one that has none, in a register in the memory of this
-// process, unless a participant is there whose presence says that it creates locks, and
+// process (or see KeepIn), unless a participant is there whose presence says that it creates locks, and
 // opens a topic again whose root has died. While Listen or Run runs it need not
 // look for a root of a topic of which it has heard nothing for long enough.
 type Server struct {
@@ -48,8 +48,6 @@ type Server struct {
 
 	registered prometheus.Registerer // of the metrics; nil: none
 
-	own *local.Register // of topics that it creates without WithRegister
-
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -58,6 +56,7 @@ type Server struct {
 	topics     map[string]*servedTopic
 	account    account
 	others     map[string]bool // another participant is or may be the root of it
+	before     map[string]bool // it may go on from an earlier process
 	givenUp    map[string]bool // topics that it has let go of, and that only servers have asked for since
 	makingRoom bool
 	lines      *alike                       // of its topics
@@ -106,7 +105,11 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if p.Err() != nil {
 		return nil, fmt.Errorf("%w: participant %q has ended, join again: %w", ErrClosed, p.ID(), p.Err())
 	}
-	s := &Server{options: o, p: p, opts: opts, own: local.Memory(), lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	if o.own == nil {
+		o.own = local.Memory()
+	}
+	s := &Server{options: o, p: p, opts: opts, lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	s.before = s.keptBefore()
 	if err := s.registerMetrics(); err != nil {
 		return nil, err
 	}
@@ -139,8 +142,8 @@ func (s *Server) Participant() *pubsub.Participant {
 // ctx, and else an error that wraps ErrClosed. The topics stay open until Close.
 func (s *Server) Run(ctx context.Context) error { return s.listen(ctx, true) }
 
-// Listen hears of roots elsewhere, as Run does, and opens nothing. It blocks and returns as
-// Run does.
+// Listen hears of roots elsewhere, as Run does, and opens nothing that others ask for. It blocks
+// and returns as Run does.
 func (s *Server) Listen(ctx context.Context) error { return s.listen(ctx, false) }
 
 func (s *Server) listen(ctx context.Context, opens bool) error {
@@ -159,7 +162,7 @@ func (s *Server) listen(ctx context.Context, opens bool) error {
 			s.listens(time.Now())
 		}
 	})()
-	if opens {
+	if opens || s.register == nil {
 		s.resume()
 	}
 	select {
@@ -273,7 +276,7 @@ func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 
 // resume opens the topics that had members when the last process with the register ended.
 func (s *Server) resume() {
-	p, _ := s.register.(placed)
+	p := s.kept()
 	if p == nil {
 		return
 	}
@@ -293,7 +296,7 @@ func (s *Server) Resumes() (names []string) {
 	if s.made() != nil {
 		return nil
 	}
-	p, _ := s.register.(placed)
+	p := s.kept()
 	if p == nil || !s.resumes {
 		return nil
 	}

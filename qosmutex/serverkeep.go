@@ -8,7 +8,6 @@ import (
 
 	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/protocol"
-	"padme/qosmutex/register/local"
 )
 
 // keep keeps a topic open until the server or its participant ends, or it turns out that it
@@ -72,32 +71,22 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 		}
 		return s.openAs(e, name, create...)
 	}
-	if s.alone(name) {
+	goesOn := s.goesOn(name)
+	if goesOn || s.alone(name) {
 		silence := func() time.Duration { return s.silence(e) }
-		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence}))...)
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence, goesOn}))...)
 	}
 	t, err := s.openAs(e, name, s.opts...)
 	if err == nil {
 		e.sought = time.Time{}
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
-		begun := time.Now()
-		fresh := func() time.Duration { return time.Since(begun) }
-		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh}))...)
+		unanswered := time.Now().Add(-s.patience())
+		fresh := func() time.Duration { return s.heardNothing(unanswered) }
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, false}))...)
 	}
 	return t, err
 }
-
-// ownRegister is the register of a server that has none in common with others. A topic of
-// which it has no record may have had a root elsewhere, so its age is for how long that is
-// known not to be so.
-type ownRegister struct {
-	*local.Register
-	age func() time.Duration
-}
-
-// Age implements [register.Register].
-func (r ownRegister) Age() time.Duration { return r.age() }
 
 // silence is for how long a topic of which nothing was heard is known to have had no root
 // elsewhere: each tells everybody that it is there once in its TTL.
@@ -109,6 +98,17 @@ func (s *Server) silence(e *servedTopic) time.Duration {
 		return 0
 	}
 	return max(0, time.Since(since)-max(time.Duration(s.timing.TTL), t.longestTTL()))
+}
+
+// heardNothing is for how long nobody has answered who seeks a root, since then at the latest,
+// and not while there was no connection.
+func (s *Server) heardNothing(since time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() { // there may have been none
+		return max(0, time.Since(since)-s.patience())
+	}
+	return min(time.Since(since), time.Since(s.since))
 }
 
 // watch returns when the server or the topic has ended, or, with whoever asked, when the

@@ -21,6 +21,7 @@ import (
 
 	"padme/broker"
 	"padme/qosmutex"
+	"padme/qosmutex/register/local"
 )
 
 // brokerFlags are the flags of `pubsub-node broker`.
@@ -182,16 +183,19 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		}
 		defer stop()
 	}
-	locks, disk := make(chan error, 2), make(chan error, 1)
+	locks := make(chan error, 2)
+	var ended <-chan struct{} // the locks cannot be kept any more
+	var keptIn *local.Register
 	if !f.noLocks {
 		f.checkRoom(config.Logger)
-		r, where, openErr := openRegister(f.dataDir, f.listen, f.memory)
+		r, where, openErr := brokerRegister(f.dataDir, f.listen, f.memory)
 		if openErr != nil {
 			return openErr
 		}
 		defer func() { err = errors.Join(err, r.Close()) }()
 		f.locksIn, f.newFor = where, timing.Grace()-r.Age()
-		stop, err := serveLocks(ctx, s, b, &watchedRegister{r, where, disk}, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), config.Metrics, locks)
+		keptIn, ended = r, r.Done()
+		stop, err := serveLocks(ctx, s, b, r, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), config.Metrics, locks)
 		if err != nil {
 			return err
 		}
@@ -213,8 +217,8 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-disk:
-		return err
+	case <-ended:
+		return keptNoMore(keptIn, f.locksIn, "broker")
 	case err := <-locks:
 		return fmt.Errorf("the lock node has ended: %w", err)
 	}

@@ -365,3 +365,57 @@ func hearsWhatIsOver(t *testing.T) bool {
 	}
 	return true
 }
+
+// TestGatewayRestartCostsNoHold: the only gateway at a broker of somebody else ends, or is
+// killed, and is started again. A command under a lock goes on, whoever waits for it gets it
+// then, and another lock is there at once.
+func TestGatewayRestartCostsNoHold(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, addr := t.TempDir(), address.Free(t)
+			url := "mqtt://" + addr
+			startBrokerProcess(t, dir, addr, "--no-locks")
+			serve := func() *node {
+				_ = os.Remove(filepath.Join(dir, "serves"))
+				n := startNode(t, dir, url, "serve", "--ready-file", "serves")
+				eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
+				return n
+			}
+			gateway := serve()
+			if code := startNode(t, dir, url, "lock", "gate", "--", "true").exit(t); code != 0 {
+				t.Fatalf("the first command: exit code %d", code)
+			}
+			command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
+			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+			waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
+			time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed, and the other one waits
+			for range extent.Of(2, 6) {
+				if err := gateway.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+				gateway.exit(t)
+				gateway = serve()
+				begun := time.Now()
+				if code := startNode(t, dir, url, "lock", "gate", "-w", "20s", "--", "true").exit(t); code != 0 {
+					t.Errorf("another lock: exit code %d", code)
+				}
+				t.Logf("another lock was had after %v", time.Since(begun).Round(time.Millisecond))
+				time.Sleep(qosmutex.LAN().TTL)
+			}
+			if exists(filepath.Join(dir, "entered")) {
+				t.Error("two were inside at once")
+			}
+			if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code := command.exit(t); code != 0 {
+				t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+			}
+			if code := waiter.exit(t); code != 0 {
+				t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
+			}
+		})
+	}
+}

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"padme/qosmutex/register"
 	"padme/qosmutex/register/journal"
 	"padme/qosmutex/register/local"
 )
@@ -21,17 +18,12 @@ const registerFile = "locks.register"
 // inMemory is said of a register that is kept nowhere.
 const inMemory = "memory"
 
-// openRegister opens the register in which the lock node of a broker keeps who is the
-// root of each lock, so that a restart costs no hold. dir is --data; if that is empty,
-// a directory of this user's state, named after the address. A broker on a port that is
-// free by chance has none: nobody finds it again after a restart.
-func openRegister(dir, listen string, memory bool) (r *local.Register, where string, err error) {
-	_, port, _ := net.SplitHostPort(listen)
-	if memory || dir == "" && port == "0" {
-		return local.Memory(), inMemory, nil
-	}
+// ownRegister opens the register in which a program keeps who is the root of each lock, so
+// that a restart costs no hold: in dir, or, if that is empty, in a directory of this user's
+// state that is named after the program.
+func ownRegister(dir, program string) (r *local.Register, where string, err error) {
 	if dir == "" {
-		if dir, err = stateDir(listen); err != nil {
+		if dir, err = stateDir(program); err != nil {
 			return nil, "", err
 		}
 	}
@@ -45,35 +37,26 @@ func openRegister(dir, listen string, memory bool) (r *local.Register, where str
 	return r, path, nil
 }
 
-// watchedRegister tells when its file cannot be written any more: the register answers
-// nothing from then on, and another start may heal it.
-type watchedRegister struct {
-	*local.Register
-	file  string
-	ended chan<- error // has room for one
+// brokerRegister is the one of a broker. A broker on a port that is free by chance keeps
+// nothing, unless dir says where: nobody finds it again after a restart.
+func brokerRegister(dir, listen string, memory bool) (r *local.Register, where string, err error) {
+	_, port, _ := net.SplitHostPort(listen)
+	if memory || dir == "" && port == "0" {
+		return local.Memory(), inMemory, nil
+	}
+	return ownRegister(dir, listen)
 }
 
-func (w *watchedRegister) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	results := w.Register.CompareAndSet(ctx, writes...)
-	for _, r := range results {
-		var file *fs.PathError
-		if !errors.As(r.Err, &file) {
-			continue
-		}
-		select {
-		case w.ended <- fmt.Errorf("the locks cannot be kept any more: see to the disk of %s, then start the broker again: %w", w.file, r.Err):
-		default: // it was told
-		}
-		break
-	}
-	return results
+// keptNoMore is what ends a program whose register cannot be written any more.
+func keptNoMore(r *local.Register, where, program string) error {
+	return fmt.Errorf("the locks cannot be kept any more: see to the disk of %s, then start the %s again: %w", where, program, r.Err())
 }
 
 // remedyOfRegister adds what to do about a file that a broker cannot use.
 func remedyOfRegister(err error, dir string) string {
 	switch {
 	case errors.Is(err, journal.ErrInUse):
-		return ": is another broker running with it? Give another --data directory, or --memory"
+		return ": is another broker or gateway running with it? Give another --data directory, or --memory"
 	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
 		return fmt.Sprintf(": start over with \"pubsub-node voters reset --data %s\"", dir)
 	}
@@ -81,7 +64,7 @@ func remedyOfRegister(err error, dir string) string {
 }
 
 // stateDir is where programs of this user keep what outlives them.
-func stateDir(listen string) (string, error) {
+func stateDir(program string) (string, error) {
 	base := os.Getenv("STATE_DIRECTORY") // of a systemd service
 	if base == "" {
 		base = os.Getenv("XDG_STATE_HOME")
@@ -97,6 +80,6 @@ func stateDir(listen string) (string, error) {
 			return '_'
 		}
 		return r
-	}, listen)
+	}, program)
 	return filepath.Join(base, "padme", name), nil
 }

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,9 +21,6 @@ import (
 	"padme/qosmutex/gateway"
 	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/register/caspaxos"
-	"padme/qosmutex/register/inboxes"
-	"padme/qosmutex/register/journal"
-	"padme/qosmutex/register/quorum"
 )
 
 // serveFlags are the flags of `pubsub-node serve`.
@@ -36,6 +30,7 @@ type serveFlags struct {
 	readyFile   string
 	voters      []string
 	dataDir     string
+	memory      bool
 	settings    settingsFlags
 	topicLimits topicLimitFlags
 
@@ -61,17 +56,19 @@ Several may run, with the same settings. For each lock one of them answers, and 
 dies another takes over; clients whose lock was held by the dead one lose it, and ask
 again.
 
-At a broker that is not "pubsub-node broker", nobody keeps who is the root of a lock.
-One that serves alone keeps it in memory: started again, it first waits until whatever it
-granted before is over, also if that had a longer --ttl. Three or five keep it as voters:
-give each the same --voters, a --id that is among them, and a --data directory of its
-own. They begin once all of them run. Then locks go on as long as a majority runs; a
+At a broker that is not "pubsub-node broker", nobody else keeps who is the root of a lock.
+One that serves alone keeps it in a file: ended and started again within the TTL, it costs
+nobody a lock. With --memory, or where another was the root in between, it first waits until
+whatever was granted before is over, also if that had a longer --ttl. Three or five keep
+it as voters: give each the same --voters, a --id that is among them, and a --data
+directory of its own. They begin once all of them run. Then locks go on as long as a majority runs; a
 voter that loses its file does not vote any more. "pubsub-node voters" shows them,
 replaces one that is gone, and starts over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
-INT or TERM ends it: clients are told that their locks are lost, and the locks are
-kept until they cannot believe in them any more.`,
+INT or TERM ends it. If others serve, too, clients are told that their locks are lost, and
+the locks are kept until they cannot believe in them any more; one that serves alone and
+keeps its locks leaves them to its next start.`,
 		Example: `  pubsub-node serve
   pubsub-node serve crane frequencies
   PADME_PASSWORD=... pubsub-node serve --user gateway-1 --metrics 127.0.0.1:9101
@@ -94,14 +91,15 @@ kept until they cannot believe in them any more.`,
 	fs.StringVar(&f.timing, "timing", "lan", "of locks that it creates: how soon a silent holder counts as dead: local (1s), lan (3s) or wan (15s)")
 	fs.StringVar(&f.readyFile, "ready-file", "", "`file` that gets the broker's URL once it is connected")
 	fs.StringSliceVar(&f.voters, "voters", nil, "`ids` of the 1, 3 or 5 that keep who is the root of each lock, the same for all of them; --id is one of them")
-	fs.StringVar(&f.dataDir, "data", "", "`directory` of this voter's file; needed with --voters")
+	fs.StringVar(&f.dataDir, "data", "", "`directory` in which the locks survive a restart, or of this voter's file; needed with --voters (default: a directory of this user and broker)")
+	fs.BoolVar(&f.memory, "memory", false, "keep nothing of the locks: a restart ends those of clients, and nothing is granted for a while after it")
 	f.settings.add(cmd, " of the locks NAME, or, without NAME, of locks that it creates, until others are declared")
 	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing; refused if a lock NAME has another")
 	f.topicLimits.add(cmd)
 	return cmd
 }
 
-func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, names []string) error {
+func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, names []string) (err error) {
 	timing, err := parseTiming(f.timing)
 	if err != nil {
 		return err
@@ -143,27 +141,12 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		return err
 	}
 	defer leave(p)
-	enrolled := f.voters
-	if len(f.voters) > 0 {
-		voter, err := f.startVoter(p, timing, log)
-		if err != nil {
-			return err
-		}
-		defer voter.Close()
-		if c := voter.Status().Config; c != nil {
-			enrolled = c.IDs()
-		}
-		registry.MustRegister(voter)
-		lockOpts = append(lockOpts, qosmutex.WithRegister(voter))
-		var cancel context.CancelCauseFunc
-		ctx, cancel = context.WithCancelCause(ctx)
-		defer cancel(nil)
-		go func() { // without its file it is of no use, and another start may heal it
-			<-voter.Done()
-			cancel(&voterEnded{f.dataDir, voter.Err()})
-		}()
+	kept, err := f.keep(s, p, timing, log, registry)
+	if err != nil {
+		return err
 	}
-	server, err := qosmutex.NewServer(p, lockOpts...)
+	defer func() { err = errors.Join(err, kept.close()) }()
+	server, err := qosmutex.NewServer(p, append(lockOpts, kept.options...)...)
 	if err != nil {
 		return err
 	}
@@ -181,12 +164,13 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err := f.declareAll(ctx, server, names, settings); err != nil {
 		return endedBy(ctx, err)
 	}
-	err = gateway.Serve(ctx, server, append(opts, gateway.WithReady(func() {
-		f.greet(stdout, p, names, enrolled)
+	opts = append(opts, gateway.WithReady(func() {
+		f.greet(stdout, p, names, kept)
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
 			cancel(err)
 		}
-	}))...)
+	}))
+	err = kept.serveUntil(ctx, server, func(ctx context.Context) error { return gateway.Serve(ctx, server, opts...) })
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.As(cause, new(interrupted)) {
 		return cause
 	}
@@ -256,26 +240,19 @@ func (f *serveFlags) warnOfDefaults(ctx context.Context, server *qosmutex.Server
 		printable(describe(models, resources, open, timing.TTL.Seconds())), printable(same))
 }
 
-// voterEnded says that the voter of a gateway has ended.
-type voterEnded struct {
-	dir   string
-	cause error
-}
-
-func (e *voterEnded) Error() string {
-	return fmt.Sprintf("the voter cannot keep its file, so it has ended: see to the disk of %s, then start it again: %v", e.dir, e.cause)
-}
-
 // checkVoters reports what is wrong with --voters and --data, and puts the list in order.
 func (f *serveFlags) checkVoters(self string) error {
 	if len(f.voters) == 0 {
 		if f.votersGiven {
 			return usageError("--voters names nobody: name 1, 3 or 5, separated by commas")
 		}
-		if f.dataDir != "" {
-			return usageError("--data is for voters: give --voters, too; a gateway that is none keeps nothing")
+		if f.memory && f.dataDir != "" {
+			return usageError("--memory keeps nothing, and --data is where it is kept: give one of them")
 		}
 		return nil
+	}
+	if f.memory {
+		return usageError("--memory keeps nothing, and a voter must remember what it voted for: leave it out, or --voters")
 	}
 	for i, id := range f.voters {
 		f.voters[i] = strings.TrimSpace(id)
@@ -306,51 +283,26 @@ func (f *serveFlags) checkVoters(self string) error {
 	return nil
 }
 
-// voterFile is what the file of a voter is called in its directory.
-const voterFile = "voter"
-
-// startVoter makes this participant a voter.
-func (f *serveFlags) startVoter(p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger) (*inboxes.Voter, error) {
-	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data: %w: give a directory that this user may write to", err)
-	}
-	voter, err := inboxes.Start(p, quorum.Options{
-		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
-		Lease: timing.TTL / 2, Drift: timing.Drift,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
-	}
-	return voter, nil
-}
-
-// remedyOfVoter adds what to do about a file that a voter cannot use.
-func remedyOfVoter(err error, id string) string {
-	switch {
-	case errors.Is(err, journal.ErrInUse):
-		return ": is this voter running already? Each needs a --data directory of its own"
-	case errors.Is(err, caspaxos.ErrForeign):
-		return ": each needs a --data directory of its own"
-	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
-		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
-		return ": give a --data directory that has room and that this user may write to"
-	}
-	return ""
-}
-
 // greet says what is served. The voters that are enrolled, by the file, may be others than
 // those of --voters.
-func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names, enrolled []string) {
+func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names []string, k *keeping) {
 	what := "every lock that a client names"
 	if len(names) > 0 {
 		what = strings.Join(names, ", ")
 	}
 	fmt.Fprintf(w, "gateway  %s for %s\n", p.ID(), what)
-	if len(f.voters) > 0 {
-		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(enrolled, ","), f.dataDir)
+	switch {
+	case len(f.voters) > 0:
+		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(k.enrolled, ","), f.dataDir)
+	case k.goesOn():
+		fmt.Fprintf(w, "locks    kept in %s\n", k.where)
+	default:
+		fmt.Fprintln(w, "locks    kept in memory, so a restart ends those of clients")
 	}
-	if !slices.Equal(slices.Sorted(slices.Values(enrolled)), f.voters) {
+	if k.why != "" {
+		fmt.Fprintf(os.Stderr, "pubsub-node: warning: the locks are kept in memory: %s\n", printable(k.why))
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(k.enrolled)), f.voters) {
 		fmt.Fprintf(w, "         not of %s, as --voters says: that counts for a new file only; others take part by \"pubsub-node voters replace\"\n", strings.Join(f.voters, ","))
 	}
 	fmt.Fprintf(w, "requests %s/lock/{topic}/client/{client}/request\n", p.Root())

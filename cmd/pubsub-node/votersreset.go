@@ -116,7 +116,7 @@ func fileToReset(dir string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%s has no register, neither %s of a voter nor %s of a broker: give the --data that it was started with; one that is empty needs no reset", dir, voterFile, registerFile)
+		return "", fmt.Errorf("%s has no register, neither %s of a voter nor %s of a broker or gateway: give the --data that it was started with; one that is empty needs no reset", dir, voterFile, registerFile)
 	case 1:
 		return found[0], nil
 	}

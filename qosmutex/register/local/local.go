@@ -30,6 +30,7 @@ type Register struct {
 	mu      sync.Mutex // never held while something is synced
 	entries map[string]register.Entry
 	closed  error // why nothing is answered any more
+	done    chan struct{}
 
 	compactAt int64 // size of the journal
 }
@@ -38,7 +39,7 @@ var _ register.Register = (*Register)(nil)
 
 // Memory returns an empty register that keeps nothing.
 func Memory() *Register {
-	r := &Register{domain: register.NewDomain(), opened: time.Now(), entries: map[string]register.Entry{}, writing: make(chan struct{}, 1)}
+	r := &Register{domain: register.NewDomain(), opened: time.Now(), entries: map[string]register.Entry{}, writing: make(chan struct{}, 1), done: make(chan struct{})}
 	r.writing <- struct{}{}
 	return r
 }
@@ -283,7 +284,19 @@ func (r *Register) end(err error) {
 	defer r.mu.Unlock()
 	if r.closed == nil {
 		r.closed = err
+		close(r.done)
 	}
+}
+
+// Done is closed when the register answers nothing any more: it was closed, or its file cannot
+// be written, as Err tells. Another start may heal that.
+func (r *Register) Done() <-chan struct{} { return r.done }
+
+// Err returns why the register answers nothing any more, or nil if it does.
+func (r *Register) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
 }
 
 // Close waits for writes in progress and frees the file.

@@ -189,6 +189,14 @@ func (r *Register) Held(key string) (held []Hold, term uint64) {
 	return held, s.term
 }
 
+// Noted returns the keys of which anything is noted, also by earlier processes on this run of
+// the machine, in order.
+func (r *Register) Noted() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.members.keys))
+}
+
 // Inhabited returns the keys that have members, as Members has them, or holds, in order.
 func (r *Register) Inhabited() []string {
 	r.mu.Lock()

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/pubsub"
+	"padme/qosmutex"
+	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/inboxes"
+	"padme/qosmutex/register/journal"
+	"padme/qosmutex/register/local"
+	"padme/qosmutex/register/quorum"
+)
+
+// keeping is where a gateway keeps who is the root of each lock, and how.
+type keeping struct {
+	options  []qosmutex.Option
+	ended    <-chan struct{} // it keeps nothing any more, as err says
+	err      func() error
+	close    func() error
+	where    string   // a file of its own, or inMemory; empty: it is a voter
+	why      string   // it is in memory though nobody asked for that
+	enrolled []string // the voters
+}
+
+// keep opens what the gateway keeps its locks in.
+func (f *serveFlags) keep(s *session, p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger, metrics prometheus.Registerer) (*keeping, error) {
+	if len(f.voters) > 0 {
+		return f.keepAsVoter(p, timing, log, metrics)
+	}
+	r, where, why, err := gatewayRegister(f.dataDir, hostOf(s.broker), f.memory)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeping{ended: r.Done(), close: r.Close, where: where, why: why}
+	k.options = []qosmutex.Option{qosmutex.KeepIn(r), qosmutex.Resume()}
+	k.err = func() error { return keptNoMore(r, where, "gateway") }
+	return k, nil
+}
+
+// goesOn reports whether the next process goes on with what this one leaves.
+func (k *keeping) goesOn() bool { return k.where != "" && k.where != inMemory }
+
+// hostOf is the address in a URL of a broker, or else the URL.
+func hostOf(broker string) string {
+	if u, err := url.Parse(broker); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return broker
+}
+
+// gatewayRegister opens the register of a gateway at a broker. If nobody said where it is to be
+// and it cannot be there, or belongs to another gateway that runs, nothing is kept; why says so.
+func gatewayRegister(dir, broker string, memory bool) (r *local.Register, where, why string, err error) {
+	if memory {
+		return local.Memory(), inMemory, "", nil
+	}
+	r, where, err = ownRegister(dir, "serve_"+broker)
+	switch {
+	case err == nil || dir != "" || errors.Is(err, journal.ErrCopied) || errors.Is(err, journal.ErrDamaged):
+		return r, where, "", err
+	case errors.Is(err, journal.ErrInUse):
+		return local.Memory(), inMemory, "another gateway keeps its locks there: give each a --data of its own", nil
+	}
+	return local.Memory(), inMemory, err.Error(), nil
+}
+
+// voterFile is what the file of a voter is called in its directory.
+const voterFile = "voter"
+
+// keepAsVoter makes this participant a voter.
+func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger, metrics prometheus.Registerer) (*keeping, error) {
+	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("--data: %w: give a directory that this user may write to", err)
+	}
+	voter, err := inboxes.Start(p, quorum.Options{
+		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
+		Lease: timing.TTL / 2, Drift: timing.Drift,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
+	}
+	metrics.MustRegister(voter)
+	k := &keeping{options: []qosmutex.Option{qosmutex.WithRegister(voter)}, ended: voter.Done(), enrolled: f.voters}
+	k.close = func() error { voter.Close(); return nil }
+	k.err = func() error {
+		return fmt.Errorf("the voter cannot keep its file, so it has ended: see to the disk of %s, then start it again: %w", f.dataDir, voter.Err())
+	}
+	if c := voter.Status().Config; c != nil {
+		k.enrolled = c.IDs()
+	}
+	return k, nil
+}
+
+// remedyOfVoter adds what to do about a file that a voter cannot use.
+func remedyOfVoter(err error, id string) string {
+	switch {
+	case errors.Is(err, journal.ErrInUse):
+		return ": is this voter running already? Each needs a --data directory of its own"
+	case errors.Is(err, caspaxos.ErrForeign):
+		return ": each needs a --data directory of its own"
+	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
+		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		return ": give a --data directory that has room and that this user may write to"
+	}
+	return ""
+}
+
+// serveUntil has serve go on until ctx ends or nothing is kept any more. A gateway that serves
+// alone then ends as in a crash if the next process goes on with what it leaves.
+func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve func(context.Context) error) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	result := make(chan error, 1)
+	go func() { result <- serve(serving) }()
+	defer stop()
+	select {
+	case err := <-result:
+		return err
+	case <-k.ended:
+		stop()
+		return errors.Join(k.err(), <-result)
+	case <-ctx.Done():
+	}
+	if !k.goesOn() || !server.ServesAlone() {
+		stop()
+		return <-result
+	}
+	leave(server.Participant())
+	<-result // that the participant has ended
+	return nil
+}

@@ -1,0 +1,154 @@
+package qosmutex
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"padme/qosmutex/protocol"
+	"padme/qosmutex/register/local"
+)
+
+// keeper starts servers that keep their locks in one file, one after another.
+type keeper struct {
+	t    *testing.T
+	w    *world
+	path string
+}
+
+func (k *keeper) serve() (s *Server, kill func()) {
+	k.t.Helper()
+	file, err := local.Open(k.path)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	p, cable := k.w.join("gw")
+	s, end := listening(k.t, p, 0, KeepIn(file), Resume(), k.w.clock)
+	return s, func() {
+		cable.cut()
+		time.Sleep(10 * time.Millisecond) // the broker knows of it before the next one comes
+		_ = file.Close()
+		k.w.killed.Go(func() { end(); _ = p.Close(context.Background()) })
+	}
+}
+
+// A server that keeps its locks in a file of its own is killed, and the next one goes on: with
+// what it held for others, with its members and their holds, and without a wait.
+func TestServerGoesOnWithItsOwnRegister(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		k := keeper{t, w, path}
+		s, kill := k.serve()
+		if names := s.Resumes(); len(names) != 0 {
+			t.Errorf("%q resume in a new file", names)
+		}
+		topic := topicOf(t, s, "crane")
+		q, _ := w.join("member")
+		defer q.Close(ctx)
+		member, err := Open(ctx, q, "crane", w.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer member.Close(ctx)
+		held, err := member.Lock(ctx, "hook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted, err := topic.Lock(ctx, "winch", WithNote([]byte("of client 7")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		topicOf(t, s, "idle")
+		time.Sleep(10 * time.Second)
+		for range 2 {
+			kill()
+			time.Sleep(time.Second)
+			s, kill = k.serve()
+			if names := s.Resumes(); !slices.Equal(names, []string{"crane"}) {
+				t.Errorf("%q resume", names)
+			}
+			begun := time.Now()
+			topic = topicOf(t, s, "crane")
+			if resumed := topic.Resumed(); len(resumed) != 1 || resumed[0].Fence() != noted.Fence() || resumed[0].Check() != nil {
+				t.Errorf("of the hold with fence %d there is %v", noted.Fence(), resumed)
+			}
+			if h, err := topicOf(t, s, "idle").Lock(ctx, "gate"); err != nil || h.Unlock() != nil {
+				t.Error(err)
+			}
+			if took, most := time.Since(begun), time.Second; took > most {
+				t.Errorf("it goes on after %v", took)
+			}
+			time.Sleep(10 * time.Second)
+			if err := held.Check(); err != nil {
+				t.Errorf("the hold of the member: %v", err)
+			}
+		}
+		k.w.killed.Go(kill)
+	})
+}
+
+// While a server was away, another one was the root, which then stands still. Notes of before that
+// do not count: nobody is let in beside a hold of that one's members.
+func TestServerDoesNotGoOnAfterAnotherRoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		k := keeper{t, w, path}
+		s, kill := k.serve()
+		old, err := topicOf(t, s, "crane").Lock(ctx, "winch", WithNote(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill()
+		time.Sleep(time.Minute)
+
+		p, cable := w.join("other")
+		other, err := Open(ctx, p, "crane", Create(), WithOpenResources(), w.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := w.join("member")
+		member, err := Open(ctx, q, "crane", w.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before []*Hold
+		for _, resource := range []string{"hook", "winch"} {
+			h, err := member.Lock(ctx, resource)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before = append(before, h)
+		}
+		cable.cut()
+		s, kill = k.serve()
+		topic := topicOf(t, s, "crane")
+		if n := len(topic.Resumed()); n != 0 {
+			t.Errorf("%d holds go on", n)
+		}
+		for _, h := range before {
+			soon, cancel := context.WithTimeout(ctx, time.Minute)
+			after, err := topic.Lock(soon, h.Resource())
+			if cancel(); err != nil {
+				t.Error(err)
+				continue
+			}
+			if h.Check() == nil || after.Fence() <= max(h.Fence(), old.Fence()) {
+				t.Errorf("%s: fence %d beside %d", h.Resource(), after.Fence(), h.Fence())
+			}
+		}
+		if st := topic.Status(); st.Role != protocol.Root {
+			t.Errorf("it is %v", st.Role)
+		}
+		w.killed.Go(func() {
+			kill()
+			_ = other.Close(ctx)
+			_ = p.Close(ctx)
+			_ = member.Close(ctx)
+			_ = q.Close(ctx)
+		})
+	})
+}
