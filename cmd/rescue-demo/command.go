@@ -155,7 +155,7 @@ chaos; 2 if the command line is wrong; 130 after Ctrl-C.`,
 			if err := wrong(web.settle(cmd.Flags().Changed("web"), asJSON)); err != nil {
 				return err
 			}
-			if err := wrong(twice.check(&cfg)); err != nil {
+			if err := wrong(twice.check(&cfg, cmd.Flags())); err != nil {
 				return err
 			}
 			web.Stay = web.Stay || web.Open && !cmd.Flags().Changed("stay")

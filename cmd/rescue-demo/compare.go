@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"padme/qosmutex"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // side is one of two runs of the same scenario and seed under different models. The robots of
@@ -48,12 +51,20 @@ type twice struct {
 	models         qosmutex.Models // of Compare
 }
 
-// check refuses what does not go with a complete cfg.
-func (t *twice) check(cfg *scenario.Config) (err error) {
+// check refuses what does not go with a complete cfg, or with given flags.
+func (t *twice) check(cfg *scenario.Config, given *pflag.FlagSet) (err error) {
 	for flag, files := range map[string][]string{"--record": t.Record, "--replay": t.Replay} {
-		if files != nil && (len(files) != 2 || files[0] == files[1]) {
+		if files != nil && (len(files) != 2 || files[0] == files[1] || slices.Contains(files, "")) {
 			return fmt.Errorf("%s %s: give two files, with a comma between them", flag, strings.Join(files, ","))
 		}
+	}
+	if t.Replay != nil {
+		given.Visit(func(f *pflag.Flag) {
+			if !slices.Contains([]string{"replay", "record", "compare", "web", "open", "stay"}, f.Name) {
+				err = fmt.Errorf("--replay runs nothing: leave --%s out", f.Name)
+			}
+		})
+		return err
 	}
 	if t.Record != nil && t.Compare == "" {
 		return errors.New("--record without --compare: give both; pubsub-node record records the locks of any run")
@@ -85,7 +96,7 @@ func comparedModels(text string, models qosmutex.Models) (qosmutex.Models, error
 
 // runCompared plays both sides at the same time and has tell say what each sums up to, as run
 // does. Their worlds begin to move at the same moment.
-func runCompared(ctx context.Context, both [2]scenario.Config, web pageConfig, files []string, progress io.Writer, tell func([2]summary.Summary) error) (err error) {
+func runCompared(ctx context.Context, both [2]scenario.Config, web pageConfig, files []*os.File, progress io.Writer, tell func([2]summary.Summary) error) (err error) {
 	starting, cancel := context.WithTimeout(ctx, starting)
 	defer cancel()
 	served := func() {}
@@ -201,13 +212,17 @@ func sumBoth(ctx context.Context, sides [2]*side) (sums [2]summary.Summary, err 
 }
 
 // showCompared runs both sides and prints how they differ.
-func showCompared(cmd *cobra.Command, sides [2]scenario.Config, web pageConfig, files []string, asJSON bool) error {
+func showCompared(cmd *cobra.Command, sides [2]scenario.Config, web pageConfig, names []string, asJSON bool) error {
+	files, err := createFiles(names)
+	if err != nil {
+		return err
+	}
 	progress := cmd.OutOrStdout()
 	if asJSON {
 		progress = cmd.ErrOrStderr()
 	}
 	var both [2]summary.Summary
-	err := runCompared(cmd.Context(), sides, web, files, progress, func(sums [2]summary.Summary) error {
+	err = runCompared(cmd.Context(), sides, web, files, progress, func(sums [2]summary.Summary) error {
 		both = sums
 		if asJSON {
 			encoder := json.NewEncoder(cmd.OutOrStdout())

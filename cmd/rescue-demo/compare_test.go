@@ -43,6 +43,8 @@ func TestBadCommandLinesOfTwoRuns(t *testing.T) {
 		"--compare fair --chaos --processes":  "chaos",
 		"--compare fair --record a.padme":     "two files",
 		"--compare fair --record a,a":         "two files",
+		"--compare fair --record a,":          "two files",
+		"--replay a,b --duration 5s":          "leave --duration out",
 		"--record a,b":                        "--record without --compare",
 		"--replay a":                          "two files",
 		"--replay a,b --compare fair":         "replay",
@@ -54,6 +56,20 @@ func TestBadCommandLinesOfTwoRuns(t *testing.T) {
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s, want %q", args, code, stderr, want)
 		}
+	}
+}
+
+// A recording that is there already is kept, and so nothing is run nor left.
+func TestRecordingsAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, "old"), filepath.Join(dir, "new")
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := play(t, t.Context(), "--compare", "fair", "--record", fresh+","+old)
+	if _, err := os.Stat(fresh); code == exitOK || !strings.Contains(stderr, "--record: ") || !os.IsNotExist(err) {
+		t.Errorf("exit code %d, %s, %v", code, stderr, err)
 	}
 }
 

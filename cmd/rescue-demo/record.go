@@ -47,12 +47,24 @@ type arrival struct {
 	m  pubsub.RawMessage
 }
 
-// record begins to record a side to a file, which must not exist.
-func record(ctx context.Context, s *side, name string) (_ *recorder, err error) {
-	r := &recorder{incoming: make(chan arrival, maxUnwritten), stop: make(chan struct{})}
-	if r.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
-		return nil, fmt.Errorf("--record: %w", err)
+// createFiles makes the files of the recordings, which must not exist: all of them, or none.
+func createFiles(names []string) (files []*os.File, err error) {
+	for _, name := range names {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			for _, f := range files {
+				err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+			}
+			return nil, fmt.Errorf("--record: %w", err)
+		}
+		files = append(files, file)
 	}
+	return files, nil
+}
+
+// record begins to record a side to a file, which it closes in the end.
+func record(ctx context.Context, s *side, file *os.File) (_ *recorder, err error) {
+	r := &recorder{file: file, incoming: make(chan arrival, maxUnwritten), stop: make(chan struct{})}
 	if r.w, err = recording.NewWriter(r.file, s.cfg.Domain); err != nil {
 		return nil, errors.Join(err, r.file.Close())
 	}
