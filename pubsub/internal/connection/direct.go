@@ -56,6 +56,9 @@ func (s *stream) takePublish(h fixedHeader) error {
 	case len(body) < payload:
 		return fmt.Errorf("%w: a publish of %d bytes, too few for its topic", errStream, len(body))
 	}
+	if qos == 1 && h.flags&1 != 0 {
+		s.retained()
+	}
 	s.receive(string(body[2:begins]), body[payload:], h.flags&1 != 0)
 	if qos == 1 {
 		s.acks = append(s.acks, typePuback<<4, 2, body[begins], body[begins+1])

@@ -48,6 +48,8 @@ type Link struct {
 	buffer []byte     // messages at QoS 0 that are to be written with what comes next; of the goroutine that writes
 	acks   acks
 
+	wildcards wildcards
+
 	lost chan struct{} // closed when the connection is gone
 	once sync.Once
 	err  error // why; read after lost
@@ -71,6 +73,7 @@ func Connect(ctx context.Context, c Config) (*Link, error) {
 	stream := newStream(conn, c.KeepAlive)
 	l := &Link{conn: stream, lost: make(chan struct{}), acks: acks{waiting: map[uint16]*ack{}}}
 	stream.receive, stream.acked = l.receiving(c.Receive), l.acks.came
+	stream.retained = l.cameRetained
 	o := mqtt.NewClientOptions().
 		AddBroker("tcp://broker"). // only a label: the stream is open already
 		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return stream, nil }).
@@ -257,10 +260,18 @@ func appendLength(b []byte, n int) []byte {
 // subscribe asks for one filter. One per packet: see stream. QoS 0 costs a cluster much
 // less, and so it does who reads: nothing is acknowledged.
 func (l *Link) subscribe(filter string, qos byte) receipt {
+	if qos == 1 && l.wildcards.asked(filter) {
+		l.request(filter, 0)
+	}
+	return l.request(filter, qos)
+}
+
+func (l *Link) request(filter string, qos byte) receipt {
 	return receipt{l, l.hand(func() mqtt.Token { return l.client.Subscribe(filter, qos, nil) }), filter, 0}
 }
 
 func (l *Link) unsubscribe(filter string) {
+	l.wildcards.forget(filter)
 	l.hand(func() mqtt.Token { return l.client.Unsubscribe(filter) })
 }
 
@@ -276,6 +287,7 @@ func (l *Link) Close(polite time.Duration) {
 	l.hears.Unlock()
 	l.client.Disconnect(uint(max(polite, 100*time.Millisecond).Milliseconds()))
 	l.conn.Close()
+	l.wildcards.end()
 }
 
 // token is what the MQTT client returns, as far as it is used, and ack.

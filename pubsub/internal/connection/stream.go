@@ -36,8 +36,9 @@ type stream struct {
 	handing sync.Mutex            // held while the MQTT client is handed something
 	over    bool                  // it is handed nothing any more; guarded by handing
 
-	receive func(topic string, payload []byte, retained bool) // called by who reads
-	acked   func(id uint16)
+	receive  func(topic string, payload []byte, retained bool) // called by who reads
+	retained func()                                            // a message at QoS 1; before receive
+	acked    func(id uint16)
 }
 
 func newStream(c net.Conn, stall time.Duration) *stream {
