@@ -137,6 +137,8 @@ func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve
 		return <-result
 	}
 	leave(server.Participant())
-	<-result // that the participant has ended
+	if err := <-result; !errors.Is(err, qosmutex.ErrClosed) { // the participant has ended
+		return err
+	}
 	return nil
 }
