@@ -38,7 +38,7 @@ func (f *serveFlags) keep(s *session, p *pubsub.Participant, timing qosmutex.Tim
 	if len(f.voters) > 0 {
 		return f.keepAsVoter(p, timing, log, metrics)
 	}
-	r, where, why, err := gatewayRegister(f.dataDir, hostOf(s.broker), f.memory)
+	r, where, why, err := gatewayRegister(f.dataDir, gatewayName(s), f.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -51,26 +51,31 @@ func (f *serveFlags) keep(s *session, p *pubsub.Participant, timing qosmutex.Tim
 // goesOn reports whether the next process goes on with what this one leaves.
 func (k *keeping) goesOn() bool { return k.where != "" && k.where != inMemory }
 
-// hostOf is the address in a URL of a broker, or else the URL.
-func hostOf(broker string) string {
-	if u, err := url.Parse(broker); err == nil && u.Host != "" {
-		return u.Host
+// gatewayName is what a gateway's directory is called: as the broker, and as itself if that has a
+// name that lasts.
+func gatewayName(s *session) string {
+	name := "serve_" + s.broker
+	if u, err := url.Parse(s.broker); err == nil && u.Host != "" {
+		name = "serve_" + u.Host
 	}
-	return broker
+	if id := s.participantID(); id != ownID() {
+		name += "_" + id
+	}
+	return name
 }
 
-// gatewayRegister opens the register of a gateway at a broker. If nobody said where it is to be
+// gatewayRegister opens the register of a gateway of that name. If nobody said where it is to be
 // and it cannot be there, or belongs to another gateway that runs, nothing is kept; why says so.
-func gatewayRegister(dir, broker string, memory bool) (r *local.Register, where, why string, err error) {
+func gatewayRegister(dir, name string, memory bool) (r *local.Register, where, why string, err error) {
 	if memory {
 		return local.Memory(), inMemory, "", nil
 	}
-	r, where, err = ownRegister(dir, "serve_"+broker)
+	r, where, err = ownRegister(dir, name)
 	switch {
 	case err == nil || dir != "" || errors.Is(err, journal.ErrCopied) || errors.Is(err, journal.ErrDamaged):
 		return r, where, "", err
 	case errors.Is(err, journal.ErrInUse):
-		return local.Memory(), inMemory, "another gateway keeps its locks there: give each a --data of its own", nil
+		return local.Memory(), inMemory, "another gateway at this broker keeps its own there: give each an --id, or a --data directory, of its own", nil
 	}
 	return local.Memory(), inMemory, err.Error(), nil
 }
