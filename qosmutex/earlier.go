@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -45,10 +46,9 @@ func (t *Topic) longestTTL() time.Duration {
 }
 
 // earlierGrace is for how much longer something may last that an earlier root granted than
-// what is granted by this one. The caller holds mu.
-func (t *Topic) earlierGrace() time.Duration {
-	ttl := max(t.timing.TTL, t.earlier)
-	return time.Duration(t.timing.WithTTL(ttl).Grace() - t.timing.Grace())
+// what is granted with this TTL. The caller holds mu.
+func (t *Topic) earlierGrace(ttl protocol.Duration) time.Duration {
+	return time.Duration(t.timing.WithTTL(max(ttl, t.earlier)).Grace() - t.timing.WithTTL(ttl).Grace())
 }
 
 // tellAge puts into an answer for how long nobody can hold any more of whom the register does not
@@ -57,8 +57,9 @@ func (t *Topic) tellAge(a *lease.Answer) {
 	if t.record.candidate.Settled() {
 		t.earlier = 0 // that is over
 	}
+	ttl := cmp.Or(a.Entry.Record.TTL, t.record.candidate.TTL(), t.timing.TTL)
 	own, ok := t.register.(ownRegister)
-	switch extra := t.earlierGrace(); {
+	switch extra := t.earlierGrace(ttl); {
 	case extra > 0:
 		a.Age -= protocol.Duration(extra)
 	case ok && a.Entry.Version.Counter != 0: // another root elsewhere would have been heard

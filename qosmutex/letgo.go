@@ -321,8 +321,8 @@ func (t *Topic) clearBoard(term *term, vanished chan struct{}) {
 	close(vanished)
 }
 
-// forgetSettings puts the server's defaults in the place of what the record of a topic says.
-// Nobody may be its root: whoever opens it next writes the record again, and replaces this
+// forgetSettings puts the server's defaults in the place of what the record of a topic says, its
+// TTL as well. Nobody holds anything of the topic. Nobody may be its root: whoever opens it next writes the record again, and replaces this
 // version.
 func (s *Server) forgetSettings(ctx context.Context, name string) error {
 	for k := s.record(name); ; {
@@ -334,12 +334,13 @@ func (s *Server) forgetSettings(ctx context.Context, name string) error {
 			return err
 		}
 		r := a.Entry.Record
-		if a.Entry.Version.Counter == 0 || r.Settings.ModelsBy == "" && r.Settings.ResourcesBy == "" {
+		ttl := s.timing.TTL
+		if a.Entry.Version.Counter == 0 || r.Settings.ModelsBy == "" && r.Settings.ResourcesBy == "" && r.TTL == ttl {
 			return nil
 		}
 		defaults := s.wanted("")
 		defaults.Version = r.Settings.Version + 1
-		r.Settings = defaults
+		r.Settings, r.TTL, r.Lease = defaults, ttl, ttl/2
 		err := k.write(ctx, &lease.Write{Old: a.Entry.Version, Record: r, Nonce: register.NewNonce()}, &a)
 		if err != nil || a.Outcome == lease.Done {
 			return err

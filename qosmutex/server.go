@@ -114,6 +114,9 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
+	if s.register == nil && s.own.Notes() {
+		s.running.Go(s.giveSignsOfLife)
+	}
 	s.running.Go(s.follow)
 	s.running.Go(s.giveUpIdle)
 	s.running.Go(func() { s.lines.run(s.ctx) })

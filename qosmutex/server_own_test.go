@@ -2,30 +2,35 @@ package qosmutex
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 )
 
 // keeper starts servers that keep their locks in one file, one after another.
 type keeper struct {
-	t    *testing.T
-	w    *world
-	path string
+	t     *testing.T
+	w     *world
+	path  string
+	cable *cable // of the server
+	ends  func() // what was cut off
 }
 
-func (k *keeper) serve() (s *Server, kill func()) {
+func (k *keeper) serve(opts ...Option) (s *Server, kill func()) {
 	k.t.Helper()
 	file, err := local.Open(k.path)
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	p, cable := k.w.join("gw")
-	s, end := listening(k.t, p, 0, KeepIn(file), Resume(), k.w.clock)
+	k.cable = cable
+	s, end := listening(k.t, p, 0, append(opts, KeepIn(file), Resume(), k.w.clock)...)
 	return s, func() {
 		cable.cut()
 		time.Sleep(10 * time.Millisecond) // the broker knows of it before the next one comes
@@ -40,7 +45,7 @@ func TestServerGoesOnWithItsOwnRegister(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
-		k := keeper{t, w, path}
+		k := keeper{t: t, w: w, path: path}
 		s, kill := k.serve()
 		if names := s.Resumes(); len(names) != 0 {
 			t.Errorf("%q resume in a new file", names)
@@ -96,7 +101,7 @@ func TestServerDoesNotGoOnAfterAnotherRoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
-		k := keeper{t, w, path}
+		k := keeper{t: t, w: w, path: path}
 		s, kill := k.serve()
 		old, err := topicOf(t, s, "crane").Lock(ctx, "winch", WithNote(nil))
 		if err != nil {
@@ -150,5 +155,139 @@ func TestServerDoesNotGoOnAfterAnotherRoot(t *testing.T) {
 			_ = member.Close(ctx)
 			_ = q.Close(ctx)
 		})
+	})
+}
+
+// heldElsewhere has another participant be the root of crane, with this TTL, and a member of it hold
+// hook when both are cut off.
+func (k *keeper) heldElsewhere(ttl time.Duration) *Hold {
+	k.t.Helper()
+	ctx := context.Background()
+	p, root := k.w.join("other")
+	other, err := Open(ctx, p, "crane", Create(), WithOpenResources(), WithTiming(LAN().WithTTL(ttl)), k.w.clock)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	q, cable := k.w.join("member")
+	member, err := Open(ctx, q, "crane", k.w.clock)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	h, err := member.Lock(ctx, "hook")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	time.Sleep(5 * time.Second)
+	root.cut()
+	cable.cut()
+	k.ends = func() {
+		_ = other.Close(ctx)
+		_ = p.Close(ctx)
+		_ = member.Close(ctx)
+		_ = q.Close(ctx)
+	}
+	return h
+}
+
+// Once another one was the root, nothing that was noted before counts any more, whatever else
+// happens: nobody is let in beside a hold of that one's members.
+func TestNotesEndWithAnotherRoot(t *testing.T) {
+	const long = 20 * time.Second
+	for name, story := range map[string]func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()){
+		"killed while it waits": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+			kill()
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(long)
+			s, kill = k.serve()
+			topicOf(k.t, s, "crane")
+			time.Sleep(200 * time.Millisecond)
+			kill()
+			s, kill = k.serve()
+			return h, s, kill
+		},
+		"let go of": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+			if err := s.Remove(context.Background(), "crane"); err != nil {
+				k.t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(long)
+			topicOf(k.t, s, "crane")
+			time.Sleep(200 * time.Millisecond)
+			kill()
+			s, kill = k.serve()
+			return h, s, kill
+		},
+		"broker went back": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+			view, err := json.Marshal(topicOf(k.t, s, "crane").View())
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			kill()
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(LAN().TTL)
+			p, _ := k.w.join("backup")
+			if err := p.PublishRaw(pubsub.Side, []string{"lock", "crane", "view"}, view, true); err != nil {
+				k.t.Fatal(err)
+			}
+			_ = p.Close(context.Background())
+			s, kill = k.serve()
+			return h, s, kill
+		},
+		"cut off, and its process goes on": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
+			k.cable.cut()
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(long)
+			kill()
+			s, kill := k.serve()
+			return h, s, kill
+		},
+		"longer TTL": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+			kill()
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(long)
+			s, kill = k.serve(WithTiming(LAN().WithTTL(long)))
+			return h, s, kill
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "register")
+			inVirtualTime(t, func(t *testing.T, w *world) {
+				k := &keeper{t: t, w: w, path: path}
+				s, kill := k.serve()
+				topicOf(t, s, "crane")
+				time.Sleep(long)
+				h, s, kill := story(k, s, kill)
+				soon, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				after, err := topicOf(t, s, "crane").Lock(soon, "hook")
+				if err != nil || h.Check() == nil || after.Fence() <= h.Fence() {
+					t.Errorf("fence %d beside %d, which is valid for %v: %v", after.Fence(), h.Fence(), h.Remaining(), err)
+				}
+				w.killed.Go(func() { kill(); k.ends() })
+			})
+		})
+	}
+}
+
+// A lock keeps its TTL over restarts, whatever the command line says, until it is removed.
+func TestRemovedLockGetsAnotherTTL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		k := keeper{t: t, w: w, path: path}
+		s, kill := k.serve()
+		topicOf(t, s, "crane")
+		time.Sleep(10 * time.Second)
+		kill()
+		s, kill = k.serve(WithTiming(WAN()))
+		if ttl := topicOf(t, s, "crane").Status().TTL; ttl != protocol.LAN().TTL {
+			t.Errorf("TTL %v after a restart", ttl)
+		}
+		if err := s.Remove(context.Background(), "crane"); err != nil {
+			t.Fatal(err)
+		}
+		if ttl := topicOf(t, s, "crane").Status().TTL; ttl != protocol.WAN().TTL {
+			t.Errorf("TTL %v after it was removed", ttl)
+		}
+		w.killed.Go(kill)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,8 +16,9 @@ import (
 
 // A server without WithRegister is the only one that knows what it granted, and others may
 // create its topics elsewhere while it is not there. So what it noted counts for its next
-// process only if nobody else was the root in between: the broker retains what the last
-// root said of itself, and each says so when it begins, before it lets anybody in.
+// process only if nobody else was the root in between. Whoever was may let somebody in once all
+// that this one granted is over, a TTL after its last sign of life; and what the broker retains of
+// the last root names it then.
 
 // KeepIn has a Server keep the topics that it creates without WithRegister in r, a register in
 // a file, in place of its memory: the next process at the same place goes on as the root, at
@@ -36,7 +39,29 @@ const (
 	viewWithin = 500 * time.Millisecond
 	// viewSettles is for how long another root's word may be on its way when it began just now.
 	viewSettles = 10 * flushAfter
+	// livesEvery is the pause between two signs of life, as a part of the TTL.
+	livesEvery = 12
 )
+
+// giveSignsOfLife tells the next process until when this one may have granted something.
+func (s *Server) giveSignsOfLife() {
+	give := func() {
+		if err := s.own.Live(time.Duration(s.clock())); err != nil {
+			s.log.Warn("a restart will cost clients their holds", "error", err)
+		}
+	}
+	give()
+	ticker := time.NewTicker(max(time.Duration(s.timing.TTL)/livesEvery, 10*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			give()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
 
 // ownRegister is the register of a server that has none in common with others. A topic of
 // which it has no record may have had a root elsewhere, so its age is for how long that is
@@ -90,55 +115,76 @@ func (s *Server) keptBefore() map[string]bool {
 }
 
 // goesOn reports whether this process can go on where the one before it, with the same register
-// of its own, ended as the last root of a topic. It says so once, before the topic is opened.
+// of its own, ended as the last root of a topic. It says so once, before the topic is opened. If
+// not, nothing of what was noted counts any more, for later processes neither.
 func (s *Server) goesOn(name string) bool {
+	key := recordKey(s.p.Root(), name)
 	s.mu.Lock()
 	before := s.before[name]
 	delete(s.before, name)
 	s.mu.Unlock()
-	if !before {
-		return false
+	if before && s.wasLastRoot(name, key) {
+		return true
 	}
-	e, err := s.own.Get(s.ctx, recordKey(s.p.Root(), name))
+	if err := s.own.Forget(key); err != nil {
+		s.log.Warn("a restart will cost clients their holds", "error", err)
+	}
+	return false
+}
+
+// wasLastRoot reports whether the last root of a topic was a process with this register, and nobody
+// else can have let anybody in yet. The very last one may have ended before it told the broker.
+func (s *Server) wasLastRoot(name, key string) bool {
+	e, err := s.own.Get(s.ctx, key)
 	if err != nil || e.Version.Counter == 0 {
 		return false
 	}
 	r, err := protocol.DecodeRecord(e.Value)
-	return err == nil && s.lastRoot(name) == protocol.EpochOf(r.Term, r.Root).String()
+	if err != nil {
+		return false
+	}
+	return s.soonAfter(r.TTL) && slices.Contains(s.own.Terms(key), s.lastRoot(name)) && s.soonAfter(r.TTL)
 }
 
-// lastRoot is the epoch of the last root of a topic, by what the broker retains of it; empty if
-// that is not known.
-func (s *Server) lastRoot(name string) (epoch string) {
+// soonAfter reports whether less than a TTL has passed since the last sign of life of the process
+// before this one, by any clock.
+func (s *Server) soonAfter(ttl protocol.Duration) bool {
+	last, ok := s.own.Lived()
+	return ok && time.Duration(s.clock())-last < time.Duration(float64(ttl)*(1-2*s.timing.Drift))
+}
+
+// lastRoot is the term of the last root of a topic, by what the broker retains of it; 0 if that is
+// not known.
+func (s *Server) lastRoot(name string) (term uint64) {
 	ctx, cancel := context.WithTimeout(s.ctx, viewWithin)
 	defer cancel()
-	said := make(chan string, 1) // the newest
+	said := make(chan uint64, 1) // the newest
 	stop, err := s.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", name, "view"}, func(m pubsub.RawMessage) {
 		var v View
-		if json.Unmarshal(m.Payload, &v) != nil {
-			v.Epoch = ""
-		}
+		_ = json.Unmarshal(m.Payload, &v) // else none is known
+		number, _, _ := strings.Cut(v.Epoch, ".")
+		term, _ := strconv.ParseUint(number, 10, 64)
 		select {
 		case <-said:
 		default:
 		}
-		said <- v.Epoch
+		said <- term
 	})
 	if err != nil {
-		return ""
+		return 0
 	}
 	defer stop()
 	select {
-	case epoch = <-said:
+	case term = <-said:
 	case <-ctx.Done():
-		return ""
+		return 0
 	}
 	pause(ctx, viewSettles)
 	select {
-	case epoch = <-said:
+	case term = <-said:
 	default:
 	}
-	return epoch
+	return term
 }
 
 // ServesAlone reports whether no other server of lock topics is there, as far as the broker

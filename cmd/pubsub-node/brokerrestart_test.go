@@ -419,3 +419,49 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 		})
 	}
 }
+
+// TestGatewayStartedWithOtherFlags: the only gateway is started again with flags that the lock cannot
+// have, and then with others that it can. The command that holds it goes on.
+func TestGatewayStartedWithOtherFlags(t *testing.T) {
+	t.Parallel()
+	dir, addr := t.TempDir(), address.Free(t)
+	url := "mqtt://" + addr
+	startBrokerProcess(t, dir, addr, "--no-locks")
+	serve := func(flags ...string) *node {
+		_ = os.Remove(filepath.Join(dir, "serves"))
+		n := startNode(t, dir, url, append([]string{"serve", "crane", "--ready-file", "serves"}, flags...)...)
+		eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
+		return n
+	}
+	first := serve("--resources", "a,b")
+	command := startNode(t, dir, url, "lock", "crane/a", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
+	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+	time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed
+	first.terminate(t)
+	if n := startNode(t, dir, url, "serve", "crane", "--ttl", "20s"); n.exit(t) == 0 || !strings.Contains(n.stderr.String(), "pubsub-node lock rm crane") {
+		t.Errorf("another TTL: %s", &n.stderr)
+	}
+	second := serve("--resources", "a,b,c")
+	if !strings.Contains(second.stderr.String(), "warning: lock crane had other settings") {
+		t.Errorf("the second one says %s", &second.stderr)
+	}
+	if code := startNode(t, dir, url, "lock", "crane/c", "-w", "20s", "--", "true").exit(t); code != 0 {
+		t.Errorf("a resource that is new: exit code %d", code)
+	}
+	time.Sleep(qosmutex.LAN().TTL)
+	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := command.exit(t); code != 0 {
+		t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+	}
+}
+
+// terminate ends a process in good order.
+func (n *node) terminate(t *testing.T) {
+	t.Helper()
+	if err := n.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	n.exit(t)
+}

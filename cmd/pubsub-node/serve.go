@@ -161,16 +161,18 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	defer listening.Wait()
 	defer cancel(nil)
 	listening.Go(func() { f.warnOfDefaults(ctx, server, timing) })
-	if err := f.declareAll(ctx, server, names, settings); err != nil {
-		return endedBy(ctx, err)
-	}
 	opts = append(opts, gateway.WithReady(func() {
 		f.greet(stdout, p, names, kept)
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
 			cancel(err)
 		}
 	}))
-	err = kept.serveUntil(ctx, server, func(ctx context.Context) error { return gateway.Serve(ctx, server, opts...) })
+	err = kept.serveUntil(ctx, server, func(ctx context.Context) error {
+		if err := f.declareAll(ctx, server, names, settings); err != nil {
+			return err
+		}
+		return gateway.Serve(ctx, server, opts...)
+	})
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.As(cause, new(interrupted)) {
 		return cause
 	}
@@ -189,12 +191,17 @@ func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, na
 			return err
 		}
 		if len(settings) > 0 {
-			if err := topic.Declare(ctx, settings...); err != nil {
+			err := topic.Declare(ctx, settings...)
+			if errors.Is(err, qosmutex.ErrConflict) && server.ServesAlone() { // of an earlier start with other flags, or of somebody who is not the one that is started
+				fmt.Fprintf(os.Stderr, "pubsub-node: warning: lock %s had other settings, and gets those of this command line\n", printable(name))
+				err = topic.Configure(ctx, settings...)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		if ttl := time.Duration(topic.Status().TTL); f.settings.given("ttl") && ttl != f.settings.ttl {
-			return fmt.Errorf("--ttl %v: lock %s has a TTL of %v, which never changes: leave --ttl out, or serve another lock", f.settings.ttl, printable(name), ttl)
+			return fmt.Errorf("--ttl %v: lock %s has a TTL of %v, which does not change: leave --ttl out; for another TTL remove the lock while it is served, with: pubsub-node lock rm %s", f.settings.ttl, printable(name), ttl, shellWord(name))
 		}
 	}
 	return nil
@@ -296,6 +303,8 @@ func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names []string, k
 		fmt.Fprintf(w, "voter    one of %s, in %s; see them all with \"pubsub-node voters show\"\n", strings.Join(k.enrolled, ","), f.dataDir)
 	case k.goesOn():
 		fmt.Fprintf(w, "locks    kept in %s\n", k.where)
+	case k.where != inMemory:
+		fmt.Fprintf(w, "locks    kept in %s; a restart ends those of clients\n", k.where)
 	default:
 		fmt.Fprintln(w, "locks    kept in memory, so a restart ends those of clients")
 	}

@@ -28,9 +28,10 @@ type keeping struct {
 	ended    <-chan struct{} // it keeps nothing any more, as err says
 	err      func() error
 	close    func() error
-	where    string   // a file of its own, or inMemory; empty: it is a voter
-	why      string   // it is in memory though nobody asked for that
-	enrolled []string // the voters
+	own      *local.Register // nil: it is a voter
+	where    string          // own is
+	why      string          // it is in memory though nobody asked for that
+	enrolled []string        // the voters
 }
 
 // keep opens what the gateway keeps its locks in.
@@ -42,14 +43,14 @@ func (f *serveFlags) keep(s *session, p *pubsub.Participant, timing qosmutex.Tim
 	if err != nil {
 		return nil, err
 	}
-	k := &keeping{ended: r.Done(), close: r.Close, where: where, why: why}
+	k := &keeping{ended: r.Done(), close: r.Close, own: r, where: where, why: why}
 	k.options = []qosmutex.Option{qosmutex.KeepIn(r), qosmutex.Resume()}
 	k.err = func() error { return keptNoMore(r, where, "gateway") }
 	return k, nil
 }
 
 // goesOn reports whether the next process goes on with what this one leaves.
-func (k *keeping) goesOn() bool { return k.where != "" && k.where != inMemory }
+func (k *keeping) goesOn() bool { return k.own != nil && k.own.Notes() }
 
 // gatewayName is what a gateway's directory is called: as the broker, and as itself if that has a
 // name that lasts.
@@ -122,28 +123,37 @@ func remedyOfVoter(err error, id string) string {
 	return ""
 }
 
-// serveUntil has serve go on until ctx ends or nothing is kept any more. A gateway that serves
-// alone then ends as in a crash if the next process goes on with what it leaves.
+// serveUntil has serve go on until ctx ends or nothing is kept any more.
 func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve func(context.Context) error) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- serve(serving) }()
-	defer stop()
 	select {
-	case err := <-result:
+	case err := <-result: // also where it could not begin
+		k.leave(server)
 		return err
 	case <-k.ended:
 		stop()
 		return errors.Join(k.err(), <-result)
 	case <-ctx.Done():
 	}
-	if !k.goesOn() || !server.ServesAlone() {
+	if !k.leave(server) {
 		stop()
 		return <-result
 	}
-	leave(server.Participant())
 	if err := <-result; !errors.Is(err, qosmutex.ErrClosed) { // the participant has ended
 		return err
 	}
 	return nil
+}
+
+// leave ends the participant of a gateway that serves alone as in a crash, if the next process goes
+// on with what this one leaves.
+func (k *keeping) leave(server *qosmutex.Server) bool {
+	if !k.goesOn() || !server.ServesAlone() {
+		return false
+	}
+	leave(server.Participant())
+	return true
 }

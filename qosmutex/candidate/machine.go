@@ -64,6 +64,9 @@ func (m *Machine) recorded(s protocol.Status) protocol.Status {
 	return s
 }
 
+// TTL is the topic's, as its record has it; 0: none was read.
+func (m *Machine) TTL() protocol.Duration { return m.lease.Status().Entry.Record.TTL }
+
 // Elsewhere reports whether a root of another register keeps this participant from being
 // the root.
 func (m *Machine) Elsewhere() bool { return m.lease.Elsewhere() }

@@ -310,9 +310,7 @@ func (r *Register) Close() error {
 	err := r.journal.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f := r.members.file; f != nil {
-		err = errors.Join(err, f.Close())
-		r.members = members{}
-	}
+	err = errors.Join(err, r.members.close())
+	r.members = members{}
 	return err
 }

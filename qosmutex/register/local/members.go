@@ -20,7 +20,9 @@ type members struct {
 	file      *os.File // nil: nothing is noted
 	size      int
 	keys      map[string]*memberSet
-	since     time.Time // minus what earlier processes noted: for how long the register is known
+	signs     *os.File      // of life
+	lived     time.Duration // the last sign of life of an earlier process, by its clock
+	since     time.Time     // minus what earlier processes noted: for how long the register is known
 }
 
 // memberSet is who may hold something of one key.
@@ -28,7 +30,19 @@ type memberSet struct {
 	all     map[string]bool
 	settled bool            // no other member does
 	held    map[string]Hold // by this process, by resource
-	term    uint64          // in which it held that as the root; 0: it was not
+	terms   []uint64        // in which it was the root, the last of which it held that in; none: it is not
+}
+
+// maxTerms bounds the terms that are remembered: those of processes which were started again and
+// again.
+const maxTerms = 16
+
+// term is the one in which this process holds what is noted; 0: it is not the root.
+func (s *memberSet) term() uint64 {
+	if len(s.terms) == 0 {
+		return 0
+	}
+	return s.terms[len(s.terms)-1]
 }
 
 // Hold is what this process holds for somebody who goes by it when the process has ended.
@@ -51,7 +65,7 @@ type memberLine struct {
 	Settled bool    `json:"settled,omitempty"`
 	Hold    *Hold   `json:"hold,omitempty"`   // gone: only the resource counts
 	Term    *uint64 `json:"term,omitempty"`   // of all holds
-	Forget  bool    `json:"forget,omitempty"` // all holds: somebody may go by one that does not go on, so there may be others than the members
+	Forget  bool    `json:"forget,omitempty"` // all holds: somebody may go by one that does not go on, so there may be others than the members; gone: these, too
 }
 
 // maxMembersFile is the size at which the file is rewritten with what still counts.
@@ -64,7 +78,24 @@ func openMembers(path, run string) (members, error) {
 		return members{}, err
 	}
 	m.read(old)
-	return m, m.rewrite()
+	if err := m.rewrite(); err != nil {
+		return m, err
+	}
+	m.signs, m.lived, err = openSigns(path+".alive", run)
+	return m, err
+}
+
+// openSigns opens the file that has the last sign of life, in place of that of an earlier process
+// on this run of the machine.
+func openSigns(path, run string) (file *os.File, last time.Duration, err error) {
+	if file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, 0, err
+	}
+	var of string
+	if _, err := fmt.Fscanf(file, "%d %q\n", &last, &of); err != nil || of != run {
+		last = 0
+	}
+	return file, last, nil
 }
 
 // read takes what was noted on this run of the machine. A last line that was not
@@ -98,11 +129,16 @@ func (m *members) note(l *memberLine) {
 		m.keys[l.Key] = s
 	}
 	switch {
+	case l.Forget && l.Gone:
+		delete(m.keys, l.Key)
 	case l.Forget:
 		s.settled = false
 		clear(s.held)
+	case l.Term != nil && *l.Term == 0:
+		s.terms = nil
+	case l.Term != nil && *l.Term != s.term():
+		s.terms = append(s.terms[max(0, len(s.terms)+1-maxTerms):], *l.Term)
 	case l.Term != nil:
-		s.term = *l.Term
 	case l.Hold != nil && l.Gone:
 		delete(s.held, l.Hold.Resource)
 	case l.Hold != nil:
@@ -134,8 +170,8 @@ func (m *members) rewrite() error {
 		for _, h := range s.held {
 			err = errors.Join(err, m.write(&memberLine{Key: key, Hold: &h}))
 		}
-		if s.term != 0 {
-			err = errors.Join(err, m.write(&memberLine{Key: key, Term: &s.term}))
+		for _, term := range s.terms {
+			err = errors.Join(err, m.write(&memberLine{Key: key, Term: &term}))
 		}
 		if s.settled {
 			err = errors.Join(err, m.write(&memberLine{Key: key, Settled: true}))
@@ -158,8 +194,19 @@ func (m *members) write(l *memberLine) error {
 // forget has nothing noted any more, so that it is not relied on.
 func (m *members) forget() {
 	_ = os.Remove(m.path)
-	_ = m.file.Close()
+	_ = m.close()
 	*m = members{}
+}
+
+func (m *members) close() error {
+	if m.file == nil {
+		return nil
+	}
+	err := m.file.Close()
+	if m.signs != nil {
+		err = errors.Join(err, m.signs.Close())
+	}
+	return err
 }
 
 // Members returns, in order, those whom NoteMember has named for key and not called gone, also in
@@ -186,7 +233,7 @@ func (r *Register) Held(key string) (held []Hold, term uint64) {
 	for _, resource := range slices.Sorted(maps.Keys(s.held)) {
 		held = append(held, s.held[resource])
 	}
-	return held, s.term
+	return held, s.term()
 }
 
 // Noted returns the keys of which anything is noted, also by earlier processes on this run of
@@ -225,6 +272,17 @@ func (r *Register) NoteHold(key string, h Hold, gone bool) error {
 	return r.noteLine(&memberLine{Key: key, Hold: &h, Gone: gone})
 }
 
+// Terms returns the last terms in which NoteTerm says that this process or, without a pause, one
+// before it was the root.
+func (r *Register) Terms(key string) []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.members.keys[key]; s != nil {
+		return slices.Clone(s.terms)
+	}
+	return nil
+}
+
 // NoteTerm notes that this process is the root of that term, and holds what is noted as
 // such; 0: it is not the root.
 func (r *Register) NoteTerm(key string, term uint64) error {
@@ -235,6 +293,41 @@ func (r *Register) NoteTerm(key string, term uint64) error {
 // others than the members until that is noted again.
 func (r *Register) ForgetHolds(key string) error {
 	return r.noteLine(&memberLine{Key: key, Forget: true})
+}
+
+// Forget forgets all that is noted of key, as ForgetHolds does, and the members.
+func (r *Register) Forget(key string) error {
+	return r.noteLine(&memberLine{Key: key, Forget: true, Gone: true})
+}
+
+// Notes reports whether what is noted is kept. It is not without a file, nor where one run of
+// the machine cannot be told from others, nor after an error.
+func (r *Register) Notes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members.file != nil
+}
+
+// Live notes that this process lives, by a clock of the machine that no process sets.
+func (r *Register) Live(now time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := &r.members
+	if m.signs == nil {
+		return nil
+	}
+	if _, err := m.signs.WriteAt(fmt.Appendf(nil, "%020d %q\n", now, m.run), 0); err != nil {
+		m.forget()
+		return fmt.Errorf("register: noting that this process lives: %w", err)
+	}
+	return nil
+}
+
+// Lived returns what the process before this one told Live last, on this run of the machine.
+func (r *Register) Lived() (last time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members.lived, r.members.lived != 0
 }
 
 func (r *Register) noteLine(line *memberLine) error {
