@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -254,5 +255,76 @@ func TestDamagedMembersFile(t *testing.T) {
 	r = reopen(t, r, path)
 	if all, ok := r.Members("crane"); ok {
 		t.Errorf("%v are said to be all members", all)
+	}
+}
+
+// Terms, signs of life and what is forgotten outlive the process, too.
+func TestTermsAndSignsOfLifeOutliveTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Lived(); ok || !r.Notes() {
+		t.Errorf("in a new file somebody lived: %v, and notes are kept: %v", ok, r.Notes())
+	}
+	var want []uint64
+	for i := range uint64(maxTerms + 3) {
+		if err := errors.Join(r.NoteTerm("crane", i+1), r.NoteTerm("gate", i+1), r.Live(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if i >= 3 {
+			want = append(want, i+1)
+		}
+	}
+	note(t, r, "crane", "", false)
+	note(t, r, "gate", "", false)
+	if err := errors.Join(r.Forget("gate"), r.NoteTerm("lift", 7), r.NoteTerm("lift", 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r = reopen(t, r, path)
+		if got := r.Terms("crane"); !slices.Equal(got, want) {
+			t.Errorf("terms %v, want %v", got, want)
+		}
+		if got := r.Terms("lift"); len(got) != 0 {
+			t.Errorf("terms %v of a participant that is not the root", got)
+		}
+		if _, ok := r.Members("gate"); ok || len(r.Terms("gate")) != 0 {
+			t.Errorf("of what was forgotten there are terms %v, or all members: %v", r.Terms("gate"), ok)
+		}
+		if last, ok := r.Lived(); !ok || last != (maxTerms+2)*time.Second {
+			t.Errorf("it lived at %v, %v", last, ok)
+		}
+		if got := r.Noted(); !slices.Contains(got, "crane") || slices.Contains(got, "gate") {
+			t.Errorf("noted are %v", got)
+		}
+	}
+	r.members.run = "another run of the machine"
+	if err := r.Live(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if last, ok := reopen(t, r, path).Lived(); ok {
+		t.Errorf("it lived at %v on another run of the machine", last)
+	}
+	if Memory().Notes() {
+		t.Error("notes are kept in memory")
+	}
+}
+
+// Done says that a register answers nothing any more, and Err why.
+func TestDoneTellsOfTheEnd(t *testing.T) {
+	r := Memory()
+	select {
+	case <-r.Done():
+		t.Error("it is done at once")
+	default:
+	}
+	if err := errors.Join(r.Err(), r.Close()); err != nil {
+		t.Error(err)
+	}
+	<-r.Done()
+	if r.Err() == nil {
+		t.Error("closed without an error")
 	}
 }
