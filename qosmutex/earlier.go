@@ -58,13 +58,7 @@ func (t *Topic) tellAge(a *lease.Answer) {
 		t.earlier = 0 // that is over
 	}
 	ttl := cmp.Or(a.Entry.Record.TTL, t.record.candidate.TTL(), t.timing.TTL)
-	own, ok := t.register.(ownRegister)
-	switch extra := t.earlierGrace(ttl); {
-	case extra > 0:
-		a.Age -= protocol.Duration(extra)
-	case ok && a.Entry.Version.Counter != 0: // another root elsewhere would have been heard
-		a.Age = protocol.Duration(own.Register.Age())
-	}
+	a.Age -= protocol.Duration(t.earlierGrace(ttl))
 }
 
 // waitsForEarlier reports whether this root grants nothing yet because an earlier one had a

@@ -232,6 +232,8 @@ func (s *Server) mayLeave(t *Topic, l *leaving) (standby bool, err error) {
 	}
 	switch {
 	case len(by) > 0:
+	case root && l.remove && t.record.candidate != nil && !t.record.candidate.Settled():
+		by = append(by, "its root has just begun, and somebody may hold whom it does not know yet")
 	case root && st.Members > 1 && !standby:
 		by = append(by, "others take part, or are about to leave")
 	case !l.remove && (!root || st.Settings.ModelsBy != "" || st.Settings.ResourcesBy != ""):
@@ -268,6 +270,9 @@ func (s *Server) afterwards(ctx context.Context, name string, l *leaving) error 
 
 // left tells those that wait for a topic and whoever asked that the server has let go of it.
 func (s *Server) left(name string, e *servedTopic, err error, l *leaving) {
+	if s.register == nil {
+		s.forgetNotes(name)
+	}
 	s.mu.Lock()
 	s.account.charge(e.user, -e.weight)
 	delete(s.topics, name)

@@ -21,6 +21,7 @@ const MaxNote = 512
 // heldNotes is what is noted of holds.
 type heldNotes struct {
 	term     uint64           // in which we are the root, as it is noted; 0: we are not
+	placed   bool             // we have had a place in this process
 	resuming map[uint64]*Hold // of the process before, by Ref, until it is known which of them go on
 	resumed  []*Hold
 }
@@ -78,10 +79,11 @@ func (t *Topic) noteRoot() {
 	if role == protocol.Root {
 		term = epoch.Number
 	}
+	if !n.placed && role != protocol.Root && t.status.Session == 0 {
+		return // whether the process before goes on in this one is not known yet
+	}
+	n.placed = true
 	if len(n.resuming) > 0 {
-		if role != protocol.Root && t.status.Session == 0 {
-			return // it is not known yet
-		}
 		t.resume()
 	}
 	if n.term != term {

@@ -105,7 +105,11 @@ func (t *Topic) join(ctx context.Context) error {
 	if err != nil {
 		return t.openError(ctx, err)
 	}
-	defer stop()
+	if _, own := t.register.(ownRegister); own { // another may be the root whenever there is no connection
+		t.stops = append(t.stops, stop)
+	} else {
+		defer stop()
+	}
 	if err := t.start(); err != nil {
 		return t.openError(ctx, err)
 	}

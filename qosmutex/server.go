@@ -277,7 +277,8 @@ func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 	return e
 }
 
-// resume opens the topics that had members when the last process with the register ended.
+// resume opens the topics that had members when the last process with the register ended, or all
+// that this server itself had open.
 func (s *Server) resume() {
 	p := s.kept()
 	if p == nil {
@@ -289,6 +290,9 @@ func (s *Server) resume() {
 		if name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), "")); ok {
 			s.serve(name, "", 0)
 		}
+	}
+	for name := range s.before {
+		s.serve(name, "", 0)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,8 +44,12 @@ const (
 	livesEvery = 12
 )
 
-// giveSignsOfLife tells the next process until when this one may have granted something.
+// giveSignsOfLife tells the next process until when this one may have granted something, once
+// nothing that was noted before it began counts any more.
 func (s *Server) giveSignsOfLife() {
+	if !s.settleNotes() {
+		return
+	}
 	give := func() {
 		if err := s.own.Live(time.Duration(s.clock())); err != nil {
 			s.log.Warn("a restart will cost clients their holds", "error", err)
@@ -60,6 +65,41 @@ func (s *Server) giveSignsOfLife() {
 		case <-s.ctx.Done():
 			return
 		}
+	}
+}
+
+// settleNotes returns true once each topic of the process before was opened, or its notes are
+// forgotten; false: the server has ended.
+func (s *Server) settleNotes() bool {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for begun := time.Now(); ; {
+		s.mu.Lock()
+		left := slices.Collect(maps.Keys(s.before))
+		if len(left) > 0 && time.Since(begun) >= time.Duration(s.timing.TTL) {
+			clear(s.before)
+			s.mu.Unlock()
+			for _, name := range left {
+				s.forgetNotes(name)
+			}
+			return true
+		}
+		s.mu.Unlock()
+		if len(left) == 0 {
+			return true
+		}
+		select {
+		case <-look.C:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+}
+
+// forgetNotes has nothing count any more that was noted of a topic.
+func (s *Server) forgetNotes(name string) {
+	if err := s.own.Forget(recordKey(s.p.Root(), name)); err != nil {
+		s.log.Warn("a restart will cost clients their holds", "error", err)
 	}
 }
 
@@ -118,18 +158,17 @@ func (s *Server) keptBefore() map[string]bool {
 // of its own, ended as the last root of a topic. It says so once, before the topic is opened. If
 // not, nothing of what was noted counts any more, for later processes neither.
 func (s *Server) goesOn(name string) bool {
-	key := recordKey(s.p.Root(), name)
 	s.mu.Lock()
 	before := s.before[name]
-	delete(s.before, name)
 	s.mu.Unlock()
-	if before && s.wasLastRoot(name, key) {
-		return true
+	goesOn := before && s.wasLastRoot(name, recordKey(s.p.Root(), name))
+	if !goesOn {
+		s.forgetNotes(name)
 	}
-	if err := s.own.Forget(key); err != nil {
-		s.log.Warn("a restart will cost clients their holds", "error", err)
-	}
-	return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.before, name)
+	return goesOn
 }
 
 // wasLastRoot reports whether the last root of a topic was a process with this register, and nobody
@@ -187,15 +226,20 @@ func (s *Server) lastRoot(name string) (term uint64) {
 	return term
 }
 
-// ServesAlone reports whether no other server of lock topics is there, as far as the broker
-// tells. Whoever is about to end a server with KeepIn or WithRegister can then end its
-// participant first, so that it ends as in a crash: the next process goes on with everything,
-// and nobody else could in the meantime.
-func (s *Server) ServesAlone() bool {
+// RootsAll reports whether this participant is the root of every topic that the server has open.
+// Whoever is about to end a server that keeps its topics in a file (KeepIn) can then end its
+// participant first, so that it ends as in a crash: the next process goes on with everything, while
+// no other participant can be handed anything over.
+func (s *Server) RootsAll() bool {
 	if s.made() != nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.blind && len(s.serving) == 0
+	for _, e := range s.topics {
+		if t := e.topic; t != nil && t.Status().Role != protocol.Root {
+			return false
+		}
+	}
+	return true
 }

@@ -63,6 +63,8 @@ func remedyOfRegister(err error, dir string) string {
 	return ": give a --data directory that has room and that this user may write to, or --memory"
 }
 
+var errNoHome = errors.New("no home directory to keep the locks in: give a directory with --data, or --memory")
+
 // stateDir is where programs of this user keep what outlives them.
 func stateDir(program string) (string, error) {
 	base := os.Getenv("STATE_DIRECTORY") // of a systemd service
@@ -73,7 +75,7 @@ func stateDir(program string) (string, error) {
 		base = filepath.Join(home, ".local", "state")
 	}
 	if base == "" {
-		return "", errors.New("no home directory to keep the locks in: give a directory with --data, or --memory")
+		return "", errNoHome
 	}
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`:/\[]*`, r) {

@@ -34,6 +34,9 @@ type session struct {
 	joined time.Duration // how long connecting took
 }
 
+// defaultDomain is the domain where none is given.
+const defaultDomain = "default"
+
 // execute runs the command line and returns the exit code. Errors go to standard
 // error as one line.
 func execute(args []string) int {
@@ -94,7 +97,7 @@ its default.`,
 	f.StringVar(&s.ca, "cafile", "", "PEM `file` of the authority that signed the other side's certificate (default: the system's)")
 	f.StringVar(&s.cert, "cert", "", "PEM `file` of the own certificate chain, with --key")
 	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
-	f.StringVar(&s.domain, "domain", "default", "participants of different domains do not see each other")
+	f.StringVar(&s.domain, "domain", defaultDomain, "participants of different domains do not see each other")
 	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
 	flags.DurationVar(f, &s.timeout, "timeout", "", 10*time.Second, "how long connecting to the broker may take; given, also how long to wait for one that is not there yet")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")

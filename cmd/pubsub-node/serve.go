@@ -57,18 +57,18 @@ dies another takes over; clients whose lock was held by the dead one lose it, an
 again.
 
 At a broker that is not "pubsub-node broker", nobody else keeps who is the root of a lock.
-One that serves alone keeps it in a file: ended and started again within the TTL, it costs
-nobody a lock. With --memory, or where another was the root in between, it first waits until
-whatever was granted before is over, also if that had a longer --ttl. Three or five keep
+One that is no voter keeps it in a file: ended and started again within half a TTL, it costs
+nobody a lock. With --memory, after a longer time, or where another was the root in between,
+it first waits until whatever was granted before is over, also if that had a longer --ttl. Three or five keep
 it as voters: give each the same --voters, a --id that is among them, and a --data
 directory of its own. They begin once all of them run. Then locks go on as long as a majority runs; a
 voter that loses its file does not vote any more. "pubsub-node voters" shows them,
 replaces one that is gone, and starts over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
-INT or TERM ends it. If others serve, too, clients are told that their locks are lost, and
-the locks are kept until they cannot believe in them any more; one that serves alone and
-keeps its locks leaves them to its next start.`,
+INT or TERM ends it. The locks that it keeps it leaves to its next start; where others
+keep them, clients are told that theirs are lost, and these are kept until nobody can
+believe in them any more.`,
 		Example: `  pubsub-node serve
   pubsub-node serve crane frequencies
   PADME_PASSWORD=... pubsub-node serve --user gateway-1 --metrics 127.0.0.1:9101
@@ -136,16 +136,24 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		lockOpts = append(lockOpts, qosmutex.WithMetrics(registry))
 		joining = append(joining, pubsub.WithMetrics(registry))
 	}
-	p, err := s.joinAs(ctx, "gateway", joining...)
+	kept := &keeping{}
+	if len(f.voters) == 0 {
+		if kept, err = f.keepOwn(s); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, kept.close()) }() // after the participant
+	}
+	p, err := s.joinAs(ctx, "gateway", append(joining, kept.joining...)...)
 	if err != nil {
 		return err
 	}
 	defer leave(p)
-	kept, err := f.keep(s, p, timing, log, registry)
-	if err != nil {
-		return err
+	if len(f.voters) > 0 {
+		if kept, err = f.keepAsVoter(p, timing, log, registry); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, kept.close()) }()
 	}
-	defer func() { err = errors.Join(err, kept.close()) }()
 	server, err := qosmutex.NewServer(p, append(lockOpts, kept.options...)...)
 	if err != nil {
 		return err
@@ -168,7 +176,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		}
 	}))
 	err = kept.serveUntil(ctx, server, func(ctx context.Context) error {
-		if err := f.declareAll(ctx, server, names, settings); err != nil {
+		if err := f.declareAll(ctx, server, kept, names, settings); err != nil {
 			return err
 		}
 		return gateway.Serve(ctx, server, opts...)
@@ -181,7 +189,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 
 // declareAll declares the settings of the locks that a gateway offers by name, and refuses
 // a TTL that they cannot get.
-func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, names []string, settings []qosmutex.Option) error {
+func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, kept *keeping, names []string, settings []qosmutex.Option) error {
 	if len(settings) == 0 && !f.settings.given("ttl") {
 		return nil
 	}
@@ -192,7 +200,7 @@ func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, na
 		}
 		if len(settings) > 0 {
 			err := topic.Declare(ctx, settings...)
-			if errors.Is(err, qosmutex.ErrConflict) && server.ServesAlone() { // of an earlier start with other flags, or of somebody who is not the one that is started
+			if errors.Is(err, qosmutex.ErrConflict) && kept.goesOn() && server.RootsAll() { // an earlier start had other flags
 				fmt.Fprintf(os.Stderr, "pubsub-node: warning: lock %s had other settings, and gets those of this command line\n", printable(name))
 				err = topic.Configure(ctx, settings...)
 			}

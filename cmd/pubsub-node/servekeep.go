@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,33 +33,43 @@ type keeping struct {
 	own      *local.Register // nil: it is a voter
 	where    string          // own is
 	why      string          // it is in memory though nobody asked for that
+	joining  []pubsub.Option // of the participant that has own
 	enrolled []string        // the voters
 }
 
-// keep opens what the gateway keeps its locks in.
-func (f *serveFlags) keep(s *session, p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger, metrics prometheus.Registerer) (*keeping, error) {
-	if len(f.voters) > 0 {
-		return f.keepAsVoter(p, timing, log, metrics)
-	}
-	r, where, why, err := gatewayRegister(f.dataDir, gatewayName(s), f.memory)
+// keepOwn opens the register of a gateway that is no voter. A gateway without a name gets one
+// that is the register's, so that it takes its own presence over, even that of before a power
+// failure.
+func (f *serveFlags) keepOwn(s *session) (*keeping, error) {
+	r, where, why, err := f.ownRegister(s)
 	if err != nil {
 		return nil, err
 	}
 	k := &keeping{ended: r.Done(), close: r.Close, own: r, where: where, why: why}
 	k.options = []qosmutex.Option{qosmutex.KeepIn(r), qosmutex.Resume()}
 	k.err = func() error { return keptNoMore(r, where, "gateway") }
+	if domain := r.Domain(); where != inMemory && s.participantID() == ownID() {
+		s.id, k.joining = fmt.Sprintf("gateway-%x", domain[:4]), []pubsub.Option{pubsub.WithTakeover()}
+	}
 	return k, nil
 }
 
 // goesOn reports whether the next process goes on with what this one leaves.
 func (k *keeping) goesOn() bool { return k.own != nil && k.own.Notes() }
 
-// gatewayName is what a gateway's directory is called: as the broker, and as itself if that has a
-// name that lasts.
-func gatewayName(s *session) string {
+// stateName is what the directory of a gateway's state is called: as the broker and the domain, and
+// as itself if it has a name.
+func stateName(s *session) string {
 	name := "serve_" + s.broker
-	if u, err := url.Parse(s.broker); err == nil && u.Host != "" {
-		name = "serve_" + u.Host
+	if u, err := url.Parse(s.broker); err == nil && u.Hostname() != "" {
+		host := u.Hostname()
+		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+			host = "127.0.0.1"
+		}
+		name = "serve_" + net.JoinHostPort(host, cmp.Or(u.Port(), "1883"))
+	}
+	if s.domain != defaultDomain {
+		name += "_" + s.domain
 	}
 	if id := s.participantID(); id != ownID() {
 		name += "_" + id
@@ -65,20 +77,22 @@ func gatewayName(s *session) string {
 	return name
 }
 
-// gatewayRegister opens the register of a gateway of that name. If nobody said where it is to be
-// and it cannot be there, or belongs to another gateway that runs, nothing is kept; why says so.
-func gatewayRegister(dir, name string, memory bool) (r *local.Register, where, why string, err error) {
-	if memory {
+// ownRegister opens the register of a gateway. If nobody said where it is to be and it cannot be
+// there, or belongs to another gateway that runs, nothing is kept; why says so.
+func (f *serveFlags) ownRegister(s *session) (r *local.Register, where, why string, err error) {
+	if f.memory {
 		return local.Memory(), inMemory, "", nil
 	}
-	r, where, err = ownRegister(dir, name)
+	r, where, err = ownRegister(f.dataDir, stateName(s))
 	switch {
-	case err == nil || dir != "" || errors.Is(err, journal.ErrCopied) || errors.Is(err, journal.ErrDamaged):
+	case err == nil || f.dataDir != "":
 		return r, where, "", err
 	case errors.Is(err, journal.ErrInUse):
 		return local.Memory(), inMemory, "another gateway at this broker keeps its own there: give each an --id, or a --data directory, of its own", nil
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR), errors.Is(err, errNoHome):
+		return local.Memory(), inMemory, err.Error(), nil
 	}
-	return local.Memory(), inMemory, err.Error(), nil
+	return nil, "", "", err
 }
 
 // voterFile is what the file of a voter is called in its directory.
@@ -140,7 +154,10 @@ func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve
 	}
 	if !k.leave(server) {
 		stop()
-		return <-result
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
 	}
 	if err := <-result; !errors.Is(err, qosmutex.ErrClosed) { // the participant has ended
 		return err
@@ -148,10 +165,10 @@ func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve
 	return nil
 }
 
-// leave ends the participant of a gateway that serves alone as in a crash, if the next process goes
-// on with what this one leaves.
+// leave ends the participant of a gateway as in a crash, if the next process goes on with what this
+// one leaves.
 func (k *keeping) leave(server *qosmutex.Server) bool {
-	if !k.goesOn() || !server.ServesAlone() {
+	if !k.goesOn() || !server.RootsAll() {
 		return false
 	}
 	leave(server.Participant())

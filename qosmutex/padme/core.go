@@ -64,6 +64,13 @@ func (c *core) outlast(ttl protocol.Duration) {
 	c.graced = c.timing.Grace()
 }
 
+// outlast is that of core. If the TTL is shorter than the one that we began with, the next
+// heartbeat comes sooner: else the lease or our session would end before it.
+func (m *Machine) outlast(ttl protocol.Duration) {
+	m.core.outlast(ttl)
+	m.beacon.next = min(m.beacon.next, m.now+m.heartbeat())
+}
+
 // emit appends an empty message to the output. The pointer is good until the
 // next emit.
 func (c *core) emit(kind protocol.Kind, to protocol.Node) *protocol.Message {

@@ -285,9 +285,9 @@ func (l *Link) Close(polite time.Duration) {
 	l.hears.Lock()
 	l.ended = true
 	l.hears.Unlock()
+	l.wildcards.end()
 	l.client.Disconnect(uint(max(polite, 100*time.Millisecond).Milliseconds()))
 	l.conn.Close()
-	l.wildcards.end()
 }
 
 // token is what the MQTT client returns, as far as it is used, and ack.

@@ -72,8 +72,11 @@ func (l *Link) cameRetained() {
 	}
 	w.again.Go(func() {
 		for _, f := range filters {
-			if r, there := l.askAgain(f); there && r.waitFor(context.Background(), ConnectTimeout) != nil {
-				return // it is lost, or as good as that
+			for range 10 {
+				r, there := l.askAgain(f)
+				if !there || !packetIDInUse(r.waitFor(context.Background(), ConnectTimeout)) {
+					break
+				}
 			}
 		}
 	})
