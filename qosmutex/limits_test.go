@@ -143,7 +143,16 @@ func TestShortTTLCountsMore(t *testing.T) {
 		}
 		asks(t, q, "quick-0", 0)
 		time.Sleep(time.Second)
-		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 18 {
+		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 13 {
+			t.Errorf("topics count %v with one whose TTL was removed, too", n)
+		}
+		s.letGo([]*servedTopic{s.served("quick-1")}, 0, func() bool { return true })
+		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 7 {
+			t.Errorf("topics count %v without one that nobody used", n)
+		}
+		asks(t, q, "quick-1", 0)
+		time.Sleep(time.Second)
+		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 13 {
 			t.Errorf("topics count %v with one that has its TTL by its record", n)
 		}
 	})
