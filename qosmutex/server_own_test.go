@@ -196,11 +196,11 @@ func (k *keeper) heldElsewhere(ttl time.Duration) *Hold {
 func TestNotesEndWithAnotherRoot(t *testing.T) {
 	const long = 20 * time.Second
 	for name, story := range map[string]func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()){
-		"killed while it waits": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+		"killed while it waits": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
 			kill()
 			time.Sleep(time.Minute)
 			h := k.heldElsewhere(long)
-			s, kill = k.serve()
+			s, kill := k.serve()
 			topicOf(k.t, s, "crane")
 			time.Sleep(200 * time.Millisecond)
 			kill()
@@ -251,11 +251,11 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			s, kill := k.serve()
 			return h, s, kill
 		},
-		"longer TTL": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+		"longer TTL": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
 			kill()
 			time.Sleep(time.Minute)
 			h := k.heldElsewhere(long)
-			s, kill = k.serve(WithTiming(LAN().WithTTL(long)))
+			s, kill := k.serve(WithTiming(LAN().WithTTL(long)))
 			return h, s, kill
 		},
 	} {
