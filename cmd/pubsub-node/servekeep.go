@@ -89,7 +89,7 @@ func (f *serveFlags) ownRegister(s *session) (r *local.Register, where, why stri
 		return r, where, "", err
 	case errors.Is(err, journal.ErrInUse):
 		return local.Memory(), inMemory, "another gateway at this broker keeps its own there: give each an --id, or a --data directory, of its own", nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR), errors.Is(err, errNoHome):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR), errors.Is(err, errNoHome):
 		return local.Memory(), inMemory, err.Error(), nil
 	}
 	return nil, "", "", err
@@ -131,7 +131,7 @@ func remedyOfVoter(err error, id string) string {
 		return ": each needs a --data directory of its own"
 	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
 		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
 		return ": give a --data directory that has room and that this user may write to"
 	}
 	return ""
