@@ -19,7 +19,7 @@ import (
 // candidate writes nothing before it hears itself over the broker, and it is told what is
 // retained before that.
 func (t *Topic) lookBack(ctx context.Context) (stop func(), err error) {
-	if t.register == nil || t.register.Age() > 2*MaxTTL {
+	if _, own := t.register.(ownRegister); !own && (t.register == nil || t.register.Age() > 2*MaxTTL) {
 		return func() {}, nil
 	}
 	return t.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", t.name, "view"}, func(m pubsub.RawMessage) {

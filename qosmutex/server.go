@@ -284,15 +284,22 @@ func (s *Server) resume() {
 	if p == nil {
 		return
 	}
+	var refused []string // there is no room for them any more
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, key := range p.Inhabited() {
 		if name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), "")); ok {
 			s.serve(name, "", 0)
 		}
 	}
 	for name := range s.before {
-		s.serve(name, "", 0)
+		if s.serve(name, "", 0) == nil {
+			refused = append(refused, name)
+			delete(s.before, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range refused {
+		s.forgetNotes(name)
 	}
 }
 

@@ -306,10 +306,10 @@ func TestRemovedLockGetsAnotherTTL(t *testing.T) {
 // lets nobody in beside a hold of the other's members, whose TTL may be longer.
 func TestServerThatComesBackWaitsForAnotherRoot(t *testing.T) {
 	for _, ttl := range []time.Duration{LAN().TTL, 20 * time.Second} {
-		for _, away := range []time.Duration{8 * time.Second, 16 * time.Second, 20 * time.Second} {
+		for i, away := range []time.Duration{8 * time.Second, 16 * time.Second, 20 * time.Second} {
 			inVirtualTime(t, func(t *testing.T, w *world) {
 				p, cable := w.join("gw")
-				s, end := listening(t, p, 0, w.clock)
+				s, end := listening(t, p, time.Duration(i)*25*time.Minute, w.clock)
 				topicOf(t, s, "crane")
 				time.Sleep(20 * time.Second)
 				cable.cut()

@@ -36,7 +36,7 @@ func KeepIn(r *local.Register) Option {
 }
 
 const (
-	// viewWithin is how long the broker may take to tell of the last root.
+	// viewWithin is how long the broker may take to tell of the last root, once it was asked.
 	viewWithin = 500 * time.Millisecond
 	// viewSettles is for how long another root's word may be on its way when it began just now.
 	viewSettles = 10 * flushAfter
@@ -195,7 +195,7 @@ func (s *Server) soonAfter(ttl protocol.Duration) bool {
 // lastRoot is the term of the last root of a topic, by what the broker retains of it; 0 if that is
 // not known.
 func (s *Server) lastRoot(name string) (term uint64) {
-	ctx, cancel := context.WithTimeout(s.ctx, viewWithin)
+	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.timing.TTL))
 	defer cancel()
 	said := make(chan uint64, 1) // the newest
 	stop, err := s.p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", name, "view"}, func(m pubsub.RawMessage) {
@@ -215,6 +215,8 @@ func (s *Server) lastRoot(name string) (term uint64) {
 	defer stop()
 	select {
 	case term = <-said:
+	case <-time.After(viewWithin):
+		return 0
 	case <-ctx.Done():
 		return 0
 	}
@@ -226,20 +228,27 @@ func (s *Server) lastRoot(name string) (term uint64) {
 	return term
 }
 
-// RootsAll reports whether this participant is the root of every topic that the server has open.
+// HoldsAsRoot reports whether this participant is the root wherever it holds something for others.
 // Whoever is about to end a server that keeps its topics in a file (KeepIn) can then end its
 // participant first, so that it ends as in a crash: the next process goes on with everything, while
 // no other participant can be handed anything over.
-func (s *Server) RootsAll() bool {
+func (s *Server) HoldsAsRoot() bool {
 	if s.made() != nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.topics {
-		if t := e.topic; t != nil && t.Status().Role != protocol.Root {
+	for name, e := range s.topics {
+		if t := e.topic; t != nil && name != servedBy && t.holdsAsMember() {
 			return false
 		}
 	}
 	return true
+}
+
+// holdsAsMember reports whether something is held or waited for through another root.
+func (t *Topic) holdsAsMember() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.status.Role != protocol.Root && len(t.calls) > 0
 }

@@ -170,17 +170,29 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	defer listening.Wait()
 	defer cancel(nil)
 	listening.Go(func() { f.warnOfDefaults(ctx, server, timing) })
+	declared, refusal := make(chan struct{}), error(nil)
 	opts = append(opts, gateway.WithReady(func() {
+		if <-declared; refusal != nil {
+			return
+		}
 		f.greet(stdout, p, names, kept)
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
 			cancel(err)
 		}
 	}))
 	err = kept.serveUntil(ctx, server, func(ctx context.Context) error {
-		if err := f.declareAll(ctx, server, kept, names, settings); err != nil {
-			return err
-		}
-		return gateway.Serve(ctx, server, opts...)
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { // meanwhile clients go on with what they hold
+			defer close(declared)
+			if refusal = f.declareAll(ctx, server, kept, names, settings); refusal != nil && !kept.leave(server) {
+				stop()
+			}
+		}()
+		err := gateway.Serve(ctx, server, opts...)
+		stop()
+		<-declared
+		return cmp.Or(refusal, err)
 	})
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.As(cause, new(interrupted)) {
 		return cause
@@ -201,7 +213,7 @@ func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, ke
 		}
 		if len(settings) > 0 {
 			err := topic.Declare(ctx, settings...)
-			if errors.Is(err, qosmutex.ErrConflict) && kept.goesOn() && server.RootsAll() { // an earlier start had other flags
+			if errors.Is(err, qosmutex.ErrConflict) && kept.goesOn() && topic.View().Root == server.Participant().ID() { // an earlier start had other flags
 				fmt.Fprintf(os.Stderr, "pubsub-node: warning: lock %s had other settings, and gets those of this command line\n", printable(name))
 				err = topic.Configure(ctx, settings...)
 			}

@@ -168,7 +168,7 @@ func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve
 // leave ends the participant of a gateway as in a crash, if the next process goes on with what this
 // one leaves.
 func (k *keeping) leave(server *qosmutex.Server) bool {
-	if !k.goesOn() || !server.RootsAll() {
+	if !k.goesOn() || !server.HoldsAsRoot() {
 		return false
 	}
 	leave(server.Participant())
