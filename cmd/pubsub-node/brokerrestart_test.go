@@ -366,6 +366,10 @@ func hearsWhatIsOver(t *testing.T) bool {
 	return true
 }
 
+// ttlOfGateways is longer than the default: where the tests of other packages run as well, a process
+// may take long to start.
+const ttlOfGateways = 6 * time.Second
+
 // TestGatewayRestartCostsNoHold: the only gateway at a broker of somebody else ends, or is
 // killed, and is started again. A command under a lock goes on, whoever waits for it gets it
 // then, and another lock is there at once.
@@ -379,7 +383,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 			startBrokerProcess(t, dir, addr, "--no-locks")
 			serve := func() *node {
 				_ = os.Remove(filepath.Join(dir, "serves"))
-				n := startNode(t, dir, url, "serve", "--ready-file", "serves")
+				n := startNode(t, dir, url, "serve", "--ready-file", "serves", "--ttl", ttlOfGateways.String())
 				eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
 				return n
 			}
@@ -390,7 +394,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 			command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
 			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 			waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
-			time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed, and the other one waits
+			time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
 			for range extent.Of(2, 6) {
 				if err := gateway.Process.Signal(sig); err != nil {
 					t.Fatal(err)
@@ -402,7 +406,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 					t.Errorf("another lock: exit code %d", code)
 				}
 				t.Logf("another lock was had after %v", time.Since(begun).Round(time.Millisecond))
-				time.Sleep(qosmutex.LAN().TTL)
+				time.Sleep(ttlOfGateways)
 			}
 			if exists(filepath.Join(dir, "entered")) {
 				t.Error("two were inside at once")
@@ -429,14 +433,14 @@ func TestGatewayStartedWithOtherFlags(t *testing.T) {
 	startBrokerProcess(t, dir, addr, "--no-locks")
 	serve := func(flags ...string) *node {
 		_ = os.Remove(filepath.Join(dir, "serves"))
-		n := startNode(t, dir, url, append([]string{"serve", "crane", "--ready-file", "serves"}, flags...)...)
+		n := startNode(t, dir, url, append([]string{"serve", "crane", "--ready-file", "serves", "--ttl", ttlOfGateways.String()}, flags...)...)
 		eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
 		return n
 	}
 	first := serve("--resources", "a,b")
 	command := startNode(t, dir, url, "lock", "crane/a", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
 	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
-	time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed
+	time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed
 	first.terminate(t)
 	if n := startNode(t, dir, url, "serve", "crane", "--ttl", "20s"); n.exit(t) == 0 || !strings.Contains(n.stderr.String(), "pubsub-node lock rm crane") {
 		t.Errorf("another TTL: %s", &n.stderr)
@@ -448,7 +452,7 @@ func TestGatewayStartedWithOtherFlags(t *testing.T) {
 	if code := startNode(t, dir, url, "lock", "crane/c", "-w", "20s", "--", "true").exit(t); code != 0 {
 		t.Errorf("a resource that is new: exit code %d", code)
 	}
-	time.Sleep(qosmutex.LAN().TTL)
+	time.Sleep(ttlOfGateways)
 	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
