@@ -327,8 +327,8 @@ func (t *Topic) clearBoard(term *term, vanished chan struct{}) {
 }
 
 // forgetSettings puts the server's defaults in the place of what the record of a topic says, its
-// TTL as well. Nobody holds anything of the topic. Nobody may be its root: whoever opens it next writes the record again, and replaces this
-// version.
+// TTL as well. Nobody may hold anything of the topic, nor be its root: whoever opens it next writes
+// the record again, and replaces this version.
 func (s *Server) forgetSettings(ctx context.Context, name string) error {
 	for k := s.record(name); ; {
 		if _, err := s.rootless(ctx, name); err != nil {

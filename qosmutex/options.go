@@ -68,8 +68,9 @@ type Option func(*options) error
 
 // Resume lets holds go on that an earlier process had at the same place under WithNote, and
 // that it did not unlock: see Topic.Resumed, and who opens the topic MUST see to them. It
-// needs a register in a file (WithRegister, or KeepIn for a Server): with another one it changes nothing. Without
-// Resume such holds are over, and the topic waits until nobody can go by them any more.
+// needs a register in a file (WithRegister, or KeepIn for a Server): with another one it
+// changes nothing. Without Resume such holds are over, and the topic waits until nobody can go
+// by them any more.
 func Resume() Option {
 	return func(o *options) error {
 		o.resumes = true

@@ -38,9 +38,9 @@ const (
 //
 // With WithRegister the server creates what the register does not have. Without, it joins
 // a topic that has a root; it creates one that has none, in a register in the memory of this
-// process (or see KeepIn), unless a participant is there whose presence says that it creates locks, and
-// opens a topic again whose root has died. While Listen or Run runs it need not
-// look for a root of a topic of which it has heard nothing for long enough.
+// process (or see KeepIn), unless a participant is there whose presence says that it creates
+// locks, and opens a topic again whose root has died. While Listen or Run runs it need not look
+// for a root of a topic of which it has heard nothing for long enough.
 type Server struct {
 	options
 	p    *pubsub.Participant

@@ -395,3 +395,38 @@ func TestServerBeatsAsTheRecordSays(t *testing.T) {
 		w.killed.Go(kill)
 	})
 }
+
+// Who ends a server as in a crash must lose nothing by that: not where it holds through another root,
+// and not where it only has the role of servers there, which another one would have to wait for.
+func TestServerHoldsAsRoot(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		k := &keeper{t: t, w: w, path: filepath.Join(t.TempDir(), "register")}
+		first, kill := k.serve()
+		topicOf(t, first, servedBy)
+		p, _ := w.join("second")
+		second, end := listening(t, p, 0, w.clock)
+		is := func(s *Server, want bool, when string) {
+			t.Helper()
+			if got := s.HoldsAsRoot(); got != want {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		is(first, true, "the root of servers")
+		if _, err := topicOf(t, second, servedBy).Lock(ctx, "crane"); err != nil {
+			t.Fatal(err)
+		}
+		topicOf(t, second, "ramp")
+		is(second, false, "with a role through another root")
+		if _, err := topicOf(t, second, "ramp").Lock(ctx, "hook"); err != nil {
+			t.Fatal(err)
+		}
+		is(second, true, "with a hold as the root")
+		topicOf(t, first, "gate")
+		if _, err := topicOf(t, second, "gate").Lock(ctx, "hook"); err != nil {
+			t.Fatal(err)
+		}
+		is(second, false, "with a hold through another root, too")
+		w.killed.Go(func() { end(); _ = p.Close(ctx); kill() })
+	})
+}

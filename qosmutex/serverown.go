@@ -228,27 +228,39 @@ func (s *Server) lastRoot(name string) (term uint64) {
 	return term
 }
 
-// HoldsAsRoot reports whether this participant is the root wherever it holds something for others.
-// Whoever is about to end a server that keeps its topics in a file (KeepIn) can then end its
-// participant first, so that it ends as in a crash: the next process goes on with everything, while
-// no other participant can be handed anything over.
+// HoldsAsRoot reports whether this participant is the root wherever it holds something for others,
+// and so of the lock topic of servers, or of one in which it holds something. Whoever is about to
+// end a server that keeps its topics in a file (KeepIn) can then end its participant first, so that
+// it ends as in a crash: the next process goes on with everything, while no other participant can
+// be handed anything over.
 func (s *Server) HoldsAsRoot() bool {
 	if s.made() != nil {
 		return false
 	}
+	open := map[string]*Topic{}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for name, e := range s.topics {
-		if t := e.topic; t != nil && name != servedBy && t.holdsAsMember() {
+		if e.topic != nil {
+			open[name] = e.topic
+		}
+	}
+	s.mu.Unlock()
+	asRoot := false
+	for name, t := range open {
+		switch root, used := t.rootAndUsed(); {
+		case root && (used || name == servedBy):
+			asRoot = true
+		case !root && used && name != servedBy:
 			return false
 		}
 	}
-	return true
+	return asRoot
 }
 
-// holdsAsMember reports whether something is held or waited for through another root.
-func (t *Topic) holdsAsMember() bool {
+// rootAndUsed reports whether this participant is the root, and whether it holds or waits for
+// something.
+func (t *Topic) rootAndUsed() (root, used bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.status.Role != protocol.Root && len(t.calls) > 0
+	return t.status.Role == protocol.Root, len(t.calls) > 0
 }
