@@ -222,7 +222,7 @@ func TestClientsAreNamed(t *testing.T) {
 	} {
 		n := startNode(t, dir, url, step.args...)
 		n.exit(t)
-		if !regexp.MustCompile(step.says).Match(n.stdout.Bytes()) {
+		if !regexp.MustCompile(step.says).MatchString(n.stdout.String()) {
 			t.Errorf("%q says %s%s, want %s", step.args, &n.stdout, &n.stderr, step.says)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -70,8 +71,26 @@ func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 // node is a pubsub-node process.
 type node struct {
 	*exec.Cmd
-	stdout, stderr bytes.Buffer // to be read after exit
+	stdout, stderr written
 	exited         chan int
+}
+
+// written is what a process wrote so far.
+type written struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }
 
 // startNode runs pubsub-node in dir; it is killed at the end of the test if it
