@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ type members struct {
 	path, run string
 	file      *os.File // nil: nothing is noted
 	size      int
+	rewriteAt int // the size at which it is rewritten
 	keys      map[string]*memberSet
 	signs     *os.File      // of life
 	lived     time.Duration // the last sign of life of an earlier process, by its clock
@@ -68,8 +70,8 @@ type memberLine struct {
 	Forget  bool    `json:"forget,omitempty"` // all holds: somebody may go by one that does not go on, so there may be others than the members; gone: these, too
 }
 
-// maxMembersFile is the size at which the file is rewritten with what still counts.
-const maxMembersFile = 1 << 20
+// minRewrite is the size below which the file is not rewritten with what still counts.
+const minRewrite = 1 << 20
 
 func openMembers(path, run string) (members, error) {
 	m := members{path: path, run: run, keys: map[string]*memberSet{}, since: time.Now()}
@@ -162,31 +164,36 @@ func (m *members) rewrite() error {
 		_ = m.file.Close()
 	}
 	m.file, m.size = file, 0
-	err = m.write(&memberLine{Run: m.run})
+	all := bufio.NewWriterSize(file, 64<<10)
+	write := func(l *memberLine) error { return m.writeTo(all, l) }
+	err = write(&memberLine{Run: m.run})
 	for key, s := range m.keys {
 		for member := range s.all {
-			err = errors.Join(err, m.write(&memberLine{Key: key, Member: member}))
+			err = errors.Join(err, write(&memberLine{Key: key, Member: member}))
 		}
 		for _, h := range s.held {
-			err = errors.Join(err, m.write(&memberLine{Key: key, Hold: &h}))
+			err = errors.Join(err, write(&memberLine{Key: key, Hold: &h}))
 		}
 		for _, term := range s.terms {
-			err = errors.Join(err, m.write(&memberLine{Key: key, Term: &term}))
+			err = errors.Join(err, write(&memberLine{Key: key, Term: &term}))
 		}
 		if s.settled {
-			err = errors.Join(err, m.write(&memberLine{Key: key, Settled: true}))
+			err = errors.Join(err, write(&memberLine{Key: key, Settled: true}))
 		}
 	}
-	return errors.Join(err, os.Rename(m.path+".new", m.path))
+	m.rewriteAt = max(minRewrite, 4*m.size) // however much counts, so that a line costs no more
+	return errors.Join(err, all.Flush(), os.Rename(m.path+".new", m.path))
 }
 
-func (m *members) write(l *memberLine) error {
+func (m *members) write(l *memberLine) error { return m.writeTo(m.file, l) }
+
+func (m *members) writeTo(w io.Writer, l *memberLine) error {
 	l.AgeMS = time.Since(m.since).Milliseconds()
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	n, err := m.file.Write(append(text, '\n'))
+	n, err := w.Write(append(text, '\n'))
 	m.size += n
 	return err
 }
@@ -339,9 +346,8 @@ func (r *Register) noteLine(line *memberLine) error {
 	}
 	m.note(line)
 	err := m.write(line)
-	if err == nil && m.size > maxMembersFile {
+	if err == nil && m.size > m.rewriteAt {
 		err = m.rewrite()
-		m.size /= 2 // if many still count, not again at once
 	}
 	if err != nil {
 		m.forget()

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -160,7 +161,7 @@ func TestMembersFileStaysSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := st.Size(); n > maxMembersFile+1000 {
+	if n := st.Size(); n > minRewrite+1000 {
 		t.Errorf("%d bytes", n)
 	}
 	r = reopen(t, r, path)
@@ -326,5 +327,34 @@ func TestDoneTellsOfTheEnd(t *testing.T) {
 	<-r.Done()
 	if r.Err() == nil {
 		t.Error("closed without an error")
+	}
+}
+
+// However much is noted, a line is one write: the file is rewritten only when it has grown manifold.
+func TestManyHoldsAreNotedLineByLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	file := func() os.FileInfo {
+		st, err := os.Stat(path + ".members")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	now, rewrites := file(), 0
+	for i := range 20_000 {
+		if err := r.NoteHold("crane", Hold{Resource: fmt.Sprint("hook ", i), Fence: uint64(i) + 1, Note: make([]byte, 200)}, false); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 0 && !os.SameFile(now, file()) {
+			now, rewrites = file(), rewrites+1
+		}
+	}
+	if now.Size() < 4*minRewrite || rewrites > 3 {
+		t.Errorf("rewritten %d times up to %d bytes", rewrites, now.Size())
 	}
 }
