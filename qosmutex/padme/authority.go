@@ -106,7 +106,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.role, m.epoch, m.root, m.parent = protocol.Root, protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}, m.self, nil
 	m.depth, m.ancestors = 0, m.ancestors[:0]
-	m.join, m.session, m.early = nil, session{asked: m.session.asked}, nil
+	m.join, m.session, m.early, m.former = nil, session{asked: m.session.asked}, nil, nil
 	m.reported, m.grants = false, 0
 	m.roster = roster{lastSession: in.Term << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0

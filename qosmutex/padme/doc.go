@@ -50,7 +50,8 @@ package padme
 //	retain.go               a token that stays with who used it
 //	direct.go               a token that goes straight to the next one
 //	schedule.go onward.go   at the root: what comes next, and what has gone on
-//	holder.go resume.go     a hold that the root learns of, and one of its own former process
+//	holder.go               a hold that the root learns of
+//	resume.go former.go     holds of the process before: of one that was the root, and of a member
 //
 //	tree.go join.go         the place among the others (comparePlace), and the search for a better one
 //	attach.go depart.go     children come and go; a participant leaves

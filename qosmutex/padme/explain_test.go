@@ -40,6 +40,8 @@ func (w *world) explained(n *node, g *protocol.Granted) {
 	switch g.How {
 	case protocol.HowPassing:
 		ok = n.machine.uses(protocol.Use) || w.settings.Models != n.machine.settings.Models
+	case protocol.HowResumed:
+		ok = of.Node.ID == g.ID.Node.ID
 	case protocol.HowRetained:
 		ok = d.Retained && of.Node == g.ID.Node && of != g.ID
 	default:

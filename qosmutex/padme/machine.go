@@ -85,6 +85,7 @@ func New(cfg protocol.Config) (*Machine, error) {
 		tokens: tokens{fences: cfg.FenceFloor + 1, nextDue: protocol.Never, maxIdle: maxIdle, forgetAt: 2 * maxIdle},
 		queues: queues{maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), any: queue{resource: protocol.Any}, nextMiss: protocol.Never},
 	}
+	m.follows(&cfg)
 	if cfg.Root {
 		m.settings = cfg.Settings
 		m.settings.Version = 1

@@ -49,6 +49,15 @@ func (w *world) holds(n *node, resource string) bool {
 	return ok && w.valid(n) && (g.Until == 0 || w.clock(n) < g.Until)
 }
 
+// goesOn reports whether somebody goes by a hold of a process that has ended.
+func (w *world) goesOn(before *node, resource string) bool {
+	if before == nil {
+		return false
+	}
+	g, ok := before.inside[resource]
+	return ok && w.clock(before) < before.machine.ValidUntil() && (g.Until == 0 || w.clock(before) < g.Until)
+}
+
 // confirmed notes that a hold lasts as long as the session.
 func (n *node) confirmed(ref uint64) {
 	for r, g := range n.inside {
@@ -82,6 +91,14 @@ func (w *world) check(n *node) {
 // and that at most one participant that may act on it has each token (I3).
 func (w *world) checkHolds() {
 	var holder, keeper [8]string // by index of resource; few enough
+	for _, name := range w.order {
+		n := w.nodes[name]
+		for i, r := range w.names() {
+			if w.goesOn(n.before, r) {
+				holder[i] = name
+			}
+		}
+	}
 	for _, name := range w.order {
 		n := w.nodes[name]
 		if !w.valid(n) {

@@ -31,7 +31,9 @@ func (m *Machine) beat() {
 	if m.session.slow {
 		msg.Flags |= protocol.FlagSlow
 	}
-	if m.session.number != 0 {
+	if m.session.number == 0 {
+		m.askToGoOn(msg)
+	} else {
 		msg.Tokens = m.holds(!m.reported)
 		if m.session.until <= m.now+m.timing.TTL-2*m.heartbeat() { // two in turn were not answered
 			m.callForRoot()
@@ -67,6 +69,7 @@ func (m *Machine) onBeatAck(msg *protocol.Message) error {
 	}
 	if s.number == 0 {
 		m.bind(msg.Grant)
+		m.goOnAsMember(msg)
 		m.askSoonAgain()
 		m.out.Changed = true
 	}

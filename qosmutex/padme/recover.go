@@ -157,12 +157,15 @@ func (m *Machine) bind(g protocol.Grant) {
 
 // onSync says what became of a grant here, and stands by it.
 func (m *Machine) onSync(msg *protocol.Message) error {
-	newcomer := m.settings.Version == 0 // never had a parent, so no token either
+	newcomer := m.settings.Version == 0 && m.find(msg.Resource) == nil // never had a parent, so no token either
 	if !newcomer && !single(msg.Resource) {
 		return m.invalid(msg, "no such resource")
 	}
 	if msg.From != m.root || msg.Grant.Epoch.Compare(m.epoch) > 0 {
 		return m.stale(msg, "not our root, or an epoch to come")
+	}
+	if m.mayGoOn(msg.Resource) {
+		return m.stale(msg, "it is not known yet whether a hold of the process before goes on")
 	}
 	answer := m.emit(protocol.KindReport, msg.From)
 	answer.ID, answer.Resource, answer.Grant, answer.Verdict = msg.ID, msg.Resource, msg.Grant, protocol.VerdictNever

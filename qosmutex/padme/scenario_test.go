@@ -27,6 +27,7 @@ import (
 //	suspect D B       D is told that B has ended
 //	cut D             what D sends and receives is lost        heal D
 //	crash D           restart D [parent]                       join F [p0] [under=B]
+//	renew D           it is started again, and goes on with what it was inside of
 //	appoint D [known] [resumes=x,y]  the record names D the root, which knows all members, and what its process had noted that it held
 //	dismiss D         D hears that it is the root no more
 //	still             nobody takes over by itself from a root whose lease is over
@@ -198,6 +199,10 @@ func (w *world) do(line string) error {
 		n.crashed = true
 	case "restart":
 		w.add(f[1], n.priority, arg(2, n.machine.under), false)
+		w.joined()
+	case "renew":
+		n.crashed = true
+		w.goOn(n)
 		w.joined()
 	case "appoint":
 		for _, o := range f[2:] {

@@ -16,6 +16,7 @@ type sessions struct {
 	isFixedRoot bool              // we are the root for ever (Config.Root)
 	reported    bool              // the root of this term knows our session, and what we hold
 	session     session           // at a member
+	former      *predecessor      // until we have one
 	authority   authority         // at the root
 	roster                        // of the members, at the root
 	early       *protocol.Message // a Handover that came before we are appointed; nil: none
@@ -25,13 +26,14 @@ type sessions struct {
 
 func (s *sessions) clone() sessions {
 	c := *s
-	c.members, c.authority.awaited = each(s.members, copied), slices.Clone(s.authority.awaited)
+	c.members, c.authority.awaited, c.former = each(s.members, copied), slices.Clone(s.authority.awaited), s.former.clone()
 	return c
 }
 
 func (s *sessions) write(w *canonical.Writer, c *core) {
 	w.Flags(s.reported, s.early != nil, s.barred)
 	w.Left(s.confirmAt)
+	s.former.write(w)
 	w.Uint(s.session.number, s.session.asked)
 	w.Is(s.session.slow)
 	if s.session.number != 0 {
@@ -142,6 +144,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 			m.endSession(s)
 		}
 		s, begins = m.newSession(msg), true
+		m.succeed(s, msg)
 	case s == nil || msg.Session != 0 && s.number != msg.Session:
 		no := m.emit(protocol.KindBeatAck, msg.From)
 		no.Flags, no.Session, no.Sent, no.Attempt = protocol.FlagExpired, msg.Session, msg.Sent, msg.Attempt
@@ -167,7 +170,7 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	yes.Session, yes.Sent, yes.Attempt, yes.TTL = s.number, s.sent, msg.Attempt, m.timing.TTL
 	yes.Valid, yes.Renewal, yes.Register = m.validFor(), m.authority.renewal, m.domain
 	if msg.Session == 0 {
-		yes.Grant = m.newestGrant()
+		yes.Grant, yes.Tokens = m.newestGrant(), m.goesOn(msg)
 	}
 	if s.candidate {
 		yes.Rank = m.rankOf(s)

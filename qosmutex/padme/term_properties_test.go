@@ -14,7 +14,7 @@ import (
 // and as long as anybody lives, everybody is served in the end.
 
 // What comes first is drawn most, and whoever has crashed does little.
-var termMoves = append(weighted("short", 10, "reroot", 5, "depart root", 6, "restart", 4, "request", 10, "settle", 20, "rejoin", 4, "leave", 4,
+var termMoves = append(weighted("short", 10, "reroot", 5, "renew", 5, "depart root", 6, "restart", 4, "request", 10, "settle", 20, "rejoin", 4, "leave", 4,
 	"crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5, "suspect", 2, "lapse", 3, "long", 6,
 	"lose", 3, "repeat", 2, "later", 3, "silence", 3, "hear", 3), treeMoves...)
 
@@ -60,6 +60,10 @@ func (p *player) playTerm(m move) {
 		p.resumeAll()
 	case m.what == "reroot":
 		p.reroot(m)
+	case m.what == "renew":
+		if n := p.pick(m.a, func(n *node) bool { return !n.offline && !n.paused && (m.b%3 == 0 || len(n.inside) > 0) }); n != nil {
+			p.line("renew %s", n.name)
+		}
 	case m.what == "rejoin":
 		for _, name := range p.order {
 			if n := p.nodes[name]; !n.crashed && !n.paused && n.machine.role == protocol.Departed {

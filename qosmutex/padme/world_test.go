@@ -58,6 +58,7 @@ type node struct {
 	inside   map[string]protocol.Granted
 	refs     []request       // waiting or inside, in order
 	noted    []protocol.Held // that its process of before was inside of
+	before   *node           // that process, as long as somebody may go by what it was inside of
 	invalid  uint64          // messages dropped as invalid that a test sent on purpose
 	excused  uint64          // holds that it lost unconfirmed while a link was held, or had just been
 	crashed  bool
@@ -81,8 +82,26 @@ func newWorld() *world {
 }
 
 func (w *world) add(name string, priority int64, parent string, first bool) *node {
+	return w.start(protocol.Config{}, name, priority, parent, first)
+}
+
+// goOn starts a participant again, which goes on with what its process of before was inside of.
+func (w *world) goOn(n *node) {
+	var cfg protocol.Config
+	if s := n.machine.session.number; s != 0 {
+		cfg.Former = protocol.Former{Incarnation: n.machine.self.Incarnation, Session: s}
+		cfg.Held = w.noted(n)
+	}
+	next := w.start(cfg, n.name, n.priority, n.machine.under, false)
+	if cfg.Held != nil {
+		next.noted, next.before = cfg.Held, n
+	}
+}
+
+func (w *world) start(cfg protocol.Config, name string, priority int64, parent string, first bool) *node {
 	w.nextInc++
 	m, err := New(protocol.Config{
+		Former: cfg.Former, Held: cfg.Held,
 		Self: protocol.Node{ID: name, Incarnation: w.nextInc}, Priority: priority, Timing: w.timing,
 		Settings: w.settings, Candidate: true, Parent: parent, Fanout: w.fanout, MaxWaiting: w.maxWaiting, MaxIdle: w.maxIdle,
 		TrustSuspect: w.trust,
@@ -123,7 +142,11 @@ func (w *world) noted(old *node) (list []protocol.Held) {
 	for _, resource := range slices.Sorted(maps.Keys(old.inside)) {
 		w.nextRef++
 		g := old.inside[resource]
-		list = append(list, protocol.Held{Ref: w.nextRef, Resource: resource, Fence: g.Fence, Priority: g.Priority})
+		h := protocol.Held{Ref: w.nextRef, Resource: resource, Fence: g.Fence, Priority: g.Priority}
+		if e := old.machine.ownByRef(g.Ref); e != nil {
+			h.Client = e.client
+		}
+		list = append(list, h)
 	}
 	return list
 }
@@ -192,6 +215,9 @@ func (w *world) step(n *node, in *protocol.Input) error {
 		n.forget(d.Ref)
 	}
 	n.wakeAt = n.out.WakeAt
+	if n.machine.session.number != 0 || n.machine.role == protocol.Root { // what does not go on, its process says
+		n.before = nil
+	}
 	w.check(n)
 	if w.stepped != nil {
 		w.stepped(n)

@@ -68,18 +68,20 @@ const (
 	fieldClient
 	fieldSchedule
 	fieldInherits
+	fieldFormer
+	fieldKept
 	fieldEnd
 )
 
 // fieldNames are the words of the table below. fieldWidths are the array
-// elements that a field must take in the message; client, schedule and inherits, which
-// may be missing, are not counted.
+// elements that a field must take in the message; those that may be missing are not
+// counted.
 var (
 	fieldNames = [fieldEnd]string{
 		"root", "id", "priority", "resource", "hops", "hidden", "depth", "members", "grant", "fences", "session", "sent", "number",
 		"ttl", "parent", "moveTo", "least", "leastP", "passedTo", "reason", "verdict", "settings", "path", "entries", "tokens", "sessions",
 		"within", "hold", "wishes", "attempt", "valid", "renewal", "rank", "until", "register", "ended", "client",
-		"schedule", "inherits",
+		"schedule", "inherits", "former", "kept",
 	}
 	fieldWidths = [fieldEnd]int{
 		fieldRoot: 2, fieldID: 3, fieldPriority: 1, fieldResource: 1, fieldHops: 1, fieldHidden: 1, fieldDepth: 1, fieldMembers: 1, fieldGrant: 3,
@@ -124,8 +126,8 @@ const knownFlags = flagEnd - 1
 //	Refuse    reason
 //	Beacon    root priority depth number members path
 //	Resend    -
-//	Beat      session sent attempt priority parent tokens
-//	BeatAck   session sent attempt ttl valid renewal rank grant register
+//	Beat      session sent attempt priority parent tokens former
+//	BeatAck   session sent attempt ttl valid renewal rank grant register kept
 //	Goodbye   session ended
 //	Handover  tokens sessions inherits
 //	Token     id priority resource hops number fences within hold path wishes
@@ -145,6 +147,7 @@ const knownFlags = flagEnd - 1
 //	           models by, open, [resource …], resources by]
 //	path      [[ID, incarnation] …]
 //	entries   [[ID, incarnation, clock, fence] …]
+//	former    [incarnation, session]
 //	tokens    [[resource, epoch number, epoch tie, number, ID, incarnation, clock, fence, client] …]
 //	sessions  [[ID, incarnation] …]
 //	wishes    [[ID, incarnation, clock, priority, within, hold] …]
@@ -153,8 +156,9 @@ const knownFlags = flagEnd - 1
 // Names are msgpack strings in UTF-8; open is a boolean; all the rest are
 // integers of any width, signed only where the Message's field is. Times are in
 // nanoseconds. A decoder skips elements after those it knows, in the message and
-// in every array of fixed length inside it; a missing element is an error. Only client
-// and schedule are left out where they are empty, as each is the last.
+// in every array of fixed length inside it; a missing element is an error. Only client,
+// schedule, inherits, former and kept, which is like tokens, are left out where they are empty, as
+// each is the last.
 var carried = [kindEnd][]field{
 	KindRequest:  {fieldID, fieldPriority, fieldResource, fieldHops, fieldHidden, fieldWithin, fieldHold, fieldClient},
 	KindReply:    {fieldID, fieldPriority, fieldResource, fieldGrant, fieldFences, fieldSession, fieldPath, fieldUntil, fieldSchedule},
@@ -175,8 +179,8 @@ var carried = [kindEnd][]field{
 	KindRefuse:   {fieldReason},
 	KindBeacon:   {fieldRoot, fieldPriority, fieldDepth, fieldNumber, fieldMembers, fieldPath},
 	KindResend:   {},
-	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens},
-	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister},
+	KindBeat:     {fieldSession, fieldSent, fieldAttempt, fieldPriority, fieldParent, fieldTokens, fieldFormer},
+	KindBeatAck:  {fieldSession, fieldSent, fieldAttempt, fieldTTL, fieldValid, fieldRenewal, fieldRank, fieldGrant, fieldRegister, fieldKept},
 	KindGoodbye:  {fieldSession, fieldEnded},
 	KindHandover: {fieldTokens, fieldSessions, fieldInherits},
 	KindToken:    {fieldID, fieldPriority, fieldResource, fieldHops, fieldNumber, fieldFences, fieldWithin, fieldHold, fieldPath, fieldWishes},
@@ -199,16 +203,17 @@ var widths = func() (w [kindEnd]int) {
 	return w
 }()
 
-// mayLack reports whether a field is left out where it is empty. Such a field is the last
-// of its kind.
-func (f field) mayLack() bool { return f == fieldClient || f == fieldSchedule || f == fieldInherits }
+// mayLack reports whether a field is left out where it is empty, as those from client on are. Such a
+// field is the last of its kind.
+func (f field) mayLack() bool { return f >= fieldClient }
 
 // width is the number of elements of the encoded form of m.
 func width(m *Message) int {
 	n := widths[m.Kind]
 	if fields := carried[m.Kind]; len(fields) > 0 {
 		switch last := fields[len(fields)-1]; {
-		case last == fieldClient && m.Client != "", last == fieldSchedule && len(m.Schedule) > 0, last == fieldInherits && m.Within != 0:
+		case last == fieldClient && m.Client != "", last == fieldSchedule && len(m.Schedule) > 0, last == fieldInherits && m.Within != 0,
+			last == fieldFormer && m.Former.Session != 0, last == fieldKept && len(m.Tokens) > 0:
 			n++
 		}
 	}

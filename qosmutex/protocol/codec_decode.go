@@ -10,6 +10,7 @@ import (
 // Elements of the arrays of fixed length inside a message.
 const (
 	nodeWidth      = 2
+	formerWidth    = 2
 	entryWidth     = 4
 	wishWidth      = 6
 	settingsWidth  = 9
@@ -184,6 +185,12 @@ func (d *Decoder) field(f field, m *Message) {
 		d.schedule(what, m)
 	case fieldInherits:
 		m.Within = Duration(r.Int64(what))
+	case fieldFormer:
+		extra := r.AtLeast(what, formerWidth)
+		m.Former = Former{Incarnation: r.Uint64(what), Session: r.Uint64(what)}
+		r.Skip(what, extra)
+	case fieldKept:
+		d.tokens(what, m)
 	}
 }
 

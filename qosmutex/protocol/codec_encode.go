@@ -120,6 +120,16 @@ func appendField(dst []byte, f field, m *Message) []byte {
 			return dst
 		}
 		return pack.AppendInt(dst, int64(m.Within))
+	case fieldFormer:
+		if m.Former.Session == 0 {
+			return dst
+		}
+		return pack.AppendUint(pack.AppendUint(pack.AppendArray(dst, formerWidth), m.Former.Incarnation), m.Former.Session)
+	case fieldKept:
+		if len(m.Tokens) == 0 {
+			return dst
+		}
+		return appendTokens(dst, m.Tokens)
 	}
 	panic("protocol: field without encoding")
 }

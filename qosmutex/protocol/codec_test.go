@@ -90,6 +90,7 @@ func drawMessage(t *rapid.T) Message {
 	m.Tokens = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TokenState {
 		return TokenState{drawName(t, "resource", true), drawGrant(t), drawRequestID(t), rapid.Uint64().Draw(t, "fence"), rapid.StringN(0, -1, MaxClient).Draw(t, "client")}
 	}), 0, 5).Draw(t, "tokens")
+	m.Former = Former{u64("former"), rapid.Uint64Min(1).Draw(t, "its session")}
 	m.Sessions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Node { return drawNode(t, "node") }), 0, 5).Draw(t, "sessions")
 	m.Schedule = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Scheduled {
 		return Scheduled{u64("number"), drawRequestID(t), rapid.Int64().Draw(t, "priority"), u64("fence"), u64("session")}

@@ -74,7 +74,7 @@ type Lease struct {
 	Settings
 }
 
-// Held is a hold of a root that has ended, for the machine that is started again in its
+// Held is a hold of a process that has ended, for the machine that is started again in its
 // place. Somebody outside of the process goes by it.
 type Held struct {
 	Ref      uint64 // the caller's name for it, as that of an Acquire. A hold that goes on is told by Granted
@@ -349,6 +349,12 @@ type Config struct {
 	// MaxIdle is how many undeclared resources that are not in use PADME remembers at
 	// least, those that were granted last. 0: 1024.
 	MaxIdle int
+	// Former is the session of the process that was in the place of this participant before, and
+	// has ended, as a member. Held are its holds: with a root that still keeps that session they
+	// go on, told by Granted, with the first session of this participant at the latest. Only PADME
+	// knows that.
+	Former Former
+	Held   []Held
 	// Members are all participants, in an order that all agree on. Algorithms that
 	// do not find each other by themselves need them; PADME ignores them.
 	Members []string

@@ -178,7 +178,8 @@ type Scheduled struct {
 }
 
 // TokenState is one hold in a heartbeat: on which grant, and with which fence. In a
-// Handover it is one token that rests, of which only the Resource counts.
+// Handover it is one token that rests, of which only the Resource counts. Who asks to go on with
+// what its former process held does not know the grant; Target is then what it calls the hold.
 type TokenState struct {
 	Resource string
 	Grant    Grant
@@ -186,6 +187,10 @@ type TokenState struct {
 	Fence    uint64
 	Client   string // on whose behalf it is held; empty: the participant's own
 }
+
+// Former names the session of a process that has ended, by the word of the one that was started
+// in its place. A Session of 0: there was none.
+type Former struct{ Incarnation, Session uint64 }
 
 // Renewal names one write of the record of a topic by its root: see package register.
 type Renewal struct{ Counter, Nonce uint64 }
@@ -276,8 +281,8 @@ func (s *Settings) Validate() error {
 //	Refuse    Reason
 //	Beacon    Root Priority Depth Number Members Path
 //	Resend    -
-//	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed)
-//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register
+//	Beat      Session Sent Attempt Priority Parent Tokens (to a new root: those held; else: those whose hold is not confirmed; with Former: those that it held) Former
+//	BeatAck   Session Sent Attempt TTL Valid Renewal Rank Grant (to who asked for a session: the newest before it) Register Tokens (of Former that go on)
 //	Goodbye   Session (to the root) Ended (by the root)
 //	Handover  Tokens Sessions Within (if the former root did not know yet of all who may hold)
 //	Token     ID Priority Resource Hops Number Fences Within Hold Path Wishes
@@ -332,6 +337,7 @@ type Message struct {
 	MoveTo   Node     // Move: whom to attach to
 	Least    Node     // Offer: the least important child
 	Ended    Node     // Goodbye by the root: the receiver's parent or child, whose session has ended
+	Former   Former   // Beat that asks for a session: of the process that was in the sender's place
 	LeastP   int64    // Offer: priority of Least
 	PassedTo Node     // Report: whom the grant was passed to
 
