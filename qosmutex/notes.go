@@ -5,15 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 )
 
-// Holds with a note are kept beside the file of the register, as the members are: noted
-// before anybody is told of them, and forgotten before the machine leaves them. What is
-// noted is thus a part of what the process was inside of when it ended. With it stands
-// the term in which this participant is the root: the next process goes on with the holds
-// only if the record still names that one.
+// Holds with a note are kept beside the file of the register, as the members are, or in a file of
+// their own where the register is kept elsewhere: noted before anybody is told of them, and
+// forgotten before the machine leaves them. What is noted is thus a part of what the process was
+// inside of when it ended. With it stands the term in which this participant is the root, or its
+// session as a member: the next process goes on with the holds only if the record still names that
+// term, or the root still keeps that session.
 
 // MaxNote bounds what WithNote keeps, in bytes.
 const MaxNote = 512
@@ -21,6 +23,8 @@ const MaxNote = 512
 // heldNotes is what is noted of holds.
 type heldNotes struct {
 	term     uint64           // in which we are the root, as it is noted; 0: we are not
+	next     uint64           // in which we may be soon, as it is noted
+	session  uint64           // that we have as a member, as it is noted; 0: none
 	placed   bool             // we have had a place in this process
 	resuming map[uint64]*Hold // of the process before, by Ref, until it is known which of them go on
 	resumed  []*Hold
@@ -46,11 +50,30 @@ func (h *Hold) Note() []byte {
 	return slices.Clone(h.note)
 }
 
-// readNotes makes requests of what the process before held.
-func (t *Topic) readNotes(p placed, key string) (list []protocol.Held, term uint64) {
-	held, term := p.Held(key)
-	n := &t.record.notes
-	n.term, n.resuming = term, map[uint64]*Hold{}
+// keptIn has a topic note in p what outlives the process.
+func keptIn(p placed) Option {
+	return func(o *options) error {
+		o.kept = p
+		return nil
+	}
+}
+
+// readNotes makes requests of what the process before held, and has the machine go on with it.
+func (t *Topic) readNotes(cfg *protocol.Config) {
+	k := &t.record
+	k.key = recordKey(t.p.Root(), t.name)
+	if k.placed = t.kept; k.placed == nil {
+		k.placed, _ = t.register.(placed)
+	}
+	if k.placed == nil {
+		return
+	}
+	held, terms := k.placed.Held(k.key), k.placed.Terms(k.key)
+	n := &k.notes
+	n.resuming = map[uint64]*Hold{}
+	if len(terms) > 0 {
+		n.term = terms[len(terms)-1]
+	}
 	for i := range held {
 		was := &held[i]
 		t.lastRef++
@@ -59,27 +82,45 @@ func (t *Topic) readNotes(p placed, key string) (list []protocol.Held, term uint
 			priority: was.Priority, fixed: true, note: append([]byte{}, was.Note...), requested: time.Now(),
 		}
 		n.resuming[h.ref], t.calls[h.ref] = h, h
-		list = append(list, protocol.Held{Ref: h.ref, Resource: h.resource, Client: h.client, Fence: h.fence, Priority: h.priority})
+		if t.resumes { // else none goes on
+			cfg.Held = append(cfg.Held, protocol.Held{Ref: h.ref, Resource: h.resource, Client: h.client, Fence: h.fence, Priority: h.priority})
+		}
 	}
-	if !t.resumes {
-		return list, 0 // so none goes on
+	if s := k.placed.Session(k.key); t.resumes {
+		cfg.Former = protocol.Former{Incarnation: s.Incarnation, Session: s.Number}
 	}
-	return list, term
 }
 
-// noteRoot notes in which term this participant is the root, and, once it has a place,
-// which holds of the process before do not go on. The caller holds mu.
-func (t *Topic) noteRoot() {
-	n := &t.record.notes
-	if t.record.placed == nil {
+// noteNext notes that a write makes this participant the root, before it is made: the process may end
+// before it hears that it was. The caller holds mu.
+func (t *Topic) noteNext(r *lease.Request) {
+	k := &t.record
+	if k.placed == nil || r.Kind != lease.WriteRecord || r.Write.Record.Root != t.self || r.Write.Record.Term == k.notes.next {
 		return
 	}
-	role, epoch := t.record.candidate.Term()
-	term := uint64(0)
-	if role == protocol.Root {
-		term = epoch.Number
+	k.notes.next = r.Write.Record.Term
+	t.noted(k.placed.NoteNext(k.key, k.notes.next))
+}
+
+// noteStand notes in which term this participant is the root, or under which session it holds
+// something, and, once it has a place, which holds of the process before do not go on. The caller
+// holds mu.
+func (t *Topic) noteStand() {
+	k := &t.record
+	n := &k.notes
+	if k.placed == nil {
+		return
 	}
-	if !n.placed && role != protocol.Root && t.status.Session == 0 {
+	term, session := uint64(0), n.session
+	if t.out.Changed {
+		session = t.machine.Overview().Session
+	}
+	if k.candidate != nil {
+		if role, epoch := k.candidate.Term(); role == protocol.Root {
+			term, session = epoch.Number, 0
+		}
+	}
+	if !n.placed && term == 0 && session == 0 {
 		return // whether the process before goes on in this one is not known yet
 	}
 	n.placed = true
@@ -87,8 +128,16 @@ func (t *Topic) noteRoot() {
 		t.resume()
 	}
 	if n.term != term {
+		if k.candidate != nil && !(term != 0 && k.candidate.MembersKnown()) { // there may be others than were noted
+			k.settled = false
+			t.note(protocol.Node{}, true)
+		}
 		n.term = term
-		t.noted(t.record.placed.NoteTerm(t.record.key, term))
+		t.noted(k.placed.NoteTerm(k.key, term))
+	}
+	if n.session != session {
+		n.session = session
+		t.noted(k.placed.NoteSession(k.key, local.Session{Incarnation: t.self.Incarnation, Number: session}))
 	}
 }
 
@@ -107,7 +156,7 @@ func (t *Topic) resume() {
 	for _, h := range n.resuming {
 		delete(t.calls, h.ref)
 		t.fail(h, h.lostError())
-		t.log.Warn("a hold of the process before this one does not go on: another root may have let somebody in, or the topic has no such resource any more",
+		t.log.Warn("a hold of the process before this one does not go on: somebody else may have been let in, or the topic has no such resource any more",
 			"resource", h.resource, "fence", h.fence)
 	}
 	n.resuming = nil

@@ -150,6 +150,7 @@ func (t *Topic) start() error {
 		Self: t.self, Priority: t.priority, Timing: t.timing, Parent: t.parent, Fanout: t.fanout, TrustSuspect: t.trust,
 		Settings: t.wanted(t.self.ID),
 	}
+	t.readNotes(&cfg)
 	machine, err := t.newMachine(cfg)
 	if err != nil {
 		return invalid(err)

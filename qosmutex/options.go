@@ -25,7 +25,8 @@ type options struct {
 	resumes   bool
 	listened  bool              // for a root of another register, before
 	register  register.Register // nil: this participant cannot be the root
-	own       *local.Register   // of a Server: of topics that it creates without register
+	own       *local.Register   // of a Server: of topics that it creates without register, and beside one
+	kept      placed            // of a Server: where to note what outlives the process, unless in register; nil: nowhere
 	resources []string          // sorted
 	open      bool
 	models    Models

@@ -22,7 +22,7 @@ type recordKeeper struct {
 	candidate *candidate.Machine // nil: this participant cannot be the root
 	requests  chan lease.Request // one at a time
 	register  register.Register
-	placed    placed          // the register, if it is one; else nil
+	placed    placed          // where what outlives the process is noted: the register, if it is such a one, or beside it; nil: nowhere
 	settled   bool            // placed knows all members
 	former    []protocol.Node // members of a former root at the same place that have not come back
 	notes     heldNotes
@@ -50,8 +50,13 @@ type placed interface {
 	Members(key string) (all []string, ok bool)
 	Inhabited() (keys []string)
 	NoteMember(key, member string, gone bool) error
-	// Held, NoteHold, NoteTerm and ForgetHolds keep what the process holds: see notes.go.
-	Held(key string) (held []local.Hold, term uint64)
+	// Held, Terms, Session, NoteHold, NoteTerm, NoteNext, NoteSession and ForgetHolds keep
+	// what the process holds: see notes.go.
+	Held(key string) []local.Hold
+	Terms(key string) []uint64
+	NoteNext(key string, term uint64) error
+	Session(key string) local.Session
+	NoteSession(key string, s local.Session) error
 	NoteHold(key string, h local.Hold, gone bool) error
 	NoteTerm(key string, term uint64) error
 	ForgetHolds(key string) error
@@ -67,21 +72,21 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 		l.Listen = 0
 	}
 	c := candidate.Config{Protocol: cfg, Lease: l, Announce: t.timing.TTL}
-	key := recordKey(t.p.Root(), t.name)
-	p, _ := t.register.(placed)
-	if p != nil {
+	k := &t.record
+	if p := k.placed; p != nil {
 		c.Lease.Place = p.Place()
-		c.Lease.Members, c.Lease.Known = membersOf(p, key)
-		c.Lease.Held, c.Lease.HeldIn = t.readNotes(p, key)
+		c.Lease.Members, c.Lease.Known = membersOf(p, k.key)
+		c.Lease.Held, c.Lease.HeldIn = cfg.Held, p.Terms(k.key)
+	}
+	if own, ok := t.register.(ownRegister); ok {
+		c.Lease.CountsUntil = own.until
 	}
 	m, err := candidate.New(c)
 	if err != nil {
 		return nil, err
 	}
-	t.record = recordKeeper{
-		candidate: m, requests: make(chan lease.Request, 1), register: t.register, placed: p,
-		former: slices.Clone(c.Lease.Members), notes: t.record.notes, key: key, patience: time.Duration(l.Lease) / 8,
-	}
+	k.candidate, k.requests, k.register = m, make(chan lease.Request, 1), t.register
+	k.former, k.patience = slices.Clone(c.Lease.Members), time.Duration(l.Lease)/8
 	t.aside.Go(t.keepRecord)
 	return m, nil
 }
@@ -111,7 +116,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // comes before anything is sent. The caller holds mu.
 func (t *Topic) noteMembers() {
 	k := &t.record
-	if k.placed == nil {
+	if k.placed == nil || k.candidate == nil {
 		return
 	}
 	for _, n := range t.out.Ended {
@@ -153,6 +158,7 @@ func (t *Topic) askRegister(now protocol.Time) (answered bool) {
 	if r.Kind == lease.NoRequest {
 		return false
 	}
+	t.noteNext(&r)
 	if a, ok := k.renewAtOnce(now, &r.Write); ok {
 		t.answer(now, &a, nil)
 		return true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/qosmutex/candidate"
 	"padme/qosmutex/lease"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
@@ -217,7 +218,7 @@ func TestFormerMembersAreForgotten(t *testing.T) {
 // TestMembersAreNoted: a root that is started again at its place knows who may hold.
 func TestMembersAreNoted(t *testing.T) {
 	n := &memberNotes{}
-	topic := &Topic{record: recordKeeper{placed: n, settled: true}}
+	topic := &Topic{record: recordKeeper{placed: n, settled: true, candidate: new(candidate.Machine)}}
 	first, second, other := protocol.Node{ID: "hall/a", Incarnation: 1}, protocol.Node{ID: "hall/a", Incarnation: 2}, protocol.Node{ID: "b", Incarnation: 7}
 	topic.out.Begun = []protocol.Node{first, other}
 	topic.noteMembers()

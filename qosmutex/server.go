@@ -55,9 +55,9 @@ type Server struct {
 	mu         sync.Mutex
 	topics     map[string]*servedTopic
 	account    account
-	others     map[string]bool // another participant is or may be the root of it
-	before     map[string]bool // it may go on from an earlier process
-	givenUp    map[string]bool // topics that it has let go of, and that only servers have asked for since
+	others     map[string]bool          // another participant is or may be the root of it
+	before     map[string]protocol.Time // it may go on from an earlier process, until then
+	givenUp    map[string]bool          // topics that it has let go of, and that only servers have asked for since
 	makingRoom bool
 	lines      *alike                       // of its topics
 	ttls       map[string]protocol.Duration // for which a participant asked that sought a root, if it did
@@ -294,7 +294,6 @@ func (s *Server) resume() {
 	for name := range s.before {
 		if s.serve(name, "", 0) == nil {
 			refused = append(refused, name)
-			delete(s.before, name)
 		}
 	}
 	s.mu.Unlock()
@@ -316,7 +315,7 @@ func (s *Server) Resumes() (names []string) {
 	}
 	for _, key := range p.Inhabited() {
 		name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), ""))
-		if held, _ := p.Held(key); ok && len(held) > 0 {
+		if ok && len(p.Held(key)) > 0 {
 			names = append(names, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package qosmutex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 // keeper starts servers that keep their locks in one file, one after another.
 type keeper struct {
+	id    string // of the servers; empty: gw
 	t     *testing.T
 	w     *world
 	path  string
@@ -30,7 +32,7 @@ func (k *keeper) serve(opts ...Option) (s *Server, kill func()) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	p, cable := k.w.join("gw")
+	p, cable := k.w.join(cmp.Or(k.id, "gw"))
 	k.cable = cable
 	s, end := listening(k.t, p, 0, append(opts, KeepIn(file), Resume(), k.w.clock)...)
 	return s, func() {
@@ -396,37 +398,43 @@ func TestServerBeatsAsTheRecordSays(t *testing.T) {
 	})
 }
 
-// Who ends a server as in a crash must lose nothing by that: not where it holds through another root,
-// and not where it only has the role of servers there, which another one would have to wait for.
-func TestServerHoldsAsRoot(t *testing.T) {
+// Who ends a server as in a crash must lose nothing by that: not where it only has the role of servers
+// through another root, which somebody would have to wait for.
+func TestServerLeavesHolds(t *testing.T) {
+	dir := t.TempDir()
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
-		k := &keeper{t: t, w: w, path: filepath.Join(t.TempDir(), "register")}
+		k := &keeper{t: t, w: w, path: filepath.Join(dir, "first")}
 		first, kill := k.serve()
 		topicOf(t, first, servedBy)
-		p, _ := w.join("second")
-		second, end := listening(t, p, 0, w.clock)
+		k = &keeper{t: t, w: w, path: filepath.Join(dir, "second"), id: "second"}
+		second, end := k.serve()
 		is := func(s *Server, want bool, when string) {
 			t.Helper()
-			if got := s.HoldsAsRoot(); got != want {
+			if got := s.LeavesHolds(); got != want {
 				t.Errorf("%s: %v", when, got)
 			}
 		}
 		is(first, true, "the root of servers")
-		if _, err := topicOf(t, second, servedBy).Lock(ctx, "crane"); err != nil {
+		if _, err := topicOf(t, second, servedBy).Lock(ctx, "crane", WithNote([]byte("role"))); err != nil {
 			t.Fatal(err)
 		}
 		topicOf(t, second, "ramp")
 		is(second, false, "with a role through another root")
-		if _, err := topicOf(t, second, "ramp").Lock(ctx, "hook"); err != nil {
+		ramp, err := topicOf(t, second, "ramp").Lock(ctx, "hook", WithNote([]byte("client")))
+		if err != nil {
 			t.Fatal(err)
 		}
 		is(second, true, "with a hold as the root")
-		topicOf(t, first, "gate")
-		if _, err := topicOf(t, second, "gate").Lock(ctx, "hook"); err != nil {
+		if err := ramp.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		is(second, false, "with a hold through another root, too")
-		w.killed.Go(func() { end(); _ = p.Close(ctx); kill() })
+		is(second, false, "without it")
+		topicOf(t, first, "gate")
+		if _, err := topicOf(t, second, "gate").Lock(ctx, "hook", WithNote([]byte("client"))); err != nil {
+			t.Fatal(err)
+		}
+		is(second, true, "with a hold through another root")
+		w.killed.Go(func() { end(); kill() })
 	})
 }

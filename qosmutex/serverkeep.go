@@ -17,6 +17,7 @@ func (s *Server) keep(name string, e *servedTopic) {
 		t, err := s.openTopic(name, e)
 		switch {
 		case err == nil:
+			s.settled(name)
 			s.reweigh(e, time.Duration(t.Status().TTL))
 			s.set(e, t, nil)
 			l := s.watch(t, e)
@@ -69,21 +70,31 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 		if s.alone(name) {
 			create = append(create, listened)
 		}
+		if s.own.Notes() {
+			create = append(create, keptIn(s.own))
+		}
 		return s.openAs(e, name, create...)
 	}
-	goesOn := s.goesOn(name)
-	if goesOn || s.alone(name) {
-		silence := func() time.Duration { return s.silence(e) }
-		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence, goesOn}))...)
+	until, err := s.goesOn(name)
+	if err != nil {
+		return nil, err
 	}
-	t, err := s.openAs(e, name, s.opts...)
+	if until != 0 || s.alone(name) {
+		silence := func() time.Duration { return s.silence(e) }
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence, until}))...)
+	}
+	join := slices.Clone(s.opts)
+	if s.own.Notes() {
+		join = append(join, keptIn(s.own))
+	}
+	t, err := s.openAs(e, name, join...)
 	if err == nil {
 		e.sought = time.Time{}
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
 		unanswered := time.Now().Add(-s.patience())
 		fresh := func() time.Duration { return s.heardNothing(unanswered) }
-		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, false}))...)
+		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, 0}))...)
 	}
 	return t, err
 }

@@ -3,8 +3,8 @@ package qosmutex
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,8 +23,10 @@ import (
 
 // KeepIn has a Server keep the topics that it creates without WithRegister in r, a register in
 // a file, in place of its memory: the next process at the same place goes on as the root, at
-// once and with its members, and with Resume with its holds. It is not for registers that
-// others have, too. The caller closes r after the server.
+// once and with its members, and with Resume with its holds. With WithRegister, r has only what the
+// next process needs to go on where this one was the root or held something, and so it is where
+// others are the root. It is not for registers that others have, too, and WithClock must be one that
+// goes on from process to process. The caller closes r after the server.
 func KeepIn(r *local.Register) Option {
 	return func(o *options) error {
 		o.own = r
@@ -68,24 +70,25 @@ func (s *Server) giveSignsOfLife() {
 	}
 }
 
-// settleNotes returns true once each topic of the process before was opened, or its notes are
-// forgotten; false: the server has ended.
+// settleNotes returns true once each topic of the process before is open, or its notes count no more
+// and are forgotten; false: the server has ended.
 func (s *Server) settleNotes() bool {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for begun := time.Now(); ; {
+	for {
+		var over []string
 		s.mu.Lock()
-		left := slices.Collect(maps.Keys(s.before))
-		if len(left) > 0 && time.Since(begun) >= time.Duration(s.timing.TTL) {
-			clear(s.before)
-			s.mu.Unlock()
-			for _, name := range left {
-				s.forgetNotes(name)
+		left := len(s.before)
+		for name, until := range s.before {
+			if s.clock() >= until {
+				over = append(over, name)
 			}
-			return true
 		}
 		s.mu.Unlock()
-		if len(left) == 0 {
+		for _, name := range over {
+			s.forgetNotes(name)
+		}
+		if left == len(over) {
 			return true
 		}
 		select {
@@ -96,11 +99,30 @@ func (s *Server) settleNotes() bool {
 	}
 }
 
-// forgetNotes has nothing count any more that was noted of a topic.
+// forgetNotes has nothing count any more that was noted of a topic as its root. A server that has ended
+// leaves everything to the next process.
 func (s *Server) forgetNotes(name string) {
-	if err := s.own.Forget(recordKey(s.p.Root(), name)); err != nil {
+	if s.ctx.Err() != nil || s.p.Err() != nil {
+		return
+	}
+	key := recordKey(s.p.Root(), name)
+	var err error
+	if s.own.Session(key).Number == 0 {
+		err = s.own.Forget(key)
+	} else { // what it held as a member, its root may still know
+		err = errors.Join(s.own.NoteMember(key, "", true), s.own.NoteTerm(key, 0))
+	}
+	if err != nil {
 		s.log.Warn("a restart will cost clients their holds", "error", err)
 	}
+	s.settled(name)
+}
+
+// settled notes that the process before has left nothing of a topic that may count yet.
+func (s *Server) settled(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.before, name)
 }
 
 // ownRegister is the register of a server that has none in common with others. A topic of
@@ -108,8 +130,8 @@ func (s *Server) forgetNotes(name string) {
 // known not to be so.
 type ownRegister struct {
 	*local.Register
-	age    func() time.Duration
-	counts bool // what is noted in it
+	age   func() time.Duration
+	until protocol.Time // what was noted of the topic counts before that, by the participant's clock; 0: it does not
 }
 
 // Age implements [register.Register].
@@ -117,84 +139,84 @@ func (r ownRegister) Age() time.Duration { return r.age() }
 
 // Members implements placed.
 func (r ownRegister) Members(key string) (all []string, ok bool) {
-	if !r.counts {
+	if r.until == 0 {
 		return nil, false
 	}
 	return r.Register.Members(key)
 }
 
-// Held implements placed.
-func (r ownRegister) Held(key string) (held []local.Hold, term uint64) {
-	if held, term = r.Register.Held(key); !r.counts {
-		term = 0
+// Terms implements placed.
+func (r ownRegister) Terms(key string) []uint64 {
+	if r.until == 0 {
+		return nil
 	}
-	return held, term
+	return r.Register.Terms(key)
 }
 
 // kept is where processes before this one noted who may hold; nil: nowhere.
 func (s *Server) kept() placed {
-	if s.register == nil {
+	if s.register == nil || s.own.Notes() {
 		return s.own
 	}
 	p, _ := s.register.(placed)
 	return p
 }
 
-// keptBefore names the topics of which an earlier process has left notes.
-func (s *Server) keptBefore() map[string]bool {
-	before := map[string]bool{}
-	if s.register != nil {
+// keptBefore names the topics of which an earlier process has left notes, and until when they may
+// count.
+func (s *Server) keptBefore() map[string]protocol.Time {
+	before := map[string]protocol.Time{}
+	if s.register != nil { // it says whether they count
 		return before
 	}
 	for _, key := range s.own.Noted() {
 		if name, ok := strings.CutPrefix(key, recordKey(s.p.Root(), "")); ok {
-			before[name] = true
+			before[name] = s.notesUntil(key)
 		}
 	}
 	return before
 }
 
-// goesOn reports whether this process can go on where the one before it, with the same register
-// of its own, ended as the last root of a topic. It says so once, before the topic is opened. If
-// not, nothing of what was noted counts any more, for later processes neither.
-func (s *Server) goesOn(name string) bool {
-	s.mu.Lock()
-	before := s.before[name]
-	s.mu.Unlock()
-	goesOn := before && s.wasLastRoot(name, recordKey(s.p.Root(), name))
-	if !goesOn {
-		s.forgetNotes(name)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.before, name)
-	return goesOn
-}
-
-// wasLastRoot reports whether the last root of a topic was a process with this register, and nobody
-// else can have let anybody in yet. The very last one may have ended before it told the broker.
-func (s *Server) wasLastRoot(name, key string) bool {
-	e, err := s.own.Get(s.ctx, key)
-	if err != nil || e.Version.Counter == 0 {
-		return false
+// notesUntil is until when nobody else can have let anybody in by the word of a root in another
+// register: a TTL after the last sign of life of the process before this one, by any clock. 0: that is
+// not known.
+func (s *Server) notesUntil(key string) protocol.Time {
+	last, ok := s.own.Lived()
+	e, err := s.own.Get(context.Background(), key)
+	if !ok || err != nil || protocol.Time(last) > s.clock() {
+		return 0
 	}
 	r, err := protocol.DecodeRecord(e.Value)
 	if err != nil {
-		return false
+		return 0
 	}
-	return s.soonAfter(r.TTL) && slices.Contains(s.own.Terms(key), s.lastRoot(name)) && s.soonAfter(r.TTL)
+	return protocol.Time(last) + protocol.Time(float64(r.TTL)*(1-2*s.timing.Drift))
 }
 
-// soonAfter reports whether less than a TTL has passed since the last sign of life of the process
-// before this one, by any clock.
-func (s *Server) soonAfter(ttl protocol.Duration) bool {
-	last, ok := s.own.Lived()
-	return ok && time.Duration(s.clock())-last < time.Duration(float64(ttl)*(1-2*s.timing.Drift))
+// goesOn returns until when what the process before it noted of a topic counts for this one, with the
+// same register of its own: it was the last root, and nobody else can have let anybody in yet.
+// 0: it does not, and nothing of it counts any more for later processes, neither. It is asked before
+// the topic is opened; the error says that the broker did not answer.
+func (s *Server) goesOn(name string) (until protocol.Time, err error) {
+	s.mu.Lock()
+	until, before := s.before[name]
+	s.mu.Unlock()
+	if before && s.clock() < until {
+		term, err := s.lastRoot(name)
+		if err != nil {
+			return 0, err
+		}
+		if slices.Contains(s.own.Terms(recordKey(s.p.Root(), name)), term) { // the very last one may have ended before it told the broker
+			return until, nil
+		}
+	}
+	s.forgetNotes(name)
+	return 0, nil
 }
 
-// lastRoot is the term of the last root of a topic, by what the broker retains of it; 0 if that is
-// not known.
-func (s *Server) lastRoot(name string) (term uint64) {
+// lastRoot is the term of the last root of a topic, by what the broker retains of it; 0 if it retains
+// nothing.
+func (s *Server) lastRoot(name string) (term uint64, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.timing.TTL))
 	defer cancel()
 	said := make(chan uint64, 1) // the newest
@@ -210,57 +232,37 @@ func (s *Server) lastRoot(name string) (term uint64) {
 		said <- term
 	})
 	if err != nil {
-		return 0
+		return 0, endOfWatch(ctx, err)
 	}
 	defer stop()
 	select {
 	case term = <-said:
 	case <-time.After(viewWithin):
-		return 0
+		return 0, nil
 	case <-ctx.Done():
-		return 0
+		return 0, interrupted(ctx, "what the broker retains of lock topic "+name)
 	}
 	pause(ctx, viewSettles)
 	select {
 	case term = <-said:
 	default:
 	}
-	return term
+	return term, nil
 }
 
-// HoldsAsRoot reports whether this participant is the root wherever it holds something for others,
-// and so of the lock topic of servers, or of one in which it holds something. Whoever is about to
-// end a server that keeps its topics in a file (KeepIn) can then end its participant first, so that
-// it ends as in a crash: the next process goes on with everything, while no other participant can
-// be handed anything over.
-func (s *Server) HoldsAsRoot() bool {
-	if s.made() != nil {
+// LeavesHolds reports whether the next process with the same register (KeepIn) goes on with
+// something that this one has for others: holds with a note or, where it can hand nothing over, those of
+// members of which it is the root, and the roles of servers. Whoever is about to end the server can
+// then end its participant first, as in a crash, so that nobody is told that they are over.
+func (s *Server) LeavesHolds() bool {
+	if s.made() != nil || !s.own.Notes() {
 		return false
 	}
-	open := map[string]*Topic{}
-	s.mu.Lock()
-	for name, e := range s.topics {
-		if e.topic != nil {
-			open[name] = e.topic
+	servers := recordKey(s.p.Root(), servedBy)
+	for _, key := range s.own.Inhabited() {
+		if key != servers && len(s.own.Held(key)) > 0 || s.register == nil && len(s.own.Terms(key)) > 0 {
+			return true
 		}
 	}
-	s.mu.Unlock()
-	asRoot := false
-	for name, t := range open {
-		switch root, used := t.rootAndUsed(); {
-		case root && (used || name == servedBy):
-			asRoot = true
-		case !root && used && name != servedBy:
-			return false
-		}
-	}
-	return asRoot
-}
-
-// rootAndUsed reports whether this participant is the root, and whether it holds or waits for
-// something.
-func (t *Topic) rootAndUsed() (root, used bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.status.Role == protocol.Root, len(t.calls) > 0
+	return s.register == nil && len(s.own.Terms(servers)) > 0
 }

@@ -205,7 +205,7 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 		t.used = time.Now()
 	}
 	t.noteMembers()
-	t.noteRoot()
+	t.noteStand()
 	t.noteElsewhere()
 	spoke := t.board.term
 	t.rule(now)

@@ -37,6 +37,9 @@ type session struct {
 // defaultDomain is the domain where none is given.
 const defaultDomain = "default"
 
+// defaultPrefix is the first level of every topic where none is given.
+const defaultPrefix = "padme"
+
 // execute runs the command line and returns the exit code. Errors go to standard
 // error as one line.
 func execute(args []string) int {
@@ -98,7 +101,7 @@ its default.`,
 	f.StringVar(&s.cert, "cert", "", "PEM `file` of the own certificate chain, with --key")
 	f.StringVar(&s.key, "key", "", "PEM `file` of its private key, with --cert")
 	f.StringVar(&s.domain, "domain", defaultDomain, "participants of different domains do not see each other")
-	f.StringVar(&s.prefix, "prefix", "padme", "first level of every MQTT topic")
+	f.StringVar(&s.prefix, "prefix", defaultPrefix, "first level of every MQTT topic")
 	flags.DurationVar(f, &s.timeout, "timeout", "", 10*time.Second, "how long connecting to the broker may take; given, also how long to wait for one that is not there yet")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to standard error")
 	root.SuggestionsMinimumDistance = 2

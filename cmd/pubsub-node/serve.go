@@ -139,7 +139,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	}
 	kept := &keeping{}
 	if len(f.voters) == 0 {
-		if kept, err = f.keepOwn(s); err != nil {
+		if kept, err = f.keepOwn(ctx, s); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, kept.close()) }() // after the participant
@@ -213,7 +213,7 @@ func (f *serveFlags) declareAll(ctx context.Context, server *qosmutex.Server, ke
 		}
 		if len(settings) > 0 {
 			err := topic.Declare(ctx, settings...)
-			if errors.Is(err, qosmutex.ErrConflict) && kept.goesOn() && topic.View().Root == server.Participant().ID() { // an earlier start had other flags
+			if errors.Is(err, qosmutex.ErrConflict) && len(f.voters) == 0 && kept.goesOn() && topic.View().Root == server.Participant().ID() { // an earlier start had other flags
 				fmt.Fprintf(os.Stderr, "pubsub-node: warning: lock %s had other settings, and gets those of this command line\n", printable(name))
 				err = topic.Configure(ctx, settings...)
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -30,7 +31,7 @@ type keeping struct {
 	ended    <-chan struct{} // it keeps nothing any more, as err says
 	err      func() error
 	close    func() error
-	own      *local.Register // nil: it is a voter
+	own      *local.Register // what the next process goes on with, and who is the root unless it is a voter
 	where    string          // own is
 	why      string          // it is in memory though nobody asked for that
 	joining  []pubsub.Option // of the participant that has own
@@ -40,8 +41,8 @@ type keeping struct {
 // keepOwn opens the register of a gateway that is no voter. A gateway without a name gets one
 // that is the register's, so that it takes its own presence over, even that of before a power
 // failure.
-func (f *serveFlags) keepOwn(s *session) (*keeping, error) {
-	r, where, why, err := f.ownRegister(s)
+func (f *serveFlags) keepOwn(ctx context.Context, s *session) (*keeping, error) {
+	r, where, why, err := f.ownRegister(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +69,11 @@ func stateName(s *session) string {
 		}
 		name = "serve_" + net.JoinHostPort(host, cmp.Or(u.Port(), "1883"))
 	}
-	if s.domain != defaultDomain {
+	if s.domain != defaultDomain || s.prefix != defaultPrefix {
 		name += "_" + s.domain
+	}
+	if s.prefix != defaultPrefix {
+		name += "_" + s.prefix
 	}
 	if id := s.participantID(); id != ownID() {
 		name += "_" + id
@@ -79,24 +83,36 @@ func stateName(s *session) string {
 
 // ownRegister opens the register of a gateway. If nobody said where it is to be and it cannot be
 // there, or belongs to another gateway that runs, nothing is kept; why says so.
-func (f *serveFlags) ownRegister(s *session) (r *local.Register, where, why string, err error) {
+func (f *serveFlags) ownRegister(ctx context.Context, s *session) (r *local.Register, where, why string, err error) {
 	if f.memory {
 		return local.Memory(), inMemory, "", nil
 	}
-	r, where, err = ownRegister(f.dataDir, stateName(s))
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	for r, where, err = ownRegister(f.dataDir, stateName(s)); errors.Is(err, journal.ErrInUse) && ctx.Err() == nil; {
+		select {
+		case <-time.After(endsWithin / 40):
+		case <-ctx.Done():
+		}
+		r, where, err = ownRegister(f.dataDir, stateName(s))
+	}
 	switch {
 	case err == nil || f.dataDir != "":
 		return r, where, "", err
 	case errors.Is(err, journal.ErrInUse):
 		return local.Memory(), inMemory, "another gateway at this broker keeps its own there: give each an --id, or a --data directory, of its own", nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOTDIR), errors.Is(err, errNoHome):
-		return local.Memory(), inMemory, err.Error(), nil
 	}
-	return nil, "", "", err
+	return local.Memory(), inMemory, err.Error(), nil // nobody asked for that file
 }
 
-// voterFile is what the file of a voter is called in its directory.
-const voterFile = "voter"
+// endsWithin is for how long the gateway before this one may take to end.
+const endsWithin = 2 * time.Second
+
+// What the files of a voter are called in its directory.
+const (
+	voterFile = "voter"
+	holdsFile = "holds" // of its clients, for its next process
+)
 
 // keepAsVoter makes this participant a voter.
 func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, log *slog.Logger, metrics prometheus.Registerer) (*keeping, error) {
@@ -110,9 +126,15 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 	if err != nil {
 		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
 	}
+	own, err := local.Open(filepath.Join(f.dataDir, holdsFile)) // nobody else does: the voter's file is this one's
+	if err != nil {
+		voter.Close()
+		return nil, fmt.Errorf("%w: remove %s: it has what clients hold through this gateway, and only for its next start", err, filepath.Join(f.dataDir, holdsFile))
+	}
 	metrics.MustRegister(voter)
-	k := &keeping{options: []qosmutex.Option{qosmutex.WithRegister(voter)}, ended: voter.Done(), enrolled: f.voters}
-	k.close = func() error { voter.Close(); return nil }
+	k := &keeping{ended: voter.Done(), own: own, where: f.dataDir, enrolled: f.voters}
+	k.options = []qosmutex.Option{qosmutex.WithRegister(voter), qosmutex.KeepIn(own), qosmutex.Resume()}
+	k.close = func() error { voter.Close(); return own.Close() }
 	k.err = func() error {
 		return fmt.Errorf("the voter cannot keep its file, so it has ended: see to the disk of %s, then start it again: %w", f.dataDir, voter.Err())
 	}
@@ -168,7 +190,7 @@ func (k *keeping) serveUntil(ctx context.Context, server *qosmutex.Server, serve
 // leave ends the participant of a gateway as in a crash, if the next process goes on with what this
 // one leaves.
 func (k *keeping) leave(server *qosmutex.Server) bool {
-	if !k.goesOn() || !server.HoldsAsRoot() {
+	if !server.LeavesHolds() {
 		return false
 	}
 	leave(server.Participant())

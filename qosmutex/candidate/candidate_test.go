@@ -33,16 +33,21 @@ func start(t *testing.T, cfg Config, fresh bool) *driver {
 
 func firstStep(t *testing.T, cfg Config, fresh bool) *driver {
 	t.Helper()
-	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: 1}
+	return with(t, cfg, fresh, lease.Entry{Version: lease.Version{Domain: [16]byte{1}}}, 1)
+}
+
+// with makes a candidate of a register that has e.
+func with(t *testing.T, cfg Config, fresh bool, e lease.Entry, incarnation uint64) *driver {
+	t.Helper()
+	cfg.Protocol.Self = protocol.Node{ID: "A", Incarnation: incarnation}
 	cfg.Protocol.Timing = protocol.LAN()
 	cfg.Protocol.Settings = protocol.Settings{Resources: []string{"x"}}
-	cfg.Lease.Create, cfg.Lease.Wall, cfg.Lease.Seed = true, wall, 1
+	cfg.Lease.Create, cfg.Lease.Wall, cfg.Lease.Seed = true, wall, incarnation
 	m, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &driver{Machine: m, t: t, now: 1000 * protocol.Second}
-	d.entry.Version.Domain = [16]byte{1}
+	d := &driver{Machine: m, t: t, now: 1000 * protocol.Second, entry: e}
 	d.born = d.now - protocol.MaxTTL
 	if fresh {
 		d.born = d.now
@@ -177,7 +182,9 @@ func TestClone(t *testing.T) {
 // TestMembersCountOnce: those who may hold when a root is started again are not those
 // who may hold when it becomes the root for a second time.
 func TestMembersCountOnce(t *testing.T) {
-	d := start(t, Config{Lease: lease.Config{Known: true}}, false)
+	d := start(t, Config{Lease: lease.Config{Place: "here"}}, false)
+	d = with(t, Config{Lease: lease.Config{Place: "here", Known: true, HeldIn: []uint64{d.entry.Record.Term}}}, false, d.entry, 2)
+	d.until(d.now + protocol.Second)
 	d.away = true
 	d.until(d.now + protocol.LAN().TTL)
 	if role, _ := d.Term(); role == protocol.Root {
@@ -185,7 +192,7 @@ func TestMembersCountOnce(t *testing.T) {
 	}
 	d.away = false
 	d.until(d.now + 200*protocol.Millisecond)
-	if role, _ := d.Term(); role != protocol.Root || d.entry.Record.Term != 2 {
+	if role, _ := d.Term(); role != protocol.Root || d.entry.Record.Term != 3 {
 		t.Fatalf("it is %v, in term %d", role, d.entry.Record.Term)
 	}
 	d.step(protocol.Input{Kind: protocol.Acquire, Ref: 1, Resource: "x"})

@@ -17,6 +17,7 @@ type Machine struct {
 	lease      *lease.Machine
 	told       []protocol.Input // by the lease, and not taken yet
 	request    lease.Request    // not handed out yet
+	known      bool             // when it was appointed last, it knew who may hold by the word of the root before
 	trust      bool             // a suspected participant has ended
 	announce   protocol.Duration
 	announceAt protocol.Time // at the root
@@ -71,6 +72,9 @@ func (m *Machine) TTL() protocol.Duration { return m.lease.Status().Entry.Record
 // the root.
 func (m *Machine) Elsewhere() bool { return m.lease.Elsewhere() }
 
+// MembersKnown reports whether the members of before counted when this participant was appointed last.
+func (m *Machine) MembersKnown() bool { return m.known }
+
 // Pending reports whether the machine wants a Tick at once.
 func (m *Machine) Pending() bool { return len(m.told) > 0 }
 
@@ -97,6 +101,9 @@ func (m *Machine) Step(now protocol.Time, in *protocol.Input, out *protocol.Outp
 	if told {
 		first := m.told[0]
 		in, m.told = &first, m.told[1:]
+		if in.Kind == protocol.Appointed {
+			m.known = in.Lease.Known
+		}
 	}
 	err := m.Machine.Step(now, in, out)
 	follows := lease.Input{Said: out}

@@ -72,13 +72,9 @@ func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 		told.Heard = max(told.Heard, m.now+m.cfg.Listen-m.cfg.grace(r.TTL))
 	}
 	told.Register, told.TTL, told.Settings, told.Fences.Next = m.known.Version.Register(), r.TTL, r.Settings, w.fence
-	if m.spent == 0 { // who may hold when we were started is not who may hold in a later term
-		told.Members, told.Known = m.cfg.Members, m.cfg.Known
-		if len(m.cfg.Held) > 0 && (!w.restart || m.other.until != 0) {
-			told.Known = false
-		} else {
-			told.Held = m.cfg.Held
-		}
+	counts := m.cfg.CountsUntil == 0 || m.now < m.cfg.CountsUntil
+	if m.spent == 0 && w.restart && m.other.until == 0 && counts { // who may hold when we were started is not who may hold in a later term
+		told.Members, told.Known, told.Held = m.cfg.Members, m.cfg.Known, m.cfg.Held
 	}
 	m.acting, m.spent, m.other = acting{true, told.Until, w.first, m.now}, r.Term, other{}
 }

@@ -17,8 +17,8 @@ var (
 type Config struct {
 	Self protocol.Node
 	// Place names the machine, boot and lock file of this participant, if it has the
-	// lock on such a file and is the only candidate of the topic that does: a root that
-	// the record names at the same place is dead. Empty: none.
+	// lock on such a file, as no other process of the topic does: a root that the record
+	// names at the same place is dead. Empty: none.
 	Place string
 	Rank  int     // position among the candidates, 0 for the most important
 	Drift float64 // bound ρ on the drift of a clock, the same for the whole domain
@@ -37,17 +37,16 @@ type Config struct {
 	// register, and follow nobody below them. Else the first term is 1.
 	FirstTerm uint64
 
-	// Members, if Known, are those who may hold by the word of a former root that was in
-	// the place of this participant.
-	Members []protocol.Node
-	Known   bool
-
-	// Held is what the process that was in the place of this participant held as the root
-	// of the term HeldIn when it ended. It goes on if the record still names that term and
-	// this place when this participant takes over; else whoever goes by it may hold as
-	// well, and Members are not all.
-	Held   []protocol.Held
-	HeldIn uint64
+	// What the process that was in the place of this participant left, when it ended as
+	// the root of one of the terms HeldIn: who may hold by its word, if Known, and what it
+	// held itself. It counts if the record still names one of those terms and this place
+	// when this participant takes over, no root of another register was heard, and its
+	// clock shows less than CountsUntil; 0: whenever that is. Else anybody may hold.
+	Members     []protocol.Node
+	Known       bool
+	Held        []protocol.Held
+	HeldIn      []uint64
+	CountsUntil protocol.Time
 
 	// Wall is the wall clock at the first Step, in microseconds since 1970. The fences
 	// of a new topic start there.

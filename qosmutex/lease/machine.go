@@ -63,7 +63,7 @@ type pending struct {
 	first   protocol.Time // the first attempt
 	heard   protocol.Time // when the version that it replaces was first learnt
 	fence   uint64        // the first of the term, if it begins one
-	restart bool          // it replaces the record of the process that was here before, under which Config.Held was held
+	restart bool          // it replaces the record of the process that was here before, as the root of one of the terms Config.HeldIn
 }
 
 // acting is the time in which this participant is the root.

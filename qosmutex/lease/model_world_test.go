@@ -147,7 +147,8 @@ func (w *model) start(i int) {
 	}
 	if w.cfg.places {
 		cfg.Place = self.ID
-		if cfg.HeldIn = cmp.Or(n.term, n.heldIn); cfg.HeldIn != 0 {
+		if term := cmp.Or(n.term, n.heldIn); term != 0 {
+			n.heldIn, cfg.HeldIn = term, []uint64{term}
 			cfg.Held = []protocol.Held{{Ref: 1, Resource: "x", Fence: 1}}
 		}
 	}
@@ -155,7 +156,7 @@ func (w *model) start(i int) {
 	if err != nil {
 		panic(err)
 	}
-	*n = modelNode{m: m, self: self, clock: 1000 * ms, heldIn: cfg.HeldIn}
+	*n = modelNode{m: m, self: self, clock: 1000 * ms, heldIn: n.heldIn}
 	w.hear(i, &protocol.Output{Echo: n.clock})
 }
 

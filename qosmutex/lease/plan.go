@@ -1,6 +1,10 @@
 package lease
 
-import "padme/qosmutex/protocol"
+import (
+	"slices"
+
+	"padme/qosmutex/protocol"
+)
 
 // plan is what to ask of the register next.
 type plan struct {
@@ -152,7 +156,7 @@ func (m *Machine) attempt(p *plan) pending {
 	w := pending{on: true, first: m.now, heard: m.since, fence: p.record.Ceiling - block}
 	w.Write = Write{Old: m.known.Version, Record: p.record, Nonce: m.nonce(), Renewal: same(&p.record, &m.known.Record)}
 	old := &m.known.Record
-	w.restart = m.exists() && m.cfg.Place != "" && old.Place == m.cfg.Place && old.Term == m.cfg.HeldIn
+	w.restart = m.exists() && m.cfg.Place != "" && old.Place == m.cfg.Place && slices.Contains(m.cfg.HeldIn, old.Term)
 	if !m.exists() {
 		w.heard = m.born
 	}

@@ -263,7 +263,12 @@ func options(list []string, cfg *lease.Config, rate *float64, span *protocol.Dur
 			cfg.Place = value
 		case "held":
 			cfg.Held = []protocol.Held{{Ref: 1, Resource: "x", Fence: 1}}
-			cfg.HeldIn, err = strconv.ParseUint(value, 10, 64)
+			var term uint64
+			term, err = strconv.ParseUint(value, 10, 64)
+			cfg.HeldIn = append(cfg.HeldIn, term)
+		case "until":
+			d, err = time.ParseDuration(value)
+			cfg.CountsUntil = protocol.Time(d) // from its start
 		case "known":
 			cfg.Known = true
 		case "models":

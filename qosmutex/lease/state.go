@@ -42,7 +42,9 @@ func (m *Machine) write(w *canonical.Writer) {
 	w.Left(m.acting.until)
 	w.Age(m.acting.renewed, m.lease())
 	if m.spent == 0 { // else it is not read again
-		w.Named(canonical.SortTerm, m.cfg.HeldIn)
+		for _, term := range m.cfg.HeldIn {
+			w.Named(canonical.SortTerm, term)
+		}
 	}
 	if m.cfg.FirstTerm != 0 {
 		w.Age(m.acting.began, 2*m.cfg.grace(m.ttl()))

@@ -126,6 +126,9 @@ func (w *world) start(cfg lease.Config, rate float64) *candidate {
 	c.runs++
 	cfg.Self.Incarnation = c.runs
 	cfg.Seed = uint64(len(w.all))<<32 + c.runs<<16 + uint64(cfg.Self.ID[0])
+	if cfg.CountsUntil != 0 {
+		cfg.CountsUntil += c.local()
+	}
 	m, err := lease.New(cfg)
 	if err != nil {
 		panic(err)

@@ -258,7 +258,7 @@ func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candid
 			return candidate.New(c)
 		}
 		c.Lease.Members, c.Lease.Known = file.members()
-		c.Lease.Held, c.Lease.HeldIn = slices.Clone(file.held), file.term
+		c.Lease.Held, c.Lease.HeldIn = slices.Clone(file.held), []uint64{file.term}
 		m, err := candidate.New(c)
 		return &noting{m, &file, len(file.held) > 0}, err
 	}

@@ -33,19 +33,19 @@ type memberSet struct {
 	settled bool            // no other member does
 	held    map[string]Hold // by this process, by resource
 	terms   []uint64        // in which it was the root, the last of which it held that in; none: it is not
+	next    uint64          // in which it is about to be the root; 0: none
+	session Session         // under which it held that as a member; zero: none
+}
+
+// Session is one that a root gave a process: the process as the root knows it, and the number.
+type Session struct {
+	Incarnation uint64 `json:"incarnation"`
+	Number      uint64 `json:"number"` // 0: none
 }
 
 // maxTerms bounds the terms that are remembered: those of processes which were started again and
 // again.
 const maxTerms = 16
-
-// term is the one in which this process holds what is noted; 0: it is not the root.
-func (s *memberSet) term() uint64 {
-	if len(s.terms) == 0 {
-		return 0
-	}
-	return s.terms[len(s.terms)-1]
-}
 
 // Hold is what this process holds for somebody who goes by it when the process has ended.
 type Hold struct {
@@ -59,15 +59,17 @@ type Hold struct {
 // memberLine is one line of the file. The first names the run of the machine, the file of
 // the register and its domain: after another one at the same place nothing counts.
 type memberLine struct {
-	Run     string  `json:"run,omitempty"`
-	AgeMS   int64   `json:"age_ms,omitempty"` // of the register, when the line was written
-	Key     string  `json:"key,omitempty"`
-	Member  string  `json:"member,omitempty"`
-	Gone    bool    `json:"gone,omitempty"`
-	Settled bool    `json:"settled,omitempty"`
-	Hold    *Hold   `json:"hold,omitempty"`   // gone: only the resource counts
-	Term    *uint64 `json:"term,omitempty"`   // of all holds
-	Forget  bool    `json:"forget,omitempty"` // all holds: somebody may go by one that does not go on, so there may be others than the members; gone: these, too
+	Run     string   `json:"run,omitempty"`
+	AgeMS   int64    `json:"age_ms,omitempty"` // of the register, when the line was written
+	Key     string   `json:"key,omitempty"`
+	Member  string   `json:"member,omitempty"`
+	Gone    bool     `json:"gone,omitempty"`
+	Settled bool     `json:"settled,omitempty"` // gone: not any more
+	Hold    *Hold    `json:"hold,omitempty"`    // gone: only the resource counts
+	Next    bool     `json:"next,omitempty"`    // Term: the register may say so soon
+	Term    *uint64  `json:"term,omitempty"`    // of all holds
+	Session *Session `json:"session,omitempty"` // of all holds
+	Forget  bool     `json:"forget,omitempty"`  // all holds: somebody may go by one that does not go on, so there may be others than the members; gone: these, too
 }
 
 // minRewrite is the size below which the file is not rewritten with what still counts.
@@ -136,15 +138,25 @@ func (m *members) note(l *memberLine) {
 	case l.Forget:
 		s.settled = false
 		clear(s.held)
+	case l.Session != nil:
+		s.session = *l.Session
 	case l.Term != nil && *l.Term == 0:
-		s.terms = nil
-	case l.Term != nil && *l.Term != s.term():
-		s.terms = append(s.terms[max(0, len(s.terms)+1-maxTerms):], *l.Term)
+		s.terms, s.next = nil, 0
+	case l.Term != nil && l.Next && slices.Contains(s.terms, *l.Term):
+	case l.Term != nil && l.Next:
+		s.next = *l.Term
+	case l.Term != nil && slices.Contains(s.terms, *l.Term):
+		s.session = Session{}
 	case l.Term != nil:
+		s.session, s.next = Session{}, 0
+		s.terms = append(s.terms[max(0, len(s.terms)+1-maxTerms):], *l.Term)
 	case l.Hold != nil && l.Gone:
 		delete(s.held, l.Hold.Resource)
 	case l.Hold != nil:
 		s.held[l.Hold.Resource] = *l.Hold
+	case l.Settled && l.Gone:
+		s.settled = false
+		clear(s.all)
 	case l.Settled:
 		s.settled = true
 	case l.Gone:
@@ -176,6 +188,12 @@ func (m *members) rewrite() error {
 		}
 		for _, term := range s.terms {
 			err = errors.Join(err, write(&memberLine{Key: key, Term: &term}))
+		}
+		if s.next != 0 {
+			err = errors.Join(err, write(&memberLine{Key: key, Term: &s.next, Next: true}))
+		}
+		if s.session.Number != 0 {
+			err = errors.Join(err, write(&memberLine{Key: key, Session: &s.session}))
 		}
 		if s.settled {
 			err = errors.Join(err, write(&memberLine{Key: key, Settled: true}))
@@ -228,19 +246,19 @@ func (r *Register) Members(key string) (all []string, ok bool) {
 	return slices.Sorted(maps.Keys(s.all)), true
 }
 
-// Held returns, by resource, what NoteHold has named for key and not called gone, and the
-// term of NoteTerm, also of earlier processes on this run of the machine.
-func (r *Register) Held(key string) (held []Hold, term uint64) {
+// Held returns, by resource, what NoteHold has named for key and not called gone, also in
+// earlier processes on this run of the machine.
+func (r *Register) Held(key string) (held []Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.members.keys[key]
 	if s == nil {
-		return nil, 0
+		return nil
 	}
 	for _, resource := range slices.Sorted(maps.Keys(s.held)) {
 		held = append(held, s.held[resource])
 	}
-	return held, s.term()
+	return held
 }
 
 // Noted returns the keys of which anything is noted, also by earlier processes on this run of
@@ -266,7 +284,8 @@ func (r *Register) Inhabited() []string {
 }
 
 // NoteMember notes that a member may hold something of key from now on, or, if gone,
-// that it does not any more. An empty member says that all that do are named. It
+// that it does not any more. An empty member says that all that do are named, or, if gone,
+// that there may be others, and nobody is. It
 // survives the end of this process, not that of the machine. After an error nothing is
 // noted any more.
 func (r *Register) NoteMember(key, member string, gone bool) error {
@@ -280,20 +299,46 @@ func (r *Register) NoteHold(key string, h Hold, gone bool) error {
 }
 
 // Terms returns the last terms in which NoteTerm says that this process or, without a pause, one
-// before it was the root.
+// before it was the root, and, as the last one, that of NoteNext.
 func (r *Register) Terms(key string) []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.members.keys[key]; s != nil {
-		return slices.Clone(s.terms)
+	s := r.members.keys[key]
+	switch {
+	case s == nil:
+		return nil
+	case s.next != 0:
+		return append(slices.Clone(s.terms), s.next)
 	}
-	return nil
+	return slices.Clone(s.terms)
+}
+
+// NoteNext notes that the register may name this process the root of that term from now on.
+func (r *Register) NoteNext(key string, term uint64) error {
+	return r.noteLine(&memberLine{Key: key, Term: &term, Next: true})
 }
 
 // NoteTerm notes that this process is the root of that term, and holds what is noted as
 // such; 0: it is not the root.
 func (r *Register) NoteTerm(key string, term uint64) error {
 	return r.noteLine(&memberLine{Key: key, Term: &term})
+}
+
+// NoteSession notes that this process holds what is noted as a member, under that session, until
+// NoteTerm says that it is the root.
+func (r *Register) NoteSession(key string, s Session) error {
+	return r.noteLine(&memberLine{Key: key, Session: &s})
+}
+
+// Session returns what NoteSession has named for key, also of earlier processes on this run of the
+// machine.
+func (r *Register) Session(key string) Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.members.keys[key]; s != nil {
+		return s.session
+	}
+	return Session{}
 }
 
 // ForgetHolds forgets all holds of key. Somebody may go by one of them, so there may be

@@ -1,0 +1,167 @@
+package qosmutex
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/local"
+)
+
+// reached is a register in common, as long as its process runs.
+type reached struct {
+	register.Register
+	ended atomic.Bool
+}
+
+func (r *reached) Get(ctx context.Context, key string) (register.Entry, error) {
+	if r.ended.Load() {
+		return register.Entry{}, &register.Unavailable{Cause: register.ErrClosed}
+	}
+	return r.Register.Get(ctx, key)
+}
+
+func (r *reached) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
+	if r.ended.Load() {
+		return []register.Result{{Err: &register.Unavailable{Cause: register.ErrClosed}}}
+	}
+	return r.Register.CompareAndSet(ctx, writes...)
+}
+
+// serveWith is serve with a register in common.
+func (k *keeper) serveWith(shared register.Register) (s *Server, kill func()) {
+	r := &reached{Register: shared}
+	s, end := k.serve(WithRegister(r))
+	return s, func() {
+		r.ended.Store(true)
+		end()
+	}
+}
+
+// A server beside another one is killed, where the other one is the root and where it is itself, with a register
+// in common and with one of each one's own: the next process goes on with what it held for others. Who waits gets it when
+// it is unlocked, with a higher fence, and what was not noted is over.
+func TestServerGoesOnBesideOthers(t *testing.T) {
+	for _, common := range []bool{true, false} {
+		t.Run(fmt.Sprintf("common=%v", common), func(t *testing.T) {
+			dir := t.TempDir()
+			inVirtualTime(t, func(t *testing.T, w *world) { goOnBesideOthers(t, w, dir, common) })
+		})
+	}
+}
+
+func goOnBesideOthers(t *testing.T, w *world, dir string, common bool) {
+	ctx := context.Background()
+	p, _ := w.join("first")
+	k := &keeper{t: t, w: w, path: filepath.Join(dir, "second"), id: "second"}
+	opts, serve := []Option{w.clock}, func() (*Server, func()) { return k.serve() }
+	if common {
+		shared := local.Memory()
+		opts, serve = append(opts, WithRegister(shared)), func() (*Server, func()) { return k.serveWith(shared) }
+	}
+	first, end := listening(t, p, 0, opts...)
+	second, kill := serve()
+	topicOf(t, first, "crane")
+	topicOf(t, second, "ramp")
+	fences := map[string]uint64{}
+	for _, name := range []string{"crane", "ramp"} {
+		h, err := topicOf(t, second, name).Lock(ctx, "hook", WithNote([]byte("client 7")), WithClient("esp32"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fences[name] = h.Fence()
+		if _, err := topicOf(t, second, name).Lock(ctx, "door"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 3 {
+		time.Sleep(10 * time.Second)
+		kill()
+		time.Sleep(500 * time.Millisecond)
+		second, kill = serve()
+		for _, name := range []string{"crane", "ramp"} {
+			begun := time.Now()
+			list := topicOf(t, second, name).Resumed()
+			if len(list) != 1 || list[0].Check() != nil || list[0].Fence() != fences[name] || string(list[0].Note()) != "client 7" || list[0].client != "esp32" {
+				t.Fatalf("round %d: %s goes on with %v, and the fence was %d", round, name, list, fences[name])
+			}
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("round %d: %s was open after %v", round, name, took)
+			}
+		}
+	}
+	for _, name := range []string{"crane", "ramp"} {
+		next := make(chan *Hold)
+		go func() {
+			h, err := topicOf(t, first, name).Lock(ctx, "hook")
+			if err != nil {
+				t.Error(err)
+			}
+			next <- h
+		}()
+		time.Sleep(5 * time.Second)
+		select {
+		case <-next:
+			t.Fatalf("two hold %s", name)
+		default:
+		}
+		if err := topicOf(t, second, name).Resumed()[0].Unlock(); err != nil {
+			t.Error(err)
+		}
+		if h := <-next; h.Fence() <= fences[name] {
+			t.Errorf("fence %d after %d", h.Fence(), fences[name])
+		}
+		if _, err := topicOf(t, first, name).TryLock(ctx, "door"); err != nil {
+			t.Errorf("what was not noted is not over: %v", err)
+		}
+	}
+	w.killed.Go(func() { kill(); end(); _ = p.Close(ctx) })
+}
+
+// It is away for so long that its holds are over and somebody else is inside: none goes on.
+func TestServerIsAwayForTooLong(t *testing.T) {
+	dir := t.TempDir()
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		shared := local.Memory()
+		p, _ := w.join("first")
+		first, end := listening(t, p, 0, WithRegister(shared), w.clock)
+		k := &keeper{t: t, w: w, path: filepath.Join(dir, "second"), id: "second"}
+		second, kill := k.serveWith(shared)
+		topicOf(t, first, "crane")
+		topicOf(t, second, "ramp")
+		fences := map[string]uint64{}
+		for _, name := range []string{"crane", "ramp"} {
+			topicOf(t, first, name)
+			h, err := topicOf(t, second, name).Lock(ctx, "hook", WithNote([]byte("client 7")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fences[name] = h.Fence()
+		}
+		time.Sleep(10 * time.Second)
+		kill()
+		for _, name := range []string{"crane", "ramp"} {
+			h, err := topicOf(t, first, name).Lock(ctx, "hook")
+			if err != nil || h.Fence() <= fences[name] {
+				t.Fatalf("fence %d after %d: %v", h.Fence(), fences[name], err)
+			}
+			defer func() {
+				if err := h.Check(); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		second, kill = k.serveWith(shared)
+		for _, name := range []string{"crane", "ramp"} {
+			if list := topicOf(t, second, name).Resumed(); len(list) > 0 {
+				t.Errorf("%s goes on with %v", name, list)
+			}
+		}
+		w.killed.Go(func() { kill(); end(); _ = p.Close(ctx) })
+	})
+}
