@@ -238,7 +238,8 @@ func WithFanout(n int) Option {
 // will: its holds are over at once, and not after the TTL. The price: a broker
 // publishes the will of any client that it has lost touch with, also of one that
 // works on; then two may believe that they hold, until the first one hears of it.
-// Fences rise all the same. It counts at the root; each participant may become it.
+// Fences rise all the same. It counts at the root; each participant may become it. No hold
+// goes on in a later process then (WithNote): do not give it where gateways serve clients.
 func WithTrustedWills() Option {
 	return func(o *options) error {
 		o.trust = true

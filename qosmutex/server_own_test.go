@@ -237,6 +237,25 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			s, kill = k.serve()
 			return h, s, kill
 		},
+		"killed while it waits, and the broker went back": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
+			view, err := json.Marshal(topicOf(k.t, s, "crane").View())
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			kill()
+			time.Sleep(time.Minute)
+			h := k.heldElsewhere(LAN().TTL)
+			_, kill = k.serve()
+			time.Sleep(200 * time.Millisecond)
+			kill()
+			p, _ := k.w.join("backup")
+			if err := p.PublishRaw(pubsub.Side, []string{"lock", "crane", "view"}, view, true); err != nil {
+				k.t.Fatal(err)
+			}
+			_ = p.Close(context.Background())
+			s, kill = k.serve()
+			return h, s, kill
+		},
 		"cut off, and its process goes on": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
 			k.cable.cut()
 			time.Sleep(time.Minute)

@@ -195,8 +195,8 @@ func (s *Server) notesUntil(key string) protocol.Time {
 
 // goesOn returns until when what the process before it noted of a topic counts for this one, with the
 // same register of its own: it was the last root, and nobody else can have let anybody in yet.
-// 0: it does not, and nothing of it counts any more for later processes, neither. It is asked before
-// the topic is opened; the error says that the broker did not answer.
+// 0: it does not. It is asked before the topic is opened; the error says that the broker did not
+// answer.
 func (s *Server) goesOn(name string) (until protocol.Time, err error) {
 	s.mu.Lock()
 	until, before := s.before[name]
@@ -210,7 +210,6 @@ func (s *Server) goesOn(name string) (until protocol.Time, err error) {
 			return until, nil
 		}
 	}
-	s.forgetNotes(name)
 	return 0, nil
 }
 

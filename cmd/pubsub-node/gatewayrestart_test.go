@@ -117,3 +117,59 @@ func (n *node) terminate(t *testing.T) {
 	}
 	n.exit(t)
 }
+
+// TestVotersRestartCostsNoHold: three gateways at a broker of somebody else are ended, or killed, and
+// started again one after another, as at an upgrade. One of them serves the lock and one is its
+// root. The command that holds it goes on, and whoever waits for it gets it then.
+func TestVotersRestartCostsNoHold(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"in good order": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, addr := t.TempDir(), address.Free(t)
+			url := "mqtt://" + addr
+			startBrokerProcess(t, dir, addr, "--no-locks")
+			ids := []string{"v1", "v2", "v3"}
+			serve := func(id string) *node {
+				_ = os.Remove(filepath.Join(dir, "serves-"+id))
+				return startNode(t, dir, url, "serve", "--id", id, "--voters", strings.Join(ids, ","), "--data", id,
+					"--ready-file", "serves-"+id, "--ttl", ttlOfGateways.String())
+			}
+			serves := func(id string) {
+				eventually(t, id+" serves", func() bool { return exists(filepath.Join(dir, "serves-"+id)) })
+			}
+			gateways := map[string]*node{}
+			for _, id := range ids {
+				gateways[id] = serve(id)
+			}
+			for _, id := range ids {
+				serves(id)
+			}
+			command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
+			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+			waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
+			time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
+			for _, id := range ids {
+				if err := gateways[id].Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+				gateways[id].exit(t)
+				gateways[id] = serve(id)
+				serves(id)
+				time.Sleep(ttlOfGateways / 2)
+			}
+			if exists(filepath.Join(dir, "entered")) {
+				t.Error("two were inside at once")
+			}
+			if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code := command.exit(t); code != 0 {
+				t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+			}
+			if code := waiter.exit(t); code != 0 {
+				t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
+			}
+		})
+	}
+}

@@ -52,24 +52,22 @@ and are answered on .../answer; docs/clients.md has examples for the shell, Pyth
 and JavaScript. Locks that have no root are created: those named at once, others
 when a client first asks or, with --voters, a participant.
 
-Several may run, with the same settings. For each lock one of them answers, and when it
-dies another takes over; clients whose lock was held by the dead one lose it, and ask
-again.
+Several may run, with the same settings. For each lock one of them answers. Ended and
+started again within half a TTL, it costs nobody a lock; if it does not come back, another
+takes over, and clients whose lock was held by it lose it, and ask again.
 
 At a broker that is not "pubsub-node broker", nobody else keeps who is the root of a lock.
-A gateway that is no voter keeps it in a file: ended and started again within half a TTL,
-it costs nobody a lock. With --memory, after a longer time, or where another was the root
-in between, it first waits until whatever was granted before is over, also if that had a
-longer --ttl. Three or five keep it as voters: give each the same --voters, a --id that is
+A gateway that is no voter keeps it in a file. With --memory, after a longer time, or where
+another was the root in between, it first waits until whatever was granted before is over,
+also if that had a longer --ttl. Three or five keep it as voters: give each the same --voters, a --id that is
 among them, and a --data directory of its own. They begin once all of them run. Then locks
 go on as long as a majority runs; a voter that loses its file does not vote any more.
 "pubsub-node voters" shows them, replaces one that is gone, and starts over if a majority
 is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
-INT or TERM ends it. The locks that it keeps it leaves to its next start; where others
-keep them, clients are told that theirs are lost, and these are kept until nobody can
-believe in them any more.`,
+INT or TERM ends it. What its clients hold it leaves to its next start, or, with --memory,
+tells them that it is lost.`,
 		Example: `  pubsub-node serve
   pubsub-node serve crane frequencies
   PADME_PASSWORD=... pubsub-node serve --user gateway-1 --metrics 127.0.0.1:9101

@@ -16,6 +16,9 @@ func (w *world) entered(n *node, g protocol.Granted) {
 		}
 		n.refs = append(n.refs, request{ref: g.Ref, resource: g.Resource, inside: true})
 		n.inside[g.Resource] = g
+		if n.before != nil {
+			delete(n.before.inside, g.Resource)
+		}
 		return
 	}
 	if g.Fence <= w.fences[g.Resource] {

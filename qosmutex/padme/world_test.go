@@ -58,7 +58,8 @@ type node struct {
 	inside   map[string]protocol.Granted
 	refs     []request       // waiting or inside, in order
 	noted    []protocol.Held // that its process of before was inside of
-	before   *node           // that process, as long as somebody may go by what it was inside of
+	before   *node           // that process, if somebody goes by what it was inside of
+	former   protocol.Former // its session
 	invalid  uint64          // messages dropped as invalid that a test sent on purpose
 	excused  uint64          // holds that it lost unconfirmed while a link was held, or had just been
 	crashed  bool
@@ -87,14 +88,17 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 
 // goOn starts a participant again, which goes on with what its process of before was inside of.
 func (w *world) goOn(n *node) {
+	was, former := n, protocol.Former{Incarnation: n.machine.self.Incarnation, Session: n.machine.session.number}
+	if former.Session == 0 && n.before != nil && n.machine.role != protocol.Root { // what was noted still stands
+		was, former = n.before, n.former
+	}
 	var cfg protocol.Config
-	if s := n.machine.session.number; s != 0 {
-		cfg.Former = protocol.Former{Incarnation: n.machine.self.Incarnation, Session: s}
-		cfg.Held = w.noted(n)
+	if former.Session != 0 {
+		cfg.Former, cfg.Held = former, w.noted(was)
 	}
 	next := w.start(cfg, n.name, n.priority, n.machine.under, false)
 	if cfg.Held != nil {
-		next.noted, next.before = cfg.Held, n
+		next.noted, next.before, next.former = cfg.Held, was, former
 	}
 }
 
@@ -215,9 +219,6 @@ func (w *world) step(n *node, in *protocol.Input) error {
 		n.forget(d.Ref)
 	}
 	n.wakeAt = n.out.WakeAt
-	if n.machine.session.number != 0 || n.machine.role == protocol.Root { // what does not go on, its process says
-		n.before = nil
-	}
 	w.check(n)
 	if w.stepped != nil {
 		w.stepped(n)

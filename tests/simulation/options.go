@@ -49,6 +49,7 @@ type options struct {
 	kills      bool              // members are killed one at a time
 	deaths     bool              // visitors are killed, up to three a second
 	registers  int               // the candidates were given so many by mistake; 0: one
+	files      map[string]*notes // of participants that remember
 	unheard    bool              // their roots may not hear of each other: overlaps are counted
 	rest       protocol.Duration // how long it lasts after the tree has formed; 0: until leastTime
 }
@@ -82,7 +83,7 @@ func draw(seed uint64, w *world) options {
 		w = drawWorld(seed)
 	}
 	o := drawFaults(seed)
-	o.world = w
+	o.world, o.files = w, map[string]*notes{}
 	if w.change != nil {
 		w.change(&o, rand.New(rand.NewPCG(seed, 5)))
 	}
@@ -167,7 +168,7 @@ func (o *options) traits() iter.Seq2[string, bool] {
 			yield("several candidates", o.candidates > 0) &&
 			yield("several creators", o.creators) &&
 			yield("candidates with a place", o.places) &&
-			yield("roots that know who may hold", o.remembers()) &&
+			yield("participants that go on with what they held", o.remembers()) &&
 			yield("registers in memory", o.volatile)
 	}
 }
@@ -243,12 +244,11 @@ func (o *options) scenario(r *rand.Rand) sim.Scenario {
 	return s
 }
 
-// remembers reports whether the only candidate keeps who may hold beside its register,
-// as the broker does.
-func (o *options) remembers() bool { return o.places && o.candidates == 0 && !o.volatile }
+// remembers reports whether participants keep what their next process goes on with, as brokers and
+// gateways do. Where a will is trusted, nobody may go by what a process held when it has ended.
+func (o *options) remembers() bool { return o.places && !o.volatile && o.registers == 0 && !o.trust }
 
 func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candidate, error) {
-	var file memberFile
 	return func(p protocol.Config, l lease.Config) (sim.Candidate, error) {
 		c := candidate.Config{Protocol: p, Lease: l, Announce: p.Timing.TTL}
 		if o.volatile {
@@ -257,10 +257,12 @@ func (o *options) newCandidate() func(protocol.Config, lease.Config) (sim.Candid
 		if !o.remembers() {
 			return candidate.New(c)
 		}
-		c.Lease.Members, c.Lease.Known = file.members()
-		c.Lease.Held, c.Lease.HeldIn = slices.Clone(file.held), []uint64{file.term}
+		f := o.notesOf(p.Self.ID)
+		c.Protocol.Former, c.Protocol.Held = f.session, slices.Clone(f.held)
+		c.Lease.Members, c.Lease.Known = f.members()
+		c.Lease.Held, c.Lease.HeldIn = c.Protocol.Held, slices.Clone(f.terms)
 		m, err := candidate.New(c)
-		return &noting{m, &file, len(file.held) > 0}, err
+		return &noting{m, keeping{m, p.Self, f, len(f.held) > 0}}, err
 	}
 }
 

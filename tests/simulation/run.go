@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/sim"
 )
@@ -84,7 +83,7 @@ func newRun(o options, trace func(*sim.Record)) *run {
 		p := &sc.Participants[i]
 		r.members = append(r.members, &member{id: p.ID, able: p.Candidate, register: p.Register, first: i == 0, joins: p.Joins, up: !p.Absent, visitor: p.Absent})
 	}
-	s, err := sim.New(padme.Algorithm, sc)
+	s, err := sim.New(o.algorithm(), sc)
 	if err != nil {
 		panic(err) // whatever a seed draws is a scenario
 	}
