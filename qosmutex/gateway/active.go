@@ -111,7 +111,7 @@ func (s *active) close() {
 	s.end()
 	for t := range s.live {
 		t.unlock()
-		s.g.live.Add(-1)
+		s.g.live.add(t.client.name, -1)
 	}
 	for _, c := range s.clients {
 		s.g.remembered.Add(-int32(len(c.ended)))
@@ -188,7 +188,7 @@ func (s *active) settle(t *ticket, outcome jsonlock.Outcome, reason jsonlock.Rea
 	t.unlock()
 	delete(s.live, t)
 	s.topic.live.Store(int32(len(s.live)))
-	s.g.live.Add(-1)
+	s.g.live.add(t.client.name, -1)
 	s.queue.leave(t.resource)
 	s.remember(t, time.Now())
 }

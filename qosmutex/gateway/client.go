@@ -19,9 +19,10 @@ const (
 // Bounds of a gateway.
 const (
 	maxClients    = 1 << 15
-	maxRequests   = 1 << 15 // that wait or hold, of all clients
-	maxRemembered = 1 << 16 // ended requests, beyond which each client has few
-	deniedRate    = 1000    // answers a second to clients that are turned away
+	maxRequests   = 1 << 15          // that wait or hold, of all clients
+	maxOwn        = maxRequests / 16 // of them, of one client: eight locks' worth, and sixteen accounts take all
+	maxRemembered = 1 << 16          // ended requests, beyond which each client has few
+	deniedRate    = 1000             // answers a second to clients that are turned away
 )
 
 // forgetAfter is for how long an ended request is remembered.

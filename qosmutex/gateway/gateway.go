@@ -44,8 +44,9 @@ type gateway struct {
 	told  seldom.Log // of limits
 	rates *rates
 
-	clients, live, remembered atomic.Int32 // clients, requests that live, and that have ended; of all topics
-	unread                    atomic.Int64 // bytes of messages that wait to be read
+	clients, remembered atomic.Int32 // clients, and requests that have ended; of all topics
+	live                live
+	unread              atomic.Int64 // bytes of messages that wait to be read
 }
 
 // Serve offers lock topics to MQTT clients through the participant of server, which must be

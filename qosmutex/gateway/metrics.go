@@ -32,7 +32,7 @@ func newCounters(g *gateway) counters {
 		unsent:  prometheus.NewCounter(prometheus.CounterOpts{Name: "qosmutex_gateway_unsent_total", Help: "Answers that the transport did not take; the client asks again."}),
 		serving: prometheus.NewGauge(prometheus.GaugeOpts{Name: "qosmutex_gateway_serving", Help: "Lock topics for which this gateway answers."}),
 		clients: gauge("qosmutex_gateway_clients", "Foreign clients that this gateway remembers.", g.knows),
-		live:    gauge("qosmutex_gateway_live_requests", "Requests of foreign clients that wait or hold.", func() int { return int(g.live.Load()) }),
+		live:    gauge("qosmutex_gateway_live_requests", "Requests of foreign clients that wait or hold.", func() int { total, _ := g.live.counts(""); return total }),
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *active) know(name string, at time.Time) *client {
 
 // add has a new ticket live.
 func (s *active) add(t *ticket) {
-	s.g.live.Add(1)
+	s.g.live.add(t.client.name, 1)
 	t.client.tickets[t.key] = t
 	t.client.live++
 	s.live[t] = struct{}{}
@@ -158,14 +158,27 @@ func (s *active) do(c *client, r *jsonlock.Request, at time.Time) {
 	}
 }
 
+// mayOpen reports why a client cannot have another live request.
+func (s *active) mayOpen(c *client, at time.Time) error {
+	total, own := s.g.live.counts(c.name)
+	switch {
+	case c.live >= maxLive:
+		return jsonlock.Refuse(jsonlock.TooMany, "%d requests of this client live already", c.live)
+	case own >= maxOwn:
+		if s.g.told.May("live "+c.name, at) {
+			s.g.log.Warn("requests of a client refused: too many of it wait or hold", "client", c.name, "lock", s.name, "most of a client", maxOwn, "in all", total, "most", maxRequests)
+		}
+		return jsonlock.Refuse(jsonlock.TooMany, "you have %d requests that wait or hold, in all locks together, the most at a time: release some, or ask again in a while", own)
+	case total >= maxRequests:
+		return jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", maxRequests)
+	}
+	return nil
+}
+
 // open makes a ticket for a request that is not known.
 func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
-	if c.live >= maxLive {
-		s.refuse(c, r, jsonlock.Refuse(jsonlock.TooMany, "%d requests of this client live already", c.live))
-		return nil
-	}
-	if s.g.live.Load() >= maxRequests {
-		s.refuse(c, r, jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", maxRequests))
+	if err := s.mayOpen(c, at); err != nil {
+		s.refuse(c, r, err)
 		return nil
 	}
 	s.arrivals++
