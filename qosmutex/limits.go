@@ -18,8 +18,8 @@ type TopicLimits struct {
 	// have time for some three times as many with the TTL of LAN.
 	Total int
 	// PerUser is how many of them one participant or client can have had opened by naming
-	// them, 512 by default: one program may well have hundreds, and one alone that names lock
-	// topics without using them cannot keep others from new ones.
+	// them, 128 by default, an eighth of Total: one program may well have a hundred, and a few
+	// that name lock topics without using them cannot keep others from new ones.
 	PerUser int
 	// Idle is for how long nobody must have used a topic until the server lets go of it, 10
 	// minutes by default: much longer than people and programs pause. Of several servers that
@@ -44,7 +44,7 @@ func (l TopicLimits) withDefaults() (TopicLimits, error) {
 		l.Total = maxServed
 	}
 	if l.PerUser == 0 {
-		l.PerUser = maxServed / 2
+		l.PerUser = maxServed / 8
 	}
 	if l.Idle == 0 {
 		l.Idle = 10 * time.Minute

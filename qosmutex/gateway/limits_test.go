@@ -72,3 +72,29 @@ func TestTopicsOfOneClientAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A client has all of 64 locks that it holds, and two that name as many as they can leave most
+// of a gateway's room.
+func TestTopicsOfTwoClientsLeaveRoom(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		const own, named = 64, 256
+		for _, id := range []string{"one", "two"} {
+			c := s.client(id, "crane")
+			defer c.close()
+			for range 6 { // what comes before a lock topic is served is said again
+				for i := range named {
+					c.request(fmt.Sprint(id, i), `{"op":"acquire","id":"1","lease_ms":600000}`)
+				}
+				time.Sleep(2 * time.Second)
+			}
+		}
+		if live := g.counted("qosmutex_gateway_live_requests", "gw"); live != 2*own {
+			t.Errorf("%v locks are held, not %d", live, 2*own)
+		}
+		polite := s.client("polite", "a new one")
+		defer polite.close()
+		polite.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
+	})
+}

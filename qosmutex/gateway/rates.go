@@ -16,8 +16,8 @@ const (
 	ownReleases = jsonlock.Rate     // those that look like releases and renewals
 	poolRate    = 3 * jsonlock.Rate // of each kind
 	// endRate is for ends of sessions, which all topics of their client hear, each of them counted:
-	// in as many topics as there can be twenty ends a second, and at once twice as many as a user
-	// has connections, which may all be lost at one moment.
+	// in 256 topics twenty ends a second, and at once twice as many as a user has connections,
+	// which may all be lost at one moment.
 	endRate, endBurst = 20 * 256, 200 * 256
 	// unknownRate is for answers that something is not known, of each client and beyond that of
 	// all: few enough at once that answers to others find room on the connection.
