@@ -27,6 +27,7 @@ type active struct {
 	live     map[*ticket]struct{}
 	arrivals uint64
 	lines    lines
+	names    names
 	queue    queue
 
 	news      chan news   // of attempts
@@ -50,7 +51,7 @@ type opened struct {
 
 func newActive(ctx context.Context, t *topic, role *qosmutex.Hold) *active {
 	s := &active{
-		topic: t, role: role, settles: t.g.server.Settles(0), clients: map[string]*client{}, live: map[*ticket]struct{}{}, shows: map[clientKey]question{}, lines: lines{},
+		topic: t, role: role, settles: t.g.server.Settles(0), clients: map[string]*client{}, live: map[*ticket]struct{}{}, shows: map[clientKey]question{}, lines: lines{}, names: newNames(),
 		news: make(chan news), opened: make(chan opened), done: make(chan struct{}),
 		alarm: time.NewTimer(sweepEvery), swept: time.Now(),
 	}

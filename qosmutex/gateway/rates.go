@@ -22,6 +22,9 @@ const (
 	// unknownRate is for answers that something is not known, of each client and beyond that of
 	// all: few enough at once that answers to others find room on the connection.
 	unknownRate, unknownPool = 20, 500
+	// nameRate is for resources that are new and nobody declared, such as the numbers of jobs, and
+	// nameBurst for twice as many as a client may have live at once in a lock topic.
+	nameRate, nameBurst = 50, 2 * jsonlock.MaxLive
 )
 
 // rates counts what clients send.
@@ -35,8 +38,8 @@ type rates struct {
 
 // sent is what one client may send.
 type sent struct {
-	own           [2]bucket // requests, releases
-	ends, unknown bucket
+	own                  [2]bucket // requests, releases
+	ends, unknown, names bucket
 }
 
 func newRates(now time.Time) *rates {
@@ -74,8 +77,16 @@ func (r *rates) takeUnknown(client string, now time.Time) bool {
 	return c != nil && c.unknown.take(now) || r.unknown.take(now)
 }
 
+// takeName reports whether a client may name another new resource.
+func (r *rates) takeName(client string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.of(client, now)
+	return c != nil && c.names.take(now)
+}
+
 func (s *sent) idle(now time.Time) bool {
-	return s.own[0].full(now) && s.own[1].full(now) && s.ends.full(now) && s.unknown.full(now)
+	return s.own[0].full(now) && s.own[1].full(now) && s.ends.full(now) && s.unknown.full(now) && s.names.full(now)
 }
 
 // of is what a client may send; nil: there are too many of them, so it has the pool only.
@@ -96,7 +107,7 @@ func (r *rates) of(client string, now time.Time) *sent {
 	}
 	c := &sent{
 		own:  [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)},
-		ends: newBurst(now, endRate, endBurst), unknown: newBucket(now, unknownRate),
+		ends: newBurst(now, endRate, endBurst), unknown: newBucket(now, unknownRate), names: newBurst(now, nameRate, nameBurst),
 	}
 	r.clients[client] = c
 	return c

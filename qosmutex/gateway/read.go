@@ -113,6 +113,7 @@ func (s *active) add(t *ticket) {
 	s.live[t] = struct{}{}
 	s.topic.live.Store(int32(len(s.live)))
 	s.queue.join(t.resource)
+	s.names.use(t.resource)
 }
 
 // refuse answers a request that changes nothing. If it names one that lives, the
@@ -177,7 +178,11 @@ func (s *active) mayOpen(c *client, at time.Time) error {
 
 // open makes a ticket for a request that is not known.
 func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
-	if err := s.mayOpen(c, at); err != nil {
+	err := s.mayOpen(c, at)
+	if err == nil {
+		err = s.mayName(c, r.Resource, at)
+	}
+	if err != nil {
 		s.refuse(c, r, err)
 		return nil
 	}
