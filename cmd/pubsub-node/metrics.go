@@ -6,13 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +63,7 @@ func (f *metricsFlags) serve(ctx context.Context, registry *prometheus.Registry,
 	}
 	f.address = l.Addr().String()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(oneAtATime(registry), promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", seldom(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	server := &http.Server{
 		Handler:        mux,
 		ReadTimeout:    5 * time.Second,
@@ -85,16 +83,6 @@ func (f *metricsFlags) serve(ctx context.Context, registry *prometheus.Registry,
 		_ = server.Close()
 		<-done
 	}, nil
-}
-
-// oneAtATime collects for one request after the other.
-func oneAtATime(all prometheus.Gatherer) prometheus.Gatherer {
-	var mu sync.Mutex
-	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return all.Gather()
-	})
 }
 
 // tellFull counts connections that make room, and names one in the log once a minute.
