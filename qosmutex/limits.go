@@ -18,8 +18,9 @@ type TopicLimits struct {
 	// have time for some three times as many with the TTL of LAN.
 	Total int
 	// PerUser is how many of them one participant or client can have had opened by naming
-	// them, 128 by default, an eighth of Total: one program may well have a hundred, and a few
-	// that name lock topics without using them cannot keep others from new ones.
+	// them, 512 by default: one program may well have hundreds. The last quarter of Total is for
+	// those that have had at most a sixteenth of PerUser opened, so that a few that name lock
+	// topics without using them cannot keep others from new ones.
 	PerUser int
 	// Idle is for how long nobody must have used a topic until the server lets go of it, 10
 	// minutes by default: much longer than people and programs pause. Of several servers that
@@ -44,7 +45,7 @@ func (l TopicLimits) withDefaults() (TopicLimits, error) {
 		l.Total = maxServed
 	}
 	if l.PerUser == 0 {
-		l.PerUser = maxServed / 8
+		l.PerUser = maxServed / 2
 	}
 	if l.Idle == 0 {
 		l.Idle = 10 * time.Minute
@@ -117,11 +118,16 @@ func (s *Server) exceeded(user string, weight int) string {
 	switch {
 	case user != "" && s.account.byUser[user]+weight > s.limits.PerUser:
 		return limitPerUser
+	case user != "" && s.account.byUser[user]+weight > s.limits.few() && s.account.total+weight > s.limits.Total-s.limits.Total/4:
+		return limitTotal
 	case s.account.total+weight > s.limits.Total:
 		return limitTotal
 	}
 	return ""
 }
+
+// few is what one has had opened for whom the last quarter is.
+func (l TopicLimits) few() int { return max(l.PerUser/16, 1) }
 
 // reweigh counts a topic as what its TTL turned out to be: its record may have another than
 // whoever named it asked for.

@@ -23,7 +23,7 @@ func (f *topicLimitFlags) add(cmd *cobra.Command) {
 		return fs.Changed("max-topics") || fs.Changed("max-topics-per-user") || fs.Changed("idle-topics")
 	}
 	fs.IntVar(&f.total, "max-topics", 1024, "`number` of locks that are open at a time; one with a TTL n times shorter than --ttl counts n times")
-	fs.IntVar(&f.perUser, "max-topics-per-user", 128, "`number` of those that one user can have had opened by naming them; half of both for clients that speak JSON")
+	fs.IntVar(&f.perUser, "max-topics-per-user", 512, "`number` of those that one user can have had opened by naming them; half of both for clients that speak JSON")
 	flags.DurationVar(fs, &f.idle, "idle-topics", "", 10*time.Minute, "how long nobody must have used a lock, until it is given up; declared ones stay, and fences go on")
 }
 

@@ -36,7 +36,7 @@ func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
 	switch {
 	case client != "" && g.named[client] >= perClient:
 		detail = fmt.Sprintf("you have named %d lock topics, the most at a time: use resources of one, or ask again in a while", perClient)
-	case len(g.topics) >= total:
+	case len(g.topics) >= total, client != "" && len(g.topics) >= total-total/4 && g.named[client] >= max(perClient/16, 1): // the last quarter is for those that have few
 		detail = fmt.Sprintf("the server is busy: it has %d lock topics already", total)
 	default:
 		return nil

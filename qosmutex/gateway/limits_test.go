@@ -73,13 +73,13 @@ func TestTopicsOfOneClientAreBounded(t *testing.T) {
 	})
 }
 
-// A client has all of 64 locks that it holds, and two that name as many as they can leave most
-// of a gateway's room.
+// A client has all of 256 locks that it holds, and two that name as many as they can leave a quarter
+// of a gateway's room to others.
 func TestTopicsOfTwoClientsLeaveRoom(t *testing.T) {
 	onSite(t, func(s *site) {
 		g := s.gateway("gw")
 		defer g.stop()
-		const own, named = 64, 256
+		const named, others = 256, 128
 		for _, id := range []string{"one", "two"} {
 			c := s.client(id, "crane")
 			defer c.close()
@@ -90,8 +90,8 @@ func TestTopicsOfTwoClientsLeaveRoom(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 		}
-		if live := g.counted("qosmutex_gateway_live_requests", "gw"); live != 2*own {
-			t.Errorf("%v locks are held, not %d", live, 2*own)
+		if live := g.counted("qosmutex_gateway_live_requests", "gw"); live != 2*named-others {
+			t.Errorf("%v locks are held, not %d", live, 2*named-others)
 		}
 		polite := s.client("polite", "a new one")
 		defer polite.close()
