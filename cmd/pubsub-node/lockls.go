@@ -31,8 +31,10 @@ roots last published it: held, by HOLDER ("esp32 (via gate)": a client of the ga
 gate); granted, but nobody is known to be inside; free; or unknown, while the root looks
 for a token that was lost. FENCE is that of the last entry that the root knows of. With
 --json each line is one object as in the retained messages themselves, with the queue.
-Voters that do not answer the roots are named on standard error; see "pubsub-node voters
-show".`,
+
+Roots that are not alive are named on standard error, as what is shown of their locks is
+of before; with --json it says "root_dead":true, too. So are voters that do not answer the
+roots; see "pubsub-node voters show".`,
 		Example: `  pubsub-node lock ls
   pubsub-node lock ls crane --json | jq .queue`,
 		Args:              oneLockOrAll,
@@ -49,11 +51,20 @@ show".`,
 			if err != nil {
 				return err
 			}
-			write := writeStates
-			if asJSON {
-				write = writeJSON
+			dead, err := s.deadRoots(ctx, p, rootsOf(states))
+			if err != nil {
+				return err
 			}
-			if err := write(cmd.OutOrStdout(), states); err != nil {
+			if asJSON {
+				lines := make([]shownState, len(states))
+				for i, st := range states {
+					lines[i] = shownState{st, dead[st.Root]}
+				}
+				err = writeJSON(cmd.OutOrStdout(), lines)
+			} else {
+				err = writeStates(cmd.OutOrStdout(), states)
+			}
+			if err != nil {
 				return err
 			}
 			views, err := lockViews(ctx, p, s)

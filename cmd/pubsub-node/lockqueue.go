@@ -22,6 +22,7 @@ type queueLine struct {
 	Priority    int64  `json:"priority"`
 	Any         bool   `json:"any,omitempty"` // any resource of the lock will do
 	Fence       string `json:"fence,omitempty"`
+	RootDead    bool   `json:"root_dead,omitempty"` // so this is of before
 }
 
 func newLockQueue(s *session) *cobra.Command {
@@ -40,12 +41,12 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 		Args:              argCount(1, 1, "NAME or NAME/RESOURCE"),
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			shown, err := s.statesOf(cmd.Context(), args[0])
+			shown, dead, err := s.statesOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), queueLines(shown))
+				return writeJSON(cmd.OutOrStdout(), queueLines(shown, dead))
 			}
 			return writeQueue(cmd.OutOrStdout(), shown)
 		},
@@ -54,28 +55,28 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 	return cmd
 }
 
-// statesOf reads what is published of NAME or NAME/RESOURCE.
-func (s *session) statesOf(ctx context.Context, lock string) ([]qosmutex.State, error) {
+// statesOf reads what is published of NAME or NAME/RESOURCE, and whose roots are dead.
+func (s *session) statesOf(ctx context.Context, lock string) (states []qosmutex.State, dead map[string]bool, err error) {
 	name, resource, given, err := cutLock(lock)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
 	p, err := s.joinToRead(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer leave(p)
-	states, err := lockStates(ctx, s.reading(p), p, name)
-	if err != nil {
-		return nil, err
+	if states, err = lockStates(ctx, s.reading(p), p, name); err != nil {
+		return nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(st qosmutex.State) bool { return given && st.Resource != resource })
 	if len(states) == 0 {
-		return nil, fmt.Errorf("nothing is known of lock %q: see the others with \"pubsub-node lock ls\"", lock)
+		return nil, nil, fmt.Errorf("nothing is known of lock %q: see the others with \"pubsub-node lock ls\"", lock)
 	}
-	return states, nil
+	dead, err = s.deadRoots(ctx, p, rootsOf(states))
+	return states, dead, err
 }
 
 // cutLock is splitLock that tells whether a resource was given.
@@ -84,13 +85,13 @@ func cutLock(arg string) (name, resource string, given bool, err error) {
 	return name, resource, len(arg) > len(name), err
 }
 
-func queueLines(states []qosmutex.State) (lines []queueLine) {
+func queueLines(states []qosmutex.State, dead map[string]bool) (lines []queueLine) {
 	for _, st := range states {
 		if st.Holder != "" {
-			lines = append(lines, queueLine{st.Topic, st.Resource, 0, st.Holder, st.Via, st.Priority, false, st.Fence})
+			lines = append(lines, queueLine{st.Topic, st.Resource, 0, st.Holder, st.Via, st.Priority, false, st.Fence, dead[st.Root]})
 		}
 		for i, w := range st.Queue {
-			lines = append(lines, queueLine{st.Topic, st.Resource, i + 1, w.Participant, w.Via, w.Priority, w.Any, ""})
+			lines = append(lines, queueLine{st.Topic, st.Resource, i + 1, w.Participant, w.Via, w.Priority, w.Any, "", dead[st.Root]})
 		}
 	}
 	return lines
@@ -100,7 +101,7 @@ func writeQueue(w io.Writer, states []qosmutex.State) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "LOCK\tRESOURCE\tPOSITION\tPARTICIPANT\tPRIORITY")
 	for _, st := range states {
-		for _, l := range queueLines([]qosmutex.State{st}) {
+		for _, l := range queueLines([]qosmutex.State{st}, nil) {
 			participant := who(l.Participant, l.Via)
 			if l.Any {
 				participant += " (any)"

@@ -128,7 +128,8 @@ func newLockShow(s *session) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show the settings of a lock",
 		Long: `show prints what holds for the lock NAME as a whole, as its root last published it: the
-models, the resources, who declared them, and the TTL. Who holds it "lock ls" shows.
+models, the resources, who declared them, and the TTL. Who holds it "lock ls" shows. A
+root that is not alive is named on standard error: what is shown is of before.
 
 Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node lock show crane
@@ -147,13 +148,21 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 			if err != nil {
 				return err
 			}
-			if v := viewOf(views, args[0]); v != nil {
-				return writeView(cmd.OutOrStdout(), v, asJSON)
+			v := viewOf(views, args[0])
+			if v == nil {
+				return nothingKnown(ctx, s, p, args[0])
 			}
-			return nothingKnown(ctx, s, p, args[0])
+			dead, err := s.deadRoots(ctx, p, []string{v.Root})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), []shownView{{*v, dead[v.Root]}})
+			}
+			return writeView(cmd.OutOrStdout(), v, false)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the JSON object that the root publishes")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the JSON object that the root publishes, with \"root_dead\" if it is not alive")
 	return cmd
 }
 

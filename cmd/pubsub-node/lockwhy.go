@@ -24,6 +24,7 @@ type explanation struct {
 	Decision *qosmutex.Decision `json:"decision,omitempty"`
 	Waiting  int                `json:"waiting"`
 	Queue    []qosmutex.Waiter  `json:"queue,omitempty"`
+	RootDead bool               `json:"root_dead,omitempty"` // so this is of before
 }
 
 func newLockWhy(s *session) *cobra.Command {
@@ -50,7 +51,7 @@ Exit codes: 1 nothing is known of the lock, of the entry or of the reason, and t
 			if n, err := strconv.ParseUint(fence, 10, 64); len(args) > 1 && (err != nil || n == 0) {
 				return usageError("FENCE %q is not the number of an entry: see FENCE in \"pubsub-node lock ls\", or PADME_FENCE", fence)
 			}
-			shown, err := s.statesOf(cmd.Context(), args[0])
+			shown, dead, err := s.statesOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ Exit codes: 1 nothing is known of the lock, of the entry or of the reason, and t
 			}
 			all := make([]explanation, len(shown))
 			for i, st := range shown {
-				all[i] = explanation{st.Topic, st.Resource, st.Status, st.Holder, st.Via, st.Fence, st.How, st.Decision, st.Waiting, st.Queue}
+				all[i] = explanation{st.Topic, st.Resource, st.Status, st.Holder, st.Via, st.Fence, st.How, st.Decision, st.Waiting, st.Queue, dead[st.Root]}
 			}
 			return writeJSON(cmd.OutOrStdout(), all)
 		},

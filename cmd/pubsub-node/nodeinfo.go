@@ -116,7 +116,7 @@ func lockViews(ctx context.Context, p *pubsub.Participant, s *session) ([]qosmut
 // watchViews yields the view of a lock topic, or of all with an empty name, and each that
 // follows.
 func watchViews(ctx context.Context, p *pubsub.Participant, name string) iter.Seq2[qosmutex.View, error] {
-	return watchJSON(ctx, p, []string{"lock", cmp.Or(name, "+"), "view"}, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] })
+	return watchJSON(ctx, p, func(levels []string, v *qosmutex.View) bool { return v.Topic == levels[1] }, []string{"lock", cmp.Or(name, "+"), "view"})
 }
 
 // lockMembers reads what a participant, or with an empty id each, says of its place in each
@@ -125,35 +125,37 @@ func lockMembers(ctx context.Context, p *pubsub.Participant, s *session, id stri
 	type place struct{ topic, participant string }
 	latest := map[place]qosmutex.Member{}
 	watch := func(ctx context.Context) iter.Seq2[qosmutex.Member, error] {
-		return watchJSON(ctx, p, []string{"lock", "+", "member", cmp.Or(id, "+")}, func(levels []string, m *qosmutex.Member) bool {
+		return watchJSON(ctx, p, func(levels []string, m *qosmutex.Member) bool {
 			return m.Topic == levels[1] && m.Participant == levels[3]
-		})
+		}, []string{"lock", "+", "member", cmp.Or(id, "+")})
 	}
 	err := snapshot(ctx, s.reading(p), watch, func(m qosmutex.Member) { latest[place{m.Topic, m.Participant}] = m })
 	return slices.Collect(maps.Values(latest)), err
 }
 
-// watchJSON yields what is published on the levels below R, and drops what does not
-// belong there.
-func watchJSON[T any](ctx context.Context, p *pubsub.Participant, levels []string, belongs func(levels []string, v *T) bool) iter.Seq2[T, error] {
+// watchJSON yields what is published on topics below R, and drops what does not belong
+// there.
+func watchJSON[T any](ctx context.Context, p *pubsub.Participant, belongs func(levels []string, v *T) bool, topics ...[]string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		incoming := make(chan T, maxUnseen)
-		stop, err := p.SubscribeRaw(ctx, pubsub.Main, levels, func(m pubsub.RawMessage) {
-			var v T
-			if json.Unmarshal(m.Payload, &v) != nil || !belongs(m.Levels, &v) {
+		for _, levels := range topics {
+			stop, err := p.SubscribeRaw(ctx, pubsub.Main, levels, func(m pubsub.RawMessage) {
+				var v T
+				if json.Unmarshal(m.Payload, &v) != nil || !belongs(m.Levels, &v) {
+					return
+				}
+				select {
+				case incoming <- v:
+				default:
+				}
+			})
+			if err != nil {
+				yield(none, err)
 				return
 			}
-			select {
-			case incoming <- v:
-			default:
-			}
-		})
-		if err != nil {
-			yield(none, err)
-			return
+			defer stop()
 		}
-		defer stop()
 		for {
 			select {
 			case <-ctx.Done():
