@@ -40,6 +40,10 @@ var (
 // have to be created, by a server that is busy.
 const undecided = 10 * time.Second
 
+// unheld is how long to wait until a server has answered that a request is over which got
+// no lock. A server that answers later reads the request and its end.
+const unheld = 100 * time.Millisecond
+
 // busyBroker is how long a broker may take to let in somebody who waits for as long as it
 // takes.
 const busyBroker = time.Minute
@@ -232,8 +236,8 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if !held { // hardly anybody waits for that: a grant that has crossed with it ends with its lease
-		ctx, cancel = context.WithTimeout(ctx, parting)
+	if !held { // hardly anybody waits for that, and the time of -w is over: leave sends what is still to be sent
+		ctx, cancel = context.WithTimeout(ctx, unheld)
 		defer cancel()
 	}
 	sigs.handTo(func(syscall.Signal) { cancel() })
