@@ -185,8 +185,9 @@ func (c *Client) unanswered(k *call) string {
 	if c.server != "" || k.known || k.silent == 0 || len(c.search.servers) == 0 || c.clock()-k.silent < protocol.Time(searchWait) {
 		return ""
 	}
-	return fmt.Sprintf("%s has not answered for %v: it is busy, or the broker does not let participant %q write its requests, as the role observer does not: see its log",
-		strings.Join(slices.Sorted(maps.Keys(c.search.servers)), " or "), time.Duration(c.clock()-k.silent).Round(time.Second), c.p.ID())
+	return fmt.Sprintf("%s has not answered for %v: it may serve other lock topics only, not %q: start \"pubsub-node serve%s %s\", or \"pubsub-node serve\" without names, which serves all; or it is busy; or the broker does not let participant %q write its requests, as the role observer does not: see its log",
+		strings.Join(slices.Sorted(maps.Keys(c.search.servers)), " or "), time.Duration(c.clock()-k.silent).Round(time.Second),
+		c.name, scopeOf(c.p).flags, shellWord(c.name), c.p.ID())
 }
 
 func (c *Client) what(resource string) string { return what(resource, c.name) }

@@ -194,6 +194,23 @@ func TestServerThatComesSoonIsNotAbsent(t *testing.T) {
 	})
 }
 
+// A gateway does not answer what it does not offer, as another one may.
+func TestLateNamesALockThatIsNotOffered(t *testing.T) {
+	onSite(t, func(s *site) {
+		p := s.join("gate", serving)
+		defer p.Close(context.Background())
+		e := s.client("shell", "crane")
+		defer e.close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_, err := e.Lock(ctx, "default")
+		var unready *qosmutex.NotReadyError
+		if !errors.As(err, &unready) || !strings.HasPrefix(unready.Why, `gate has not answered for 10s: it may serve other lock topics only, not "crane": start "pubsub-node serve crane"`) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // A server drops what a client says too fast. A client that did would wait for its own
 // repetitions, and others for releases that were dropped.
 func TestClientSaysNoMoreThanIsRead(t *testing.T) {

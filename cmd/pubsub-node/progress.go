@@ -128,7 +128,11 @@ func wrongWith(st *qosmutex.ClientStatus, url string) string {
 	case w.Silent < silence:
 		return ""
 	case len(st.Servers) > 0:
-		return fmt.Sprintf("the server is busy: %s has not answered for %v", strings.Join(st.Servers, " or "), w.Silent.Round(time.Second))
+		why := "the server is busy: %s has not answered for %v"
+		if st.Server == "" { // nor ever before
+			why = "%s has not answered for %v: it is busy, or serves other locks only, as \"pubsub-node serve NAME\" does"
+		}
+		return fmt.Sprintf(why, strings.Join(st.Servers, " or "), w.Silent.Round(time.Second))
 	case st.Server != "":
 		return fmt.Sprintf("%s, which served it, is gone: waiting for it or another to serve at %s", st.Server, url)
 	}
