@@ -50,6 +50,9 @@ func TestWhatADeadRootPublishedIsOfBefore(t *testing.T) {
 					t.Errorf("%v --json: exit code %d, %s", verb, code, stdout)
 				}
 			}
+			if code, stdout, _ := s.run("doctor"); sig == syscall.SIGKILL && (code != exitFailure || !strings.Contains(stdout, `crane: s1, which is not alive: start "pubsub-node serve"`)) {
+				t.Errorf("doctor: exit code %d, %s", code, stdout)
+			}
 		})
 	}
 }

@@ -115,7 +115,7 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	forgetLeavers(p, known)
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
-	found = append(found, examineRoots(views, members, known)...)
+	found = append(found, examineRoots(views, members, known, s.anotherRoot())...)
 	if barred != "" {
 		return append(found, finding{"voters", resultNote, "not asked: " + barred}), nil
 	}
@@ -207,7 +207,7 @@ func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding
 	}
 }
 
-func examineRoots(views []qosmutex.View, members []qosmutex.Member, known map[string]pubsub.Presence) []finding {
+func examineRoots(views []qosmutex.View, members []qosmutex.Member, known map[string]pubsub.Presence, remedy string) []finding {
 	open := map[string]bool{} // by somebody
 	for _, m := range members {
 		if pr := known[m.Participant]; isThere(&m, &pr) {
@@ -222,7 +222,7 @@ func examineRoots(views []qosmutex.View, members []qosmutex.Member, known map[st
 		case !open[v.Topic] && (!crashed || root.Closed):
 			f = finding{"root", resultNote, fmt.Sprintf("%s: none, and none is needed: the last participant that had it open, %s, has closed it", v.Topic, v.Root)}
 		default:
-			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: start a \"pubsub-node broker\" or wait until another candidate takes over", v.Topic, v.Root)}
+			f = finding{"root", resultBad, fmt.Sprintf("%s: %s, which is not alive: %s", v.Topic, v.Root, remedy)}
 		}
 		found = append(found, f)
 	}
@@ -237,10 +237,27 @@ func result(check, otherwise, what string, which []string) finding {
 	return finding{check, otherwise, what + ": " + strings.Join(which, ", ")}
 }
 
+// shownAlike is how many lines of one check are shown that say that all is well.
+const shownAlike = 3
+
+// writeFindings writes all that is not well, and sums up what is: a domain may have
+// hundreds of locks.
 func writeFindings(w io.Writer, found []finding) error {
+	well := map[string]int{}
+	for _, f := range found {
+		if f.Result == resultOK {
+			well[f.Check]++
+		}
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, f := range found {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.Result, printable(f.Detail))
+		detail := printable(f.Detail)
+		if n := well[f.Check]; f.Result == resultOK && n > shownAlike {
+			detail, well[f.Check] = fmt.Sprintf("%d, the first is %s", n, detail), 0
+		} else if f.Result == resultOK && n == 0 { // it was summed up
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.Result, detail)
 	}
 	return t.Flush()
 }

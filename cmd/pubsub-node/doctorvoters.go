@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"padme/qosmutex"
@@ -13,6 +14,9 @@ import (
 func examineVoters(seen *survey, views []qosmutex.View) []finding {
 	lines := seen.lines()
 	if len(lines) == 0 {
+		if missing := missingVoters(views); len(missing) > 0 {
+			return []finding{{"voters", resultBad, fmt.Sprintf("none answers, and the roots lacked %s before: start all of \"pubsub-node serve --voters\"", strings.Join(missing, ","))}}
+		}
 		return nil
 	}
 	verdict := finding{"voters", resultOK, seen.verdict()}
