@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"padme/pubsub"
+	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 )
 
@@ -19,6 +19,9 @@ const (
 	removeAgain = 300 * time.Millisecond
 	// removeTakes bounds the removal: servers that share a lock leave it one after the other.
 	removeTakes = 4 * time.Second
+	// removeSettles, times the TTL, is how much longer that may take once a server has said
+	// that it cannot yet: a root that has just begun knows after a TTL who holds.
+	removeSettles = 2
 )
 
 func newLockRemove(s *session) *cobra.Command {
@@ -30,8 +33,9 @@ forgotten, and "lock ls" and "lock show" do not show it any more. Whoever names 
 gets a new lock with the default settings, but for its TTL, which never changes, and
 fences above those that were handed out.
 
-It is refused while somebody holds the lock, waits for it or takes part in it. At a broker
-with users it takes the role gateway or admin.
+It is refused while somebody holds the lock, waits for it or takes part in it. A root that
+has just begun must first know who holds, so rm may take two TTLs longer. At a broker with
+users it takes the role gateway or admin.
 
 Exit codes: 1 nothing is known of the lock, 75 it is in use, 124 a server did not answer,
 and those of "pubsub-node lock --help".`,
@@ -50,14 +54,11 @@ and those of "pubsub-node lock --help".`,
 			if err != nil {
 				return err
 			}
-			known := false
-			for _, v := range views {
-				known = known || v.Topic == args[0]
-			}
-			if !known {
+			v := viewOf(views, args[0])
+			if v == nil {
 				return nothingKnown(ctx, s, p, args[0])
 			}
-			return endedBy(ctx, removeLock(ctx, s, p, args[0]))
+			return endedBy(ctx, removeLock(ctx, s, p, v))
 		},
 	}
 }
@@ -89,8 +90,9 @@ func (s *session) scope() (in, flags string) {
 	return in, flags
 }
 
-// removeLock asks each server to let go of a lock until all have.
-func removeLock(ctx context.Context, s *session, p *pubsub.Participant, name string) error {
+// removeLock asks each server to let go of the lock of a view until all have.
+func removeLock(ctx context.Context, s *session, p *pubsub.Participant, v *qosmutex.View) error {
+	name := v.Topic
 	servers, err := servers(ctx, s, p)
 	if err != nil {
 		return err
@@ -103,8 +105,8 @@ func removeLock(ctx context.Context, s *session, p *pubsub.Participant, name str
 		return s.refused(ctx, err, "admin or gateway")
 	}
 	defer stop()
-	asked, cancel := context.WithTimeout(ctx, removeTakes)
-	defer cancel()
+	begun, takes := time.Now(), time.NewTimer(removeTakes)
+	defer takes.Stop()
 	for left, part, heard := servers, "", false; len(left) > 0; {
 		if err := askToRemove(p, name, left); err != nil {
 			return err
@@ -121,6 +123,11 @@ func removeLock(ctx context.Context, s *session, p *pubsub.Participant, name str
 				case a.Reason == jsonlock.Busy:
 					return inUse(name, a.Detail)
 				case a.Reason == jsonlock.NotReady: // who takes part may be a server that leaves
+					if part == "" {
+						ttl := time.Duration(min(v.TTL, jsonlock.MaxWait.Seconds()) * float64(time.Second))
+						takes.Reset(removeTakes + removeSettles*ttl - time.Since(begun))
+						s.tell("waiting to remove lock %q: %s", name, a.Detail)
+					}
 					part = a.Detail
 				default:
 					return fmt.Errorf("%s does not let go of lock %q: %s", a.Gateway, name, a.Detail)
@@ -133,8 +140,10 @@ func removeLock(ctx context.Context, s *session, p *pubsub.Participant, name str
 					}
 					heard = true // as far as the broker says, it will be
 				}
-			case <-asked.Done():
-				return notRemoved(asked, name, part, left)
+			case <-takes.C:
+				return notRemoved(name, part, left)
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
 		}
 	}
@@ -146,11 +155,8 @@ func inUse(name, by string) error {
 }
 
 // notRemoved says why a lock is still there: some take part, or servers are left.
-func notRemoved(ctx context.Context, name, part string, left []string) error {
-	switch {
-	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return context.Cause(ctx)
-	case part != "":
+func notRemoved(name, part string, left []string) error {
+	if part != "" {
 		return inUse(name, part)
 	}
 	return &exitError{exitTimeout, fmt.Errorf("no answer within %v from %s: this user may lack the role admin or gateway", removeTakes, strings.Join(left, ", "))}
