@@ -54,7 +54,11 @@ before has to be over, which takes as long as the TTL of the lock.
 
 "lock rm" forgets what was declared.
 
-Exit codes: 1 the lock has other settings, and those of "pubsub-node lock --help".`,
+It looks for a root, or for somebody who creates one, for 5 s; --timeout, if given, bounds
+that together with connecting.
+
+Exit codes: 1 the lock has other settings, 69 nobody creates it or can grant it, and those
+of "pubsub-node lock --help".`,
 		Example: `  pubsub-node lock create frequencies --resources 146.52,446.00
   pubsub-node lock create crane --models fair-replace-forward-forward --ttl 10s
   pubsub-node lock create files --open     # any name is a resource`,
@@ -205,7 +209,11 @@ func declaredArgs(cmd *cobra.Command, args []string) error {
 func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []qosmutex.Option, do func(context.Context, *qosmutex.Topic) error) error {
 	ctx, sigs := watchSignals(cmd.Context())
 	defer sigs.stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, settingsTake, errSettingsTake)
+	takes, creation, cause := settingsTake, creationTakes, errSettingsTake
+	if s.timeoutGiven { // bounds all of it
+		takes, creation, cause = s.timeout, s.timeout, errJoinTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, takes, cause)
 	defer cancel()
 	p, err := s.join(ctx)
 	if err != nil {
@@ -217,7 +225,7 @@ func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []q
 			return cmp.Or(endedBy(ctx, err), nothingKnown(ctx, s, p, name))
 		}
 	}
-	topic, err := openMember(ctx, p, name, opts...)
+	topic, err := openMember(ctx, p, name, creation, opts...)
 	if err != nil {
 		return endedBy(ctx, err)
 	}
@@ -251,16 +259,17 @@ func grantsFrom(ctx context.Context, p *pubsub.Participant, v *qosmutex.View) ti
 	return time.Time{}
 }
 
-// openMember opens a lock. A busy root is given some time to answer. A gateway that creates
-// locks for its clients alone is asked meanwhile as they do, and tells what is wrong.
-func openMember(ctx context.Context, p *pubsub.Participant, name string, opts ...qosmutex.Option) (*qosmutex.Topic, error) {
+// openMember opens a lock that has a root, or gets one within creation. A busy root is given
+// some time to answer. A gateway that creates locks for its clients alone is asked meanwhile
+// as they do, and tells what is wrong.
+func openMember(ctx context.Context, p *pubsub.Participant, name string, creation time.Duration, opts ...qosmutex.Option) (*qosmutex.Topic, error) {
 	asking, cancel := context.WithCancel(ctx)
 	var trouble atomic.Pointer[string]
 	var running sync.WaitGroup
 	running.Go(func() { askGateway(asking, p, name, &trouble) })
 	defer running.Wait()
 	defer cancel()
-	opening, end := context.WithTimeout(ctx, creationTakes)
+	opening, end := context.WithTimeout(ctx, creation)
 	defer end()
 	topic, err := qosmutex.Open(opening, p, name, opts...)
 	switch why := trouble.Load(); {
