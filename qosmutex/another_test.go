@@ -187,3 +187,36 @@ func TestServerNeedNotListenAgain(t *testing.T) {
 		}
 	})
 }
+
+// A root that stops because of another one says that both may have let somebody in, but only if it has.
+func TestRootThatStopsSaysWhatItDid(t *testing.T) {
+	for _, grants := range []bool{false, true} {
+		inVirtualTime(t, func(t *testing.T, w *world) {
+			ctx := context.Background()
+			p, cable := w.join("first")
+			q, _ := w.join("second")
+			log := &journal{}
+			first, err := Open(ctx, p, "t", Create(), WithRegister(local.Memory()), WithOpenResources(), w.clock, log.option())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if grants {
+				if _, err := first.Lock(ctx, "crane"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cable.cut()
+			second, err := Open(ctx, q, "t", Create(), WithRegister(local.Memory()), WithOpenResources(), w.clock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cable.restore()
+			time.Sleep(10 * time.Second)
+			if says := log.says("both may have let somebody in"); says != grants {
+				t.Errorf("it granted something: %v, and says %s", grants, &log.text)
+			}
+			w.killed.Go(func() { _ = first.Close(ctx); _ = p.Close(ctx); _ = second.Close(ctx); _ = q.Close(ctx) })
+		})
+	}
+}

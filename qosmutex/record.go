@@ -190,7 +190,7 @@ func (t *Topic) noteElsewhere() {
 	}
 	if t.record.elsewhere = !t.record.elsewhere; t.record.elsewhere {
 		const remedy = "give all that create this lock topic the same register, or only one of them: \"serve\" takes --voters, the same list for each; Go programs WithRegister"
-		if t.status.Role == protocol.Root {
+		if c.LetIn() {
 			t.log.Error("this participant was the root, and stops: another register keeps a later root of the lock topic; both may have let somebody in", "what to do", remedy)
 		} else {
 			t.log.Warn("this participant cannot be the root: another register keeps the root of the lock topic", "what to do", remedy)

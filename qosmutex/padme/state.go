@@ -2,6 +2,7 @@ package padme
 
 import (
 	"fmt"
+	"slices"
 
 	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
@@ -61,6 +62,14 @@ func (m *Machine) WakeAt() protocol.Time { return m.wakeAt() }
 // Settled reports whether the machine is the root and knows all sessions: it waits for no
 // member of a term before.
 func (m *Machine) Settled() bool { return m.role == protocol.Root && m.authority.inherit == 0 }
+
+// LetIn reports whether the machine, as the root, has let anybody in in its term, or knows of
+// a hold that goes on from a term before.
+func (m *Machine) LetIn() bool {
+	return m.role == protocol.Root && (m.grants > 0 || slices.ContainsFunc(m.resources, func(r *resource) bool {
+		return r.tok.phase != home && !r.tok.unreported()
+	}))
+}
 
 // SettlesAt is when a root that is not Settled is at the latest.
 func (m *Machine) SettlesAt() protocol.Time { return m.authority.inherit }
