@@ -113,7 +113,10 @@ func (t *Topic) noteStand() {
 	}
 	term, session := uint64(0), n.session
 	if t.out.Changed {
-		session = t.machine.Overview().Session
+		o := t.machine.Overview()
+		if session = o.Session; o.Role == protocol.Departed && t.p.Err() == nil { // it left in good order
+			session = 0
+		}
 	}
 	if k.candidate != nil {
 		if role, epoch := k.candidate.Term(); role == protocol.Root {

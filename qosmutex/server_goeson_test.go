@@ -3,11 +3,13 @@ package qosmutex
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
 )
@@ -164,4 +166,86 @@ func TestServerIsAwayForTooLong(t *testing.T) {
 		}
 		w.killed.Go(func() { kill(); end(); _ = p.Close(ctx) })
 	})
+}
+
+// Two gateways of one register in common, each with a file of its own at the same path of one machine: two
+// containers with a volume each.
+func TestFilesAtOnePathAreDifferentPlaces(t *testing.T) {
+	dir := t.TempDir()
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		shared := local.Memory()
+		open := func(id string) (*Server, func()) {
+			data := filepath.Join(dir, "data")
+			if err := os.Mkdir(data, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			file, err := local.Open(filepath.Join(data, "holds"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(data, data+id); err != nil {
+				t.Fatal(err)
+			}
+			p, _ := w.join(id)
+			s, end := listening(t, p, 0, KeepIn(file), Resume(), WithRegister(shared), w.clock)
+			return s, func() { end(); _ = p.Close(ctx); _ = file.Close() }
+		}
+		first, end1 := open("first")
+		second, end2 := open("second")
+		topic := topicOf(t, first, "crane")
+		h, err := topic.Lock(ctx, "hook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		topicOf(t, second, "crane")
+		before := topic.Status().Epoch
+		time.Sleep(time.Minute)
+		if now := topic.Status(); now.Epoch != before || now.Role != protocol.Root || h.Check() != nil {
+			t.Errorf("it was the root of term %v, and is %v in %v: %v", before, now.Role, now.Epoch, h.Check())
+		}
+		w.killed.Go(func() { end2(); end1() })
+	})
+}
+
+// A server notes nothing more of a lock that it has let go of, nor of one whose member it was when it ends.
+func TestNothingIsNotedOfAClosedTopic(t *testing.T) {
+	for _, common := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "register")
+		inVirtualTime(t, func(t *testing.T, w *world) {
+			ctx := context.Background()
+			file, err := local.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			opts := []Option{w.clock}
+			if common {
+				opts = append(opts, WithRegister(local.Memory()))
+			}
+			p, _ := w.join("first")
+			defer p.Close(ctx)
+			first, end := listening(t, p, 0, opts...)
+			defer end()
+			q, _ := w.join("second")
+			defer q.Close(ctx)
+			second, leave := listening(t, q, 0, append(opts, KeepIn(file), Resume())...)
+			topicOf(t, first, "crane")
+			h, err := topicOf(t, second, "crane").Lock(ctx, "hook", WithNote([]byte("client 7")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if file.Session(recordKey(p.Root(), "crane")).Number == 0 {
+				t.Error("the session of a member is not noted")
+			}
+			leave()
+			for _, key := range file.Noted() {
+				t.Errorf("common %v: of %s: session %v, terms %v, held %v", common, key, file.Session(key), file.Terms(key), file.Held(key))
+			}
+		})
+	}
 }

@@ -41,7 +41,7 @@ func (w *world) explained(n *node, g *protocol.Granted) {
 	case protocol.HowPassing:
 		ok = n.machine.uses(protocol.Use) || w.settings.Models != n.machine.settings.Models
 	case protocol.HowResumed:
-		ok = of.Node.ID == g.ID.Node.ID
+		ok = of.Node.ID == g.ID.Node.ID || n.machine.old(g.Grant) // the root of that term may have given it for another one
 	case protocol.HowRetained:
 		ok = d.Retained && of.Node == g.ID.Node && of != g.ID
 	default:

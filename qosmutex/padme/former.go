@@ -10,9 +10,11 @@ import (
 // A member that is started again goes on with what its former process was inside of, as long as
 // the root keeps that one's session. It names it when it asks for a session of its own, with its
 // holds. Only one process at a time can be in its place, so the root knows by that that the
-// former one has ended: it ends that session at once, and lets the new one have the grants which
-// it names. Each goes on with its fence. Until the new process has heard which ones, it answers no
-// Sync about any of them, for somebody goes by them.
+// former one has ended, and lets the new one have the grants which it names. It ends the former
+// session when the new process shows that it has heard so: until then another root has to wait for
+// it, and the process after the next may name it again. Each hold goes on with its fence. Until the
+// new process has heard which ones do, it answers no Sync about any of them, for somebody goes by
+// them.
 
 // predecessor is what a process knows of the one before it, until the root has answered.
 type predecessor struct {
@@ -63,6 +65,9 @@ func (p *predecessor) write(w *canonical.Writer) {
 	for i := range p.holds {
 		h := &p.holds[i]
 		w.Text(h.Resource)
+		w.Text(h.Client)
+		w.Uint(h.Ref)
+		w.Int(h.Priority)
 		w.Named(canonical.SortFence, h.Fence)
 		w.ID(h.id)
 	}
@@ -107,6 +112,7 @@ func (m *Machine) goOnInside(h *wasHeld, g protocol.Grant) {
 	r, e := m.resource(h.Resource), m.newEntry()
 	e.ref, e.id, e.priority, e.fixed, e.client, e.q, e.asked = h.Ref, h.id, h.Priority, true, h.Client, &r.q, 1
 	e.turn = h.id.Clock
+	m.setDeadline(e, 0, 0, 0)
 	m.own = append(m.own, e)
 	m.requests.add(e)
 	m.wait(e)
@@ -119,15 +125,15 @@ func (m *Machine) goOnInside(h *wasHeld, g protocol.Grant) {
 }
 
 // succeed gives a session that has just begun what the process before it was inside of. The session
-// of that one ends with that, unless it names a hold of which we do not know: somebody goes by
-// it for as long as that session lasts.
+// of that one ends soon, unless it names a hold of which we do not know: somebody goes by it for as
+// long as that session lasts.
 func (m *Machine) succeed(s *memberSession, msg *protocol.Message) {
 	was := m.sessionOf(protocol.Node{ID: s.node.ID, Incarnation: msg.Former.Incarnation})
 	if was == nil || was == s || was.number != msg.Former.Session || was.goodbye {
 		return
 	}
 	s.after = was.after // of the grants since then it has those that it names, and is bound not to enter on others
-	all, passed := true, []*token(nil)
+	all := true
 	for i := range msg.Tokens {
 		ts := &msg.Tokens[i]
 		r := m.find(ts.Resource)
@@ -136,17 +142,22 @@ func (m *Machine) succeed(s *memberSession, msg *protocol.Message) {
 			continue
 		}
 		m.passOver(r, ts)
-		r.tok.recovery = &recovery{} // it is not lost with that session
-		passed = append(passed, &r.tok)
 	}
 	if all {
-		was.goodbye = true
-		m.endSession(was)
-		m.tellNeighbors(&roster{members: []*memberSession{was}})
+		s.replaces = was.node.Incarnation
 	}
-	for _, t := range passed {
-		t.recovery = nil
+}
+
+// replaced ends the session of the process before, once the new one knows what goes on.
+func (m *Machine) replaced(s *memberSession) {
+	was := m.sessionOf(protocol.Node{ID: s.node.ID, Incarnation: s.replaces})
+	s.replaces = 0
+	if was == nil {
+		return
 	}
+	was.goodbye = true
+	m.endSession(was)
+	m.tellNeighbors(&roster{members: []*memberSession{was}})
 }
 
 // isInside reports, at the root, whether the present grant of r is one that a member is inside of
@@ -155,6 +166,9 @@ func (m *Machine) isInside(r *resource, n protocol.Node, fence uint64) bool {
 	t := &r.tok
 	if t.phase != below || t.unreported() {
 		return false
+	}
+	if o := m.sessionOf(t.target.Node); o != nil && o.node.ID == n.ID && o.replaces == n.Incarnation && t.fences.Next == fence {
+		return true // it was passed over to a process in between, which ended before it heard so
 	}
 	if at := slices.IndexFunc(t.list(), func(s protocol.Scheduled) bool { return s.ID.Node == n && s.Fence == fence }); at >= 0 {
 		m.advance(r, at)
@@ -170,6 +184,7 @@ func (m *Machine) passOver(r *resource, ts *protocol.TokenState) {
 	}
 	m.touch(ts.Resource)
 	t.unschedule() // who is inside has the token, so nobody got it that comes later
+	t.recovery = nil
 	t.target, t.fences = ts.Target, protocol.Fences{Next: ts.Fence, End: ts.Fence + 1}
 	t.until, t.retain, t.idle, t.down, t.passed = 0, false, false, nil, nil
 	t.holder = &holder{protocol.Entry{ID: ts.Target, Fence: ts.Fence}, t.prio, ts.Client}

@@ -16,8 +16,8 @@ func (w *world) entered(n *node, g protocol.Granted) {
 		}
 		n.refs = append(n.refs, request{ref: g.Ref, resource: g.Resource, inside: true})
 		n.inside[g.Resource] = g
-		if n.before != nil {
-			delete(n.before.inside, g.Resource)
+		for _, b := range n.befores {
+			delete(b.inside, g.Resource)
 		}
 		return
 	}
@@ -54,9 +54,6 @@ func (w *world) holds(n *node, resource string) bool {
 
 // goesOn reports whether somebody goes by a hold of a process that has ended.
 func (w *world) goesOn(before *node, resource string) bool {
-	if before == nil {
-		return false
-	}
 	g, ok := before.inside[resource]
 	return ok && w.clock(before) < before.machine.ValidUntil() && (g.Until == 0 || w.clock(before) < g.Until)
 }
@@ -97,7 +94,7 @@ func (w *world) checkHolds() {
 	for _, name := range w.order {
 		n := w.nodes[name]
 		for i, r := range w.names() {
-			if w.goesOn(n.before, r) {
+			if slices.ContainsFunc(n.befores, func(b *node) bool { return w.goesOn(b, r) }) {
 				holder[i] = name
 			}
 		}

@@ -92,13 +92,11 @@ func (w *world) appoint(n *node) {
 	w.tell(w.clock(n) - ago)
 }
 
-// know has the next root know all who may hold.
+// know has the next root know all who may hold by the word of the one before.
 func (w *world) know() {
 	w.record.members = []protocol.Node{}
-	for _, name := range w.order {
-		if n := w.nodes[name]; n != w.record.root {
-			w.record.members = append(w.record.members, n.machine.self)
-		}
+	for _, s := range w.record.root.machine.members {
+		w.record.members = append(w.record.members, s.node)
 	}
 }
 

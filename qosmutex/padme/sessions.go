@@ -62,6 +62,7 @@ type memberSession struct {
 	goodbye   bool
 	leaves    bool           // it has given everything back, and its goodbye follows
 	candidate bool           // can be the root
+	replaces  uint64         // the incarnation before, whose session ends when this one knows of its own; 0: none
 	after     protocol.Grant // the newest grant when it began; zero: unknown, another root gave it
 	slow      bool           // messages to it take long: its grants are not provisional
 }
@@ -89,6 +90,7 @@ func (r *roster) write(w *canonical.Writer, c *core) {
 		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
 		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
 		w.Flags(o.goodbye, o.leaves, o.candidate, o.slow)
+		w.Uint(o.replaces)
 		first = min(first, o.deadline)
 	}
 	w.Flags(r.nextExpiry <= first) // that bound only saves work
@@ -157,6 +159,9 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 		if again {
 			defer m.serveAll() // its requests were quiet
 		}
+	}
+	if msg.Session != 0 && s.replaces != 0 {
+		m.replaced(s)
 	}
 	moved := s.parent != msg.Parent
 	s.priority, s.parent, s.asked = msg.Priority, msg.Parent, msg.Attempt

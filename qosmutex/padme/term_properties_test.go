@@ -14,7 +14,7 @@ import (
 // and as long as anybody lives, everybody is served in the end.
 
 // What comes first is drawn most, and whoever has crashed does little.
-var termMoves = append(weighted("short", 10, "reroot", 5, "renew", 5, "depart root", 6, "restart", 4, "request", 10, "settle", 20, "rejoin", 4, "leave", 4,
+var termMoves = append(weighted("short", 10, "reroot", 5, "renew", 6, "renew unheard", 4, "renew twice", 3, "depart root", 6, "restart", 4, "request", 10, "settle", 20, "rejoin", 4, "leave", 4,
 	"crash", 1, "crash root", 2, "cut", 2, "cut root", 2, "heal", 5, "pause", 2, "unpause", 5, "suspect", 2, "lapse", 3, "long", 6,
 	"lose", 3, "repeat", 2, "later", 3, "silence", 3, "hear", 3), treeMoves...)
 
@@ -60,6 +60,8 @@ func (p *player) playTerm(m move) {
 		p.resumeAll()
 	case m.what == "reroot":
 		p.reroot(m)
+	case strings.HasPrefix(m.what, "renew "):
+		p.renew(m)
 	case m.what == "renew":
 		if n := p.pick(m.a, func(n *node) bool { return !n.offline && !n.paused && (m.b%3 == 0 || len(n.inside) > 0) }); n != nil {
 			p.line("renew %s", n.name)
@@ -98,6 +100,56 @@ func (p *player) reroot(m move) {
 	}
 	p.line("restart %s", next.name)
 	p.line("appoint %s", next.name)
+}
+
+// renew has a holder go on in another process, of which that one does not hear soon: the answer of the root
+// is lost, and the root leaves, or is started again at its place, or the holder is; or the holder is started
+// again twice.
+func (p *player) renew(m move) {
+	root := p.root()
+	n := p.pick(m.a, func(n *node) bool { return n != root && !n.offline && !n.paused && len(n.inside) > 0 })
+	if root == nil || root.offline || root.paused || n == nil {
+		return
+	}
+	p.line("renew %s", n.name)
+	if m.what == "renew twice" {
+		p.deliverSome(m)
+		p.line("renew %s", n.name)
+		return
+	}
+	n = p.nodes[n.name]
+	for i := 0; i < 60 && root.machine.role == protocol.Root && root.machine.sessionOf(n.machine.self) == nil; i++ {
+		if len(p.pending) == 0 {
+			p.line("tick 5ms")
+			continue
+		}
+		k := p.pending[0]
+		if p.held[k] {
+			p.line("resume %s %s", k[0], k[1])
+		}
+		p.line("deliver %s %s", k[0], k[1])
+	}
+	for len(p.channels[[2]string{root.name, n.name}]) > 0 {
+		p.line("lose %s %s", root.name, n.name)
+	}
+	switch m.b % 4 {
+	case 0:
+		p.line("depart %s", root.name)
+		p.line("settle")
+	case 1:
+		if root.machine.role == protocol.Root && !root.machine.inheriting() && p.record.root == root && !p.record.named {
+			members := []protocol.Node{}
+			for _, s := range root.machine.members {
+				members = append(members, s.node)
+			}
+			p.line("crash %s", root.name)
+			p.line("restart %s", root.name)
+			p.record.members = members
+			p.line("appoint %s", root.name)
+		}
+	case 2:
+		p.line("renew %s", n.name)
+	}
 }
 
 func changeTerms(t *rapid.T) {

@@ -58,8 +58,8 @@ type node struct {
 	inside   map[string]protocol.Granted
 	refs     []request       // waiting or inside, in order
 	noted    []protocol.Held // that its process of before was inside of
-	before   *node           // that process, if somebody goes by what it was inside of
-	former   protocol.Former // its session
+	befores  []*node         // processes before it of which somebody may go by what they were inside of
+	former   protocol.Former // the session of the last one
 	invalid  uint64          // messages dropped as invalid that a test sent on purpose
 	excused  uint64          // holds that it lost unconfirmed while a link was held, or had just been
 	crashed  bool
@@ -89,16 +89,17 @@ func (w *world) add(name string, priority int64, parent string, first bool) *nod
 // goOn starts a participant again, which goes on with what its process of before was inside of.
 func (w *world) goOn(n *node) {
 	was, former := n, protocol.Former{Incarnation: n.machine.self.Incarnation, Session: n.machine.session.number}
-	if former.Session == 0 && n.before != nil && n.machine.role != protocol.Root { // what was noted still stands
-		was, former = n.before, n.former
+	if former.Session == 0 && len(n.befores) > 0 && n.machine.role != protocol.Root { // what was noted still stands
+		was, former = n.befores[len(n.befores)-1], n.former
 	}
 	var cfg protocol.Config
 	if former.Session != 0 {
 		cfg.Former, cfg.Held = former, w.noted(was)
 	}
 	next := w.start(cfg, n.name, n.priority, n.machine.under, false)
+	next.befores = n.befores
 	if cfg.Held != nil {
-		next.noted, next.before, next.former = cfg.Held, was, former
+		next.noted, next.befores, next.former = cfg.Held, append(slices.DeleteFunc(slices.Clone(n.befores), func(b *node) bool { return b == was }), was), former
 	}
 }
 

@@ -21,7 +21,7 @@ const Kind = "local register"
 // Register is a register of one process.
 type Register struct {
 	journal *journal.Journal // nil: memory alone
-	place   string           // see Place
+	place   string           // this run of the machine, and the file; empty: not known
 	members members          // under mu
 	domain  register.Domain
 	opened  time.Time     // or longer ago, by what earlier processes noted; see Age
@@ -62,7 +62,7 @@ func Open(path string) (*Register, error) {
 		err = r.renumber()
 	}
 	if err == nil && r.place != "" {
-		if r.members, err = openMembers(path+".members", fmt.Sprintf("%s:%x", r.place, r.domain)); err == nil {
+		if r.members, err = openMembers(path+".members", r.Place()); err == nil {
 			r.opened = r.members.since
 		}
 	}
@@ -116,10 +116,15 @@ func appendEntry(dst []byte, key string, e register.Entry) []byte {
 // they noted it, in earlier ones on this run of the machine.
 func (r *Register) Age() time.Duration { return time.Since(r.opened) }
 
-// Place names this machine, since when it runs, and the file, of which only one process
-// at a time has the register open: an earlier process at the same place has ended. It is
-// empty where that is not known.
-func (r *Register) Place() string { return r.place }
+// Place names this machine, since when it runs, the file, of which only one process at a time
+// has the register open, and its domain, as containers on one machine may have the same path: an
+// earlier process at the same place has ended. It is empty where that is not known.
+func (r *Register) Place() string {
+	if r.place == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%x", r.place, r.domain)
+}
 
 // Domain returns the domain of all versions.
 func (r *Register) Domain() register.Domain { return r.domain }

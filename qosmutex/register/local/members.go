@@ -164,6 +164,14 @@ func (m *members) note(l *memberLine) {
 	default:
 		s.all[l.Member] = true
 	}
+	if s.empty() {
+		delete(m.keys, l.Key)
+	}
+}
+
+// empty reports whether nothing is noted of the key.
+func (s *memberSet) empty() bool {
+	return len(s.all)+len(s.held)+len(s.terms) == 0 && !s.settled && s.next == 0 && s.session.Number == 0
 }
 
 // rewrite begins a file with what counts now.
