@@ -60,14 +60,15 @@ func gathered(t *testing.T, r *prometheus.Registry, name, label string) float64 
 	return 0
 }
 
-// A participant has as many topics opened as it may, and others theirs; what was refused is
-// counted, and told once.
+// A participant has as many topics opened as it may, and others theirs, the last quarter of them one
+// each; what was refused is counted, and told once.
 func TestTopicsOfOneUserAreBounded(t *testing.T) {
 	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
-		p, q, polite := join("node"), join("mallory"), join("alice")
+		p, q, polite, late := join("node"), join("mallory"), join("alice"), join("late")
 		defer p.Close(ctx)
 		defer q.Close(ctx)
+		defer late.Close(ctx)
 		defer polite.Close(ctx)
 		var log bytes.Buffer
 		metrics := prometheus.NewRegistry()
@@ -101,10 +102,21 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if n := gathered(t, metrics, "qosmutex_server_topics_most", ""); n != 20 {
 			t.Errorf("%v topics of one user are open", n)
 		}
+		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 30 {
+			t.Errorf("%v topics are open, and three quarters are 30", n)
+		}
+		for i := range 2 {
+			asks(t, late, fmt.Sprint("late-", i), 0)
+		}
+		for i := range 9 {
+			if _, err := s.Topic(ctx, fmt.Sprint("own-", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if _, err := s.Topic(ctx, "one more"); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "40") {
 			t.Errorf("one more in all: %v", err)
 		}
-		if n := gathered(t, metrics, "qosmutex_server_refused_total", "total"); n != 1 {
+		if n := gathered(t, metrics, "qosmutex_server_refused_total", "total"); n != 21+1+1 {
 			t.Errorf("%v were refused for the total", n)
 		}
 		end()
