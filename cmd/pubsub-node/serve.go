@@ -59,11 +59,11 @@ takes over, and clients whose lock was held by it lose it, and ask again.
 At a broker that is not "pubsub-node broker", nobody else keeps who is the root of a lock.
 A gateway that is no voter keeps it in a file. With --memory, after a longer time, or where
 another was the root in between, it first waits until whatever was granted before is over,
-also if that had a longer --ttl. Three or five keep it as voters: give each the same --voters, a --id that is
-among them, and a --data directory of its own. They begin once all of them run. Then locks
-go on as long as a majority runs; a voter that loses its file does not vote any more.
-"pubsub-node voters" shows them, replaces one that is gone, and starts over if a majority
-is.
+also if that had a longer --ttl. Three or five keep it as voters: give each the same
+--voters, a --id that is among them, and a --data directory of its own. They begin once all
+of them run. Then locks go on as long as a majority runs; a voter that loses its file does
+not vote any more. "pubsub-node voters" shows them, replaces one that is gone, and starts
+over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
 INT or TERM ends it. What its clients hold it leaves to its next start, or, with --memory,

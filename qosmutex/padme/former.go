@@ -61,7 +61,7 @@ func (p *predecessor) write(w *canonical.Writer) {
 	if !w.Is(p != nil) {
 		return
 	}
-	w.Uint(p.session.Incarnation, p.session.Session)
+	w.Uint(p.session.Incarnation, p.session.Session, uint64(len(p.holds)))
 	for i := range p.holds {
 		h := &p.holds[i]
 		w.Text(h.Resource)
