@@ -120,7 +120,7 @@ func (s *Server) askToLeave(ctx context.Context, e *servedTopic, l leaving) bool
 // more. The caller holds mu.
 func (s *Server) makeRoom(user string, weight int) {
 	near := func(used, limit int) bool { return used+weight > limit-spare(limit) }
-	full := func() bool { return near(s.account.total, s.limits.Total) }
+	full := func() bool { return near(s.account.total, s.most(user, weight)) }
 	of := "" // everybody
 	if !full() {
 		if user == "" || !near(s.account.byUser[user], s.limits.PerUser) {

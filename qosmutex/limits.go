@@ -118,16 +118,21 @@ func (s *Server) exceeded(user string, weight int) string {
 	switch {
 	case user != "" && s.account.byUser[user]+weight > s.limits.PerUser:
 		return limitPerUser
-	case user != "" && s.account.byUser[user]+weight > s.limits.few() && s.account.total+weight > s.limits.Total-s.limits.Total/4:
-		return limitTotal
-	case s.account.total+weight > s.limits.Total:
+	case s.account.total+weight > s.most(user, weight):
 		return limitTotal
 	}
 	return ""
 }
 
-// few is what one has had opened for whom the last quarter is.
-func (l TopicLimits) few() int { return max(l.PerUser/16, 1) }
+// most is how many topics may be open if a user gets another one: the last quarter is for those that
+// have had none or few opened, unless one may have all. The caller holds mu.
+func (s *Server) most(user string, weight int) int {
+	l, has := &s.limits, s.account.byUser[user]
+	if user == "" || has == 0 || has+weight <= l.PerUser/16 || l.PerUser >= l.Total {
+		return l.Total
+	}
+	return l.Total - l.Total/4
+}
 
 // reweigh counts a topic as what its TTL turned out to be: its record may have another than
 // whoever named it asked for.

@@ -68,12 +68,9 @@ func (t *Topic) readNotes(cfg *protocol.Config) {
 	if k.placed == nil {
 		return
 	}
-	held, terms := k.placed.Held(k.key), k.placed.Terms(k.key)
+	held := k.placed.Held(k.key)
 	n := &k.notes
 	n.resuming = map[uint64]*Hold{}
-	if len(terms) > 0 {
-		n.term = terms[len(terms)-1]
-	}
 	for i := range held {
 		was := &held[i]
 		t.lastRef++
@@ -126,15 +123,13 @@ func (t *Topic) noteStand() {
 	if !n.placed && term == 0 && session == 0 {
 		return // whether the process before goes on in this one is not known yet
 	}
+	first, over := !n.placed, t.resume()
 	n.placed = true
-	if len(n.resuming) > 0 {
-		t.resume()
+	if known := term != 0 && k.candidate.MembersKnown(); len(over) > 0 || !known && (first || n.term != term) { // there may be others than were noted
+		k.settled = false
+		t.note(protocol.Node{}, true)
 	}
-	if n.term != term {
-		if k.candidate != nil && !(term != 0 && k.candidate.MembersKnown()) { // there may be others than were noted
-			k.settled = false
-			t.note(protocol.Node{}, true)
-		}
+	if first || n.term != term {
 		n.term = term
 		t.noted(k.placed.NoteTerm(k.key, term))
 	}
@@ -142,10 +137,14 @@ func (t *Topic) noteStand() {
 		n.session = session
 		t.noted(k.placed.NoteSession(k.key, local.Session{Incarnation: t.self.Incarnation, Number: session}))
 	}
+	for _, h := range over { // last, so that a process that ends before names all that somebody may go by
+		t.forgetHold(h)
+	}
 }
 
-// resume takes the holds that go on. If others do not, somebody may still go by them.
-func (t *Topic) resume() {
+// resume takes the holds of the process before that go on, and returns those that do not: somebody may
+// still go by them.
+func (t *Topic) resume() (over []*Hold) {
 	n := &t.record.notes
 	for i := range t.out.Grants {
 		if h := n.resuming[t.out.Grants[i].Ref]; h != nil {
@@ -153,16 +152,15 @@ func (t *Topic) resume() {
 			delete(n.resuming, h.ref)
 		}
 	}
-	if len(n.resuming) > 0 {
-		t.noted(t.record.placed.ForgetHolds(t.record.key)) // those that go on are noted again when they are granted
-	}
 	for _, h := range n.resuming {
+		over = append(over, h)
 		delete(t.calls, h.ref)
 		t.fail(h, h.lostError())
 		t.log.Warn("a hold of the process before this one does not go on: somebody else may have been let in, or the topic has no such resource any more",
 			"resource", h.resource, "fence", h.fence)
 	}
 	n.resuming = nil
+	return over
 }
 
 // noteHold keeps a hold that is to outlive the process. It comes before anybody is told of

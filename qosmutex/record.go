@@ -50,8 +50,8 @@ type placed interface {
 	Members(key string) (all []string, ok bool)
 	Inhabited() (keys []string)
 	NoteMember(key, member string, gone bool) error
-	// Held, Terms, Session, NoteHold, NoteTerm, NoteNext, NoteSession and ForgetHolds keep
-	// what the process holds: see notes.go.
+	// Held, Terms, Session, NoteHold, NoteTerm, NoteNext and NoteSession keep what the
+	// process holds: see notes.go.
 	Held(key string) []local.Hold
 	Terms(key string) []uint64
 	NoteNext(key string, term uint64) error
@@ -59,7 +59,6 @@ type placed interface {
 	NoteSession(key string, s local.Session) error
 	NoteHold(key string, h local.Hold, gone bool) error
 	NoteTerm(key string, term uint64) error
-	ForgetHolds(key string) error
 }
 
 // newCandidate makes the machine of a participant that can be the root.
@@ -77,6 +76,9 @@ func (t *Topic) newCandidate(cfg protocol.Config) (*candidate.Machine, error) {
 		c.Lease.Place = p.Place()
 		c.Lease.Members, c.Lease.Known = membersOf(p, k.key)
 		c.Lease.Held, c.Lease.HeldIn = cfg.Held, p.Terms(k.key)
+		if !t.resumes && len(p.Held(k.key)) > 0 { // somebody goes by them, and is waited for
+			c.Lease.Known, c.Lease.HeldIn = false, nil
+		}
 	}
 	if own, ok := t.register.(ownRegister); ok {
 		c.Lease.CountsUntil = own.until

@@ -249,3 +249,41 @@ func TestNothingIsNotedOfAClosedTopic(t *testing.T) {
 		})
 	}
 }
+
+// Whoever opens a topic without Resume waits for those who may go by what was noted.
+func TestHoldsThatNobodyResumesAreWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		open := func() (*Topic, func()) {
+			file, err := local.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, cable := w.join("root")
+			topic, err := Open(ctx, p, "crane", Create(), WithRegister(file), WithOpenResources(), w.clock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return topic, func() {
+				cable.cut()
+				time.Sleep(10 * time.Millisecond)
+				_ = file.Close()
+				w.killed.Go(func() { _ = topic.Close(ctx); _ = p.Close(ctx) })
+			}
+		}
+		first, kill := open()
+		before, err := first.Lock(ctx, "hook", WithNote([]byte("client 7")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		kill()
+		second, kill := open()
+		after, err := second.Lock(ctx, "hook")
+		if err != nil || before.Check() == nil {
+			t.Errorf("fence %d beside %d, which is valid for %v: %v", after.Fence(), before.Fence(), before.Remaining(), err)
+		}
+		kill()
+	})
+}

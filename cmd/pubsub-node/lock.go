@@ -236,7 +236,7 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if !held { // hardly anybody waits for that, and the time of -w is over: leave sends what is still to be sent
+	if !held && p.Connected() { // hardly anybody waits for that, and the time of -w is over: leave sends what is still to be sent
 		ctx, cancel = context.WithTimeout(ctx, unheld)
 		defer cancel()
 	}

@@ -127,9 +127,9 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
 	}
 	own, err := local.Open(filepath.Join(f.dataDir, holdsFile)) // nobody else does: the voter's file is this one's
-	if err != nil {
-		voter.Close()
-		return nil, fmt.Errorf("%w: remove %s: it has what clients hold through this gateway, and only for its next start", err, filepath.Join(f.dataDir, holdsFile))
+	if err != nil {                                             // its vote counts more
+		log.Warn("a restart will cost clients their holds: remove the file, which only has what they hold through this gateway", "error", err)
+		own = local.Memory()
 	}
 	metrics.MustRegister(voter)
 	k := &keeping{ended: voter.Done(), own: own, where: f.dataDir, enrolled: f.voters}

@@ -26,6 +26,9 @@ func (g *gateway) mostTopics() (total, perClient int) {
 func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
 	total, perClient := g.mostTopics()
 	now := time.Now()
+	if client != "" && g.named[client] >= max(perClient/16, 1) && perClient < total {
+		total -= total / 4 // the rest is for clients that have few
+	}
 	if len(g.topics) >= total-total/16 {
 		g.makeRoom("", now)
 	}
@@ -36,8 +39,8 @@ func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
 	switch {
 	case client != "" && g.named[client] >= perClient:
 		detail = fmt.Sprintf("you have named %d lock topics, the most at a time: use resources of one, or ask again in a while", perClient)
-	case len(g.topics) >= total, client != "" && len(g.topics) >= total-total/4 && g.named[client] >= max(perClient/16, 1): // the last quarter is for those that have few
-		detail = fmt.Sprintf("the server is busy: it has %d lock topics already", total)
+	case len(g.topics) >= total:
+		detail = fmt.Sprintf("the server is busy: it has %d lock topics already, and may have no more for you", len(g.topics))
 	default:
 		return nil
 	}

@@ -98,3 +98,25 @@ func TestTopicsOfTwoClientsLeaveRoom(t *testing.T) {
 		polite.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
 	})
 }
+
+// What nobody has used for a while makes room for those that have many, too.
+func TestSilentTopicsMakeRoomForMany(t *testing.T) {
+	onSite(t, func(s *site) {
+		g := s.gateway("gw")
+		defer g.stop()
+		for _, id := range []string{"one", "two"} {
+			c := s.client(id, "crane")
+			for _, op := range []string{"acquire", "acquire", "acquire", "release"} { // what comes before a lock topic is served is said again
+				for i := range 200 {
+					c.request(fmt.Sprint(id, i), fmt.Sprintf(`{"op":%q,"id":"1"}`, op))
+				}
+				time.Sleep(2 * time.Second)
+			}
+			c.close()
+		}
+		time.Sleep(3 * time.Minute)
+		again := s.client("one", "a new one")
+		defer again.close()
+		again.ask(jsonlock.Acquire, "2", "", jsonlock.Granted)
+	})
+}

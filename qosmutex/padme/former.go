@@ -2,6 +2,7 @@ package padme
 
 import (
 	"slices"
+	"strings"
 
 	"padme/qosmutex/canonical"
 	"padme/qosmutex/protocol"
@@ -19,7 +20,7 @@ import (
 // predecessor is what a process knows of the one before it, until the root has answered.
 type predecessor struct {
 	session protocol.Former
-	holds   []wasHeld
+	holds   []wasHeld // by resource
 }
 
 // wasHeld is a hold of that process, and what this one calls it.
@@ -35,19 +36,24 @@ func (m *Machine) follows(cfg *protocol.Config) {
 	}
 	m.former = &predecessor{session: cfg.Former}
 	for _, h := range cfg.Held {
-		if h.Ref == 0 || h.Fence == 0 || !single(h.Resource) || m.former.holdOf(h.Resource) != nil {
-			continue
+		if h.Ref != 0 && h.Fence != 0 && single(h.Resource) {
+			m.former.holds = append(m.former.holds, wasHeld{Held: h})
 		}
+	}
+	slices.SortStableFunc(m.former.holds, func(a, b wasHeld) int { return strings.Compare(a.Resource, b.Resource) })
+	m.former.holds = slices.CompactFunc(m.former.holds, func(a, b wasHeld) bool { return a.Resource == b.Resource })
+	for i := range m.former.holds {
 		m.lastName++
-		m.former.holds = append(m.former.holds, wasHeld{h, protocol.RequestID{Node: m.self, Clock: m.lastName}})
+		m.former.holds[i].id = protocol.RequestID{Node: m.self, Clock: m.lastName}
 	}
 }
 
 func (p *predecessor) holdOf(resource string) *wasHeld {
-	if i := slices.IndexFunc(p.holds, func(h wasHeld) bool { return h.Resource == resource }); i >= 0 {
-		return &p.holds[i]
+	i, ok := slices.BinarySearchFunc(p.holds, resource, func(h wasHeld, name string) int { return strings.Compare(h.Resource, name) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return &p.holds[i]
 }
 
 func (p *predecessor) clone() *predecessor {
@@ -73,14 +79,23 @@ func (p *predecessor) write(w *canonical.Writer) {
 	}
 }
 
+// maxAsked bounds what names holds in a heartbeat, in bytes: it has to fit into a packet. What is not
+// named is over, and is waited for.
+const maxAsked = 1 << 20
+
 // askToGoOn adds to a question for a session what the process before had.
 func (m *Machine) askToGoOn(msg *protocol.Message) {
 	if m.former == nil {
 		return
 	}
 	msg.Former = m.former.session
+	room := maxAsked
 	for i := range m.former.holds {
 		h := &m.former.holds[i]
+		if room -= len(h.Resource) + len(h.Client) + len(m.self.ID) + 64; room < 0 {
+			msg.Tokens = append(msg.Tokens, protocol.TokenState{}) // there are more
+			return
+		}
 		msg.Tokens = append(msg.Tokens, protocol.TokenState{Resource: h.Resource, Target: h.id, Fence: h.Fence, Client: h.Client})
 	}
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,7 +124,7 @@ func (r *Register) Place() string {
 	if r.place == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s:%x", r.place, r.domain)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s:%x", r.place, r.domain)))
 }
 
 // Domain returns the domain of all versions.

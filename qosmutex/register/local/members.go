@@ -69,7 +69,7 @@ type memberLine struct {
 	Next    bool     `json:"next,omitempty"`    // Term: the register may say so soon
 	Term    *uint64  `json:"term,omitempty"`    // of all holds
 	Session *Session `json:"session,omitempty"` // of all holds
-	Forget  bool     `json:"forget,omitempty"`  // all holds: somebody may go by one that does not go on, so there may be others than the members; gone: these, too
+	Forget  bool     `json:"forget,omitempty"`  // all of the key
 }
 
 // minRewrite is the size below which the file is not rewritten with what still counts.
@@ -133,11 +133,8 @@ func (m *members) note(l *memberLine) {
 		m.keys[l.Key] = s
 	}
 	switch {
-	case l.Forget && l.Gone:
-		delete(m.keys, l.Key)
 	case l.Forget:
-		s.settled = false
-		clear(s.held)
+		delete(m.keys, l.Key)
 	case l.Session != nil:
 		s.session = *l.Session
 	case l.Term != nil && *l.Term == 0:
@@ -349,15 +346,9 @@ func (r *Register) Session(key string) Session {
 	return Session{}
 }
 
-// ForgetHolds forgets all holds of key. Somebody may go by one of them, so there may be
-// others than the members until that is noted again.
-func (r *Register) ForgetHolds(key string) error {
-	return r.noteLine(&memberLine{Key: key, Forget: true})
-}
-
-// Forget forgets all that is noted of key, as ForgetHolds does, and the members.
+// Forget forgets all that is noted of key: there may be other members, and other holds.
 func (r *Register) Forget(key string) error {
-	return r.noteLine(&memberLine{Key: key, Forget: true, Gone: true})
+	return r.noteLine(&memberLine{Key: key, Forget: true})
 }
 
 // Notes reports whether what is noted is kept. It is not without a file, nor where one run of

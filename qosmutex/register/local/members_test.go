@@ -227,7 +227,7 @@ func TestHoldsOutliveTheProcess(t *testing.T) {
 			t.Errorf("somebody holds something of %v", keys)
 		}
 	}
-	must(r.ForgetHolds("crane"))
+	must(r.Forget("crane"))
 	r = reopen(t, r, path)
 	if held := r.Held("crane"); len(held) > 0 {
 		t.Errorf("%v is forgotten", held)
