@@ -25,7 +25,7 @@ type options struct {
 	resumes   bool
 	listened  bool              // for a root of another register, before
 	register  register.Register // nil: this participant cannot be the root
-	own       *local.Register   // of a Server: of topics that it creates without register, and beside one
+	own       *local.Register   // of a Server: of topics that it creates without register; with one, for its notes
 	kept      placed            // of a Server: where to note what outlives the process, unless in register; nil: nowhere
 	resources []string          // sorted
 	open      bool

@@ -255,6 +255,7 @@ func TestHoldsThatNobodyResumesAreWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "register")
 	inVirtualTime(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
+		var ends []func() // what was cut off counts until its lease is over
 		open := func() (*Topic, func()) {
 			file, err := local.Open(path)
 			if err != nil {
@@ -269,7 +270,7 @@ func TestHoldsThatNobodyResumesAreWaitedFor(t *testing.T) {
 				cable.cut()
 				time.Sleep(10 * time.Millisecond)
 				_ = file.Close()
-				w.killed.Go(func() { _ = topic.Close(ctx); _ = p.Close(ctx) })
+				ends = append(ends, func() { _ = topic.Close(ctx); _ = p.Close(ctx) })
 			}
 		}
 		first, kill := open()
@@ -285,5 +286,49 @@ func TestHoldsThatNobodyResumesAreWaitedFor(t *testing.T) {
 			t.Errorf("fence %d beside %d, which is valid for %v: %v", after.Fence(), before.Fence(), before.Remaining(), err)
 		}
 		kill()
+		for _, end := range ends {
+			w.killed.Go(end)
+		}
+	})
+}
+
+// Who ends a server as in a crash must lose nothing by that: not where it only has the role of servers
+// through another root, which somebody would have to wait for.
+func TestServerLeavesHolds(t *testing.T) {
+	dir := t.TempDir()
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		k := &keeper{t: t, w: w, path: filepath.Join(dir, "first")}
+		first, kill := k.serve()
+		topicOf(t, first, servedBy)
+		k = &keeper{t: t, w: w, path: filepath.Join(dir, "second"), id: "second"}
+		second, end := k.serve()
+		is := func(s *Server, want bool, when string) {
+			t.Helper()
+			if got := s.LeavesHolds(); got != want {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		is(first, true, "the root of servers")
+		if _, err := topicOf(t, second, servedBy).Lock(ctx, "crane", WithNote([]byte("role"))); err != nil {
+			t.Fatal(err)
+		}
+		topicOf(t, second, "ramp")
+		is(second, false, "with a role through another root")
+		ramp, err := topicOf(t, second, "ramp").Lock(ctx, "hook", WithNote([]byte("client")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(second, true, "with a hold as the root")
+		if err := ramp.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		is(second, false, "without it")
+		topicOf(t, first, "gate")
+		if _, err := topicOf(t, second, "gate").Lock(ctx, "hook", WithNote([]byte("client"))); err != nil {
+			t.Fatal(err)
+		}
+		is(second, true, "with a hold through another root")
+		w.killed.Go(func() { end(); kill() })
 	})
 }

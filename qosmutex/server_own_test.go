@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -193,6 +192,22 @@ func (k *keeper) heldElsewhere(ttl time.Duration) *Hold {
 	return h
 }
 
+// backup returns what has the broker retain again what the last root says of itself now.
+func (k *keeper) backup(s *Server) (goBack func()) {
+	k.t.Helper()
+	view, err := json.Marshal(topicOf(k.t, s, "crane").View())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return func() {
+		p, _ := k.w.join("backup")
+		if err := p.PublishRaw(pubsub.Side, []string{"lock", "crane", "view"}, view, true); err != nil {
+			k.t.Fatal(err)
+		}
+		_ = p.Close(context.Background())
+	}
+}
+
 // Once another one was the root, nothing that was noted before counts any more, whatever else
 // happens: nobody is let in beside a hold of that one's members.
 func TestNotesEndWithAnotherRoot(t *testing.T) {
@@ -222,37 +237,23 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			return h, s, kill
 		},
 		"broker went back": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
-			view, err := json.Marshal(topicOf(k.t, s, "crane").View())
-			if err != nil {
-				k.t.Fatal(err)
-			}
+			goBack := k.backup(s)
 			kill()
 			time.Sleep(time.Minute)
 			h := k.heldElsewhere(LAN().TTL)
-			p, _ := k.w.join("backup")
-			if err := p.PublishRaw(pubsub.Side, []string{"lock", "crane", "view"}, view, true); err != nil {
-				k.t.Fatal(err)
-			}
-			_ = p.Close(context.Background())
+			goBack()
 			s, kill = k.serve()
 			return h, s, kill
 		},
 		"killed while it waits, and the broker went back": func(k *keeper, s *Server, kill func()) (*Hold, *Server, func()) {
-			view, err := json.Marshal(topicOf(k.t, s, "crane").View())
-			if err != nil {
-				k.t.Fatal(err)
-			}
+			goBack := k.backup(s)
 			kill()
 			time.Sleep(time.Minute)
 			h := k.heldElsewhere(LAN().TTL)
 			_, kill = k.serve()
 			time.Sleep(200 * time.Millisecond)
 			kill()
-			p, _ := k.w.join("backup")
-			if err := p.PublishRaw(pubsub.Side, []string{"lock", "crane", "view"}, view, true); err != nil {
-				k.t.Fatal(err)
-			}
-			_ = p.Close(context.Background())
+			goBack()
 			s, kill = k.serve()
 			return h, s, kill
 		},
@@ -298,162 +299,4 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A lock keeps its TTL over restarts, whatever the command line says, until it is removed.
-func TestRemovedLockGetsAnotherTTL(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "register")
-	inVirtualTime(t, func(t *testing.T, w *world) {
-		k := keeper{t: t, w: w, path: path}
-		s, kill := k.serve()
-		topicOf(t, s, "crane")
-		time.Sleep(10 * time.Second)
-		kill()
-		s, kill = k.serve(WithTiming(WAN()))
-		if ttl := topicOf(t, s, "crane").Status().TTL; ttl != protocol.LAN().TTL {
-			t.Errorf("TTL %v after a restart", ttl)
-		}
-		if err := s.Remove(context.Background(), "crane"); err != nil {
-			t.Fatal(err)
-		}
-		if ttl := topicOf(t, s, "crane").Status().TTL; ttl != protocol.WAN().TTL {
-			t.Errorf("TTL %v after it was removed", ttl)
-		}
-		w.killed.Go(kill)
-	})
-}
-
-// A server is cut off, another one is the root meanwhile, and vanishes as the first one comes back: that
-// lets nobody in beside a hold of the other's members, whose TTL may be longer.
-func TestServerThatComesBackWaitsForAnotherRoot(t *testing.T) {
-	for _, ttl := range []time.Duration{LAN().TTL, 20 * time.Second} {
-		for i, away := range []time.Duration{8 * time.Second, 16 * time.Second, 20 * time.Second} {
-			inVirtualTime(t, func(t *testing.T, w *world) {
-				p, cable := w.join("gw")
-				s, end := listening(t, p, time.Duration(i)*25*time.Minute, w.clock)
-				topicOf(t, s, "crane")
-				time.Sleep(20 * time.Second)
-				cable.cut()
-				time.Sleep(away)
-				k := &keeper{t: t, w: w}
-				h := k.heldElsewhere(ttl)
-				cable.restore()
-				soon, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				after, err := topicOf(t, s, "crane").Lock(soon, "hook")
-				if err != nil || h.Check() == nil || after.Fence() <= h.Fence() {
-					t.Errorf("away for %v: fence %d beside %d, which is valid for %v: %v", away, after.Fence(), h.Fence(), h.Remaining(), err)
-				}
-				w.killed.Go(func() { end(); _ = p.Close(context.Background()); k.ends() })
-			})
-		}
-	}
-}
-
-// While a root does not know yet who holds, a lock is not removed: its TTL would be forgotten, and
-// somebody let in beside a member that cannot report.
-func TestLockIsNotRemovedWhileItsRootWaits(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "register")
-	inVirtualTime(t, func(t *testing.T, w *world) {
-		ctx := context.Background()
-		k := &keeper{t: t, w: w, path: path}
-		long := WithTiming(LAN().WithTTL(20 * time.Second))
-		s, kill := k.serve(long)
-		topicOf(t, s, "crane")
-		q, cable := w.join("member")
-		member, err := Open(ctx, q, "crane", w.clock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := member.Lock(ctx, "hook")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		cable.cut()
-		kill()
-		s, kill = k.serve()
-		topicOf(t, s, "crane")
-		for used := new(InUseError); ; time.Sleep(time.Second) {
-			err := s.Remove(ctx, "crane")
-			if err == nil {
-				break
-			}
-			if !errors.As(err, &used) {
-				t.Fatal(err)
-			}
-		}
-		if h.Check() == nil {
-			t.Errorf("removed while a hold is valid for %v", h.Remaining())
-		}
-		w.killed.Go(func() { kill(); _ = member.Close(ctx); _ = q.Close(ctx) })
-	})
-}
-
-// A server that was started with a longer TTL than the record has beats as the record says from the
-// start, and does not lose its lease before its second heartbeat.
-func TestServerBeatsAsTheRecordSays(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "register")
-	inVirtualTime(t, func(t *testing.T, w *world) {
-		k := &keeper{t: t, w: w, path: path}
-		s, kill := k.serve()
-		topicOf(t, s, "crane")
-		time.Sleep(10 * time.Second)
-		kill()
-		s, kill = k.serve(WithTiming(WAN()))
-		topic := topicOf(t, s, "crane")
-		for range 60 {
-			begun := time.Now()
-			h, err := topic.Lock(context.Background(), "hook")
-			if err != nil || h.Unlock() != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(begun); took > 200*time.Millisecond {
-				t.Errorf("it was had after %v", took)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.killed.Go(kill)
-	})
-}
-
-// Who ends a server as in a crash must lose nothing by that: not where it only has the role of servers
-// through another root, which somebody would have to wait for.
-func TestServerLeavesHolds(t *testing.T) {
-	dir := t.TempDir()
-	inVirtualTime(t, func(t *testing.T, w *world) {
-		ctx := context.Background()
-		k := &keeper{t: t, w: w, path: filepath.Join(dir, "first")}
-		first, kill := k.serve()
-		topicOf(t, first, servedBy)
-		k = &keeper{t: t, w: w, path: filepath.Join(dir, "second"), id: "second"}
-		second, end := k.serve()
-		is := func(s *Server, want bool, when string) {
-			t.Helper()
-			if got := s.LeavesHolds(); got != want {
-				t.Errorf("%s: %v", when, got)
-			}
-		}
-		is(first, true, "the root of servers")
-		if _, err := topicOf(t, second, servedBy).Lock(ctx, "crane", WithNote([]byte("role"))); err != nil {
-			t.Fatal(err)
-		}
-		topicOf(t, second, "ramp")
-		is(second, false, "with a role through another root")
-		ramp, err := topicOf(t, second, "ramp").Lock(ctx, "hook", WithNote([]byte("client")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		is(second, true, "with a hold as the root")
-		if err := ramp.Unlock(); err != nil {
-			t.Fatal(err)
-		}
-		is(second, false, "without it")
-		topicOf(t, first, "gate")
-		if _, err := topicOf(t, second, "gate").Lock(ctx, "hook", WithNote([]byte("client"))); err != nil {
-			t.Fatal(err)
-		}
-		is(second, true, "with a hold through another root")
-		w.killed.Go(func() { end(); kill() })
-	})
 }

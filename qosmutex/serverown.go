@@ -23,10 +23,10 @@ import (
 
 // KeepIn has a Server keep the topics that it creates without WithRegister in r, a register in
 // a file, in place of its memory: the next process at the same place goes on as the root, at
-// once and with its members, and with Resume with its holds. With WithRegister, r has only what the
-// next process needs to go on where this one was the root or held something, and so it is where
-// others are the root. It is not for registers that others have, too, and WithClock must be one that
-// goes on from process to process. The caller closes r after the server.
+// once and with its members, and with Resume with its holds. Where WithRegister gives the server
+// another register, or another participant is the root, r only notes what the next process needs
+// to go on with its holds. No other participant may have r, and with WithClock the clock must go on
+// from process to process. The caller closes r after the server.
 func KeepIn(r *local.Register) Option {
 	return func(o *options) error {
 		o.own = r

@@ -39,10 +39,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 			if code := startNode(t, dir, url, "lock", "gate", "--", "true").exit(t); code != 0 {
 				t.Fatalf("the first command: exit code %d", code)
 			}
-			command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
-			waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
-			time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
+			ends := holdsCrane(t, dir, url)
 			for range extent.Of(2, 6) {
 				if err := gateway.Process.Signal(sig); err != nil {
 					t.Fatal(err)
@@ -56,19 +53,33 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 				t.Logf("another lock was had after %v", time.Since(begun).Round(time.Millisecond))
 				time.Sleep(ttlOfGateways)
 			}
-			if exists(filepath.Join(dir, "entered")) {
-				t.Error("two were inside at once")
-			}
-			if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if code := command.exit(t); code != 0 {
-				t.Errorf("the command: exit code %d: %s", code, &command.stderr)
-			}
-			if code := waiter.exit(t); code != 0 {
-				t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
-			}
+			ends()
 		})
+	}
+}
+
+// holdsCrane has a command hold a lock, and another one wait for it. What it returns ends the first one,
+// and checks that both went well, one after the other.
+func holdsCrane(t *testing.T, dir, url string) (ends func()) {
+	t.Helper()
+	command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
+	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+	waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
+	time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
+	return func() {
+		t.Helper()
+		if exists(filepath.Join(dir, "entered")) {
+			t.Error("two were inside at once")
+		}
+		if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := command.exit(t); code != 0 {
+			t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+		}
+		if code := waiter.exit(t); code != 0 {
+			t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
+		}
 	}
 }
 
@@ -145,10 +156,7 @@ func TestVotersRestartCostsNoHold(t *testing.T) {
 			for _, id := range ids {
 				serves(id)
 			}
-			command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
-			waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
-			time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
+			ends := holdsCrane(t, dir, url)
 			for _, id := range ids {
 				if err := gateways[id].Process.Signal(sig); err != nil {
 					t.Fatal(err)
@@ -158,18 +166,7 @@ func TestVotersRestartCostsNoHold(t *testing.T) {
 				serves(id)
 				time.Sleep(ttlOfGateways / 2)
 			}
-			if exists(filepath.Join(dir, "entered")) {
-				t.Error("two were inside at once")
-			}
-			if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if code := command.exit(t); code != 0 {
-				t.Errorf("the command: exit code %d: %s", code, &command.stderr)
-			}
-			if code := waiter.exit(t); code != 0 {
-				t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
-			}
+			ends()
 		})
 	}
 }

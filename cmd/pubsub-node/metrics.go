@@ -63,7 +63,7 @@ func (f *metricsFlags) serve(ctx context.Context, registry *prometheus.Registry,
 	}
 	f.address = l.Addr().String()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", seldom(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", shared(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	server := &http.Server{
 		Handler:        mux,
 		ReadTimeout:    5 * time.Second,

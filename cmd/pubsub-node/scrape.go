@@ -26,9 +26,9 @@ func (s *scrape) Header() http.Header         { return s.header }
 func (s *scrape) WriteHeader(status int)      { s.status = status }
 func (s *scrape) Write(p []byte) (int, error) { return s.body.Write(p) }
 
-// seldom asks for the metrics, one time after the other, and gives those that come within
+// shared asks for the metrics, one time after the other, and gives all that come within
 // collectEvery the same answer. There are two, compressed and not, whatever else they ask for.
-func seldom(metrics http.Handler) http.Handler {
+func shared(metrics http.Handler) http.Handler {
 	var mu sync.Mutex
 	latest := map[string]*scrape{}
 	answer := func(encoding string) (*scrape, error) {

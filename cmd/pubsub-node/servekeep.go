@@ -126,8 +126,9 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 	if err != nil {
 		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
 	}
-	own, err := local.Open(filepath.Join(f.dataDir, holdsFile)) // nobody else does: the voter's file is this one's
-	if err != nil {                                             // its vote counts more
+	own, err := local.Open(filepath.Join(f.dataDir, holdsFile)) // no other process does, as it has the voter's file
+	if err != nil {
+		// The vote counts for more.
 		log.Warn("a restart will cost clients their holds: remove the file, which only has what they hold through this gateway", "error", err)
 		own = local.Memory()
 	}

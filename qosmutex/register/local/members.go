@@ -289,10 +289,9 @@ func (r *Register) Inhabited() []string {
 }
 
 // NoteMember notes that a member may hold something of key from now on, or, if gone,
-// that it does not any more. An empty member says that all that do are named, or, if gone,
-// that there may be others, and nobody is. It
-// survives the end of this process, not that of the machine. After an error nothing is
-// noted any more.
+// that it does not any more. An empty member says that all are named who may, or, if gone, that
+// there may be others, and forgets those that were named. It survives the end of this process, not
+// that of the machine. After an error nothing is noted any more.
 func (r *Register) NoteMember(key, member string, gone bool) error {
 	return r.noteLine(&memberLine{Key: key, Member: member, Gone: gone, Settled: member == ""})
 }
