@@ -47,7 +47,7 @@ func newVotersShow(s *session) *cobra.Command {
 they say: who is enrolled, with which file, and in which state:
 
   votes      it answers and decides with the others
-  quiet      it has just been restarted, and answers nothing yet
+  quiet      its machine has just been restarted, and it answers nothing yet
   waits      it was started, but not all voters of its list were
   fetches    it has taken a voter's place and copies what the others know
   refused    it cannot vote; the last column says why, and what to do

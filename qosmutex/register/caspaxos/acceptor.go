@@ -114,6 +114,8 @@ func (m *Machine) accept(b Ballot, from *Slot) {
 	if !s.State.renewed() || s.onDisk != s.State.Firm || s.State.Lease > m.opts.Lease {
 		s.onDisk = s.State.Firm
 		m.persist(slotRecord(&s.Slot))
+	} else {
+		m.out.Unsynced = append(m.out.Unsynced, slotRecord(&s.Slot))
 	}
 }
 

@@ -41,13 +41,27 @@ func (m *Machine) Records() [][]byte {
 }
 
 // owe notes for how long a restart of this voter is to be followed by silence: longer
-// from now on, or shorter once the silence that an earlier run left behind is over.
+// from now on, or shorter once what an earlier run left unsynced has expired.
 func (m *Machine) owe() {
-	if m.opts.Quiet > m.owed || m.opts.Quiet < m.owed && m.now >= m.quiet {
+	if m.opts.Quiet > m.owed || m.opts.Quiet < m.owed && m.now >= m.forgotten {
 		m.owed = m.opts.Quiet
 		m.persist(numberRecord(recordQuiet, uint64(m.owed)))
 	}
 }
+
+// Unsynced returns what Output.Unsynced has said so far, as far as it still counts.
+func (m *Machine) Unsynced() (list [][]byte) {
+	for _, key := range slices.Sorted(maps.Keys(m.slots)) {
+		if s := m.slots[key]; s.State.renewed() && s.onDisk == s.State.Firm {
+			list = append(list, slotRecord(&s.Slot))
+		}
+	}
+	return list
+}
+
+// QuietUntil is until when nothing is answered after a restart. Until then there is nothing
+// Unsynced, and the next restart is as this one was.
+func (m *Machine) QuietUntil() Time { return m.quiet }
 
 // persist has a record written before anything is sent.
 func (m *Machine) persist(record []byte) {
@@ -91,7 +105,29 @@ func (m *Machine) replay(records [][]byte) error {
 	for _, s := range m.slots {
 		s.onDisk = s.State.Firm
 	}
+	m.replayUnsynced()
 	return nil
+}
+
+// replayUnsynced takes renewals that are not among the records, unless a later state is, or they
+// were accepted in a configuration that is over. If a record cannot be read, none counts.
+func (m *Machine) replayUnsynced() {
+	var list []Slot
+	for _, b := range m.opts.Unsynced {
+		r := pack.NewReader(b)
+		r.Tuple("record", 2)
+		kind, s := r.Uint("kind", math.MaxUint8), readSlot(r)
+		if m.opts.All = m.opts.All && r.End("record") == nil && kind == recordSlot; !m.opts.All {
+			return
+		}
+		list = append(list, s)
+	}
+	for _, from := range list {
+		s := m.slots[from.Key]
+		if s != nil && m.config != nil && from.Accepted.Config == m.config.Number && from.Accepted.Compare(s.Accepted) > 0 {
+			s.Slot = from
+		}
+	}
 }
 
 func (m *Machine) replayOne(i int, b []byte) error {

@@ -150,7 +150,7 @@ func (e *explorer) faults(w *world, voter int) {
 		c := e.fault(w, names[voter]+" is wiped")
 		c.wipes--
 		c.stop(voter)
-		c.machines[voter] = e.boot(voter, 1|1<<40, nil, c)
+		c.machines[voter] = e.boot(voter, 1|1<<40, file{}, c)
 		e.keep(c)
 	}
 }
@@ -168,7 +168,7 @@ func (e *explorer) restart(w *world, voter int) {
 	w.stop(voter)
 	w.ghost.votes = slices.Clone(w.ghost.votes)
 	for i := range w.ghost.votes {
-		if v := &w.ghost.votes[i]; v.by&(1<<voter) != 0 && e.isRenewal(v.nonce) {
+		if v := &w.ghost.votes[i]; v.by&(1<<voter) != 0 && e.isRenewal(v.nonce) && !e.killed {
 			v.lost |= 1 << voter
 		}
 	}
@@ -225,6 +225,10 @@ var scenarios = []scenario{
 	{name: "reads race renewals", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}, {read: true}}}, existing: true, attempts: 1},
 	{name: "a renewal, a take-over, a restart", scripts: [4][]script{{{renewal: true}}, {{}}}, existing: true, attempts: 1, restarts: 1},
 	{name: "a renewal, a read, all restart", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1},
+	{name: "a renewal, a read, all are killed", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1, killed: true},
+	{name: "a renewal, a take-over, one is killed", scripts: [4][]script{{{renewal: true}}, {{}}}, existing: true, attempts: 1, restarts: 1, killed: true},
+	{name: "two renewals, a read, one is killed twice", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 2, killed: true, bound: 300_000},
+	{name: "a replacement, a renewal, one is killed", scripts: [4][]script{{{replace: "C"}}, {{renewal: true}}}, existing: true, attempts: 1, dead: "C", restarts: 1, only: "AB", killed: true, bound: 300_000},
 	{name: "two create, all restart", scripts: [4][]script{{{}}, {{}}}, attempts: 1, power: 1},
 	{name: "a wiped voter", scripts: [4][]script{{{}}, {{}}}, attempts: 1, wipes: 1},
 	{name: "a replacement", scripts: [4][]script{{{replace: "C"}}, {{}}}, existing: true, attempts: 1, dead: "C"},
@@ -300,6 +304,15 @@ func TestExploreFindsMutants(t *testing.T) {
 			name:    "a restarted voter answers at once",
 			scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 1,
 			mutant: func(m *Machine) { m.quiet = 0 },
+		},
+		{
+			name:    "a killed voter answers at once, and has forgotten renewals",
+			scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 1, killed: true,
+			mutant: func(m *Machine) {
+				for _, s := range m.slots {
+					s.Accepted, s.State.Stamp = Ballot{1, 1, 0}, s.State.Firm
+				}
+			},
 		},
 		{
 			name:    "a restarted voter forgets its promises",

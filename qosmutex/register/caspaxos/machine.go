@@ -25,6 +25,11 @@ type Options struct {
 	Lease   Time // renewals of leases up to this are not synced
 	Quiet   Time // after a restart: Lease, stretched by the drift of clocks
 	Probe   Time // between signs of life to the other voters; 0: none
+
+	// Unsynced is Output.Unsynced of the run before, in order. If All, nothing is missing:
+	// only the process was restarted, and need not be quiet.
+	Unsynced [][]byte
+	All      bool
 }
 
 // Machine is one voter. Its methods must not be called concurrently.
@@ -47,6 +52,7 @@ type Machine struct {
 	ceiling, floor uint64
 	quiet          Time // nothing is answered before
 	owed           Time // on disk: for how long nothing is answered after a restart
+	forgotten      Time // what the runs before left unsynced has expired
 
 	ops      []*op
 	lastSeq  uint64
@@ -112,7 +118,8 @@ type Input struct {
 // the machine must not be used any more. Outputs may be gathered over several steps.
 type Output struct {
 	Persist  [][]byte
-	Whole    bool // Persist replaces everything that was written before
+	Whole    bool     // Persist replaces everything that was written before
+	Unsynced [][]byte // records to be kept before Messages are sent, for Options.Unsynced, or not at all
 	Messages []Message
 	Answers  []Answer
 	WakeAt   Time // when to Step with a Tick; 0: no need
@@ -164,8 +171,12 @@ func New(opts Options, records [][]byte, now Time, out *Output) (*Machine, error
 	}
 	m.base, m.floor, m.seen = m.serial, m.ceiling, m.ceiling
 	if len(m.slots) > 0 {
-		m.quiet = now + m.owed
+		m.forgotten = now + m.owed
 	}
+	if !m.opts.All {
+		m.quiet = m.forgotten
+	}
+	m.opts.Unsynced = nil
 	m.owe()
 	if m.config == nil {
 		m.enroll()

@@ -40,6 +40,7 @@ type scenario struct {
 	split    bool        // A has accepted a first write, and B another one under a higher ballot
 	attempts int         // ballots of each op; default 2
 	restarts int
+	killed   bool   // the machines run on: who restarts finds what was not synced, too
 	only     string // the voters that restart; default all of A, B and C
 	power    int    // cuts, in which A, B and C restart at once
 	wipes    int    // of voter C
@@ -101,7 +102,7 @@ type explorer struct {
 	config    *Config
 	machines  []*Machine
 	numbers   map[string]int32
-	files     map[int32][][]byte
+	files     map[int32]file
 	messages  []*Message
 	ends      [][2]int // sender and receiver of each
 	deads     map[deadKey]bool
@@ -133,7 +134,7 @@ type effect struct {
 
 func newExplorer(s scenario) (*explorer, *world) {
 	e := &explorer{
-		scenario: s, numbers: map[string]int32{}, files: map[int32][][]byte{}, known: map[string]int32{},
+		scenario: s, numbers: map[string]int32{}, files: map[int32]file{}, known: map[string]int32{},
 		memo: map[memoKey]*effect{}, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, answers: map[string]int{},
 		deads: map[deadKey]bool{},
 	}
@@ -169,7 +170,7 @@ func newExplorer(s scenario) (*explorer, *world) {
 			m.slots[theKey] = &slot{Slot: Slot{theKey, v.ballot, State{Stamp: first, Firm: first}}}
 			w.ghost.votes = append(w.ghost.votes, v)
 		}
-		w.machines[i] = e.boot(i, 1, m.Records(), w)
+		w.machines[i] = e.boot(i, 1, file{synced: m.Records()}, w)
 		w.ghost.quiet = 0
 	}
 	if s.existing {
@@ -181,7 +182,7 @@ func newExplorer(s scenario) (*explorer, *world) {
 	}
 	if slices.ContainsFunc(slices.Concat(s.scripts[:]...), func(s script) bool { return s.replace != "" }) {
 		net := w.net
-		w.machines[3] = e.boot(3, 1, nil, w)
+		w.machines[3] = e.boot(3, 1, file{}, w)
 		w.net = net // it has asked before
 		for i := range 2 {
 			m := e.machines[w.machines[i]].clone()
@@ -248,9 +249,11 @@ func (e *explorer) options(voter int, boot uint64) Options {
 }
 
 // boot starts a voter from a file.
-func (e *explorer) boot(voter int, boot uint64, file [][]byte, w *world) int32 {
+func (e *explorer) boot(voter int, boot uint64, f file, w *world) int32 {
 	var out Output
-	m, err := New(e.options(voter, boot), file, 1, &out)
+	opts := e.options(voter, boot)
+	opts.Unsynced, opts.All = f.unsynced, e.killed
+	m, err := New(opts, f.synced, 1, &out)
 	if err != nil {
 		panic(err)
 	}
@@ -262,26 +265,43 @@ func (e *explorer) boot(voter int, boot uint64, file [][]byte, w *world) int32 {
 	} else {
 		m.quiet = 0
 	}
-	ef := e.effect(m, append(slices.Clone(file), out.Persist...), &out, nil)
+	ef := e.effect(m, f, &out, nil)
 	w.net = insert(w.net, ef.sent)
 	return ef.machine
 }
 
+// file is what a voter has written.
+type file struct{ synced, unsynced [][]byte }
+
+// onDisk returns a machine that knows what is on the disk of m.
+func (e *explorer) onDisk(m *Machine, synced, unsynced [][]byte) *Machine {
+	disk := &Machine{opts: m.opts, slots: map[string]*slot{}}
+	disk.opts.Unsynced, disk.opts.All = unsynced, e.killed
+	if err := disk.replay(synced); err != nil {
+		panic(err)
+	}
+	return disk
+}
+
 // effect records what a step has led to.
-func (e *explorer) effect(m *Machine, file [][]byte, out *Output, before *Machine) *effect {
+func (e *explorer) effect(m *Machine, f file, out *Output, before *Machine) *effect {
+	f.synced = slices.Concat(f.synced, out.Persist)
+	noted := slices.Concat(f.unsynced, out.Unsynced)
 	if out.Whole {
-		file = out.Persist
+		f.synced = out.Persist
 		e.installed++
 	}
 	ef := &effect{answers: out.Answers}
 	// What a voter would find on disk is part of its state, in the order of a snapshot.
-	disk := &Machine{opts: m.opts, slots: map[string]*slot{}}
-	if err := disk.replay(file); err != nil {
-		panic(err)
-	}
 	name := m.state() + "\x00"
-	file = disk.Records()
-	for _, r := range file[:len(file)-1] { // not the serial
+	f.synced = e.onDisk(m, f.synced, nil).Records()
+	for _, r := range f.synced[:len(f.synced)-1] { // not the serial
+		name += string(r) + "\x00"
+	}
+	if f.unsynced = nil; e.killed {
+		f.unsynced = e.onDisk(m, f.synced, noted).Unsynced()
+	}
+	for _, r := range f.unsynced {
 		name += string(r) + "\x00"
 	}
 	n, ok := e.numbers[name]
@@ -289,7 +309,7 @@ func (e *explorer) effect(m *Machine, file [][]byte, out *Output, before *Machin
 		n = int32(len(e.machines))
 		e.numbers[name] = n
 		e.machines = append(e.machines, m)
-		e.files[n] = file
+		e.files[n] = f
 	}
 	ef.machine = n
 	for i := range out.Messages {
@@ -345,7 +365,7 @@ func (e *explorer) do(w *world, voter int, action int32) *effect {
 		m.free(action == calm, e.attempts, &out)
 	}
 	_ = m.Step(1, &in, &out)
-	ef = e.effect(m, append(slices.Clone(e.files[w.machines[voter]]), out.Persist...), &out, before)
+	ef = e.effect(m, e.files[w.machines[voter]], &out, before)
 	e.memo[key] = ef
 	return ef
 }

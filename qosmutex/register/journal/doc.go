@@ -6,6 +6,10 @@
 // is always a whole one, but for the last frame, which a crash may have cut short; a
 // frame that was cut short was never acknowledged, and is dropped.
 //
+// What need only outlive the process, as long as the machine runs, is written to a file
+// next to it, path + ".unsynced", without a sync. The next run is told whether all of it
+// is there: the file names the run of the machine, and how often the journal was opened.
+//
 // # What is refused
 //
 // A file that another process has open, that is no journal or one of another kind,

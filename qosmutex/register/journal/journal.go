@@ -28,6 +28,7 @@ type Journal struct {
 	opens  uint64
 	size   int64
 	broken error
+	notes  unsynced
 }
 
 // Open opens the journal at path, or makes an empty one in a directory that exists.
@@ -116,6 +117,7 @@ func (j *Journal) write(b []byte) error {
 	if err != nil {
 		// The kernel may drop what it failed to write, and then report success.
 		j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
+		j.forgetUnsynced()
 		return j.broken
 	}
 	j.size += int64(len(b))
@@ -130,6 +132,7 @@ func (j *Journal) Compact(records ...[]byte) error {
 	}
 	if err := j.replace(records); err != nil {
 		j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
+		j.forgetUnsynced()
 		return j.broken
 	}
 	return nil
@@ -163,8 +166,12 @@ func (j *Journal) contents(f *os.File, records [][]byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := frame(appendHeader(nil, header{kind: j.kind, inode: id, opens: j.opens}))
-	for len(records) > 0 { // frames of a bounded size
+	return append(frame(appendHeader(nil, header{kind: j.kind, inode: id, opens: j.opens})), frames(records)...), nil
+}
+
+// frames puts records into frames of a bounded size.
+func frames(records [][]byte) (b []byte) {
+	for len(records) > 0 {
 		n, size := 0, 0
 		for n < len(records) && (n == 0 || size+len(records[n]) < MaxFrame/2) {
 			size += len(records[n])
@@ -173,7 +180,7 @@ func (j *Journal) contents(f *os.File, records [][]byte) ([]byte, error) {
 		b = append(b, frame(appendRecords(nil, records[:n]))...)
 		records = records[n:]
 	}
-	return b, nil
+	return b
 }
 
 // Close frees the file. Nothing that was appended is lost.
@@ -182,6 +189,7 @@ func (j *Journal) Close() error {
 	if j.file != nil {
 		err = j.file.Close()
 	}
+	j.closeUnsynced()
 	if j.unlock != nil {
 		j.unlock()
 	}

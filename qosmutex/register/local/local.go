@@ -55,7 +55,7 @@ func Open(path string) (*Register, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	r.journal, r.compactAt, r.place = j, minCompact, placeOf(path)
+	r.journal, r.compactAt, r.place = j, minCompact, journal.Place(path)
 	if r.domain == (register.Domain{}) {
 		r.domain = register.NewDomain()
 		err = j.Append(r.domain[:])

@@ -5,7 +5,10 @@ import "slices"
 // MemoryDisk is a disk that survives the voters that use it, one after the other.
 type MemoryDisk struct {
 	records [][]byte
+	noted   [][]byte // without a sync
+	notes   bool
 	opens   uint64
+	Killed  bool   // only processes end, and the machine runs on
 	Fail    error  // of whatever is written
 	Before  func() // it is written; nil: nothing
 }
@@ -43,6 +46,27 @@ func (d *MemoryDisk) Compact(records ...[]byte) error {
 	}
 	d.records = nil
 	return d.Append(records...)
+}
+
+func (d *MemoryDisk) Unsynced() ([][]byte, bool) {
+	records, all := d.noted, d.Killed && d.notes
+	d.noted, d.notes = nil, false
+	return records, all
+}
+
+func (d *MemoryDisk) BeginUnsynced(records ...[]byte) error {
+	d.noted, d.notes = nil, true
+	_, err := d.Note(records...)
+	return err
+}
+
+func (d *MemoryDisk) Note(records ...[]byte) (bool, error) {
+	if d.notes {
+		for _, r := range records {
+			d.noted = append(d.noted, slices.Clone(r))
+		}
+	}
+	return len(d.noted) > 50, nil
 }
 
 func (d *MemoryDisk) Size() int64 {

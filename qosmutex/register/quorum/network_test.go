@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -149,11 +150,17 @@ func (f *fleet) startWith(o quorum.Options) *quorum.Voter {
 	return v
 }
 
-// kill ends a voter. What it has not synced is lost: it never writes anything else.
+// kill ends a voter's process.
 func (f *fleet) kill(id string) {
 	f.n.attach(id, nil)
 	_ = f.voters[id].Close()
 	delete(f.voters, id)
+}
+
+// cut ends a voter together with its machine: what it has not synced is lost.
+func (f *fleet) cut(id string) {
+	f.kill(id)
+	_ = os.Remove(f.file(id) + ".unsynced")
 }
 
 func (f *fleet) client(id string, voters ...string) *quorum.Client {

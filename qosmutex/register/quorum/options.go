@@ -18,7 +18,7 @@ type Transport interface {
 	Send(to string, message []byte) error
 }
 
-// quiet is for how long the voter answers nothing after a restart.
+// quiet is for how long the voter answers nothing after a restart of its machine.
 func (o *Options) quiet() time.Duration {
 	return time.Duration(math.Ceil(float64(o.Lease) * (1 + o.Drift) / (1 - o.Drift)))
 }
@@ -46,8 +46,8 @@ type Options struct {
 	File   string   // path of its journal, in a directory that exists
 
 	// Lease spares the disk: a renewal of a lease that is no longer than this is not
-	// synced. The voter may have forgotten such renewals when it restarts, so it then
-	// answers nothing for as long, stretched by the drift of clocks, which the other
+	// synced. The voter may have forgotten such renewals when its machine restarts, so it
+	// then answers nothing for as long, stretched by the drift of clocks, which the other
 	// voters cover. Longer leases are permitted; their renewals are synced. 0: all are.
 	Lease time.Duration
 	Drift float64 // bound on the drift of clocks, the same for the whole domain

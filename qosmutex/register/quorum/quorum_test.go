@@ -172,7 +172,7 @@ func TestUnknownOutcomeIsSettledByRepeating(t *testing.T) {
 	})
 }
 
-func TestVoterIsQuietAfterARestart(t *testing.T) {
+func TestVoterIsQuietAfterAPowerCut(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.lease = time.Minute
 		f.startAll()
@@ -180,7 +180,7 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 		settle() // else the renewal may be what brings it to a majority, and is synced
 		renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
 		settle()
-		f.kill("c")
+		f.cut("c")
 		c := f.start("c", abc...)
 		if e := get(t, c, "crane"); e.Version != renewed { // the two others cover it
 			t.Errorf("%q at %v", e.Value, e.Version)
@@ -188,14 +188,86 @@ func TestVoterIsQuietAfterARestart(t *testing.T) {
 		if q := time.Duration(c.Status().Quiet); q < 59*time.Second || q > time.Minute {
 			t.Errorf("quiet for %v", q)
 		}
-		f.kill("a")
-		f.kill("b")
-		f.kill("c")
+		f.cut("a")
+		f.cut("b")
+		f.cut("c")
 		f.startAll()
 		unavailable(t, f.voters["a"], "a b c")
 		time.Sleep(time.Minute)
 		if e := get(t, f.voters["a"], "crane"); e.Version != v { // the renewal is forgotten
 			t.Errorf("%q at %v", e.Value, e.Version)
+		}
+	})
+}
+
+// A process that ends has written what it did not sync: all voters may be started again in turn,
+// however long their leases are.
+func TestVoterThatIsKilledAnswersAtOnce(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		f.startAll()
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle()
+		for range 3 {
+			renewed := put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+			settle()
+			for _, id := range abc {
+				f.kill(id)
+			}
+			f.start("b", abc...)
+			c := f.start("c", abc...)
+			if e := get(t, c, "crane"); e.Version != renewed {
+				t.Errorf("%q at %v, not at %v", e.Value, e.Version, renewed)
+			}
+			f.start("a", abc...)
+			v = renewed
+		}
+	})
+}
+
+// A voter that is killed while it is quiet has not kept anything meanwhile, but the silence is
+// not over.
+func TestVoterIsQuietAfterEachCrashUntilItHasBeen(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		f.startAll()
+		put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle()
+		f.cut("c")
+		for range 3 {
+			c := f.start("c", abc...)
+			time.Sleep(20 * time.Second)
+			if c.Status().Quiet == 0 {
+				t.Error("it answers")
+			}
+			f.kill("c")
+		}
+		f.start("c", abc...)
+		time.Sleep(time.Minute + time.Second)
+		f.kill("c")
+		if q := f.start("c", abc...).Status().Quiet; q != 0 {
+			t.Errorf("quiet for %v", time.Duration(q))
+		}
+	})
+}
+
+// Who is killed and started with a shorter lease still has renewals of the longer one that are
+// not synced.
+func TestVoterOwesWhatAKilledOneHasLeftUnsynced(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		f.startAll()
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle()
+		put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		settle()
+		f.lease = time.Second
+		f.kill("c")
+		f.start("c", abc...)
+		settle()
+		f.cut("c")
+		if q := time.Duration(f.start("c", abc...).Status().Quiet); q < 59*time.Second {
+			t.Errorf("quiet for %v", q)
 		}
 	})
 }
@@ -264,9 +336,10 @@ func TestVotersWithDifferentLeases(t *testing.T) {
 	})
 }
 
+// restart cuts the power of all for a moment.
 func restart(f *fleet) {
 	for _, id := range abc {
-		f.kill(id)
+		f.cut(id)
 	}
 	for _, id := range abc {
 		f.start(id, abc...)

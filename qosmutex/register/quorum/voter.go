@@ -47,6 +47,7 @@ type Voter struct {
 	enrolled time.Time        // since when it knows its domain; zero: it does not
 	syncs    [8]time.Duration // how long the last writes took
 	nextSync int
+	keeping  bool  // of run: what is unsynced is noted
 	err      error // why it ended
 
 	refused   [2]atomic.Uint64 // messages and requests, by reason
@@ -66,6 +67,9 @@ func Start(opts Options, t Transport) (*Voter, error) {
 type disk interface {
 	Append(records ...[]byte) error
 	Compact(records ...[]byte) error
+	Unsynced() (records [][]byte, all bool)
+	BeginUnsynced(records ...[]byte) error
+	Note(records ...[]byte) (grown bool, err error)
 	Size() int64
 	Opens() uint64
 	Close() error
@@ -90,7 +94,9 @@ func start(opts Options, t Transport, open func(replay func([]byte) error) (disk
 	}
 	v.disk, v.compactAt = d, minCompact
 	var out caspaxos.Output
-	m, err := caspaxos.New(v.machineOptions(), records, v.now(), &out)
+	machine := v.machineOptions()
+	machine.Unsynced, machine.All = d.Unsynced()
+	m, err := caspaxos.New(machine, records, v.now(), &out)
 	if err == nil {
 		err = v.persist(m, &out)
 	}
@@ -222,6 +228,34 @@ const minCompact = 1 << 20
 
 // persist makes durable what must be before anything is sent.
 func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
+	if err := v.sync(m, out); err != nil {
+		return err
+	}
+	if err := v.keep(m, out.Unsynced); err != nil {
+		v.log.Warn("renewals are not kept: when it is started again, this voter will answer nothing for a while", "error", err)
+	}
+	return nil
+}
+
+// keep writes what need not outlive the machine, once the time is over in which the voter is
+// quiet because the run before has not done so.
+func (v *Voter) keep(m *caspaxos.Machine, records [][]byte) error {
+	begin := !v.keeping && v.now() >= m.QuietUntil()
+	if !begin && len(records) > 0 {
+		var err error
+		if begin, err = v.disk.Note(records...); err != nil {
+			return err
+		}
+	}
+	if !begin {
+		return nil
+	}
+	v.keeping = true
+	return v.disk.BeginUnsynced(m.Unsynced()...)
+}
+
+// sync writes what must outlive the machine.
+func (v *Voter) sync(m *caspaxos.Machine, out *caspaxos.Output) error {
 	if len(out.Persist) == 0 {
 		return nil
 	}
