@@ -330,9 +330,6 @@ func (s *Server) heard(m pubsub.RawMessage, opens bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := m.Levels[1]
-	if s.topics[name] != nil {
-		return
-	}
 	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.From.ID != m.Levels[3] {
 		return
 	}
@@ -341,9 +338,9 @@ func (s *Server) heard(m pubsub.RawMessage, opens bool) {
 		ttl = 0
 	}
 	switch {
-	case s.message.Kind == protocol.KindOffer && len(s.others) < maxServed:
+	case s.message.Kind == protocol.KindOffer && len(s.others) < maxServed: // also of an open topic, which may have to be created when that root has died
 		s.others[name] = true
-	case s.message.Kind != protocol.KindJoin:
+	case s.message.Kind != protocol.KindJoin, s.topics[name] != nil:
 	case !opens && ttl > 0 && len(s.ttls) < maxServed: // the topic may be opened because somebody else asks
 		s.ttls[name] = ttl
 	case opens && s.givenUp[name] && s.serving[m.Levels[3]]: // it stands by, and looks for the next root

@@ -143,7 +143,7 @@ func TestServerThatListenedRespectsARootThatDied(t *testing.T) {
 			defer end()
 			_ = q.Close(ctx) // as a crash, for the topic
 			_ = root.Close(ctx)
-			for s.silence(&servedTopic{}) < LAN().Grace()-300*time.Millisecond { // it may create the topic by what it has heard
+			for s.silence("lift", &servedTopic{}) < LAN().Grace()-300*time.Millisecond { // it may create the topic by what it has heard
 				time.Sleep(10 * time.Millisecond)
 			}
 			after, err := topicOf(t, s, "crane").Lock(ctx, "hook")

@@ -80,7 +80,7 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 		return nil, err
 	}
 	if until != 0 || s.alone(name) {
-		silence := func() time.Duration { return s.silence(e) }
+		silence := func() time.Duration { return s.silence(name, e) }
 		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, silence, until}))...)
 	}
 	join := slices.Clone(s.opts)
@@ -100,12 +100,13 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 }
 
 // silence is for how long a topic of which nothing was heard is known to have had no root
-// elsewhere: each tells everybody that it is there once in its TTL.
-func (s *Server) silence(e *servedTopic) time.Duration {
+// elsewhere: each tells everybody that it is there once in its TTL. One may have done so since
+// the server decided to create the topic.
+func (s *Server) silence(name string, e *servedTopic) time.Duration {
 	s.mu.Lock()
-	since, t := s.since, e.opening
+	since, t, other := s.since, e.opening, s.others[name]
 	s.mu.Unlock()
-	if since.IsZero() {
+	if since.IsZero() || other {
 		return 0
 	}
 	return max(0, time.Since(since)-max(time.Duration(s.timing.TTL), t.longestTTL()))
