@@ -92,6 +92,70 @@ func TestServersCreateATopicOnce(t *testing.T) {
 	})
 }
 
+// Of several servers without a register, the one that serves the clients of a topic creates it at
+// once, as long as nobody is there who creates locks for all.
+func TestServerWithTheRoleCreatesAtOnce(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		join := func(id string, data map[string]string) *pubsub.Participant {
+			data[jsonlock.ServesKey] = jsonlock.ServesLocks
+			p, err := pubsub.Join(ctx, "", id, pubsub.WithDialer(w.b.Dial), pubsub.WithUserData(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		p, q := join("first", map[string]string{}), join("second", map[string]string{})
+		defer p.Close(ctx)
+		defer q.Close(ctx)
+		first, end := listening(t, p, 2*LAN().Grace(), w.clock)
+		defer end()
+		second, end := listening(t, q, 2*LAN().Grace(), w.clock)
+		defer end()
+		topicOf(t, first, servedBy)
+		roles := topicOf(t, second, servedBy)
+		had := func(name string) time.Duration {
+			begun := time.Now()
+			h, err := topicOf(t, second, name).Lock(ctx, "hook")
+			if err != nil || h.Unlock() != nil {
+				t.Fatal(err)
+			}
+			return time.Since(begun)
+		}
+		role := func(name string) *Hold {
+			h, err := roles.Lock(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		role("crane")
+		go func() { _, _ = first.Topic(ctx, "crane") }() // it stands by
+		if took := had("crane"); took > 3*LAN().JoinWait {
+			t.Errorf("with the role it was had after %v", took)
+		}
+		if st := topicOf(t, first, "crane").Status(); st.Role != protocol.Member || st.Root.ID != "second" {
+			t.Errorf("who stands by is %v under %q", st.Role, st.Root.ID)
+		}
+		if took := had("ramp"); took < leastPatience {
+			t.Errorf("without the role it was had after %v", took)
+		}
+		if err := role("lift").Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if took := had("lift"); took < leastPatience {
+			t.Errorf("after the role was given back it was had after %v", took)
+		}
+		role("gate")
+		creates := join("broker", map[string]string{jsonlock.CreatesKey: jsonlock.ServesLocks})
+		defer creates.Close(ctx)
+		time.Sleep(time.Second)
+		if took := had("gate"); took < slowRoot*LAN().TTL {
+			t.Errorf("beside one that creates locks it was had after %v", took)
+		}
+	})
+}
+
 // The presence of a server with a register may be left over from before a power failure.
 func TestServerCreatesBesideAnOldPresence(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
