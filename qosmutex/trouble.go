@@ -33,8 +33,8 @@ func (t *Topic) Trouble() string {
 	k := &t.record
 	if t.ready() && !t.ended {
 		if t.unsettled() {
-			left := time.Duration(max(0, k.candidate.SettlesAt()-t.clock()))
-			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", left.Round(100*time.Millisecond))
+			left := time.Duration(k.candidate.SettlesAt() - t.clock())
+			return fmt.Sprintf("its root has just begun, and grants nothing before all that may have been granted earlier is known or over, in %v at most", atMost(left))
 		}
 		return ""
 	}
@@ -45,6 +45,12 @@ func (t *Topic) Trouble() string {
 		return "another register keeps its root, which does not answer"
 	}
 	return ""
+}
+
+// atMost is a bound for people, in tenths of a second: never below d, and never 0s.
+func atMost(d time.Duration) time.Duration {
+	const tenth = 100 * time.Millisecond
+	return max(d+tenth-1, tenth).Truncate(tenth)
 }
 
 // unsettled reports whether this is a root that does not know yet what may be held. The

@@ -328,6 +328,12 @@ func resourcesText(declared []string, open bool) string {
 	return names
 }
 
+// atMost is a bound for people, in tenths of a second: never below d, and never 0s.
+func atMost(d time.Duration) time.Duration {
+	const tenth = 100 * time.Millisecond
+	return max(d+tenth-1, tenth).Truncate(tenth)
+}
+
 func writeView(w io.Writer, v *qosmutex.View, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, []qosmutex.View{*v})
@@ -346,7 +352,7 @@ func writeView(w io.Writer, v *qosmutex.View, asJSON bool) error {
 	fmt.Fprintf(t, "ttl\t%v\n", time.Duration(v.TTL*float64(time.Second)).Round(time.Millisecond))
 	fmt.Fprintf(t, "root\t%s\n", printable(v.Root))
 	if left := time.Until(v.GrantsFrom); left > 0 {
-		fmt.Fprintf(t, "granted\tfrom %s on, in %v at most: what was granted before may last until then\n", since(v.GrantsFrom), left.Round(100*time.Millisecond))
+		fmt.Fprintf(t, "granted\tfrom %s on, in %v at most: what was granted before may last until then\n", since(v.GrantsFrom), atMost(left))
 	}
 	return t.Flush()
 }
