@@ -36,6 +36,7 @@ type active struct {
 	alarm     *time.Timer
 	rings     time.Time // when alarm does
 	swept     time.Time
+	excused   bool // somebody who waits was told why nobody is served
 
 	ctx  context.Context // of attempts
 	end  context.CancelFunc
@@ -330,8 +331,10 @@ func (s *active) push(t *ticket) {
 func (s *active) send(t *ticket, a jsonlock.Answer) {
 	if t.outcome == jsonlock.Waiting {
 		a.Position = max(s.lines.position(t), s.queue.position(s.g.p.ID(), t))
-		if a.Detail = s.g.server.Trouble(s.name); a.Detail != "" {
+		if a.Detail = s.trouble(); a.Detail != "" {
 			a.Reason = jsonlock.NotReady
+			s.excused = true
+			s.ring(time.Now().Add(againAfter))
 		}
 	}
 	if t.live() {

@@ -67,7 +67,7 @@ func (s *active) look(now time.Time) {
 		switch {
 		case t.outcome == jsonlock.Waiting && t.heard.Add(t.lease).After(now):
 			reason := jsonlock.WaitOver
-			if t.detail = s.g.server.Trouble(s.name); t.try {
+			if t.detail = s.trouble(); t.try {
 				reason = jsonlock.NotReady
 			}
 			s.g.count.refused.WithLabelValues(string(reason)).Inc()
@@ -81,6 +81,7 @@ func (s *active) look(now time.Time) {
 	}
 	s.sweep(now, sweepEvery)
 	s.rings = time.Time{}
+	s.tellInLine(now)
 	s.ring(s.swept.Add(sweepEvery))
 	if len(s.deadlines) > 0 {
 		s.ring(s.deadlines[0].due)

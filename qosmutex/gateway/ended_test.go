@@ -118,6 +118,33 @@ func TestNotReadyIsNotBusy(t *testing.T) {
 	})
 }
 
+// Whoever waits for a lock that is not open yet is told so, and, when it is, that it is in line:
+// nobody has it before.
+func TestWhoWaitsIsToldThatALockIsOpened(t *testing.T) {
+	onSite(t, func(s *site) {
+		n := s.node("node", nil)
+		defer n.die()
+		first, second := s.client("esp32", "crane"), s.client("plc", "crane")
+		defer first.close()
+		defer second.close()
+		time.Sleep(10 * time.Second) // it has the roles
+		first.send(jsonlock.Acquire, "1", "")
+		if a := first.await("1", jsonlock.Waiting); a.Reason != jsonlock.NotReady || a.Detail != "node looks for its root, and becomes that if there is none, which takes up to 5.1s" {
+			t.Errorf("%+v", a)
+		}
+		second.send(jsonlock.Acquire, "1", "")
+		second.await("1", jsonlock.Waiting)
+		first.await("1", jsonlock.Granted)
+		granted := time.Now()
+		if a := second.await("1", jsonlock.Waiting); a.Reason != "" || a.Detail != "" || a.Position != 1 {
+			t.Errorf("while another one holds the lock: %+v", a)
+		}
+		if took := time.Since(granted); took > 2*againAfter {
+			t.Errorf("it was told %v later", took)
+		}
+	})
+}
+
 // away is a register none of whose voters answers.
 type away struct{ *local.Register }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"time"
 
 	"padme/qosmutex/jsonlock"
@@ -93,4 +94,29 @@ func (e *excuses) end(r *jsonlock.Request, at time.Time) time.Time {
 		return at.Add(e.g.server.Settles(0))
 	}
 	return time.Time{}
+}
+
+// trouble says why nobody is served now; "" if nothing is known to be wrong.
+func (s *active) trouble() string {
+	if why := s.g.server.Trouble(s.name); why != "" || s.lock != nil {
+		return why
+	}
+	return fmt.Sprintf("%s looks for its root, and becomes that if there is none, which takes up to %v", s.g.p.ID(), s.settles.Round(100*time.Millisecond))
+}
+
+// tellInLine tells those that wait that they are in line, once nothing is wrong any more: else they
+// would take what they were told for the reason until they ask again.
+func (s *active) tellInLine(now time.Time) {
+	switch {
+	case !s.excused:
+	case s.trouble() != "":
+		s.ring(now.Add(againAfter))
+	default:
+		s.excused = false
+		for t := range s.live {
+			if t.outcome == jsonlock.Waiting {
+				s.push(t)
+			}
+		}
+	}
 }

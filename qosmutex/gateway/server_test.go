@@ -19,7 +19,7 @@ import (
 )
 
 // node is what `pubsub-node broker` has beside the broker: it roots topics for members and
-// serves clients.
+// serves clients; without a register it is as `pubsub-node serve`.
 type node struct {
 	metrics *prometheus.Registry
 	p       *pubsub.Participant
@@ -30,8 +30,11 @@ type node struct {
 func (s *site) node(id string, r *local.Register, opts ...qosmutex.Option) *node {
 	s.Helper()
 	n := &node{p: s.join(id, s.broker.Dial), metrics: prometheus.NewRegistry()}
+	if r != nil {
+		opts = append(opts, qosmutex.WithRegister(r), qosmutex.Resume())
+	}
 	var err error
-	n.server, err = qosmutex.NewServer(n.p, append(opts, qosmutex.WithMetrics(n.metrics), qosmutex.WithRegister(r), qosmutex.Resume(), qosmutex.WithNodePriority(-1<<63), qosmutex.WithClock(s.clock))...)
+	n.server, err = qosmutex.NewServer(n.p, append(opts, qosmutex.WithMetrics(n.metrics), qosmutex.WithNodePriority(-1<<63), qosmutex.WithClock(s.clock))...)
 	if err != nil {
 		s.Fatal(err)
 	}
