@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -19,18 +17,10 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
-	"padme/qosmutex/jsonlock"
 )
 
 // settingsTake bounds the change of a lock's settings.
 const settingsTake = 20 * time.Second
-
-// creationTakes is how long a gateway may take that first looks for a root of the lock.
-const creationTakes = 5 * time.Second
-
-// askAfter is when a gateway is asked for a lock: after the message that names the TTL of
-// this participant, which the lock gets if the gateway creates it.
-const askAfter = 100 * time.Millisecond
 
 // viewTakes bounds the wait for what the root of a lock publishes.
 const viewTakes = time.Second
@@ -257,54 +247,6 @@ func grantsFrom(ctx context.Context, p *pubsub.Participant, v *qosmutex.View) ti
 		}
 	}
 	return time.Time{}
-}
-
-// openMember opens a lock that has a root, or gets one within creation. A busy root is given
-// some time to answer. A gateway that creates locks for its clients alone is asked meanwhile
-// as they do, and tells what is wrong.
-func openMember(ctx context.Context, p *pubsub.Participant, name string, creation time.Duration, opts ...qosmutex.Option) (*qosmutex.Topic, error) {
-	asking, cancel := context.WithCancel(ctx)
-	var trouble atomic.Pointer[string]
-	var running sync.WaitGroup
-	running.Go(func() { askGateway(asking, p, name, &trouble) })
-	defer running.Wait()
-	defer cancel()
-	opening, end := context.WithTimeout(ctx, creation)
-	defer end()
-	topic, err := qosmutex.Open(opening, p, name, opts...)
-	switch why := trouble.Load(); {
-	case errors.Is(err, qosmutex.ErrNoRoot) && why != nil:
-		return nil, fmt.Errorf("%w: %s", qosmutex.ErrNoRoot, *why)
-	case errors.Is(err, qosmutex.ErrTimeout) && !errors.Is(err, qosmutex.ErrNoRoot) && ctx.Err() == nil: // there is a root
-		return qosmutex.Open(ctx, p, name, opts...)
-	}
-	return topic, err
-}
-
-// askGateway has a gateway open a lock, again and again until ctx ends, and notes why it
-// cannot.
-func askGateway(ctx context.Context, p *pubsub.Participant, name string, trouble *atomic.Pointer[string]) {
-	stop, err := p.SubscribeRaw(ctx, pubsub.Main, []string{"lock", name, "client", p.ID(), "answer"}, func(m pubsub.RawMessage) {
-		if a, err := jsonlock.DecodeAnswer(m.Payload); err == nil && a.Reason == jsonlock.NotReady {
-			trouble.Store(&a.Detail)
-		}
-	})
-	if err == nil { // else a broker with users does not let this one hear
-		defer stop()
-	}
-	show := jsonlock.New(jsonlock.Show)
-	payload, _ := show.Encode() // all of it is known here
-	timer := time.NewTimer(askAfter)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		_ = p.PublishRaw(pubsub.Main, []string{"lock", name, "client", p.ID(), "request"}, payload, false) // what is lost is said again
-		timer.Reset(time.Second)
-	}
 }
 
 // resourcesText says which resources a lock has. Names that would not be seen as one are
