@@ -29,6 +29,7 @@ type Register struct {
 	writing chan struct{} // holds one token: whoever has it may write
 
 	mu      sync.Mutex // never held while something is synced
+	waiting []*call
 	entries map[string]register.Entry
 	closed  error // why nothing is answered any more
 	done    chan struct{}
@@ -150,33 +151,85 @@ func (r *Register) Get(ctx context.Context, key string) (register.Entry, error) 
 	return register.Entry{Value: slices.Clone(e.Value), Version: e.Version}, nil
 }
 
-// CompareAndSet makes writes. Those that are no renewals share one sync.
+// CompareAndSet makes writes. Those that are no renewals share one sync, also with those of
+// others that wait meanwhile.
 func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) []register.Result {
-	results := make([]register.Result, len(writes))
-	select {
-	case <-r.writing:
-		defer func() { r.writing <- struct{}{} }()
-	case <-ctx.Done():
-	}
+	c := &call{writes: writes, results: make([]register.Result, len(writes)), done: make(chan struct{})}
 	if err := ctx.Err(); err != nil {
-		return fail(results, writes, nil, &register.Unavailable{Cause: err})
+		c.fail(nil, &register.Unavailable{Cause: err})
+		return c.results
 	}
 	r.mu.Lock()
-	closed := r.closed
-	b := &batch{r: r, changed: map[string]register.Entry{}}
-	if closed == nil {
-		for i := range writes {
-			results[i] = b.write(&writes[i])
+	r.waiting = append(r.waiting, c)
+	r.mu.Unlock()
+	for {
+		select {
+		case <-c.done:
+			return c.results
+		case <-r.writing:
+			r.commit()
+			r.writing <- struct{}{}
+		case <-ctx.Done():
+			late := &call{writes: writes, results: make([]register.Result, len(writes))}
+			late.fail(nil, &register.Unavailable{Unknown: !r.withdraw(c), Cause: ctx.Err()})
+			return late.results
 		}
 	}
-	r.mu.Unlock()
-	if closed != nil {
-		return fail(results, writes, nil, &register.Unavailable{Cause: closed})
+}
+
+// call is one of CompareAndSet that waits.
+type call struct {
+	writes  []register.Write
+	results []register.Result
+	done    chan struct{} // closed when it has results
+}
+
+// withdraw reports whether nobody has begun with a call, and nobody will.
+func (r *Register) withdraw(c *call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.waiting)
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *call) bool { return w == c })
+	return len(r.waiting) < n
+}
+
+// maxSync bounds the records that are synced at once, but for those of a single call.
+const maxSync = 1 << 20
+
+// commit does what is waiting, up to maxSync. The caller may write.
+func (r *Register) commit() {
+	b := &batch{r: r, changed: map[string]register.Entry{}}
+	r.mu.Lock()
+	closed, n := r.closed, 0
+	for ; closed == nil && n < len(r.waiting) && b.size < maxSync; n++ {
+		for i := range r.waiting[n].writes {
+			r.waiting[n].results[i] = b.write(&r.waiting[n].writes[i])
+		}
 	}
+	if closed != nil {
+		n = len(r.waiting)
+	}
+	calls := slices.Clone(r.waiting[:n])
+	r.waiting = slices.Delete(r.waiting, 0, n)
+	r.mu.Unlock()
+	if closed == nil {
+		closed = b.commit()
+	}
+	for _, c := range calls {
+		if closed != nil {
+			c.fail(b.synced, &register.Unavailable{Unknown: b.synced != nil, Cause: closed})
+		}
+		close(c.done)
+	}
+}
+
+// commit has the records on disk, and then lets everybody know what has changed.
+func (b *batch) commit() error {
+	r := b.r
 	if len(b.records) > 0 && r.journal != nil {
 		if err := r.journal.Append(b.records...); err != nil {
 			r.end(err)
-			return fail(results, writes, b.synced, &register.Unavailable{Unknown: true, Cause: err})
+			return err
 		}
 	}
 	r.mu.Lock()
@@ -189,7 +242,7 @@ func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) 
 			r.end(err) // later writes fail; these were made
 		}
 	}
-	return results
+	return nil
 }
 
 // TryRenew is CompareAndSet for one renewal that changes nothing else, if there is nothing to
@@ -231,15 +284,14 @@ func (r *Register) compact() error {
 }
 
 // fail gives an error to the writes of the given keys, or to all that were valid.
-func fail(results []register.Result, writes []register.Write, keys map[string]bool, err error) []register.Result {
-	for i := range results {
-		if invalid := writes[i].Check(); keys == nil && invalid != nil {
-			results[i] = register.Result{Err: invalid}
-		} else if keys == nil || keys[writes[i].Key] {
-			results[i] = register.Result{Err: err}
+func (c *call) fail(keys map[string]bool, err error) {
+	for i := range c.results {
+		if invalid := c.writes[i].Check(); keys == nil && invalid != nil {
+			c.results[i] = register.Result{Err: invalid}
+		} else if keys == nil || keys[c.writes[i].Key] {
+			c.results[i] = register.Result{Err: err}
 		}
 	}
-	return results
 }
 
 // batch is what some writes change. Nobody else writes meanwhile.
@@ -248,6 +300,7 @@ type batch struct {
 	changed map[string]register.Entry
 	synced  map[string]bool
 	records [][]byte
+	size    int // of records
 }
 
 func (b *batch) write(w *register.Write) register.Result {
@@ -281,6 +334,7 @@ func (b *batch) write(w *register.Write) register.Result {
 	}
 	b.synced[w.Key] = true
 	b.records = append(b.records, appendEntry(nil, w.Key, e))
+	b.size += len(b.records[len(b.records)-1])
 	return register.Result{Version: e.Version}
 }
 

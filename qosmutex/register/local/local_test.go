@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"padme/tests/bubble"
@@ -204,6 +206,81 @@ func TestContextEndsTheWait(t *testing.T) {
 		}
 		free()
 		put(t, r, register.Write{Key: "crane"})
+	})
+}
+
+// Five hundred locks get new roots at once: their records share a sync.
+func TestWritesThatWaitShareASync(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	bubble.Test(t, func(t *testing.T) {
+		r := open(t, path)
+		free := local.Occupy(r)
+		results := make([]register.Result, 500)
+		var all sync.WaitGroup
+		for i := range results {
+			all.Go(func() {
+				results[i] = r.CompareAndSet(t.Context(), register.Write{Key: fmt.Sprint("lock/", i%499), Value: []byte("root is A")})[0]
+			})
+		}
+		synctest.Wait()
+		if before, after := local.Commit(r); before != 500 || after != 0 {
+			t.Errorf("of %d calls %d still wait after one sync", before, after)
+		}
+		all.Wait()
+		free()
+		conflicts := 0
+		for i, res := range results {
+			if errors.Is(res.Err, register.ErrConflict) {
+				conflicts++
+			} else if e, err := r.Get(t.Context(), fmt.Sprint("lock/", i%499)); res.Err != nil || err != nil || e.Version != res.Version {
+				t.Errorf("lock %d: %v, %v", i, res.Err, err)
+			}
+		}
+		if conflicts != 1 { // two of them are of one key
+			t.Errorf("%d conflicts", conflicts)
+		}
+		_ = r.Close()
+		e, err := open(t, path).Get(t.Context(), "lock/7")
+		if string(e.Value) != "root is A" {
+			t.Errorf("after a restart: %q, %v", e.Value, err)
+		}
+	})
+}
+
+// Large records wait for the next sync, so that no frame grows too large.
+func TestASyncIsBounded(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := local.Memory()
+		free := local.Occupy(r)
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() { put(t, r, register.Write{Key: fmt.Sprint(i), Value: make([]byte, register.MaxValue)}) })
+		}
+		synctest.Wait()
+		if before, after := local.Commit(r); before != 100 || after < 70 {
+			t.Errorf("of %d calls with %d bytes each %d wait after one sync", before, register.MaxValue, after)
+		}
+		free()
+		all.Wait()
+	})
+}
+
+// Whoever has another one write for it, and does not wait for that, does not know what comes of it.
+func TestContextEndsTheWaitForTheSyncOfAnother(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := local.Memory()
+		free := local.Occupy(r)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan register.Result)
+		go func() { done <- r.CompareAndSet(ctx, register.Write{Key: "crane"})[0] }()
+		synctest.Wait()
+		local.Take(r)
+		cancel()
+		if res := <-done; !errors.Is(res.Err, context.Canceled) || !errors.Is(res.Err, register.ErrUnknown) {
+			t.Errorf("got %v", res.Err)
+		}
+		free()
 	})
 }
 
