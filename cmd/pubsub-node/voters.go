@@ -47,7 +47,8 @@ func newVotersShow(s *session) *cobra.Command {
 they say: who is enrolled, with which file, and in which state:
 
   votes      it answers and decides with the others
-  quiet      its machine has just been restarted, and it answers nothing yet
+  quiet      it may have forgotten something, as after a restart of its machine, and
+             answers nothing yet
   waits      it was started, but not all voters of its list were
   fetches    it has taken a voter's place and copies what the others know
   refused    it cannot vote; the last column says why, and what to do

@@ -27,9 +27,9 @@
 //     restarts promises nothing up to the ceiling, so that a promise needs no sync.
 //   - Its name and instance, and the configuration.
 //   - How long it must be silent after a restart.
-//   - Unsynced, other renewals.
+//   - Other renewals, which are not synced.
 //
-// A voter whose machine has restarted may have forgotten renewals. So it answers nothing for the
+// A voter whose machine has restarted may have forgotten those. So it answers nothing for the
 // [Options.Quiet] of the run before, which is the Lease, stretched by the drift of
 // clocks: then what it forgot has expired. What its callers must know: a renewal that
 // was acknowledged and forgotten leaves the version before it.

@@ -49,7 +49,8 @@ func (m *Machine) owe() {
 	}
 }
 
-// Unsynced returns what Output.Unsynced has said so far, as far as it still counts.
+// Unsynced returns all that counts of what Output.Unsynced has said so far, also in the run before,
+// and maybe renewals that are on disk.
 func (m *Machine) Unsynced() (list [][]byte) {
 	for _, key := range slices.Sorted(maps.Keys(m.slots)) {
 		if s := m.slots[key]; s.State.renewed() && s.onDisk == s.State.Firm {
@@ -59,8 +60,8 @@ func (m *Machine) Unsynced() (list [][]byte) {
 	return list
 }
 
-// QuietUntil is until when nothing is answered after a restart. Until then there is nothing
-// Unsynced, and the next restart is as this one was.
+// QuietUntil is until when nothing is answered after a restart. Whatever is kept of Unsynced before,
+// the next run must be told that it is not all.
 func (m *Machine) QuietUntil() Time { return m.quiet }
 
 // persist has a record written before anything is sent.

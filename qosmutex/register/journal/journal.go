@@ -23,6 +23,7 @@ const MaxFrame = 8 << 20
 type Journal struct {
 	path   string
 	kind   string
+	place  string
 	file   *os.File
 	unlock func()
 	opens  uint64
@@ -40,7 +41,7 @@ func Open(path, kind string, replay func(record []byte) error) (*Journal, error)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	j := &Journal{path: path, kind: kind}
+	j := &Journal{path: path, kind: kind, place: Place(path)}
 	if err := j.open(replay); err != nil {
 		_ = j.Close()
 		return nil, fmt.Errorf("journal: %s: %w", path, err)
@@ -117,7 +118,7 @@ func (j *Journal) write(b []byte) error {
 	if err != nil {
 		// The kernel may drop what it failed to write, and then report success.
 		j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
-		j.forgetUnsynced()
+		_ = j.forgetUnsynced(err)
 		return j.broken
 	}
 	j.size += int64(len(b))
@@ -132,7 +133,7 @@ func (j *Journal) Compact(records ...[]byte) error {
 	}
 	if err := j.replace(records); err != nil {
 		j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
-		j.forgetUnsynced()
+		_ = j.forgetUnsynced(err)
 		return j.broken
 	}
 	return nil

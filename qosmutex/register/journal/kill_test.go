@@ -4,6 +4,7 @@ package journal
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +13,8 @@ import (
 	"testing"
 )
 
-// countEnv makes the test binary a process that appends rising numbers to the journal
-// at this path, and compacts it now and then, until it is killed.
+// countEnv makes the test binary a process that writes rising numbers to the journal
+// at this path, with and without a sync, and compacts it now and then, until it is killed.
 const countEnv = "PADME_TEST_JOURNAL"
 
 func TestMain(m *testing.M) {
@@ -32,13 +33,32 @@ func count(path string) error {
 		last = n
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	unsynced, all := j.Unsynced()
+	if !all && last > 0 {
+		return errors.New("something is missing of what was not synced")
+	}
+	for _, r := range unsynced {
+		n, err := strconv.Atoi(string(r))
+		if err != nil {
+			return err
+		}
+		last = max(last, n)
+	}
 	for err == nil {
 		last++
 		record := []byte(strconv.Itoa(last))
-		if last%7 == 0 {
+		switch {
+		case j.WantsUnsynced() || last%11 == 0:
+			err = j.BeginUnsynced(record)
+		case last%7 == 0:
 			err = j.Compact(record)
-		} else {
+		case last%5 == 0:
 			err = j.Append(record)
+		default:
+			err = j.Note(record)
 		}
 		fmt.Println(last)
 	}

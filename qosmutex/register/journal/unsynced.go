@@ -1,6 +1,9 @@
 package journal
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,10 +23,11 @@ func Place(path string) string {
 		return ""
 	}
 	full, err := filepath.Abs(path)
-	if err != nil {
+	id := strings.TrimSpace(string(boot))
+	if err != nil || id == "" {
 		return ""
 	}
-	return strings.TrimSpace(string(boot)) + ":" + full
+	return id + ":" + full
 }
 
 const (
@@ -31,6 +35,10 @@ const (
 	payloadRun     = 4 // the first of a file of unsynced records
 	minUnsynced    = 1 << 20
 )
+
+// ErrUnnoted is what errors of Note and BeginUnsynced wrap after which the journal can be used as
+// before, and the next run is told that something is missing.
+var ErrUnnoted = errors.New("nothing is noted that need not outlive the machine")
 
 // unsynced is the file next to the journal that outlives the process, but not the machine: what
 // a process has written is in the memory of the system, which a crash of the process leaves as it is.
@@ -52,13 +60,13 @@ func (j *Journal) Unsynced() (records [][]byte, all bool) {
 	if err != nil || first == nil || !j.ofRunBefore(first) {
 		return nil, false
 	}
-	for end := len(first) + frameHead; ; {
-		payload, err := next(text[end:])
-		if err != nil {
+	for text = text[frameHead+len(first):]; len(text) > 0; {
+		payload, err := next(text)
+		if err != nil || payload == nil && !cutShort(text) {
 			return nil, false
 		}
-		if payload == nil {
-			return records, true
+		if payload == nil { // it was not acknowledged
+			break
 		}
 		r := pack.NewReader(payload)
 		n := r.Array("payload", math.MaxInt)
@@ -71,8 +79,19 @@ func (j *Journal) Unsynced() (records [][]byte, all bool) {
 				return nil, false
 			}
 		}
-		end += frameHead + len(payload)
+		text = text[frameHead+len(payload):]
 	}
+	return records, true
+}
+
+// cutShort reports whether a process can have been killed while it wrote the last frame. It leaves
+// no zeros: those would be blocks that the file system has lost, with what was acknowledged.
+func cutShort(b []byte) bool {
+	if len(b) < frameHead {
+		return true
+	}
+	n := binary.BigEndian.Uint32(b)
+	return n <= MaxFrame && uint64(n)+frameHead > uint64(len(b))
 }
 
 // ofRunBefore reports whether the run before this one has begun the file, since the machine
@@ -83,7 +102,7 @@ func (j *Journal) ofRunBefore(payload []byte) bool {
 	what, kind := r.Uint("payload", payloadRun), r.String("kind", math.MaxUint16)
 	place, opens := r.String("place", math.MaxUint16), r.Uint("opens", math.MaxUint64)
 	return r.End("record") == nil && what == payloadRun && kind == j.kind &&
-		place != "" && place == Place(j.path) && opens+1 == j.opens
+		place != "" && place == j.place && opens+1 == j.opens
 }
 
 func runPayload(kind, place string, opens uint64) []byte {
@@ -91,39 +110,49 @@ func runPayload(kind, place string, opens uint64) []byte {
 	return pack.AppendUint(pack.AppendString(b, place), opens)
 }
 
-// BeginUnsynced has Note keep records from now on, after these. The run after this one takes
-// it that nothing before them has to be known. It does nothing where one run of the machine
-// cannot be told from others.
+// WantsUnsynced reports whether BeginUnsynced is to be called: nothing is noted, or so much that it
+// had better be replaced by what still counts. It is false where one run of the machine cannot be
+// told from others.
+func (j *Journal) WantsUnsynced() bool {
+	return j.notes.size >= j.notes.rewriteAt && j.place != ""
+}
+
+// BeginUnsynced replaces what was noted by these records, which must be all that counts, and has
+// Note keep others from now on. After an error it is as before.
 func (j *Journal) BeginUnsynced(records ...[]byte) error {
-	place := Place(j.path)
-	if place == "" {
-		return nil
+	path := j.path + unsyncedSuffix
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnnoted, err)
 	}
-	return j.orForget(func() error {
-		path := j.path + unsyncedSuffix
-		file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
-		}
-		j.closeUnsynced()
-		j.notes = unsynced{file: file}
-		if err := j.notes.write(append(frame(runPayload(j.kind, place, j.opens)), frames(records)...)); err != nil {
-			return err
-		}
-		j.notes.rewriteAt = max(minUnsynced, 4*j.notes.size)
-		return os.Rename(path+".new", path)
-	})
+	notes := unsynced{file: file}
+	err = notes.write(append(frame(runPayload(j.kind, j.place, j.opens)), frames(records)...))
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return fmt.Errorf("%w: %w", ErrUnnoted, err)
+	}
+	j.closeUnsynced()
+	notes.rewriteAt = max(minUnsynced, 4*notes.size)
+	j.notes = notes
+	return nil
 }
 
 // Note writes records that must outlive this process, but not the machine, and does not sync
-// them. If it returns true, the file has grown: begin another one. After an error nothing is noted
-// until then, so that the next run knows that something is missing.
-func (j *Journal) Note(records ...[]byte) (grown bool, err error) {
-	if j.notes.file == nil {
-		return false, nil
+// them. Before BeginUnsynced, and after an error, it does nothing. An error that is no ErrUnnoted
+// means that the next run would not know that these records are missing: then the journal is
+// broken, and nothing may be acknowledged any more.
+func (j *Journal) Note(records ...[]byte) error {
+	if j.notes.file == nil || len(records) == 0 {
+		return nil
 	}
-	err = j.orForget(func() error { return j.notes.write(frames(records)) })
-	return j.notes.size > j.notes.rewriteAt, err
+	err := j.notes.write(frames(records))
+	if err == nil {
+		return nil
+	}
+	return j.forgetUnsynced(err)
 }
 
 func (u *unsynced) write(b []byte) error {
@@ -132,21 +161,25 @@ func (u *unsynced) write(b []byte) error {
 	return err
 }
 
-// orForget does what can fail, and then has nobody rely on the file. If that fails, too, the
-// journal is broken: what it says would not be all.
-func (j *Journal) orForget(do func() error) error {
-	err := do()
+// forgetUnsynced has nobody rely on what was noted, because of an error. Whoever cannot write may
+// still be able to shorten or to remove. That there is no file does not count: its directory may be
+// away for a moment.
+func (j *Journal) forgetUnsynced(because error) error {
+	if j.notes.file == nil {
+		return nil
+	}
+	err := j.notes.file.Truncate(0)
 	if err != nil {
-		j.forgetUnsynced()
+		err = os.Remove(j.path + unsyncedSuffix)
 	}
-	return err
-}
-
-func (j *Journal) forgetUnsynced() {
 	j.closeUnsynced()
-	if err := os.Remove(j.path + unsyncedSuffix); err != nil && !os.IsNotExist(err) && j.broken == nil {
-		j.broken = err
+	if err == nil {
+		return fmt.Errorf("%w: %w", ErrUnnoted, because)
 	}
+	if j.broken == nil {
+		j.broken = fmt.Errorf("journal: %s: %w", j.path, errors.Join(because, err))
+	}
+	return j.broken
 }
 
 func (j *Journal) closeUnsynced() {

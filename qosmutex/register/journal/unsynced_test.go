@@ -11,11 +11,10 @@ import (
 
 func note(t *testing.T, j *Journal, record string) (grown bool) {
 	t.Helper()
-	grown, err := j.Note([]byte(record))
-	if err != nil {
+	if err := j.Note([]byte(record)); err != nil {
 		t.Fatal(err)
 	}
-	return grown
+	return j.WantsUnsynced()
 }
 
 func unsyncedOf(j *Journal) (records []string, all bool) {
@@ -70,6 +69,8 @@ func TestWhatCannotBeReliedOn(t *testing.T) {
 		"whole":          {func(_ *testing.T, _ string, b []byte) []byte { return b }, []string{"a", "b"}, true},
 		"cut short":      {func(_ *testing.T, _ string, b []byte) []byte { return b[:len(b)-1] }, []string{"a"}, true},
 		"damaged":        {func(_ *testing.T, _ string, b []byte) []byte { b[len(b)-15] ^= 1; return b }, nil, false},
+		"lost":           {func(_ *testing.T, _ string, b []byte) []byte { clear(b[len(b)-12:]); return b }, nil, false},
+		"half lost":      {func(_ *testing.T, _ string, b []byte) []byte { clear(b[len(b)-2:]); return b }, nil, false},
 		"empty":          {func(*testing.T, string, []byte) []byte { return nil }, nil, false},
 		"another boot":   {func(_ *testing.T, path string, b []byte) []byte { return begunAt(b, "x"+Place(path), 1) }, nil, false},
 		"an earlier run": {func(_ *testing.T, path string, b []byte) []byte { return begunAt(b, Place(path), 0) }, nil, false},
@@ -128,9 +129,8 @@ func TestNotesThatHaveGrownAreBegunAgain(t *testing.T) {
 func TestNotesThatFail(t *testing.T) {
 	for name, fail := range map[string]func(j *Journal) error{
 		"note": func(j *Journal) error {
-			_ = j.notes.file.Close()
-			_, err := j.Note([]byte("c"))
-			return err
+			readOnly(t, j)
+			return j.Note([]byte("c"))
 		},
 		"append": func(j *Journal) error {
 			_ = j.file.Close()
@@ -144,15 +144,68 @@ func TestNotesThatFail(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j")
 			j, _ := mustOpen(t, path)
 			begin(t, j, "a")
-			if err := fail(j); err == nil {
-				t.Fatal("no error")
+			if err := fail(j); err == nil || errors.Is(err, ErrUnnoted) != (name == "note") {
+				t.Fatal(err)
 			}
-			if _, err := j.Note([]byte("d")); err != nil {
+			if err := j.Note([]byte("d")); err != nil {
 				t.Errorf("noting nothing any more: %v", err)
 			}
-			if _, err := os.Stat(path + unsyncedSuffix); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the file: %v", err)
+			_ = j.Close()
+			_ = os.Remove(path + ".new")
+			j, _ = mustOpen(t, path)
+			if records, all := unsyncedOf(j); all {
+				t.Errorf("%q counts", records)
 			}
 		})
+	}
+}
+
+// readOnly has nothing noted any more, but the file can be removed.
+func readOnly(t *testing.T, j *Journal) {
+	t.Helper()
+	_ = j.notes.file.Close()
+	var err error
+	if j.notes.file, err = os.Open(j.path + unsyncedSuffix); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where the file can neither be written nor be taken back, what it says would count: the journal
+// is broken before anything else is acknowledged.
+func TestNotesThatCannotBeTakenBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, _ := mustOpen(t, filepath.Join(dir, "j"))
+	begin(t, j, "a")
+	readOnly(t, j)
+	if err := os.Rename(dir, dir+".away"); err != nil { // as by a lost mount
+		t.Fatal(err)
+	}
+	if err := j.Note([]byte("b")); err == nil || errors.Is(err, ErrUnnoted) {
+		t.Errorf("note: %v", err)
+	}
+	if err := j.Append([]byte("c")); err == nil {
+		t.Error("it goes on")
+	}
+}
+
+// A file that cannot be begun again changes nothing: the old one is kept.
+func TestNotesThatCannotBeBegunAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j, _ := mustOpen(t, path)
+	begin(t, j, "a")
+	if err := os.Mkdir(path+unsyncedSuffix+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.BeginUnsynced(); !errors.Is(err, ErrUnnoted) {
+		t.Errorf("got %v", err)
+	}
+	note(t, j, "b")
+	_ = j.Close()
+	j, _ = mustOpen(t, path)
+	if records, all := unsyncedOf(j); !all || !slices.Equal(records, []string{"a", "b"}) {
+		t.Errorf("got %q, all: %v", records, all)
 	}
 }

@@ -4,13 +4,14 @@ import "slices"
 
 // MemoryDisk is a disk that survives the voters that use it, one after the other.
 type MemoryDisk struct {
-	records [][]byte
-	noted   [][]byte // without a sync
-	notes   bool
-	opens   uint64
-	Killed  bool   // only processes end, and the machine runs on
-	Fail    error  // of whatever is written
-	Before  func() // it is written; nil: nothing
+	records  [][]byte
+	noted    [][]byte // without a sync
+	notes    bool
+	opens    uint64
+	Killed   bool   // only processes end, and the machine runs on
+	Fail     error  // of whatever is written
+	FailNote error  // of what is not synced
+	Before   func() // it is written; nil: nothing
 }
 
 // StartOn starts a voter on a disk in memory.
@@ -55,18 +56,26 @@ func (d *MemoryDisk) Unsynced() ([][]byte, bool) {
 }
 
 func (d *MemoryDisk) BeginUnsynced(records ...[]byte) error {
+	if d.FailNote != nil {
+		return d.FailNote
+	}
 	d.noted, d.notes = nil, true
-	_, err := d.Note(records...)
-	return err
+	return d.Note(records...)
 }
 
-func (d *MemoryDisk) Note(records ...[]byte) (bool, error) {
+func (d *MemoryDisk) WantsUnsynced() bool { return !d.notes || len(d.noted) > 50 }
+
+func (d *MemoryDisk) Note(records ...[]byte) error {
+	if d.FailNote != nil && d.notes {
+		d.noted, d.notes = nil, false
+		return d.FailNote
+	}
 	if d.notes {
 		for _, r := range records {
 			d.noted = append(d.noted, slices.Clone(r))
 		}
 	}
-	return len(d.noted) > 50, nil
+	return nil
 }
 
 func (d *MemoryDisk) Size() int64 {

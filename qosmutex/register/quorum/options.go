@@ -45,7 +45,7 @@ type Options struct {
 	Voters []string // names of all: 1, 3 or 5, the same list for each
 	File   string   // path of its journal, in a directory that exists
 
-	// Lease spares the disk: a renewal of a lease that is no longer than this is not
+	// Lease spares the disk a sync: a renewal of a lease that is no longer than this is not
 	// synced. The voter may have forgotten such renewals when its machine restarts, so it
 	// then answers nothing for as long, stretched by the drift of clocks, which the other
 	// voters cover. Longer leases are permitted; their renewals are synced. 0: all are.

@@ -15,6 +15,7 @@ import (
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/quorum"
 	"padme/qosmutex/register/registertest"
 )
 
@@ -251,8 +252,8 @@ func TestVoterIsQuietAfterEachCrashUntilItHasBeen(t *testing.T) {
 	})
 }
 
-// Who is killed and started with a shorter lease still has renewals of the longer one that are
-// not synced.
+// A voter that is killed, and started with a shorter lease, still has renewals of the longer one
+// that are not synced.
 func TestVoterOwesWhatAKilledOneHasLeftUnsynced(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.lease = time.Minute
@@ -268,6 +269,76 @@ func TestVoterOwesWhatAKilledOneHasLeftUnsynced(t *testing.T) {
 		f.cut("c")
 		if q := time.Duration(f.start("c", abc...).Status().Quiet); q < 59*time.Second {
 			t.Errorf("quiet for %v", q)
+		}
+	})
+}
+
+// A disk that takes nothing for a while, such as a full one, costs the silence only if the voter ends
+// meanwhile.
+func TestVoterKeepsRenewalsAgainAfterTrouble(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		trouble := f.file("c") + ".unsynced.new"
+		if err := os.Mkdir(trouble, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f.startAll()
+		put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle()
+		f.kill("c")
+		if q := f.start("c", abc...).Status().Quiet; q == 0 {
+			t.Error("nothing was kept, and it answers")
+		}
+		time.Sleep(2 * time.Minute)
+		if err := os.Remove(trouble); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		f.kill("c")
+		if q := f.start("c", abc...).Status().Quiet; q != 0 {
+			t.Errorf("quiet for %v", time.Duration(q))
+		}
+	})
+}
+
+// What cannot be taken back ends the voter before it acknowledges anything else.
+func TestVoterEndsWhenItsNotesWouldBeBelieved(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		disk := &quorum.MemoryDisk{Killed: true}
+		v, err := quorum.StartOn(f.options("a", []string{"a"}), port{f.n, "a"}, disk, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = v.Close() }()
+		is := put(t, v, register.Write{Key: "crane", Value: []byte("1")})
+		disk.FailNote = errors.New("the file can be neither written nor taken back")
+		for range 2 {
+			res := v.CompareAndSet(soon(t), register.Write{Key: "crane", Old: is, Value: []byte("2"), Renewal: time.Millisecond})
+			if !errors.Is(res[0].Err, register.ErrUnavailable) {
+				t.Errorf("got %v", res[0].Err)
+			}
+		}
+	})
+}
+
+// Two restarts with a shorter lease later, what was not synced is still there.
+func TestVoterKeepsALongerLeaseOfTwoRunsBefore(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.lease = time.Minute
+		f.startAll()
+		v := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		settle()
+		v = put(t, f.voters["a"], register.Write{Key: "crane", Old: v, Value: []byte("2"), Renewal: time.Minute})
+		settle()
+		f.lease = time.Second
+		for range 2 {
+			for _, id := range abc {
+				f.kill(id)
+			}
+			f.startAll()
+		}
+		if e := get(t, f.voters["a"], "crane"); e.Version != v {
+			t.Errorf("%q at %v, not at %v", e.Value, e.Version, v)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package quorum
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,6 +30,7 @@ type Voter struct {
 	begun     time.Time
 	disk      disk
 	compactAt int64
+	keepAt    caspaxos.Time // when what is unsynced may be kept: the last attempt has failed
 
 	inputs  chan caspaxos.Input
 	arrived chan struct{} // signals that a message waits
@@ -47,7 +49,6 @@ type Voter struct {
 	enrolled time.Time        // since when it knows its domain; zero: it does not
 	syncs    [8]time.Duration // how long the last writes took
 	nextSync int
-	keeping  bool  // of run: what is unsynced is noted
 	err      error // why it ended
 
 	refused   [2]atomic.Uint64 // messages and requests, by reason
@@ -69,7 +70,8 @@ type disk interface {
 	Compact(records ...[]byte) error
 	Unsynced() (records [][]byte, all bool)
 	BeginUnsynced(records ...[]byte) error
-	Note(records ...[]byte) (grown bool, err error)
+	WantsUnsynced() bool
+	Note(records ...[]byte) error
 	Size() int64
 	Opens() uint64
 	Close() error
@@ -226,32 +228,35 @@ func (v *Voter) step(m *caspaxos.Machine, in *caspaxos.Input, out *caspaxos.Outp
 // minCompact is the size below which no journal is compacted.
 const minCompact = 1 << 20
 
-// persist makes durable what must be before anything is sent.
+// persist keeps what must be kept before anything is sent.
 func (v *Voter) persist(m *caspaxos.Machine, out *caspaxos.Output) error {
 	if err := v.sync(m, out); err != nil {
 		return err
 	}
-	if err := v.keep(m, out.Unsynced); err != nil {
-		v.log.Warn("renewals are not kept: when it is started again, this voter will answer nothing for a while", "error", err)
+	err := v.keep(m, out.Unsynced)
+	if !errors.Is(err, journal.ErrUnnoted) {
+		return err
+	}
+	v.keepAt = v.now() + keepAgain
+	if v.told.May("unnoted", time.Now()) {
+		v.log.Warn("renewals are not kept for the next start: this voter would answer nothing for a while then", "error", err)
 	}
 	return nil
 }
 
-// keep writes what need not outlive the machine, once the time is over in which the voter is
-// quiet because the run before has not done so.
+// keepAgain is after how long a file that could not be written is begun again.
+const keepAgain = caspaxos.Time(10 * time.Second)
+
+// keep writes what need not outlive the machine. As long as the voter is quiet, because the run
+// before has not done so, the next one would have to be quiet as well.
 func (v *Voter) keep(m *caspaxos.Machine, records [][]byte) error {
-	begin := !v.keeping && v.now() >= m.QuietUntil()
-	if !begin && len(records) > 0 {
-		var err error
-		if begin, err = v.disk.Note(records...); err != nil {
-			return err
-		}
+	if err := v.disk.Note(records...); err != nil {
+		return err
 	}
-	if !begin {
-		return nil
+	if v.disk.WantsUnsynced() && v.now() >= max(m.QuietUntil(), v.keepAt) {
+		return v.disk.BeginUnsynced(m.Unsynced()...)
 	}
-	v.keeping = true
-	return v.disk.BeginUnsynced(m.Unsynced()...)
+	return nil
 }
 
 // sync writes what must outlive the machine.
