@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -131,6 +132,71 @@ func TestSubscriptionsAreGrantedQoS1(t *testing.T) {
 		c.publish("a", "x", 2, false)
 	}
 	c.receive(2000)
+}
+
+// A client has to complete its exchanges at QoS 2: mochi remembers each until then. It gives room for
+// another one for each PUBCOMP, also of an exchange that never was, and for a PUBREL of a delivery.
+func TestHalvesOfAnExchangeAreBounded(t *testing.T) {
+	const most, rooms = 1024, 300
+	for name, room := range map[string]func(c *rawConn){
+		"by PUBACK":  func(c *rawConn) { c.send(packet(0x40, c.delivery())) },
+		"by PUBCOMP": func(c *rawConn) { c.send(packet(0x70, c.delivery())) },
+		"by PUBREL":  func(c *rawConn) { c.send(packet(0x62, c.delivery())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, broker.Config{})
+			other := connect(t, inProcess(b))
+			c := raw(t, b)
+			c.connect("halves", "", "", "")
+			c.send(packet(0x82, []byte{0, 1}, text("a"), []byte{1}))
+			c.receive()
+			for id := range uint16(most) {
+				c.send(packet(0x34, text("c"), binary.BigEndian.AppendUint16(nil, 1<<15+id)))
+				for first := byte(0); first != 0x50; { // after answers to what room has sent
+					first, _ = c.receive()
+				}
+				if id < rooms {
+					other.publish("a", "x", 1, false)
+					room(c)
+				}
+			}
+			_, _ = c.Write(packet(0x34, text("c"), []byte{255, 254}))
+			c.gone()
+		})
+	}
+}
+
+// delivery returns the packet id of the next delivery.
+func (c *rawConn) delivery() []byte {
+	for {
+		if first, body := c.receive(); first == 0x32 {
+			return body[3:5]
+		}
+	}
+}
+
+// The delivery with the id of an exchange of the client's that is long over stays.
+func TestPUBRELOfADeliveryIsAnsweredAndForgotten(t *testing.T) {
+	b := start(t, broker.Config{})
+	c := raw(t, b)
+	c.send(packet(0x10, text("MQTT"), []byte{4, 0, 0, 60}, text("s")))
+	c.receive()
+	c.send(packet(0x82, []byte{0, 1}, text("a"), []byte{1}))
+	c.receive()
+	connect(t, inProcess(b)).publish("a", "unacknowledged", 1, false)
+	_, body := c.receive()
+	c.send(packet(0x62, body[3:5]))
+	if first, answer := c.receive(); first != 0x70 || !bytes.Equal(answer[:2], body[3:5]) {
+		t.Errorf("PUBCOMP: %#x %v", first, answer)
+	}
+	c.send(packet(0x70, body[3:5]))
+	c.Close()
+	c = raw(t, b)
+	c.send(packet(0x10, text("MQTT"), []byte{4, 0, 0, 60}, text("s")))
+	c.receive()
+	if first, body := c.receive(); first&0xf0 != 0x30 || string(body[5:]) != "unacknowledged" {
+		t.Errorf("delivered again: %#x %q", first, body)
+	}
 }
 
 // mochi has one table for the packet ids of both directions.

@@ -154,8 +154,10 @@ func (h *flow) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 		}
 	}
 	switch pk.FixedHeader.Type {
-	case packets.Publish, packets.Subscribe, packets.Unsubscribe:
+	case packets.Publish, packets.Subscribe, packets.Unsubscribe, packets.Pubrec, packets.Pubrel:
 		stepAside(cl, pk.PacketID)
+	case packets.Pubcomp:
+		pk.FixedHeader.Type, pk.PacketID = packets.Puback, 0 // of nothing
 	case packets.Puback:
 		if c := connOf(cl); c != nil {
 			c.acknowledged(cl, pk.PacketID)
