@@ -137,9 +137,10 @@ func (of *usage) hold(cl *mqtt.Client) {
 			return
 		}
 		of.wait(-s.queued)
-		if wide = kept && s.wide; wide && !cl.Properties.Clean {
-			wides = s.wides // it inherits them afterwards
+		if !cl.Properties.Clean {
+			wides = s.wides // it inherits them afterwards, also from a session that ends with its connection
 		}
+		wide = s.wide && (kept || wides > 0)
 	}
 	if n := widesOf(cl); n > 0 { // of one that was restored
 		wide, wides = true, n
