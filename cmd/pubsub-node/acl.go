@@ -115,6 +115,7 @@ func printMosquitto(w io.Writer, prefix, domain string, names *aclNames) error {
 #   acl_file THIS
 #   max_packet_size 1048576
 #   set_tcp_nodelay true
+# mosquitto bounds neither rates nor filters: any user, also one that only reads, can keep it busy.
 # %%u is the user's name. (%%c, the client id, is of no use: clients choose it.)
 # mosquitto warns of patterns without either; they mean every user.
 `)
