@@ -137,7 +137,7 @@ func TestSubscriptionsAreGrantedQoS1(t *testing.T) {
 // A client has to complete its exchanges at QoS 2: mochi remembers each until then. It gives room for
 // another one for each PUBCOMP, also of an exchange that never was, and for a PUBREL of a delivery.
 func TestHalvesOfAnExchangeAreBounded(t *testing.T) {
-	const most, rooms = 1024, 300
+	const most, times = 1024, 300
 	for name, room := range map[string]func(c *rawConn){
 		"by PUBACK":  func(c *rawConn) { c.send(packet(0x40, c.delivery())) },
 		"by PUBCOMP": func(c *rawConn) { c.send(packet(0x70, c.delivery())) },
@@ -155,7 +155,7 @@ func TestHalvesOfAnExchangeAreBounded(t *testing.T) {
 				for first := byte(0); first != 0x50; { // after answers to what room has sent
 					first, _ = c.receive()
 				}
-				if id < rooms {
+				if id < times {
 					other.publish("a", "x", 1, false)
 					room(c)
 				}

@@ -227,7 +227,7 @@ var scenarios = []scenario{
 	{name: "a renewal, a read, all restart", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1},
 	{name: "a renewal, a read, all are killed", scripts: [4][]script{{{renewal: true}}, {{read: true}}}, existing: true, attempts: 1, power: 1, killed: true},
 	{name: "a renewal, a take-over, one is killed", scripts: [4][]script{{{renewal: true}}, {{}}}, existing: true, attempts: 1, restarts: 1, killed: true},
-	{name: "two renewals, a read, one is killed twice", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 2, killed: true, bound: 300_000},
+	{name: "two renewals, a read, one is killed twice", scripts: [4][]script{{{renewal: true}, {renewal: true}}, {{read: true}}}, existing: true, attempts: 1, restarts: 2, killed: true, bound: 100_000},
 	{name: "a replacement, a renewal, one is killed", scripts: [4][]script{{{replace: "C"}}, {{renewal: true}}}, existing: true, attempts: 1, dead: "C", restarts: 1, only: "AB", killed: true, bound: 300_000},
 	{name: "two create, all restart", scripts: [4][]script{{{}}, {{}}}, attempts: 1, power: 1},
 	{name: "a wiped voter", scripts: [4][]script{{{}}, {{}}}, attempts: 1, wipes: 1},
