@@ -85,7 +85,7 @@ type account struct {
 	byUser   map[string]int // not those that nobody named
 	refused  map[string]int // by limit
 	givenUp  int
-	lastTold seldom.Log
+	lastTold seldom.Log[string]
 }
 
 func newAccount() account {

@@ -41,7 +41,7 @@ type gateway struct {
 	removing map[string]bool     // lock topics that are being removed
 	denied   bucket              // answers to those that are turned away
 
-	told  seldom.Log // of limits
+	told  seldom.Log[string] // of limits
 	rates *rates
 
 	clients, remembered atomic.Int32 // clients, and requests that have ended; of all topics

@@ -9,23 +9,30 @@ import (
 
 const (
 	every = time.Minute
-	most  = 1024 // things that are remembered; more in a minute are not worth a line
+	most  = 1024        // things that are remembered; more in a minute are not worth a line
+	pause = time.Second // between two searches for what can be forgotten
 )
 
-// Log remembers what was logged. The zero Log is ready, for several goroutines.
-type Log struct {
-	mu   sync.Mutex
-	last map[string]time.Time
+// Log remembers what was logged, which K names. The zero Log is ready, for several goroutines.
+type Log[K comparable] struct {
+	mu    sync.Mutex
+	last  map[K]time.Time
+	swept time.Time
 }
 
 // May reports whether what is to be logged now.
-func (l *Log) May(what string, now time.Time) bool {
+func (l *Log[K]) May(what K, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, known := l.last[what]; known && now.Sub(last) < every {
+	last, known := l.last[what]
+	if known && now.Sub(last) < every {
 		return false
 	}
-	if len(l.last) >= most {
+	if !known && len(l.last) >= most {
+		if now.Sub(l.swept) < pause {
+			return false
+		}
+		l.swept = now
 		for k, last := range l.last {
 			if now.Sub(last) >= every {
 				delete(l.last, k)
@@ -36,7 +43,7 @@ func (l *Log) May(what string, now time.Time) bool {
 		}
 	}
 	if l.last == nil {
-		l.last = map[string]time.Time{}
+		l.last = map[K]time.Time{}
 	}
 	l.last[what] = now
 	return true

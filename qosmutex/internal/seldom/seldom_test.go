@@ -7,7 +7,7 @@ import (
 )
 
 func TestOnceAMinute(t *testing.T) {
-	var l Log
+	var l Log[string]
 	at := time.Unix(1, 0)
 	for _, step := range []struct {
 		after time.Duration
@@ -31,7 +31,7 @@ func TestOnceAMinute(t *testing.T) {
 
 // Ever new names cost no more memory, nor lines, than many names.
 func TestManyNames(t *testing.T) {
-	var l Log
+	var l Log[string]
 	at, lines := time.Unix(1, 0), 0
 	for i := range 10 * most {
 		if l.May(fmt.Sprint(i), at) {

@@ -51,9 +51,9 @@ type Voter struct {
 	nextSync int
 	err      error // why it ended
 
-	refused   [2]atomic.Uint64 // messages and requests, by reason
-	toldCause string           // the one that was logged last, of those that last; for note alone
-	told      seldom.Log       // of causes, and of who floods
+	refused   [2]atomic.Uint64   // messages and requests, by reason
+	toldCause string             // the one that was logged last, of those that last; for note alone
+	told      seldom.Log[string] // of causes, and of who floods
 }
 
 var _ register.Register = (*Voter)(nil)
