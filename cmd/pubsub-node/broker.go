@@ -40,6 +40,7 @@ type brokerFlags struct {
 	readyFile          string
 	settings           settingsFlags
 	limit              limitFlags
+	clients            gatewayLimitFlags
 	locksIn            string        // where the register is
 	newFor             time.Duration // for how long the register is still too new to grant by
 }
@@ -58,7 +59,8 @@ else in $XDG_STATE_HOME/padme/ADDRESS (by default below ~/.local/state).
 It listens on this machine only. To let others in, listen on all addresses with
 --listen :1883, and say who they are with --users; see broker passwd. With --anonymous
 anyone who reaches it may do anything. The --max flags bound what clients can make it
-spend: what goes beyond one is logged, and counted in padme_broker_limited_total.
+spend: what goes beyond one is logged, and counted in padme_broker_limited_total, and of
+clients that speak JSON in qosmutex_gateway_limited_total.
 With --cert and --key it speaks TLS only, on both listeners; with --cafile each
 client must show a certificate of that authority, too.
 INT or TERM ends it in good order.`,
@@ -92,6 +94,7 @@ INT or TERM ends it in good order.`,
 	f.limit.add(fs)
 	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing")
 	f.topicLimits.add(cmd)
+	f.clients.add(cmd)
 	cmd.AddCommand(newPasswd(s))
 	return cmd
 }
@@ -124,6 +127,13 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	if f.noLocks && f.topicLimits.given() {
 		return usageError("--max-topics, --max-topics-per-user and --idle-topics are of locks that the broker creates, and with --no-locks it creates none")
+	}
+	clients, err := f.clients.option()
+	if err != nil {
+		return err
+	}
+	if flag := f.clients.given(); f.noLocks && flag != "" {
+		return usageError("--%s is about clients that speak JSON, which ask for locks, and with --no-locks nobody serves them", flag)
 	}
 	if f.noLocks && f.metrics.given("max-metrics-locks") {
 		return usageError("--max-metrics-locks is about locks that the broker creates, and with --no-locks it creates none")
@@ -195,7 +205,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		defer func() { err = errors.Join(err, r.Close()) }()
 		f.locksIn, f.newFor = where, timing.Grace()-r.Age()
 		keptIn, ended = r, r.Done()
-		stop, err := serveLocks(ctx, s, b, r, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), config.Metrics, locks)
+		stop, err := serveLocks(ctx, s, b, r, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), clients, config.Metrics, locks)
 		if err != nil {
 			return err
 		}

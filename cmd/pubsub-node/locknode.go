@@ -37,7 +37,7 @@ const lockNodeFanout = 64
 // serveLocks joins the node that creates locks over a connection inside the process,
 // and creates them, with these settings by default, and serves clients until stop; r keeps
 // them. If it ends before, an error is sent to ended, which has room for two.
-func serveLocks(ctx context.Context, s *session, b *broker.Broker, r register.Register, secret string, settings []qosmutex.Option, metrics prometheus.Registerer, ended chan<- error) (stop func(), err error) {
+func serveLocks(ctx context.Context, s *session, b *broker.Broker, r register.Register, secret string, settings []qosmutex.Option, clients gateway.Option, metrics prometheus.Registerer, ended chan<- error) (stop func(), err error) {
 	log := s.logger(slog.LevelWarn)
 	opts := []pubsub.Option{pubsub.WithDialer(b.Dial), pubsub.WithTakeover(), pubsub.WithDomain(s.domain), pubsub.WithPrefix(s.prefix), pubsub.WithLogger(log), servesLocks(true)}
 	lockOpts := append(settings,
@@ -62,7 +62,7 @@ func serveLocks(ctx context.Context, s *session, b *broker.Broker, r register.Re
 	}
 	n := &lockNode{p: p}
 	if n.server, err = qosmutex.NewServer(p, lockOpts...); err == nil {
-		err = n.serve(joining, ended, gateway.WithLogger(log), gateway.WithMetrics(metrics))
+		err = n.serve(joining, ended, gateway.WithLogger(log), gateway.WithMetrics(metrics), clients)
 	}
 	if err != nil {
 		n.stop()

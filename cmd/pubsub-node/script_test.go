@@ -144,13 +144,13 @@ func await(ts *testscript.TestScript, what string, done func() bool) {
 }
 
 // scriptPublish publishes what no participant of ours would: publish TOPIC FILE,
-// TOPIC below R with unencoded levels. The message is retained.
+// TOPIC below R with unencoded levels. The message is retained, unless it is to a participant or a request.
 func scriptPublish(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patienceInTests)
 	defer cancel()
 	p, err := pubsub.Join(ctx, ts.Getenv("PADME_BROKER"), "stranger")
 	ts.Check(err)
-	retain := !strings.HasPrefix(args[0], "node/")
+	retain := !strings.HasPrefix(args[0], "node/") && !strings.HasSuffix(args[0], "/request")
 	ts.Check(p.PublishRaw(pubsub.Main, strings.Split(args[0], "/"), []byte(ts.ReadFile(args[1])), retain))
 	ts.Check(p.Close(ctx)) // sends what is queued first
 }

@@ -33,6 +33,7 @@ type serveFlags struct {
 	memory      bool
 	settings    settingsFlags
 	topicLimits topicLimitFlags
+	clients     gatewayLimitFlags
 
 	votersGiven bool
 }
@@ -66,6 +67,8 @@ not vote any more. "pubsub-node voters" shows them, replaces one that is gone, a
 over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
+The --max flags bound what clients can make it spend: what goes beyond one is logged, and
+counted in qosmutex_gateway_limited_total.
 INT or TERM ends it. What its clients hold it leaves to its next start, or, with --memory,
 tells them that it is lost.`,
 		Example: `  pubsub-node serve
@@ -95,6 +98,7 @@ tells them that it is lost.`,
 	f.settings.add(cmd, " of the locks NAME, or, without NAME, of locks that it creates, until others are declared")
 	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing; refused if a lock NAME has another")
 	f.topicLimits.add(cmd)
+	f.clients.add(cmd)
 	return cmd
 }
 
@@ -114,11 +118,15 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
+	clients, err := f.clients.option()
+	if err != nil {
+		return err
+	}
 	if err := errors.Join(f.metrics.check(), f.checkVoters(s.participantID())); err != nil {
 		return err
 	}
 	log := s.logger(slog.LevelWarn)
-	opts := []gateway.Option{gateway.WithTopics(names...), gateway.WithLogger(log)}
+	opts := []gateway.Option{gateway.WithTopics(names...), gateway.WithLogger(log), clients}
 	lockOpts := append(slices.Clone(settings),
 		qosmutex.WithTiming(timing), qosmutex.WithLogger(log), limits,
 		qosmutex.WithNodePriority(math.MinInt64+1), // the root is where most requests come from, unless one is next to the broker

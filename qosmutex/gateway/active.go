@@ -198,7 +198,7 @@ func (s *active) settle(t *ticket, outcome jsonlock.Outcome, reason jsonlock.Rea
 // remember keeps an ended ticket for messages that come late.
 func (s *active) remember(t *ticket, now time.Time) {
 	few := maxEnded
-	if s.g.remembered.Load() > maxRemembered {
+	if s.g.remembered.Load() > int32(s.g.limits.remembered()) {
 		few = fewEnded
 	}
 	s.g.remembered.Add(int32(t.client.end(t, now, few)))

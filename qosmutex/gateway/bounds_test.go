@@ -9,20 +9,20 @@ import (
 	"testing"
 	"time"
 
-	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 )
 
 // What waits to be read is bounded, for all topics together, and kept in order.
 func TestInboxIsBounded(t *testing.T) {
 	var unread atomic.Int64
-	one, other := newInbox(&unread), newInbox(&unread)
+	most := DefaultLimits().Unread
+	one, other := newInbox(&unread, most), newInbox(&unread, most)
 	m := message{client: "c", payload: []byte(strings.Repeat("x", jsonlock.MaxRequest))}
 	n := 0
 	for one.put(m) {
 		n++
 	}
-	if n < 1000 || unread.Load() > maxUnread {
+	if n < 1000 || unread.Load() > int64(most) {
 		t.Fatalf("%d messages of %d bytes", n, unread.Load())
 	}
 	if other.put(m) {
@@ -54,7 +54,7 @@ func TestInboxIsBounded(t *testing.T) {
 
 // Releases and renewals are read before what those that wait repeat, which still is read.
 func TestReleasesOvertake(t *testing.T) {
-	b := newInbox(new(atomic.Int64))
+	b := newInbox(new(atomic.Int64), 1<<20)
 	heard := func(client, payload string) {
 		m := message{client: client, payload: []byte(payload)}
 		m.ahead = m.mayOvertake()
@@ -114,9 +114,8 @@ func TestTurnedAwayIsTold(t *testing.T) {
 		defer c.close()
 		gw := s.join("gw", s.broker.Dial)
 		defer gw.Close(context.Background())
-		g := &gateway{p: gw, denied: newBucket(time.Now(), 5)}
-		g.count = newCounters(g)
-		g.log = slog.New(slog.DiscardHandler)
+		g := bare(slog.New(slog.DiscardHandler))
+		g.p, g.denied = gw, newBucket(time.Now(), 5)
 		for i := range 100 {
 			for _, op := range []jsonlock.Op{jsonlock.Renew, jsonlock.Acquire} {
 				payload := fmt.Sprintf(`{"op":%q,"id":"%d","session":"s1","sent":%s}`, op, i, c.now())
@@ -193,10 +192,10 @@ func TestLines(t *testing.T) {
 // Questions that wait until their lock is open are bounded, and those that have room are not
 // driven out.
 func TestQuestionsAreBounded(t *testing.T) {
-	g := &gateway{server: &qosmutex.Server{}}
+	g := bare(slog.New(slog.DiscardHandler))
 	s := &active{topic: &topic{g: g, name: "crane"}, opening: true, shows: map[clientKey]question{}}
 	for i := range 2 * maxShows {
-		s.showLater(&client{name: "esp32"}, &jsonlock.Request{ID: fmt.Sprint(i)})
+		s.showLater(&client{name: "esp32"}, &jsonlock.Request{ID: fmt.Sprint(i)}, time.Now())
 	}
 	if _, kept := s.shows[clientKey{"esp32", key{id: "0"}}]; !kept || len(s.shows) != maxShows {
 		t.Errorf("%d questions wait, the first of them: %t", len(s.shows), kept)

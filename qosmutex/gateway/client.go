@@ -4,25 +4,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/protocol"
 )
 
-// Bounds of one client.
+// Bounds of what is remembered of one client.
 const (
-	maxLive    = jsonlock.MaxLive
-	maxEnded   = 64 // requests that are remembered for repeated messages
-	fewEnded   = 4  // the same, while too many are remembered in all
-	clientRate = jsonlock.Rate
-)
-
-// Bounds of a gateway.
-const (
-	maxClients    = 1 << 15
-	maxRequests   = 1 << 15          // that wait or hold, of all clients
-	maxOwn        = maxRequests / 16 // of them, of one client: eight locks' worth, and sixteen accounts take all
-	maxRemembered = 1 << 16          // ended requests, beyond which each client has few
-	deniedRate    = 1000             // answers a second to clients that are turned away
+	maxEnded = 64 // requests that are remembered for repeated messages
+	fewEnded = 4  // the same, while too many are remembered in all
 )
 
 // forgetAfter is for how long an ended request is remembered.

@@ -13,7 +13,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
-	"padme/qosmutex/internal/seldom"
+	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/jsonlock"
 )
 
@@ -41,8 +41,8 @@ type gateway struct {
 	removing map[string]bool     // lock topics that are being removed
 	denied   bucket              // answers to those that are turned away
 
-	told  seldom.Log[string] // of limits
-	rates *rates
+	reached *limited.Log
+	rates   *rates
 
 	clients, remembered atomic.Int32 // clients, and requests that have ended; of all topics
 	live                live
@@ -70,8 +70,9 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 	g := &gateway{
 		options: o, server: server, p: server.Participant(),
 		topics: map[string]*topic{}, named: map[string]int{}, removing: map[string]bool{}, known: map[string][]*topic{}, denied: newBucket(time.Now(), deniedRate),
-		rates: newRates(time.Now()),
+		reached: limited.New(o.log, "client", limits),
 	}
+	g.rates = newRates(time.Now(), &g.limits)
 	g.count = newCounters(g)
 	unregister, err := g.count.register(o.metrics, g.p.ID())
 	if err != nil {
@@ -162,6 +163,7 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 		return
 	case !g.rates.take(&m):
 		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		g.beyond(limitShare, name, m.client, m.at)
 		return
 	}
 	m.payload = bytes.Clone(m.payload)
@@ -183,6 +185,7 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	case refusal != nil:
 		g.turnAway(name, &m, refusal.Reason, "%s", refusal.Detail)
 	case !t.inbox.put(m):
+		g.beyond(limitUnread, name, m.client, m.at)
 		g.turnAway(name, &m, jsonlock.Overload, "the server is busy: it cannot read as fast as requests come; ask again in a while")
 	}
 }
@@ -200,11 +203,13 @@ func (g *gateway) heardOfAll(m *message) {
 	g.mu.Unlock()
 	if !g.rates.takeEnd(m, len(topics)) {
 		g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		g.beyond(limitEnds, RoleTopic, m.client, m.at)
 		return
 	}
 	for _, t := range topics {
 		if !t.inbox.put(*m) { // what is not heard ends with its lease
 			g.count.refused.WithLabelValues(string(jsonlock.Overload)).Inc()
+			g.beyond(limitUnread, t.name, m.client, m.at)
 		}
 	}
 }
@@ -246,36 +251,46 @@ func (g *gateway) isOpen(name string) bool {
 
 // topic returns a lock topic and opens it if need be, for a client that names it.
 func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *jsonlock.Refusal) {
+	now := time.Now()
+	t, limit, refusal := g.openTopic(ctx, name, client, now)
+	if limit != noLimit {
+		g.beyond(limit, name, client, now)
+	}
+	return t, refusal
+}
+
+// openTopic does that, and says which limit it is that a refusal is for.
+func (g *gateway) openTopic(ctx context.Context, name, client string, now time.Time) (*topic, int, *jsonlock.Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if t := g.topics[name]; t != nil {
-		t.used.Store(time.Now().UnixNano())
-		return t, nil
+		t.used.Store(now.UnixNano())
+		return t, noLimit, nil
 	}
 	if !g.offers(name) || g.topics == nil {
-		return nil, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
+		return nil, noLimit, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
 	}
 	if len(g.only) == 0 {
-		if refusal := g.mayName(name, client); refusal != nil {
-			return nil, refusal
+		if limit, refusal := g.mayName(client, now); refusal != nil {
+			return nil, limit, refusal
 		}
 		g.named[client]++
 	}
 	t := newTopic(g, name)
 	t.by = client
 	t.resumes.Store(g.resume[name])
-	t.used.Store(time.Now().UnixNano())
+	t.used.Store(now.UnixNano())
 	g.topics[name] = t
 	ctx, t.end = context.WithCancel(ctx)
 	g.wg.Go(func() { t.run(ctx) })
-	return t, nil
+	return t, noLimit, nil
 }
 
 // turnAway tells somebody who wants a lock that the server has too much to do. Other
 // messages are repeated, or their leases end.
 func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, detail string, args ...any) {
 	g.count.refused.WithLabelValues(string(reason)).Inc()
-	if !g.mayDeny(m.at) {
+	if !g.mayDeny(topic, m.client, m.at) {
 		return
 	}
 	if r, err := jsonlock.DecodeRequest(m.payload); err == nil && r.Op == jsonlock.Acquire {
@@ -287,10 +302,14 @@ func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, det
 
 // mayDeny reports whether somebody who is turned away is to be told: such answers are bounded
 // in all.
-func (g *gateway) mayDeny(now time.Time) bool {
+func (g *gateway) mayDeny(lock, client string, now time.Time) bool {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.denied.take(now)
+	may := g.denied.take(now)
+	g.mu.Unlock()
+	if !may {
+		g.beyond(limitDenials, lock, client, now)
+	}
+	return may
 }
 
 // send publishes an answer. It is not repeated: whoever misses one asks again.

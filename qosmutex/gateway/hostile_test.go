@@ -63,7 +63,7 @@ func TestClientIsBounded(t *testing.T) {
 		defer flood.close()
 		defer polite.close()
 		polite.ask(jsonlock.Acquire, "1", "", jsonlock.Granted)
-		for i := range maxLive {
+		for i := range jsonlock.MaxLive {
 			flood.send(jsonlock.Acquire, fmt.Sprint(i), fmt.Sprintf(`"resource":"r%d"`, i))
 		}
 		if a := flood.ask(jsonlock.Acquire, "one more", "", jsonlock.Denied); a.Reason != jsonlock.TooMany {
@@ -86,7 +86,7 @@ func TestClientIsBounded(t *testing.T) {
 		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.TooFast)); n == 0 {
 			t.Error("nothing was too fast")
 		}
-		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.Malformed)); n > 4*clientRate {
+		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.Malformed)); n > 4*jsonlock.Rate {
 			t.Errorf("%v messages of a client were read in a second", n)
 		}
 	})

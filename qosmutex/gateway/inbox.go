@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// maxUnread bounds what waits to be read in all topics of a gateway, in bytes.
-	maxUnread = 16 << 20
 	// perMessage is what a message takes beside its payload.
 	perMessage = 128
 	// readAtOnce bounds the messages that are read before anything else is looked at, and
@@ -44,6 +42,7 @@ func (m *message) size() int64 { return int64(len(m.payload) + len(m.client) + p
 // inbox holds messages of clients that were not read yet.
 type inbox struct {
 	unread *atomic.Int64 // of all inboxes, in bytes
+	most   int64         // of them
 	news   chan struct{} // has a token when there are messages
 
 	mu       sync.Mutex
@@ -51,13 +50,13 @@ type inbox struct {
 	messages []message
 }
 
-func newInbox(unread *atomic.Int64) *inbox {
-	return &inbox{unread: unread, news: make(chan struct{}, 1)}
+func newInbox(unread *atomic.Int64, most int) *inbox {
+	return &inbox{unread: unread, most: int64(most), news: make(chan struct{}, 1)}
 }
 
 // put reports false if there is no room.
 func (b *inbox) put(m message) bool {
-	if size := m.size(); b.unread.Add(size) > maxUnread {
+	if size := m.size(); b.unread.Add(size) > b.most {
 		b.unread.Add(-size)
 		return false
 	}

@@ -21,11 +21,10 @@ func (g *gateway) mostTopics() (total, perClient int) {
 	return max(l.Total/2, 1), max(l.PerUser/2, 1)
 }
 
-// mayName reports why a client cannot have another topic opened by naming it. The caller
-// holds mu.
-func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
+// mayName reports why a client cannot have another topic opened by naming it, and which limit
+// says so. The caller holds mu.
+func (g *gateway) mayName(client string, now time.Time) (limit int, refusal *jsonlock.Refusal) {
 	total, perClient := g.mostTopics()
-	now := time.Now()
 	if client != "" && g.named[client] >= max(perClient/16, 1) && perClient < total {
 		total -= total / 4 // the rest is for clients that have few
 	}
@@ -35,20 +34,17 @@ func (g *gateway) mayName(name, client string) *jsonlock.Refusal {
 	if client != "" && g.named[client] >= perClient-perClient/16 {
 		g.makeRoom(client, now)
 	}
-	var detail string
 	switch {
 	case client != "" && g.named[client] >= perClient:
-		detail = fmt.Sprintf("you have named %d lock topics, the most at a time: use resources of one, or ask again in a while", perClient)
+		return limitClientTopics, tooMany("you have named %d lock topics, the most at a time: use resources of one, or ask again in a while", perClient)
 	case len(g.topics) >= total:
-		detail = fmt.Sprintf("the server is busy: it has %d lock topics already, and may have no more for you", len(g.topics))
-	default:
-		return nil
+		return limitTopics, tooMany("the server is busy: it has %d lock topics already, and may have no more for you", len(g.topics))
 	}
-	if g.told.May(client, now) {
-		g.log.Warn("lock topic not opened for a client: too many are open", "lock", name, "client", client,
-			"of the client", g.named[client], "most of a client", perClient, "in all", len(g.topics), "most", total)
-	}
-	return &jsonlock.Refusal{Reason: jsonlock.TooMany, Detail: detail}
+	return noLimit, nil
+}
+
+func tooMany(detail string, args ...any) *jsonlock.Refusal {
+	return &jsonlock.Refusal{Reason: jsonlock.TooMany, Detail: fmt.Sprintf(detail, args...)}
 }
 
 // idle reports whether the clients of a topic have asked for nothing for that long.

@@ -37,13 +37,13 @@ func TestRequestsOfOneClientAreBounded(t *testing.T) {
 		var log output
 		g := s.gateway("gw", WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		defer g.stop()
-		const most, more = maxOwn, 100
+		const most, more = 1 << 11, 100
 		greedy, other := s.client("greedy", "crane"), s.client("other", "crane")
 		defer greedy.close()
 		defer other.close()
 		for range 2 { // what comes before a lock topic is served is said again
-			for i := range most / maxLive {
-				for j := range maxLive {
+			for i := range most / jsonlock.MaxLive {
+				for j := range jsonlock.MaxLive {
 					greedy.request(fmt.Sprint("t", i), fmt.Sprintf(`{"op":"acquire","id":"%d","sent":1,"lease_ms":600000}`, j))
 				}
 				time.Sleep(3 * time.Second)

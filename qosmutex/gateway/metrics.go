@@ -13,7 +13,7 @@ type counters struct {
 	requests, answers, refused *prometheus.CounterVec
 	unsent                     prometheus.Counter
 	serving                    prometheus.Gauge
-	clients, live              prometheus.Collector
+	clients, live, limited     prometheus.Collector
 }
 
 func newCounters(g *gateway) counters {
@@ -33,6 +33,7 @@ func newCounters(g *gateway) counters {
 		serving: prometheus.NewGauge(prometheus.GaugeOpts{Name: "qosmutex_gateway_serving", Help: "Lock topics for which this gateway answers."}),
 		clients: gauge("qosmutex_gateway_clients", "Foreign clients that this gateway remembers.", g.knows),
 		live:    gauge("qosmutex_gateway_live_requests", "Requests of foreign clients that wait or hold.", func() int { total, _ := g.live.counts(""); return total }),
+		limited: limitedTotal{g.reached},
 	}
 }
 
@@ -52,7 +53,7 @@ func (c *counters) register(r prometheus.Registerer, participant string) (unregi
 		return func() {}, nil
 	}
 	r = prometheus.WrapRegistererWith(prometheus.Labels{"participant": participant}, r)
-	all := []prometheus.Collector{c.requests, c.answers, c.refused, c.unsent, c.serving, c.clients, c.live}
+	all := []prometheus.Collector{c.requests, c.answers, c.refused, c.unsent, c.serving, c.clients, c.live, c.limited}
 	unregister = func() {
 		for _, m := range all {
 			r.Unregister(m)

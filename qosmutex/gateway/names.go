@@ -48,7 +48,9 @@ func (s *active) mayName(c *client, resource string, at time.Time) error {
 	if s.names.knows(resource) || declared(s.lock, resource) || s.g.rates.takeName(c.name, at) {
 		return nil
 	}
-	return jsonlock.Refuse(jsonlock.TooFast, "you name new resources too fast, %d a second are the most after the first %d: use the same names again, declare them, or ask again in a while", nameRate, nameBurst)
+	s.g.beyond(limitNames, s.name, c.name, at)
+	l := &s.g.limits
+	return jsonlock.Refuse(jsonlock.TooFast, "you name new resources too fast, %d a second are the most after the first %d: use the same names again, declare them, or ask again in a while", l.ClientNames, int(l.namesAtOnce()))
 }
 
 // declared reports whether a resource is not made by naming it: the lock declares it, or no

@@ -26,7 +26,7 @@ func TestNewNamesOfOneClientAreBounded(t *testing.T) {
 		defer declares.close()
 		greedy.ask(jsonlock.Acquire, "0", `"lease_ms":600000`, jsonlock.Granted)
 		tooFast := func() float64 { return g.counted("qosmutex_gateway_refused_total", string(jsonlock.TooFast)) }
-		const seconds, each = 10, 200
+		const seconds, each, nameRate = 10, 200, 50
 		for second := range seconds {
 			for _, op := range []string{`"acquire","resource":"%[1]d-%[2]d"`, `"release"`} {
 				for i := range each {
@@ -35,7 +35,7 @@ func TestNewNamesOfOneClientAreBounded(t *testing.T) {
 				time.Sleep(time.Second / 2)
 			}
 		}
-		if want := seconds*each - nameBurst - seconds*nameRate; tooFast() < float64(want) || tooFast() > float64(want+2*nameRate) {
+		if want := seconds*each - 2*jsonlock.MaxLive - seconds*nameRate; tooFast() < float64(want) || tooFast() > float64(want+2*nameRate) {
 			t.Errorf("%v new names were too many, not %d", tooFast(), want)
 		}
 		if a := greedy.await(fmt.Sprintf("%d-%d", seconds-1, each-1), jsonlock.Denied); a.Reason != jsonlock.TooFast || a.Detail == "" {

@@ -17,6 +17,7 @@ type options struct {
 	ready   func()
 	log     *slog.Logger
 	metrics prometheus.Registerer
+	limits  Limits
 }
 
 // Option configures Serve.
@@ -77,7 +78,7 @@ func WithMetrics(r prometheus.Registerer) Option {
 }
 
 func optionsOf(opts []Option) (options, error) {
-	o := options{ready: func() {}, log: slog.New(slog.DiscardHandler)}
+	o := options{ready: func() {}, log: slog.New(slog.DiscardHandler), limits: DefaultLimits()}
 	var errs []error
 	for _, opt := range opts {
 		if opt != nil {

@@ -3,32 +3,15 @@ package gateway
 import (
 	"sync"
 	"time"
-
-	"padme/qosmutex/jsonlock"
 )
 
 // A gateway bounds what it reads of its clients before anything is decoded. Each client that is
-// remembered has a rate of its own, which the others cannot take from it; what it sends beyond that comes out of
-// one pool. So many that flood slow each other down, and nobody else. Releases and renewals of one
+// remembered has a rate of its own, which the others cannot take from it; what it sends beyond that
+// comes out of one pool. So many that flood slow each other down, and nobody else. Releases and renewals of one
 // request are counted apart, as others wait for the one, and a hold is lost without the other.
-const (
-	ownRequests = jsonlock.Rate / 4 // messages a second
-	ownReleases = jsonlock.Rate     // those that look like releases and renewals
-	poolRate    = 3 * jsonlock.Rate // of each kind
-	// endRate is for ends of sessions, which all topics of their client hear, each of them counted:
-	// in 256 topics twenty ends a second, and at once twice as many as a user has connections,
-	// which may all be lost at one moment.
-	endRate, endBurst = 20 * 256, 200 * 256
-	// unknownRate is for answers that something is not known, of each client and beyond that of
-	// all: few enough at once that answers to others find room on the connection.
-	unknownRate, unknownPool = 20, 500
-	// nameRate is for resources that are new and nobody declared, such as the numbers of jobs, and
-	// nameBurst for twice as many as a client may have live at once in a lock topic.
-	nameRate, nameBurst = 50, 2 * jsonlock.MaxLive
-)
-
 // rates counts what clients send.
 type rates struct {
+	limits  *Limits
 	mu      sync.Mutex
 	clients map[string]*sent
 	pools   [2]bucket // requests, releases
@@ -42,9 +25,9 @@ type sent struct {
 	ends, unknown, names bucket
 }
 
-func newRates(now time.Time) *rates {
+func newRates(now time.Time, l *Limits) *rates {
 	return &rates{
-		clients: map[string]*sent{}, pools: [2]bucket{newBucket(now, poolRate), newBucket(now, poolRate)},
+		limits: l, clients: map[string]*sent{}, pools: [2]bucket{newBucket(now, l.pool()), newBucket(now, l.pool())},
 		unknown: newBucket(now, unknownPool),
 	}
 }
@@ -94,7 +77,8 @@ func (r *rates) of(client string, now time.Time) *sent {
 	if c := r.clients[client]; c != nil {
 		return c
 	}
-	if len(r.clients) >= maxClients && now.Sub(r.swept) >= sweepSoon {
+	l := r.limits
+	if len(r.clients) >= l.clients() && now.Sub(r.swept) >= sweepSoon {
 		r.swept = now
 		for name, c := range r.clients {
 			if c.idle(now) {
@@ -102,12 +86,13 @@ func (r *rates) of(client string, now time.Time) *sent {
 			}
 		}
 	}
-	if len(r.clients) >= maxClients {
+	if len(r.clients) >= l.clients() {
 		return nil
 	}
 	c := &sent{
-		own:  [2]bucket{newBucket(now, ownRequests), newBucket(now, ownReleases)},
-		ends: newBurst(now, endRate, endBurst), unknown: newBucket(now, unknownRate), names: newBurst(now, nameRate, nameBurst),
+		own:  [2]bucket{newBucket(now, l.ownRequests()), newBucket(now, l.ownReleases())},
+		ends: newBurst(now, endRate, endBurst), unknown: newBucket(now, unknownRate),
+		names: newBurst(now, float64(l.ClientNames), l.namesAtOnce()),
 	}
 	r.clients[client] = c
 	return c

@@ -12,12 +12,12 @@ import (
 // Many that flood take nothing of what another client may send, and in all a bounded part is read.
 func TestFloodsLeaveOthersTheirRate(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
-		begun := time.Now()
-		r := newRates(begun)
+		begun, limits := time.Now(), DefaultLimits()
+		r := newRates(begun, &limits)
 		const floods, seconds = 16, 3
-		own := float64(ownRequests)
+		own := limits.ownRequests()
 		if ahead {
-			own = ownReleases
+			own = limits.ownReleases()
 		}
 		read := 0
 		for ms := range seconds * 1000 {
@@ -31,7 +31,7 @@ func TestFloodsLeaveOthersTheirRate(t *testing.T) {
 				t.Fatalf("ahead %t: a message of a client that does not flood was not read after %d ms", ahead, ms)
 			}
 		}
-		if most := (2 + seconds) * (floods*own + poolRate); float64(read) > most {
+		if most := (2 + seconds) * (floods*own + limits.pool()); float64(read) > most {
 			t.Errorf("ahead %t: %d of the floods' messages were read, at most %v should be", ahead, read, most)
 		}
 	}
@@ -39,8 +39,8 @@ func TestFloodsLeaveOthersTheirRate(t *testing.T) {
 
 // Requests that come too fast do not keep their client's releases from being read.
 func TestReleasesHaveARateOfTheirOwn(t *testing.T) {
-	now := time.Now()
-	r := newRates(now)
+	now, limits := time.Now(), DefaultLimits()
+	r := newRates(now, &limits)
 	for r.take(&message{client: "c", at: now}) {
 	}
 	if !r.take(&message{client: "c", ahead: true, at: now}) {
@@ -50,13 +50,13 @@ func TestReleasesHaveARateOfTheirOwn(t *testing.T) {
 
 // Clients are remembered while they are busy, and no more of them than there may be.
 func TestRatesAreBounded(t *testing.T) {
-	now := time.Now()
-	r := newRates(now)
-	for i := range 2 * maxClients {
+	now, limits := time.Now(), DefaultLimits()
+	r := newRates(now, &limits)
+	for i := range 2 * limits.clients() {
 		r.take(&message{client: fmt.Sprint(i), at: now})
 	}
-	if len(r.clients) != maxClients {
-		t.Errorf("%d clients are remembered, not %d", len(r.clients), maxClients)
+	if len(r.clients) != limits.clients() {
+		t.Errorf("%d clients are remembered, not %d", len(r.clients), limits.clients())
 	}
 	now = now.Add(time.Minute)
 	r.take(&message{client: "new", at: now})
@@ -69,8 +69,8 @@ func TestRatesAreBounded(t *testing.T) {
 // has few topics may end many sessions.
 func TestEndsOfSessionsAreBounded(t *testing.T) {
 	for topics, most := range map[int]int{256: 200, 10: 5120, 0: 10_000} {
-		now := time.Now()
-		r := newRates(now)
+		now, limits := time.Now(), DefaultLimits()
+		r := newRates(now, &limits)
 		read := 0
 		for range 10_000 {
 			if r.takeEnd(&message{client: "c", at: now}, topics) {
@@ -173,7 +173,7 @@ func TestLocksOfOthersCostNothing(t *testing.T) {
 		defer c.close()
 		c.ask(jsonlock.Acquire, "0", "", jsonlock.Granted)
 		for range 6 {
-			for range 2 * poolRate / 3 {
+			for range 2 * jsonlock.Rate {
 				c.request("c", `{"op":"query","id":"1","session":"n","sent":1}`)
 			}
 			time.Sleep(100 * time.Millisecond)

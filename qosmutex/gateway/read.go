@@ -19,14 +19,17 @@ func (s *active) read(m *message) {
 	r, err := m.request()
 	if m.ahead && !s.overtakes(c, &r, err) {
 		m.ahead = false
-		_ = s.inbox.put(*m) // what there is no room for is repeated
+		if !s.inbox.put(*m) { // it is repeated
+			s.g.beyond(limitUnread, s.name, c.name, m.at)
+		}
 		return
 	}
 	if !c.bucket.take(m.at) && !s.urgent(c, &r, m.at) {
 		s.g.count.refused.WithLabelValues(string(jsonlock.TooFast)).Inc()
+		s.g.beyond(limitClientRate, s.name, c.name, m.at)
 		if m.at.Sub(c.warned) > time.Second {
 			c.warned = m.at
-			s.g.send(s.name, c.name, jsonlock.Answer{Outcome: jsonlock.Denied, Reason: jsonlock.TooFast, Detail: fmt.Sprintf("%d messages a second are read", clientRate)})
+			s.g.send(s.name, c.name, jsonlock.Answer{Outcome: jsonlock.Denied, Reason: jsonlock.TooFast, Detail: fmt.Sprintf("%d messages a second are read", s.g.limits.ClientRate)})
 		}
 		return
 	}
@@ -87,11 +90,13 @@ func (s *active) client(m *message) *client {
 	if c := s.clients[m.client]; c != nil {
 		return c
 	}
-	if s.g.clients.Load() >= maxClients {
+	most := s.g.limits.clients()
+	if int(s.g.clients.Load()) >= most {
 		s.sweep(m.at, sweepSoon)
 	}
-	if s.g.clients.Load() >= maxClients {
-		s.g.turnAway(s.name, m, jsonlock.TooMany, "the server is busy: it has %d clients already; ask again in a while", maxClients)
+	if int(s.g.clients.Load()) >= most {
+		s.g.beyond(limitClients, s.name, m.client, m.at)
+		s.g.turnAway(s.name, m, jsonlock.TooMany, "the server is busy: it has %d clients already; ask again in a while", most)
 		return nil
 	}
 	return s.know(m.client, m.at)
@@ -99,7 +104,7 @@ func (s *active) client(m *message) *client {
 
 // know makes a client that is not known.
 func (s *active) know(name string, at time.Time) *client {
-	c := &client{name: name, tickets: map[key]*ticket{}, bucket: newBucket(at, clientRate)}
+	c := &client{name: name, tickets: map[key]*ticket{}, bucket: newBucket(at, float64(s.g.limits.ClientRate))}
 	s.clients[c.name] = c
 	s.g.know(c.name, s.topic, true)
 	return c
@@ -153,7 +158,7 @@ func (s *active) do(c *client, r *jsonlock.Request, at time.Time) {
 	case jsonlock.Query:
 		s.reply(c, t, r, at)
 	case jsonlock.Show:
-		s.show(c, r)
+		s.show(c, r, at)
 	case jsonlock.Release, jsonlock.Gone:
 		s.leave(c, t, r, at)
 	}
@@ -162,16 +167,17 @@ func (s *active) do(c *client, r *jsonlock.Request, at time.Time) {
 // mayOpen reports why a client cannot have another live request.
 func (s *active) mayOpen(c *client, at time.Time) error {
 	total, own := s.g.live.counts(c.name)
+	l := &s.g.limits
 	switch {
-	case c.live >= maxLive:
+	case c.live >= l.ClientRequestsPerLock:
+		s.g.beyond(limitLockRequests, s.name, c.name, at)
 		return jsonlock.Refuse(jsonlock.TooMany, "%d requests of this client live already", c.live)
-	case own >= maxOwn:
-		if s.g.told.May("live "+c.name, at) {
-			s.g.log.Warn("requests of a client refused: too many of it wait or hold", "client", c.name, "lock", s.name, "most of a client", maxOwn, "in all", total, "most", maxRequests)
-		}
+	case own >= l.ClientRequests:
+		s.g.beyond(limitClientRequests, s.name, c.name, at)
 		return jsonlock.Refuse(jsonlock.TooMany, "you have %d requests that wait or hold, in all locks together, the most at a time: release some, or ask again in a while", own)
-	case total >= maxRequests:
-		return jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", maxRequests)
+	case total >= l.Requests:
+		s.g.beyond(limitRequests, s.name, c.name, at)
+		return jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", l.Requests)
 	}
 	return nil
 }
@@ -218,6 +224,7 @@ func (t *ticket) renew(r *jsonlock.Request, at time.Time) {
 func (s *active) reply(c *client, t *ticket, r *jsonlock.Request, at time.Time) {
 	if t == nil {
 		if !s.g.rates.takeUnknown(c.name, at) {
+			s.g.beyond(limitUnknown, s.name, c.name, at)
 			return
 		}
 		s.g.send(s.name, c.name, jsonlock.Answer{

@@ -1,15 +1,16 @@
 package gateway
 
-import "padme/qosmutex/jsonlock"
+import (
+	"time"
 
-// maxShows bounds the questions about one lock topic that wait until it is open.
-const maxShows = 1 << 10
+	"padme/qosmutex/jsonlock"
+)
 
 // show tells what holds for the lock topic. Before it is open it says why it is not, or
 // answers once it is.
-func (s *active) show(c *client, r *jsonlock.Request) {
+func (s *active) show(c *client, r *jsonlock.Request, at time.Time) {
 	if s.lock == nil {
-		s.showLater(c, r)
+		s.showLater(c, r, at)
 		return
 	}
 	v := s.lock.View()
@@ -35,7 +36,7 @@ type question struct {
 
 // showLater keeps a question, once however often it is asked. One that there is no room for
 // is repeated by its client.
-func (s *active) showLater(c *client, r *jsonlock.Request) {
+func (s *active) showLater(c *client, r *jsonlock.Request, at time.Time) {
 	id := clientKey{c.name, key{r.Session, r.ID}}
 	if why := s.g.server.Trouble(s.name); why != "" {
 		delete(s.shows, id)
@@ -44,6 +45,8 @@ func (s *active) showLater(c *client, r *jsonlock.Request) {
 	}
 	if _, kept := s.shows[id]; kept || len(s.shows) < maxShows {
 		s.shows[id] = question{c, r}
+	} else {
+		s.g.beyond(limitQuestions, s.name, c.name, at)
 	}
 	s.reopen()
 }
@@ -55,7 +58,7 @@ func (s *active) showKept(err error) {
 			s.refuse(q.client, q.request, jsonlock.Refuse(reasonOf(err), "%s", detailOf(err)))
 			continue
 		}
-		s.show(q.client, q.request)
+		s.show(q.client, q.request, time.Now())
 	}
 	clear(s.shows)
 }
