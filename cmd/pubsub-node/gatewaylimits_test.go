@@ -7,7 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"padme/qosmutex"
 	"padme/qosmutex/gateway"
+	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/quorum"
 )
 
 // TestFlagsOfGatewayLimits holds that each limit of a gateway has a flag, and each flag its effect.
@@ -41,5 +44,20 @@ func TestFlagsOfGatewayLimits(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("Limits.%s has no flag", name)
 		}
+	}
+}
+
+// TestFlagsOfVoterLimits holds that those of a voter have their effect.
+func TestFlagsOfVoterLimits(t *testing.T) {
+	f, cmd := &serveFlags{}, &cobra.Command{}
+	f.voter.add(cmd)
+	if o := f.voterOptions(qosmutex.LAN(), nil); o.Rate != quorum.DefaultRate || o.Names != caspaxos.MaxNames {
+		t.Errorf("without flags: %d, %d", o.Rate, o.Names)
+	}
+	if err := cmd.ParseFlags([]string{"--max-voter-rate", "100000", "--max-voter-names", "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if o := f.voterOptions(qosmutex.LAN(), nil); o.Rate != 100_000 || o.Names != 7 || f.voter.check(true) != nil || f.voter.check(false) == nil {
+		t.Errorf("with flags: %d, %d, %v", o.Rate, o.Names, f.voter.check(true))
 	}
 }

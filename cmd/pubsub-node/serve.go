@@ -34,6 +34,7 @@ type serveFlags struct {
 	settings    settingsFlags
 	topicLimits topicLimitFlags
 	clients     gatewayLimitFlags
+	voter       voterLimitFlags
 
 	votersGiven bool
 }
@@ -67,8 +68,9 @@ not vote any more. "pubsub-node voters" shows them, replaces one that is gone, a
 over if a majority is.
 
 At a broker with users, its user must be a gateway: see broker passwd --role.
-The --max flags bound what clients can make it spend: what goes beyond one is logged, and
-counted in qosmutex_gateway_limited_total.
+The --max flags bound what clients can make it spend, or members a voter: what goes
+beyond one is logged, and counted in qosmutex_gateway_limited_total and
+qosmutex_voter_limited_total.
 INT or TERM ends it. What its clients hold it leaves to its next start, or, with --memory,
 tells them that it is lost.`,
 		Example: `  pubsub-node serve
@@ -99,6 +101,7 @@ tells them that it is lost.`,
 	f.settings.addTTL(cmd, "of locks that it creates: how soon a silent holder counts as dead, in place of that of --timing; refused if a lock NAME has another")
 	f.topicLimits.add(cmd)
 	f.clients.add(cmd)
+	f.voter.add(cmd)
 	return cmd
 }
 
@@ -122,7 +125,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.metrics.check(), f.checkVoters(s.participantID())); err != nil {
+	if err := errors.Join(f.metrics.check(), f.checkVoters(s.participantID()), f.voter.check(len(f.voters) > 0)); err != nil {
 		return err
 	}
 	log := s.logger(slog.LevelWarn)

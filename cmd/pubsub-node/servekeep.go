@@ -119,10 +119,7 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data: %w: give a directory that this user may write to", err)
 	}
-	voter, err := inboxes.Start(p, quorum.Options{
-		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
-		Lease: timing.TTL / 2, Drift: timing.Drift,
-	})
+	voter, err := inboxes.Start(p, f.voterOptions(timing, log))
 	if err != nil {
 		return nil, fmt.Errorf("voter %s: %w%s", p.ID(), err, remedyOfVoter(err, p.ID()))
 	}
@@ -143,6 +140,13 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 		k.enrolled = c.IDs()
 	}
 	return k, nil
+}
+
+func (f *serveFlags) voterOptions(timing qosmutex.Timing, log *slog.Logger) quorum.Options {
+	return quorum.Options{
+		Voters: f.voters, File: filepath.Join(f.dataDir, voterFile), Logger: log,
+		Lease: timing.TTL / 2, Drift: timing.Drift, Rate: f.voter.rate, Names: f.voter.names,
+	}
 }
 
 // remedyOfVoter adds what to do about a file that a voter cannot use.

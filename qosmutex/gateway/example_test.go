@@ -86,3 +86,14 @@ func ExampleCheckTopic() {
 	// <nil>
 	// true
 }
+
+func ExampleDefaultLimits() {
+	l := gateway.DefaultLimits()
+	l.ClientRequests = 100 // nobody here needs more
+	fmt.Println(l.Requests, l.ClientRequests, l.Check())
+	l.ClientRate = 1
+	fmt.Println(l.Check())
+	// Output:
+	// 32768 100 <nil>
+	// qosmutex: invalid configuration: Limits.ClientRate is 1: choose 10 to 100000, or 0 for the default
+}

@@ -30,7 +30,11 @@ func (m *Machine) consider(msg *Message) Message {
 			ok = ok && msg.Ballot.Compare(s.promised) >= 0
 		}
 	}
-	if !ok || len(m.slots)+len(keys) > maxKeys && !m.knowsAll(keys) {
+	if !ok {
+		return refused
+	}
+	if !m.hasRoom(keys) {
+		m.full.add(msg.From)
 		return refused
 	}
 	m.cover(msg.Ballot.Round)
@@ -69,8 +73,14 @@ func (m *Machine) bytes(keys []string) int {
 	return n
 }
 
-// maxKeys bounds what a stranger can have a voter remember.
-const maxKeys = 1 << 16
+// MaxKeys bounds what others can have a voter remember: names are never deleted. It is the same at
+// all voters, or the ones with room would keep names that no majority does.
+const MaxKeys = 1 << 16
+
+// hasRoom reports whether all of these names are known, or can be remembered.
+func (m *Machine) hasRoom(keys []string) bool {
+	return len(m.slots)+len(keys) <= MaxKeys || m.knowsAll(keys)
+}
 
 func (m *Machine) knowsAll(keys []string) bool {
 	for _, key := range keys {

@@ -200,15 +200,19 @@ type Status struct {
 	Voters   []string          // its voters
 	Enrolled bool              // it is enrolled with them
 	Foreign  string            // a voter of another domain that sends messages here
+	Names    int               // that it keeps; MaxKeys are the most
 	Denied   uint64            // requests of clients that have created too many names
 	DeniedTo string            // whose the last one was
+	Full     uint64            // ballots about names for which it has no room
+	FullTo   string            // whose the last one was: a client, or the voter that it has asked
+	Crowded  uint64            // questions of its own process while too many were going on
 }
 
 // Status returns what the voter can say about itself.
 func (m *Machine) Status(now Time) Status {
 	s := Status{
 		Instance: m.instance, Listed: m.listed, Config: m.newest(), Quiet: max(0, m.quiet-now), Asking: map[string]uint64{}, Foreign: m.foreign,
-		Denied: m.denied, DeniedTo: m.deniedTo,
+		Names: len(m.slots), Denied: m.denied.n, DeniedTo: m.denied.to, Full: m.full.n, FullTo: m.full.to, Crowded: m.crowded.n,
 	}
 	for id, a := range m.enrolled {
 		s.Asking[id] = a.instance

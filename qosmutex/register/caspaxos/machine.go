@@ -26,6 +26,8 @@ type Options struct {
 	Quiet   Time // after a restart: Lease, stretched by the drift of clocks
 	Probe   Time // between signs of life to the other voters; 0: none
 
+	Names int // that one client creates at once; 0: MaxNames. It may differ between voters
+
 	// Unsynced is Output.Unsynced of the run before, in order. If All, nothing is missing:
 	// only the process was restarted, and need not be quiet.
 	Unsynced [][]byte
@@ -57,8 +59,9 @@ type Machine struct {
 	ops      []*op
 	lastSeq  uint64
 	owing    map[string]Time  // when a client will have paid for the names that it created
-	denied   uint64           // requests of clients that have created too many names
-	deniedTo string           // whose the last one was
+	denied   refusals         // requests of clients that have created too many names
+	full     refusals         // ballots about names for which there is no room
+	crowded  refusals         // questions of this process while too many were going on
 	enrolled map[string]asker // those that ask to be voters
 	named    string           // by an operator, in vain: it has a place among them when it asks
 	install  *install

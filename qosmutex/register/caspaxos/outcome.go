@@ -2,6 +2,7 @@ package caspaxos
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"padme/qosmutex/register"
@@ -59,8 +60,15 @@ func (m *Machine) giveUp(o *op) {
 		m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: unknown, Missing: missing})
 		return
 	}
-	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: &register.Unavailable{Missing: missing, Unknown: unknown}})
+	e := &register.Unavailable{Missing: missing, Unknown: unknown}
+	if m.config != nil && !m.hasRoom(o.keys) { // those that have not answered yet would not help
+		e.Missing, e.Cause = m.silent(), ErrNoRoom
+	}
+	m.out.Answers = append(m.out.Answers, Answer{Seq: o.id.seq, Err: e})
 }
+
+// ErrNoRoom is the cause of an *register.Unavailable where this voter keeps as many names as it may.
+var ErrNoRoom = fmt.Errorf("the register is full: it keeps %d names, and never deletes one: \"pubsub-node voters reset\" begins another", MaxKeys)
 
 // tooLarge answers an op that has to be asked in parts. A voter refuses it before
 // anything is written.

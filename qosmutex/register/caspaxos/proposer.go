@@ -1,6 +1,7 @@
 package caspaxos
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -51,9 +52,10 @@ type item struct {
 	read    bool // outcome is what a read has found
 }
 
+// What goes on at once.
 const (
-	maxOps          = 1024
-	maxOpsPerClient = 64
+	MaxOps          = 1024 // that go on at once; half of them may be those of clients
+	MaxOpsPerClient = 64
 	maxWithin       = Time(60e9) // of a client's request
 )
 
@@ -63,7 +65,8 @@ func (m *Machine) begin(o *op) {
 		o.keys = append(o.keys, o.writes[i].Key)
 	}
 	m.ops = append(m.ops, o)
-	if len(m.ops) > maxOps {
+	if len(m.ops) > MaxOps {
+		m.crowded.add(cmp.Or(o.id.client, m.opts.Self))
 		m.giveUp(o)
 		return
 	}
@@ -136,6 +139,7 @@ func (m *Machine) ask(o *op, answered func(voter int) bool) {
 		}
 	}
 	if self := m.config.index(m.opts.Self); m.now >= m.quiet && (answered == nil || !answered(self)) {
+		msg.From = cmp.Or(o.id.client, m.opts.Self) // whose question it is
 		reply := m.consider(&msg)
 		reply.From = m.opts.Self
 		_ = m.counted(&reply)

@@ -1,14 +1,24 @@
 package caspaxos
 
+import "cmp"
+
 // What one client may have a voter do. Each is generous for a root that keeps thousands of
 // locks, and little of what a register has room for.
 const (
-	maxNames  = 12 << 10   // names that it creates at once; it may do so at each of five voters
+	MaxNames  = 12 << 10   // names that it creates at once; it may do so at each of five voters
 	nameAfter = Time(6e9)  // and then one in this time
 	nameBytes = 1 << 10    // a larger value counts as more names
 	maxOwing  = 1 << 12    // clients that have created names lately
-	roomOps   = maxOps / 2 // of all clients; the rest is for this voter's own process
+	roomOps   = MaxOps / 2 // of all clients; the rest is for this voter's own process
 )
+
+// refusals counts what was refused, and to whom the last time.
+type refusals struct {
+	n  uint64
+	to string
+}
+
+func (r *refusals) add(to string) { r.n, r.to = r.n+1, to }
 
 // Room reports whether a client's request may begin now. If not, it is dropped, so the
 // caller had better keep it until one of those that are going on has ended.
@@ -22,7 +32,7 @@ func (m *Machine) Room(client string) bool {
 			all++
 		}
 	}
-	return mine < maxOpsPerClient && all < roomOps
+	return mine < MaxOpsPerClient && all < roomOps
 }
 
 // Cost is how many bytes of keys and values a request has each voter send or take, about.
@@ -63,7 +73,7 @@ func (m *Machine) afford(o *op) bool {
 		return true
 	}
 	owing := max(m.owing[o.id.client], m.now) + Time(names)*nameAfter
-	if owing-m.now > maxNames*nameAfter {
+	if owing-m.now > Time(cmp.Or(m.opts.Names, MaxNames))*nameAfter {
 		return false
 	}
 	if len(m.owing) >= maxOwing {
@@ -83,6 +93,6 @@ func (m *Machine) afford(o *op) bool {
 // refuse answers a client that has created too many names. Another voter may take it.
 func (m *Machine) refuse(o *op) {
 	m.remove(o)
-	m.denied, m.deniedTo = m.denied+1, o.id.client
+	m.denied.add(o.id.client)
 	m.send(o.id.client, &Message{Kind: KindReply, Seq: o.id.seq, Failed: true, Unknown: o.tried})
 }

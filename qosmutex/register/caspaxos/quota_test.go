@@ -44,12 +44,12 @@ func creates(t *testing.T, m *Machine, client, key string, now Time, bytes int) 
 // be able to use up what there is room for.
 func TestOneClientDoesNotFillTheRegister(t *testing.T) {
 	m, made := lone(t), 0
-	for i := range maxKeys {
+	for i := range MaxKeys {
 		if creates(t, m, "mallory", fmt.Sprint("m", i), 0, 0) {
 			made++
 		}
 	}
-	if made != maxNames {
+	if made != MaxNames {
 		t.Errorf("mallory has created %d names", made)
 	}
 	for i := range 1 << 10 { // as many as a server has open
@@ -71,11 +71,11 @@ func TestOneClientDoesNotFillTheRegister(t *testing.T) {
 // TestNamesThatFailCount: a write that conflicts has voters remember its key, too.
 func TestNamesThatFailCount(t *testing.T) {
 	m := lone(t)
-	for i := range maxKeys {
+	for i := range MaxKeys {
 		asks(t, m, "mallory", 0, Message{Writes: []register.Write{{Key: fmt.Sprint(i), Old: register.Version{Counter: 3, Nonce: 1}, Nonce: 7}}})
 		asks(t, m, "mallory", 0, Message{Keys: []string{fmt.Sprint("read ", i)}})
 	}
-	if n := len(m.slots); n > maxNames+1 {
+	if n := len(m.slots); n > MaxNames+1 {
 		t.Errorf("%d names are remembered for mallory", n)
 	}
 }
@@ -90,7 +90,7 @@ func TestLargeValuesCountAsNames(t *testing.T) {
 	for _, s := range m.slots {
 		bytes += len(s.State.Value)
 	}
-	if bytes > maxNames*nameBytes || bytes < maxNames*nameBytes/2 {
+	if bytes > MaxNames*nameBytes || bytes < MaxNames*nameBytes/2 {
 		t.Errorf("mallory has %d MB kept", bytes>>20)
 	}
 	if !creates(t, m, "alice", "a", 0, register.MaxValue) {
@@ -108,5 +108,22 @@ func TestStrangersAreForgotten(t *testing.T) {
 	}
 	if !creates(t, m, "late", "late", nameAfter, 0) || len(m.owing) != 1 {
 		t.Errorf("%d clients are remembered", len(m.owing))
+	}
+}
+
+// TestOwnQuestionsAreBounded: more than go on at once are answered at once, and counted.
+func TestOwnQuestionsAreBounded(t *testing.T) {
+	var out Output
+	m, err := New(Options{Self: "A", Voters: []string{"A", "B", "C"}, Instance: 1, Boot: 1 << 32, Resend: 1, Backoff: 1}, nil, 0, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range MaxOps + 3 {
+		if err := m.Step(0, &Input{Kind: Ask, Seq: uint64(i + 1), Keys: []string{"crane"}}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := m.Status(0).Crowded; n != 3 || len(out.Answers) != 3 {
+		t.Errorf("%d are counted, %d answered", n, len(out.Answers))
 	}
 }

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"padme/qosmutex/register"
@@ -121,8 +122,12 @@ func (v *Voter) ask(ctx context.Context, in caspaxos.Input) caspaxos.Answer {
 	select {
 	case a := <-answer:
 		var u *register.Unavailable
-		if errors.As(a.Err, &u) {
+		switch {
+		case !errors.As(a.Err, &u):
+		case u.Cause == nil:
 			u.Cause = ctx.Err()
+		default: // says why nobody has answered in time
+			u.Cause = fmt.Errorf("%w: %w", u.Cause, ctx.Err())
 		}
 		return a
 	case <-v.stopped:

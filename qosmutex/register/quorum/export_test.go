@@ -89,3 +89,11 @@ func (d *MemoryDisk) Size() int64 {
 func (d *MemoryDisk) Opens() uint64 { return d.opens }
 
 func (d *MemoryDisk) Close() error { return nil }
+
+// LimitNames are what the limits of a voter are called.
+func LimitNames() (names []string) {
+	for _, l := range voterLimits {
+		names = append(names, l.Name)
+	}
+	return names
+}

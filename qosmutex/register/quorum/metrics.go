@@ -9,21 +9,16 @@ import (
 var (
 	missingDesc = prometheus.NewDesc("qosmutex_voters_missing", "Whether another voter does not answer this one.", []string{"participant", "voter"}, nil)
 	votingDesc  = prometheus.NewDesc("qosmutex_voter_votes", "Whether this voter votes.", []string{"participant"}, nil)
-	refusedDesc = prometheus.NewDesc("qosmutex_voter_refused_total", "Messages that this voter dropped as their sender floods it, and requests of those who have created too many names.", []string{"participant", "reason"}, nil)
+	refusedDesc = prometheus.NewDesc("qosmutex_voter_refused_total", "Messages that this voter dropped as their sender floods it or they came too late, and requests of those who have created too many names.", []string{"participant", "reason"}, nil)
+	limitedDesc = prometheus.NewDesc("qosmutex_voter_limited_total", "Messages that this voter dropped, and requests and ballots that it refused, by the limit that their sender was beyond.", []string{"participant", "limit"}, nil)
+	namesDesc   = prometheus.NewDesc("qosmutex_voter_names", "Names that this voter keeps, which are never deleted.", []string{"participant"}, nil)
+	mostDesc    = prometheus.NewDesc("qosmutex_voter_names_limit", "Names that this voter keeps at most.", []string{"participant"}, nil)
 	syncDesc    = prometheus.NewDesc("qosmutex_voter_sync_seconds", "The slowest of the last writes of this voter to its disk.", []string{"participant"}, nil)
 )
 
-// Why a voter refuses something.
-const (
-	refusedFlood = iota
-	refusedNames
-)
-
-var refusals = [...]string{refusedFlood: "flood", refusedNames: "names"}
-
 // Describe makes a Voter a prometheus.Collector.
 func (v *Voter) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{missingDesc, votingDesc, syncDesc, refusedDesc} {
+	for _, d := range []*prometheus.Desc{missingDesc, votingDesc, syncDesc, refusedDesc, limitedDesc, namesDesc, mostDesc} {
 		ch <- d
 	}
 }
@@ -50,7 +45,13 @@ func (v *Voter) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(votingDesc, votes)
 	gauge(syncDesc, v.slowestSync().Seconds())
-	for reason := range v.refused {
-		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(v.refused[reason].Load()), v.opts.Self, refusals[reason])
+	gauge(namesDesc, float64(s.Names))
+	gauge(mostDesc, caspaxos.MaxKeys)
+	counter := func(d *prometheus.Desc, value uint64, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), v.opts.Self, label)
 	}
+	counter(refusedDesc, v.turns.floods.Load(), "flood")
+	counter(refusedDesc, v.turns.late.Load(), "late")
+	counter(refusedDesc, s.Denied, "names")
+	v.reached.Each(func(limit string, n uint64) { counter(limitedDesc, n, limit) })
 }

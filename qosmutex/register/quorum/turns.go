@@ -1,9 +1,12 @@
 package quorum
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/register/caspaxos"
 )
 
@@ -16,6 +19,12 @@ type turns struct {
 	bytes  int      // of all lines
 	voters []string // whose lines are longer, and take what they like: they answer for many
 	closed bool
+	rate   int // bytes a second of each sender; 0: pace
+
+	reached *limited.Log
+	untold  []excess
+	floods  atomic.Uint64 // messages that were dropped as their sender was beyond a limit
+	late    atomic.Uint64 // and others that had waited for too long
 }
 
 // line is what waits of one sender.
@@ -25,6 +34,7 @@ type line struct {
 	next    *caspaxos.Message // the first one that waits, once it was its turn
 	bytes   int
 	paid    caspaxos.Time // when it will have paid for what it had done
+	waits   reason        // why its first message waits, as far as is known
 }
 
 // arrival is a message that waits.
@@ -63,17 +73,23 @@ func (t *turns) add(from string, message []byte, now caspaxos.Time) bool {
 	}
 	l := t.line(from, now)
 	if l == nil {
+		t.beyond(limitLines, from)
 		return false
 	}
 	cost := len(message) + overhead
 	voter := slices.Contains(t.voters, from)
+	limit := noLimit
 	switch {
-	case voter && l.bytes+cost > maxVoterLine:
-		return false
-	case !voter && (l.bytes+cost > maxLine || !t.makeRoom(l, cost)):
+	case voter && l.bytes+cost > maxVoterLine, !voter && l.bytes+cost > maxLine:
+		limit = limitLine
+	case !voter && !t.makeRoom(l, cost):
+		limit = limitWaiting
+	}
+	if limit != noLimit {
+		t.beyond(limit, from)
 		// It costs what it would have, or a flood would be as dear as the pace allows.
-		if l.paid < now+idle {
-			l.charge(least, now)
+		if !voter && l.paid < now+idle {
+			l.charge(least, now, t.rate)
 		}
 		return false
 	}
@@ -130,6 +146,7 @@ func (t *turns) makeRoom(l *line, cost int) bool {
 		t.left(longest, longest.waiting[last].message)
 		longest.waiting[last] = arrival{} // or its bytes stayed
 		longest.waiting = longest.waiting[:last]
+		t.beyond(limitWaiting, longest.from)
 	}
 	return true
 }
@@ -146,20 +163,22 @@ func (t *turns) pay(from string, bytes int, now caspaxos.Time) bool {
 	defer t.mu.Unlock()
 	l := t.line(from, now)
 	if l == nil {
+		t.beyond(limitLines, from)
 		return false
 	}
 	if slices.Contains(t.voters, from) {
 		return true
 	}
 	if l.paid > now+ahead {
+		t.beyond(limitRate, from)
 		return false
 	}
-	l.charge(bytes, now)
+	l.charge(bytes, now, t.rate)
 	return true
 }
 
-func (l *line) charge(bytes int, now caspaxos.Time) {
-	l.paid = max(l.paid, now) + caspaxos.Time(bytes)*1e9/pace
+func (l *line) charge(bytes int, now caspaxos.Time, rate int) {
+	l.paid = max(l.paid, now) + caspaxos.Time(bytes)*1e9/caspaxos.Time(cmp.Or(rate, pace))
 }
 
 // know says who the voters are.
@@ -216,9 +235,10 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 		first := l.waiting[0]
 		switch {
 		case !voter && now > first.at+late:
-			t.shift(l)
+			t.drop(l)
 			continue
 		case !voter && l.paid > now+ahead:
+			l.waits = early
 			return nil, early, l.paid - ahead
 		case !voter && n >= share, n >= shareOfVoter:
 			return nil, over, 0
@@ -228,17 +248,18 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 		msg, cost := l.next, len(first.message)
 		if msg != nil && msg.Kind == caspaxos.KindRequest {
 			if now-first.at > msg.Within {
-				t.shift(l)
+				t.drop(l)
 				continue
 			}
 			if !m.Room(l.from) {
+				l.waits = busy
 				return nil, busy, 0
 			}
 			cost += m.Cost(msg) * len(t.voters)
 		}
 		t.shift(l)
 		if !voter { // one that is replaced would owe for what it did as a voter
-			l.charge(max(cost, least), now)
+			l.charge(max(cost, least), now, t.rate)
 		}
 		if msg != nil {
 			msg.From = l.from
@@ -252,7 +273,22 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 func (t *turns) shift(l *line) {
 	t.left(l, l.waiting[0].message)
 	l.waiting[0] = arrival{} // or its bytes stayed
-	l.waiting, l.next = l.waiting[1:], nil
+	l.waiting, l.next, l.waits = l.waiting[1:], nil, empty
+}
+
+// drop forgets the first message of a line, which nobody waits for any more.
+func (t *turns) drop(l *line) {
+	switch l.waits {
+	case early:
+		t.beyond(limitRate, l.from)
+	case busy:
+		t.beyond(limitRequests, l.from)
+	default: // the voter itself is slow
+		t.late.Add(1)
+	}
+	was := l.waits
+	t.shift(l)
+	l.waits = was // of those behind it, too
 }
 
 // close drops what waits: the voter has ended.

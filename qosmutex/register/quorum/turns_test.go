@@ -1,9 +1,9 @@
 package quorum_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -52,9 +52,18 @@ type lone struct {
 	listener
 	held atomic.Bool
 	gate chan struct{}
+	seq  int // of the last request
 }
 
 func startLone(t *testing.T) *lone {
+	t.Helper()
+	v := startWith(t, quorum.Options{Voters: []string{"a"}})
+	settle()
+	return v
+}
+
+// startWith starts voter a with these options.
+func startWith(t *testing.T, o quorum.Options) *lone {
 	t.Helper()
 	v := &lone{gate: make(chan struct{})}
 	disk := &quorum.MemoryDisk{Before: func() {
@@ -62,26 +71,28 @@ func startLone(t *testing.T) *lone {
 			<-v.gate
 		}
 	}}
-	o := quorum.Options{Self: "a", Voters: []string{"a"}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if o.Self = "a"; o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	started, err := quorum.StartOn(o, v, disk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.Voter = started
 	t.Cleanup(func() { _ = started.Close() })
-	settle()
 	return v
 }
 
 // hold has the voter wait for its disk until the gate is closed.
 func (v *lone) hold() {
 	v.held.Store(true)
-	v.request("nobody", 1, caspaxos.Message{Writes: []register.Write{{Key: "held up", Nonce: 1}}})
+	v.seq++
+	v.request("nobody", v.seq, caspaxos.Message{Writes: []register.Write{{Key: fmt.Sprint("held up ", v.seq), Nonce: 1}}})
 	synctest.Wait()
 }
 
 func (v *lone) request(from string, seq int, msg caspaxos.Message) {
-	msg.Kind, msg.Seq, msg.Within = caspaxos.KindRequest, uint64(seq), caspaxos.Time(10*time.Second)
+	msg.Kind, msg.Seq, msg.Within = caspaxos.KindRequest, uint64(seq), cmp.Or(msg.Within, caspaxos.Time(10*time.Second))
 	v.Receive(from, caspaxos.AppendMessage(nil, &msg))
 }
 

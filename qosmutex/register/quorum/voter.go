@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/internal/seldom"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
@@ -51,9 +51,9 @@ type Voter struct {
 	nextSync int
 	err      error // why it ended
 
-	refused   [2]atomic.Uint64   // messages and requests, by reason
+	reached   *limited.Log       // limits, of others
 	toldCause string             // the one that was logged last, of those that last; for note alone
-	told      seldom.Log[string] // of causes, and of who floods
+	told      seldom.Log[string] // of causes
 }
 
 var _ register.Register = (*Voter)(nil)
@@ -86,6 +86,8 @@ func start(opts Options, t Transport, open func(replay func([]byte) error) (disk
 		inputs: make(chan caspaxos.Input), arrived: make(chan struct{}, 1),
 		stop: make(chan struct{}), stopped: make(chan struct{}), waiting: map[uint64]chan caspaxos.Answer{},
 	}
+	v.reached = limited.New(v.log, "from", voterLimits)
+	v.turns.rate, v.turns.reached = opts.Rate, v.reached
 	var records [][]byte
 	d, err := open(func(r []byte) error {
 		records = append(records, r)
@@ -122,7 +124,7 @@ func (v *Voter) machineOptions() caspaxos.Options {
 		Self: v.opts.Self, Voters: v.opts.Voters, Instance: register.NewNonce(), Domain: register.NewDomain(),
 		Boot: v.disk.Opens()<<32 | uint64(binary.BigEndian.Uint32(b[8:])), Seed: binary.BigEndian.Uint64(b[:]),
 		Resend: caspaxos.Time(t.Resend), Backoff: caspaxos.Time(t.Backoff), Probe: caspaxos.Time(t.Probe),
-		Lease: caspaxos.Time(v.opts.Lease), Quiet: caspaxos.Time(v.opts.quiet()),
+		Lease: caspaxos.Time(v.opts.Lease), Quiet: caspaxos.Time(v.opts.quiet()), Names: v.opts.Names,
 	}
 }
 
@@ -137,21 +139,14 @@ func (v *Voter) Receive(from string, message []byte) {
 		v.inquired(from, message)
 		return
 	}
-	if !v.turns.add(from, message, v.now()) {
-		v.flooded(from)
+	taken := v.turns.add(from, message, v.now())
+	v.tellLimits()
+	if !taken {
 		return
 	}
 	select {
 	case v.arrived <- struct{}{}:
 	default:
-	}
-}
-
-// flooded notes that a message was dropped.
-func (v *Voter) flooded(from string) {
-	v.refused[refusedFlood].Add(1)
-	if v.told.May("flood "+from, time.Now()) {
-		v.log.Warn("a participant sends more than a voter handles for one: its messages are late, and some are dropped", "from", from)
 	}
 }
 
@@ -162,8 +157,9 @@ func (v *Voter) inquired(from string, message []byte) {
 		v.log.Debug("message dropped", "from", from, "error", err)
 		return
 	}
-	if !v.turns.pay(from, inquiry, v.now()) {
-		v.flooded(from)
+	paid := v.turns.pay(from, inquiry, v.now())
+	v.tellLimits()
+	if !paid {
 		return
 	}
 	msg.From = from
@@ -207,6 +203,7 @@ func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
 		more, at := v.turns.take(m, v.now(), func(msg *caspaxos.Message) { // one sync for all of them
 			v.step(m, &caspaxos.Input{Kind: caspaxos.Receive, Message: msg}, &out)
 		})
+		v.tellLimits()
 		if due, again = at, nil; more {
 			again = always
 		}
@@ -334,12 +331,7 @@ func (v *Voter) note(m *caspaxos.Machine) {
 	v.mu.Unlock()
 	v.tell(&s)
 	v.turns.know(known(&s))
-	if s.Denied != was.Denied {
-		v.refused[refusedNames].Add(s.Denied - was.Denied)
-		if v.told.May("names "+s.DeniedTo, time.Now()) {
-			v.log.Warn("a participant has created more names in the register than one may at once: its new locks wait", "from", s.DeniedTo)
-		}
-	}
+	v.refuses(&s, &was)
 	votes := s.Phase == caspaxos.Voting
 	if s.Phase != was.Phase {
 		v.log.Info("voter is "+s.Phase.String(), "quiet", time.Duration(s.Quiet))
