@@ -2,11 +2,14 @@ package qosmutex
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/qosmutex/internal/seldom"
 )
 
 const (
@@ -48,6 +51,7 @@ type labels struct {
 
 	mu    sync.Mutex
 	named map[string]*label
+	told  seldom.Log[string]
 }
 
 func newLabels(most int) *labels {
@@ -67,6 +71,14 @@ func (l *labels) take(name string) *label {
 	}
 	l.named[name].left = time.Time{}
 	return l.named[name]
+}
+
+// tell logs that a topic, whose log it is, has no metrics under its name, and how many have not.
+func (l *labels) tell(log *slog.Logger) {
+	if l.told.May("full", time.Now()) {
+		log.Warn("limit reached", "limit", "max-metrics-locks", "most", l.most, "left out", l.crowd.size(),
+			"remedy", "read the metrics of the others together, where the label lock is empty, or raise TopicLimits.Named (--max-metrics-locks)")
+	}
 }
 
 // makeRoom drops the name of the topic that was closed first, if that is long ago.
@@ -106,6 +118,13 @@ func (c *crowd) enter(m *metrics) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[m] = true
+}
+
+// size is how many lock topics it has the metrics of.
+func (c *crowd) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.of)
 }
 
 func (c *crowd) leave(m *metrics) {

@@ -1,9 +1,12 @@
 package qosmutex
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +53,9 @@ func TestLockNamesInMetricsAreBounded(t *testing.T) {
 		p := join("node")
 		defer p.Close(ctx)
 		metrics := prometheus.NewPedanticRegistry()
-		s, end := running(t, p, WithRegister(local.Memory()), clock, WithMetrics(metrics), WithTopicLimits(TopicLimits{Named: 2, Idle: time.Minute}))
+		var log bytes.Buffer
+		s, end := running(t, p, WithRegister(local.Memory()), clock, WithMetrics(metrics), WithTopicLimits(TopicLimits{Named: 2, Idle: time.Minute}),
+			WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		defer end()
 		for i := range 5 {
 			once(t, topicOf(t, s, fmt.Sprint("invented-", i)), "hook")
@@ -63,11 +68,22 @@ func TestLockNamesInMetricsAreBounded(t *testing.T) {
 				}
 			}
 		}
+		if n := gathered(t, metrics, "qosmutex_server_topics_unnamed", ""); n != 3 {
+			t.Errorf("%v topics have no name in the metrics", n)
+		}
+		logged := func(want int) {
+			t.Helper()
+			if n := strings.Count(log.String(), ` limit=max-metrics-locks most=2 "left out"=1 remedy="read`); n != want {
+				t.Errorf("%d lines, not %d: %s", n, want, &log)
+			}
+		}
+		logged(1)
 		want("five topics", map[string]float64{"invented-0": 1, "invented-1": 1, "": 3})
 		time.Sleep(5 * time.Minute)
 		want("closed", map[string]float64{"": 3})
 		once(t, topicOf(t, s, "invented-5"), "hook")
 		once(t, topicOf(t, s, "invented-0"), "hook")
+		logged(2)
 		want("soon", map[string]float64{"invented-0": 1, "": 4})
 		time.Sleep(labelKept)
 		once(t, topicOf(t, s, "invented-5"), "hook")

@@ -2,11 +2,12 @@ package qosmutex
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"padme/qosmutex/internal/seldom"
+	"padme/qosmutex/internal/limited"
 )
 
 // TopicLimits bounds the lock topics that a Server has open. An open topic costs its root
@@ -74,22 +75,35 @@ func (s *Server) TopicLimits() TopicLimits {
 
 // Why a topic is not opened.
 const (
-	limitTotal   = "total"
-	limitPerUser = "user"
+	limitTotal = iota
+	limitPerUser
+	noLimit = -1
 )
+
+// topicLimits names them after their flags.
+var topicLimits = []limited.Limit{
+	limitTotal:   {Name: "max-topics", Remedy: "use resources of one lock in place of many locks, give up idle ones sooner (--idle-topics), or raise TopicLimits.Total (--max-topics)"},
+	limitPerUser: {Name: "max-topics-per-user", Remedy: "use resources of one lock in place of many locks, give programs accounts of their own, or raise TopicLimits.PerUser (--max-topics-per-user)"},
+}
 
 // account is what the open topics of a server count, together and by who named them. It is
 // guarded by the server's mu.
 type account struct {
-	total    int
-	byUser   map[string]int // not those that nobody named
-	refused  map[string]int // by limit
-	givenUp  int
-	lastTold seldom.Log[string]
+	total   int
+	byUser  map[string]int // not those that nobody named
+	givenUp int
+	reached *limited.Log
+	untold  []refusal // that are worth a line
 }
 
-func newAccount() account {
-	return account{byUser: map[string]int{}, refused: map[string]int{limitTotal: 0, limitPerUser: 0}}
+// refusal is of a topic that was not opened for a user.
+type refusal struct {
+	limit      int
+	user, name string
+}
+
+func newAccount(log *slog.Logger) account {
+	return account{byUser: map[string]int{}, reached: limited.New(log, "user", topicLimits)}
 }
 
 // charge notes that the topics of a user count more by n, or less.
@@ -112,16 +126,15 @@ func (s *Server) weightOf(ttl time.Duration) int {
 	return int((own + ttl - 1) / ttl)
 }
 
-// exceeded names the limit that keeps a user from another topic, or is empty. The caller
-// holds mu.
-func (s *Server) exceeded(user string, weight int) string {
+// exceeded is the limit that keeps a user from another topic, or noLimit. The caller holds mu.
+func (s *Server) exceeded(user string, weight int) int {
 	switch {
 	case user != "" && s.account.byUser[user]+weight > s.limits.PerUser:
 		return limitPerUser
 	case s.account.total+weight > s.most(user, weight):
 		return limitTotal
 	}
-	return ""
+	return noLimit
 }
 
 // most is how many topics may be open if a user gets another one: the last quarter is for those that
@@ -144,22 +157,32 @@ func (s *Server) reweigh(e *servedTopic, ttl time.Duration) {
 	e.weight = is
 }
 
-// noteRefused counts a topic that is not opened, and tells people. The caller holds mu.
-func (s *Server) noteRefused(name, user, limit string) {
-	s.account.refused[limit]++
-	if s.account.lastTold.May(limit+" "+user, time.Now()) {
+// noteRefused counts a topic that is not opened. The caller holds mu, and gives it back by unlock.
+func (s *Server) noteRefused(name, user string, limit int) {
+	if s.account.reached.Count(limit, user, time.Now()) {
+		s.account.untold = append(s.account.untold, refusal{limit, user, name})
+	}
+}
+
+// unlock gives mu back, and then logs who was refused a topic meanwhile: a log may block.
+func (s *Server) unlock() {
+	untold := s.account.untold
+	s.account.untold = nil
+	s.mu.Unlock()
+	for _, r := range untold {
 		most := s.limits.Total
-		if limit == limitPerUser {
+		if r.limit == limitPerUser {
 			most = s.limits.PerUser
 		}
-		s.log.Warn("lock topic not opened: too many are open", "lock", name, "user", user, "limit", limit, "most", most)
+		s.account.reached.Tell(r.limit, r.user, most, "lock", r.name)
 	}
 }
 
 var (
 	topicsDesc  = prometheus.NewDesc("qosmutex_server_topics", "Lock topics that the server has open, those with a short TTL counted several times.", nil, nil)
 	usersDesc   = prometheus.NewDesc("qosmutex_server_topics_most", "The same, of the user that has named most.", nil, nil)
-	tooManyDesc = prometheus.NewDesc("qosmutex_server_refused_total", "Lock topics that were not opened because too many are, in total or of one user.", []string{"limit"}, nil)
+	tooManyDesc = prometheus.NewDesc("qosmutex_server_refused_total", "Lock topics that were not opened because too many are, by the limit.", []string{"limit"}, nil)
+	unnamedDesc = prometheus.NewDesc("qosmutex_server_topics_unnamed", "Lock topics whose metrics are added up, as more are open than may have metrics under their names.", nil, nil)
 	givenUpDesc = prometheus.NewDesc("qosmutex_server_given_up_total", "Lock topics that the server has let go of because nobody used them.", nil, nil)
 )
 
@@ -168,7 +191,7 @@ type serverMetrics struct{ *Server }
 
 // Describe implements prometheus.Collector.
 func (s serverMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{topicsDesc, usersDesc, tooManyDesc, givenUpDesc} {
+	for _, d := range []*prometheus.Desc{topicsDesc, usersDesc, tooManyDesc, givenUpDesc, unnamedDesc} {
 		ch <- d
 	}
 }
@@ -183,12 +206,12 @@ func (s serverMetrics) Collect(ch chan<- prometheus.Metric) {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	all := []prometheus.Metric{
 		prometheus.MustNewConstMetric(topicsDesc, gauge, float64(a.total)), prometheus.MustNewConstMetric(usersDesc, gauge, float64(most)),
-		prometheus.MustNewConstMetric(givenUpDesc, counter, float64(a.givenUp)),
-	}
-	for limit, n := range a.refused {
-		all = append(all, prometheus.MustNewConstMetric(tooManyDesc, counter, float64(n), limit))
+		prometheus.MustNewConstMetric(givenUpDesc, counter, float64(a.givenUp)), prometheus.MustNewConstMetric(unnamedDesc, gauge, float64(s.labels.crowd.size())),
 	}
 	s.mu.Unlock()
+	a.reached.Each(func(limit string, n uint64) {
+		all = append(all, prometheus.MustNewConstMetric(tooManyDesc, counter, float64(n), limit))
+	})
 	for _, m := range all {
 		ch <- m
 	}
@@ -200,10 +223,10 @@ func (s *Server) registerMetrics() error {
 		return nil
 	}
 	r := prometheus.WrapRegistererWith(prometheus.Labels{"participant": s.p.ID()}, s.metrics)
+	s.labels = newLabels(s.limits.Named)
 	if err := r.Register(serverMetrics{s}); err != nil {
 		return fmt.Errorf("%w: metrics of the server at participant %q: %w", ErrInvalidConfig, s.p.ID(), err)
 	}
-	s.labels = newLabels(s.limits.Named)
 	if err := prometheus.WrapRegistererWith(prometheus.Labels{"lock": ""}, r).Register(s.labels.crowd); err != nil {
 		r.Unregister(serverMetrics{s})
 		return fmt.Errorf("%w: metrics of the lock topics of participant %q: %w", ErrInvalidConfig, s.p.ID(), err)

@@ -81,12 +81,16 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 20 {
 			t.Errorf("%v topics are open", n)
 		}
-		if n := gathered(t, metrics, "qosmutex_server_refused_total", "user"); n != 80 {
+		if n := gathered(t, metrics, "qosmutex_server_refused_total", "max-topics-per-user"); n != 80 {
 			t.Errorf("%v were refused", n)
 		}
-		if lines := strings.Count(log.String(), "user=mallory"); lines != 1 {
-			t.Errorf("%d lines of the log: %s", lines, log.String())
+		logged := func(want int, line string) {
+			t.Helper()
+			if n := strings.Count(log.String(), `msg="limit reached" `+line+` remedy="use resources`); n != want {
+				t.Errorf("%d lines, not %d: %s\n%s", n, want, line, &log)
+			}
 		}
+		logged(1, "limit=max-topics-per-user most=20 user=mallory lock=invented-20")
 		topic, err := Open(ctx, polite, "crane", clock)
 		if err != nil {
 			t.Fatal(err)
@@ -116,8 +120,20 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if _, err := s.Topic(ctx, "one more"); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "40") {
 			t.Errorf("one more in all: %v", err)
 		}
-		if n := gathered(t, metrics, "qosmutex_server_refused_total", "total"); n != 21+1+1 {
+		if n := gathered(t, metrics, "qosmutex_server_refused_total", "max-topics"); n != 21+1+1 {
 			t.Errorf("%v were refused for the total", n)
+		}
+		logged(1, "limit=max-topics most=40 user=late lock=late-1")
+		for i := range 3 {
+			time.Sleep(time.Minute / 2)
+			asks(t, q, fmt.Sprint("again-", i), 0)
+			asks(t, late, fmt.Sprint("late again-", i), 0)
+		}
+		time.Sleep(time.Second)
+		logged(1, "limit=max-topics-per-user most=20 user=mallory lock=again-1")
+		logged(1, `limit=max-topics most=40 user=late lock="late again-1"`)
+		if n := strings.Count(log.String(), "user=mallory"); n != 2 {
+			t.Errorf("%d lines name mallory: %s", n, &log)
 		}
 		end()
 		if families, _ := metrics.Gather(); len(families) > 0 {

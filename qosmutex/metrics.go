@@ -150,6 +150,7 @@ func (m *metrics) register(t *Topic) error {
 			m.crowd = t.labels.crowd
 			m.times = m.crowd.times
 			m.crowd.enter(m)
+			t.labels.tell(t.options.log)
 			return nil
 		}
 	}

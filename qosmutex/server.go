@@ -109,7 +109,7 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if o.own == nil {
 		o.own = local.Memory()
 	}
-	s := &Server{options: o, p: p, opts: opts, lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	s := &Server{options: o, p: p, opts: opts, lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(o.log), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
 	s.before = s.keptBefore()
 	if err := s.registerMetrics(); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
 	}
 	s.mu.Lock()
 	e := s.serve(name, "", 0)
-	s.mu.Unlock()
+	s.unlock()
 	if e == nil {
 		return nil, s.refusal(name)
 	}
@@ -199,7 +199,7 @@ func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
 		s.mu.Lock()
 		if e.gone {
 			if e = s.serve(name, "", 0); e == nil {
-				s.mu.Unlock()
+				s.unlock()
 				return nil, s.refusal(name)
 			}
 		}
@@ -250,7 +250,7 @@ func (s *Server) refusal(name string) error {
 
 // serve returns the topic of that name, which it has opened if need be; nil: it cannot be.
 // It counts as that user's, if one is given. If it is created now it has this TTL; 0: the
-// server's. The caller holds mu.
+// server's. The caller holds mu, and gives it back by unlock.
 func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 	e := s.topics[name]
 	if e != nil {
@@ -265,7 +265,7 @@ func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 	if s.ctx.Err() != nil {
 		return nil
 	}
-	if limit := s.exceeded(user, weight); limit != "" {
+	if limit := s.exceeded(user, weight); limit != noLimit {
 		s.noteRefused(name, user, limit)
 		return nil
 	}
@@ -297,7 +297,7 @@ func (s *Server) resume() {
 			refused = append(refused, name)
 		}
 	}
-	s.mu.Unlock()
+	s.unlock()
 	for _, name := range refused {
 		s.forgetNotes(name)
 	}
@@ -329,7 +329,7 @@ func (s *Server) heard(m pubsub.RawMessage, opens bool) {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	name := m.Levels[1]
 	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.From.ID != m.Levels[3] {
 		return

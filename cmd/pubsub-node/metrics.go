@@ -85,19 +85,20 @@ func (f *metricsFlags) serve(ctx context.Context, registry *prometheus.Registry,
 	}, nil
 }
 
-// tellFull counts connections that make room, and names one in the log once a minute.
-func (f *metricsFlags) tellFull(registry *prometheus.Registry, log *slog.Logger) func(net.Conn) {
+// tellFull counts connections that make room, and once a minute says in the log that the oldest one
+// has, and which address has most of those that stay: it may be the one that floods.
+func (f *metricsFlags) tellFull(registry *prometheus.Registry, log *slog.Logger) func(oldest net.Conn, busiest string) {
 	closed := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "padme_metrics_limited_total",
 		Help: "Connections to the metrics that made room for others (--max-metrics-clients).",
 	})
 	registry.MustRegister(closed)
 	var told time.Time // called by one goroutine
-	return func(oldest net.Conn) {
+	return func(oldest net.Conn, busiest string) {
 		closed.Inc()
 		if now := time.Now(); now.Sub(told) >= time.Minute {
 			told = now
-			log.Warn("limit reached", "limit", "max-metrics-clients", "address", oldest.RemoteAddr().String(),
+			log.Warn("limit reached", "limit", "max-metrics-clients", "most", f.clients, "most are of", busiest, "closed the oldest, of", hostOf(oldest),
 				"remedy", "keep strangers from --metrics by a firewall, or by an address of this machine, or raise --max-metrics-clients")
 		}
 	}

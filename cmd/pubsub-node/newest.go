@@ -11,7 +11,7 @@ import (
 type newest struct {
 	net.Listener
 	most int
-	full func(oldest net.Conn) // called when one makes room
+	full func(oldest net.Conn, busiest string) // called when one makes room; most are of busiest
 
 	mu   sync.Mutex
 	kept []*kept // the oldest first
@@ -32,15 +32,37 @@ func (l *newest) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	l.kept = append(l.kept, c)
 	var oldest *kept
+	var busiest string
 	if len(l.kept) > l.most {
-		oldest = l.kept[0]
+		oldest, busiest = l.kept[0], l.busiest()
 	}
 	l.mu.Unlock()
 	if oldest != nil {
-		l.full(oldest)
+		l.full(oldest, busiest)
 		_ = oldest.Close()
 	}
 	return c, nil
+}
+
+// busiest is the address that has the most connections. The caller holds mu.
+func (l *newest) busiest() (most string) {
+	count := map[string]int{}
+	for _, c := range l.kept {
+		host := hostOf(c)
+		if count[host]++; count[host] > count[most] {
+			most = host
+		}
+	}
+	return most
+}
+
+// hostOf is the address of the other side, without the port, which is another one each time.
+func hostOf(c net.Conn) string {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return host
 }
 
 func (c *kept) Close() error {
