@@ -69,6 +69,9 @@ func (m *metrics) sampleMachine(all *figures, st *protocol.Status) {
 	all.counter(termsDesc, c.Terms)
 	all.counter(refusedDesc, c.Stale, "stale")
 	all.counter(refusedDesc, c.Invalid, "invalid")
+	for limit, n := range c.Excesses {
+		all.counter(limitedDesc, n, machineLimits[limit].Name)
+	}
 	all.counter(expiriesDesc, c.Expiries)
 	for _, role := range []protocol.Role{protocol.Joining, protocol.Member, protocol.Root} {
 		all.gauge(roleDesc, truth(st.Role == role), role.String())

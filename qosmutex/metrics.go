@@ -55,6 +55,7 @@ var (
 	messagesDesc   = prometheus.NewDesc("qosmutex_messages_total", "Messages of the lock protocol.", []string{"kind", "direction"}, nil)
 	droppedDesc    = prometheus.NewDesc("qosmutex_dropped_total", "What was dropped, by reason.", []string{"reason"}, nil)
 	refusedDesc    = prometheus.NewDesc("qosmutex_refused_total", "Messages that the algorithm refused: stale ones were repeated or are of the past, invalid ones no correct participant sends.", []string{"reason"}, nil)
+	limitedDesc    = prometheus.NewDesc("qosmutex_limited_total", "Requests and heartbeats that this participant refused, by the limit that they were beyond.", []string{"limit"}, nil)
 	unsentDesc     = prometheus.NewDesc("qosmutex_unsent_total", "Messages that the transport did not take; the protocol repeats them.", nil, nil)
 	entriesDesc    = prometheus.NewDesc("qosmutex_entries_total", "Entries of this participant.", nil, nil)
 	lossesDesc     = prometheus.NewDesc("qosmutex_losses_total", "Holds of this participant that were lost.", nil, nil)
@@ -184,7 +185,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { describe(&m.times, ch) 
 
 func describe(h *times, ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		messagesDesc, droppedDesc, refusedDesc, unsentDesc, entriesDesc, lossesDesc, termsDesc, pendingDesc, holdsDesc, queueDesc, roleDesc,
+		messagesDesc, droppedDesc, refusedDesc, limitedDesc, unsentDesc, entriesDesc, lossesDesc, termsDesc, pendingDesc, holdsDesc, queueDesc, roleDesc,
 		registerDesc, expiriesDesc, recoveriesDesc, renewedDesc, membersDesc, recoveringDesc, heldDesc, lockLossesDesc,
 	} {
 		ch <- d

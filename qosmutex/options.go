@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub"
+	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
@@ -46,6 +47,7 @@ type options struct {
 	limits    TopicLimits  // of a Server
 	begins    func(*Topic) // of a Server; may be nil
 	alike     *alike       // of a Server: has its topics' lines; may be nil
+	reached   *limited.Log // of a Server, or of the topic: who goes beyond limits
 
 	substitute func(protocol.Config) (machine, error) // of a test: makes the machine
 

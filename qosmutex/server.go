@@ -110,6 +110,7 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 		o.own = local.Memory()
 	}
 	s := &Server{options: o, p: p, opts: opts, lines: newAlike(o.log.With(slog.String("participant", p.ID()))), topics: map[string]*servedTopic{}, account: newAccount(o.log), others: map[string]bool{}, givenUp: map[string]bool{}, ttls: map[string]protocol.Duration{}, dead: map[string]bool{}, serving: map[string]bool{}}
+	s.reached = newExcesses(o.log.With(slog.String("participant", p.ID())))
 	s.before = s.keptBefore()
 	if err := s.registerMetrics(); err != nil {
 		return nil, err

@@ -83,7 +83,9 @@ func newTopic(p *pubsub.Participant, name string, o options) *Topic {
 	}
 	t.lastRef = t.self.Incarnation // so that names of requests are not used again after a restart
 	t.log = o.log.With(slog.String("participant", p.ID()), slog.String("lock", name))
-	t.metrics = &metrics{}
+	if t.metrics = (&metrics{}); t.reached == nil {
+		t.reached = newExcesses(o.log.With(slog.String("participant", p.ID())))
+	}
 	t.ctx, t.finish = context.WithCancel(context.Background())
 	t.events.on = o.events
 	t.events.flush = time.NewTimer(time.Hour)
@@ -226,6 +228,7 @@ func (t *Topic) carryOut(in *protocol.Input, now protocol.Time) {
 	for i := range t.out.Denials {
 		t.refused(&t.out.Denials[i])
 	}
+	t.tellExcesses()
 }
 
 // machine is PADME's, which answers what the runtime asks often without a Status.

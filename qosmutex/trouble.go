@@ -125,7 +125,7 @@ func begins(f func(*Topic)) Option {
 
 // gather has the lines of a topic that others are likely to say, too, said as one.
 func (s *Server) gather(o *options) error {
-	o.alike = s.lines
+	o.alike, o.reached = s.lines, s.reached
 	return nil
 }
 

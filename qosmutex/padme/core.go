@@ -98,6 +98,12 @@ func (c *core) invalid(msg *protocol.Message, why string) error {
 	return fmt.Errorf("%w: %v from %v: %s", ErrInvalid, msg.Kind, msg.From, why)
 }
 
+// exceeded tells that somebody has gone beyond a limit.
+func (c *core) exceeded(limit protocol.Limit, from string, most int) {
+	c.counters.Excesses[limit]++
+	c.out.Excesses = append(c.out.Excesses, protocol.Excess{Limit: limit, From: from, Most: most})
+}
+
 // deny tells the application that its request ref will not be served.
 func (c *core) deny(ref uint64, resource string, reason protocol.Reason) {
 	c.out.Denials = append(c.out.Denials, protocol.Denial{Ref: ref, Resource: resource, Reason: reason})

@@ -272,6 +272,9 @@ func TestInventedIncarnationsTakeOnePlace(t *testing.T) {
 		if n := len(a.members); n > 2+maxOfOne {
 			t.Fatalf("the root knows %d members, three of which there are", n)
 		}
+		if n := a.Status().Counters.Excesses[protocol.LimitIncarnations]; (n > 50) != withSessions {
+			t.Errorf("sessions %v: %d invented ones are counted", withSessions, n)
+		}
 		play(t, w, "request B", "request C", "serve 1s", "advance 15s", "request B", "request C", "request M", "serve 1s", "rest")
 		if n := len(a.members); n != 3 {
 			t.Errorf("the root knows %d members, not 3", n)

@@ -71,6 +71,9 @@ func TestFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if n := w.nodes["A"].machine.Status().Counters.Excesses; n != [protocol.LimitEnd]uint64{protocol.LimitWaiting: 1} {
+		t.Errorf("counted beyond limits: %v", n)
+	}
 	if c := w.nodes["C"]; len(c.refs) != 0 {
 		t.Fatalf("the fourth request waits: %s", w.flush())
 	}

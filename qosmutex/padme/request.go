@@ -18,6 +18,9 @@ func (m *Machine) acquire(in *protocol.Input) error {
 		reason = protocol.ReasonClosed
 	}
 	if reason != protocol.ReasonNone {
+		if reason == protocol.ReasonFull {
+			m.exceeded(protocol.LimitWaiting, m.self.ID, m.maxWaiting)
+		}
 		m.deny(in.Ref, in.Resource, reason)
 		return nil
 	}
@@ -219,6 +222,9 @@ func (m *Machine) onRequest(l *link, msg *protocol.Message) error {
 	}
 	if m.role == protocol.Root || len(m.requests) >= m.maxWaiting {
 		if reason := m.refusal(msg.Resource); reason != protocol.ReasonNone {
+			if reason == protocol.ReasonFull {
+				m.exceeded(protocol.LimitWaiting, l.peer.ID, m.maxWaiting)
+			}
 			m.refuseBelow(l, msg.ID, msg.Resource, reason)
 			return nil
 		}

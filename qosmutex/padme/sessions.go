@@ -129,8 +129,10 @@ func (m *Machine) onBeat(msg *protocol.Message) error {
 	s, begins := m.sessionOf(msg.From), false
 	switch {
 	case s == nil && len(m.members) >= maxSessions:
+		m.exceeded(protocol.LimitSessions, msg.From.ID, maxSessions)
 		return m.invalid(msg, "too many sessions")
 	case s == nil && m.isOften(msg.From): // it asks again
+		m.exceeded(protocol.LimitIncarnations, msg.From.ID, maxOfOne)
 		return m.stale(msg, "too many incarnations, until the sessions of some are over")
 	case s == nil && msg.Epoch != m.epoch && m.inheriting():
 		return m.stale(msg, "of before this term")

@@ -137,6 +137,9 @@ type Output struct {
 	// sessions are over, at the root. Who remembers them must do so before it sends any
 	// of Messages.
 	Begun, Ended []Node
+	// Excesses are limits that others, or this participant, have just gone beyond, for the log. They
+	// are counted in Counters, too. Algorithms that are Static don't tell.
+	Excesses []Excess
 	// Successor is the participant that the root proposes as the next root; zero: none. See Yield.
 	Successor Node
 
@@ -166,11 +169,29 @@ func (o *Output) Reset() {
 	o.Denials = o.Denials[:0]
 	o.WakeAt = Never
 	o.Touched, o.Left = o.Touched[:0], o.Left[:0]
-	o.Begun, o.Ended = o.Begun[:0], o.Ended[:0]
+	o.Begun, o.Ended, o.Excesses = o.Begun[:0], o.Ended[:0], o.Excesses[:0]
 	o.Changed, o.Renewal, o.Rank, o.Summoned, o.Echo, o.WantCeiling, o.Proposed, o.Successor = false, Renewal{}, 0, false, 0, 0, nil, Node{}
 	o.Remembered, o.Claim = 0, Claim{}
 	o.schedules = o.schedules[:0]
 	o.Decisions, o.shown = o.Decisions[:0], o.shown[:0]
+}
+
+// Limit is a bound on what others can have a machine remember.
+type Limit uint8
+
+// Limits.
+const (
+	LimitWaiting      Limit = iota // requests that wait here
+	LimitIncarnations              // sessions of the incarnations of one participant
+	LimitSessions                  // those of all
+	LimitEnd
+)
+
+// Excess is a limit that somebody went beyond.
+type Excess struct {
+	Limit Limit
+	From  string // the id of whoever sent it
+	Most  int    // what the limit is
 }
 
 // Claim is what somebody says of the root of the topic. It is no authority. Where roots of
@@ -318,6 +339,8 @@ type Counters struct {
 	Moves       uint64 // re-attachments to another parent
 	Terms       uint64 // how often this participant was appointed the root
 	Adopted     uint64 // at a new root: holds that went on under it
+
+	Excesses [LimitEnd]uint64 // what was refused, by the limit that it was beyond
 }
 
 // Config is what every machine is made from.

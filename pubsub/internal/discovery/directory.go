@@ -74,13 +74,14 @@ type Directory struct {
 
 	turn wait.Turn // of the one who begins to follow everybody
 
-	mu     sync.Mutex
-	self   self
-	peers  map[string]*peer
-	size   int       // endpoints of all peers
-	swept  time.Time // when there was no room for more, and those of the dead made some
-	heard  int       // announcements and presences so far
-	closed bool
+	mu       sync.Mutex
+	self     self
+	peers    map[string]*peer
+	size     int       // endpoints of all peers
+	swept    time.Time // when there was no room for more, and those of the dead made some
+	toldFull time.Time // when the log said last that there is no room for more
+	heard    int       // announcements and presences so far
+	closed   bool
 
 	count  int
 	local  map[string]*Local            // by name
@@ -114,8 +115,9 @@ type peer struct {
 	// connection is that on which its presence came last.
 	connection int
 	endpoints  map[place]*Remote
-	watch      *watch // of its presence; nil unless something of it may match something of ours
-	fate       *fate  // not known to be true; nil for none
+	watch      *watch    // of its presence; nil unless something of it may match something of ours
+	fate       *fate     // not known to be true; nil for none
+	toldFull   time.Time // when the log said last that it announces too much
 }
 
 // place is where a participant announces an endpoint.

@@ -256,6 +256,65 @@ func TestTheDeadMakeRoom(t *testing.T) {
 	})
 }
 
+// Whoever announces more endpoints than are remembered is named in the log once a minute, and so is
+// the one that comes when there is room for none.
+func TestTooManyEndpointsAreTold(t *testing.T) {
+	alone(t, func(t *testing.T, d *Directory, _ *nowhere) {
+		var log output
+		d.Log = slog.New(slog.NewTextHandler(&log, nil))
+		joined(t, d, "writer")
+		announces := func(from string, begin, n int) {
+			for k := range n {
+				d.announcementCame(fmt.Sprintf("ep/p/%s/w%d", from, begin+k), announcement("reader", 3, 1, 0), false)
+			}
+			synctest.Wait()
+		}
+		logged := func(want int, line string) {
+			t.Helper()
+			if n := strings.Count(log.String(), `msg="limit reached" `+line+` remedy="have`); n != want {
+				t.Errorf("%d lines, not %d: %s\n%s", n, want, line, log.String())
+			}
+		}
+		announces("mallory", 0, maxEndpointsOfOne)
+		if log.String() != "" {
+			t.Errorf("as many as may be are told: %s", log.String())
+		}
+		for i, want := range []int{1, 1, 2} {
+			if i == 2 {
+				time.Sleep(tellEvery)
+			}
+			announces("mallory", maxEndpointsOfOne, 3)
+			logged(want, "limit=endpoints-of-a-participant most=4096 from=mallory")
+		}
+		d.mu.Lock()
+		d.size = maxEndpoints
+		d.swept = time.Now()
+		d.mu.Unlock()
+		announces("late", 0, 3)
+		announces("later", 0, 3)
+		logged(1, "limit=endpoints most=65536 from=late")
+		logged(0, "limit=endpoints most=65536 from=later")
+	})
+}
+
+// output is what several goroutines write.
+type output struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
 // What is told is what was announced: nothing is marshaled while everything else waits.
 func TestAnAnswerIsWhatWasAnnounced(t *testing.T) {
 	alone(t, func(t *testing.T, d *Directory, n *nowhere) {

@@ -90,6 +90,7 @@ func (d *Directory) learn(participant, topic, name string, payload []byte) {
 	if p.endpoints[place{topic, name}] == nil {
 		if !d.room(p) {
 			d.net.Drop(drop.Backlog, at, nil)
+			d.tellFull(p)
 			return
 		}
 		p = d.peer(participant) // it may have been among the dead
@@ -121,6 +122,28 @@ func (d *Directory) room(one *peer) bool {
 		d.forgetAll(func(p *peer, e *Remote) bool { return !p.counts(e) }, false)
 	}
 	return d.size < maxEndpoints && len(one.endpoints) < maxEndpointsOfOne
+}
+
+// tellEvery is how often the log says so of one participant that announces too many endpoints, or of
+// all together.
+const tellEvery = time.Minute
+
+// tellFull logs who announces an endpoint for which there is no room. The caller holds mu, and a log
+// may block, so it is not waited for.
+func (d *Directory) tellFull(p *peer) {
+	limit, most, told := "endpoints-of-a-participant", maxEndpointsOfOne, &p.toldFull
+	if len(p.endpoints) < most {
+		limit, most, told = "endpoints", maxEndpoints, &d.toldFull
+	}
+	if !told.IsZero() && time.Since(*told) < tellEvery {
+		return
+	}
+	*told = time.Now()
+	log, from := d.Log, p.ID
+	d.net.Start(func() {
+		log.Warn("limit reached", "limit", limit, "most", most, "from", from,
+			"remedy", "have the participant close writers and readers that it does not need, use instances of one topic in place of many topics, or remove its account")
+	})
 }
 
 // withdrawn forgets what a participant has closed.
