@@ -47,9 +47,11 @@ type guest struct {
 	address      string // see addressOf
 	place, among *list.Element
 
-	yields  bool                 // gives way before each read: a WebSocket may keep its goroutine busy with frames of no bytes
+	yields  bool                 // of a WebSocket: gives way before each read, as frames of no bytes may keep its goroutine busy
 	trusted atomic.Bool          // known
 	taken   int                  // bytes that were read before; of the goroutine that reads
+	asked   atomic.Bool          // for a WebSocket, or something else by HTTP
+	failed  error                // what ended its reading before that; likewise
 	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
 	shaking atomic.Bool          // its TLS handshake is not over
 	turn    atomic.Bool          // it has one of door.handshakes
@@ -77,6 +79,9 @@ func (g *guest) Read(p []byte) (int, error) {
 	}
 	g.giveTurn()
 	n, err := g.Conn.Read(p)
+	if err != nil && g.yields && !g.asked.Load() {
+		g.failed = err
+	}
 	if n > 0 && g.shaking.Load() {
 		if busy := g.takeTurn(); busy != nil {
 			return 0, busy
@@ -257,9 +262,14 @@ func (c *conn) guest() *guest {
 	if ws, ok := below.(*webSocketConn); ok {
 		below = ws.Conn
 	}
-	if secure, ok := below.(interface{ NetConn() net.Conn }); ok {
-		below = secure.NetConn()
+	return guestOf(below)
+}
+
+// guestOf is the door's part of a connection that may speak TLS.
+func guestOf(c net.Conn) *guest {
+	if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = secure.NetConn()
 	}
-	g, _ := below.(*guest)
+	g, _ := c.(*guest)
 	return g
 }

@@ -14,6 +14,7 @@ type counters struct {
 	refusedSubscribe atomic.Int64
 	refusedWill      atomic.Int64
 	refusedRetain    atomic.Int64
+	refusedOrigin    atomic.Int64
 	cut              [cuts]atomic.Int64
 }
 
@@ -33,7 +34,7 @@ var (
 	bytesInDesc       = desc("received_bytes_total", "Bytes received from clients.")
 	bytesOutDesc      = desc("sent_bytes_total", "Bytes sent to clients.")
 	droppedDesc       = desc("messages_dropped_total", "Messages not delivered because a subscriber's queue was full.")
-	refusedDesc       = desc("refused_total", "What was refused: connections (password, certificate, too many), wills, publications, subscriptions, retained messages beyond a user's quota.", "action")
+	refusedDesc       = desc("refused_total", "What was refused: connections (password, certificate, too many), pages from another origin, wills, publications, subscriptions, retained messages beyond a user's quota.", "action")
 	cutDesc           = desc("cut_total", "Connections ended for what came on them, or did not come.", "reason")
 	limitedDesc       = desc("limited_total", "What went beyond a limit, by the flag that sets it.", "limit")
 	storeErrorsDesc   = desc("store_errors_total", "Writes to the data directory that failed.")
@@ -66,6 +67,7 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 	emit(refusedDesc, counter, b.counts.refusedSubscribe.Load(), "subscribe")
 	emit(refusedDesc, counter, b.counts.refusedWill.Load(), "will")
 	emit(refusedDesc, counter, b.counts.refusedRetain.Load(), "retain")
+	emit(refusedDesc, counter, b.counts.refusedOrigin.Load(), "origin")
 	for r := range b.counts.cut {
 		emit(cutDesc, counter, b.counts.cut[r].Load(), cutNames[r])
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"time"
 
@@ -24,19 +26,33 @@ type webSocketServer struct {
 	upgrader websocket.Upgrader
 }
 
+const (
+	// leastHeaders is how many bytes of headers a request may have at least, cookies included.
+	leastHeaders = 16 << 10
+	// headersSlop is how much more net/http reads of them.
+	headersSlop = 4096
+)
+
+// guestKey is under which a request's context has its guest.
+type guestKey struct{}
+
 func newWebSocketServer(b *Broker) *webSocketServer {
 	s := &webSocketServer{b: b}
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: b.cfg.Limits.ConnectTimeout,
 		Subprotocols:     []string{"mqtt"},
-		CheckOrigin:      s.welcome,
+		CheckOrigin:      func(*http.Request) bool { return true }, // handle has asked welcome
 	}
 	s.http = http.Server{
 		Handler:        http.HandlerFunc(s.handle),
 		ReadTimeout:    b.cfg.Limits.ConnectTimeout,
 		IdleTimeout:    b.cfg.Limits.ConnectTimeout,
-		MaxHeaderBytes: 16 << 10,
+		MaxHeaderBytes: max(leastHeaders, b.cfg.Limits.ConnectSize),
 		ErrorLog:       log.New(handshakes{b}, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, guestKey{}, guestOf(c))
+		},
+		ConnState: s.ended,
 	}
 	s.http.SetKeepAlivesEnabled(false) // one request, which becomes a WebSocket or is refused
 	return s
@@ -93,10 +109,48 @@ func (s *webSocketServer) run() {
 // close closes the listener and what has not become a WebSocket.
 func (s *webSocketServer) close() { _ = s.http.Close() }
 
+// ended tells of a connection that has ended before there was a request: net/http tells of failed
+// TLS handshakes only.
+func (s *webSocketServer) ended(c net.Conn, state http.ConnState) {
+	g := guestOf(c)
+	if state != http.StateClosed || g == nil || g.asked.Load() || g.taken > g.door.most {
+		return
+	}
+	late, address, cut := errors.Is(g.failed, os.ErrDeadlineExceeded), g.RemoteAddr().String(), &s.b.counts.cut
+	if late {
+		s.b.limited("connect-timeout", "", address)
+	}
+	if secure, ok := c.(*tls.Conn); ok && !secure.ConnectionState().HandshakeComplete {
+		return // handshakes has counted it
+	}
+	switch {
+	case late:
+		cut[cutTimeout].Add(1)
+	case g.failed != nil || g.taken == 0: // the client or the network has gone, or another one has got the place
+	case g.taken >= s.http.MaxHeaderBytes+headersSlop:
+		cut[cutOversized].Add(1)
+		s.b.limited("max-connect-size", "", address)
+	default:
+		cut[cutProtocol].Add(1)
+	}
+}
+
 func (s *webSocketServer) handle(w http.ResponseWriter, r *http.Request) {
+	if g, _ := r.Context().Value(guestKey{}).(*guest); g != nil {
+		g.asked.Store(true)
+	}
+	if !s.welcome(r) {
+		s.b.counts.refusedOrigin.Add(1)
+		s.b.access.tell("refused page", "", r.RemoteAddr, "connection refused: a page from elsewhere", "origin", r.Header.Get("Origin"),
+			"remote", r.RemoteAddr, "remedy", "if the page may connect, list it in Config.Origins (--ws-origin)")
+		http.Error(w, "a page from there may not connect", http.StatusForbidden)
+		return
+	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)
-	if err != nil {
-		return // Upgrade has answered what was wrong
+	if err != nil { // Upgrade has answered what was wrong
+		s.b.counts.cut[cutProtocol].Add(1)
+		s.b.log.Info("connection closed before CONNECT", "remote", r.RemoteAddr, "listener", "websocket", "error", err)
+		return
 	}
 	raw := &webSocketConn{Conn: ws.NetConn(), ws: ws}
 	c := newConn(raw, s.b.cfg.Limits)
