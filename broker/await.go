@@ -82,10 +82,12 @@ func (h *flow) await(cl *mqtt.Client, c *conn) {
 		if !c.usedUp(&h.limits, true) || !c.stalled.CompareAndSwap(false, true) {
 			continue
 		}
+		limit := "write-timeout" // noteCut counts it
 		if c.holdsTooMuch(h.limits) {
+			limit = "max-user-queue"
 			h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
 		}
-		h.log.Warn("client disconnected: it does not read or acknowledge what it subscribed to, or too slowly", "client", cl.ID,
+		h.access.tellLoss(cl, limit, "client disconnected: it does not read or acknowledge what it subscribed to, or too slowly",
 			"queued", c.pending.Load(), "unacknowledged", cl.State.Inflight.Len())
 		cl.Stop(packets.ErrQuotaExceeded)
 	}

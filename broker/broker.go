@@ -214,7 +214,7 @@ func (b *Broker) start(ctx context.Context) (err error) {
 	if b.cfg.TLS != nil {
 		b.door.handshakes = newTurns(b.cfg.Limits.PasswordChecks)
 	}
-	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, log: b.log, store: b.store}
+	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, store: b.store}
 	b.flow.sequence.Store(time.Now().UnixNano())
 	b.flow.direct = &direct{server: b.server, access: b.access, counts: &b.counts, limit: b.cfg.Limits.PacketSize, prefix: []byte(b.access.acl.prefix)}
 	b.sessions = newSessions(b)

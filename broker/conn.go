@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime/debug"
@@ -311,7 +313,11 @@ func (b *Broker) serve(c *conn, listener string) {
 	defer func() {
 		// mochi indexes some packets before it has checked their length.
 		if r := recover(); r != nil {
-			log.Error("a packet broke its decoder; the client was disconnected", "panic", r, "stack", string(debug.Stack()))
+			level := slog.LevelDebug
+			if b.access.tellOnce("broken decoder", string(c.user), c.RemoteAddr().String()) {
+				level = slog.LevelError
+			}
+			log.Log(context.Background(), level, "a packet broke its decoder; the client was disconnected", "panic", r, "stack", string(debug.Stack()))
 			b.counts.cut[cutProtocol].Add(1)
 			b.guard.endReading(c)
 			b.bury(c)

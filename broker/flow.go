@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"cmp"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,7 +20,6 @@ type flow struct {
 	access  *access
 	limits  Limits
 	counts  *counters
-	log     *slog.Logger
 	store   *store       // nil: memory only
 	persist *persistence // likewise
 	direct  *direct
@@ -98,7 +96,7 @@ func (h *flow) inject(origin *mqtt.Client, pk packets.Packet) {
 	in.Properties.ProtocolVersion = origin.Properties.ProtocolVersion
 	pk.Properties.TopicAlias, pk.Properties.TopicAliasFlag = 0, false // resolved already
 	if err := h.server.InjectPacket(in, pk); err != nil {
-		h.log.Error("publication failed", "client", origin.ID, "topic", pk.TopicName, "error", err)
+		h.access.logRefusal(origin, "publication failed", pk.TopicName, "error", err)
 		return
 	}
 	// InjectPacket has counted what was counted when it was read.
@@ -323,7 +321,8 @@ func (h *flow) forward(former *mqtt.Client, pk packets.Packet) {
 		return
 	}
 	atomic.AddInt64(&h.server.Info.InflightDropped, 1)
-	h.log.Warn("message dropped: its session could not be resumed in time", "client", former.ID, "topic", pk.TopicName)
+	h.access.limited("write-timeout", string(former.Properties.Username), former.Net.Remote)
+	h.access.tellLoss(former, "write-timeout", "message dropped: its session could not be resumed in time", "topic", pk.TopicName)
 }
 
 func (h *flow) lags(cl *mqtt.Client, c *conn) bool {
@@ -401,16 +400,16 @@ func (h *flow) OnPublishDropped(cl *mqtt.Client, pk packets.Packet) {
 	}
 	h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
 	if pk.FixedHeader.Qos > 0 {
-		h.loseQoS1(cl, pk.TopicName)
+		h.loseQoS1(cl, pk.TopicName, "max-unsent")
 	}
 }
 
-// loseQoS1 is called when what was published at QoS 1 cannot be queued.
-func (h *flow) loseQoS1(cl *mqtt.Client, topic string) {
+// loseQoS1 is called when what was published at QoS 1 cannot be queued, because of a limit.
+func (h *flow) loseQoS1(cl *mqtt.Client, topic, limit string) {
 	sub := h.server.Topics.Subscribers(topic).Subscriptions[cl.ID]
 	if sub.Qos == 0 && !h.access.users.observes(cl.Properties.Username) {
 		return
 	}
-	h.log.Warn("client disconnected: its queue is full", "client", cl.ID)
+	h.access.tellLoss(cl, limit, "client disconnected: its queue is full")
 	cl.Stop(packets.ErrPendingClientWritesExceeded)
 }

@@ -102,33 +102,45 @@ func (j *janitor) sweep(now time.Time) {
 // bury retains the death of a participant in place of a presence, unless something else
 // stands there now, and tells it to who is there.
 func (j *janitor) bury(topic, payload string, died life, now time.Time) {
+	if err := j.replace(topic, payload, died, now); err != nil {
+		j.b.access.tell("a death was not told", "", "", "telling that a participant did not come back", "topic", topic, "error", err)
+	}
+}
+
+func (j *janitor) replace(topic, payload string, died life, now time.Time) error {
 	j.guard.tree.Lock()
 	defer j.guard.tree.Unlock()
 	if now, there := j.b.server.Topics.Retained.Get(topic); !there || string(now.Payload) != payload {
-		return
+		return nil
 	}
 	died.Alive = false
 	is, err := json.Marshal(struct {
 		life
 		Since time.Time `json:"since"`
 	}{died, now})
-	if err == nil {
-		j.retain(topic, is)
-		err = j.b.server.Publish(topic, is, false, 0)
-	}
 	if err != nil {
-		j.b.log.Warn("telling that a participant did not come back", "topic", topic, "error", err)
+		return err
 	}
+	j.retain(topic, is)
+	return j.b.server.Publish(topic, is, false, 0)
 }
 
 // clear forgets a participant, unless something else than its death stands there now. It
 // reports whether it did. Who follows presences hears of it. Announcements go without a
 // word: who follows them has forgotten the participant at its death.
 func (j *janitor) clear(topic, payload, domain, participant string, died life) bool {
+	cleared, err := j.forget(topic, payload, domain, participant, died)
+	if err != nil {
+		j.b.access.tell("a clearing was not told", "", "", "telling that a presence was cleared", "topic", topic, "error", err)
+	}
+	return cleared
+}
+
+func (j *janitor) forget(topic, payload, domain, participant string, died life) (cleared bool, err error) {
 	j.guard.tree.Lock() // what is to be retained meanwhile is told after this
 	defer j.guard.tree.Unlock()
 	if now, there := j.b.server.Topics.Retained.Get(topic); !there || string(now.Payload) != payload {
-		return false
+		return false, nil
 	}
 	for _, pk := range j.b.server.Topics.Messages(j.b.access.acl.prefix + domain + "/ep/+/" + participant + "/+") {
 		var of life
@@ -137,10 +149,7 @@ func (j *janitor) clear(topic, payload, domain, participant string, died life) b
 		}
 	}
 	j.remove(topic)
-	if err := j.b.server.Publish(topic, nil, false, 0); err != nil { // QoS 0 waits for nobody
-		j.b.log.Warn("telling that a presence was cleared", "topic", topic, "error", err)
-	}
-	return true
+	return true, j.b.server.Publish(topic, nil, false, 0) // QoS 0 waits for nobody
 }
 
 // remove does what a publication without a payload would, for nobody to hear.

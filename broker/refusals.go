@@ -57,6 +57,11 @@ func (h *access) logConnect(cl *mqtt.Client, why string, args ...any) {
 }
 
 // logRefusal is for publications and subscriptions.
-func (h *access) logRefusal(cl *mqtt.Client, what, topic string) {
-	h.tell(what, string(cl.Properties.Username), cl.Net.Remote, what, "client", cl.ID, "topic", topic)
+func (h *access) logRefusal(cl *mqtt.Client, what, topic string, args ...any) {
+	h.tell(what, string(cl.Properties.Username), cl.Net.Remote, what, append([]any{"client", cl.ID, "topic", topic}, args...)...)
+}
+
+// tellLoss is for connections and messages that a client loses because it has reached a limit.
+func (h *access) tellLoss(cl *mqtt.Client, limit, text string, args ...any) {
+	h.tell(text, string(cl.Properties.Username), cl.Net.Remote, text, append([]any{"limit", limit, "client", cl.ID}, args...)...)
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"bytes"
-	"log/slog"
 	"runtime"
 	"strings"
 	"time"
@@ -29,7 +28,6 @@ type replay struct {
 	access *access
 	guard  *retainGuard
 	limits Limits
-	log    *slog.Logger
 	turns  chan struct{} // of searches; as many at a time as it has room for
 }
 
@@ -42,7 +40,7 @@ const (
 
 func newReplay(b *Broker) *replay {
 	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
-	return &replay{server: b.server, access: b.access, guard: b.guard, limits: b.cfg.Limits, log: b.log, turns: make(chan struct{}, atOnce)}
+	return &replay{server: b.server, access: b.access, guard: b.guard, limits: b.cfg.Limits, turns: make(chan struct{}, atOnce)}
 }
 
 func (h *replay) ID() string { return "replay" }
@@ -306,7 +304,7 @@ func (h *replay) end(cl *mqtt.Client, c *conn, err error) {
 	missing := err == nil && (c.replay.open != nil || len(c.replay.left) > 0)
 	h.guard.endReading(c)
 	if missing && !cl.Closed() && !c.gone.Load() {
-		h.log.Warn("client disconnected: it could not be sent all retained messages that it subscribed to", "client", cl.ID)
+		h.access.tellLoss(cl, "max-unsent", "client disconnected: it could not be sent all retained messages that it subscribed to")
 		_ = c.Close() // and not Stop, which tells of no will here
 	}
 }
@@ -329,7 +327,7 @@ func (h *replay) awaitReader(cl *mqtt.Client, c *conn) {
 		if n := c.takenMessages.Load(); n != seen {
 			seen, since = n, time.Now()
 		} else if time.Since(since) > h.limits.WriteTimeout {
-			h.log.Warn("client disconnected: it does not read the retained messages that it subscribed to", "client", cl.ID)
+			h.access.tellLoss(cl, "write-timeout", "client disconnected: it does not read the retained messages that it subscribed to")
 			c.stalled.Store(true)
 			c.replay.left = nil
 			_ = c.Close()

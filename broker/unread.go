@@ -59,7 +59,7 @@ func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
 	h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
 	atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
 	if pk.FixedHeader.Qos > 0 {
-		h.loseQoS1(cl, topic)
+		h.loseQoS1(cl, topic, "max-user-queue")
 	}
 	return false
 }
