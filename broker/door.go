@@ -237,6 +237,7 @@ type doorListener struct {
 }
 
 func (l doorListener) Accept() (net.Conn, error) {
+	runtime.Gosched() // see accept
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 )
 
@@ -66,13 +67,15 @@ func (b *Broker) acceptTCP() {
 
 // accept hands connections on until the listener is closed. Any other error,
 // such as too many open files, passes: it waits a little and goes on. It tells
-// of one once a minute.
+// of one once a minute. After each connection others run: a thousand that wait to be accepted
+// would be a thousand goroutines that run before whoever is inside.
 func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed func(error)) {
 	var told time.Time
 	for {
 		raw, err := l.Accept()
 		if err == nil {
 			admit(raw)
+			runtime.Gosched()
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {

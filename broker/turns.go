@@ -101,7 +101,12 @@ func (t *turns) withdraw(address, name string, mine *turn) bool {
 func (t *turns) remove(address, name string, i int) {
 	l := t.at[address]
 	if waiting := l.named[name]; len(waiting) > 1 {
-		l.named[name] = append(waiting[:i:i], waiting[i+1:]...)
+		if i == 0 { // the usual, of thousands
+			waiting[0] = nil
+			l.named[name] = waiting[1:]
+		} else {
+			l.named[name] = append(waiting[:i:i], waiting[i+1:]...)
+		}
 		return
 	}
 	delete(l.named, name)
