@@ -206,10 +206,25 @@ func (h *sessions) endIfOver(cl *mqtt.Client, now time.Time) {
 	if give == nil {
 		return
 	}
-	defer give()
-	if current, there := h.b.server.Clients.Get(cl.ID); there && current == cl {
+	current, there := h.b.server.Clients.Get(cl.ID)
+	there = there && current == cl
+	if there {
 		h.end(cl)
 	}
+	give()
+	if !there {
+		return
+	}
+	h.b.log.Debug("session expired", "client", cl.ID)
+	if h.wantsLonger(cl) {
+		h.b.limited("session-expiry", string(cl.Properties.Username), cl.Net.Remote)
+	}
+}
+
+// wantsLonger reports whether it is the limit that ends a session, and not its client's will.
+func (h *sessions) wantsLonger(cl *mqtt.Client) bool {
+	p := &cl.Properties
+	return outlives(cl) && !h.b.cfg.Users.observes(p.Username) && (p.ProtocolVersion < 5 || p.Props.SessionExpiryInterval >= h.longest())
 }
 
 // over reports whether nothing will happen to a session any more. A connection that still
@@ -242,5 +257,4 @@ func (h *sessions) end(cl *mqtt.Client) {
 	if persist != nil {
 		persist.OnClientExpired(cl)
 	}
-	h.b.log.Debug("session expired", "client", cl.ID)
 }

@@ -177,6 +177,28 @@ func TestObserversHaveNoSessions(t *testing.T) {
 	}
 }
 
+// Sessions that end because of the limit, and not because their clients want it so, are counted, and
+// their user is named once a minute.
+func TestSessionsThatTheLimitEndsAreCounted(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		registry, log := prometheus.NewRegistry(), &lockedText{}
+		b := start(t, broker.Config{
+			Users: cast(t), Metrics: registry, Logger: slog.New(slog.NewTextHandler(log, nil)), Limits: broker.Limits{SessionExpiry: sessionExpiry},
+		})
+		for i, expiry := range []uint32{0, 0, 0xffffffff, 60, 60} { // the last two as they want
+			c, _ := keep(t, b, fmt.Sprint("s", i), "alice", expiry)
+			c.leave(-1)
+		}
+		time.Sleep(sessionExpiry + 3*time.Second)
+		if n := gather(t, registry)["padme_broker_limited_total/session-expiry"]; n != 3 {
+			t.Errorf("%v are counted", n)
+		}
+		if n := strings.Count(log.String(), "limit=session-expiry user=alice"); n != 1 {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+	})
+}
+
 // What an observer left behind before it was one is gone at the next start.
 func TestSessionsFromBeforeARole(t *testing.T) {
 	users, cfg := cast(t), broker.Config{DataDir: t.TempDir()}
