@@ -91,7 +91,7 @@ func newConn(raw net.Conn, l Limits) *conn {
 		}
 	})
 	c.patience.Store(int64(l.WriteTimeout))
-	c.buffered(l.PacketSize)
+	c.buffered(&l)
 	_ = raw.SetReadDeadline(time.Now().Add(l.ConnectTimeout)) // until mochi sets the keepalive's
 	return c
 }
@@ -158,15 +158,15 @@ func (c *conn) failed(err error) {
 	_ = c.Close()
 }
 
-// buffered finds or makes the connection's sendBuffer, for packets of at most so many bytes.
-func (c *conn) buffered(packet int) {
+// buffered finds or makes the connection's sendBuffer.
+func (c *conn) buffered(l *Limits) {
 	if g := c.guest(); g != nil {
 		c.buffer = g.buffer
 	} else {
 		c.buffer = newSendBuffer(c.Conn)
 		c.Conn = inProcess{c.Conn, c.buffer}
 	}
-	c.buffer.serves(c.renewDeadline, c.failed, 2*waitingBytes+packet)
+	c.buffer.serves(c.renewDeadline, c.failed, 2*l.unsentBytes()+l.PacketSize)
 }
 
 // inProcess is a connection that is not a guest.

@@ -87,7 +87,7 @@ func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
 			if frame == nil {
 				frame = appendPublish(nil, topic, payload)
 			}
-			if !c.outlet.send(c, cl, frame, h.access.limits.Unsent) {
+			if !c.outlet.send(c, cl, frame, &h.access.limits) {
 				h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
 				atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
 				continue

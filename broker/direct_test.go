@@ -68,6 +68,28 @@ func TestDirectMessagesDoNotPileUp(t *testing.T) {
 	eventually(t, func() bool { return dropped() > 100 }, func() string { return "nothing is dropped" })
 }
 
+// How much may wait follows from Limits.Unsent: who raises it loses nothing of what waited beyond.
+func TestMoreDirectMessagesMayWait(t *testing.T) {
+	const messages = 2000 // of 20 MB, more than a socket and the default take
+	registry := prometheus.NewRegistry()
+	b := start(t, broker.Config{TCP: "127.0.0.1:0", Metrics: registry, Limits: broker.Limits{WriteTimeout: time.Hour, Unsent: 1 << 16}})
+	slow, publisher := raw(t, b), raw(t, b)
+	slow.connect("slow", "", "", "")
+	slow.listen()
+	publisher.connect("publisher", "", "", "")
+	for range messages {
+		publisher.send(packet(0x30, text(toBob), make([]byte, 10_000)))
+	}
+	publisher.send([]byte{0xc0, 0}) // answered when all of that was handed on
+	publisher.receive()
+	if n := gather(t, registry)["padme_broker_limited_total/max-unsent"]; n > 0 {
+		t.Fatalf("%v were dropped", n)
+	}
+	for range messages {
+		slow.receive()
+	}
+}
+
 // Who is attached is called for messages at QoS 0, and publishes by calls what its user may.
 func TestAttached(t *testing.T) {
 	b := start(t, broker.Config{Users: cast(t)})

@@ -8,8 +8,12 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 )
 
-// waitingBytes bounds what waits for one connection. Lock messages have some hundred bytes.
-const waitingBytes = 4 << 20
+// unsentSize is how many bytes each of Limits.Unsent messages may have while they wait in an outlet:
+// lock messages have some hundred.
+const unsentSize = 512
+
+// unsentBytes bounds what waits for one connection in its outlet.
+func (l *Limits) unsentBytes() int { return l.Unsent * unsentSize }
 
 // outlet is where a connection is sent what has not gone through mochi's queue: see direct.
 type outlet struct {
@@ -23,15 +27,17 @@ type outlet struct {
 }
 
 // send sends a packet after those that were sent before it. It does not block. It reports
-// false if the packet is dropped, as the most that may wait do so already.
-func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte, most int) bool {
+// false if the packet is dropped, as the most that may wait do so already; one packet may wait
+// however long it is.
+func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte, l *Limits) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	writes, waiting := c.buffer.holds()
+	waiting += o.bytes
 	switch {
 	case o.over:
 		return true
-	case writes+len(o.early) >= most || waiting+o.bytes+len(frame) > waitingBytes:
+	case writes+len(o.early) >= l.Unsent || waiting > 0 && waiting+len(frame) > l.unsentBytes():
 		return false
 	case len(o.early) == 0 && c.established():
 		o.write(c, cl, frame)

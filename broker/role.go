@@ -26,5 +26,5 @@ func (h *access) tellRole(c *conn, cl *mqtt.Client, topic string) {
 	if cl.Properties.ProtocolVersion >= 5 {
 		role = "\x00" + role // no properties
 	}
-	c.outlet.send(c, cl, appendPublish(nil, topic, []byte(role)), h.limits.Unsent)
+	c.outlet.send(c, cl, appendPublish(nil, topic, []byte(role)), &h.limits)
 }
