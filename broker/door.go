@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -22,16 +23,19 @@ type door struct {
 	limited           func(limit, user, address string)
 	handshakes        *turns // those of TLS take a turn for each step; nil: there is no TLS
 	patience          time.Duration
+	unread            time.Duration // how long one may read nothing of its answer
 
 	mu     sync.Mutex
 	guests *list.List // of *guest, the oldest first
 	at     map[string]*list.List
+	crowd  string    // the address that had most of them
+	as     time.Time // of when that is
 }
 
 func newDoor(l Limits, limited func(limit, user, address string)) *door {
 	d := &door{
 		most: l.ConnectSize + handshakeSize, total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
-		limited: limited, patience: l.PasswordWait, guests: list.New(), at: map[string]*list.List{},
+		limited: limited, patience: l.PasswordWait, unread: l.WriteTimeout, guests: list.New(), at: map[string]*list.List{},
 	}
 	if d.perAddress == 0 {
 		d.perAddress = defaultPerAddress
@@ -103,6 +107,7 @@ func (g *guest) Read(p []byte) (int, error) {
 // admit takes a place for a connection, if need be that of the oldest.
 func (d *door) admit(raw net.Conn) *guest {
 	g := &guest{Conn: raw, buffer: newSendBuffer(raw), door: d, address: d.addressOf(raw)}
+	g.buffer.serves(func() { _ = raw.SetWriteDeadline(time.Now().Add(d.unread)) }, g.unread, strangerReads)
 	g.shaking.Store(d.handshakes != nil)
 	g.present, g.leave = context.WithCancel(context.Background())
 	d.mu.Lock()
@@ -114,7 +119,9 @@ func (d *door) admit(raw net.Conn) *guest {
 	} else if d.guests.Len() >= d.total {
 		victim = d.guests.Front().Value.(*guest)
 	}
+	crowd := ""
 	if victim != nil {
+		crowd = d.crowdAt(time.Now())
 		d.remove(victim)
 	}
 	g.place = d.guests.PushBack(g)
@@ -133,9 +140,36 @@ func (d *door) admit(raw net.Conn) *guest {
 	if crowded {
 		d.limited("max-unauthenticated-per-address", "", victim.RemoteAddr().String())
 	} else {
-		d.limited("max-unauthenticated", "", victim.RemoteAddr().String())
+		d.limited("max-unauthenticated", "", crowd)
 	}
 	return g
+}
+
+// crowdAt is the address that has most of the guests, as of the last second: to count them costs time,
+// and may be caused as often as somebody likes. mu is held.
+func (d *door) crowdAt(now time.Time) string {
+	if d.crowd != "" && now.Sub(d.as) < time.Second {
+		return d.crowd
+	}
+	most, here := 0, d.guests.Len()
+	for address, same := range d.at {
+		if here -= same.Len(); same.Len() > most {
+			d.crowd, most = address, same.Len()
+		}
+	}
+	if here > most {
+		d.crowd = "loopback"
+	}
+	d.as = now
+	return d.crowd
+}
+
+// unread ends a connection whose peer does not read what it is answered.
+func (g *guest) unread(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		g.door.limited("write-timeout", "", g.RemoteAddr().String())
+	}
+	_ = g.Conn.Close()
 }
 
 // addressOf is what perAddress counts by; "": it is not bounded by itself.

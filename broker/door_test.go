@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 )
 
 // from is a connection from an address.
@@ -61,3 +62,47 @@ func TestTheOldestStrangerMakesRoom(t *testing.T) {
 		t.Errorf("%d guests, %d addresses", d.guests.Len(), len(d.at))
 	}
 }
+
+// When there are too many strangers the oldest goes, which may be an honest one. The line is about
+// the address that has most of them.
+func TestTheVictimIsNotAccused(t *testing.T) {
+	for flooder, want := range map[string]string{"192.0.2.1": "192.0.2.1", "127.0.0.1": "loopback"} {
+		var reached []string
+		d := newDoor(Limits{Unauthenticated: 4}, func(limit, _, address string) { reached = append(reached, limit+" "+hostOf(address)) })
+		honest := &from{address: "198.51.100.7"}
+		d.admit(honest)
+		for range 4 {
+			d.admit(&from{address: flooder})
+		}
+		if !honest.closed || !slices.Equal(reached, []string{"max-unauthenticated " + want}) {
+			t.Errorf("closed %v, reached %q", honest.closed, reached)
+		}
+	}
+}
+
+// A stranger that reads nothing of what it is answered before it has logged in is counted as anybody
+// else who reads nothing.
+func TestStrangersThatReadNothing(t *testing.T) {
+	for name, answer := range map[string]int{"for too long": 1000, "too much": strangerReads + 1} {
+		t.Run(name, func(t *testing.T) {
+			reached := make(chan string, 1)
+			d := newDoor(Limits{Unauthenticated: 4, WriteTimeout: 10 * time.Millisecond}, func(limit, _, address string) { reached <- limit + " " + hostOf(address) })
+			near, far := net.Pipe()
+			defer near.Close()
+			g := d.admit(at{far})
+			if _, err := g.Write(make([]byte, answer)); (err != nil) != (answer > strangerReads) {
+				t.Error(err)
+			}
+			if got := <-reached; got != "write-timeout 192.0.2.9" {
+				t.Errorf("reached %q", got)
+			}
+			_ = g.Close()
+			g.buffer.writer.Wait()
+		})
+	}
+}
+
+// at is a pipe with an address, and no socket.
+type at struct{ net.Conn }
+
+func (at) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 1} }

@@ -14,7 +14,7 @@ import (
 // reached it, can do. A limit is named after its flag of "pubsub-node broker".
 var remedies = map[string]string{
 	"max-connect-size":                "send a shorter will, name or password (over WebSocket also fewer headers, such as cookies), or raise Limits.ConnectSize (--max-connect-size)",
-	"max-unauthenticated":             "keep strangers out by a firewall, or raise Limits.Unauthenticated (--max-unauthenticated)",
+	"max-unauthenticated":             "the oldest of them was closed; this address has most of them: keep it out by a firewall, or raise Limits.Unauthenticated (--max-unauthenticated)",
 	"max-unauthenticated-per-address": "keep that address out by a firewall, or raise Limits.UnauthenticatedPerAddress (--max-unauthenticated-per-address)",
 	"max-password-wait":               "keep strangers out by a firewall, or raise Limits.PasswordChecks or PasswordWait (--max-password-checks, --max-password-wait)",
 	"max-properties":                  "send fewer MQTT 5 properties in a packet, or raise Limits.Properties (--max-properties)",
@@ -35,6 +35,7 @@ var remedies = map[string]string{
 	"max-user-rate":                   "send less, give programs users of their own, or raise Limits.UserRate (--max-user-rate)",
 	"max-user-wildcards":              "subscribe to narrower filters, or on fewer connections, or raise Limits.UserWildcards (--max-user-wildcards)",
 	"max-user-queue":                  "reconnect the sessions for which messages wait, have clients read and acknowledge what they are sent, or end the sessions with a clean session; or raise Limits.UserQueue (--max-user-queue)",
+	"session-expiry":                  "connect sessions again in time, or end those that nobody needs with a clean session, or raise Limits.SessionExpiry (--session-expiry)",
 	"max-absent":                      "reconnect the sessions for which messages wait or end them with a clean session, or raise Limits.Absent (--max-absent)",
 }
 

@@ -35,7 +35,7 @@ var errUnread = fmt.Errorf("broker: too much waits to be read: %w", os.ErrDeadli
 func newSendBuffer(c net.Conn) *sendBuffer {
 	b := &sendBuffer{
 		conn: c, most: strangerReads,
-		ready: func() { _ = c.SetWriteDeadline(time.Now().Add(strangerReadsIn)) },
+		ready: func() {},
 		fail:  func(error) { _ = c.Close() },
 	}
 	b.changed.L = &b.mu
@@ -50,11 +50,9 @@ func newSendBuffer(c net.Conn) *sendBuffer {
 	return b
 }
 
-// What somebody who is not known yet may leave unread, of TLS and HTTP, and for how long.
-const (
-	strangerReads   = 64 << 10
-	strangerReadsIn = 5 * time.Second
-)
+// strangerReads is how many bytes somebody who is not known yet may leave unread, of TLS and HTTP. No
+// answer to a stranger has as many.
+const strangerReads = 64 << 10
 
 // socketTry returns a function that writes what a socket takes at once. One goroutine at a
 // time may call it.
