@@ -58,7 +58,7 @@ func (h *access) logConnect(cl *mqtt.Client, why string, args ...any) {
 
 // logRefusal is for publications and subscriptions.
 func (h *access) logRefusal(cl *mqtt.Client, what, topic string, args ...any) {
-	h.tell(what, string(cl.Properties.Username), cl.Net.Remote, what, append([]any{"client", cl.ID, "topic", topic}, args...)...)
+	h.tell(what, string(cl.Properties.Username), cl.Net.Remote, what, append([]any{"user", string(cl.Properties.Username), "client", cl.ID, "topic", topic}, args...)...)
 }
 
 // tellLoss is for connections and messages that a client loses because it has reached a limit.

@@ -30,8 +30,8 @@ func (h *access) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 			f.Filter = ""
 			continue
 		}
-		if inJSON(f.Filter) > maxFilter {
-			h.logRefusal(cl, "subscription refused: its filter is too long", f.Filter)
+		if n := inJSON(f.Filter); n > maxFilter {
+			h.logRefusal(cl, "subscription refused: its filter is too long", f.Filter, "bytes", n, "limit", maxFilter)
 			f.Filter = ""
 			continue
 		}

@@ -386,6 +386,9 @@ func TestFiltersAreNotLong(t *testing.T) {
 			t.Error("MQTT 5: it was granted")
 		}
 		eventually(t, func() bool { return strings.Count(log.String(), "too long") == 1 }, log.String)
+		if user := users == nil || strings.Contains(log.String(), "user=alice"); !user || !strings.Contains(log.String(), "bytes=5121 limit=5120") {
+			t.Error("neither who it was nor how much is told: " + log.String())
+		}
 	}
 }
 
