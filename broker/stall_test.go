@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -205,22 +206,27 @@ func TestSilentSubscriberIsCutOff(t *testing.T) {
 func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	const topic = "padme/v1/default/presence/bob"
 	registry := prometheus.NewRegistry()
-	limits := broker.Limits{UserQueue: 100_000, WriteTimeout: 3 * time.Second}
+	limits := broker.Limits{UserQueue: 1_000_000, WriteTimeout: 3 * time.Second} // 33 of these messages
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Metrics: registry, Limits: limits})
 	silent := raw(t, b)
 	silent.connect("silent", "alice", "", "")
 	silent.subscribe(4, topic)
+	ended := make(chan struct{})
+	go func() { // it reads, and acknowledges nothing
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, silent)
+	}()
 	acknowledges := connect(t, at(b.URL()), as("alice", "alice"))
 	acknowledges.subscribe(topic, 1)
 	bob := connect(t, at(b.URL()), as("bob", "bob"))
-	for range 50 {
-		bob.publish(topic, strings.Repeat("x", 10_000), 1, false)
+	for range 50 { // after the 33rd the user has used its patience up: the other must not leave as many
+		bob.publish(topic, strings.Repeat("x", 30_000), 1, false)
 	}
-	silent.gone()
+	<-ended
 	acknowledges.receive(50)
 	wantLimited(t, registry, map[string]float64{"max-user-queue": 1, "write-timeout": 1})
-	for range 50 { // nothing of it counts any more
-		bob.publish(topic, strings.Repeat("x", 10_000), 1, false)
+	for range 15 { // nothing of it counts any more
+		bob.publish(topic, strings.Repeat("x", 30_000), 1, false)
 	}
-	acknowledges.receive(100)
+	acknowledges.receive(65)
 }
