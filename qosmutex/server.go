@@ -40,8 +40,7 @@ const (
 // a topic that has a root; it creates one that has none, in a register in the memory of this
 // process (or see KeepIn), unless a participant is there whose presence says that it creates
 // locks, and opens a topic again whose root has died. While Listen or Run runs it need not look
-// for a root of a topic of which it has heard nothing for long enough, if no other server is
-// there or this one has the role there: it is the one that serves the topic's clients.
+// for a root of a topic of which it has heard nothing for long enough.
 type Server struct {
 	options
 	p    *pubsub.Participant
@@ -363,48 +362,12 @@ func (s *Server) listens(since time.Time) {
 // was heard of this topic. So there is no need to listen again before it is created, unless
 // another server may be about to create it in another register.
 func (s *Server) alone(name string) bool {
-	role := s.register == nil && s.hasRole(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.register == nil && (s.blind || s.mayCreate(role)) {
+	if s.register == nil && (s.blind || len(s.serving) > 0) {
 		return false
 	}
 	return !s.since.IsZero() && time.Since(s.since) >= time.Duration(s.timing.TTL) && !s.others[name] && len(s.others) < maxServed
-}
-
-// mayCreate reports whether another server may be about to create a topic whose role this one
-// has, or has not. Others without the role look for a root first, except those with a register that
-// outlives this process. The caller holds mu.
-func (s *Server) mayCreate(role bool) bool {
-	for _, creates := range s.serving {
-		if creates || !role {
-			return true
-		}
-	}
-	return false
-}
-
-// hasRole reports whether this server is the one that serves the clients of a topic.
-func (s *Server) hasRole(name string) bool {
-	s.mu.Lock()
-	var roles *Topic
-	if e := s.topics[servedBy]; e != nil {
-		roles = e.topic
-	}
-	s.mu.Unlock()
-	return roles != nil && roles.holds(name)
-}
-
-// holds reports whether this participant has a valid hold of a resource.
-func (t *Topic) holds(resource string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, h := range t.inside {
-		if h.resource == resource && h.phase.Load() == held && int64(t.clock()) < h.until.Load() {
-			return true
-		}
-	}
-	return false
 }
 
 // listened says that whoever opens the topic has listened for a root of another register.
