@@ -92,6 +92,43 @@ func TestServersCreateATopicOnce(t *testing.T) {
 	})
 }
 
+// A server whose connection breaks while it creates a lock lets nobody in before anybody can have
+// heard that it is there: another one may create the lock meanwhile.
+func TestCreatorThatIsCutOffLetsNobodyIn(t *testing.T) {
+	for after := 10 * time.Millisecond; after < LAN().JoinWait; after += 20 * time.Millisecond {
+		inVirtualTime(t, func(t *testing.T, w *world) {
+			ctx := context.Background()
+			p, cable := w.join("serve")
+			defer p.Close(ctx)
+			s, end := listening(t, p, 2*LAN().Grace(), w.clock)
+			defer end()
+			got := make(chan *Hold, 1)
+			soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			go func() {
+				var h *Hold
+				if topic, err := s.Topic(soon, "crane"); err == nil {
+					h, _ = topic.Lock(soon, "hook")
+				}
+				got <- h
+			}()
+			time.Sleep(after)
+			cable.cut()
+			time.Sleep(5 * LAN().JoinWait)
+			select {
+			case h := <-got:
+				t.Errorf("cut off after %v, it was let in with fence %d", after, h.Fence())
+				return
+			default:
+			}
+			cable.restore()
+			if h := <-got; h == nil {
+				t.Errorf("cut off after %v, it is not let in when it is heard again", after)
+			}
+		})
+	}
+}
+
 // The presence of a server with a register may be left over from before a power failure.
 func TestServerCreatesBesideAnOldPresence(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {

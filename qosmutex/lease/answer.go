@@ -69,7 +69,7 @@ func (m *Machine) appoint(w *pending, told *protocol.Lease) {
 		told.Heard = max(told.Heard, m.now-r.Lease)
 	case m.cfg.Listen > 0:
 		// Who creates at the same moment hears of us before we let somebody in, and we of it.
-		told.Heard = max(told.Heard, m.now+m.cfg.Listen-m.cfg.grace(r.TTL))
+		told.Heard, told.Unheard = max(told.Heard, m.now+m.cfg.Listen-m.cfg.grace(r.TTL)), true
 	}
 	told.Register, told.TTL, told.Settings, told.Fences.Next = m.known.Version.Register(), r.TTL, r.Settings, w.fence
 	counts := m.cfg.CountsUntil == 0 || m.now < m.cfg.CountsUntil

@@ -22,6 +22,7 @@ type authority struct {
 	unseen   protocol.Time    // inherit: until then somebody may hold of whom the root before did not know either
 	callAt   protocol.Time    // awaited: when to offer ourselves to them again
 	before   protocol.Node    // the root that we followed before, whose Handover counts
+	unheard  protocol.Time    // inherit: nothing that we have sent since then has come back; 0: it need not
 }
 
 // acting reports whether we may grant, answer heartbeats and change settings.
@@ -115,6 +116,9 @@ func (m *Machine) rule(in *protocol.Lease) {
 	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
+		if in.Unheard {
+			m.authority.unheard = m.now
+		}
 	}
 	for _, r := range m.resources {
 		m.takeToken(r)
@@ -306,6 +310,7 @@ func (a *authority) write(w *canonical.Writer, c *core) {
 		w.Left(a.inherit)
 		w.Node(a.before)
 		w.Left(a.unseen)
+		w.Flags(a.unheard != 0)
 		if w.Nodes(a.awaited); len(a.awaited) > 0 {
 			w.Left(a.callAt)
 		}

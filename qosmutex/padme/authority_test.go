@@ -65,6 +65,43 @@ func TestYieldOfWhichNothingCame(t *testing.T) {
 	}
 }
 
+// A root that has created the topic while others may do so in another register lets nobody in before
+// something came back of what it has sent: as long as it is cut off, nobody has heard of it.
+func TestNothingIsGrantedByARootOfWhichNobodyHasHeard(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B", "advance 5s")
+	m := w.nodes["A"].machine
+	l := protocol.Lease{
+		Term: m.epoch.Number + 1, Until: m.now + 1<<42, Renewed: m.now, TTL: m.timing.TTL, Unheard: true,
+		Heard: m.now - m.grace() + m.timing.JoinWait, Fences: protocol.Fences{Next: 1 << 40, End: 1 << 41},
+	}
+	begun := m.now
+	do(t, m, &protocol.Input{Kind: protocol.Appointed, Lease: &l})
+	do(t, m, &protocol.Input{Kind: protocol.Acquire, Ref: 1 << 20, Resource: "x"})
+	until := func(end protocol.Time) (granted int) {
+		for m.now < end {
+			var out protocol.Output
+			if err := m.Step(m.now+m.timing.JoinWait/3, &protocol.Input{}, &out); err != nil {
+				t.Fatal(err)
+			}
+			granted += len(out.Grants)
+		}
+		return granted
+	}
+	if until(begun+m.timing.Heartbeat*3) != 0 || m.Settled() {
+		t.Error("it grants although nobody can have heard of it")
+	}
+	echo := func(sent protocol.Time) {
+		do(t, m, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{Kind: protocol.KindBeat, From: m.self, To: m.self, Sent: sent}})
+	}
+	if echo(begun - 1); until(m.now+m.timing.Heartbeat) != 0 {
+		t.Error("it grants although only something came back that it had sent before")
+	}
+	if echo(begun); until(m.now+m.timing.JoinWait*3/2) != 1 || !m.Settled() {
+		t.Error("it grants nothing although it is heard")
+	}
+}
+
 // successorOf makes a departing root name its successor.
 func successorOf(t *testing.T, change func(b *memberSession)) protocol.Node {
 	t.Helper()

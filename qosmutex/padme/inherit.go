@@ -12,8 +12,13 @@ func (m *Machine) awaitReport(r *resource) {
 func (m *Machine) inheriting() bool { return m.role == protocol.Root && m.authority.inherit != 0 }
 
 // inherited ends that time: the tokens that no member named are regenerated, and all who
-// can have one that we look for are known.
+// can have one that we look for are known. It goes on as long as nobody may have heard of us:
+// somebody else may be about to become the root by another register.
 func (m *Machine) inherited() {
+	if m.authority.unheard != 0 {
+		m.authority.inherit = m.now + m.timing.JoinWait
+		return
+	}
 	m.authority.inherit = 0
 	for _, r := range m.resources {
 		switch rec := r.tok.recovery; {

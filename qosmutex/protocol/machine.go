@@ -69,6 +69,7 @@ type Lease struct {
 	Known    bool     // Appointed: Members are known
 	Held     []Held   // Appointed: what the process of this participant held when it ended, if nobody was the root since: these holds go on
 	Heard    Time     // Appointed: when the last renewal of the root before was first heard of, or the register was new
+	Unheard  bool     // Appointed: others may create the topic elsewhere before they hear of this root, so what it sends must have come back before it grants
 	Fences   Fences   // those that the root may hand out
 	TTL      Duration // of the topic
 	Settings
