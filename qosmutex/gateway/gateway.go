@@ -249,43 +249,6 @@ func (g *gateway) isOpen(name string) bool {
 	return g.topics[name] != nil
 }
 
-// topic returns a lock topic and opens it if need be, for a client that names it.
-func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *jsonlock.Refusal) {
-	now := time.Now()
-	t, limit, refusal := g.openTopic(ctx, name, client, now)
-	if limit != noLimit {
-		g.beyond(limit, name, client, now)
-	}
-	return t, refusal
-}
-
-// openTopic does that, and says which limit it is that a refusal is for.
-func (g *gateway) openTopic(ctx context.Context, name, client string, now time.Time) (*topic, int, *jsonlock.Refusal) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if t := g.topics[name]; t != nil {
-		t.used.Store(now.UnixNano())
-		return t, noLimit, nil
-	}
-	if !g.offers(name) || g.topics == nil {
-		return nil, noLimit, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
-	}
-	if len(g.only) == 0 {
-		if limit, refusal := g.mayName(client, now); refusal != nil {
-			return nil, limit, refusal
-		}
-		g.named[client]++
-	}
-	t := newTopic(g, name)
-	t.by = client
-	t.resumes.Store(g.resume[name])
-	t.used.Store(now.UnixNano())
-	g.topics[name] = t
-	ctx, t.end = context.WithCancel(ctx)
-	g.wg.Go(func() { t.run(ctx) })
-	return t, noLimit, nil
-}
-
 // turnAway tells somebody who wants a lock that the server has too much to do. Other
 // messages are repeated, or their leases end.
 func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, detail string, args ...any) {

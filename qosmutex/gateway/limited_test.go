@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,9 +164,18 @@ func TestEveryLimitIsLogged(t *testing.T) {
 				var log output
 				logger := slog.New(slog.NewTextHandler(&log, nil))
 				var again func()
-				count := func() (n uint64) { return }
+				var count func() uint64
 				if flood.bare != nil {
-					g := bare(logger)
+					var g *gateway
+					g = bare(slog.New(watched{logger.Handler(), func() {
+						for _, mu := range []*sync.Mutex{&g.mu, &g.rates.mu, &g.live.mu} {
+							if !mu.TryLock() {
+								t.Error("it logs while it holds a mutex")
+								continue
+							}
+							mu.Unlock()
+						}
+					}}))
 					again, count = flood.bare(g), func() uint64 { return countOf(g.reached, limit) }
 				} else {
 					g := s.gateway("gw", WithLogger(logger), WithLimits(flood.limits))
@@ -200,6 +210,17 @@ func TestEveryLimitIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// watched calls a function before each line of a log.
+type watched struct {
+	slog.Handler
+	before func()
+}
+
+func (w watched) Handle(ctx context.Context, r slog.Record) error {
+	w.before()
+	return w.Handler.Handle(ctx, r)
 }
 
 func countOf(l *limited.Log, limit int) (count uint64) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -19,6 +20,43 @@ const letGoAfter = time.Minute
 func (g *gateway) mostTopics() (total, perClient int) {
 	l := g.server.TopicLimits()
 	return max(l.Total/2, 1), max(l.PerUser/2, 1)
+}
+
+// topic returns a lock topic and opens it if need be, for a client that names it.
+func (g *gateway) topic(ctx context.Context, name, client string) (*topic, *jsonlock.Refusal) {
+	now := time.Now()
+	t, limit, refusal := g.openTopic(ctx, name, client, now)
+	if limit != noLimit {
+		g.beyond(limit, name, client, now)
+	}
+	return t, refusal
+}
+
+// openTopic does that, and says which limit it is that a refusal is for.
+func (g *gateway) openTopic(ctx context.Context, name, client string, now time.Time) (*topic, int, *jsonlock.Refusal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.topics[name]; t != nil {
+		t.used.Store(now.UnixNano())
+		return t, noLimit, nil
+	}
+	if !g.offers(name) || g.topics == nil {
+		return nil, noLimit, &jsonlock.Refusal{Reason: jsonlock.NotOffered}
+	}
+	if len(g.only) == 0 {
+		if limit, refusal := g.mayName(client, now); refusal != nil {
+			return nil, limit, refusal
+		}
+		g.named[client]++
+	}
+	t := newTopic(g, name)
+	t.by = client
+	t.resumes.Store(g.resume[name])
+	t.used.Store(now.UnixNano())
+	g.topics[name] = t
+	ctx, t.end = context.WithCancel(ctx)
+	g.wg.Go(func() { t.run(ctx) })
+	return t, noLimit, nil
 }
 
 // mayName reports why a client cannot have another topic opened by naming it, and which limit

@@ -164,24 +164,6 @@ func (s *active) do(c *client, r *jsonlock.Request, at time.Time) {
 	}
 }
 
-// mayOpen reports why a client cannot have another live request.
-func (s *active) mayOpen(c *client, at time.Time) error {
-	total, own := s.g.live.counts(c.name)
-	l := &s.g.limits
-	switch {
-	case c.live >= l.ClientRequestsPerLock:
-		s.g.beyond(limitLockRequests, s.name, c.name, at)
-		return jsonlock.Refuse(jsonlock.TooMany, "%d requests of this client live already", c.live)
-	case own >= l.ClientRequests:
-		s.g.beyond(limitClientRequests, s.name, c.name, at)
-		return jsonlock.Refuse(jsonlock.TooMany, "you have %d requests that wait or hold, in all locks together, the most at a time: release some, or ask again in a while", own)
-	case total >= l.Requests:
-		s.g.beyond(limitRequests, s.name, c.name, at)
-		return jsonlock.Refuse(jsonlock.TooMany, "the server is busy: it has %d requests already; ask again in a while", l.Requests)
-	}
-	return nil
-}
-
 // open makes a ticket for a request that is not known.
 func (s *active) open(c *client, r *jsonlock.Request, at time.Time) *ticket {
 	err := s.mayOpen(c, at)

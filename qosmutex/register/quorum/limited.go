@@ -67,18 +67,20 @@ func (v *Voter) tellLimits() {
 // refuses logs what the machine has refused since it was last asked.
 func (v *Voter) refuses(s, was *caspaxos.Status) {
 	for _, r := range []struct {
-		limit  int
-		n, old uint64
-		to     string
+		limit, most int
+		n, old      uint64
+		to          string
 	}{
-		{limitNames, s.Denied, was.Denied, s.DeniedTo}, {limitKeys, s.Full, was.Full, s.FullTo}, {limitRequests, s.Crowded, was.Crowded, v.opts.Self},
+		{limitNames, v.most(limitNames), s.Denied, was.Denied, s.DeniedTo},
+		{limitKeys, v.most(limitKeys), s.Full, was.Full, s.FullTo},
+		{limitRequests, caspaxos.MaxOps, s.Crowded, was.Crowded, v.opts.Self},
 	} {
 		tell := false
 		for range r.n - r.old {
 			tell = v.reached.Count(r.limit, r.to, time.Now()) || tell
 		}
 		if tell {
-			v.reached.Tell(r.limit, r.to, v.most(r.limit))
+			v.reached.Tell(r.limit, r.to, r.most)
 		}
 	}
 	if nearlyFull(s) && !nearlyFull(was) {
