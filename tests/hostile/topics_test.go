@@ -32,7 +32,7 @@ func TestTopicsThatNobodyUses(t *testing.T) {
 	base, open := n.memory(t, "VmRSS"), n.sum(t, "qosmutex_server_topics", root)
 	mallory, eve := n.as(t, "mallory"), n.as(t, "eve")
 	h.during(t, func() {
-		n.grows(t, each-perUser, "qosmutex_server_refused_total", `"user"`, func() {
+		n.grows(t, each-perUser, "qosmutex_server_refused_total", `"max-topics-per-user"`, func() {
 			for i := range each {
 				mallory.publish(t, fmt.Sprintf("%slock/invented-%d/join/mallory", r, i), joinMessage("mallory", 500*protocol.Millisecond), false)
 				time.Sleep(2 * time.Millisecond)
