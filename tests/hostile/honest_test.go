@@ -18,6 +18,7 @@ import (
 
 // honest are two members that take a lock in turns all the time.
 type honest struct {
+	node       *node
 	alice, bob *pubsub.Participant
 	metrics    *prometheus.Registry // of both, not of the node
 	entries    atomic.Int64
@@ -48,7 +49,7 @@ func (n *node) join(t *testing.T, user string, opts ...pubsub.Option) *pubsub.Pa
 // startHonest has them work until the test ends.
 func startHonest(t *testing.T, n *node) *honest {
 	t.Helper()
-	h := &honest{metrics: prometheus.NewRegistry()}
+	h := &honest{node: n, metrics: prometheus.NewRegistry()}
 	h.alice = n.join(t, "alice", pubsub.WithMetrics(h.metrics))
 	h.bob = n.join(t, "bob", pubsub.WithMetrics(h.metrics))
 	ctx, cancel := context.WithCancel(context.Background())

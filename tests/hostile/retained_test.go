@@ -37,16 +37,17 @@ func TestRetainedMessagesCountAsTheyCost(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			var c *raw
-			for i := range attack.times {
-				if c == nil {
-					c = n.as5(t, "mallory")
+			h.during(t, func() {
+				var c *raw
+				for i := range attack.times {
+					if c == nil {
+						c = n.as5(t, "mallory")
+					}
+					if _, err := c.Write(packet(0x31, str(attack.topic(i)), properties(attack.properties), []byte("x"))); err != nil {
+						c = nil // it was thrown out
+					}
 				}
-				if _, err := c.Write(packet(0x31, str(attack.topic(i)), properties(attack.properties), []byte("x"))); err != nil {
-					c = nil // it was thrown out
-				}
-			}
-			h.goOn(t)
+			})
 			grown := func() bool { return n.sum(t, attack.metric, attack.label) > 0 } // what was written may wait for its user's turn
 			for end := time.Now().Add(patience); !grown(); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {

@@ -91,7 +91,7 @@ func (n *node) latency(t *testing.T) (median, most time.Duration) {
 // publication waits for them; and a returning one is told so.
 func TestObserverLeavesSessions(t *testing.T) {
 	extent.Long(t, "a thousand sessions")
-	const many = 1000
+	many := extent.Of(1000, 5000)
 	n := startNode(t)
 	h := startHonest(t, n)
 	h.goOn(t)
@@ -106,16 +106,18 @@ func TestObserverLeavesSessions(t *testing.T) {
 			}
 			sessions, memory := n.sum(t, "padme_broker_sessions"), n.memory(t, "VmRSS")
 			median, most := n.latency(t)
-			for i := range many {
-				c, _, code := n.keep(t, "watch", fmt.Sprint("left-", version, "-", i), by.expiry)
-				if code != 0 {
-					t.Fatalf("the observer is refused: %d", code)
+			h.during(t, func() {
+				for i := range many {
+					c, _, code := n.keep(t, "watch", fmt.Sprint("left-", version, "-", i), by.expiry)
+					if code != 0 {
+						t.Fatalf("the observer is refused: %d", code)
+					}
+					if codes := c.subscribe(t, version, "#"); codes[0] > 1 {
+						t.Fatalf("SUBACK %v", codes)
+					}
+					c.part(t)
 				}
-				if codes := c.subscribe(t, version, "#"); codes[0] > 1 {
-					t.Fatalf("SUBACK %v", codes)
-				}
-				c.part(t)
-			}
+			})
 			afterMedian, afterMost := n.latency(t)
 			t.Logf("%d sessions of an observer on #: a publication takes %.1f times as long at the median, %.1f at the 99th percentile (%v, %v before); %+d MB resident",
 				many, float64(afterMedian)/float64(median), float64(afterMost)/float64(most), median, most, (n.memory(t, "VmRSS")-memory)>>20)
@@ -126,7 +128,7 @@ func TestObserverLeavesSessions(t *testing.T) {
 			h.goOn(t)
 		})
 	}
-	if got := n.sum(t, limited, `"max-user-sessions"`); got < 2*many {
+	if got := n.sum(t, limited, `"max-user-sessions"`); got < float64(2*many) {
 		t.Errorf("%v are counted", got)
 	}
 	if !strings.Contains(n.log.String(), "user=watch") {
@@ -138,28 +140,31 @@ func TestObserverLeavesSessions(t *testing.T) {
 // under such an id receives nothing for them.
 func TestExpiredSessionsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	const sessions, packets, filters = 3, 10, 100
-	n := startNode(t)
+	const filters = 100
+	sessions, packets := extent.Of(3, 5), extent.Of(10, 150)
+	n := startNode(t, "--max-user-subscriptions", fmt.Sprint(2*sessions*packets*filters))
 	h := startHonest(t, n)
 	h.goOn(t)
 	before, others := n.sum(t, "padme_broker_subscriptions"), n.sum(t, "padme_broker_sessions")
-	for s := range sessions {
-		c, _, code := n.keep(t, "mallory", fmt.Sprint("brief", s), 1)
-		if code != 0 {
-			t.Fatalf("CONNACK %d", code)
-		}
-		for p := range packets {
-			all := []string{r + "data/p/t/mine/+/w"}
-			for f := range filters - 1 {
-				all = append(all, fmt.Sprintf("%sdata/%d/%d/+/+/+", r, p, f))
+	h.during(t, func() {
+		for s := range sessions {
+			c, _, code := n.keep(t, "mallory", fmt.Sprint("brief", s), 1)
+			if code != 0 {
+				t.Fatalf("CONNACK %d", code)
 			}
-			c.subscribe(t, 5, all...)
+			for p := range packets {
+				all := []string{r + "data/p/t/mine/+/w"}
+				for f := range filters - 1 {
+					all = append(all, fmt.Sprintf("%sdata/%d/%d/+/+/+", r, p, f))
+				}
+				c.subscribe(t, 5, all...)
+			}
+			c.part(t)
 		}
-		c.part(t)
-	}
+	})
 	t.Logf("%v subscriptions of %d sessions that expire", n.sum(t, "padme_broker_subscriptions")-before, sessions)
 	await(t, "the sessions to expire", func() bool {
-		return n.sum(t, "padme_broker_sessions") < others+sessions
+		return n.sum(t, "padme_broker_sessions") < others+float64(sessions)
 	})
 	// The subscriptions must end with the sessions; a moment for the two figures to agree.
 	for end := time.Now().Add(5 * time.Second); n.sum(t, "padme_broker_subscriptions") > before; time.Sleep(100 * time.Millisecond) {
@@ -201,7 +206,7 @@ func TestMemberTakesTooMuch(t *testing.T) {
 		{"max-user-queue", "mallory", longQueue},
 	} {
 		t.Run(attack.limit+" of "+attack.user, func(t *testing.T) {
-			n.grows(t, 1, limited, attack.limit, func() { attack.run(t, n) })
+			n.grows(t, 1, limited, attack.limit, func() { h.during(t, func() { attack.run(t, n) }) })
 			if !strings.Contains(n.log.String(), "limit="+attack.limit+" user="+attack.user) {
 				t.Errorf("the log does not name who did it: %s", n.log.String())
 			}

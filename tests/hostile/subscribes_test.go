@@ -48,45 +48,47 @@ func TestOneSubscribeWithAllTheFilters(t *testing.T) {
 		}},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			filters := attack.filters()
-			for range 2 {
-				c := n.as5(t, "watch")
-				c.send(t, packet(0x82, []byte{0, 1}, properties(), filters))
-				_ = c.SetReadDeadline(time.Now().Add(patience))
-				if first, body, err := c.next(); err != nil || first != 0xe0 || body[0] != 0x97 {
-					t.Errorf("an answer of %#x, %v, want a DISCONNECT with reason 0x97", first, err)
+			filters, took := attack.filters(), time.Duration(0)
+			h.during(t, func() {
+				for range 2 {
+					c := n.as5(t, "watch")
+					c.send(t, packet(0x82, []byte{0, 1}, properties(), filters))
+					_ = c.SetReadDeadline(time.Now().Add(patience))
+					if first, body, err := c.next(); err != nil || first != 0xe0 || body[0] != 0x97 {
+						t.Errorf("an answer of %#x, %v, want a DISCONNECT with reason 0x97", first, err)
+					}
 				}
-			}
-			took := n.retain(t)
-			h.goOn(t)
+				took = n.retain(t)
+			})
 			t.Logf("a retained publication took %v; resident %d MB more, %d MB at most so far", took,
 				(n.memory(t, "VmRSS")-base)>>20, (n.memory(t, "VmHWM")-base)>>20)
 		})
 	}
 	// As many as a packet may have, in many packets, of many connections that read nothing.
 	t.Run("the same in many packets", func(t *testing.T) {
-		for range 10 {
-			c := n.as5(t, "watch")
-			for range 20 {
-				var filters []byte
-				for i := range 1 << 7 {
-					filter := "padme/v1"
-					for level, name := range []string{"default", "data", "p", "t", "+", "mallory", "w"} {
-						if i>>level&1 == 1 {
-							name = "+"
+		h.during(t, func() {
+			for range 10 {
+				c := n.as5(t, "watch")
+				for range 20 {
+					var filters []byte
+					for i := range 1 << 7 {
+						filter := "padme/v1"
+						for level, name := range []string{"default", "data", "p", "t", "+", "mallory", "w"} {
+							if i>>level&1 == 1 {
+								name = "+"
+							}
+							filter += "/" + name
 						}
-						filter += "/" + name
+						filters = append(append(filters, str(filter)...), 0)
 					}
-					filters = append(append(filters, str(filter)...), 0)
-				}
-				_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-				if _, err := c.Write(packet(0x82, []byte{0, 1}, properties(), filters)); err != nil {
-					break // it waits for this client to read
+					_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+					if _, err := c.Write(packet(0x82, []byte{0, 1}, properties(), filters)); err != nil {
+						break // it waits for this client to read
+					}
 				}
 			}
-		}
-		n.retain(t)
-		h.goOn(t)
+			n.retain(t)
+		})
 		t.Logf("resident %d MB more, %d MB at most so far", (n.memory(t, "VmRSS")-base)>>20, (n.memory(t, "VmHWM")-base)>>20)
 	})
 	// 50,000 filters are refused by their bytes, before they are counted.

@@ -15,18 +15,19 @@ func TestObserversThatDoNotRead(t *testing.T) {
 	n := startNode(t, "--write-timeout", "10m")
 	h := startHonest(t, n)
 	h.goOn(t)
-	for range 20 {
-		n.as(t, "watch").send(t, packet(0x82, []byte{0, 1}, str("#"), []byte{1}))
-	}
-	mallory := n.as(t, "mallory")
-	load := bytes.Repeat([]byte("x"), 100_000)
-	for range 150 { // more than the kernel buffers
-		mallory.send(t, packet(0x30, str(r+"data/p/t/k/mallory/w"), load))
-	}
-	for range 10 {
-		t.Logf("a retained publication took %v", n.retain(t))
-	}
-	h.goOn(t)
+	h.during(t, func() {
+		for range 20 {
+			n.as(t, "watch").send(t, packet(0x82, []byte{0, 1}, str("#"), []byte{1}))
+		}
+		mallory := n.as(t, "mallory")
+		load := bytes.Repeat([]byte("x"), 100_000)
+		for range 150 { // more than the kernel buffers
+			mallory.send(t, packet(0x30, str(r+"data/p/t/k/mallory/w"), load))
+		}
+		for range 10 {
+			t.Logf("a retained publication took %v", n.retain(t))
+		}
+	})
 }
 
 // mostForUnread is what a client's unread messages may cost the node, in bytes of resident
@@ -53,13 +54,15 @@ func TestAClientThatReadsNothingOfItsOwn(t *testing.T) {
 	load := bytes.Repeat([]byte("x"), 900_000)
 	const sent = 100
 	n.grows(t, 1, limited, `"max-user-queue"`, func() {
-		for range sent {
-			eve.send(t, packet(0x30, str(topic), load))
-		}
-		eve.send(t, []byte{0xc0, 0}) // answered when all of that was handed on
-		if first, _, err := eve.next(); err != nil || first != 0xd0 {
-			t.Fatalf("no PINGRESP: %#x %v", first, err)
-		}
+		h.during(t, func() {
+			for range sent {
+				eve.send(t, packet(0x30, str(topic), load))
+			}
+			eve.send(t, []byte{0xc0, 0}) // answered when all of that was handed on
+			if first, _, err := eve.next(); err != nil || first != 0xd0 {
+				t.Fatalf("no PINGRESP: %#x %v", first, err)
+			}
+		})
 	})
 	cost := n.memory(t, "VmHWM") - base
 	t.Logf("%d MB were to be sent; resident %d MB more at most", 90*sent*len(load)/1e6, cost>>20)
