@@ -42,8 +42,12 @@ func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
 		origin string
 		in     bool
 	}{
-		{"", true}, {"https://127.0.0.1:8080", true}, {"https://panel.example", true},
-		{"https://evil.example", false}, {"null", false}, {"https://127.0.0.1.evil.example", false},
+		{"", true},
+		{"https://127.0.0.1:8080", true},
+		{"https://panel.example", true},
+		{"https://evil.example", false},
+		{"null", false},
+		{"https://127.0.0.1.evil.example", false},
 	} {
 		head := http.Header{}
 		if page.origin != "" {
