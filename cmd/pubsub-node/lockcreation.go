@@ -84,8 +84,11 @@ func (c *creators) answered(m pubsub.RawMessage) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.opens, c.trouble = a.Gateway, ""; a.Reason == jsonlock.NotReady {
+	c.opens = a.Gateway
+	if a.Reason == jsonlock.NotReady {
 		c.trouble = a.Detail
+	} else if a.Op == jsonlock.Show { // the other answer says nothing about the lock
+		c.trouble = ""
 	}
 }
 

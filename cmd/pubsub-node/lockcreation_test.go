@@ -76,3 +76,20 @@ func TestCreateSaysWhoIsBecomingTheRoot(t *testing.T) {
 		}
 	})
 }
+
+// What a gateway says is wrong with the lock is told, also after it has said that it does not know the
+// other question, which comes last.
+func TestCreateTellsWhatAGatewaySays(t *testing.T) {
+	c := &creators{serving: map[string]bool{"gw1": true}}
+	say := func(answer string) { c.answered(pubsub.RawMessage{Payload: []byte(answer)}) }
+	told := func() string { return c.explain(qosmutex.ErrNoRoot, "new").Error() }
+	say(`{"op":"show","outcome":"denied","reason":"not_ready","detail":"voters v2, v3 are missing","gateway":"gw1"}`)
+	say(`{"op":"query","id":"create","outcome":"lost","reason":"unknown","gateway":"gw1"}`)
+	if got := told(); !strings.Contains(got, "voters v2, v3 are missing") {
+		t.Error(got)
+	}
+	say(`{"op":"show","outcome":"shown","gateway":"gw1"}`)
+	if got := told(); !strings.Contains(got, "gw1 is becoming its root") {
+		t.Error(got)
+	}
+}

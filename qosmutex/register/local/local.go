@@ -169,7 +169,13 @@ func (r *Register) CompareAndSet(ctx context.Context, writes ...register.Write) 
 		case <-r.writing:
 			r.commit()
 			r.writing <- struct{}{}
+			if c.isDone() { // whatever became of ctx
+				return c.results
+			}
 		case <-ctx.Done():
+			if c.isDone() {
+				return c.results
+			}
 			late := &call{writes: writes, results: make([]register.Result, len(writes))}
 			late.fail(nil, &register.Unavailable{Unknown: !r.withdraw(c), Cause: ctx.Err()})
 			return late.results
@@ -184,6 +190,15 @@ type call struct {
 	done    chan struct{} // closed when it has results
 }
 
+func (c *call) isDone() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // withdraw reports whether nobody has begun with a call, and nobody will.
 func (r *Register) withdraw(c *call) bool {
 	r.mu.Lock()
@@ -196,12 +211,20 @@ func (r *Register) withdraw(c *call) bool {
 // maxSync bounds the records that are synced at once, but for those of a single call.
 const maxSync = 1 << 20
 
+// sizeOf is about what the records of writes take.
+func sizeOf(writes []register.Write) (n int) {
+	for i := range writes {
+		n += len(writes[i].Key) + len(writes[i].Value) + 32
+	}
+	return n
+}
+
 // commit does what is waiting, up to maxSync. The caller may write.
 func (r *Register) commit() {
 	b := &batch{r: r, changed: map[string]register.Entry{}}
 	r.mu.Lock()
 	closed, n := r.closed, 0
-	for ; closed == nil && n < len(r.waiting) && b.size < maxSync; n++ {
+	for ; closed == nil && n < len(r.waiting) && (n == 0 || b.size+sizeOf(r.waiting[n].writes) <= maxSync); n++ {
 		for i := range r.waiting[n].writes {
 			r.waiting[n].results[i] = b.write(&r.waiting[n].writes[i])
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -282,6 +283,48 @@ func TestContextEndsTheWaitForTheSyncOfAnother(t *testing.T) {
 		}
 		free()
 	})
+}
+
+// Two calls that are each allowed do not share a frame that is not.
+func TestCallsTogetherAreNotTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	bubble.Test(t, func(t *testing.T) {
+		r := open(t, path)
+		free := local.Occupy(r)
+		var all sync.WaitGroup
+		writes := func(prefix string, n int) (ws []register.Write) {
+			for i := range n {
+				ws = append(ws, register.Write{Key: prefix + strconv.Itoa(i), Value: make([]byte, register.MaxValue)})
+			}
+			return ws
+		}
+		var first, second []register.Result
+		all.Go(func() { first = r.CompareAndSet(t.Context(), writes("x", 15)...) })
+		synctest.Wait()
+		all.Go(func() { second = r.CompareAndSet(t.Context(), writes("y", 120)...) })
+		synctest.Wait()
+		free()
+		all.Wait()
+		if first[0].Err != nil || second[0].Err != nil || r.Err() != nil {
+			t.Errorf("%v; %v; %v", first[0].Err, second[0].Err, r.Err())
+		}
+	})
+}
+
+// Whoever has synced its own write knows that it was made, also if that took longer than its context.
+func TestWhoSyncsKnowsTheResult(t *testing.T) {
+	r := open(t, filepath.Join(t.TempDir(), "register"))
+	for i := range 20 {
+		writes := make([]register.Write, 50)
+		for k := range writes {
+			writes[k] = register.Write{Key: fmt.Sprint("lock/", i, "/", k), Value: make([]byte, register.MaxValue/2)}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := r.CompareAndSet(ctx, writes...)[0].Err; errors.Is(err, register.ErrUnknown) {
+			t.Errorf("write %d: %v", i, err)
+		}
+		cancel()
+	}
 }
 
 func ExampleOpen() {
