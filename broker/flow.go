@@ -379,8 +379,22 @@ func (h *flow) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
 
 // OnSessionEstablished comes when everything that waited was sent again.
 func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
+	chargeHalves(cl)
 	if c := connOf(cl); c != nil {
 		c.greet()
+	}
+}
+
+// chargeHalves takes the exchanges at QoS 2 that a client has left unfinished from the room that a
+// connection has for them: mochi gives each the whole, and keeps those of the session.
+func chargeHalves(cl *mqtt.Client) {
+	if cl.State.Inflight.Len() == 0 {
+		return
+	}
+	for _, pk := range cl.State.Inflight.GetAll(false) {
+		if pk.FixedHeader.Type == packets.Pubrec {
+			cl.State.Inflight.DecreaseReceiveQuota()
+		}
 	}
 }
 

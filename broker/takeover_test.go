@@ -1,37 +1,92 @@
-package broker
+package broker_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
+	"time"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"padme/broker"
 )
 
-// Whoever takes a session over inherits its wide filters a moment later: meanwhile the user's other
-// sessions get no room for theirs.
-func TestWideFiltersOfATakeoverCount(t *testing.T) {
-	for name, c := range map[string]struct {
-		clean, keeps bool
-		wides        int
-	}{
-		"kept":              {keeps: true, wides: 3},
-		"of the connection": {wides: 3},
-		"that begins anew":  {clean: true},
-		"kept, begins anew": {clean: true, keeps: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := func() *mqtt.Client {
-				cl := mqtt.New(nil).NewClient(nil, "", "id", false)
-				cl.Properties.ProtocolVersion, cl.Properties.Clean = 5, c.clean
-				if c.keeps {
-					cl.Properties.Props.SessionExpiryInterval = 60
-				}
-				return cl
-			}
-			of := &usage{all: new(int64), sessions: map[string]*session{"id": {cl: client(), kept: c.keeps, wide: true, wides: 3}}}
-			of.hold(client())
-			if s := of.sessions["id"]; s.wides != c.wides || s.wide != (c.keeps || c.wides > 0) {
-				t.Errorf("%+v", s)
+// A session that is taken over again and again while others publish to it loses
+// nothing.
+func TestTakeoverLosesNothing(t *testing.T) {
+	const publishers, each = 3, 1500
+	b := start(t, broker.Config{DataDir: t.TempDir()})
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	reconnect := func() *client {
+		return connect(t, inProcess(b), session("roamer"), func(o *paho.ClientOptions) {
+			o.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
+				mu.Lock()
+				seen[string(m.Payload())] = true
+				mu.Unlock()
+			})
+		})
+	}
+	reconnect().subscribe("q/#", 1)
+	var wg sync.WaitGroup
+	for p := range publishers {
+		pub := connect(t, inProcess(b))
+		wg.Go(func() {
+			for i := range each {
+				pub.publish(fmt.Sprint("q/", p), fmt.Sprint(p, "-", i), 1, false)
+				time.Sleep(200 * time.Microsecond) // or the backlog outgrows what one session has time for
 			}
 		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for running := true; running; {
+		reconnect()
+		select {
+		case <-done:
+			running = false
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+	reconnect()
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(seen)
+	}
+	eventually(t, func() bool { return count() == publishers*each },
+		func() string { return fmt.Sprintf("%d of %d messages", count(), publishers*each) })
+}
+
+// Of two connections at the same time mochi gives the session to one and then
+// lets the other replace it, empty.
+func TestTakeoversAtTheSameTime(t *testing.T) {
+	b := start(t, broker.Config{})
+	pub := connect(t, inProcess(b))
+	const n = 500
+	for round := range 20 {
+		id := fmt.Sprint("s", round)
+		sleeper := connect(t, inProcess(b), session(id))
+		sleeper.subscribe("q", 1)
+		sleeper.Disconnect(50)
+		for i := range n {
+			pub.Publish("q", 1, false, fmt.Sprint(i))
+		}
+		pub.publish("q", "end", 1, false)
+		var wg sync.WaitGroup
+		for range 4 { // they acknowledge nothing, so everything must stay
+			c := raw(t, b)
+			wg.Go(func() {
+				c.send(packet(0x10, text("MQTT"), []byte{4, 0, 0, 60}, text(id)))
+				_, _ = c.Read(make([]byte, 4))
+			})
+		}
+		wg.Wait()
+		last := connect(t, inProcess(b), session(id))
+		if got := last.receive(n + 1); got[n] != "end" {
+			t.Fatalf("round %d: %q is the last", round, got[n])
+		}
+		unsubscribe := last.Unsubscribe("q")
+		unsubscribe.WaitTimeout(patience)
 	}
 }

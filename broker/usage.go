@@ -176,7 +176,9 @@ func (a *usages) remove(cl *mqtt.Client) {
 func (a *usages) absent(cl *mqtt.Client) {
 	var size int64
 	for _, pk := range cl.State.Inflight.GetAll(false) {
-		size += waitingSize(cl, pk)
+		if pk.FixedHeader.Type == packets.Publish { // the rest are exchanges of its own, of which few are unfinished
+			size += waitingSize(cl, pk)
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
