@@ -166,7 +166,7 @@ func (c *conn) buffered(l *Limits) {
 		c.buffer = newSendBuffer(c.Conn)
 		c.Conn = inProcess{c.Conn, c.buffer}
 	}
-	c.buffer.serves(c.renewDeadline, c.failed, 2*l.unsentBytes()+l.PacketSize)
+	c.buffer.serves(c.renewDeadline, c.failed, 2*max(l.unsentBytes(), l.PacketSize)+l.PacketSize)
 }
 
 // inProcess is a connection that is not a guest.

@@ -14,7 +14,7 @@ import (
 // reached it, can do. A limit is named after its flag of "pubsub-node broker".
 var remedies = map[string]string{
 	"max-connect-size":                "send a shorter will, name or password (over WebSocket also fewer headers, such as cookies), or raise Limits.ConnectSize (--max-connect-size)",
-	"max-unauthenticated":             "the oldest of them was closed; this address has most of them: keep it out by a firewall, or raise Limits.Unauthenticated (--max-unauthenticated)",
+	"max-unauthenticated":             "the oldest of them was closed; this address, which may be a proxy's, has most of them: keep strangers out by a firewall, or raise Limits.Unauthenticated (--max-unauthenticated)",
 	"max-unauthenticated-per-address": "keep that address out by a firewall, or raise Limits.UnauthenticatedPerAddress (--max-unauthenticated-per-address)",
 	"max-password-wait":               "keep strangers out by a firewall, or raise Limits.PasswordChecks or PasswordWait (--max-password-checks, --max-password-wait)",
 	"max-properties":                  "send fewer MQTT 5 properties in a packet, or raise Limits.Properties (--max-properties)",

@@ -51,7 +51,7 @@ func (e *excuses) excuse(m *message, why string, now time.Time) {
 	if err != nil || m.retained || m.tooLarge > 0 || r.Op != jsonlock.Acquire && r.Op != jsonlock.Show && !(r.Op == jsonlock.Release && known) {
 		return
 	}
-	if !e.g.mayDeny(e.name, m.client, now) {
+	if !e.g.mayExcuse(now) {
 		return
 	}
 	a := jsonlock.Answer{ID: r.ID, Session: r.Session, Op: r.Op, Outcome: jsonlock.Denied, Reason: jsonlock.NotReady, Detail: why, Sent: r.Sent}

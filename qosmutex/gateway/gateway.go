@@ -266,13 +266,19 @@ func (g *gateway) turnAway(topic string, m *message, reason jsonlock.Reason, det
 // mayDeny reports whether somebody who is turned away is to be told: such answers are bounded
 // in all.
 func (g *gateway) mayDeny(lock, client string, now time.Time) bool {
-	g.mu.Lock()
-	may := g.denied.take(now)
-	g.mu.Unlock()
+	may := g.mayExcuse(now)
 	if !may {
 		g.beyond(limitDenials, lock, client, now)
 	}
 	return may
+}
+
+// mayExcuse is mayDeny for those who are told that a server is not ready: that is nobody's fault, so no
+// limit is said to be reached.
+func (g *gateway) mayExcuse(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.denied.take(now)
 }
 
 // send publishes an answer. It is not repeated: whoever misses one asks again.

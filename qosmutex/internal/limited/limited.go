@@ -45,12 +45,22 @@ func New(log *slog.Logger, kind string, limits []Limit) *Log {
 // Of those calls that it is worth, the caller calls Tell once it holds no mutex.
 func (l *Log) Count(limit int, who string, now time.Time) bool {
 	l.counts[limit].Add(1)
-	return l.told.May(by{limit, who[:min(len(who), maxName)]}, now)
+	key := by{limit, who[:min(len(who), maxName)]}
+	if l.told.Lately(key, now) {
+		return false
+	}
+	key.who = strings.Clone(key.who) // it may be a part of something large
+	return l.told.May(key, now)
 }
 
 // Tell logs who is beyond a limit, what it is, and what to do; about says where, in pairs.
 func (l *Log) Tell(limit int, who string, most int, about ...any) {
 	who = strings.ToValidUTF8(who[:min(len(who), maxName)], "")
+	for i, v := range about {
+		if s, ok := v.(string); ok && len(s) > maxName {
+			about[i] = strings.ToValidUTF8(s[:maxName], "")
+		}
+	}
 	pairs := append([]any{"limit", l.limits[limit].Name, "most", most, l.kind, who}, about...)
 	l.log.Warn("limit reached", append(pairs, "remedy", l.limits[limit].Remedy)...)
 }

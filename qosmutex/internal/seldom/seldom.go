@@ -20,6 +20,14 @@ type Log[K comparable] struct {
 	swept time.Time
 }
 
+// Lately reports whether May would say no because what was logged less than a minute ago.
+func (l *Log[K]) Lately(what K, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, known := l.last[what]
+	return known && now.Sub(last) < every
+}
+
 // May reports whether what is to be logged now.
 func (l *Log[K]) May(what K, now time.Time) bool {
 	l.mu.Lock()

@@ -102,7 +102,7 @@ func (m *Machine) request(msg *Message) error {
 	if m.find(func(o *op) bool { return o.id == id }) != nil {
 		return dropped("the request %d of %s came twice", msg.Seq, msg.From)
 	}
-	if !m.Room(msg.From) {
+	if room, _ := m.Room(msg.From); !room {
 		return dropped("the request %d of %s: too many are going on", msg.Seq, msg.From)
 	}
 	o := &op{id: id, keys: slices.Clone(msg.Keys), writes: msg.Writes, until: m.now + min(max(msg.Within, 1), maxWithin)}

@@ -21,8 +21,9 @@ type refusals struct {
 func (r *refusals) add(to string) { r.n, r.to = r.n+1, to }
 
 // Room reports whether a client's request may begin now. If not, it is dropped, so the
-// caller had better keep it until one of those that are going on has ended.
-func (m *Machine) Room(client string) bool {
+// caller had better keep it until one of those that are going on has ended: of its own if it
+// has as many as it may, else of others.
+func (m *Machine) Room(client string) (room, own bool) {
 	mine, all := 0, 0
 	for _, o := range m.ops {
 		if o.id.client == client {
@@ -32,7 +33,8 @@ func (m *Machine) Room(client string) bool {
 			all++
 		}
 	}
-	return mine < MaxOpsPerClient && all < roomOps
+	own = mine >= MaxOpsPerClient
+	return !own && all < roomOps, own
 }
 
 // Cost is how many bytes of keys and values a request has each voter send or take, about.

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"time"
 
 	"padme/qosmutex/internal/limited"
@@ -43,13 +44,14 @@ func (v *Voter) most(limit int) int {
 type excess struct {
 	limit int
 	from  string
+	voter bool
 }
 
 // beyond counts that a sender was beyond a limit. The caller holds mu, so it logs nothing.
 func (t *turns) beyond(limit int, from string) {
 	t.floods.Add(1)
 	if t.reached != nil && t.reached.Count(limit, from, time.Now()) {
-		t.untold = append(t.untold, excess{limit, from})
+		t.untold = append(t.untold, excess{limit, from, slices.Contains(t.voters, from)})
 	}
 }
 
@@ -60,7 +62,11 @@ func (v *Voter) tellLimits() {
 	v.turns.untold = nil
 	v.turns.mu.Unlock()
 	for _, e := range untold {
-		v.reached.Tell(e.limit, e.from, v.most(e.limit))
+		most := v.most(e.limit)
+		if e.limit == limitLine && e.voter {
+			most = maxVoterLine
+		}
+		v.reached.Tell(e.limit, e.from, most)
 	}
 }
 

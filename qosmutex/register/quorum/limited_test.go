@@ -247,3 +247,45 @@ func TestLimitsOfAVoterAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Eight others have 64 requests each going on: whoever has one is not beyond 64.
+func TestWhoWaitsForOthersRequestsIsNotAccused(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var log text
+		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		time.Sleep(time.Second)
+		for i := range 8 {
+			for j := range caspaxos.MaxOpsPerClient {
+				v.request(fmt.Sprint("other", i), j, caspaxos.Message{Keys: []string{"crane"}, Within: caspaxos.Time(time.Minute)})
+			}
+			time.Sleep(2 * time.Second)
+		}
+		v.request("victim", 1, caspaxos.Message{Keys: []string{"crane"}, Within: caspaxos.Time(time.Second)})
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if strings.Contains(log.String(), "limit=voter-requests most=64 from=victim") {
+			t.Errorf("a participant with one request is named as the one beyond 64:\n%s", regexp.MustCompile(`.*from=victim.*`).FindString(log.String()))
+		}
+	})
+}
+
+// The voter's own process may have 1,024 requests going on, and the line says so.
+func TestLineOfTheVoterItself(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var log text
+		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for i := range caspaxos.MaxOps + 1 {
+			go v.CompareAndSet(ctx, register.Write{Key: fmt.Sprint("k", i), Nonce: 1})
+			synctest.Wait()
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if l := regexp.MustCompile(`.*voter-requests.*`).FindString(log.String()); !strings.Contains(l, "most=1024") {
+			t.Errorf("%d requests of the voter's own process: %s", caspaxos.MaxOps+1, l)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}

@@ -35,6 +35,7 @@ type line struct {
 	bytes   int
 	paid    caspaxos.Time // when it will have paid for what it had done
 	waits   reason        // why its first message waits, as far as is known
+	own     bool          // waits for its own requests, not for those of others
 }
 
 // arrival is a message that waits.
@@ -251,8 +252,8 @@ func (t *turns) leave(l *line, m *caspaxos.Machine, now caspaxos.Time, n int) (*
 				t.drop(l)
 				continue
 			}
-			if !m.Room(l.from) {
-				l.waits = busy
+			if room, own := m.Room(l.from); !room {
+				l.waits, l.own = busy, own
 				return nil, busy, 0
 			}
 			cost += m.Cost(msg) * len(t.voters)
@@ -278,12 +279,12 @@ func (t *turns) shift(l *line) {
 
 // drop forgets the first message of a line, which nobody waits for any more.
 func (t *turns) drop(l *line) {
-	switch l.waits {
-	case early:
+	switch {
+	case l.waits == early:
 		t.beyond(limitRate, l.from)
-	case busy:
+	case l.waits == busy && l.own:
 		t.beyond(limitRequests, l.from)
-	default: // the voter itself is slow
+	default: // the voter itself is slow, or others have all the room
 		t.late.Add(1)
 	}
 	was := l.waits
