@@ -12,7 +12,7 @@ import (
 // A server that was a member of a lock whose root has died knows that there was a root, however
 // long it had listened before: it lets nobody in beside a hold of another member.
 func TestServerRemembersTheRootThatItHad(t *testing.T) {
-	for offset := time.Duration(0); offset < LAN().Heartbeat; offset += 50 * time.Millisecond {
+	for offset := time.Duration(0); offset < LAN().Heartbeat; offset += 5 * time.Millisecond {
 		inVirtualTime(t, func(t *testing.T, w *world) {
 			ctx := context.Background()
 			root, err := pubsub.Join(ctx, "", "root", pubsub.WithDialer(w.b.Dial), pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks}))

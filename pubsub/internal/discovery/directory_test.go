@@ -292,8 +292,8 @@ func TestTooManyEndpointsAreTold(t *testing.T) {
 		d.mu.Unlock()
 		announces("late", 0, 3)
 		announces("later", 0, 3)
-		logged(1, "limit=endpoints most=65536 from=late")
-		logged(0, "limit=endpoints most=65536 from=later")
+		logged(1, "limit=endpoints most=65536 from=mallory")
+		logged(0, "limit=endpoints most=65536 from=late")
 	})
 }
 

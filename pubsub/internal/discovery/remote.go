@@ -128,8 +128,8 @@ func (d *Directory) room(one *peer) bool {
 // all together.
 const tellEvery = time.Minute
 
-// tellFull logs who announces an endpoint for which there is no room. The caller holds mu, and a log
-// may block, so it is not waited for.
+// tellFull logs who announces an endpoint for which there is no room or, if there is none for anybody,
+// who has announced most. The caller holds mu, and a log may block, so it is not waited for.
 func (d *Directory) tellFull(p *peer) {
 	limit, most, told := "endpoints-of-a-participant", maxEndpointsOfOne, &p.toldFull
 	if len(p.endpoints) < most {
@@ -139,6 +139,13 @@ func (d *Directory) tellFull(p *peer) {
 		return
 	}
 	*told = time.Now()
+	if limit == "endpoints" {
+		for _, other := range d.peers {
+			if len(other.endpoints) > len(p.endpoints) || len(other.endpoints) == len(p.endpoints) && other.ID < p.ID {
+				p = other
+			}
+		}
+	}
 	log, from := d.Log, p.ID
 	d.net.Start(func() {
 		log.Warn("limit reached", "limit", limit, "most", most, "from", from,
