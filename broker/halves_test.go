@@ -45,8 +45,10 @@ func TestHalvesOverReconnects(t *testing.T) {
 	victim := connect(t, inProcess(b), session("bob"), as("bob", "bob"))
 	victim.subscribe("padme/v1/default/data/p/t/0/root/w", 1)
 	victim.Disconnect(50)
-	if !leaveHalves(t, b, 1, 1000) || !leaveHalves(t, b, 1, 1000) {
-		t.Error("a thousand are too many, or the same ones again")
+	for range 2 {
+		if !leaveHalves(t, b, 1, 1000) {
+			t.Error("a thousand are too many, or the same ones again")
+		}
 	}
 	for round := range uint16(4) {
 		if leaveHalves(t, b, 2000+1000*round, 1000) {
