@@ -403,6 +403,7 @@ func TestAbsentSessionsOfAllUsersAreBounded(t *testing.T) {
 		c, _ := keep(t, b, "0", user, 0)
 		c.subscribe(4, "padme/v1/default/presence/"+map[string]string{"alice": "x", "bob": "y"}[user])
 		c.leave(-1)
+		eventually(t, func() bool { return gather(t, registry)["padme_broker_clients"] == 1 }, func() string { return "it is still there" })
 	}
 	absent("alice")
 	for range 100 {
