@@ -20,11 +20,11 @@ var machineLimits = []limited.Limit{
 func newExcesses(log *slog.Logger) *limited.Log { return limited.New(log, "from", machineLimits) }
 
 // tellExcesses logs who has gone beyond a limit with the last step. The caller holds mu, and a log
-// may block, so it is not waited for.
+// may block, so only the end of the topic waits for it.
 func (t *Topic) tellExcesses() {
 	for _, e := range t.out.Excesses {
-		if t.reached.Count(int(e.Limit), e.From, time.Now()) {
-			go t.reached.Tell(int(e.Limit), e.From, e.Most, "lock", t.name)
+		if t.reached.Count(int(e.Limit), e.From, time.Now()) && !t.ended { // end waits
+			t.aside.Go(func() { t.reached.Tell(int(e.Limit), e.From, e.Most, "lock", t.name) })
 		}
 	}
 }

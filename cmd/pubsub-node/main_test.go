@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/parallel"
+	"padme/tests/state"
 )
 
 // TestMain makes the test binary be pubsub-node too: scripts and tests run it as
@@ -38,12 +38,10 @@ func (m leakChecked) Run() int {
 // ownState gives brokers without --data a directory that does not outlive the tests.
 func ownState() (remove func()) {
 	dir, err := os.MkdirTemp("", "pubsub-node")
-	if err == nil {
-		err = errors.Join(os.Unsetenv("STATE_DIRECTORY"), os.Setenv("XDG_STATE_HOME", dir))
-	}
 	if err != nil {
 		panic(err)
 	}
+	state.In(dir)
 	return func() { _ = os.RemoveAll(dir) }
 }
 

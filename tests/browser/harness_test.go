@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/extent"
+	"padme/tests/state"
 )
 
 // patience bounds every waiting, on a machine that is busy.
@@ -49,6 +50,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
+	state.In(dir)
 	if text, err := exec.Command("go", "build", "-o", dir, "padme/cmd/...").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
 		os.Exit(1)

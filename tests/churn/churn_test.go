@@ -309,7 +309,7 @@ func (s *site) startServers() string {
 	}
 	for i := range 2 {
 		s.keep(fmt.Sprint("serve ", i), 100*time.Millisecond, func() *exec.Cmd {
-			return exec.Command(s.bin, "serve", "--broker", url, "--id", fmt.Sprint("serve-", i), topic)
+			return exec.Command(s.bin, "serve", "--broker", url, "--id", fmt.Sprint("serve-", i), "--data", filepath.Join(s.dir, fmt.Sprint("serve-", i)), topic)
 		})
 	}
 	return url

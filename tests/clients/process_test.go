@@ -20,6 +20,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/parallel"
+	"padme/tests/state"
 )
 
 // patience bounds every waiting for processes, on a machine that is busy.
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	state.In(dir)
 	bin = filepath.Join(dir, "pubsub-node")
 	if text, err := exec.Command("go", "build", "-o", bin, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s", err, text)

@@ -25,6 +25,7 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/tests/extent"
+	"padme/tests/state"
 )
 
 // patience bounds every waiting.
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	state.In(dir)
 	program = filepath.Join(dir, "pubsub-node")
 	build := exec.Command("go", "build", "-o", program, "padme/cmd/pubsub-node")
 	if out, err := build.CombinedOutput(); err != nil {
