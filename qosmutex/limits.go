@@ -98,8 +98,8 @@ type account struct {
 
 // refusal is of a topic that was not opened for a user.
 type refusal struct {
-	limit      int
-	user, name string
+	limit, most int
+	user, name  string
 }
 
 func newAccount(log *slog.Logger) account {
@@ -126,15 +126,16 @@ func (s *Server) weightOf(ttl time.Duration) int {
 	return int((own + ttl - 1) / ttl)
 }
 
-// exceeded is the limit that keeps a user from another topic, or noLimit. The caller holds mu.
-func (s *Server) exceeded(user string, weight int) int {
+// exceeded is the limit that keeps a user from another topic, or noLimit, and what it is for it. The caller holds mu.
+func (s *Server) exceeded(user string, weight int) (limit, most int) {
+	most = s.most(user, weight)
 	switch {
 	case user != "" && s.account.byUser[user]+weight > s.limits.PerUser:
-		return limitPerUser
-	case s.account.total+weight > s.most(user, weight):
-		return limitTotal
+		return limitPerUser, s.limits.PerUser
+	case s.account.total+weight > most:
+		return limitTotal, most
 	}
-	return noLimit
+	return noLimit, most
 }
 
 // most is how many topics may be open if a user gets another one: the last quarter is for those that
@@ -158,9 +159,9 @@ func (s *Server) reweigh(e *servedTopic, ttl time.Duration) {
 }
 
 // noteRefused counts a topic that is not opened. The caller holds mu, and gives it back by unlock.
-func (s *Server) noteRefused(name, user string, limit int) {
+func (s *Server) noteRefused(name, user string, limit, most int) {
 	if s.account.reached.Count(limit, user, time.Now()) {
-		s.account.untold = append(s.account.untold, refusal{limit, user, name})
+		s.account.untold = append(s.account.untold, refusal{limit, most, user, name})
 	}
 }
 
@@ -170,11 +171,7 @@ func (s *Server) unlock() {
 	s.account.untold = nil
 	s.mu.Unlock()
 	for _, r := range untold {
-		most := s.limits.Total
-		if r.limit == limitPerUser {
-			most = s.limits.PerUser
-		}
-		s.account.reached.Tell(r.limit, r.user, most, "lock", r.name)
+		s.account.reached.Tell(r.limit, r.user, r.most, "lock", r.name)
 	}
 }
 

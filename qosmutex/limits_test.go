@@ -109,6 +109,7 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 30 {
 			t.Errorf("%v topics are open, and three quarters are 30", n)
 		}
+		logged(1, "limit=max-topics most=30 user=polite lock=mine-9")
 		for i := range 2 {
 			asks(t, late, fmt.Sprint("late-", i), 0)
 		}

@@ -265,8 +265,8 @@ func (s *Server) serve(name, user string, ttl protocol.Duration) *servedTopic {
 	if s.ctx.Err() != nil {
 		return nil
 	}
-	if limit := s.exceeded(user, weight); limit != noLimit {
-		s.noteRefused(name, user, limit)
+	if limit, most := s.exceeded(user, weight); limit != noLimit {
+		s.noteRefused(name, user, limit, most)
 		return nil
 	}
 	delete(s.ttls, name)
