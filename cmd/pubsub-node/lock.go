@@ -256,37 +256,40 @@ func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held
 	_ = locker.Close(ctx)
 }
 
-// patience is how long connecting may take if nobody has said it: who is to wait in line may
-// as well wait for a broker that hundreds of commands have just connected to.
-func (f *lockFlags) patience(usual time.Duration) time.Duration {
+// patience gives the time that connecting may take if --timeout does not: a command that waits in
+// line may as well wait for a broker that hundreds of commands have just connected to.
+func (f *lockFlags) patience(s *session) {
 	switch {
-	case f.noWait:
-		return usual
-	case f.wait > 0 || f.deadline > 0:
-		return max(usual, f.wait, f.deadline)
+	case f.wait > 0 && (f.deadline == 0 || f.wait <= f.deadline):
+		s.timeout, s.bound = f.wait, "-w"
+	case f.deadline > 0:
+		s.timeout, s.bound = f.deadline, "--deadline"
+	case !f.noWait:
+		s.timeout = max(s.timeout, busyBroker)
 	}
-	return max(usual, busyBroker)
+	if s.bound != "" {
+		s.absent = s.timeout
+	}
 }
 
 // attach connects, as a client of whoever serves locks. The caller closes both if there is
 // no error.
 func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsub.Participant, qosmutex.Locker, error) {
 	if !s.timeoutGiven {
-		s.timeout = f.patience(s.timeout)
-		s.absent = max(f.wait, f.deadline)
+		f.patience(s)
 	}
 	will, session := qosmutex.LastWill(s.participantID())
 	p, err := s.joinAs(ctx, "member or client", pubsub.Unannounced(), will)
 	if err != nil {
 		return nil, nil, err
 	}
-	dialing, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	dialing, cancel := context.WithTimeoutCause(ctx, s.timeout, s.joinTimeout())
 	defer cancel()
 	client, err := qosmutex.Dial(dialing, p, name, session, qosmutex.WithLogger(s.logger(levelOff)))
 	if err != nil {
 		leave(p)
 		if dialing.Err() != nil && ctx.Err() == nil { // a broker that has gone away since
-			err = fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, errJoinTimeout, s.timeout, err)
+			err = fmt.Errorf("%w: %w: %w", pubsub.ErrUnreachable, context.Cause(dialing), err)
 		}
 		return nil, nil, err
 	}

@@ -33,7 +33,7 @@ func openMember(ctx context.Context, p *pubsub.Participant, name string, creatio
 	running.Go(func() { c.follow(asking, p) })
 	defer running.Wait()
 	defer cancel()
-	opening, end := context.WithTimeout(ctx, creation)
+	opening, end := context.WithTimeoutCause(ctx, creation, fmt.Errorf("no answer within %v", creation))
 	defer end()
 	topic, err := qosmutex.Open(opening, p, name, opts...)
 	switch {

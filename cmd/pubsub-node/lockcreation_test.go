@@ -34,7 +34,7 @@ func TestCreateSaysWhoIsBecomingTheRoot(t *testing.T) {
 		me := join("me")
 		defer me.Close(ctx)
 		create := func(name string, within time.Duration) error {
-			ctx, cancel := context.WithTimeoutCause(ctx, within, errJoinTimeout)
+			ctx, cancel := context.WithTimeoutCause(ctx, within, &joinTimeout{"--timeout", within})
 			defer cancel()
 			topic, err := openMember(ctx, me, name, within, clock)
 			if err == nil {

@@ -201,7 +201,7 @@ func asMember(cmd *cobra.Command, s *session, name string, asJSON bool, opts []q
 	defer sigs.stop()
 	takes, creation, cause := settingsTake, creationTakes, errSettingsTake
 	if s.timeoutGiven { // bounds all of it
-		takes, creation, cause = s.timeout, s.timeout, errJoinTimeout
+		takes, creation, cause = s.timeout, s.timeout, s.joinTimeout()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, takes, cause)
 	defer cancel()

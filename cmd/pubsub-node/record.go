@@ -103,7 +103,7 @@ type recorder struct {
 // subscribe asks for all that is recorded. What the broker refuses is told, and left out:
 // many show the messages of a node to that node only.
 func (r *recorder) subscribe(ctx context.Context, s *session, p *pubsub.Participant) error {
-	setup, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	setup, cancel := context.WithTimeoutCause(ctx, s.timeout, s.joinTimeout())
 	defer cancel()
 	for _, levels := range recorded {
 		_, err := p.SubscribeRaw(setup, pubsub.Main, levels, func(m pubsub.RawMessage) {

@@ -25,6 +25,7 @@ type session struct {
 	domain, prefix     string
 	timeout            time.Duration
 	timeoutGiven       bool
+	bound              string        // the flag that gave timeout; empty: --timeout
 	absent             time.Duration // how long a broker that is not there is tried; 0 if nobody said, because most often the URL is wrong
 	told               bool          // that nothing answers
 	late               time.Duration // for how long nothing answered at first

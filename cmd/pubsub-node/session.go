@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,16 @@ const (
 	maxSecret = 4096
 )
 
-// errJoinTimeout is the cause of a context that --timeout ended.
-var errJoinTimeout = errors.New("no answer within --timeout")
+// joinTimeout is the cause of a context that ended because the broker did not answer in time.
+type joinTimeout struct {
+	flag string // that gave the time
+	time time.Duration
+}
+
+func (e *joinTimeout) Error() string { return fmt.Sprintf("no answer within %s of %v", e.flag, e.time) }
+
+// joinTimeout is the cause of a context that ends after --timeout, or what stands for it.
+func (s *session) joinTimeout() error { return &joinTimeout{cmp.Or(s.bound, "--timeout"), s.timeout} }
 
 // join takes part in the domain, within --timeout. The caller must leave.
 func (s *session) join(ctx context.Context) (*pubsub.Participant, error) {
@@ -74,7 +83,7 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 	if err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, s.joinTimeout())
 	defer cancel()
 	begun := time.Now()
 	opened, err := open(ctx, s.broker, s.participantID(), opts...)
@@ -92,10 +101,8 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 		return none, cause
 	case isDialError(err): // nothing is there
 		return none, fmt.Errorf("%w: start one with \"pubsub-node broker\" or give its URL by --broker", err)
-	case errors.Is(cause, errJoinTimeout) && !errors.Is(err, errJoinTimeout):
-		return none, fmt.Errorf("%w: %w of %v: %w", pubsub.ErrUnreachable, cause, s.timeout, err)
-	case errors.Is(cause, errJoinTimeout):
-		return none, fmt.Errorf("%w of %v", err, s.timeout)
+	case errors.As(cause, new(*joinTimeout)) && !errors.Is(err, cause):
+		return none, fmt.Errorf("%w: %w: %w", pubsub.ErrUnreachable, cause, err)
 	}
 	return none, err
 }

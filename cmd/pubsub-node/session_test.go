@@ -39,7 +39,8 @@ func TestBusyBrokerIsAskedAgain(t *testing.T) {
 	}
 }
 
-// Whoever would wait in line for as long as it takes waits longer for the broker.
+// A command that would wait in line for as long as it takes waits longer for the broker, and one
+// that has a time waits for that time.
 func TestLockWaitsForABusyBroker(t *testing.T) {
 	const usual = 10 * time.Second
 	for _, test := range []struct {
@@ -48,12 +49,14 @@ func TestLockWaitsForABusyBroker(t *testing.T) {
 	}{
 		{lockFlags{}, busyBroker},
 		{lockFlags{noWait: true}, usual},
-		{lockFlags{wait: time.Second}, usual},
+		{lockFlags{wait: time.Second}, time.Second},
 		{lockFlags{wait: time.Hour}, time.Hour},
+		{lockFlags{wait: time.Hour, deadline: time.Minute}, time.Minute},
 		{lockFlags{deadline: 30 * time.Second}, 30 * time.Second},
 	} {
-		if got := test.flags.patience(usual); got != test.want {
-			t.Errorf("%+v: %v, want %v", test.flags, got, test.want)
+		s := &session{timeout: usual}
+		if test.flags.patience(s); s.timeout != test.want {
+			t.Errorf("%+v: %v, want %v", test.flags, s.timeout, test.want)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (f *uiFlags) live(ctx context.Context, s *session, files fs.FS) (site *web.
 		return nil, "", err
 	}
 	dial := func(ctx context.Context) (net.Conn, error) { return pubsub.DialBroker(ctx, s.broker, config) }
-	first, cancel := context.WithTimeoutCause(ctx, s.timeout, errJoinTimeout)
+	first, cancel := context.WithTimeoutCause(ctx, s.timeout, s.joinTimeout())
 	defer cancel()
 	c, err := dial(first)
 	if errors.Is(err, pubsub.ErrInvalid) {
