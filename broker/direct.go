@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"encoding/binary"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,10 @@ type direct struct {
 	limit  int    // of a packet, in bytes
 	prefix []byte // of all topics of participants
 
-	changes atomic.Uint64 // of subscriptions and connections
+	changes atomic.Uint64 // of subscriptions and connections that may matter to any topic
 	mu      sync.RWMutex
-	ways    map[string]*way // by topic, as of changes
+	ways    map[string]*way           // by topic, as of changes
+	own     map[string]*atomic.Uint64 // changes that matter to the inbox of a user, by its name
 }
 
 // maxWays bounds the topics whose subscribers are remembered.
@@ -53,12 +55,41 @@ func (h *direct) Provides(b byte) bool {
 }
 
 // OnSessionEstablished comes when mochi finds the new connection under the client's id.
-func (h *direct) OnSessionEstablished(*mqtt.Client, packets.Packet) { h.changes.Add(1) }
-func (h *direct) OnDisconnect(*mqtt.Client, error, bool)            { h.changes.Add(1) }
+func (h *direct) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) { h.changed(cl) }
+func (h *direct) OnDisconnect(cl *mqtt.Client, _ error, _ bool)          { h.changed(cl) }
 
 // OnSubscribed comes before the SUBACK.
-func (h *direct) OnSubscribed(*mqtt.Client, packets.Packet, []byte) { h.changes.Add(1) }
-func (h *direct) OnUnsubscribed(*mqtt.Client, packets.Packet)       { h.changes.Add(1) }
+func (h *direct) OnSubscribed(cl *mqtt.Client, _ packets.Packet, _ []byte) { h.changed(cl) }
+func (h *direct) OnUnsubscribed(cl *mqtt.Client, _ packets.Packet)         { h.changed(cl) }
+
+// changed has the subscribers of a topic looked up again. Who may read its own inbox only changes no
+// other: else hundreds that subscribe and unsubscribe without pause would cost every lock message a
+// search.
+func (h *direct) changed(cl *mqtt.Client) {
+	if h.access.users == nil {
+		h.changes.Add(1)
+		return
+	}
+	switch a, known := h.access.users.lookup(cl.Properties.Username); {
+	case !known: // it may read nothing
+	case a.role == Admin:
+		h.changes.Add(1)
+	default:
+		h.changesOf(string(cl.Properties.Username)).Add(1)
+	}
+}
+
+func (h *direct) changesOf(user string) *atomic.Uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.own == nil {
+		h.own = map[string]*atomic.Uint64{}
+	}
+	if h.own[user] == nil {
+		h.own[user] = new(atomic.Uint64)
+	}
+	return h.own[user]
+}
 
 // publish sends a message on, which its publisher may have as a frame. It reports false if
 // that is for mochi to do, and to refuse.
@@ -110,14 +141,29 @@ func (h *direct) isInbox(topic []byte) bool {
 	return ok && bytes.HasPrefix(family, []byte("node/"))
 }
 
+// ownerOf is the user whose inbox a topic is.
+func (h *direct) ownerOf(topic []byte) []byte {
+	_, below, _ := bytes.Cut(topic[len(h.prefix):], []byte("/node/"))
+	owner, _, _ := bytes.Cut(below, []byte{'/'})
+	if bytes.IndexByte(owner, '%') >= 0 {
+		if name, err := url.PathUnescape(string(owner)); err == nil {
+			return []byte(name)
+		}
+	}
+	return owner
+}
+
 // wayOf looks up the subscribers of a topic, if they are not known.
 func (h *direct) wayOf(topic []byte) *way {
 	as := h.changes.Load()
-	if h.access.users != nil {
-		as += h.access.users.changes.Load()
-	}
 	h.mu.RLock()
 	w := h.ways[string(topic)]
+	if h.access.users != nil {
+		as += h.access.users.changes.Load()
+		if own := h.own[string(h.ownerOf(topic))]; own != nil {
+			as += own.Load()
+		}
+	}
 	h.mu.RUnlock()
 	if w == nil || w.as != as {
 		w = h.look(string(topic), as)
@@ -180,7 +226,7 @@ func (h *direct) take(c *conn, b []byte) []byte {
 			return b
 		}
 		b = b[n:]
-		c.processed()
+		c.published(func() int { return h.access.sessions.usages.subscriptions(cl) })
 		c.yield(packets.Publish)
 	}
 }

@@ -17,6 +17,10 @@ const (
 	// filters and deliveries to many cost what they are. At the default rate a user has half
 	// a processor.
 	shareTime = 50 * time.Microsecond
+	// sharePublish is what a PUBLISH costs at most by its time, without subscriptions of its own
+	// user. A unit more is for ownPerUnit of those, each of which takes a few microseconds.
+	sharePublish = 4
+	ownPerUnit   = 4
 	// shareDue is what a connection may cost between two payments: 2.5 ms of processing.
 	shareDue = 50
 	// shareRecent is for how long a user counts as one that sends.
@@ -182,14 +186,35 @@ func (c *conn) goOn() {
 	c.takeTurn()
 }
 
-// spent charges the time since began, and at least so much: a lot at once, as this may be the
-// last packet of its connection.
+// spent charges the time since began, and at least so much.
 func (c *conn) spent(least float64) {
+	if c.charges() {
+		now := time.Now()
+		c.owe(max(least, c.worked(now)), now)
+	}
+}
+
+// published charges a PUBLISH, by its time, but for no more than its user's own subscriptions, of
+// which there are so many, may add to it: what others subscribe to, and how busy the machine is,
+// would hold back those that publish, and with them locks.
+func (c *conn) published(own func() int) {
 	if !c.charges() {
 		return
 	}
 	now := time.Now()
-	c.readCost += max(least, float64(now.Sub(c.began))/float64(shareTime))
+	cost := c.worked(now)
+	if cost > sharePublish {
+		cost = min(cost, sharePublish+float64(own())/ownPerUnit)
+	}
+	c.owe(max(1, cost), now)
+}
+
+// worked is for how long the packet has been processed since began.
+func (c *conn) worked(now time.Time) float64 { return float64(now.Sub(c.began)) / float64(shareTime) }
+
+// owe charges a cost: a lot at once, as this may be the last packet of its connection.
+func (c *conn) owe(cost float64, now time.Time) {
+	c.readCost += cost
 	c.began = now
 	if c.readCost > shareDue && c.share != nil {
 		c.share.sent.charge(c.readCost, c.rate, now)

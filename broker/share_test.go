@@ -219,6 +219,29 @@ func TestTimeIsChargedOnce(t *testing.T) {
 	}
 }
 
+// A PUBLISH that is processed for long is charged what its user's own subscriptions can make of it, and
+// not what those of others, or a busy machine do.
+func TestAPublishCostsWhatItsUserMakesOfIt(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		for own, most := range map[int]float64{0: sharePublish, 400: sharePublish + 400/ownPerUnit} {
+			b, _ := limitedInTest()
+			b.cfg.Limits = DefaultLimits()
+			c := chargedOf(b, "u")
+			c.share = nil // which would be charged at once
+			c.begin()
+			time.Sleep(time.Minute)
+			c.published(func() int { return own })
+			if c.readCost != most {
+				t.Errorf("a minute costs %v with %d subscriptions, want %v", c.readCost, own, most)
+			}
+			c.published(func() int { t.Error("subscriptions are counted for each packet"); return 0 })
+			if c.readCost != most+1 {
+				t.Errorf("the next one costs %v", c.readCost-most)
+			}
+		}
+	})
+}
+
 // Messages to a participant that share a payload cost their user as much as if each came alone,
 // on either way.
 func TestMessagesThatShareAPayloadAreCharged(t *testing.T) {

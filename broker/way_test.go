@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 // An MQTT 5 client that may not read a lock message, although it is subscribed to all, does not
@@ -50,5 +53,33 @@ func testNoSay(t *testing.T, filter string) {
 	}
 	if w := b.flow.direct.wayOf([]byte(topic)); !w.mochi {
 		t.Error("who may read it is not sent it by mochi")
+	}
+}
+
+// Subscriptions of a user change the way of messages to its own inbox, however its name is written in
+// the topic, and that of no other; those of an administrator, who may read all, change all.
+func TestSubscriptionsChangeTheWayOfOwnMessagesOnly(t *testing.T) {
+	users := alone(t)
+	for name, role := range map[string]Role{"a b": Member, "watch": Observer, "root": Admin} {
+		users.accounts[name] = &account{hash: []byte(hashed(t, name)), role: role}
+	}
+	b := started(t, Config{Users: users})
+	d := b.flow.direct
+	topics := map[string]string{ // by owner
+		"a b": "padme/v1/default/node/a%20b/c", "watch": "padme/v1/default/node/watch/c", "bob": "padme/v1/default/node/bob/c",
+	}
+	for user, changes := range map[string][]string{"a b": {"a b"}, "watch": {"watch"}, "root": {"a b", "watch", "bob"}, "nobody": nil} {
+		cl := b.server.NewClient(nil, "", user, false)
+		cl.Properties.Username = []byte(user)
+		before := map[string]*way{}
+		for owner, topic := range topics {
+			before[owner] = d.wayOf([]byte(topic))
+		}
+		d.OnSubscribed(cl, packets.Packet{}, nil)
+		for owner, topic := range topics {
+			if changed, want := d.wayOf([]byte(topic)) != before[owner], slices.Contains(changes, owner); changed != want {
+				t.Errorf("a subscription of %s: the way to %s is looked up again: %v, want %v", user, owner, changed, want)
+			}
+		}
 	}
 }
