@@ -189,7 +189,7 @@ func WithModels(m Models) Option {
 	return func(o *options) error {
 		o.settingsGiven++
 		o.givenModels, o.models = true, m
-		if m.Priority > Deadline || m.Request > RequestReplace || m.Reply > Use || m.Release > Direct {
+		if !m.Valid() {
 			return fmt.Errorf("%w: models %+v: take the constants of this package or ParseModels", ErrInvalidConfig, m)
 		}
 		return nil

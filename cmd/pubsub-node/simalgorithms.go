@@ -68,24 +68,16 @@ func algorithmNames() []string {
 func modelsNamed(text string) (protocol.Models, error) {
 	m, err := protocol.ParseModels(text)
 	if err != nil {
-		return m, fmt.Errorf("models %q%s: want four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain|direct} for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()))
+		return m, fmt.Errorf("models %q%s: want four words, %s for Priority-Request-Reply-Release, or their initials, such as FRUU", text, didYouMean(strings.ToLower(text), modelNames()), protocol.ModelsForm())
 	}
 	return m, nil
 }
 
-// modelNames lists every combination, those with the further Priority models last.
+// modelNames lists every combination.
 func modelNames() []string {
 	var names []string
-	for _, further := range []protocol.Priority{0, protocol.Aging} {
-		for _, m := range protocol.AllModels() {
-			m.Priority += further
-			names = append(names, m.String())
-			if m.Release == protocol.Use {
-				for m.Release = protocol.Retain; m.Release <= protocol.Direct; m.Release++ {
-					names = append(names, m.String())
-				}
-			}
-		}
+	for _, m := range protocol.Combinations() {
+		names = append(names, m.String())
 	}
 	return names
 }

@@ -10,7 +10,7 @@ import (
 // an inner participant and a leaf, with the two lower ones competing. Once the
 // memory that a machine keeps is there, no Step allocates.
 func TestNoAllocations(t *testing.T) {
-	for _, models := range allModels() {
+	for _, models := range protocol.Combinations() {
 		t.Run(models.String(), func(t *testing.T) {
 			c := newCycle(t, models)
 			c.outs[0].Explain = true // nor does it to tell of decisions
@@ -27,24 +27,6 @@ func TestNoAllocations(t *testing.T) {
 			}
 		})
 	}
-}
-
-// allModels are the papers' sixteen combinations, as many with the further Priority
-// models, and those with Retain and with Direct.
-func allModels() []protocol.Models {
-	var all []protocol.Models
-	for _, p := range []protocol.Priority{protocol.Level, protocol.Aging} {
-		for _, m := range protocol.AllModels() {
-			m.Priority += p
-			all = append(all, m)
-			if m.Release == protocol.Use {
-				for m.Release = protocol.Retain; m.Release <= protocol.Direct; m.Release++ {
-					all = append(all, m)
-				}
-			}
-		}
-	}
-	return all
 }
 
 // BenchmarkStep is one step of a machine in the same traffic: among a root, an

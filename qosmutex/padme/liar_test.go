@@ -59,7 +59,7 @@ func TestFalseReleaseEndsNoHold(t *testing.T) {
 	for _, tree := range []string{
 		"A(B C M)", "A(X(B M) C)", "A(X(Y(B) M) C)", "A(X(Y(B M) C) D)", "A(X(B) C M)", "A(X(B C) Y(M))", "A(X(Y(B C)) M)",
 	} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			if models.Release == protocol.Direct || models.Priority == protocol.Deadline {
 				continue
 			}
@@ -110,7 +110,7 @@ func TestFalseReleaseOfWhoPasses(t *testing.T) {
 // is over and on the present one. They are served in their turn.
 func TestFalseReleaseDeletesNoRequest(t *testing.T) {
 	for _, tree := range []string{"A(B C M D)", "A(X(B M D) C)", "A(X(Y(B D) M) C)", "A(X(B D) C M)"} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			for _, flags := range []protocol.Flags{0, protocol.FlagRepeated, protocol.FlagReturned, protocol.FlagRetain} {
 				w := newWorld()
 				w.quiet = true
@@ -158,7 +158,7 @@ func TestWhoMovesWhileInsideIsReleased(t *testing.T) {
 	for _, move := range []struct{ tree, to string }{
 		{"A(X(B) Y C)", "Y"}, {"A(X(B) C)", "A"}, {"A(X(Y(B) Z) C)", "Z"}, {"A(X(Y(B)) C)", "X"}, {"A(B X C)", "X"}, {"A(X(B Y) C)", "Y"},
 	} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			w := newWorld()
 			w.quiet = true
 			play(t, w, "tree "+move.tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C")
@@ -205,7 +205,7 @@ func TestFencesOfAChildAreThoseThatItGot(t *testing.T) {
 // way, and under Level before D, which is less important.
 func TestRequestInTheNameOfAnother(t *testing.T) {
 	for _, tree := range []string{"A(B C M D)", "A(X(B) C M D)", "A(X(Y(B)) C M D)", "A(X(B M D) C)", "A(X(B D) Y(M) C)"} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			for i := range 4 {
 				before, takenBack := i/2 == 0, i%2 == 0
 				w := newWorld()
@@ -357,7 +357,7 @@ func TestOnlyTheWayOfWhoMovedIsAsked(t *testing.T) {
 	for _, move := range []struct{ tree, to string }{
 		{"A(X(B) Y C D E F G)", "Y"}, {"A(X(Y(B) Z) C D E F G)", "Z"}, {"A(X(Y(B)) C D E F G)", "X"}, {"A(B X C D E F G)", "X"},
 	} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			w := newWorld()
 			w.quiet = true
 			play(t, w, "tree "+move.tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C")

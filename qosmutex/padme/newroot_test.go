@@ -72,7 +72,7 @@ func TestAGoodbyeAboutAnotherIsNoSignOfItsSender(t *testing.T) {
 // the next root knows of its hold. C does not wait for the others who may report.
 func TestAdoptedHoldIsReleasedWhileARootInherits(t *testing.T) {
 	for _, tree := range []string{"A(D(B C))", "A(D(X(B) C))", "A(D(X(Y(B)) C))"} {
-		for _, models := range allModels() {
+		for _, models := range protocol.Combinations() {
 			w := newWorld()
 			w.quiet = true
 			play(t, w, "tree "+tree+" fanout=8 models="+models.String(), "advance 1s", "request B", "request C", "advance 2s", "still", "crash A")

@@ -150,7 +150,9 @@ func (p *player) drawOpen() string {
 	return ""
 }
 
-func drawModels(t *rapid.T) protocol.Models { return rapid.SampledFrom(allModels()).Draw(t, "models") }
+func drawModels(t *rapid.T) protocol.Models {
+	return rapid.SampledFrom(protocol.Combinations()).Draw(t, "models")
+}
 
 func letter(i int) string { return string(rune('A' + i)) }
 
@@ -230,7 +232,7 @@ func (p *player) play(m move) {
 		}
 	case "models":
 		if n := p.pick(m.a, running); n != nil {
-			p.line("models %s %v", n.name, allModels()[m.b%len(allModels())])
+			p.line("models %s %v", n.name, protocol.Combinations()[m.b%len(protocol.Combinations())])
 		}
 	default:
 		p.disturb(m)

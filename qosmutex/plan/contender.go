@@ -91,20 +91,17 @@ func fanouts(n int) []int {
 // from the default. Under Deadline all are as Forward, and under Direct all but Priority.
 func combinations() []protocol.Models {
 	var all []protocol.Models
-	for p := protocol.Level; p <= protocol.Deadline; p++ {
-		for l := protocol.Forward; l <= protocol.Direct; l++ {
-			for y := protocol.Forward; y <= protocol.Use; y++ {
-				for q := protocol.RequestForward; q <= protocol.RequestReplace; q++ {
-					m := protocol.Models{Priority: p, Request: q, Reply: y, Release: l}
-					forward := q == protocol.RequestForward && y == protocol.Forward
-					if forward && (l == protocol.Forward || p != protocol.Deadline) || p != protocol.Deadline && l != protocol.Direct {
-						all = append(all, m)
-					}
-				}
-			}
+	for _, m := range protocol.Combinations() {
+		forward := m.Request == protocol.RequestForward && m.Reply == protocol.Forward
+		deadline := m.Priority == protocol.Deadline
+		if forward && (m.Release == protocol.Forward || !deadline) || !deadline && m.Release != protocol.Direct {
+			all = append(all, m)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b protocol.Models) int { return cmp.Compare(changes(a), changes(b)) })
+	slices.SortFunc(all, func(a, b protocol.Models) int {
+		return cmp.Or(cmp.Compare(changes(a), changes(b)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Release, b.Release),
+			cmp.Compare(a.Reply, b.Reply), cmp.Compare(a.Request, b.Request))
+	})
 	return all
 }
 

@@ -238,11 +238,12 @@ func (d *Decoder) grant(what string) Grant {
 
 func (d *Decoder) models(what string) Models {
 	r := &d.r
+	last := func(names []string) uint64 { return uint64(len(names) - 1) }
 	return Models{
-		Priority: Priority(r.Uint(what, uint64(Deadline))),
-		Request:  RequestModel(r.Uint(what, uint64(RequestReplace))),
-		Reply:    PassModel(r.Uint(what, uint64(Use))),
-		Release:  PassModel(r.Uint(what, uint64(Direct))),
+		Priority: Priority(r.Uint(what, last(priorityNames))),
+		Request:  RequestModel(r.Uint(what, last(requestNames))),
+		Reply:    PassModel(r.Uint(what, last(replyNames))),
+		Release:  PassModel(r.Uint(what, last(releaseNames))),
 	}
 }
 

@@ -104,21 +104,55 @@ type Models struct {
 }
 
 // ErrModels is returned for text that names no combination of models.
-var ErrModels = errors.New("protocol: models are four words, {level|fair|aging|deadline}-{forward|replace}-{forward|use}-{forward|use|retain|direct}, for Priority-Request-Reply-Release, or their initials, such as FRUU")
+var ErrModels = errors.New("protocol: models are four words, " + ModelsForm() + ", for Priority-Request-Reply-Release, or their initials, such as FRUU")
 
+// The names of each model's values, in the order of the constants. A value that has no
+// name here does not exist: Valid and the decoder refuse it.
 var (
-	priorityNames = [...]string{"level", "fair", "aging", "deadline"}
-	requestNames  = [...]string{"forward", "replace"}
-	replyNames    = [...]string{"forward", "use"}
-	releaseNames  = [...]string{"forward", "use", "retain", "direct"}
+	priorityNames = []string{"level", "fair", "aging", "deadline"}
+	requestNames  = []string{"forward", "replace"}
+	replyNames    = []string{"forward", "use"}
+	releaseNames  = []string{"forward", "use", "retain", "direct"}
 )
 
-// String returns the form that ParseModels reads, such as "fair-replace-use-use".
+// ModelNames returns the names of the values of Priority, Request, Reply and Release, each
+// in the order of the constants.
+func ModelNames() [4][]string {
+	return [...][]string{
+		slices.Clone(priorityNames), slices.Clone(requestNames), slices.Clone(replyNames), slices.Clone(releaseNames),
+	}
+}
+
+// ModelsForm returns the words that ParseModels reads, for messages:
+// "{level|fair|…}-{forward|replace}-…".
+func ModelsForm() string {
+	var parts []string
+	for _, names := range ModelNames() {
+		parts = append(parts, "{"+strings.Join(names, "|")+"}")
+	}
+	return strings.Join(parts, "-")
+}
+
+// Valid reports whether each model has a value that exists for it.
+func (m Models) Valid() bool {
+	return int(m.Priority) < len(priorityNames) && int(m.Request) < len(requestNames) &&
+		int(m.Reply) < len(replyNames) && int(m.Release) < len(releaseNames)
+}
+
+// String returns the form that ParseModels reads, such as "fair-replace-use-use". It
+// shows a value that does not exist as "invalid(9)", which ParseModels refuses.
 func (m Models) String() string {
-	return priorityNames[m.Priority&3] + "-" +
-		requestNames[m.Request&1] + "-" +
-		replyNames[m.Reply&1] + "-" +
-		releaseNames[min(m.Release, Direct)]
+	return nameOf(priorityNames, uint8(m.Priority)) + "-" +
+		nameOf(requestNames, uint8(m.Request)) + "-" +
+		nameOf(replyNames, uint8(m.Reply)) + "-" +
+		nameOf(releaseNames, uint8(m.Release))
+}
+
+func nameOf(names []string, value uint8) string {
+	if int(value) < len(names) {
+		return names[value]
+	}
+	return fmt.Sprintf("invalid(%d)", value)
 }
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or
@@ -131,7 +165,7 @@ func ParseModels(s string) (Models, error) {
 	if len(words) != 4 {
 		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
 	}
-	p, q, r, l := pick(priorityNames[:], words[0]), pick(requestNames[:], words[1]), pick(replyNames[:], words[2]), pick(releaseNames[:], words[3])
+	p, q, r, l := pick(priorityNames, words[0]), pick(requestNames, words[1]), pick(replyNames, words[2]), pick(releaseNames, words[3])
 	if min(p, q, r, l) < 0 {
 		return Models{}, fmt.Errorf("%w; got %q", ErrModels, s)
 	}
@@ -152,6 +186,22 @@ func AllModels() []Models {
 			Priority: Priority(i >> 3 & 1), Request: RequestModel(i >> 2 & 1),
 			Reply: PassModel(i >> 1 & 1), Release: PassModel(i & 1),
 		})
+	}
+	return all
+}
+
+// Combinations returns every combination: the papers' sixteen and those with a further
+// Priority or Release model.
+func Combinations() []Models {
+	var all []Models
+	for p := range priorityNames {
+		for q := range requestNames {
+			for y := range replyNames {
+				for l := range releaseNames {
+					all = append(all, Models{Priority(p), RequestModel(q), PassModel(y), PassModel(l)})
+				}
+			}
+		}
 	}
 	return all
 }

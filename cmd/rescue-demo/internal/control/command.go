@@ -20,6 +20,7 @@ import (
 	"padme/cmd/rescue-demo/internal/area"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/qosmutex"
+	"padme/qosmutex/protocol"
 )
 
 // Action is what a command asks for.
@@ -60,15 +61,21 @@ func (c Command) Number() int { return c.number }
 // Place returns where a survivor is dropped.
 func (c Command) Place() area.Point { return area.Point{X: c.X, Y: c.Y} }
 
-// values are what each model can be here, in the order in which they are written.
-var values = []struct {
+// values are what each model can be here, in the order in which they are written. Of the
+// Priority models these are only the two that the demo compares.
+var values = func() []modelValues {
+	names := protocol.ModelNames()
+	return []modelValues{
+		{"priority", names[0][:protocol.Fair+1]},
+		{"request", names[1]},
+		{"reply", names[2]},
+		{"release", names[3]},
+	}
+}()
+
+type modelValues struct {
 	model string
 	all   []string
-}{
-	{"priority", []string{"level", "fair"}},
-	{"request", []string{"forward", "replace"}},
-	{"reply", []string{"forward", "use"}},
-	{"release", []string{"forward", "use", "retain", "direct"}},
 }
 
 // Changed returns models with the one that is asked for changed. It refuses if that is

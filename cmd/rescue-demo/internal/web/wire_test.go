@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"reflect"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"padme/cmd/rescue-demo/internal/camera"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/pubsub"
+	"padme/qosmutex/protocol"
 
 	"go.uber.org/goleak"
 )
@@ -85,5 +87,28 @@ func onTheWire(t *testing.T, f camera.Frame) []byte {
 	case <-time.After(15 * time.Second):
 		t.Fatal("nothing was published")
 		return nil
+	}
+}
+
+// The page offers the models that the operator's commands may name, no more and no less.
+func TestThePageOffersAllModels(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("node is not installed: apt-get install nodejs")
+		}
+		t.Skip("node is not installed: apt-get install nodejs")
+	}
+	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", `
+		import { MODELS } from "./page/command.js";
+		console.log(JSON.stringify(MODELS.map((m) => m.values)));`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := protocol.ModelNames()
+	want[0] = want[0][:protocol.Fair+1] // the two that the demo compares
+	var got [4][]string
+	if err := json.Unmarshal(out, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s, want %v: %v", out, want, err)
 	}
 }
