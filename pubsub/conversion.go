@@ -18,9 +18,9 @@ import (
 func (q *QoS) delivery() reliable.Policies {
 	return reliable.Policies{
 		Reliable: q.Reliability == Reliable, Historic: q.Durability >= TransientLocal, Transient: q.Durability == Transient,
-		KeepAll: q.History == KeepAll, Depth: q.Depth, Late: q.DurabilityService, MaxSamples: q.MaxSamples, MaxInstances: q.MaxInstances, MaxBlocking: q.MaxBlocking,
+		KeepAll: q.History == KeepAll, Depth: q.Depth, DurabilityService: q.DurabilityService, MaxSamples: q.MaxSamples, MaxInstances: q.MaxInstances, MaxBlocking: q.MaxBlocking,
 		Exclusive: q.Exclusive, Strength: q.Strength, BySourceTime: q.BySourceTime, Manual: q.Liveliness != Automatic, Lease: q.LivelinessLease,
-		Deadline: q.Deadline, Lifespan: q.Lifespan, Separation: q.TimeBasedFilter, Partitions: q.Partition,
+		Deadline: q.Deadline, Lifespan: q.Lifespan, TimeBasedFilter: q.TimeBasedFilter, Partitions: q.Partition,
 	}
 }
 
@@ -30,7 +30,7 @@ func (q *QoS) offer() discovery.Offer {
 		Reliability: uint8(q.Reliability), Durability: uint8(q.Durability),
 		Deadline: q.Deadline, Liveliness: uint8(q.Liveliness), Lease: q.LivelinessLease,
 		Exclusive: q.Exclusive, Strength: q.Strength,
-		Partition: q.Partition, BySource: q.BySourceTime, Compatible: q.AllowCompatible,
+		Partition: q.Partition, BySourceTime: q.BySourceTime, AllowCompatible: q.AllowCompatible,
 	}
 }
 
@@ -40,7 +40,7 @@ func policiesOf(o *discovery.Offer) QoS {
 		Reliability: Reliability(o.Reliability), Durability: Durability(o.Durability),
 		Deadline: o.Deadline, Liveliness: Liveliness(o.Liveliness), LivelinessLease: o.Lease,
 		Exclusive: o.Exclusive, Strength: o.Strength,
-		Partition: slices.Clone(o.Partition), BySourceTime: o.BySource, AllowCompatible: o.Compatible,
+		Partition: slices.Clone(o.Partition), BySourceTime: o.BySourceTime, AllowCompatible: o.AllowCompatible,
 	}
 }
 

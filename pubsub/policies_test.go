@@ -189,7 +189,7 @@ func TestWideTypesAreNotCompared(t *testing.T) {
 		for i := range fields {
 			all = append(all, reflect.StructField{Name: fmt.Sprint("F", i), Type: reflect.TypeFor[int]()})
 		}
-		return discovery.Announcement{Kind: "reader", Schema: uint64(fields), Fields: fieldsOf(reflect.StructOf(all), nil, Msgpack), QoS: discovery.Offer{Compatible: true}}
+		return discovery.Announcement{Kind: "reader", Schema: uint64(fields), Fields: fieldsOf(reflect.StructOf(all), nil, Msgpack), QoS: discovery.Offer{AllowCompatible: true}}
 	}
 	for _, c := range []struct {
 		a, b int

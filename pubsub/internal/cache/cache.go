@@ -132,7 +132,7 @@ func (c *Cache) add(i *instance, s Sample, now time.Time) error {
 			return ErrSamples
 		}
 	}
-	if c.policies.Separation > 0 && s.Status == wire.StatusData {
+	if c.policies.TimeBasedFilter > 0 && s.Status == wire.StatusData {
 		i.given = now
 	}
 	h := &Held{Sample: s, of: i, State: i.state, Received: now, DisposedGeneration: i.disposed, NoWritersGeneration: i.noWriters}

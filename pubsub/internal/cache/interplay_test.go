@@ -73,7 +73,7 @@ func TestACacheUnderAllPoliciesComesToRest(t *testing.T) {
 			q.Deadline = 10 * time.Second
 		}
 		if rapid.Bool().Draw(t, "filter") {
-			q.Separation = 5 * time.Second
+			q.TimeBasedFilter = 5 * time.Second
 		}
 		c := New(&q)
 		var all []*Writer

@@ -7,25 +7,25 @@ import "time"
 
 // Policies are those on which a cache depends. Package pubsub says what they mean (QoS).
 type Policies struct {
-	Reliable     bool
-	Transient    bool // it gets samples of writers that are gone
-	KeepAll      bool
-	Depth        int // of keep last
-	MaxSamples   int
-	MaxInstances int
-	Exclusive    bool
-	BySourceTime bool
-	Deadline     time.Duration // 0: none
-	Separation   time.Duration // TIME_BASED_FILTER; 0: none
+	Reliable        bool
+	Transient       bool // it gets samples of writers that are gone
+	KeepAll         bool
+	Depth           int // of keep last
+	MaxSamples      int
+	MaxInstances    int
+	Exclusive       bool
+	BySourceTime    bool
+	Deadline        time.Duration // 0: none
+	TimeBasedFilter time.Duration // 0: none
 }
 
-// Adapt takes over what can be changed: Deadline and Separation.
+// Adapt takes over what can be changed: Deadline and TimeBasedFilter.
 func (c *Cache) Adapt(p *Policies, now time.Time) {
 	if p.Deadline != c.policies.Deadline {
 		c.watch(p.Deadline, now)
 	}
-	if p.Separation != c.policies.Separation {
+	if p.TimeBasedFilter != c.policies.TimeBasedFilter {
 		c.separation.due = now
 	}
-	c.policies.Deadline, c.policies.Separation = p.Deadline, p.Separation
+	c.policies.Deadline, c.policies.TimeBasedFilter = p.Deadline, p.TimeBasedFilter
 }

@@ -18,7 +18,7 @@ type separation struct {
 // tooSoon reports whether a sample must not be given now, and if so keeps it.
 func (c *Cache) tooSoon(i *instance, s *Sample, was uint8, now time.Time) bool {
 	p := &c.separation
-	if c.policies.Separation == 0 && len(p.waiting) == 0 {
+	if c.policies.TimeBasedFilter == 0 && len(p.waiting) == 0 {
 		return false
 	}
 	if s.Status != wire.StatusData || i.state != was {
@@ -27,14 +27,14 @@ func (c *Cache) tooSoon(i *instance, s *Sample, was uint8, now time.Time) bool {
 		}
 		return false
 	}
-	if now.Sub(i.given) >= c.policies.Separation {
+	if now.Sub(i.given) >= c.policies.TimeBasedFilter {
 		delete(p.waiting, i)
 		return false
 	}
 	if c.policies.Reliable {
 		held := *s
 		p.waiting[i] = &held
-		p.due = timing.Earliest(p.due, i.given.Add(c.policies.Separation))
+		p.due = timing.Earliest(p.due, i.given.Add(c.policies.TimeBasedFilter))
 	}
 	return true
 }
@@ -46,7 +46,7 @@ func (c *Cache) release(now time.Time) {
 	for !p.due.IsZero() && !now.Before(p.due) {
 		p.due = time.Time{}
 		for i, s := range p.waiting {
-			over := i.given.Add(c.policies.Separation)
+			over := i.given.Add(c.policies.TimeBasedFilter)
 			switch {
 			case s.Expiry.Over(now):
 				delete(p.waiting, i)

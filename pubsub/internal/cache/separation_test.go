@@ -9,7 +9,7 @@ import (
 
 // A sample whose time is over when the cache is full is due as soon as there is room.
 func TestWhatHasWaitedIsDueWhenThereIsRoom(t *testing.T) {
-	c := New(&Policies{Reliable: true, KeepAll: true, MaxSamples: 2, MaxInstances: 2, Separation: time.Second})
+	c := New(&Policies{Reliable: true, KeepAll: true, MaxSamples: 2, MaxInstances: 2, TimeBasedFilter: time.Second})
 	w := &Writer{GUID: wire.GUID{Participant: "p", Incarnation: 1, Endpoint: "w1"}}
 	now := time.Now()
 	for i, key := range []string{"a", "a", "b"} { // the second has to wait, and the third takes its room

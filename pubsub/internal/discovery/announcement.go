@@ -31,18 +31,18 @@ type Announcement struct {
 // An Offer is the part of the QoS that both sides must know; package pubsub says what the
 // numbers mean. What is absent has the default; durations are in nanoseconds, 0 is infinite.
 type Offer struct {
-	Reliability uint8          `json:"reliability"`
-	Durability  uint8          `json:"durability"`
-	Deadline    time.Duration  `json:"deadline,omitempty"`
-	Liveliness  uint8          `json:"liveliness,omitempty"`
-	Lease       time.Duration  `json:"lease,omitempty"`
-	Exclusive   bool           `json:"exclusive,omitempty"`
-	Strength    int            `json:"strength,omitempty"`
-	Partition   partition.List `json:"partition,omitempty"`
-	BySource    bool           `json:"bySource,omitempty"`   // DESTINATION_ORDER
-	Instance    string         `json:"instance,omitempty"`   // the only one a reader wants
-	Compatible  bool           `json:"compatible,omitempty"` // TYPE_CONSISTENCY of a reader
-	Bundles     bool           `json:"bundles,omitempty"`    // a writer may send them, a reader understands them
+	Reliability     uint8          `json:"reliability"`
+	Durability      uint8          `json:"durability"`
+	Deadline        time.Duration  `json:"deadline,omitempty"`
+	Liveliness      uint8          `json:"liveliness,omitempty"`
+	Lease           time.Duration  `json:"lease,omitempty"`
+	Exclusive       bool           `json:"exclusive,omitempty"`
+	Strength        int            `json:"strength,omitempty"`
+	Partition       partition.List `json:"partition,omitempty"`
+	BySourceTime    bool           `json:"bySource,omitempty"`   // DESTINATION_ORDER
+	Instance        string         `json:"instance,omitempty"`   // the only one a reader wants
+	AllowCompatible bool           `json:"compatible,omitempty"` // TYPE_CONSISTENCY of a reader
+	Bundles         bool           `json:"bundles,omitempty"`    // a writer may send them, a reader understands them
 }
 
 // A Remote is a writer or reader as its participant has announced it. What is exported does not change.

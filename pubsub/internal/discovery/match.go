@@ -25,7 +25,7 @@ func (a *Announcement) Mismatch(b *Announcement) string {
 	switch {
 	case !offered.Partition.Meets(requested.Partition):
 		return otherPartition
-	case a.Codec != b.Codec || a.Schema != b.Schema && !(requested.Compatible && compatible(a.Fields, b.Fields)):
+	case a.Codec != b.Codec || a.Schema != b.Schema && !(requested.AllowCompatible && compatible(a.Fields, b.Fields)):
 		return OtherType
 	}
 	return incompatible(offered, requested)
@@ -64,7 +64,7 @@ func incompatible(offered, requested *Offer) string {
 		return "LIVELINESS"
 	case offered.Exclusive != requested.Exclusive:
 		return "OWNERSHIP"
-	case requested.BySource && !offered.BySource:
+	case requested.BySourceTime && !offered.BySourceTime:
 		return "DESTINATION_ORDER"
 	}
 	return ""

@@ -54,8 +54,8 @@ func (s *Sender) hold(key string, payload []byte, buffer *wire.Buffer, what wire
 			numbers = numbers[1:]
 		}
 		s.history[key] = numbers
-		if n := len(numbers); s.qos.Late > 0 && n > s.qos.Late {
-			if s.surplus = append(s.surplus, numbers[n-1-s.qos.Late]); len(s.surplus) > 2*len(s.held)+64 {
+		if n := len(numbers); s.qos.DurabilityService > 0 && n > s.qos.DurabilityService {
+			if s.surplus = append(s.surplus, numbers[n-1-s.qos.DurabilityService]); len(s.surplus) > 2*len(s.held)+64 {
 				s.surplus = slices.DeleteFunc(s.surplus, func(seq uint64) bool { return s.held[seq] == nil })
 			}
 			s.forgetSurplus()
@@ -140,7 +140,7 @@ func (s *Sender) forgetSurplus() {
 // makeWay forgets what a sample about to be written makes surplus.
 func (s *Sender) makeWay(key string) {
 	acked := s.acked()
-	for n := s.history[key]; s.qos.Late > 0 && len(n) >= s.qos.Late && n[0] <= acked; n = s.history[key] {
+	for n := s.history[key]; s.qos.DurabilityService > 0 && len(n) >= s.qos.DurabilityService && n[0] <= acked; n = s.history[key] {
 		s.release(n[0])
 	}
 	s.raise()

@@ -86,7 +86,7 @@ func TestAReaderIsToldWhereItBeginsOverALossyNetwork(t *testing.T) {
 
 // A reader that never has the history holds up a best-effort writer as little as its memory.
 func TestWhatIsSurplusIsForgotten(t *testing.T) {
-	n := newLossyPair(Policies{Historic: true, KeepAll: true, Late: 3, MaxSamples: 20})
+	n := newLossyPair(Policies{Historic: true, KeepAll: true, DurabilityService: 3, MaxSamples: 20})
 	for i := range 10_000 {
 		if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func TestWhatIsRetainedExpires(t *testing.T) {
 // Whatever happens, Tick is called when something is due.
 func TestWhatBecomesDueIsScheduled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := Policies{Reliable: true, KeepAll: rapid.Bool().Draw(t, "keep all"), MaxSamples: rapid.IntRange(2, 6).Draw(t, "samples"), MaxInstances: 3, Separation: 5 * time.Second}
+		q := Policies{Reliable: true, KeepAll: rapid.Bool().Draw(t, "keep all"), MaxSamples: rapid.IntRange(2, 6).Draw(t, "samples"), MaxInstances: 3, TimeBasedFilter: 5 * time.Second}
 		if rapid.Bool().Draw(t, "deadline") {
 			q.Deadline = 10 * time.Second
 		}
@@ -118,7 +118,7 @@ func TestWhatBecomesDueIsScheduled(t *testing.T) {
 			case op < 9:
 				n.r.Collect(rapid.IntRange(1, 9).Draw(t, "n"), &anySample, rapid.Bool().Draw(t, "take"))
 			default:
-				q.Separation = time.Duration(rapid.IntRange(0, 3).Draw(t, "separation")) * time.Second
+				q.TimeBasedFilter = time.Duration(rapid.IntRange(0, 3).Draw(t, "separation")) * time.Second
 				n.r.Adapt(q)
 			}
 			if next := n.r.cache.Due(); !next.IsZero() && (n.r.due.IsZero() || n.r.due.After(next)) {

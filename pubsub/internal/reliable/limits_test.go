@@ -68,7 +68,7 @@ func TestAnInstanceEndsThoughTheHistoryIsFull(t *testing.T) {
 	for name, q := range map[string]Policies{
 		"keep last":          {Depth: 4, MaxSamples: 4},
 		"keep all":           {KeepAll: true, MaxSamples: 4},
-		"durability service": {KeepAll: true, Late: 2, MaxSamples: 4},
+		"durability service": {KeepAll: true, DurabilityService: 2, MaxSamples: 4},
 		"best effort":        {KeepAll: true, MaxSamples: 4},
 	} {
 		for _, end := range []wire.Status{wire.StatusDispose, wire.StatusUnregister} {

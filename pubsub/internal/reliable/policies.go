@@ -18,38 +18,38 @@ import (
 // Policies are those of a writer or reader on which delivery depends. Package pubsub says
 // what they mean (QoS).
 type Policies struct {
-	Reliable     bool
-	Historic     bool // late joiners get what was written before them
-	Transient    bool // also of writers that are gone
-	KeepAll      bool
-	Depth        int // of keep last
-	Late         int // of keep all: how many samples of each instance are for late joiners; 0: all
-	MaxSamples   int
-	MaxInstances int
-	MaxBlocking  time.Duration
-	Exclusive    bool
-	Strength     int    // of ownership
-	Change       uint64 // how often a writer has changed its policies
-	BySourceTime bool
-	Manual       bool          // the application says that it is alive
-	Lease        time.Duration // of liveliness; 0: infinite
-	Deadline     time.Duration // 0: none
-	Lifespan     time.Duration // 0: for ever
-	Separation   time.Duration // TIME_BASED_FILTER; 0: none
-	Partitions   partition.List
+	Reliable          bool
+	Historic          bool // late joiners get what was written before them
+	Transient         bool // also of writers that are gone
+	KeepAll           bool
+	Depth             int // of keep last
+	DurabilityService int // of keep all: how many samples of each instance are for late joiners; 0: all
+	MaxSamples        int
+	MaxInstances      int
+	MaxBlocking       time.Duration
+	Exclusive         bool
+	Strength          int    // of ownership
+	Change            uint64 // how often a writer has changed its policies
+	BySourceTime      bool
+	Manual            bool          // the application says that it is alive
+	Lease             time.Duration // of liveliness; 0: infinite
+	Deadline          time.Duration // 0: none
+	Lifespan          time.Duration // 0: for ever
+	TimeBasedFilter   time.Duration // 0: none
+	Partitions        partition.List
 }
 
 // ofCache are those of what a reader has received.
 func (p *Policies) ofCache() *cache.Policies {
 	return &cache.Policies{
 		Reliable: p.Reliable, Transient: p.Transient, KeepAll: p.KeepAll, Depth: p.Depth, MaxSamples: p.MaxSamples, MaxInstances: p.MaxInstances,
-		Exclusive: p.Exclusive, BySourceTime: p.BySourceTime, Deadline: p.Deadline, Separation: p.Separation,
+		Exclusive: p.Exclusive, BySourceTime: p.BySourceTime, Deadline: p.Deadline, TimeBasedFilter: p.TimeBasedFilter,
 	}
 }
 
 // change takes over what can be changed.
 func (p *Policies) change(to *Policies) {
-	p.Deadline, p.Separation, p.Lifespan, p.Partitions = to.Deadline, to.Separation, to.Lifespan, to.Partitions
+	p.Deadline, p.TimeBasedFilter, p.Lifespan, p.Partitions = to.Deadline, to.TimeBasedFilter, to.Lifespan, to.Partitions
 	p.Strength, p.Change = to.Strength, to.Change
 }
 

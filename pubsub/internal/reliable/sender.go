@@ -376,7 +376,7 @@ func (s *Sender) remedy() string {
 	switch {
 	case !s.qos.KeepAll:
 		return "raise MaxSamples, or use Volatile"
-	case s.qos.Late > 0:
+	case s.qos.DurabilityService > 0:
 		return "raise MaxSamples, or lower DurabilityService"
 	}
 	return "say with DurabilityService how many are kept, raise MaxSamples, or use KeepLast or Volatile"
