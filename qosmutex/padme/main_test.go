@@ -9,7 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A failure prints its scenario, which belongs in testdata; the seed is not needed.
+	// A failure prints its seed and its scenario: the first repeats it now, the second, in
+	// testdata, for good. So no third form of it is left in a file.
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
 		panic(err)
 	}
