@@ -320,7 +320,7 @@ func (b *Broker) serve(c *conn, listener string) {
 			log.Log(context.Background(), level, "a packet broke its decoder; the client was disconnected", "panic", r, "stack", string(debug.Stack()))
 			b.counts.cut[cutProtocol].Add(1)
 			b.guard.endReading(c)
-			b.bury(c)
+			b.endSession(c)
 		}
 	}()
 	if err := c.shakeHands(); err != nil {
@@ -366,8 +366,8 @@ func (b *Broker) refuse(c *conn, why error) {
 	_ = b.server.DisconnectClient(cl, code)
 }
 
-// bury ends a session in mochi's stead after a panic in its connection.
-func (b *Broker) bury(c *conn) {
+// endSession ends a session in mochi's stead after a panic in its connection.
+func (b *Broker) endSession(c *conn) {
 	cl := c.client.Load()
 	if cl == nil || cl.IsTakenOver() {
 		return

@@ -91,7 +91,7 @@ func (j *janitor) sweep(now time.Time) {
 		case now.Sub(d.seen) < deathLasts:
 			found[topic] = d
 		case is.Alive:
-			j.bury(topic, payload, is, now)
+			j.retainDeath(topic, payload, is, now)
 		default:
 			j.clear(topic, payload, domain, participant, is)
 		}
@@ -99,9 +99,9 @@ func (j *janitor) sweep(now time.Time) {
 	j.deaths = found
 }
 
-// bury retains the death of a participant in place of a presence, unless something else
+// retainDeath retains the death of a participant in place of a presence, unless something else
 // stands there now, and tells it to who is there.
-func (j *janitor) bury(topic, payload string, died life, now time.Time) {
+func (j *janitor) retainDeath(topic, payload string, died life, now time.Time) {
 	if err := j.replace(topic, payload, died, now); err != nil {
 		j.b.access.tell("a death was not told", "", "", "telling that a participant did not come back", "topic", topic, "error", err)
 	}

@@ -41,7 +41,7 @@ func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Optio
 		return nil, err
 	}
 	if o.session != "" {
-		return nil, errMortal
+		return nil, errLastWill
 	}
 	if err := errors.Join(o.checkTopic(name), o.checkTTL(name)); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (o *options) checkTTL(name string) error {
 		ErrInvalidConfig, name, time.Duration(o.timing.TTL), MaxTTL)
 }
 
-// errMortal refuses what only a client can have.
-var errMortal = fmt.Errorf("%w: LastWill is for Dial: the last will of a member is its death", ErrInvalidConfig)
+// errLastWill refuses what only a client can have.
+var errLastWill = fmt.Errorf("%w: LastWill is for Dial: the last will of a member is its death", ErrInvalidConfig)
 
 // checkTopic refuses what no member opens: words of the topic contract, but for the lock
 // topic of servers among themselves.

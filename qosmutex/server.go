@@ -97,7 +97,7 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	if o.session != "" {
-		return nil, errMortal
+		return nil, errLastWill
 	}
 	if o.limits, err = o.limits.withDefaults(); err != nil {
 		return nil, err

@@ -48,8 +48,8 @@ type Waiter struct {
 	Any         bool   `json:"any,omitempty"`
 
 	Clock uint64 `json:"clock,omitempty"` // of the algorithm, when it asked; 0: the root is an older program
-	// By is what puts it behind the one before it: "priority", "clock", "name", "patience",
-	// "arrival", "level" or "deadline". Empty: it is the first.
+	// By is what puts it behind the one before it: "priority", "clock", "patience", "arrival",
+	// "level" or "deadline". Empty: it is the first.
 	By        string    `json:"by,omitempty"`
 	Level     int       `json:"level,omitempty"`     // under Aging: lower comes first
 	Patience  uint32    `json:"patience,omitempty"`  // under Fair and Aging: how many that came later may still be served before it

@@ -217,7 +217,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 	}
 	close(heard)
 	nobody := users != nil && users.Len() == 0
-	f.greet(stdout, b, timing, s.cert == "", nobody)
+	f.welcome(stdout, b, timing, s.cert == "", nobody)
 	if nobody {
 		fmt.Fprintf(os.Stderr, "pubsub-node: nobody can log in, as --users %[1]s names nobody: stop the broker, add a user with \"pubsub-node broker passwd %[1]s NAME\" and start it again\n", printable(f.usersFile))
 	}
@@ -313,8 +313,8 @@ func (f *brokerFlags) memoryDir() string {
 	return first
 }
 
-// greet says what is served and how to use it, unless nobody can.
-func (f *brokerFlags) greet(w io.Writer, b *broker.Broker, timing qosmutex.Timing, plain, nobody bool) {
+// welcome says what is served and how to use it, unless nobody can.
+func (f *brokerFlags) welcome(w io.Writer, b *broker.Broker, timing qosmutex.Timing, plain, nobody bool) {
 	where := b.URL()
 	if where != "" {
 		fmt.Fprintf(w, "mqtt     %s\n", where)

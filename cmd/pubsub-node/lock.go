@@ -380,7 +380,7 @@ func (f *lockFlags) runHolding(ctx context.Context, sigs *signals, keeper *super
 		"PADME_HOLDER="+holder,
 		"PADME_FENCE="+strconv.FormatUint(hold.Fence(), 10),
 	)
-	f.greet(hold)
+	f.welcome(hold)
 	code, err := runUnder(ctx, hold.Context(), sigs, keeper, &supervisor.Command{
 		Path: path, Argv: command, Env: environment, HangUp: f.shell, KillAfter: f.killAfter,
 	})

@@ -38,8 +38,8 @@ func userShell() string {
 	return cmp.Or(os.Getenv("SHELL"), "/bin/sh")
 }
 
-// greet tells a person what their shell is for; its prompt may look as it always does.
-func (f *lockFlags) greet(hold *qosmutex.Hold) {
+// welcome tells a person what their shell is for; its prompt may look as it always does.
+func (f *lockFlags) welcome(hold *qosmutex.Hold) {
 	if f.shell && term.IsTerminal(int(os.Stderr.Fd())) {
 		fmt.Fprintf(os.Stderr, "pubsub-node: this shell holds lock %s/%s: its end releases it\n", printable(hold.Topic()), printable(hold.Resource()))
 	}

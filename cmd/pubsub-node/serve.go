@@ -184,7 +184,7 @@ func (f *serveFlags) run(ctx context.Context, s *session, stdout io.Writer, name
 		if <-declared; refusal != nil {
 			return
 		}
-		f.greet(stdout, p, names, kept)
+		f.welcome(stdout, p, names, kept)
 		if err := (&brokerFlags{readyFile: f.readyFile}).ready(p.URL()); err != nil {
 			cancel(err)
 		}
@@ -320,9 +320,9 @@ func (f *serveFlags) checkVoters(self string) error {
 	return nil
 }
 
-// greet says what is served. The voters that are enrolled, by the file, may be others than
+// welcome says what is served. The voters that are enrolled, by the file, may be others than
 // those of --voters.
-func (f *serveFlags) greet(w io.Writer, p *pubsub.Participant, names []string, k *keeping) {
+func (f *serveFlags) welcome(w io.Writer, p *pubsub.Participant, names []string, k *keeping) {
 	what := "every lock that a client names"
 	if len(names) > 0 {
 		what = strings.Join(names, ", ")

@@ -100,7 +100,7 @@ func (f *uiFlags) run(ctx context.Context, s *session, stdout io.Writer) error {
 		return fmt.Errorf("--web %s: %w", f.web, err)
 	}
 	defer server.Close()
-	f.greet(stdout, shows, site, server)
+	f.welcome(stdout, shows, site, server)
 	if err := (&brokerFlags{readyFile: f.readyFile}).ready(server.URL()); err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// greet says where the page is, what it shows and whom it lets in.
-func (f *uiFlags) greet(w io.Writer, shows string, site *web.Site, server *web.Server) {
+// welcome says where the page is, what it shows and whom it lets in.
+func (f *uiFlags) welcome(w io.Writer, shows string, site *web.Site, server *web.Server) {
 	fmt.Fprintf(w, "page     %s\n%s\n", server.URL(), shows)
 	if server.Open() {
 		fmt.Fprintln(w, "open     everybody who reaches this machine sees the page, without TLS")

@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", strings.TrimPrefix(cfg.URL, "mqtt://"))
 	})
-	living, end := r.mortal(ctx)
+	living, end := r.untilKilled(ctx)
 	err := r.run(living)
 	end()
 	if errors.Is(context.Cause(living), ErrKilled) {
@@ -104,9 +104,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return r.report, err
 }
 
-// mortal returns a context that ends with ErrKilled once the robot is killed. By
+// untilKilled returns a context that ends with ErrKilled once the robot is killed. By
 // then nothing that it says gets through. end must be called, and waits.
-func (r *robot) mortal(ctx context.Context) (_ context.Context, end func()) {
+func (r *robot) untilKilled(ctx context.Context) (_ context.Context, end func()) {
 	ctx, die := context.WithCancelCause(ctx)
 	lived := make(chan struct{})
 	var watch sync.WaitGroup
