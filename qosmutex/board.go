@@ -232,8 +232,8 @@ func (t *Topic) undeclared(resource string) bool {
 	return !declared
 }
 
-// View returns what holds for the topic as a whole, as far as this participant knows. Members,
-// Missing and GrantsFrom the root knows.
+// View returns the settings and state of the whole topic, as far as this participant knows
+// them. Only the root sets Members, Missing and GrantsFrom; elsewhere they have no meaning.
 func (t *Topic) View() View {
 	if t.made() != nil {
 		return View{}

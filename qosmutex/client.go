@@ -51,29 +51,30 @@ type call struct {
 	ends      protocol.Time // the server has forgotten it by then; of one that is over
 }
 
-// Lock waits until the client is inside resource, or one of the declared resources for
-// Any, and returns the hold. The context bounds the waiting only. When it ends, the
-// request is taken back.
+// Lock waits until the client holds resource, or one of the declared resources for Any, and
+// returns the hold. The context bounds only the waiting. When it ends, the request is
+// canceled.
 //
 // Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrNoServer, ErrUndeclared,
-// ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrCanceled if an operator ended the
-// request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or ErrUnsupported for
-// Any where deadlines are promised. Beside ErrTimeout, ErrCanceled and ErrDeadlineMissed
-// there is a *NotReadyError where the server could not grant, or nobody answered.
+// ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrCanceled if an operator ended
+// the request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or
+// ErrUnsupported for Any where deadlines are promised. An error that wraps ErrTimeout,
+// ErrCanceled or ErrDeadlineMissed also wraps a *NotReadyError if the server could not
+// grant, or no server answered.
 func (c *Client) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return c.acquire(ctx, context.Background(), resource, false, opts)
 }
 
 // TryLock is Lock for a resource that is free now; otherwise the error wraps ErrBusy. It
-// waits for the answer of the server, so ctx counts as well. A server that does not know for
-// some seconds whether the resource is free denies it with a *NotReadyError.
+// waits for the server's answer, so ctx bounds that. A server that does not know for some
+// seconds whether the resource is free denies the request with a *NotReadyError.
 func (c *Client) TryLock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return c.acquire(ctx, context.Background(), resource, true, opts)
 }
 
-// Do runs f inside resource and unlocks when f returns or panics. The context that f gets
-// is canceled with cause ErrLost when the hold is lost, and then Do returns an error that
-// wraps ErrLost even if f returned nil. Without an f the error wraps ErrInvalidConfig.
+// Do locks resource, runs f, and unlocks when f returns or panics. The context passed to f
+// is canceled with cause ErrLost if the hold is lost, and Do then returns an error that
+// wraps ErrLost even if f returned nil. If f is nil, the error wraps ErrInvalidConfig.
 func (c *Client) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {
 	if f == nil {
 		return errNothingToDo
@@ -85,8 +86,8 @@ func (c *Client) Do(ctx context.Context, resource string, f func(ctx context.Con
 	return h.do(f)
 }
 
-// Ask puts a request for resource in line and returns without waiting for it to be granted.
-// Each Request needs one call of Wait. The errors are those of Lock that are known at once.
+// Ask queues a request for resource and returns without waiting for the grant. Call Wait
+// once on each Request. The errors are those of Lock that are known at once.
 func (c *Client) Ask(resource string, opts ...LockOption) (*Request, error) {
 	if err := c.made(); err != nil {
 		return nil, err

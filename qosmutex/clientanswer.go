@@ -229,8 +229,8 @@ func (c *Client) warnedOf(resource, warning string) {
 	c.warnings[resource] = warning
 }
 
-// Warning is what the server says to a person who locks resource, as far as it has said so:
-// see [Topic.Warning]. Empty: nothing.
+// Warning returns what the server last sent as a warning for people who lock resource, see
+// [Topic.Warning]; "" if it sent none.
 func (c *Client) Warning(resource string) string {
 	if c.made() != nil {
 		return ""

@@ -15,8 +15,8 @@ type ClientStatus struct {
 	Connected bool
 	// Server is the participant that answered last, "" if none has.
 	Server string
-	// Servers are those that are known to serve, sorted; nil if that was not looked for,
-	// because the answers came.
+	// Servers are the known servers, sorted; nil if the client did not look for them because
+	// answers arrived.
 	Servers []string
 	Waiting []ClientRequest // in the order of asking
 }
@@ -26,12 +26,12 @@ type ClientRequest struct {
 	Resource string
 	Priority int64
 	Since    time.Time
-	Position int           // in line, 1 is the next; 0: not known
-	Silent   time.Duration // for how long it has been waited for an answer
-	Busy     string        // why it is not at the server, or what that said if it was too busy to take it, or cannot grant; "" else
+	Position int           // in the queue, 1 is the next; 0: not known
+	Silent   time.Duration // how long the server has not answered
+	Busy     string        // why it is not at the server, or why the server rejected it as busy or cannot grant; otherwise ""
 }
 
-// Status describes the client: who serves it, and what it waits for.
+// Status describes the client: the server that it uses, and the requests that wait.
 func (c *Client) Status() ClientStatus {
 	if c.made() != nil {
 		return ClientStatus{}

@@ -10,12 +10,11 @@ import (
 // departWait is how long Close waits for an orderly leave.
 const departWait = time.Second
 
-// Close releases what this participant holds, withdraws its requests, leaves the
-// tree and ends the topic. It waits, as long as ctx allows and at most about a
-// second, for the others to know; when they do not answer it says goodbye and ends
-// the topic all the same. If not even that arrives, they will notice after the TTL.
-// Calls that wait return an error that wraps ErrClosed. Close may be called again, and
-// returns nil.
+// Close releases this participant's holds, cancels its requests, leaves the tree and ends
+// the topic. It waits, as long as ctx allows and at most about a second, until the others
+// have acknowledged that. If they do not answer, it sends a farewell and ends the topic
+// anyway. If not even that arrives, they notice after the TTL. Waiting calls return an
+// error that wraps ErrClosed. Close may be called again, and then returns nil.
 func (t *Topic) Close(ctx context.Context) error {
 	if t == nil || t.p == nil {
 		return nil

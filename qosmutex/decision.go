@@ -6,19 +6,19 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Decision is why the root gave a token as it did: what it knew when it decided. It is a
-// report, part of a [State], and only the latest one of a resource is kept. What a relay
-// does with a passing token is its own decision, of which Event.How and State.How tell.
+// Decision explains a grant of the root: what the root knew when it decided. It is a
+// report, part of a [State], and only the latest one of a resource is kept. A relay that
+// uses a passing token makes its own decision, which Event.How and State.How report.
 type Decision struct {
 	At      time.Time `json:"at"`               // by the root's wall clock
 	Models  string    `json:"models"`           // in force
-	How     string    `json:"how"`              // the token comes to Granted: see Event
-	Granted Waiter    `json:"granted"`          // who was chosen
+	How     string    `json:"how"`              // how the token comes to Granted: see Event
+	Granted Waiter    `json:"granted"`          // the chosen request
 	Fence   string    `json:"fence"`            // decimal, the first of the grant
-	Fences  uint64    `json:"fences"`           // how many the grant has: entries made on it have one of these
+	Fences  uint64    `json:"fences"`           // how many fences the grant has; each entry made on it has one of them
 	Place   int       `json:"place"`            // of Granted in Queue, from 1; 0: it is not among those shown
-	Waiting int       `json:"waiting"`          // requests known to wait then, with Granted
-	Queue   []Waiter  `json:"queue,omitempty"`  // the first 16 then, in the order of service; empty if Granted was alone
+	Waiting int       `json:"waiting"`          // requests known to wait at that time, including Granted
+	Queue   []Waiter  `json:"queue,omitempty"`  // the first 16 at that time, in the order of service; empty if Granted was alone
 	Retain  bool      `json:"retain,omitempty"` // Granted may keep the token and enter again
 	// Outdated: under Direct, the token went on before the change of the order came to the
 	// participant that had it.

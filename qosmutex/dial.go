@@ -16,10 +16,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Client takes the locks of a topic through a participant that serves them
-// (`pubsub-node broker`, `pubsub-node serve`), by the JSON protocol of docs/clients.md.
-// It has no place in the tree: taking a free lock costs one message and its answer.
-// Make one with Dial.
+// Client takes the locks of a topic through a participant that serves them (`pubsub-node
+// broker`, `pubsub-node serve`), by the JSON protocol of docs/clients.md. It has no place
+// in the tree: taking a free lock costs one message and its answer. Create one with Dial.
 type Client struct {
 	options
 	name     string
@@ -53,20 +52,22 @@ type Client struct {
 }
 
 // Dial makes participant p, which may be Unannounced, a client of the lock topic. It
-// returns when answers can arrive; the context bounds that only. Whether anybody serves
-// shows with the first request: a Lock that nobody answers ends with ErrNoServer, if
-// nobody is there who says that it serves, some two seconds later, or with
-// pubsub.ErrRefused, if the embedded broker says that the user of p may only read.
+// returns when answers can arrive; the context bounds only that. Whether a server exists
+// shows with the first request: if no server is announced, Lock fails with ErrNoServer
+// after about two seconds. It fails with pubsub.ErrRefused if the embedded broker reports
+// that the user of p may only read.
 //
-// A server has room for 256 requests of p in one lock topic, those inside included. Further
-// ones of one Client wait here, the most important first: goroutines share a Client.
+// A server accepts 256 requests of p in one lock topic, including those that hold. Further
+// requests of one Client wait locally, the most important first, so goroutines should share
+// a Client.
 //
-// Close it before p. What p ends with is as after a crash: others wait until the requests
-// have ended, ten seconds after the last sign of life, or much sooner with LastWill.
+// Close the client before p. If p ends first, that is like a crash: its requests end ten
+// seconds after its last message, or much sooner with [LastWill], and others wait until
+// then.
 //
-// Of the options of Open those that are a member's are refused. Errors wrap
-// ErrInvalidName, ErrInvalidConfig, ErrTimeout or ErrCanceled, ErrClosed, and
-// pubsub.ErrRefused if the broker does not let p read its answers.
+// Member-only options are rejected. Errors wrap ErrInvalidName, ErrInvalidConfig,
+// ErrTimeout or ErrCanceled, ErrClosed, and pubsub.ErrRefused if the broker does not let p
+// read its answers.
 func Dial(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Client, error) {
 	o, err := optionsOf(opts)
 	if err == nil {
@@ -127,12 +128,12 @@ func newSession() string { return rand.Text()[:16] }
 // lastCall numbers the requests of all clients of this process, as some share a session.
 var lastCall atomic.Uint64
 
-// LastWill returns two options that belong together. With the first pubsub.Join leaves a
-// last will, so that requests of participant id which wait end at once when its
-// connection is lost, and its holds as soon as it cannot believe in them any more; it
-// needs pubsub.Unannounced. With the second Dial makes its requests in the session that
-// the will names; it may be given to several. Without both, requests end ten seconds
-// after the last sign of life.
+// LastWill returns two options that belong together. With the first, pubsub.Join leaves a
+// last will: when the connection is lost, waiting requests of participant id end at once,
+// and its holds end as soon as it can no longer rely on them. It requires
+// pubsub.Unannounced. With the second, Dial makes its requests in the session that the will
+// names; several calls of Dial may use it. Without both, requests end ten seconds after the
+// client's last message.
 func LastWill(id string) (join pubsub.Option, dial Option) {
 	session := newSession()
 	gone := jsonlock.New(jsonlock.Gone)
@@ -224,15 +225,16 @@ func (c *Client) closedError() error {
 
 func (c *Client) participantEnded() error { return participantEnded(c.name, c.p) }
 
-// Close releases what this client holds, takes its requests back and ends it. It waits,
-// as long as ctx allows, until the server has answered that. A server forgets requests that are
-// not renewed for ten seconds, so Close waits at most about as long; for a connection it waits
-// three seconds at most. Then it returns nil, and what was not told ends at the server by itself:
-// a hold when it is not valid any more, a TTL after its last renewal at most, and with LastWill
-// what waits when the broker sees that the connection is lost.
-// If ctx ends first, the error wraps ErrTimeout or ErrCanceled. Where no server has ever answered
-// nothing was held, and Close waits for half a second, and longer at a slow broker. Calls that wait
-// return an error that wraps ErrClosed. Close may be called again, and returns nil.
+// Close releases the client's holds, cancels its requests and ends it. It waits, as long as
+// ctx allows, until the server has acknowledged that. A server drops requests that are not
+// renewed for ten seconds, so Close waits at most about as long, and at most three seconds
+// for a connection. It then returns nil, and whatever the server was not told expires
+// there: a hold when it is no longer valid, at most a TTL after its last renewal, and with
+// LastWill a waiting request when the broker detects that the connection is lost. If ctx
+// ends first, the error wraps ErrTimeout or ErrCanceled. If no server has ever answered,
+// nothing was held, and Close waits for half a second, or longer at a slow broker. Waiting
+// calls return an error that wraps ErrClosed. Close may be called again, and then returns
+// nil.
 func (c *Client) Close(ctx context.Context) (err error) {
 	if c == nil || c.p == nil {
 		return nil

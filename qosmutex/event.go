@@ -22,36 +22,36 @@ const (
 	EventRooted        = "rooted"
 )
 
-// Event is something that happened to a lock. Events are published as JSON
-// lines, one or more in a message, on R/lock/{topic}/events. They are a report
-// and may be lost; State is the truth as the root knows it.
+// Event is something that happened to a lock. Events are published as JSON lines, one or
+// more in a message, on R/lock/{topic}/events. They are reports and may be lost; State is
+// what the root knows.
 type Event struct {
 	Event       string `json:"event"`
 	Topic       string `json:"topic"`
 	Resource    string `json:"resource,omitempty"`
-	Participant string `json:"participant"`   // who asks and enters: a client, if Via is there
-	Via         string `json:"via,omitempty"` // through which participant a client asks; see WithClient
+	Participant string `json:"participant"`   // of the request; the client, if Via is set
+	Via         string `json:"via,omitempty"` // the participant that a client uses; see WithClient
 	// Request names one request, the same from requested to released:
-	// "<participant>/<number>", where the participant is that of Via, if it is there.
+	// "<participant>/<number>", where the participant is Via, if that is set.
 	Request  string `json:"request,omitempty"`
 	Priority int64  `json:"priority"`
 	Fence    string `json:"fence,omitempty"` // decimal: it may be above 2^53
-	// At is the participant's wall clock at which it happened: for granted the
-	// entry, for released the leave.
+	// At is the time of the event by the participant's wall clock: of the entry for granted,
+	// of the unlock for released.
 	At     time.Time `json:"at"`
 	Waited float64   `json:"waited,omitempty"` // seconds from requested
 	Held   float64   `json:"held,omitempty"`   // seconds from granted
 	Models string    `json:"models,omitempty"`
-	// Resources are those that are declared from now on, and Open that any other name is
-	// one, too: of EventResources.
+	// Resources, of EventResources, are those that are declared from now on. With Open, any
+	// other name is a resource, too.
 	Resources []string `json:"resources,omitempty"`
 	Open      bool     `json:"open,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
-	// How the token came, of EventGranted: "turn", "root" (in turn, at the root), "direct",
+	// How, of EventGranted, is how the token came: "turn", "root" (in turn, at the root), "direct",
 	// "passing" (a relay used the token of another participant), "retained" or "resumed". Empty:
 	// the program is older, or the algorithm does not tell.
 	How   string `json:"how,omitempty"`
-	Clock uint64 `json:"clock,omitempty"` // of the request, of EventGranted: its turn, by which Fair orders it
+	Clock uint64 `json:"clock,omitempty"` // logical, of the request, of EventGranted; Fair orders by it
 }
 
 // eventRecord is an event before it is written, small enough to be made under

@@ -20,8 +20,8 @@ const (
 	failed
 )
 
-// Hold is one grant of one resource. It is never used again: a Hold that was
-// released or lost stays so. A Hold that Lock has not returned, as nil, counts as lost.
+// Hold is one grant of one resource. A Hold that was released or lost stays so and is never
+// reused. A nil Hold, which Lock has not returned, counts as lost.
 type Hold struct {
 	of       attachment
 	ref      uint64
@@ -56,7 +56,8 @@ func (h *Hold) Topic() string {
 	return h.of.Name()
 }
 
-// Resource returns the resource held; for a request of Any, the one granted.
+// Resource returns the resource that is held; after a request for Any, the one that was
+// granted.
 func (h *Hold) Resource() string {
 	if h.made() != nil {
 		return ""
@@ -64,9 +65,9 @@ func (h *Hold) Resource() string {
 	return h.resource
 }
 
-// Fence returns a number that is higher than that of every earlier entry to this
-// resource, by any participant. Hand it to the protected resource, and have that
-// refuse a fence below the highest it has seen.
+// Fence returns a number that is higher than that of every earlier entry to this resource,
+// by any participant. Pass it to the protected resource, which must refuse a fence below
+// the highest it has seen.
 func (h *Hold) Fence() uint64 {
 	if h.made() != nil {
 		return 0 // which no holder has
@@ -82,9 +83,9 @@ func (h *Hold) Priority() int64 {
 	return h.priority
 }
 
-// Check reads the clock and returns nil while the hold is valid, and else an
-// error that wraps ErrLost or ErrReleased. It does not block. A process can be
-// paused right after Check: what cannot bear that must check the fence.
+// Check reads the clock and returns nil while the hold is valid; otherwise an error that
+// wraps ErrLost or ErrReleased. It does not block. A process can be paused right after
+// Check, so an effect that must never happen outside a hold must check the fence.
 func (h *Hold) Check() error {
 	if err := h.made(); err != nil {
 		return err
@@ -106,10 +107,10 @@ func (h *Hold) ended() error {
 	return h.lostError()
 }
 
-// Context is canceled with a cause that wraps ErrLost as soon as the loss of the
-// hold is seen, and ErrReleased after Unlock. The one of a Hold from Do descends
-// from the context given there; that of Lock does not, as its context often
-// bounds the waiting only.
+// Context returns a context that is canceled with a cause that wraps ErrLost as soon as the
+// loss of the hold is noticed, and ErrReleased after Unlock. For a hold from Do it descends
+// from the context passed to Do. For a hold from Lock it does not descend from the context
+// passed to Lock, which often bounds only the waiting.
 func (h *Hold) Context() context.Context {
 	if err := h.made(); err != nil {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -125,9 +126,9 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Unlock releases the resource. It never waits for the network: while there is no
-// connection the release is kept and sent later. It returns an error that wraps
-// ErrReleased if that was done before, and ErrLost if the hold had been lost.
+// Unlock releases the resource. It never waits for the network: without a connection the
+// release is stored and sent later. It returns an error that wraps ErrReleased if the hold
+// was already released, and ErrLost if it had been lost.
 func (h *Hold) Unlock() error {
 	if err := h.made(); err != nil {
 		return err

@@ -33,12 +33,12 @@ type leaving struct {
 	done   chan error    // has room for one
 }
 
-// InUseError says by whom a lock topic is used that was to be removed.
+// InUseError says that a lock topic cannot be removed because it is in use.
 type InUseError struct {
 	Topic string
-	By    string // for people
-	// Part: nobody is known to hold or wait, but others take part, perhaps servers that are
-	// about to leave.
+	By    string // what uses it, for people
+	// Part is true if there is no known holder or waiter but other members remain, possibly
+	// servers shutting down.
 	Part bool
 }
 
@@ -46,11 +46,12 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("qosmutex: lock topic %q is in use: %s", e.Topic, e.By)
 }
 
-// Remove has the server let go of a topic: its settings are what they are by default when
-// it is opened again, and what is retained of it is cleared. Its record stays in the
-// register, so fences go on. A server that is not its root only leaves it, and says who is.
-// Errors are an *InUseError while somebody holds, waits or takes part, ErrTimeout or
-// ErrCanceled (and context.Cause), ErrClosed, and those of the register.
+// Remove closes a topic of the server and resets its settings: they are the defaults when
+// it is opened again, and its retained messages are cleared. Its record stays in the
+// register, so its fences continue to rise. A server that is not the root only leaves the
+// topic, and reports which participant is the root. Errors are an *InUseError while a
+// holder, waiter or other member exists, ErrTimeout or ErrCanceled (and context.Cause),
+// ErrClosed, and those of the register.
 func (s *Server) Remove(ctx context.Context, name string) error {
 	if err := s.made(); err != nil {
 		return err

@@ -11,27 +11,28 @@ import (
 )
 
 // TopicLimits bounds the lock topics that a Server has open. An open topic costs its root
-// messages and a write of its record several times in a TTL, whether anybody uses it or
-// not. So one whose TTL is n times shorter than the server's counts as n topics. A zero
-// field means its default.
+// messages and a write of its record several times in a TTL, whether it is used or not. So
+// a topic whose TTL is n times shorter than the server's counts as n topics. A zero field
+// means its default.
 type TopicLimits struct {
-	// Total is how many are open at a time, 1024 by default: two cores that do nothing else
-	// have time for some three times as many with the TTL of LAN.
+	// Total is how many topics may be open at a time, 1024 by default. Two cores that do
+	// nothing else can serve about three times as many with the TTL of LAN.
 	Total int
-	// PerUser is how many of them one participant or client can have had opened by naming
-	// them, 512 by default: one program may well have hundreds. The last quarter of Total is for
-	// those that have had at most a sixteenth of PerUser opened, so that a few that name lock
-	// topics without using them cannot keep others from new ones.
+	// PerUser is how many of them may be open because one participant or client named them,
+	// 512 by default: one program may well need hundreds. The last quarter of Total is
+	// reserved for users that have at most a sixteenth of PerUser open, so that a few users
+	// that name many lock topics cannot keep others from opening new ones.
 	PerUser int
-	// Idle is for how long nobody must have used a topic until the server lets go of it, 10
-	// minutes by default: much longer than people and programs pause. Of several servers that
-	// stand by for each other, each in turn does. Declared topics stay.
-	// The register keeps the record of a topic that the server has let go of, so whoever
-	// names it again has it opened, above all fences that were handed out.
+	// Idle is how long a topic may go unused before the server closes it, 10 minutes by
+	// default: much longer than people and programs pause. Servers that stand by for each
+	// other close it one after the other. Topics with declared settings stay open. The
+	// register keeps a closed topic's record. If the topic is reopened, its fences start
+	// above every fence already issued.
 	Idle time.Duration
-	// Named is how many have metrics under their names, 100 by default. Those of the others are
-	// added up under an empty name. A name keeps its place for a day after its topic was closed:
-	// whoever names one topic after the other gets no more series for them.
+	// Named is how many topics have metrics under their own names, 100 by default. The
+	// metrics of all others are added up under an empty name. A name keeps its place for a
+	// day after its topic was closed, so a client that names one topic after the other does
+	// not create new series.
 	Named int
 }
 
@@ -57,7 +58,7 @@ func (l TopicLimits) withDefaults() (TopicLimits, error) {
 	return l, nil
 }
 
-// WithTopicLimits bounds the topics that a Server opens; Open does not care.
+// WithTopicLimits bounds the topics that a Server opens. It has no effect on Open.
 func WithTopicLimits(l TopicLimits) Option {
 	return func(o *options) (err error) {
 		o.limits, err = l.withDefaults()
@@ -65,7 +66,7 @@ func WithTopicLimits(l TopicLimits) Option {
 	}
 }
 
-// TopicLimits returns those in force, without zeros.
+// TopicLimits returns the limits in force, with defaults filled in.
 func (s *Server) TopicLimits() TopicLimits {
 	if s == nil {
 		return TopicLimits{}

@@ -9,31 +9,30 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Lock waits until this participant is inside resource, or one of the declared
-// resources for Any, and returns the hold. The context bounds the waiting only.
-// When it ends, the request is withdrawn and leaves nothing behind.
+// Lock waits until this participant holds resource, or one of the declared resources for
+// Any, and returns the hold. The context bounds only the waiting. When it ends, the request
+// is canceled and leaves nothing behind.
 //
-// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrUndeclared,
-// ErrInvalidName, ErrInvalidConfig, ErrFull or ErrClosed, ErrUnsupported where the algorithm
-// has no such request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or
+// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrUndeclared, ErrInvalidName,
+// ErrInvalidConfig, ErrFull or ErrClosed, ErrUnsupported if the algorithm has no such
+// request, and with WithDeadline ErrDeadlineUnattainable, ErrDeadlineMissed, or
 // ErrUnsupported for Any where deadlines are promised. A goroutine that locks a resource
-// which it already holds waits for itself.
+// that it already holds waits for itself.
 func (t *Topic) Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, false, opts)
 }
 
-// TryLock is Lock for a resource that is free now; otherwise the error wraps
-// ErrBusy. It waits for the answer of the root, so ctx counts as well. At a root that does
-// not know whether somebody holds the resource, as one that has just begun, TryLock waits
-// until it does: a grace of the topic's TTL at most.
+// TryLock is Lock for a resource that is free now; otherwise the error wraps ErrBusy. It
+// waits for the root's answer, so ctx bounds that. A root that does not know whether the
+// resource is held, for example because it has just started, answers once it knows: after
+// at most a grace of the topic's TTL.
 func (t *Topic) TryLock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error) {
 	return t.acquire(ctx, context.Background(), resource, true, opts)
 }
 
-// Do runs f inside resource and unlocks when f returns or panics. The context
-// that f gets is canceled with cause ErrLost when the hold is lost, and then Do
-// returns an error that wraps ErrLost even if f returned nil. Without an f the error wraps
-// ErrInvalidConfig.
+// Do locks resource, runs f, and unlocks when f returns or panics. The context passed to f
+// is canceled with cause ErrLost if the hold is lost, and Do then returns an error that
+// wraps ErrLost even if f returned nil. If f is nil, the error wraps ErrInvalidConfig.
 func (t *Topic) Do(ctx context.Context, resource string, f func(ctx context.Context, h *Hold) error, opts ...LockOption) error {
 	if f == nil {
 		return errNothingToDo
@@ -195,10 +194,10 @@ func (t *Topic) openByDefault() bool {
 	return s.Open && s.ResourcesBy == ""
 }
 
-// Warning is a sentence for a person who locks resource, "" if there is nothing to warn of.
-// In a topic of which nobody has declared which resources it has, every name is one, so
-// whoever means the same thing under two names excludes nobody: then Warning says so of
-// every name but DefaultResource. Lock logs it, once for the topic.
+// Warning returns a sentence for people who lock resource, or "" if there is nothing to
+// warn of. If no participant has declared the resources of a topic, every name is a
+// resource, so two names for the same thing do not exclude each other. In such a topic
+// Warning says that for every name but DefaultResource. Lock logs it once for the topic.
 func (t *Topic) Warning(resource string) string {
 	if t.made() != nil {
 		return ""

@@ -6,9 +6,9 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// A Locker takes the resources of a lock topic: the *Topic of a member (Open) or the
-// *Client of a participant at the edge (Dial). What is written against it works with
-// either.
+// A Locker takes the resources of a lock topic. It is the *Topic of a member ([Open]) or
+// the *Client of a participant outside the tree ([Dial]). Code written against it works
+// with either.
 type Locker interface {
 	Name() string
 	Lock(ctx context.Context, resource string, opts ...LockOption) (*Hold, error)

@@ -20,48 +20,51 @@ type request struct {
 	note     []byte
 }
 
-// WithPriority gives one request a priority of its own, which does not follow
-// the participant's. Smaller is more important.
+// WithPriority gives one request its own priority, which does not follow the participant's.
+// Smaller is more important.
 func WithPriority(priority int64) LockOption {
 	return func(r *request) { r.priority, r.fixed = priority, true }
 }
 
-// WithClient names on whose behalf the request is made, for a participant that asks for
-// others, as a gateway does for its clients. States, queues and events then name the
-// client as holder and waiter, and this participant as what it came through ("via"). It
-// changes nothing else: session, fence and priority are the participant's. Only where a
-// participant is started again at once as the root, with a register in a file, what it held
-// for others is not granted before they cannot believe in it any more. The name is
-// UTF-8 of at most 64 bytes, or Lock returns an error that wraps ErrInvalidName; empty is
-// the participant itself. A Client refuses it with ErrUnsupported: it asks for itself.
+// WithClient names the client on whose behalf a participant makes the request, as a gateway
+// does for its clients. States, queues and events then show the client as holder and
+// waiter, and this participant as the one it used ("via"). Session, fence and priority are
+// the participant's. The name also affects two things. Under Fair each client takes turns
+// of its own, as a participant does. And if the participant restarts immediately as the
+// root, with a register in a file, it does not grant what it held for a client until the
+// client can no longer rely on it. The name is UTF-8 of at most 64 bytes; otherwise Lock
+// returns an error that wraps ErrInvalidName. An empty name means the participant itself. A
+// Client rejects WithClient with ErrUnsupported, because it makes its own requests.
 func WithClient(name string) LockOption {
 	return func(r *request) { r.client = name }
 }
 
-// WithDeadline says until when the request must be inside. Under the Deadline
-// priority model, and by the algorithms named edf, it is either promised that or
-// refused with ErrDeadlineUnattainable as soon as the participant that decides has
-// heard of it; a promise needs WithHold from all, since a hold of unknown length cannot
-// be planned around. Such a promise is for one resource: with Any the request is refused
-// with ErrUnsupported. Under other models and algorithms nothing is promised. In any case
-// a request that still waits at its deadline ends with ErrDeadlineMissed.
+// WithDeadline sets the latest time at which the request may be granted. Under the Deadline
+// priority model, and with the algorithms named edf, the deadline is either promised or
+// refused with ErrDeadlineUnattainable as soon as the participant that decides has the
+// request. A promise requires WithHold on every request, since a hold of unknown length
+// cannot be planned around. It is for one resource: with Any the request is refused with
+// ErrUnsupported. Other models and algorithms promise nothing. In any case a request that
+// still waits at its deadline ends with ErrDeadlineMissed.
 func WithDeadline(deadline time.Time) LockOption {
 	return func(r *request) { r.deadline = deadline }
 }
 
-// WithHold declares how long the application will stay inside at most. It is a
-// statement, not a limit: who stays longer breaks promises made to others. Zero
-// declares nothing; of less, Lock returns an error that wraps ErrInvalidConfig.
+// WithHold declares how long the application will hold the resource at most. This is a
+// statement, not a limit: a longer hold breaks promises made to others. Zero declares
+// nothing. If d is negative, Lock returns an error that wraps ErrInvalidConfig.
 func WithHold(d time.Duration) LockOption {
 	return func(r *request) { r.hold = d }
 }
 
-// WithNote lets a hold outlive this process, for somebody outside of it who goes by the
-// hold. If the process or its participant ends before Unlock and Close, and the next one
-// opens the topic with Resume and the same file of a register (see WithRegister) before the
-// machine is started again, the hold goes on there, with its fence and the note. A note has
-// at most 512 bytes (MaxNote; else the error wraps ErrInvalidConfig) and may be empty. Holds
-// at other registers end with their process. A Client refuses it with ErrUnsupported.
+// WithNote lets a hold survive a process restart, on behalf of an external client that
+// relies on it. The hold continues, with its fence and the note, if the process or its
+// participant ends before Unlock and Close, and the next process opens the topic with
+// Resume and the same register file before the machine is restarted. That file is the
+// register itself (see [WithRegister]), or for a Server the one of [KeepIn], which may be
+// used beside another register. Without such a file the hold ends with the process. A note
+// has at most 512 bytes (MaxNote; otherwise the error wraps ErrInvalidConfig) and may be
+// empty. A Client rejects WithNote with ErrUnsupported.
 func WithNote(note []byte) LockOption {
 	return func(r *request) { r.note = append([]byte{}, note...) }
 }

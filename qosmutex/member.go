@@ -6,19 +6,19 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Member is the place of one participant in the tree of a topic, as it says itself:
-// retained JSON on R/lock/{topic}/member/{P}, cleared when it leaves in good order.
-// It counts while the presence of P is alive and of the same incarnation.
+// Member is the place of one participant in the tree of a topic, as that participant
+// reports it: retained JSON on R/lock/{topic}/member/{P}, cleared when it leaves normally.
+// It is valid while the presence of P is alive and has the same incarnation.
 type Member struct {
 	Topic       string `json:"topic"`
 	Participant string `json:"participant"`
 	Incarnation uint64 `json:"incarnation,string"`  // as in its presence
-	Role        string `json:"role"`                // root, member, or joining: it has lost its parent
+	Role        string `json:"role"`                // root, member, or joining if it has lost its parent
 	Parent      string `json:"parent,omitempty"`    // of a member
-	Root        string `json:"root,omitempty"`      // whom it follows
-	Priority    int64  `json:"priority"`            // by which the tree is built
+	Root        string `json:"root,omitempty"`      // the root that it recognizes
+	Priority    int64  `json:"priority"`            // which determines its place in the tree
 	Candidate   bool   `json:"candidate"`           // it can become the root
-	Elsewhere   bool   `json:"elsewhere,omitempty"` // it has another register than the root: give all that create the topic the same one
+	Elsewhere   bool   `json:"elsewhere,omitempty"` // it uses another register than the root: give all that create the topic the same one
 	Epoch       string `json:"epoch"`
 }
 

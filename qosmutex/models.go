@@ -5,23 +5,24 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Any asks for the first free one of a topic's declared resources. Where deadlines are
-// promised it cannot have one: see [WithDeadline].
+// Any requests the first declared resource of a topic that is free. It cannot be combined
+// with a promised deadline: see [WithDeadline].
 const Any = protocol.Any
 
-// DefaultResource is the resource that is meant where nobody names one: what
-// "pubsub-node lock NAME" takes, and a JSON request without a resource.
+// DefaultResource is the resource that "pubsub-node lock NAME" takes, and a JSON request
+// that names no resource.
 const DefaultResource = jsonlock.DefaultResource
 
 // Models is a combination of the four PADME models: a struct with the fields Priority
 // (Level, Fair, Aging or Deadline), Request (RequestForward or RequestReplace), Reply and
-// Release (Forward or Use; Release also Retain or Direct). Its zero value, the default, is Level and Forward throughout.
+// Release (Forward or Use; Release also Retain or Direct). The zero value, the default, is
+// Level for Priority and Forward for the others.
 type Models = protocol.Models
 
 // The models; docs/choosing.md says which to choose.
 const (
 	Level    = protocol.Level    // the most important first
-	Fair     = protocol.Fair     // everybody in turn
+	Fair     = protocol.Fair     // all in turn
 	Aging    = protocol.Aging    // as Level, but a request that is overtaken often becomes more important
 	Deadline = protocol.Deadline // the earliest deadline first, each promised or refused at once
 
@@ -29,9 +30,9 @@ const (
 	RequestReplace = protocol.RequestReplace // only the most important one of a subtree is
 
 	Forward = protocol.Forward // a token only passes through
-	Use     = protocol.Use     // who waits may enter when it passes
-	Retain  = protocol.Retain  // Release only: who leaves keeps it until somebody else asks
-	Direct  = protocol.Direct  // Release only: who leaves sends it straight to the next
+	Use     = protocol.Use     // a participant that waits may enter when it passes
+	Retain  = protocol.Retain  // Release only: a participant that leaves keeps it until another one asks
+	Direct  = protocol.Direct  // Release only: a participant that leaves sends it straight to the next
 )
 
 // ParseModels reads "fair-replace-use-use" (Priority-Request-Reply-Release) or

@@ -30,9 +30,9 @@ type heldNotes struct {
 	resumed  []*Hold
 }
 
-// Resumed returns the holds of an earlier process that go on in this one (see WithNote), in
-// order of resources: all that there will be, once Open has returned. Who opened the topic
-// with Resume MUST see to each of them, and unlock those that nobody goes by any more.
+// Resumed returns the holds of an earlier process that continue in this one (see WithNote),
+// sorted by resource. The list is complete once Open has returned. If you pass Resume, you
+// must handle every resumed hold and unlock those no longer in use.
 func (t *Topic) Resumed() []*Hold {
 	if t.made() != nil {
 		return nil
@@ -42,7 +42,7 @@ func (t *Topic) Resumed() []*Hold {
 	return slices.Clone(t.record.notes.resumed)
 }
 
-// Note returns what WithNote was given.
+// Note returns the note that was passed to WithNote.
 func (h *Hold) Note() []byte {
 	if h.made() != nil {
 		return nil

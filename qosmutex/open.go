@@ -22,19 +22,18 @@ const joinAttempts = 10
 // leastPatience is for how long it listens at least: a busy root may be slow.
 const leastPatience = 2 * time.Second
 
-// Open makes participant p a member of the lock topic and returns when it has a
-// place in its tree and a session, or is its root (see Create and WithRegister). The
-// context bounds that only: until its deadline Open waits for a root to come. Without a
-// deadline it waits for two seconds (with a JoinWait above 200 ms for ten of those) in
-// which no root answers. A participant can be a member of many topics, and once of each.
-// Close the topic before p: what p ends with is as after a crash, and others wait for the
-// TTL.
+// Open makes participant p a member of the lock topic. It returns when p has a place in the
+// tree and a session, or is the root (see [Create] and [WithRegister]). The context bounds
+// only that. With a deadline, Open waits until then for a root to appear. Without one, it
+// gives up after two seconds in which no root answers (ten times the JoinWait, if that is
+// above 200 ms). A participant can be a member of many topics, but only once of each. Close
+// the topic before p. If p closes first, others see a crash and wait for the TTL.
 //
-// Errors wrap ErrNoRoot when no root answers, ErrConflict when the topic runs with
-// other models, resources or TTL than those given, ErrInvalidName and
-// ErrInvalidConfig, ErrTimeout or ErrCanceled (and context.Cause), and ErrClosed
-// when the participant ends. One that wraps ErrTimeout or ErrCanceled says what was
-// missing; it wraps ErrNoRoot, too, if that was a root.
+// Errors wrap ErrNoRoot if no root answers, ErrConflict if the topic has other models,
+// resources or a TTL than those given, ErrInvalidName and ErrInvalidConfig, ErrTimeout or
+// ErrCanceled (and context.Cause), and ErrClosed if the participant ends. An ErrTimeout or
+// ErrCanceled error says what Open was waiting for, and also wraps ErrNoRoot if that was a
+// root.
 func Open(ctx context.Context, p *pubsub.Participant, name string, opts ...Option) (*Topic, error) {
 	o, err := optionsOf(opts)
 	if err != nil {

@@ -69,11 +69,11 @@ func defaultOptions() options {
 // Option configures Open.
 type Option func(*options) error
 
-// Resume lets holds go on that an earlier process had at the same place under WithNote, and
-// that it did not unlock: see Topic.Resumed, and who opens the topic MUST see to them. It
-// needs a register in a file (WithRegister, or KeepIn for a Server): with another one it
-// changes nothing. Without Resume such holds are over, and the topic waits until nobody can go
-// by them any more.
+// Resume continues the holds that an earlier process with the same register file had under
+// [WithNote] and did not unlock. See [Topic.Resumed]: the caller MUST handle each of them.
+// It requires a register in a file (WithRegister, or KeepIn for a Server); with any other
+// register it has no effect. Without Resume such holds are over, and the topic waits until
+// no client can rely on them any more.
 func Resume() Option {
 	return func(o *options) error {
 		o.resumes = true
@@ -82,13 +82,13 @@ func Resume() Option {
 }
 
 // Create creates the lock topic if the register has none of that name, and makes this
-// participant a candidate: it can become the topic's root. Without WithRegister the
-// register is one in the memory of this process, for this topic alone: that suits tests,
-// and topics that end with the process that created them. No other participant can be the root
-// then, and nothing is granted for a TTL after the creation, for there may have been a
-// topic of that name before, which no participant remembers. Two participants that create the
-// same topic without a common register are two roots, and both grant: let one create
-// it, or give both the same register.
+// participant a candidate: it can become the topic's root. Without [WithRegister] the
+// register is in the memory of this process and for this topic only, which suits tests and
+// topics that end with the process that created them. No other participant can then become
+// the root. Nothing is granted for one TTL after creation, in case an earlier topic with
+// this name still has holders. If two participants create the same topic without a common
+// register, there are two roots, and both grant: let only one create it, or give both the
+// same register.
 func Create() Option {
 	return func(o *options) error {
 		o.create = true
@@ -96,9 +96,9 @@ func Create() Option {
 	}
 }
 
-// WithRegister makes this participant a candidate of the topic, which can become its
-// root: r keeps who is the root. All candidates of a topic must have the same register.
-// The caller closes r after the topic.
+// WithRegister makes this participant a candidate: it can become the root of the topic. r
+// records which participant is the root. All candidates of a topic must use the same
+// register. The caller closes r after the topic.
 func WithRegister(r register.Register) Option {
 	return func(o *options) error {
 		o.register = r
@@ -109,9 +109,9 @@ func WithRegister(r register.Register) Option {
 	}
 }
 
-// WithResources declares the resources of the topic. Any chooses among them. The first
+// WithResources declares the resources of the topic, from which Any chooses. The first
 // declaration replaces a default, such as that of a broker's lock node, which accepts any
-// id; Open returns ErrConflict where other resources were declared before. See
+// id. Open returns ErrConflict if other resources were declared before; see
 // [Topic.Configure] for a change.
 func WithResources(ids ...string) Option {
 	return func(o *options) error {
@@ -128,9 +128,10 @@ func WithResources(ids ...string) Option {
 	}
 }
 
-// WithOpenResources accepts any resource id in addition to those declared. Names may come
-// and go without end. Of the undeclared resources that are not in use, the last 1,024 keep
-// their retained state; the others are forgotten, and their fences still rise.
+// WithOpenResources accepts any resource id in addition to the declared ones. There is no
+// limit to the number of names over time. Of the undeclared resources that are not in use,
+// the last 1,024 keep their retained state. The others are forgotten, and their fences
+// still rise.
 func WithOpenResources() Option {
 	return func(o *options) error {
 		o.giveResources()
@@ -183,8 +184,8 @@ func settingsOf(opts []Option) (options, error) {
 }
 
 // WithModels declares the models of the topic. The first declaration replaces the default,
-// Level-Forward-Forward-Forward; Open returns ErrConflict where others were declared
-// before. Without this option those in force are taken.
+// Level-Forward-Forward-Forward; Open returns ErrConflict if other models were declared
+// before. Without this option the models in force are used.
 func WithModels(m Models) Option {
 	return func(o *options) error {
 		o.settingsGiven++
@@ -196,10 +197,10 @@ func WithModels(m Models) Option {
 	}
 }
 
-// WithTiming sets the time constants; the default is LAN. The TTL must be that in force:
-// that of a topic never changes. A topic that a [Server] creates because this
-// participant asks for it gets this TTL, if it is MinTTL to MaxTTL. Who has no register
-// (WithRegister, Create) cannot give more than MaxTTL: Open fails with ErrInvalidConfig.
+// WithTiming sets the time constants; the default is LAN. The TTL of a topic never changes,
+// so it must be the one in force. A topic that a [Server] creates at this participant's
+// request gets this TTL, if it is between MinTTL and MaxTTL. Without a register
+// (WithRegister, Create) a TTL above MaxTTL makes Open fail with ErrInvalidConfig.
 func WithTiming(timing Timing) Option {
 	return func(o *options) error {
 		o.settingsGiven++
@@ -217,7 +218,7 @@ func WithNodePriority(priority int64) Option {
 	}
 }
 
-// WithParent attaches to the participant with this id and to no other.
+// WithParent attaches this participant to the participant with this id and to no other.
 func WithParent(id string) Option {
 	return func(o *options) error {
 		o.parent = id
@@ -225,7 +226,7 @@ func WithParent(id string) Option {
 	}
 }
 
-// WithFanout sets how many children this participant takes; the default is 8.
+// WithFanout sets how many children this participant accepts; the default is 8.
 func WithFanout(n int) Option {
 	return func(o *options) error {
 		o.fanout = n
@@ -236,12 +237,13 @@ func WithFanout(n int) Option {
 	}
 }
 
-// WithTrustedWills takes the broker's word that a participant has ended, by its last
-// will: its holds are over at once, and not after the TTL. The price: a broker
-// publishes the will of any client that it has lost touch with, also of one that
-// works on; then two may believe that they hold, until the first one hears of it.
-// Fences rise all the same. It counts at the root; each participant may become it. No hold
-// goes on in a later process then (WithNote): do not give it where gateways serve clients.
+// WithTrustedWills relies on the broker's report, by a last will, that a participant has
+// ended: its holds end at once instead of after the TTL. The cost: a broker publishes the
+// will of any client that it has lost contact with, even of one that is still running. Then
+// two participants may both rely on a hold until the first one is informed. Fences still
+// rise. The option takes effect at the root, and every candidate may become the root, so
+// give it to all. No hold continues in a later process (WithNote), so do not use it where
+// gateways serve clients.
 func WithTrustedWills() Option {
 	return func(o *options) error {
 		o.trust = true
@@ -277,10 +279,10 @@ func withEvents(on bool) Option {
 	}
 }
 
-// WithClock replaces the clock that sessions are measured with: now tells the time since
-// an instant that stays the same. It must never run backwards, drift less than
-// Timing.Drift and count the time in which the machine sleeps; it is for virtual time and
-// for platforms whose monotonic clock stops. It is called under a mutex, and often.
+// WithClock replaces the clock that measures sessions: now returns the time since a fixed
+// instant. It must never go backward, must drift less than Timing.Drift, and must include
+// the time in which the machine sleeps. It is for virtual time and for platforms whose
+// monotonic clock stops during sleep. It is called often, and under a mutex.
 func WithClock(now func() time.Duration) Option {
 	return func(o *options) error {
 		o.clock = func() protocol.Time { return protocol.Time(now()) }

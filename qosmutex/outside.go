@@ -11,18 +11,18 @@ import (
 // Decider decides the requests of a Locker in another package, such as papers.Topic.
 type Decider interface {
 	Name() string // of the lock topic
-	// GiveUp takes back p, which waits or was granted just now. It returns false if p has
+	// GiveUp cancels p, which waits or has just been granted. It returns false if p has
 	// been denied in the meantime.
 	GiveUp(p *Pending) bool
-	// Raise makes p, if it still waits, as important as priority says.
+	// Raise sets the priority of p if it still waits.
 	Raise(p *Pending, priority int64) error
-	// Unlock gives the hold of p back. It is called at most once, and not after Lose.
+	// Unlock releases the hold of p. It is called at most once, and not after Lose.
 	Unlock(p *Pending)
 }
 
-// Pending is one request of a Locker in another package, from its making to the end of its
-// hold: what the application has of it is a Request and a Hold. Grant, Deny and Lose, and
-// what reads or writes the fields, need a mutex of the Decider.
+// Pending is one request of a Locker in another package, from its creation to the end of
+// its hold. The application sees it as a Request and a Hold. Call Grant, Deny and Lose, and
+// access the fields, only under a mutex of the Decider.
 type Pending struct {
 	Ref       uint64 // for the Decider
 	Resource  string
@@ -40,8 +40,9 @@ type Pending struct {
 	options request
 }
 
-// NewPending makes a request for resource. Its hold's context descends from parent. Errors
-// are those of Lock for a context that has ended and for options that no request can have.
+// NewPending creates a request for resource. The context of its hold descends from parent.
+// Errors are those of Lock for a context that has ended and for options that are invalid
+// for every request.
 func NewPending(ctx, parent context.Context, of Decider, resource string, opts ...LockOption) (*Pending, error) {
 	r := requestOf(opts)
 	p := &Pending{
@@ -58,7 +59,7 @@ func NewPending(ctx, parent context.Context, of Decider, resource string, opts .
 	return p, r.check()
 }
 
-// Grant lets the request in, until Unlock or Lose.
+// Grant grants the request. The hold lasts until Unlock or Lose.
 func (p *Pending) Grant(fence uint64, priority int64) {
 	p.Priority, p.Entered = priority, time.Now()
 	p.hold.fence, p.hold.priority = fence, priority
@@ -67,7 +68,7 @@ func (p *Pending) Grant(fence uint64, priority int64) {
 	close(p.hold.ready)
 }
 
-// Deny ends a request that waits.
+// Deny ends a waiting request with an error.
 func (p *Pending) Deny(err error) {
 	p.hold.err = err
 	p.hold.phase.Store(failed)
@@ -77,7 +78,7 @@ func (p *Pending) Deny(err error) {
 // Lose ends a hold that was not unlocked.
 func (p *Pending) Lose() { p.hold.endHeld(lost) }
 
-// Granted is the hold; nil: there is none.
+// Granted returns the hold, or nil if there is none.
 func (p *Pending) Granted() *Hold {
 	if phase := p.hold.phase.Load(); phase == waiting || phase == failed {
 		return nil
@@ -85,12 +86,13 @@ func (p *Pending) Granted() *Hold {
 	return p.hold
 }
 
-// Wait returns when the request is decided, or gives it up.
+// Wait returns when the request is granted or denied. When ctx ends, it cancels the
+// request.
 func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 	return outside{p}.wait(ctx, p.hold, &p.options)
 }
 
-// Do waits, runs f inside and unlocks, as Topic.Do does.
+// Do waits for the grant, runs f and unlocks, as Topic.Do does.
 func (p *Pending) Do(ctx context.Context, f func(ctx context.Context, h *Hold) error) error {
 	h, err := p.Wait(ctx)
 	if err != nil {
@@ -99,7 +101,7 @@ func (p *Pending) Do(ctx context.Context, f func(ctx context.Context, h *Hold) e
 	return h.do(f)
 }
 
-// Request is what Ask returns.
+// Request returns the Request for Ask to return.
 func (p *Pending) Request() *Request { return &Request{hold: p.hold, options: p.options} }
 
 // outside is the attachment of a hold to a Decider.

@@ -8,17 +8,17 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Request is a request that waits in line: of a Topic or a Client. Wait ends it.
+// Request is a request in the queue of a Topic or a Client. Wait ends it.
 type Request struct {
 	hold    *Hold
 	options request
 	over    error // what Wait has ended with
 }
 
-// Ask puts a request for resource in line, as Lock does, and returns without waiting for it
-// to be granted: requests of one participant that are equally important are served in the
-// order of these calls. Each Request needs one call of Wait. The errors are those
-// of Lock that are known at once.
+// Ask queues a request for resource, as Lock does, and returns without waiting for the
+// grant. Requests of one participant that are equally important are served in the order of
+// these calls. Call Wait once on each Request. The errors are those of Lock that are known
+// at once.
 func (t *Topic) Ask(resource string, opts ...LockOption) (*Request, error) {
 	if err := t.made(); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (t *Topic) Ask(resource string, opts ...LockOption) (*Request, error) {
 	return r, nil
 }
 
-// Decided reports whether Wait returns at once.
+// Decided reports whether Wait would return at once.
 func (r *Request) Decided() bool {
 	if r.made() != nil {
 		return true
@@ -44,9 +44,9 @@ func (r *Request) Decided() bool {
 	}
 }
 
-// Wait waits until the request is granted and returns the hold, or withdraws it when ctx
-// ends. One goroutine calls it; a second call returns what the first did. The errors are
-// those of Lock.
+// Wait waits until the request is granted and returns the hold. When ctx ends, it cancels
+// the request. Only one goroutine may call it; a second call returns what the first did.
+// The errors are those of Lock.
 func (r *Request) Wait(ctx context.Context) (h *Hold, err error) {
 	if err := r.made(); err != nil {
 		return nil, err
@@ -57,10 +57,10 @@ func (r *Request) Wait(ctx context.Context) (h *Hold, err error) {
 	return h, r.over
 }
 
-// SetPriority makes the request more important while it waits, before equals that came later;
-// it does not wait itself.
-// What is decided already stays as it is. A less important priority is refused with
-// ErrInvalidConfig: end the request and ask again.
+// SetPriority makes a waiting request more important. It is then served before later
+// requests of the same priority. It does not block. A request that is already granted or
+// denied stays as it is. A less important priority is refused with ErrInvalidConfig: end
+// the request and ask again.
 func (r *Request) SetPriority(priority int64) error {
 	if err := r.made(); err != nil {
 		return err

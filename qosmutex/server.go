@@ -16,7 +16,7 @@ import (
 	"padme/qosmutex/register/local"
 )
 
-// MinTTL and MaxTTL bound the TTL that a participant may ask a server for.
+// MinTTL and MaxTTL bound the TTL that a participant may request from a server.
 const (
 	MinTTL = 500 * time.Millisecond
 	MaxTTL = 10 * time.Minute
@@ -31,16 +31,16 @@ const (
 	openAgain = 500 * time.Millisecond
 )
 
-// Server keeps lock topics open on one participant, each from the moment that it is first
-// asked for: by Topic, or while Run runs by another participant that looks for a root.
-// Whoever serves clients and whoever roots topics share a topic that way, since a
-// participant can open each only once.
+// Server keeps lock topics open on one participant. It opens each when it is first needed:
+// by Topic or, while Run runs, by another participant that looks for a root. Since a
+// participant can open each topic only once, code that serves clients and code that roots
+// topics share topics this way.
 //
-// With WithRegister the server creates what the register does not have. Without, it joins
-// a topic that has a root; it creates one that has none, in a register in the memory of this
-// process (or see KeepIn), unless a participant is there whose presence says that it creates
-// locks, and opens a topic again whose root has died. While Listen or Run runs it need not look
-// for a root of a topic of which it has heard nothing for long enough.
+// With WithRegister the server creates the topics that the register does not have. Without
+// it, the server joins a topic that has a root. It creates one that has none, in a register
+// in memory or in the file of [KeepIn], unless the presence of another participant says
+// that it creates locks. It reopens a topic whose root has died. While Listen or Run runs,
+// it need not look for the root of a topic of which it has heard nothing for long enough.
 type Server struct {
 	options
 	p    *pubsub.Participant
@@ -85,10 +85,10 @@ type servedTopic struct {
 	gone    bool              // the server has let go of it
 }
 
-// NewServer returns a server that has no topic open yet. opts are those of every topic.
-// What they say of models, resources and timing is a default, which gives way to
-// the first declaration; without them a topic accepts any resource id as long as nobody declares which it has, and has the
-// TTL that the participant asks for, if any, for which it is created. Close the server
+// NewServer returns a server that has no topic open yet. opts apply to every topic. Their
+// models, resources and timing are defaults, which the first declaration replaces. Without
+// them a topic accepts any resource id until a participant declares its resources, and has
+// the TTL that the participant requests, if any, for which it is created. Close the server
 // before p. The error wraps ErrInvalidConfig, ErrInvalidName or, if p has ended, ErrClosed.
 func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	opts = slices.Concat([]Option{asDefault(WithOpenResources())}, opts, []Option{declareNothing})
@@ -132,7 +132,7 @@ func declareNothing(o *options) error {
 	return nil
 }
 
-// Participant returns the participant that has the topics open.
+// Participant returns the participant on which the topics are open.
 func (s *Server) Participant() *pubsub.Participant {
 	if s.made() != nil {
 		return nil
@@ -140,14 +140,14 @@ func (s *Server) Participant() *pubsub.Participant {
 	return s.p
 }
 
-// Run opens every topic that another participant asks for and, if the register remembers
-// topics with members of a process that ended before, those at once: their members need
-// not ask. It blocks until ctx, the server or its participant ends, and returns nil after
-// ctx, and else an error that wraps ErrClosed. The topics stay open until Close.
+// Run opens every topic that another participant requests. If the register remembers topics
+// with members of an earlier process, it opens those at once: their members need not
+// request it. It blocks until ctx, the server or its participant ends, and returns nil
+// after ctx, and otherwise an error that wraps ErrClosed. The topics stay open until Close.
 func (s *Server) Run(ctx context.Context) error { return s.listen(ctx, true) }
 
-// Listen hears of roots elsewhere, as Run does, and opens nothing that others ask for. It blocks
-// and returns as Run does.
+// Listen listens for roots elsewhere, as Run does, but opens no topic at the request of
+// others. It blocks and returns as Run does.
 func (s *Server) Listen(ctx context.Context) error { return s.listen(ctx, false) }
 
 func (s *Server) listen(ctx context.Context, opens bool) error {
@@ -179,12 +179,13 @@ func (s *Server) listen(ctx context.Context, opens bool) error {
 	}
 }
 
-// Topic returns an open topic, and opens it if need be: it waits until there is a root
-// that answers, or ctx ends. Do not close what it returns. When that topic has ended,
-// because its participant lost its root, Topic waits for it to be open again.
+// Topic returns an open topic. It opens the topic if necessary, and waits until a root
+// answers or ctx ends. Do not close the topic. If it has ended because its participant lost
+// the root, Topic waits until it is open again.
 //
-// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrFull when 1024 topics are
-// open, ErrInvalidName, ErrInvalidConfig, ErrConflict and ErrClosed.
+// Errors wrap ErrTimeout or ErrCanceled (and context.Cause), ErrFull if as many topics are
+// open as [TopicLimits] allows in all, where one with a short TTL counts several times,
+// ErrInvalidName, ErrInvalidConfig, ErrConflict and ErrClosed.
 func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
 	if err := s.made(); err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (s *Server) Topic(ctx context.Context, name string) (*Topic, error) {
 	}
 }
 
-// Close closes the topics and waits until they are.
+// Close closes the topics and waits until they are closed.
 func (s *Server) Close() {
 	if s.made() != nil {
 		return
@@ -303,9 +304,9 @@ func (s *Server) resume() {
 	}
 }
 
-// Resumes returns the lock topics in which an earlier process held something under WithNote
-// when it ended, if the server was made with Resume: it goes on there, unless Topic.Resumed
-// says otherwise. To be called before one of them is opened.
+// Resumes returns the lock topics in which an earlier process had holds under WithNote when
+// it ended, if the server was created with Resume. The holds continue, except those that
+// are missing from Topic.Resumed. Call Resumes before one of these topics is opened.
 func (s *Server) Resumes() (names []string) {
 	if s.made() != nil {
 		return nil

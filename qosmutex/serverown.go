@@ -21,12 +21,13 @@ import (
 // that this one granted is over, a TTL after its last sign of life; and what the broker retains of
 // the last root names it then.
 
-// KeepIn has a Server keep the topics that it creates without WithRegister in r, a register in
-// a file, in place of its memory: the next process at the same place goes on as the root, at
-// once and with its members, and with Resume with its holds. Where WithRegister gives the server
-// another register, or another participant is the root, r only notes what the next process needs
-// to go on with its holds. No other participant may have r, and with WithClock the clock must go on
-// from process to process. The caller closes r after the server.
+// KeepIn makes a Server store the topics that it creates without WithRegister in r, a
+// register in a file, instead of in memory. The next process with the same file continues
+// as the root immediately and with its members, and with Resume also with its holds. If
+// WithRegister gives the server another register, or another participant is the root, r
+// only records what the next process needs to continue with its holds. No other participant
+// may use r, and a clock set by WithClock must continue from process to process. The caller
+// closes r after the server.
 func KeepIn(r *local.Register) Option {
 	return func(o *options) error {
 		o.own = r
@@ -249,10 +250,11 @@ func (s *Server) lastRoot(name string) (term uint64, err error) {
 	return term, nil
 }
 
-// LeavesHolds reports whether the next process with the same register (KeepIn) goes on with
-// something that this one has for others: holds with a note or, where it can hand nothing over, those of
-// members of which it is the root, and the roles of servers. Whoever is about to end the server can
-// then end its participant first, as in a crash, so that nobody is told that they are over.
+// LeavesHolds reports whether the next process with the same register (KeepIn) continues
+// with something that this one has for others: holds with a note and, if it has no other
+// register and so cannot hand anything over, the holds of members of which it is the root,
+// and the roles of servers. If so, end the participant before the server, as in a crash.
+// Then no client is informed that its hold is over.
 func (s *Server) LeavesHolds() bool {
 	if s.made() != nil || !s.own.Notes() {
 		return false

@@ -9,10 +9,10 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// SetPriority changes the participant's priority: its place in the tree and that
-// of its waiting requests which had no WithPriority. Smaller is more important.
-// It does not block; the tree follows after Timing.MoveAfter. The error wraps
-// ErrClosed.
+// SetPriority changes the participant's priority: it determines the participant's place in
+// the tree and applies to those of its waiting requests that have no WithPriority. Smaller
+// is more important. It does not block; the tree follows after Timing.MoveAfter. The error
+// wraps ErrClosed.
 func (t *Topic) SetPriority(priority int64) error {
 	if err := t.made(); err != nil {
 		return err
@@ -35,17 +35,17 @@ func (t *Topic) SetPriority(priority int64) error {
 	return t.step(protocol.Input{Kind: protocol.Prioritize, Priority: priority})
 }
 
-// Configure changes what holds for the topic while it is in use: the models, with
-// WithModels, and which resources there are, with WithResources and WithOpenResources. It
-// replaces what was declared before, by whomever, and returns when that is in force at this
-// participant, and in the record of the topic. The part of which no option speaks stays. If
-// two change the same part at once, one of them is last.
+// Configure changes the settings of a topic that is in use: the models, with WithModels,
+// and the resources, with WithResources and WithOpenResources. It replaces earlier
+// declarations of any participant, and returns when the change is in force at this
+// participant and in the record of the topic. Settings without an option stay as they are.
+// If two participants change the same setting at the same time, one of them prevails.
 //
-// Who holds a resource that is not declared any more keeps it to the end of the hold. Who
-// waits for it is refused with ErrUndeclared, and so is who asks for it from then on. All
-// other requests go on waiting. If it is declared again, its fences go on.
+// A holder of a resource that is no longer declared keeps it until its hold ends. Requests
+// that wait for it, and later ones, are refused with ErrUndeclared. All other requests
+// continue to wait. If the resource is declared again, its fences continue.
 //
-// A change that has not returned may be forgotten with its root. Errors wrap
+// If Configure has not returned, the change may be lost together with the root. Errors wrap
 // ErrInvalidConfig, ErrTimeout or ErrCanceled (and context.Cause), or ErrClosed.
 func (t *Topic) Configure(ctx context.Context, opts ...Option) error {
 	wanted, err := t.wish(opts)
@@ -59,8 +59,9 @@ func (t *Topic) Configure(ctx context.Context, opts ...Option) error {
 	return t.proposalError(ctx, err)
 }
 
-// Declare does what the same options do in Open: it declares the models or resources, in the place of a
-// default. Errors wrap ErrConflict where others were declared before, and are those of Configure.
+// Declare declares models or resources as the same options of Open do: it replaces only a
+// default. Errors wrap ErrConflict if others were declared before, and are otherwise those
+// of Configure.
 func (t *Topic) Declare(ctx context.Context, opts ...Option) error {
 	wanted, err := t.wish(opts)
 	if err != nil {

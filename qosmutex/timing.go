@@ -8,27 +8,28 @@ import (
 	"padme/qosmutex/protocol"
 )
 
-// Timing holds the time constants of a lock topic. Take [LAN], [WAN] or [Local], change
-// what differs, and hand it to [WithTiming]; [Open] refuses with ErrInvalidConfig what does
-// not fit together.
+// Timing holds the time constants of a lock topic. Start with [LAN], [WAN] or [Local],
+// change what differs, and pass it to [WithTiming]; [Open] rejects inconsistent values with
+// ErrInvalidConfig.
 type Timing struct {
-	// TTL is how long a session outlives the last heartbeat that the root answered: a
-	// dead holder blocks others for so long, and a member that is cut off for longer
-	// loses its holds. It belongs to the topic and never changes. Above 0.
+	// TTL is how long a session lasts after the last heartbeat that the root answered. A
+	// dead holder blocks others for that long, and a member that is cut off for longer
+	// loses its holds. The TTL belongs to the topic and never changes. Above 0.
 	TTL time.Duration
-	// Heartbeat is how often a member tells the root that it lives: above 0, at most TTL/4.
+	// Heartbeat is the interval at which a member reports to the root that it is alive:
+	// above 0, at most TTL/4.
 	Heartbeat time.Duration
-	// Drift bounds by how much the clock of any participant runs fast or slow: 0.01 is
-	// one per cent. 0 to 0.2.
+	// Drift bounds how much the clock of any participant runs fast or slow: 0.01 is one
+	// percent. 0 to 0.2.
 	Drift float64
-	// JoinWait is for how long a newcomer collects offers of parents before it takes the
-	// best: some round trips. Above 0.
+	// JoinWait is how long a newcomer collects offers of parents before it accepts the
+	// best: a few round trips. Above 0.
 	JoinWait time.Duration
 	// MoveAfter is how long a priority must last before it moves the participant in the
 	// tree. 0: at once.
 	MoveAfter time.Duration
-	// Hop is how long a message takes at most from one participant through the broker to
-	// another: deadlines are promised on it. See [WithDeadline].
+	// Hop is the longest time that a message takes from one participant through the broker
+	// to another. Promised deadlines rely on it. See [WithDeadline].
 	Hop time.Duration
 }
 
@@ -42,12 +43,12 @@ func WAN() Timing { return timingOf(protocol.WAN()) }
 // Local suits participants on one machine: a TTL of 1 s.
 func Local() Timing { return timingOf(protocol.Local()) }
 
-// WithTTL returns t with another TTL, and with heartbeats that fit it.
+// WithTTL returns t with another TTL, and with a heartbeat that fits it.
 func (t Timing) WithTTL(ttl time.Duration) Timing {
 	return timingOf(t.protocol().WithTTL(protocol.Duration(ttl)))
 }
 
-// Grace is after how long without a heartbeat everybody else knows that a participant
+// Grace returns the time without a heartbeat after which all others know that a participant
 // considers its session over, whatever the clocks do within Drift: a little more than TTL.
 func (t Timing) Grace() time.Duration { return time.Duration(t.protocol().Grace()) }
 

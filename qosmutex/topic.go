@@ -124,8 +124,8 @@ func (t *Topic) Resources() []string {
 	return slices.Clone(t.status.Settings.Resources)
 }
 
-// Status describes this participant's part of the algorithm. It is meant for
-// people and costs time in proportion to resources and requests.
+// Status describes this participant's part of the algorithm. It is meant for people, and
+// its cost is proportional to the number of resources and requests.
 func (t *Topic) Status() protocol.Status {
 	if t.made() != nil {
 		return protocol.Status{}

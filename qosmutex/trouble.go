@@ -11,19 +11,21 @@ import (
 	"padme/qosmutex/register"
 )
 
-// NotReadyError says that nobody knows whether a lock is free, because nobody can grant it
-// now: its root has just begun, or it has none, as without a majority of the voters.
+// NotReadyError says that it is not known whether a lock is free, because nothing can be
+// granted now: the root has only just started, or there is none, for example without a
+// majority of the voters.
 type NotReadyError struct {
 	Topic string
-	Why   string // and what to do, for people
+	Why   string // and the remedy, for people
 }
 
 func (e *NotReadyError) Error() string {
 	return fmt.Sprintf("qosmutex: lock topic %q is not ready: %s", e.Topic, e.Why)
 }
 
-// Trouble says why nothing is granted in this topic now, and what to do about it, in a
-// sentence for people; "" if nothing is known to be wrong, as while its root is looked for.
+// Trouble returns a sentence for people that says why nothing is granted in this topic now,
+// and the remedy. It is "" if nothing is known to be wrong, for example while this
+// participant looks for the root.
 func (t *Topic) Trouble() string {
 	if t.made() != nil {
 		return ""
@@ -85,8 +87,7 @@ func registerTrouble(err error, missing []string) string {
 	return fmt.Sprintf("no majority of the voters answers, and without one nothing is granted: start %s, or see \"pubsub-node voters show\"", strings.Join(missing, ", "))
 }
 
-// Trouble says why the server cannot grant in a topic that it has open or is about to open,
-// as [Topic.Trouble] does.
+// Trouble is [Topic.Trouble] of a topic that the server has open or is about to open.
 func (s *Server) Trouble(name string) string {
 	if s.made() != nil {
 		return ""
@@ -103,8 +104,8 @@ func (s *Server) Trouble(name string) string {
 	return t.Trouble()
 }
 
-// Settles is how long a root that has just begun takes at most, with some time to spare,
-// until it knows who holds the locks of a topic with this TTL; 0: that of the server.
+// Settles returns how long a new root of a topic with this TTL takes at most, with some
+// time to spare, until it knows which locks are held. If ttl is 0, the TTL is the server's.
 func (s *Server) Settles(ttl time.Duration) time.Duration {
 	if s.made() != nil {
 		return 0

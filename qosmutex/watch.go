@@ -16,9 +16,9 @@ import (
 // maxUnread bounds what waits for a watcher to read.
 const maxUnread = 4096
 
-// Queue returns who waits for a resource, as the root last published it: the
-// first 16, in the order of service. Errors wrap ErrUndeclared, ErrInvalidName,
-// ErrClosed, or ErrTimeout or ErrCanceled (and context.Cause).
+// Queue returns the requests that wait for a resource, as the root last published them: the
+// first 16, in the order of service. Errors wrap ErrUndeclared, ErrInvalidName, ErrClosed,
+// or ErrTimeout or ErrCanceled (and context.Cause).
 func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
 	if err := t.made(); err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func (t *Topic) Queue(ctx context.Context, resource string) ([]Waiter, error) {
 	return latest.Queue, nil
 }
 
-// WatchEvents yields the events of a lock topic, or of all topics for "", from now
-// on, until ctx or the loop ends. Being a member is not needed. An error is
-// yielded in place of an event: one that wraps ErrMissed when the loop was too
-// slow and events are missing, after which it goes on; any other is the last.
+// WatchEvents yields the events of a lock topic, or of all topics for "", from now on,
+// until ctx or the loop ends. The participant need not be a member. An error is yielded in
+// place of an event. One that wraps ErrMissed means that the loop was too slow and missed
+// events; the iteration continues after it. Any other error is the last value.
 func WatchEvents(ctx context.Context, p *pubsub.Participant, topic string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		w := newWatcher()
@@ -78,12 +78,11 @@ func WatchEvents(ctx context.Context, p *pubsub.Participant, topic string) iter.
 	}
 }
 
-// WatchStates yields the retained state of each resource of a lock topic, or of
-// all topics for "", and then each change, until ctx or the loop ends. Being a
-// member is not needed. A slow loop sees the latest state of each resource, not
-// every change. A root clears what was retained of a resource that it does not know:
-// that is yielded as StatusUnknown, without Root and Epoch. Errors are as for
-// WatchEvents.
+// WatchStates yields the retained state of each resource of a lock topic, or of all topics
+// for "", and then each change, until ctx or the loop ends. The participant need not be a
+// member. A slow loop sees the latest state of each resource, not every change. When a root
+// clears the retained state of a resource that it does not know, that is yielded as
+// StatusUnknown, without Root and Epoch. Errors are as for WatchEvents.
 func WatchStates(ctx context.Context, p *pubsub.Participant, topic string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		w := newWatcher()
