@@ -2,27 +2,28 @@ package broker
 
 import "net"
 
-// Attached is a connection that [Broker.Dial] has returned. Beside the bytes of MQTT it takes
-// and hands over messages at QoS 0 by calls, without a packet and without another goroutine.
-// The same users and limits hold. Order is kept between such messages, not between them and
-// the bytes.
+// Attached is a connection that [Broker.Dial] has returned. In addition to the MQTT byte
+// stream, it sends and receives messages at QoS 0 by calls, without a packet and without
+// another goroutine. The same users and limits apply. Order is kept among such messages,
+// but not between them and the bytes.
 type Attached struct {
 	net.Conn
 	broker *conn // its other end
 	frame  []byte
 }
 
-// Attach has receive called, from then on, for each message at QoS 0 that is not retained, in
-// place of its bytes. Its publisher's goroutine calls it, so there may be several calls at a
-// time, and waits for it: it must not block. The payload belongs to it. Call Attach when MQTT
-// has accepted the connection, before anything is subscribed to.
+// Attach makes the broker call receive, from then on, for each message at QoS 0 that is not
+// retained, instead of sending its bytes. The publisher's goroutine makes the call and
+// waits for it, so calls may overlap, and receive must not block. receive owns the payload.
+// Call Attach after MQTT has accepted the connection and before subscribing.
 func (a *Attached) Attach(receive func(topic string, payload []byte)) {
 	a.broker.outlet.attached.Store(&receive)
 }
 
-// Post publishes a message at QoS 0, not retained. It does not block, and does not use payload
-// after it returns. One goroutine at a time calls it. It reports false if the message must be
-// written as a packet: the topic has subscribers that are reached only so, or it is refused.
+// Post publishes a message at QoS 0, not retained. It does not block, and does not use
+// payload after it returns. Only one goroutine at a time may call it. It returns false if
+// the message must be written as a packet, because some subscribers of the topic can be
+// reached only that way, or because it is refused.
 func (a *Attached) Post(topic string, payload []byte) bool {
 	cl := a.broker.client.Load()
 	if cl == nil || !a.broker.established() {

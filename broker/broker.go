@@ -17,11 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says what a broker listens on and whom it serves. The zero value is a
+// Config says what a broker listens on and which clients it serves. The zero value is a
 // broker without a port, for in-process connections by [Broker.Dial].
 type Config struct {
-	// TCP is a listen address such as ":1883" or "127.0.0.1:0"; empty means no
-	// TCP listener.
+	// TCP is a listen address such as ":1883" or "127.0.0.1:0"; empty means no TCP
+	// listener.
 	TCP string
 	// WebSocket is the same for MQTT over WebSocket, on any path, with the
 	// sub-protocol "mqtt".
@@ -30,12 +30,11 @@ type Config struct {
 	// certificate.
 	TLS *tls.Config
 
-	// Users, when set, makes name and password compulsory, and this table hold
-	// for publications, subscriptions and wills; what it does not name is
-	// denied. P stands for the percent-encoded user name, R for
-	// {Prefix}/v1/{domain}. Nil lets anyone who reaches the listeners connect and do
-	// anything, and leaves the limits for each user without effect: for a listener
-	// on loopback, or a network where everybody is trusted.
+	// Users, when set, makes name and password mandatory and enforces the table below for
+	// publications, subscriptions and wills; what it does not name is denied. P stands for
+	// the percent-encoded user name, R for {Prefix}/v1/{domain}. With nil, any client that
+	// reaches the listeners may connect and do anything, and the limits for each user have
+	// no effect. Use that only on loopback, or on a network where every client is trusted.
 	//
 	//	R/data/{partition}/{topic}/{key}/P/{writer}  P writes
 	//	R/presence/P, R/ask/P                        P writes
@@ -46,58 +45,60 @@ type Config struct {
 	//	R/lock/{topic}/join/P                        P writes
 	//	R/lock/{topic}/client/P/…                    P and gateways read and write
 	//
-	// Where no reader is named every user reads. See [Role] for observers,
-	// gateways, lock clients and administrators. A filter such as "#" is granted but delivers
-	// only what its user may read. Client ids are private to their user: one
-	// user cannot take another's session over.
+	// If a row names no reader, every user may read. See [Role] for observers, gateways,
+	// lock clients and administrators. A subscription to a filter such as "#" is granted
+	// but delivers only what its user may read. Client ids are private to their user: one
+	// user cannot take over another's session.
 	//
-	// A refused publication is acknowledged like any other (with reason 0x87 in
-	// MQTT 5), delivered to nobody, logged and counted: MQTT 3.1.1 has no other
-	// answer but a disconnection, upon which a client sends it again for ever.
-	// A refused subscription is answered 0x80 (0x87 in MQTT 5 is obscured to
-	// 0x80 too). A will may only go where P stands in the topic: states, events
-	// and views come from the living. A connection with another one is refused.
+	// A refused publication is acknowledged like any other (with reason 0x87 in MQTT 5),
+	// delivered to no client, logged and counted. In MQTT 3.1.1 the only other answer would
+	// be a disconnection, after which a client sends it again forever. A refused
+	// subscription is answered 0x80 (in MQTT 5, 0x87 is obscured to 0x80 too). The topic of
+	// a will must have P as one of its levels, because only live participants write states,
+	// events and views. A connection with another will is refused.
 	Users *Users
 
-	// CertificateUsers takes the common name of a client's verified certificate
-	// for its user, which must be one of Users; its password then does not
-	// matter, and a name in its CONNECT, if there is one, must be the same. It
-	// needs TLS.ClientAuth to verify certificates. Who shows none, as in-process
-	// connections do, gives name and password.
+	// CertificateUsers uses the common name of a client's verified certificate as its user,
+	// which must be one of Users. The user's password is then not checked, and a name in
+	// CONNECT, if there is one, must be the same. It requires TLS.ClientAuth to verify
+	// certificates. A client without a certificate, such as an in-process connection, gives
+	// name and password.
 	CertificateUsers bool
 
-	// Origins are pages which may always connect over WebSocket, as browsers name them:
-	// "https://panel.example:8443". Others may as well where a password is needed. Where a
-	// certificate takes its place, which a browser shows for any page, only those of the
-	// broker's own host may, and on loopback without Users only those of this machine.
+	// Origins are pages that may always connect over WebSocket, as browsers name them:
+	// "https://panel.example:8443". If a password is required, other pages may connect,
+	// too. If a certificate replaces the password, only pages of the broker's own host may,
+	// because a browser sends the certificate for any page. On loopback without Users, only
+	// pages of this machine may.
 	Origins []string
 
-	// DataDir, when set, is a directory (made if need be) where retained
-	// messages, sessions, subscriptions and queued messages survive kill -9.
-	// The operating system writes it out every second: power loss may cost the
-	// last second. One broker at a time may use it. Empty means memory only.
+	// DataDir, when set, is a directory in which retained messages, sessions, subscriptions
+	// and queued messages survive kill -9. It is created if necessary. The operating system
+	// flushes it every second, so a power failure may lose the last second. Only one broker
+	// at a time may use it. Empty means memory only.
 	DataDir string
 
-	// RuntimeDir, when set, is a directory of this broker's own, made if need be, in a file
-	// system in memory (a tmpfs, such as /run/padme), where the next process finds whose
-	// password was right, until the machine is started again. Without it all clients wait after a
-	// restart until their passwords have been checked, at tens of milliseconds each. What is in
-	// it lets passwords be guessed fast: it must not be on a disk, and others must not get in.
+	// RuntimeDir, when set, is a directory for this broker only, in a file system in memory
+	// (a tmpfs, such as /run/padme). It is created if necessary. There the next process
+	// finds which clients' passwords were already checked, until the machine is restarted.
+	// Without it, all clients wait after a restart until their passwords have been checked,
+	// at tens of milliseconds each. Its content makes guessing passwords fast, so it must
+	// not be on a disk or be accessible to others.
 	RuntimeDir string
 
-	// Wait, when set, keeps clients of the listeners waiting until it is closed: they are
-	// connected, and not answered. [Broker.Dial] does not wait. A program that serves clients
-	// in the broker's process closes it when it has subscribed: what a client publishes before
-	// that is lost.
+	// Wait, when set, makes clients of the listeners wait until it is closed: they are
+	// connected, but not answered. [Broker.Dial] does not wait. A program that serves
+	// clients in the broker's process closes it once it has subscribed, because anything
+	// that a client publishes before that is lost.
 	Wait <-chan struct{}
 
-	// Prefix is the first level, or levels, of the topics that the table above
-	// guards; default "padme".
+	// Prefix is the first level, or levels, of the topics that the table above protects;
+	// default "padme".
 	Prefix string
 
-	Limits  Limits                // see there for the defaults
+	Limits  Limits                // see Limits for the defaults
 	Logger  *slog.Logger          // nil: nothing is logged
-	Metrics prometheus.Registerer // nil: no metrics; else padme_broker_*, until Close
+	Metrics prometheus.Registerer // nil: no metrics; otherwise padme_broker_*, until Close
 }
 
 // Broker is a running MQTT broker. Its methods may be called concurrently.
@@ -132,9 +133,9 @@ type Broker struct {
 	closeOnce sync.Once
 }
 
-// Start starts a broker and returns when it listens and has read its data
-// directory. ctx bounds only the starting. A port in use, a bad file or a field
-// that makes no sense is an error, and nothing is left running.
+// Start starts a broker. It returns when the broker is listening and has read its data
+// directory. ctx bounds only the start. A port in use, an invalid file or an invalid field
+// is an error, and nothing is left running.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("broker: start: %w", err)
@@ -313,8 +314,8 @@ func addr(l net.Listener) net.Addr {
 	return l.Addr()
 }
 
-// URL returns where a client on this host reaches the broker: its TCP listener
-// (mqtt, mqtts), else its WebSocket listener (ws, wss), else "".
+// URL returns the address at which a client on this host reaches the broker: the TCP
+// listener (mqtt, mqtts), otherwise the WebSocket listener (ws, wss), otherwise "".
 func (b *Broker) URL() string {
 	if b.made() != nil {
 		return ""
@@ -339,10 +340,10 @@ func (b *Broker) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Dial returns an in-process connection to speak MQTT on, subject to the same
-// users and limits as any other. It does not block. The connection ends when
-// either side closes it; Close of the broker ends it too. The client of package pubsub
-// recognizes it, and exchanges messages of QoS 0 by calls; see [Attached].
+// Dial returns an in-process connection for MQTT, subject to the same users and limits as
+// any other. It does not block. The connection ends when either side closes it, or when the
+// broker is closed. The client of package pubsub recognizes it and exchanges QoS 0 messages
+// by calls; see [Attached].
 func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 	if err := b.made(); err != nil {
 		return nil, err
@@ -359,13 +360,13 @@ func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 	return &Attached{Conn: client, broker: c}, nil
 }
 
-// Close ends the broker: it stops listening, sends the clients what is queued for
-// them (for a second at most, and not to one that reads nothing for 100 ms),
-// disconnects them (whose wills are sent), writes the data directory out and waits until all of that
-// has happened. When ctx ends first it cuts what is left off, returns ctx's
-// error and goes on in the background; another Close waits again. A second call
-// returns what the first one did. Of mochi's goroutines the housekeeping and one
-// writer for each client end by themselves, moments later at most.
+// Close ends the broker. It stops listening, sends the clients what is queued for them (for
+// at most a second, and not to a client that reads nothing for 100 ms), disconnects them
+// and sends their wills, writes out the data directory, and waits until all of that has
+// happened. If ctx ends first, it skips what remains to be sent, returns ctx's error and
+// continues in the background; another Close waits again. Otherwise a second call returns
+// what the first one did. Of mochi's goroutines, the housekeeping and one writer for each
+// client may end moments later.
 func (b *Broker) Close(ctx context.Context) error {
 	if b == nil || b.stop == nil {
 		return nil

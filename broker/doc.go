@@ -10,15 +10,13 @@
 //     and, with a DataDir, written for every session that outlives its
 //     connection.
 //   - A message at QoS 1 is never dropped silently: a subscriber that falls
-//     behind slows its publishers down, and one that stops reading or
+//     behind slows down its publishers, and one that stops reading or
 //     acknowledging is disconnected after [Limits.WriteTimeout].
-//   - A client which sends what it should not loses its connection; it never
-//     takes the process with it, and its announced lengths allocate nothing
-//     beyond [Limits].
+//   - A client that violates the protocol loses its connection. It never crashes
+//     the process, and lengths that it announces allocate nothing beyond [Limits].
 //
-// What it does not promise: the last wills of clients that were connected when
-// the broker was killed are not sent, and a broker is one process: there is no
-// clustering.
+// What it does not promise: if the broker is killed, the last wills of connected
+// clients are not sent. A broker is one process; there is no clustering.
 package broker
 
 // Where to look:

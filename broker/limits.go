@@ -9,78 +9,80 @@ import (
 // Limits bounds what clients can make the broker spend. A zero field means its
 // default.
 type Limits struct {
-	// PacketSize is the largest MQTT packet in bytes, default 1 MiB. A client
-	// that announces more is disconnected before anything is allocated. An observer, who
-	// may only subscribe, may send a sixteenth, or 16 KiB if that is more and below PacketSize.
+	// PacketSize is the largest MQTT packet in bytes, default 1 MiB. A client that
+	// announces more is disconnected before anything is allocated. An observer, which may
+	// only subscribe, may send a sixteenth of it, or 16 KiB if that is more and below
+	// PacketSize.
 	PacketSize int
-	// Clients is the number of clients at a time that are connected, and have proven
-	// who they are where there are Users; default 4096. One more is told that the server
-	// is busy.
+	// Clients is how many clients may be connected at a time, counted once they are
+	// authenticated if there are Users; default 4096. One more is refused with "server
+	// busy".
 	Clients int
-	// ConnectTimeout is how long a connection may take from being accepted to
-	// a complete CONNECT, TLS and WebSocket handshakes included; default 10 s.
+	// ConnectTimeout is how long a connection may take from being accepted to a complete
+	// CONNECT, including TLS and WebSocket handshakes; default 10 s.
 	ConnectTimeout time.Duration
-	// WriteTimeout is how long a client may refuse to take what is sent to it,
-	// or leave a full queue unacknowledged, before it is disconnected; default
-	// 5 s. It is also the longest that one stalled subscriber delays a
-	// publisher: while publishers wait, taking an eighth of a full queue, or
-	// 4 MiB, renews it, and less in proportion.
+	// WriteTimeout is how long a client may read nothing, or leave a full queue
+	// unacknowledged, before it is disconnected; default 5 s. It is also the longest time
+	// that one stalled subscriber delays a publisher. While publishers wait, a subscriber
+	// that takes an eighth of a full queue, or 4 MiB, gets the full time again, and
+	// proportionally less for less.
 	WriteTimeout time.Duration
-	// Retained is how many bytes of retained messages one user may keep, each counted
-	// with what it takes: payload, properties, 640 bytes for each level of its topic and
-	// 1280 more, or its bytes on disk if they are more; default 64 MiB, some nine thousand
-	// small ones. It is as much again for what participants and locks need, so that who has
-	// filled the former with samples can join and lock. Without users all are one user. What
-	// is beyond is refused like a publication that is not allowed.
+	// Retained is how many bytes of retained messages one user may keep, each counted with
+	// what it costs: payload, properties, 640 bytes for each level of its topic and 1280
+	// more, or its bytes on disk if they are more; default 64 MiB, about nine thousand
+	// small messages. The same amount again is reserved for the messages of participants
+	// and locks, so that a user that has used up the former with samples can still join and
+	// lock. Without users all clients count as one user. A message beyond the limit is
+	// refused like a publication that is not allowed.
 	Retained int
-	// Queue is how many QoS 1 messages may wait for one session, on their way
-	// or while it is offline; default and largest value 65535, one for each
-	// packet id. Beyond it an offline session loses the newest messages, which
-	// are counted as dropped.
+	// Queue is how many QoS 1 messages may wait for one session, in transit or while it is
+	// offline; default and largest value 65535, one for each packet id. Beyond it an
+	// offline session loses the newest messages, which are counted as dropped.
 	Queue int
-	// Unsent is how many messages may wait on the way to one connection, at 8 bytes each
-	// besides their own; default 8192, more than a second of what one client is sent. At half
-	// of it publishers at QoS 1 wait, see WriteTimeout; beyond it what comes at QoS 0 is
-	// dropped, but for observers, which lose their connection if it was published at QoS 1.
+	// Unsent is how many messages may wait to be sent on one connection, at 8 bytes each
+	// besides their own; default 8192, more than a second of what one client is sent. From
+	// half of it on, publishers at QoS 1 wait, see WriteTimeout. Beyond it messages at QoS
+	// 0 are dropped; an observer instead loses its connection if the message was published
+	// at QoS 1.
 	Unsent int
-	// Unwritten is how many bytes of changes may wait in memory while the disk takes
-	// nothing, each with 200 bytes more; default 64 MiB, as Retained. What is beyond is
-	// forgotten: a restart brings back what stood before.
+	// Unwritten is how many bytes of changes may wait in memory while the disk accepts
+	// nothing, each counted with 200 bytes more; default 64 MiB, as Retained. Changes
+	// beyond it are lost: a restart brings back the previous state.
 	Unwritten int
 
-	// ConnectSize is the largest CONNECT in bytes, default 16 KiB: anyone may send one, and
-	// the will of a participant with as much user data as it may have fits. A longer one
-	// costs its connection before it is read.
+	// ConnectSize is the largest CONNECT in bytes, default 16 KiB. Any client may send one,
+	// and the will of a participant with the most user data that it may have fits. A longer
+	// one ends its connection before it is read.
 	ConnectSize int
-	// Unauthenticated is the number of connections at a time, beside Clients, which have not
-	// proven yet who they are; default 4096, so that thousands may connect at once. Each
-	// costs about 20 KiB (60 with TLS) and its CONNECT. For one more the oldest is closed.
-	// It is lowered to half of the files that the process may have open.
+	// Unauthenticated is how many connections, in addition to Clients, may not have
+	// authenticated yet; default 4096, so that thousands may connect at once. Each costs
+	// about 20 KiB (60 with TLS) and its CONNECT. For one more the oldest is closed. The
+	// value is lowered to half of the files that the process may have open.
 	Unauthenticated int
-	// UnauthenticatedPerAddress is the same for one address (of IPv6: one /64); default 256,
-	// a large site behind one router. The addresses of this machine, where proxies and
-	// whole fleets of programs are, have no such limit unless it is set.
+	// UnauthenticatedPerAddress is the same for one address (for IPv6: one /64); default
+	// 256, enough for a large site behind one router. The addresses of this machine, which
+	// proxies and whole fleets of programs use, have no such limit unless it is set.
 	UnauthenticatedPerAddress int
-	// PasswordChecks is how many passwords are checked at a time, each of which keeps a
-	// processor busy for tens of milliseconds, and also how many steps of TLS
-	// handshakes processed, for milliseconds; default half of the processors. A password
-	// that was right before costs nothing.
+	// PasswordChecks is how many passwords are checked at a time, each of which takes tens
+	// of milliseconds of a processor, and how many steps of TLS handshakes are processed at
+	// a time, which take milliseconds; default half of the processors. Checking a password
+	// that was accepted before costs nothing.
 	PasswordChecks int
-	// PasswordWait is how long a client waits for its password to be checked before it is
-	// told that the server is busy, or for a step of its TLS handshake; default 10 s, as long
-	// as clients wait. Addresses take turns, of IPv6 its networks of 64 bits, and so do
-	// the names at one; those that no user has are one name.
+	// PasswordWait is how long a client waits for its password to be checked, or for a step
+	// of its TLS handshake, before it is refused with "server busy"; default 10 s, as long
+	// as clients wait. Addresses (for IPv6, networks of 64 bits) take turns, and so do the
+	// names at one address. All names that do not exist count as one name.
 	PasswordWait time.Duration
-	// Properties is how many MQTT 5 properties a packet may have, user properties
-	// included; default 64. Decoding makes up to ten times their bytes of them.
+	// Properties is how many MQTT 5 properties a packet may have, including user
+	// properties; default 64. Decoded they take up to ten times their bytes.
 	Properties int
-	// Filters is how many filters a SUBSCRIBE or UNSUBSCRIBE may have; default 128, as each
-	// may be sent all that is retained.
+	// Filters is how many filters a SUBSCRIBE or UNSUBSCRIBE may have; default 128, because
+	// the answer to each may be every retained message.
 	Filters int
-	// SharedSubscriptions is how many subscriptions beginning with $share one user may have,
-	// or without users one session; default 16, as each of them costs every publication
-	// that it matches some 15 µs, whoever receives it. One more is refused, with reason
-	// 0x97 in MQTT 5.
+	// SharedSubscriptions is how many subscriptions that begin with $share one user, or
+	// without users one session, may have; default 16, because each costs every publication
+	// that it matches about 15 µs, whichever client receives it. One more is refused, with
+	// reason 0x97 in MQTT 5.
 	SharedSubscriptions int
 	// TopicLevels is how many levels a topic name or filter may have; default 32, three
 	// times what padme uses. Each costs a node of a tree.
@@ -89,48 +91,48 @@ type Limits struct {
 	// The next four bound what one user has of the broker at a time. Without
 	// Config.Users there are no users to tell apart, and they do not apply.
 
-	// UserClients is the number of its connections, default 100; an observer may
-	// have a quarter of it. One more is refused: with reason 0x97 (quota exceeded)
-	// in MQTT 5, with 3 (unavailable) in MQTT 3.1.1. So is what is beyond
-	// UserSessions.
+	// UserClients is how many connections one user may have, default 100; an observer may
+	// have a quarter of it. One more is refused: with reason 0x97 (quota exceeded) in MQTT
+	// 5, with 3 (unavailable) in MQTT 3.1.1. The same applies to UserSessions.
 	UserClients int
-	// UserSessions is the number of its sessions that outlive their connection,
-	// absent or not, default 16. An observer has none: its sessions end with
-	// their connections.
+	// UserSessions is how many sessions of one user may outlive their connection, connected
+	// or not, default 16. An observer has none: its sessions end with their connections.
 	UserSessions int
-	// UserSubscriptions is the number of filters to which all its sessions
-	// together are subscribed, default 10000. One more is refused.
+	// UserSubscriptions is how many filters all sessions of one user together may be
+	// subscribed to, default 10000. One more is refused.
 	UserSubscriptions int
-	// UserQueue is how many bytes of QoS 1 messages may wait for all its absent
-	// sessions together, each message counted with its topic, its properties and
-	// 1024 bytes more, or its bytes on disk if they are more; default 64 MiB. Beyond it they
-	// lose the newest messages, which are counted as dropped. As much may be on its way to all
-	// its connections without being acknowledged; beyond it, one that has more than its part, a
-	// UserClients-th, has its publishers wait as if its queue were full, see WriteTimeout. Of
-	// messages at QoS 0 as much may wait to be sent to all its connections; beyond it, one that
-	// has more than its part loses those that come, or if it observes and they were published
-	// at QoS 1, its connection. Of what is retained, 80 bytes a message may be yet to be sent to
-	// all its connections; beyond it, one more that subscribes to some is closed if the others do
-	// not read on within WriteTimeout. Without users, each connection may have as much.
+	// UserQueue is how many bytes of QoS 1 messages may wait for all absent sessions of one
+	// user together, each message counted with its topic, its properties and 1024 bytes
+	// more, or its bytes on disk if they are more; default 64 MiB. Beyond it the sessions
+	// lose the newest messages, which are counted as dropped.
+	//
+	// It also bounds three other amounts, each for all connections of a user together, or
+	// without users for each connection. Messages that were sent and are not acknowledged:
+	// beyond it, a connection that has more than its share, a UserClients-th, makes its
+	// publishers wait as if its queue were full, see WriteTimeout. Messages at QoS 0 that
+	// wait to be sent: beyond it, a connection that has more than its share loses new ones
+	// or, if it is an observer's and they were published at QoS 1, is closed. Retained
+	// messages yet to be sent, at 80 bytes each: beyond it, a connection that subscribes to
+	// more of them is closed if the others do not read on within WriteTimeout.
 	UserQueue int
-	// Absent is how many bytes of QoS 1 messages may wait for the absent sessions of all users
-	// together, counted as for UserQueue; default 256 MiB. Beyond it the sessions of users that
-	// have more than a 64th of UserQueue waiting lose the newest messages.
+	// Absent is how many bytes of QoS 1 messages may wait for the absent sessions of all
+	// users together, counted as for UserQueue; default 256 MiB. Beyond it, sessions of
+	// users that have more than a 64th of UserQueue waiting lose the newest messages.
 	Absent int
-	// UserRate is how many packets a second a user may send while others send, too, each 2
-	// KiB, and each 50 µs of processing, counted as one; default 10000, which is at most half
-	// a processor. It is held back beyond that, and loses nothing;
-	// alone it is as fast as the broker.
+	// UserRate is how many packets a second one user may send while others send, too;
+	// default 10000, at most half a processor. Each 2 KiB, and each 50 µs of processing,
+	// count as one packet. Beyond the rate the user is slowed down and loses nothing. While
+	// no other user sends, there is no limit.
 	UserRate int
-	// UserWildcards is how many of its sessions may be subscribed to filters with a wildcard
-	// among their first five levels, such as "#": each of them costs whatever anybody
-	// publishes. Default 8; for an observer, who pays with nothing else, a quarter of
-	// UserClients if that is more. All of them together may have 16 times as many such filters
-	// as UserWildcards. One more filter is refused.
+	// UserWildcards is how many sessions of one user may be subscribed to filters with a
+	// wildcard among their first five levels, such as "#"; default 8, because each adds to
+	// the cost of every publication. For an observer it is a quarter of UserClients if that
+	// is more, because it costs the broker nothing else. All of these sessions together may
+	// have 16 times as many such filters as UserWildcards. One more filter is refused.
 	UserWildcards int
-	// SessionExpiry is for how long a session waits for its client to come back,
-	// of MQTT 3.1.1 too, in whole seconds, rounded up; default 72 h. An MQTT 5
-	// client that asks for more is told. A restart of the broker begins it anew.
+	// SessionExpiry is how long a session, also one of MQTT 3.1.1, waits for its client to
+	// come back, in whole seconds, rounded up; default 72 h. An MQTT 5 client that asks for
+	// more is told this value. A restart of the broker starts the time again.
 	SessionExpiry time.Duration
 }
 
@@ -200,7 +202,7 @@ func (l *Limits) fitFiles(files uint64) bool {
 	return true
 }
 
-// DefaultLimits returns what the zero Limits stand for.
+// DefaultLimits returns the limits that the zero Limits stand for.
 func DefaultLimits() Limits {
 	l, err := Limits{}.withDefaults()
 	if err != nil {

@@ -5,10 +5,11 @@ import "slices"
 // Rule is one row of the access list that [Config].Users enforces, for people and
 // for the access lists of other brokers.
 type Rule struct {
-	// Topic is an MQTT filter below {Prefix}/v1/{domain}, with P where the
-	// user's own name stands.
+	// Topic is an MQTT filter below {Prefix}/v1/{domain}, with P in place of the user's own
+	// name.
 	Topic string
-	// Write and Read are the roles that may. An administrator may everything.
+	// Write and Read are the roles that may write and read. An administrator may do both
+	// everywhere.
 	Write, Read []Role
 	What        string
 }
@@ -20,8 +21,9 @@ var (
 	everyone = []Role{Member, Client, Gateway, Observer}
 )
 
-// Rules returns the access list as a table, for people and for other brokers. acl.go decides by
-// code. What no row lets a user write is refused; what no row mentions can be read.
+// Rules returns the access list as a table, for people and for other brokers. acl.go
+// enforces the same by code. What no row allows a user to write is refused. What no row
+// mentions can be read.
 func Rules() []Rule {
 	return []Rule{
 		{"presence/P", nodes, everyone, "birth and death"},

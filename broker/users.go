@@ -21,24 +21,24 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Role widens what a user may do beyond, or instead of, being a member.
+// Role says what a user may do beyond, or instead of, being a member.
 type Role string
 
 const (
-	// Member takes part under its own name; see [Config.Users] for the table.
+	// Member is a participant under its own name; see [Config.Users] for the table.
 	Member Role = ""
-	// Observer reads every topic, also outside the prefix and $SYS, except
-	// other people's inboxes and answers, and writes nothing. Its sessions end
-	// with their connections.
+	// Observer reads every topic, including those outside the prefix and $SYS, except the
+	// inboxes and answers of others, and writes nothing. Its sessions end with their
+	// connections.
 	Observer Role = "observer"
-	// Gateway is a member that also reads the requests and writes the answers
-	// of clients without our library: lock/{topic}/client/{anyone}/….
+	// Gateway is a member that also reads the requests and writes the answers of clients
+	// without our library: lock/{topic}/client/{any P}/….
 	Gateway Role = "gateway"
-	// Client takes locks without our library: it writes its own requests,
-	// lock/{topic}/client/{P}/…, and nothing else. It reads what a member does.
+	// Client takes locks without our library: it writes only its own requests,
+	// lock/{topic}/client/{P}/…. It reads what a member reads.
 	Client Role = "client"
-	// Admin reads and writes everything, in anybody's name: for operators, not
-	// for programs.
+	// Admin reads and writes everything, under any name. It is for operators, not for
+	// programs.
 	Admin Role = "admin"
 )
 
@@ -59,9 +59,9 @@ type account struct {
 	verified []byte
 }
 
-// Users is a set of names with hashed passwords and a [Role] each. The zero
-// value is empty and ready to use. Its methods may be called concurrently, also
-// while a broker uses it: a removed user gets nothing any more.
+// Users is a set of names, each with a hashed password and a [Role]. The zero value is
+// empty and ready to use. Its methods may be called concurrently, even while a broker uses
+// it: a removed user loses access at once.
 type Users struct {
 	mu       sync.RWMutex
 	accounts map[string]*account
@@ -73,10 +73,10 @@ type Users struct {
 	key  [32]byte // of verified
 }
 
-// LoadUsers reads a file written by [Users.Save]: one user per line as
-// name:hash or name:hash:role, hash being bcrypt's, or ! for a user that has no
-// password but a certificate; empty lines and lines that
-// begin with # are skipped. An error names the file and the line.
+// LoadUsers reads a file written by [Users.Save]. It has one user per line, as name:hash or
+// name:hash:role. The hash is bcrypt's, or ! for a user that has a certificate instead of a
+// password. Empty lines and lines that begin with # are skipped. An error names the file
+// and the line.
 func LoadUsers(path string) (*Users, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -100,7 +100,7 @@ func LoadUsers(path string) (*Users, error) {
 	return u, nil
 }
 
-// Len returns how many users there are, without those of [Users.AddInternal].
+// Len returns the number of users, without those of [Users.AddInternal].
 func (u *Users) Len() (n int) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -155,8 +155,8 @@ func checkRole(r Role) error {
 	return nil
 }
 
-// Add adds a user or changes its password; its role stays. A password has 1 to
-// 72 bytes. It takes tens of milliseconds of processor time, on purpose.
+// Add adds a user, or changes its password and keeps its role. A password has 1 to 72
+// bytes. Add takes tens of milliseconds of processor time, by design.
 func (u *Users) Add(name, password string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
@@ -175,8 +175,8 @@ func (u *Users) Add(name, password string) error {
 	return nil
 }
 
-// AddCertified adds a user that no password lets in, or takes its password away;
-// its role stays. See [Config].CertificateUsers.
+// AddCertified adds a user that cannot log in with a password, or removes the password of
+// an existing one and keeps its role. See [Config].CertificateUsers.
 func (u *Users) AddCertified(name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
@@ -185,10 +185,10 @@ func (u *Users) AddCertified(name string) error {
 	return nil
 }
 
-// AddInternal adds the account of a part of the broker's own process: only connections by
-// [Broker.Dial] may have it, with this password. Neither a certificate of its name nor the
-// password lets others in, and Save leaves it out. It is an error if there is a user of that
-// name: whoever was meant by it would have the account's role.
+// AddInternal adds an account for a part of the broker's own process: only connections by
+// [Broker.Dial] can use it, with this password. A certificate with its name or its password
+// on a listener is not accepted, and Save leaves it out. It is an error if a user of that
+// name exists, because that user would get the account's role.
 func (u *Users) AddInternal(name, password string, role Role) error {
 	if _, taken := u.lookup([]byte(name)); taken {
 		return fmt.Errorf("%w: user %q: the name belongs to the broker's own process: remove this user, or give it another name", ErrInvalidUser, name)
@@ -216,8 +216,8 @@ func (u *Users) set(name string, hash []byte) {
 	u.changes.Add(1)
 }
 
-// Grant gives a user a role in place of its present one. Its connections have the new rights at
-// once; one that was made as an observer keeps an observer's limits until it ends.
+// Grant replaces the role of a user. Its connections have the new rights at once. A
+// connection that was made as an observer keeps an observer's limits until it ends.
 func (u *Users) Grant(name string, role Role) error {
 	if err := checkRole(role); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidUser, err)
@@ -233,8 +233,8 @@ func (u *Users) Grant(name string, role Role) error {
 	return nil
 }
 
-// Remove removes a user and reports whether there was one. A client of that
-// name stays connected until it leaves but can neither read nor write.
+// Remove removes a user and reports whether it existed. A client of that name stays
+// connected until it leaves, but can neither read nor write.
 func (u *Users) Remove(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -244,8 +244,8 @@ func (u *Users) Remove(name string) bool {
 	return ok
 }
 
-// Save writes the users, sorted by name, so that only the owner of the file can
-// read it, replacing path as a whole or not at all.
+// Save writes the users, sorted by name, to a file that only its owner can read. It
+// replaces the file completely or not at all.
 func (u *Users) Save(path string) error {
 	u.mu.RLock()
 	var names []string

@@ -7,32 +7,33 @@ import (
 	"padme/qosmutex/jsonlock"
 )
 
-// Limits bounds what clients can make a gateway spend. A zero field means its default. What is
-// beyond one is refused or dropped, counted in qosmutex_gateway_limited_total, and logged with the
-// name of the client, at most once a minute for each limit and client.
+// Limits bounds what clients can make a gateway spend. A zero field means its default. What
+// exceeds a limit is refused or dropped, counted in qosmutex_gateway_limited_total, and
+// logged with the name of the client, at most once a minute for each limit and client.
 type Limits struct {
-	// Requests is how many requests of all clients wait or hold, and how many clients are
-	// remembered; default 32768: some 2 KB each.
+	// Requests is how many requests of all clients may wait or hold, and how many clients
+	// are remembered; default 32768, at about 2 KB each.
 	Requests int
-	// ClientRequests is how many of them one client has, in all locks together; default 2048,
-	// eight locks' worth: so it takes sixteen accounts to fill the gateway.
+	// ClientRequests is how many of them one client may have in all locks together; default
+	// 2048, enough for eight locks, so it takes sixteen accounts to fill the gateway.
 	ClientRequests int
-	// ClientRequestsPerLock is how many of them one client has in one lock; default 256, as many as
-	// the Go client sends before it waits by itself.
+	// ClientRequestsPerLock is how many of them one client may have in one lock; default
+	// 256, as many as the Go client sends before it makes further ones wait.
 	ClientRequestsPerLock int
-	// ClientRate is how many messages a second of one client are read in one lock, and twice as
-	// many at once; default 1000, at which the Go client paces itself. A quarter of it is each
-	// client's own over all locks, and all share three times as much.
+	// ClientRate is how many messages a second of one client are read in one lock, and
+	// twice as many at once; default 1000, the rate at which the Go client paces itself. A
+	// quarter of the rate is guaranteed to each client over all locks; the rest comes from
+	// three times the rate, which all clients share.
 	ClientRate int
-	// ClientNames is how many new resources that nobody declared a client may name a second, after
-	// twice ClientRequestsPerLock at once; default 50, as each costs its root 5 KB.
+	// ClientNames is how many new undeclared resources a client may name a second, after
+	// twice ClientRequestsPerLock at once; default 50, because each costs its root 5 KB.
 	ClientNames int
-	// Unread is how many bytes of messages may wait to be read; default 16 MiB, which is some
-	// seconds' work.
+	// Unread is how many bytes of messages may wait to be read; default 16 MiB, a few
+	// seconds of work.
 	Unread int
 }
 
-// DefaultLimits returns the limits that Serve has without WithLimits.
+// DefaultLimits returns the limits that Serve uses without WithLimits.
 func DefaultLimits() Limits {
 	l, _ := Limits{}.withDefaults()
 	return l
@@ -46,7 +47,7 @@ func WithLimits(l Limits) Option {
 	}
 }
 
-// LimitError says that a field of Limits has a value that makes no sense. It wraps
+// LimitError says that a field of Limits has an invalid value. It wraps
 // qosmutex.ErrInvalidConfig.
 type LimitError struct {
 	Field              string
@@ -60,7 +61,7 @@ func (e *LimitError) Error() string {
 // Unwrap returns qosmutex.ErrInvalidConfig.
 func (e *LimitError) Unwrap() error { return qosmutex.ErrInvalidConfig }
 
-// Check reports the first field that makes no sense, as a *LimitError; nil: there is none.
+// Check returns a *LimitError for the first field with an invalid value, or nil.
 func (l Limits) Check() error {
 	_, err := l.withDefaults()
 	return err

@@ -17,8 +17,9 @@ import (
 	"padme/qosmutex/jsonlock"
 )
 
-// RoleTopic is the lock topic in which gateways agree on who answers: for lock topic
-// T the holder of resource T. A client's `gone` there ends its session in all of them.
+// RoleTopic is the lock topic in which gateways agree on which of them answers: for lock
+// topic T, the holder of resource T. A client's `gone` there ends its session in all lock
+// topics.
 const RoleTopic = "gateway"
 
 // reserved names lock topics that are never offered.
@@ -49,16 +50,22 @@ type gateway struct {
 	unread              atomic.Int64 // bytes of messages that wait to be read
 }
 
-// Serve offers lock topics to MQTT clients through the participant of server, which must be
-// allowed to read requests and write answers of everybody: at an embedded broker with
-// users, the role gateway. Otherwise it returns an error that wraps pubsub.ErrRefused, at
-// once. It opens lock topics by server, so that whoever roots topics by the same server
-// answers clients without a message. If server has [qosmutex.Resume], clients go on with the
-// holds that they had through an earlier process.
+// Serve offers lock topics to MQTT clients through the participant of server. The
+// participant must be allowed to read the requests of all clients and to write their
+// answers: at an embedded broker with users that is the role gateway. Otherwise Serve
+// returns an error that wraps pubsub.ErrRefused at once. Serve opens lock topics on server,
+// so clients of topics that server roots are answered without another message. If server
+// has [qosmutex.Resume], clients keep the holds that they had through an earlier process.
 //
-// It blocks until ctx or the participant ends. After ctx it tells its clients that their
-// holds are lost, keeps them until no client can believe in them any more (at most the
-// TTL), and returns nil; after the participant an error that wraps qosmutex.ErrClosed.
+// Serve blocks until ctx or the participant ends. When ctx ends, it reports to its clients
+// that their holds are lost, keeps the holds until no client can rely on them any more (at
+// most the TTL), and returns nil. When the participant ends, it reports nothing to clients
+// and returns an error that wraps qosmutex.ErrClosed.
+//
+// So to restart a process without losing its clients' holds, do not end ctx if
+// [qosmutex.Server.LeavesHolds] reports true: close the participant, wait for Serve to
+// return, and then close the server. The next process needs the same file
+// ([qosmutex.KeepIn]) and [qosmutex.Resume].
 func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 	o, err := optionsOf(opts)
 	if err != nil {

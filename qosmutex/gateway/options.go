@@ -23,8 +23,8 @@ type options struct {
 // Option configures Serve.
 type Option func(*options) error
 
-// WithTopics offers these lock topics, and creates them at once. The default is every
-// lock topic that a client names.
+// WithTopics offers only these lock topics and opens them at once, which creates those that
+// do not exist. The default is every lock topic that a client names.
 func WithTopics(names ...string) Option {
 	return func(o *options) error {
 		o.only = append(o.only, names...)
@@ -51,7 +51,7 @@ func CheckTopic(name string) error {
 	return nil
 }
 
-// WithReady has f called once requests are heard.
+// WithReady makes Serve call f once it receives requests.
 func WithReady(f func()) Option {
 	return func(o *options) error {
 		o.ready = f
