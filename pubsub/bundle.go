@@ -20,13 +20,13 @@ const (
 	maxBundles = 1024
 )
 
-// WithCoalescing lets a writer gather small samples which are written in a row, and
-// send them together: more samples a second for, under load, up to delay more latency.
-// A sample is not held back when nothing is on the way to the broker. delay is above 0
-// and at most 50 ms; 0 switches coalescing off, which is the default. Readers see no
-// difference. Transient writers cannot have it, because the broker keeps messages and
-// not samples. While a reader that does not understand it is matched, samples go alone.
-// No sample gathers for longer than a quarter of the writer's Lifespan or Deadline.
+// WithCoalescing lets a writer gather small samples that are written in quick succession
+// and send them together. This raises throughput at the cost of up to delay of extra
+// latency under load. A sample is not delayed while nothing is in transit to the broker.
+// delay is above 0 and at most 50 ms; 0, the default, switches coalescing off. Readers see
+// no difference. Transient writers cannot use it, because the broker retains messages, not
+// samples. While a reader that does not support it is matched, samples are sent one by one.
+// No sample waits longer than a quarter of the writer's Lifespan or Deadline.
 func WithCoalescing(delay time.Duration) EndpointOption {
 	return func(o *endpointOptions) { o.coalescing = delay }
 }

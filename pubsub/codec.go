@@ -13,16 +13,16 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// Codec is how samples are written on the wire.
+// Codec is the encoding of samples on the wire.
 type Codec string
 
 // Codecs.
 const (
 	// Msgpack is the default: small, structs as maps.
 	Msgpack Codec = "msgpack"
-	// JSON is readable by anything that speaks MQTT: a message is one JSON object (of a
-	// writer with WithCoalescing several, one after the other), with the sample as "data"
-	// and beside it what readers need, such as its number; docs/topics.md names the fields.
+	// JSON can be read by anything that speaks MQTT. A message is one JSON object, or with
+	// WithCoalescing several, one after the other. It has the sample as "data", and next to
+	// it what readers need, such as its number; docs/topics.md names the fields.
 	JSON Codec = "json"
 )
 

@@ -42,8 +42,8 @@ func fieldsOf(t reflect.Type, keys [][]int, codec Codec) map[string]string {
 	return out
 }
 
-// WithEndpointData announces data with a writer or reader (USER_DATA), for its
-// peers to see in Matched. An announcement has at most 16 KiB in all.
+// WithEndpointData announces data with a writer or reader (USER_DATA); its peers see it in
+// Matched. An announcement may have 16 KiB in all.
 func WithEndpointData(data map[string]string) EndpointOption {
 	return func(o *endpointOptions) { o.data = maps.Clone(data) }
 }

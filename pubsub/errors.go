@@ -7,7 +7,7 @@ import (
 )
 
 // Errors to test for with errors.Is. What is returned wraps one of them in a
-// sentence which names the thing and the remedy.
+// sentence that names the thing and the remedy.
 var (
 	// ErrInvalid says that an id, name, URL or option cannot be used.
 	ErrInvalid = failure.ErrInvalid
@@ -24,17 +24,17 @@ var (
 	ErrBacklog = failure.ErrBacklog
 	// ErrTooLarge says that a payload is larger than MaxPayload.
 	ErrTooLarge = failure.ErrTooLarge
-	// ErrInUse says that something which can be taken once is taken.
+	// ErrInUse says that something that can be used only once is in use.
 	ErrInUse = errors.New("pubsub: in use")
-	// ErrUnannounced says that the participant has no presence, and what was asked of
-	// it needs one.
+	// ErrUnannounced says that the participant has no presence, which the operation
+	// requires.
 	ErrUnannounced = errors.New("pubsub: no presence")
 	// ErrClosed says that the participant, writer or reader was closed.
 	ErrClosed = failure.ErrClosed
 	// ErrUndelivered says that a writer was closed before its reliable readers had
-	// acknowledged all that it wrote.
+	// acknowledged everything that it wrote.
 	ErrUndelivered = failure.ErrUndelivered
 	// ErrTimeout says that a writer could not write in time: its readers do not
-	// acknowledge, or the broker does not take messages. Nothing was written.
+	// acknowledge, or the broker does not accept messages. Nothing was written.
 	ErrTimeout = failure.ErrTimeout
 )

@@ -8,30 +8,31 @@ import (
 	"padme/pubsub/internal/reliable"
 )
 
-// WithFilter lets a reader have only the samples for which keep returns true; the
-// others count as received, and do not use room in its history. Changes of state
-// come for the instances of which a sample was kept. T must be the topic's type.
+// WithFilter delivers to a reader only the samples for which keep returns true. The others
+// count as received and use no room in its history. State changes are delivered for the
+// instances of which a sample was kept. T must be the topic's type.
 //
-// keep runs on the goroutines that read from the network, of which two may call it at
-// once, and a sample that came too early may be asked about again. So it should be
-// quick, must not wait for anything that comes over the network, and should answer by
-// the sample alone. It may call what does not block, of the reader too.
+// keep runs on the goroutines that read from the network. Two of them may call it at once,
+// and it may be called again for a sample that arrived too early. So it should be quick,
+// must not wait for anything that arrives over the network, and should depend on the sample
+// only. It may call functions that do not block, including those of the reader.
 func WithFilter[T any](keep func(T) bool) EndpointOption {
 	return func(o *endpointOptions) { o.filter = keep }
 }
 
-// An Expression decides by the fields of a sample, whose names are those on the wire; of a
-// sample that has no fields the only one is "value". Package filter has expressions in
+// An Expression decides by the fields of a sample. Their names are those on the wire; a
+// sample without fields has a single one, "value". Package filter parses expressions from
 // text.
 type Expression interface {
-	// Names are the fields that it mentions.
+	// Names returns the fields that it mentions.
 	Names() []string
 	// Holds reports whether the expression is true of a sample with these fields. Two
 	// goroutines may call it at once. An error says why there is no answer.
 	Holds(fields map[string]any) (bool, error)
-	// Fixed are fields without whose value here (a string, int or bool) it never holds.
+	// Fixed returns the fields that must have a certain value (a string, int or bool) for it
+	// to hold.
 	Fixed() map[string]any
-	// String is the expression as users know it.
+	// String returns the expression as users know it.
 	String() string
 }
 
@@ -41,11 +42,11 @@ type Expression interface {
 //	…
 //	r, err := pubsub.NewReader(ctx, topic, pubsub.WithExpression(x))
 //
-// NewReader refuses one of package filter that does not fit the types of T's fields. A
-// sample for which the expression has no answer, because a field is missing or of another
-// type, is dropped with a SampleRejected event. An expression that fixes all key
-// fields, as in "robot = 'r1' AND x > 5", makes the reader subscribe to that instance
-// alone.
+// NewReader rejects an expression of package filter that does not fit the types of T's
+// fields. If the expression has no answer for a sample, because a field is missing or has
+// another type, the sample is dropped with a SampleRejected event. An expression that fixes
+// all key fields, as in "robot = 'r1' AND x > 5", makes the reader subscribe to that
+// instance only.
 func WithExpression(x Expression) EndpointOption {
 	return func(o *endpointOptions) { o.expression = x }
 }

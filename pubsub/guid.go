@@ -2,8 +2,7 @@ package pubsub
 
 import "padme/pubsub/internal/wire"
 
-// A GUID names a writer or reader for as long as its participant's process
-// lives.
+// A GUID identifies a writer or reader for as long as its participant's process lives.
 type GUID struct {
 	Participant string
 	Incarnation uint64

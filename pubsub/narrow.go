@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// WithInstance lets a reader have only the instance that v's key fields name. It
-// subscribes to that instance alone: what is written to others costs it nothing.
-// T must be the topic's type and have a key.
+// WithInstance delivers to a reader only the instance that v's key fields name. The reader
+// subscribes to that instance only, so samples of others cost it nothing. T must be the
+// topic's type and have a key.
 func WithInstance[T any](v T) EndpointOption {
 	return func(o *endpointOptions) { o.instance = v }
 }

@@ -15,17 +15,17 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// An Announcement is a writer or reader of the domain, as it announced itself.
+// An Announcement is a writer or reader of the domain, as it was announced.
 type Announcement struct {
 	GUID  GUID
 	Kind  string // "writer" or "reader"
 	Topic string
-	Type  string // of its samples, in its own words
+	Type  string // of its samples, as it names it
 	Codec Codec
 	// QoS has the policies that both sides must know; the others are zero.
 	QoS       QoS
-	Instance  string            // the only one that a reader wants, "" for all
-	Alive     bool              // false: its participant is gone without having withdrawn it
+	Instance  string            // the only one that a reader receives, "" for all
+	Alive     bool              // false: its participant ended without withdrawing it
 	UserData  map[string]string // see WithEndpointData
 	TopicData map[string]string // see WithTopicData
 
@@ -61,9 +61,9 @@ func entryOf(e discovery.Entry) Announcement {
 	}
 }
 
-// Mismatch names why no samples flow between a writer and a reader of one topic,
-// in either order: "PARTITION", "TYPE", or the policy of which less is offered
-// than requested; "" if they do.
+// Mismatch returns why no samples flow between a writer and a reader of one topic, in
+// either order: "PARTITION", "TYPE", or the name of the policy of which less is offered
+// than requested. It returns "" if they match.
 func (a Announcement) Mismatch(b Announcement) string {
 	return a.announced.Mismatch(&b.announced)
 }
@@ -112,8 +112,8 @@ func (s *ObservedSample) JSON() (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: the writer %v is not announced, so how it writes is not known", ErrInvalid, s.Writer)
 }
 
-// HasWildcard reports whether a topic's name, cut at its slashes, has a level + or ends
-// with a level #.
+// HasWildcard reports whether a topic name, split at its slashes, contains a level + or
+// ends with a level #.
 func HasWildcard(topic string) bool {
 	levels := strings.Split(topic, "/")
 	return slices.Contains(levels, "+") || levels[len(levels)-1] == "#"

@@ -10,11 +10,11 @@ import (
 	"padme/pubsub/internal/wait"
 )
 
-// Abilities are what a broker was found to do by Probe.
+// Abilities are what Probe has found a broker to support.
 type Abilities struct {
-	Retained          bool          // it returns a retained message for its topic
-	RetainedWildcards bool          // and for a wildcard
-	Largest           int           // payload in bytes, of those tried, that was carried
+	Retained          bool          // it returns a retained message to a subscription to its topic
+	RetainedWildcards bool          // and to one with a wildcard
+	Largest           int           // of the payload sizes tried, the largest in bytes that the broker delivered
 	RoundTrip         time.Duration // of a message to oneself at QoS 1, the median of several
 }
 
@@ -26,8 +26,8 @@ const (
 	slowRoundTrip = 35 * time.Millisecond
 )
 
-// Warnings says in a sentence each what follows from what the broker does not do,
-// and the remedy. It is empty for a broker that does everything.
+// Warnings returns a sentence for each missing ability, with its consequence and the
+// remedy. It is empty for a broker that supports everything.
 func (a Abilities) Warnings() (all []string) {
 	if !a.Retained {
 		all = append(all, "the broker returns no retained messages: transient readers get nothing of writers that are gone, and a watcher that comes late does not learn who holds a lock; switch retained messages on")
@@ -43,9 +43,9 @@ func (a Abilities) Warnings() (all []string) {
 	return all
 }
 
-// Probe joins as the participant id, which must not be alive, and finds out what the
-// broker can do. It takes a few seconds, more when something is missing, and leaves
-// nothing behind. Errors are those of Join, and ctx's.
+// Probe joins as the participant id, which must not be alive, and tests what the broker
+// supports. It takes a few seconds, longer if something is missing, and leaves nothing
+// behind. Errors are those of Join, and that of ctx.
 func Probe(ctx context.Context, url, id string, opts ...Option) (a Abilities, err error) {
 	p, err := Join(ctx, url, id, opts...)
 	if err != nil {

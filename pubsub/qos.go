@@ -24,109 +24,109 @@ const (
 	Reliable
 )
 
-// Durability is what a reader gets that was written before it came.
+// Durability says which samples that were written before a reader was created are delivered
+// to it.
 type Durability uint8
 
 // Durabilities, weakest first.
 const (
 	Volatile       Durability = iota // nothing
-	TransientLocal                   // the history of every writer that is alive
-	Transient                        // that, and of each writer that is gone the last value of each instance; [Probe] finds whether the broker can
+	TransientLocal                   // the history of every live writer
+	Transient                        // that, and the last value of each instance of writers that are gone; [Probe] tests whether the broker supports it
 	Persistent                       // not supported: samples that outlive the broker
 )
 
-// History is what a writer keeps for its readers, and a reader for its
+// History says which samples a writer keeps for its readers, and a reader for its
 // application.
 type History uint8
 
 const (
-	// KeepLast keeps the last Depth samples of each instance. A reader that is
-	// slow misses the older ones.
+	// KeepLast keeps the last Depth samples of each instance. A slow reader misses older
+	// ones.
 	KeepLast History = iota
-	// KeepAll keeps samples until every reader has acknowledged them, or the
-	// application has taken them. At MaxSamples a writer blocks; a full reader
-	// stops acknowledging, so that its writers block in turn.
+	// KeepAll keeps samples until every reader has acknowledged them, or the application
+	// has taken them. At MaxSamples a writer blocks. A full reader stops acknowledging, so
+	// its writers block in turn.
 	KeepAll
 )
 
-// QoS holds the policies of a writer or reader. The zero value is best effort,
-// volatile, keep last 1. Policies marked "not supported" must stay zero;
-// otherwise making the entity fails with ErrUnsupportedQoS. Deadline, Lifespan,
-// Strength, Partition and TimeBasedFilter can be changed later, see Writer.SetQoS
-// and Reader.SetQoS.
+// QoS holds the policies of a writer or reader. The zero value is best effort, volatile,
+// keep last 1. Policies marked "not supported" must be zero; otherwise creating the writer
+// or reader fails with ErrUnsupportedQoS. Deadline, Lifespan, Strength, Partition and
+// TimeBasedFilter can be changed later, see Writer.SetQoS and Reader.SetQoS.
 //
-// Offered means the writer's QoS, requested the reader's. Reliability,
-// Durability, Deadline, Liveliness and BySourceTime match when what is offered is at
-// least what is requested, Exclusive when both say the same; otherwise no data flows
-// between the two, and both get an IncompatibleQoS event.
+// The writer's QoS is offered, the reader's requested. Reliability, Durability, Deadline,
+// Liveliness and BySourceTime match if at least as much is offered as requested, and
+// Exclusive if both are the same. Otherwise no data flows between the two, and both get an
+// IncompatibleQoS event.
 type QoS struct {
 	Reliability Reliability
 	// MaxBlocking bounds how long Write of a reliable writer blocks; 0 is 1 s.
 	MaxBlocking time.Duration
-	// Transient needs Reliable. With TransientLocal a best-effort reader gets the
-	// history whole and once, as a reliable one does, and then what comes. A
-	// best-effort writer forgets its oldest sample at MaxSamples.
+	// Transient requires Reliable. With TransientLocal a best-effort reader gets the
+	// history completely and once, as a reliable one does, and then new samples. A
+	// best-effort writer drops its oldest sample at MaxSamples.
 	Durability Durability
 	History    History
 	Depth      int // of KeepLast; 0 is 1. KeepAll ignores it, as in DDS
-	// DurabilityService of a TransientLocal writer with KeepAll is how many samples of
-	// each instance it holds for late joiners, in addition to those that a reader lacks;
-	// 0 is all. A writer that goes on for ever needs it, because Write blocks while
-	// MaxSamples are held: MaxSamples must be at least this number times the instances.
+	// DurabilityService of a TransientLocal writer with KeepAll is how many samples of each
+	// instance it keeps for late joiners, in addition to those that a reader lacks; 0 is
+	// all. A writer that runs indefinitely needs it, because Write blocks while MaxSamples
+	// are held. MaxSamples must be at least this number times the number of instances.
 	DurabilityService int
-	// MaxSamples bounds the samples held, over all instances; 0 is 8192. A reader does
-	// not count changes of an instance's state, nor does Depth limit them there. A
-	// writer counts them, but may dispose and unregister until it holds twice as many,
-	// because an instance that is over makes room. Of a writer with
-	// a durability they include what late joiners get; instances that are disposed or,
-	// of TransientLocal, unregistered make room when all matched readers know.
+	// MaxSamples bounds the samples held, over all instances; 0 is 8192. At a reader,
+	// changes of an instance's state do not count, and Depth does not limit them. A writer
+	// counts them, but may dispose and unregister until it holds twice as many, because an
+	// instance that is over makes room. At a writer with a durability, the samples for late
+	// joiners count, too. Instances that are disposed or, with TransientLocal, unregistered
+	// make room once all matched readers know.
 	MaxSamples int
-	// MaxInstances bounds the instances known to a reader; 0 is 8192. One that is
-	// disposed or without writers, and read, makes room. At the bound a reader tells
-	// SampleRejected: with KeepAll it stops acknowledging until there is room, with
-	// KeepLast it drops samples of further instances. Of a writer it must stay zero.
+	// MaxInstances bounds the instances known to a reader; 0 is 8192. An instance that is
+	// disposed or without writers, and read, makes room. At the bound a reader reports
+	// SampleRejected. With KeepAll it stops acknowledging until there is room; with
+	// KeepLast it drops samples of further instances. For a writer it must be zero.
 	MaxInstances int
 
-	// Deadline is the longest time between two samples of an instance, as offered by
-	// the writer and requested by the reader; 0 is unlimited. A side that finds it missed
-	// gets an event for each period.
+	// Deadline is the longest time between two samples of an instance, as offered by the
+	// writer and requested by the reader; 0 is unlimited. A side that detects a missed
+	// deadline gets an event for each period.
 	Deadline time.Duration
-	// Lifespan of a writer is how long after it was written a sample is kept for
-	// and by readers; 0 is for ever. It goes by the clocks of both: they should
+	// Lifespan of a writer is how long a sample is kept, by the writer and by readers,
+	// after it was written; 0 is unlimited. It relies on the clocks of both, which should
 	// differ by much less.
 	Lifespan time.Duration
-	// Liveliness says who asserts, within each LivelinessLease, that the writer is
-	// alive. With a lease of 0, which is infinite, the writer is alive until it is closed,
-	// the broker says that its participant died, or that participant does not come back
+	// Liveliness says who asserts, within each LivelinessLease, that the writer is alive.
+	// With a lease of 0, which is infinite, the writer is alive until it is closed, the
+	// broker reports the death of its participant, or that participant does not come back
 	// to a broker that crashed. The two are offered and requested together.
 	Liveliness      Liveliness
 	LivelinessLease time.Duration
-	// Exclusive is OWNERSHIP: of the writers of an instance a reader listens only
-	// to its owner, which is the one of the highest Strength, among equals the one
-	// of the lowest GUID, that is alive and in time. Both sides must agree on it.
-	// Readers decide for themselves and may disagree for a while: it is not a lock.
+	// Exclusive is OWNERSHIP. A reader accepts samples of an instance only from its owner:
+	// of the writers that are alive and meet their deadline, the one with the highest
+	// Strength, and among equals the one with the lowest GUID. Both sides must agree on it.
+	// Readers decide independently and may disagree for a while: it is not a lock.
 	Exclusive bool
 	Strength  int // OWNERSHIP_STRENGTH of an exclusive writer
-	// Partition names the parts of the domain that a writer or reader is in, at
-	// most 16; none stands for "default". A name with * ? or [ is a pattern, as in
-	// a POSIX shell. A writer and a reader match only if a name of one is a name of
-	// the other or matches a pattern of it; otherwise they do not see each other,
-	// and nobody is told. A writer publishes once to each partition that it names.
+	// Partition names the parts of the domain that a writer or reader is in, at most 16;
+	// none stands for "default". A name with * ? or [ is a pattern, as in a POSIX shell. A
+	// writer and a reader match only if a name of one equals a name of the other or matches
+	// a pattern of it. Otherwise they do not see each other, and there is no event. A
+	// writer publishes once to each partition that it names.
 	Partition []string
-	// TimeBasedFilter of a reader is the least time between two samples of an
-	// instance; 0 is none. A sample that comes too soon waits until the time is
-	// over or a newer one replaces it; a best-effort reader drops it. What changes
-	// the state of an instance comes at once.
+	// TimeBasedFilter of a reader is the minimum time between two samples of an instance; 0
+	// is none. A sample that arrives too early waits until the time is over or a newer one
+	// replaces it; a best-effort reader drops it. Changes of an instance's state are
+	// delivered at once.
 	TimeBasedFilter time.Duration
-	// BySourceTime is DESTINATION_ORDER: readers give the samples of an instance in
-	// the order of their source times, of equal ones in that of their writers'
-	// GUIDs, and drop and count what comes too late for that. So all readers end
-	// with the same one. It compares the writers' clocks. A reader that asks for it
-	// matches only writers that offer it.
+	// BySourceTime is DESTINATION_ORDER. Readers deliver the samples of an instance in the
+	// order of their source times, and equal ones in the order of their writers' GUIDs.
+	// They drop and count a sample that arrives too late for that. So all readers end with
+	// the same sample. It compares the writers' clocks. A reader that requests it matches
+	// only writers that offer it.
 	BySourceTime bool
-	// AllowCompatible is TYPE_CONSISTENCY of a reader: it matches writers of another
-	// struct too, if both have the same key fields, at least one field in common, and
-	// what is in common is of the same type. Fields that are missing stay zero.
+	// AllowCompatible is TYPE_CONSISTENCY of a reader. It also matches writers of another
+	// struct if both have the same key fields and at least one field in common, and the
+	// common fields have the same types. Missing fields stay zero.
 	AllowCompatible bool
 
 	LatencyBudget     time.Duration // not supported

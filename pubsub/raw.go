@@ -14,18 +14,19 @@ import (
 type Lane int
 
 const (
-	// Main carries the inbox, presence and everything subscribed.
+	// Main carries the inbox, presence, and what SubscribeRaw subscribes to on it. Samples
+	// use connections of their own.
 	Main Lane = iota
-	// Side is a second connection, to publish with, opened when it is first used. A broker
-	// holds up the publisher of a topic when one of its subscribers stalls: what
-	// watchers read goes over Side, where that delays nothing but the next
-	// message to watchers.
+	// Side is a second connection, for publishing only, opened when it is first used. A
+	// broker delays the publisher of a topic when one of its subscribers stalls. Messages
+	// for watchers use Side, where a stall delays only the next message for watchers.
 	Side
-	// Crowd is a third one, to subscribe with. A broker cuts off a subscriber that does not
-	// keep up: what crowds of strangers send is read there, at QoS 0.
+	// Crowd is a third connection, for subscribing only. A broker disconnects a subscriber
+	// that does not keep up. Messages from many untrusted clients are read on Crowd, at QoS
+	// 0.
 	Crowd
-	// Spare is Main, to publish with, for what is repeated if it is dropped: of the room for
-	// what waits it takes half at most, so that a flood of it does not keep Send out.
+	// Spare publishes over Main's connection for traffic that will be retried if dropped.
+	// It may use at most half of the queue, so a flood of it does not keep Send out.
 	Spare
 )
 

@@ -4,10 +4,10 @@ import (
 	"padme/pubsub/internal/cache"
 )
 
-// A Selector says which samples Read, Take and Wait mean: a SampleState, a ViewState, an
-// InstanceState or an Instance. A sample must have one of the states that are given of a
-// kind, of each kind; a kind of which none is given does not matter. These are the masks
-// and the instance handle of DDS (1.4, 2.2.2.5.3, read, take and read_instance).
+// A Selector says which samples Read, Take and Wait select: a SampleState, a ViewState, an
+// InstanceState or an Instance. Selectors of one kind are ORed, and different kinds are
+// ANDed. An omitted kind matches everything. These are the masks and the instance handle of
+// DDS (1.4, 2.2.2.5.3, read, take and read_instance).
 type Selector interface{ selects(*cache.Selection) }
 
 // SampleState is whether a sample was returned by Read before.
@@ -28,7 +28,7 @@ type InstanceState uint8
 const (
 	Alive     InstanceState = cache.Alive     // a live writer wrote it last
 	Disposed  InstanceState = cache.Disposed  // a writer disposed it
-	NoWriters InstanceState = cache.NoWriters // everyone who wrote it has unregistered it, was closed or died
+	NoWriters InstanceState = cache.NoWriters // every writer of it has unregistered it, was closed or died
 )
 
 func (s InstanceState) String() string {
@@ -46,8 +46,8 @@ const (
 
 func (s ViewState) String() string { return [...]string{"new", "not-new"}[s] }
 
-// Instance selects the samples of one instance. It is the text that SampleInfo.Key has;
-// Reader.Lookup finds it for a key.
+// Instance selects the samples of one instance. It is the text of SampleInfo.Key;
+// Reader.Lookup returns it for a key.
 type Instance string
 
 func (s SampleState) selects(x *cache.Selection)   { x.Samples |= cache.Bit(uint8(s)) }
