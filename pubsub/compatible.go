@@ -48,8 +48,8 @@ func WithEndpointData(data map[string]string) EndpointOption {
 	return func(o *endpointOptions) { o.data = maps.Clone(data) }
 }
 
-// WithTopicData announces data with every writer and reader of the topic
-// (TOPIC_DATA), for their peers to see in Matched.
+// WithTopicData announces data with every writer and reader of the topic (TOPIC_DATA);
+// their peers see it in Matched.
 func WithTopicData(data map[string]string) TopicOption {
 	return func(o *topicOptions) error {
 		o.data = maps.Clone(data)
@@ -57,10 +57,10 @@ func WithTopicData(data map[string]string) TopicOption {
 	}
 }
 
-// A Peer is a writer or reader that matches, as it announced itself.
+// A Peer is a matching writer or reader, as it was announced.
 type Peer struct {
 	GUID        GUID
-	Type        string // of its samples, in its own words
+	Type        string // of its samples, as it names it
 	Reliability Reliability
 	Durability  Durability
 	Partition   []string          // none is "default"

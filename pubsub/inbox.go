@@ -40,28 +40,28 @@ type inboxHandler struct {
 const maxInboxTopics = 4096
 
 // Send queues a message for the participant "to", to be sent at MQTT QoS 1. As long as the
-// connection lasts, messages that were sent to the same participant arrive in the order of
-// the calls. Send never blocks on the network and does not use payload after it returns.
-// It is not confirmed that the message arrives, or that there is such a participant.
+// connection lasts, messages to the same participant arrive in the order of the calls. Send
+// never blocks on the network, and does not use payload after it returns. It does not
+// confirm that the message arrives, or that the participant exists.
 //
-// Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge,
-// ErrInvalid, ErrUnannounced, ErrClosed.
+// Errors: ErrOffline (send again after Notify(true)), ErrBacklog, ErrTooLarge, ErrInvalid,
+// ErrUnannounced, ErrClosed.
 func (p *Participant) Send(to, channel string, payload []byte) error {
 	return p.post(to, channel, payload, 1)
 }
 
-// Post is Send at MQTT QoS 0, for protocols that acknowledge and repeat end to end
-// themselves: it costs half the packets. Posts to one participant keep their order with each
-// other.
+// Post is Send at MQTT QoS 0, for protocols that acknowledge and retry end to end
+// themselves: it costs half the packets. Posts to one participant keep their order among
+// each other.
 func (p *Participant) Post(to, channel string, payload []byte) error {
 	return p.post(to, channel, payload, 0)
 }
 
-// Together calls f. What is posted meanwhile waits until f returns, and the messages to each
-// participant go out as one, up to 4 KiB: for bursts to few receivers, such as the heartbeats
-// of many locks. f must not wait for answers, nor for the network. At most 4096 messages to
-// different participants may wait, as for [Participant.Post]; others get ErrBacklog. Calls
-// may overlap.
+// Together calls f. What is posted meanwhile waits until f returns, and the messages to
+// each participant are sent as one, up to 4 KiB. It suits bursts to few receivers, such as
+// the heartbeats of many locks. f must not wait for answers or for the network. At most
+// 4096 messages to different participants may wait, as for Participant.Post; further ones
+// get ErrBacklog. Calls may overlap.
 func (p *Participant) Together(f func()) {
 	p = p.orEnded()
 	p.queue.Hold()
@@ -134,10 +134,10 @@ func (p *Participant) inboxTopic(to string) (string, error) {
 	return topic, nil
 }
 
-// Inbox has handler called for every message on channel, one at a time and in
-// order for each sender. It runs on the goroutine that reads from the network, and
-// what this participant posts may wait until it returns, so it must not block. A
-// channel has one handler: a second one gets ErrInUse. Messages for a channel without
+// Inbox makes the participant call handler for every message on channel, one at a time and
+// in order for each sender. handler runs on the goroutine that reads from the network, and
+// messages that this participant posts may wait until it returns, so it must not block. A
+// channel has one handler: a second one gets ErrInUse. Messages for a channel without a
 // handler are counted and dropped. After stop returns, no new call begins.
 func (p *Participant) Inbox(channel string, handler func(Message)) (stop func(), err error) {
 	p = p.orEnded()

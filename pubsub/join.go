@@ -30,24 +30,23 @@ func newIncarnation() uint64 {
 	}
 }
 
-// Join connects the participant id to the broker at rawURL (mqtt://, mqtts://,
-// tcp://, ssl://, ws:// or wss://; host:port alone is mqtt) and announces its
-// birth. It blocks until the participant is connected, announced and listening
-// on its inbox (connected alone if it is Unannounced), or ctx ends; ctx bounds the
-// joining, not the participant. It does not retry.
+// Join connects the participant id to the broker at rawURL (mqtt://, mqtts://, tcp://,
+// ssl://, ws:// or wss://; host:port alone is mqtt) and announces its birth. It blocks
+// until the participant is connected, announced and listening on its inbox (only connected
+// if it is Unannounced), or until ctx ends. ctx bounds only Join, not the participant. Join
+// does not retry.
 //
-// A cluster is given by the URLs of its servers, separated by commas: Join tries
-// each once, from the first, and when a connection is lost the same one is tried
-// again and then the others in turn. They must be one broker: what is published at
-// one arrives at the others, retained messages too.
+// A cluster is given by the URLs of its servers, separated by commas. Join tries each once,
+// from the first. When a connection is lost, the same server is tried again, and then the
+// others in turn. They must be one broker: what is published at one arrives at the others,
+// including retained messages.
 //
-// Errors wrap ErrInvalid (id, URL or option), ErrUnreachable, ErrRefused
-// (credentials or access rules; a *RefusedError tells which) or ErrDuplicateID, after a
-// cancellation context.Canceled and its cause, and context.DeadlineExceeded if the deadline
-// was over before the call. An id is 1 to 128 bytes of
-// UTF-8, neither "+" nor "#" (see CheckName), and belongs to one live process: if another one answers under it, Join
-// fails, and if two join at the same instant the one with the older incarnation
-// stays.
+// Errors wrap ErrInvalid (id, URL or option), ErrUnreachable, ErrRefused (credentials or
+// access rules; a *RefusedError says which) or ErrDuplicateID, after a cancellation
+// context.Canceled and its cause, and context.DeadlineExceeded if the deadline had passed
+// before the call. An id is 1 to 128 bytes of UTF-8, neither "+" nor "#" (see CheckName),
+// and belongs to one live process. If another process answers under it, Join fails. If two
+// join at the same instant, the one with the older incarnation stays.
 func Join(ctx context.Context, rawURL, id string, opts ...Option) (*Participant, error) {
 	p, err := newParticipant(rawURL, id, opts)
 	if err != nil {

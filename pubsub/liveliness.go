@@ -7,30 +7,29 @@ import (
 	"padme/pubsub/internal/reliable"
 )
 
-// Liveliness is who says that a writer is alive, within each LivelinessLease.
+// Liveliness says what asserts that a writer is alive, within each LivelinessLease.
 type Liveliness uint8
 
 // Kinds of liveliness, weakest first.
 const (
-	// Automatic: the participant does, as long as its process runs and is
-	// connected.
+	// Automatic: the participant, as long as its process runs and is connected.
 	Automatic Liveliness = iota
-	// ManualByParticipant: the application does for all such writers of the
-	// participant at once, by writing with one of them or AssertLiveliness.
+	// ManualByParticipant: the application, for all such writers of the participant at
+	// once, by writing with one of them or by Participant.AssertLiveliness.
 	ManualByParticipant
-	// ManualByTopic: the application does for each writer, by writing with it or
+	// ManualByTopic: the application, for each writer, by writing with it or by
 	// Writer.AssertLiveliness.
 	ManualByTopic
 )
 
 type (
-	// LivelinessLost says that this writer was not asserted within its
-	// LivelinessLease; its readers take it for dead until it is.
+	// LivelinessLost says that this writer was not asserted within its LivelinessLease.
+	// Until it is, its readers consider it dead.
 	LivelinessLost struct {
 		Total uint64 // how often so far
 	}
-	// LivelinessChanged says that a matched writer is alive, or not any more: its
-	// lease ended, it was closed, or the broker says that it died.
+	// LivelinessChanged says that a matched writer has become alive, or is not alive any
+	// more: its lease expired, it was closed, or the broker reported its death.
 	LivelinessChanged struct {
 		Writer          GUID
 		Alive           bool
@@ -56,10 +55,10 @@ func (x *exchange) assertionOf(q *QoS) *reliable.Assertion {
 	return a
 }
 
-// AssertLiveliness says that the application is alive: for this writer if it is
-// ManualByTopic, for all writers of the participant that are ManualByParticipant
-// if it is one. An automatic one needs none. It does not block. The error is why
-// the writer has ended.
+// AssertLiveliness asserts that the application is alive: for this writer if it is
+// ManualByTopic, or for all writers of the participant that are ManualByParticipant if it
+// is one of them. An Automatic writer does not need it. It does not block. The error says
+// why the writer has ended.
 func (w *Writer[T]) AssertLiveliness() error {
 	if err := w.made(); err != nil {
 		return err
@@ -73,9 +72,8 @@ func (w *Writer[T]) AssertLiveliness() error {
 	return nil
 }
 
-// AssertLiveliness says that the application is alive, for all writers that are
-// ManualByParticipant. It does not block. The error is why the participant has
-// ended.
+// AssertLiveliness asserts that the application is alive, for all writers that are
+// ManualByParticipant. It does not block. The error says why the participant has ended.
 func (p *Participant) AssertLiveliness() error {
 	p = p.orEnded()
 	if p.ctx.Err() != nil {

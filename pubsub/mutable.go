@@ -60,24 +60,25 @@ func (w *Writer[T]) QoS() QoS {
 	return w.ep.qos.Load().own()
 }
 
-// SetQoS changes Deadline, Lifespan, Strength and Partition; all else must be as it is,
-// zero values for defaults included. It does not block. Readers hear of it soon, offline
-// after the reconnection.
+// SetQoS changes Deadline, Lifespan, Strength and Partition. Everything else must stay as
+// it is, including zero values for defaults. It does not block. Readers learn of the change
+// soon, or after the reconnection if the writer is offline.
 //
-// Strength and Lifespan are those of what is written from then on, in order: a sample counts
-// with the Strength that the writer had when it wrote it, even if a reader hears of the
-// change earlier or later. The periods of a Deadline begin with the change.
+// Strength and Lifespan apply to what is written from then on, in order: a sample counts
+// with the Strength that the writer had when it wrote it, even if a reader learns of the
+// change earlier or later. The periods of a Deadline start again with the change.
 //
-// Readers that do not match any more get what is on its way to them, and SampleLost for
-// what is not: call WaitAcked before if it must arrive. They may get some of what is written
-// right after the change, too. A reader that comes to match gets what a late joiner gets: a
-// Volatile one what is written once WaitMatched has returned. For one that matches before
-// and after nothing is lost.
+// Readers that no longer match get samples in transit, and SampleLost for the others: call
+// WaitAcked first if they must arrive. They may also get some samples that are written
+// right after the change. A reader that newly matches gets what a late joiner gets; a
+// Volatile one gets what is written once WaitMatched has returned. Nothing is lost for a
+// reader that matches before and after.
 //
-// A Transient writer takes along what the broker keeps of it. What earlier incarnations of
-// its participant have left in the partition to which it moves is not known: Dispose leaves it.
+// For a Transient writer, what the broker retains of it moves with it. What earlier
+// incarnations of its participant have left in the new partition is unknown to it, so
+// Dispose leaves it there.
 //
-// Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
+// Errors, after which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
 // ErrUnsupportedQoS, ErrClosed.
 func (w *Writer[T]) SetQoS(q QoS) error {
 	if err := w.made(); err != nil {
@@ -101,19 +102,19 @@ func (r *Reader[T]) QoS() QoS {
 	return r.ep.qos.Load().own()
 }
 
-// SetQoS changes Deadline, Partition and TimeBasedFilter; all else must be as it is, zero
-// values for defaults included. If the reader comes to partitions that it does not
-// subscribe to, SetQoS blocks until samples can arrive from there, or ctx ends. Calls
+// SetQoS changes Deadline, Partition and TimeBasedFilter. Everything else must stay as it
+// is, including zero values for defaults. If the reader enters partitions to which it has
+// not subscribed, SetQoS blocks until samples can arrive from there, or ctx ends. Calls
 // take effect one after the other.
 //
-// Of writers that do not match any more nothing further comes; what waits can still be
-// taken. Of one that comes to match, and of what Transient writers that are gone have left
-// in a partition, the reader gets what a late joiner gets, also if it got that before it
-// moved away. Of a writer that matches before and after nothing is lost. The periods of a
-// Deadline begin with the change.
+// Writers that no longer match deliver nothing further; samples that wait can still be
+// taken. From a writer that newly matches, and from Transient writers that are gone and
+// left samples in a partition, the reader gets what a late joiner gets, even if it got that
+// before it moved away. Nothing is lost of a writer that matches before and after. The
+// periods of a Deadline start again with the change.
 //
-// Errors, with which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
-// ErrUnsupportedQoS, ErrRefused, ErrClosed, why ctx ended.
+// Errors, after which nothing has changed: ErrInvalid, which names the policy, ErrTooLarge,
+// ErrUnsupportedQoS, ErrRefused, ErrClosed, and why ctx ended.
 func (r *Reader[T]) SetQoS(ctx context.Context, q QoS) error {
 	if err := r.made(); err != nil {
 		return err

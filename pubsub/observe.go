@@ -32,10 +32,9 @@ type Announcement struct {
 	announced discovery.Announcement
 }
 
-// Endpoints returns all writers and readers of the domain that the broker knows,
-// those of this participant included, by topic and then by participant. It blocks
-// until the broker has told all that it keeps, or ctx ends. Errors: ErrRefused,
-// ErrClosed.
+// Endpoints returns all writers and readers of the domain that the broker knows, including
+// those of this participant, sorted by topic and then by participant. It blocks until the
+// broker has delivered all that it retains, or ctx ends. Errors: ErrRefused, ErrClosed.
 func (p *Participant) Endpoints(ctx context.Context) ([]Announcement, error) {
 	p = p.orEnded()
 	known, err := p.directory.All(ctx)
@@ -78,7 +77,7 @@ const (
 	SampleUnregistered SampleKind = "unregistered"
 )
 
-// An ObservedSample is a sample as it passes through the broker.
+// An ObservedSample is a sample as the broker delivers it.
 type ObservedSample struct {
 	Topic          string
 	Partition, Key string
@@ -89,12 +88,12 @@ type ObservedSample struct {
 	Kind           SampleKind
 	Retained       bool   // it was published before the subscription
 	Size           int    // of its part of the MQTT payload, in bytes
-	Codec          Codec  // "" if it cannot be told
-	Body           []byte // as the codec wrote it; of the key fields alone if disposed or unregistered
+	Codec          Codec  // "" if it is unknown
+	Body           []byte // encoded with the codec; only the key fields if disposed or unregistered
 }
 
-// JSON returns the body as JSON, whatever its type. It fails with ErrInvalid for one
-// byte of a writer that is not announced: that may be either codec's.
+// JSON returns the body as JSON, whatever its type. It fails with ErrInvalid if the body is
+// a single byte and the writer is not announced, because then the codec is unknown.
 func (s *ObservedSample) JSON() (json.RawMessage, error) {
 	switch s.Codec {
 	case JSON:
@@ -139,16 +138,15 @@ func nameMatches(pattern, name string) bool {
 	}
 }
 
-// ObserveSamples has handler called for all samples of a topic, of any type and in
-// any partition, as the broker delivers them: without history, repair, filters or
-// QoS, and once for each partition that the writer names. No writer learns of it. A topic
-// that HasWildcard is all topics that it stands for, + for any level of their names and #
-// for all that follow.
-// It blocks until the broker has granted the subscription; a refusal wraps
-// ErrRefused.
+// ObserveSamples calls handler for all samples of a topic, of any type and in any
+// partition, as the broker delivers them: without history, repair, filters or QoS, and once
+// for each partition that the writer names. Writers are not aware of it. A topic that
+// HasWildcard stands for all matching topics: + for any level of their names and # for all
+// further levels. ObserveSamples blocks until the broker has granted the subscription; a
+// refusal wraps ErrRefused.
 //
-// handler runs on the goroutine which reads from the network and must not block;
-// Body is its own. After stop returns, no new call begins.
+// handler runs on the goroutine that reads from the network and must not block; it owns
+// Body. After stop returns, no new call begins.
 func (p *Participant) ObserveSamples(ctx context.Context, topic string, handler func(ObservedSample)) (stop func(), err error) {
 	p = p.orEnded()
 	if err := needHandler(handler != nil); err != nil {

@@ -72,8 +72,8 @@ func WithDomain(domain string) Option {
 	}
 }
 
-// WithCredentials sets the MQTT user name and password. A broker that enforces
-// who may write what expects the participant's id as user name.
+// WithCredentials sets the MQTT user name and password. A broker that enforces an access
+// list expects the participant's id as user name.
 func WithCredentials(user, password string) Option {
 	return func(o *options) error {
 		o.user, o.password = user, password
@@ -84,8 +84,8 @@ func WithCredentials(user, password string) Option {
 	}
 }
 
-// WithTLS sets the TLS configuration for mqtts, ssl and wss; Join refuses URLs of other
-// schemes then. The server name is filled in from the URL when it is empty.
+// WithTLS sets the TLS configuration for mqtts, ssl and wss; Join then rejects URLs of
+// other schemes. If the server name is empty, it is taken from the URL.
 func WithTLS(c *tls.Config) Option {
 	return func(o *options) error {
 		o.tls = c
@@ -106,9 +106,9 @@ func WithDialer(dial func(context.Context) (net.Conn, error)) Option {
 	}
 }
 
-// WithKeepAlive sets the MQTT keep-alive, at least 2 s; the default is 5 s. A
-// dead connection is noticed after at most two keep-alives. MQTT counts whole
-// seconds: d is rounded up.
+// WithKeepAlive sets the MQTT keep-alive, at least 2 s; the default is 5 s. A dead
+// connection is detected after at most two keep-alives. MQTT counts whole seconds: d is
+// rounded up.
 func WithKeepAlive(d time.Duration) Option {
 	return func(o *options) error {
 		o.keepAlive = (d + time.Second - 1).Truncate(time.Second)
@@ -119,8 +119,8 @@ func WithKeepAlive(d time.Duration) Option {
 	}
 }
 
-// WithUserData publishes data with this participant's presence. As JSON it has at most
-// 8 KiB: it is in the last will, too, and brokers bound the size of a CONNECT.
+// WithUserData publishes data with this participant's presence. As JSON it may have 8 KiB:
+// it is also in the last will, and brokers limit the size of a CONNECT.
 func WithUserData(data map[string]string) Option {
 	return func(o *options) error {
 		o.userData = maps.Clone(data)
@@ -135,9 +135,9 @@ func WithUserData(data map[string]string) Option {
 	}
 }
 
-// WithTakeover has Join take the id over at once from an earlier incarnation, of which
-// the broker still retains a presence. The caller knows that it has ended; else Join
-// asks, and waits a second for the answer.
+// WithTakeover makes Join take over the id at once from an earlier incarnation whose
+// presence the broker still retains. The caller must know that it has ended. Without this
+// option Join asks it, and waits a second for the answer.
 func WithTakeover() Option {
 	return func(o *options) error {
 		o.takeover = true

@@ -12,8 +12,8 @@ import (
 )
 
 // A Participant is a member of a domain, connected to its broker. It reconnects
-// by itself; see Notify. All methods may be called from several goroutines. One that is
-// not from Join, as nil, behaves like one that has ended.
+// automatically; see Notify. All methods may be called from several goroutines. A
+// Participant that Join has not returned, such as nil, behaves like one that has ended.
 type Participant struct {
 	options
 	id, level   string // level is the encoded id
@@ -132,18 +132,18 @@ func (p *Participant) start(f func()) bool {
 	return true
 }
 
-// ID returns the id given to Join.
+// ID returns the id that was passed to Join.
 func (p *Participant) ID() string { return p.orEnded().id }
 
-// Incarnation identifies this start of the participant: wall-clock microseconds
-// at Join, larger than that of every earlier start, the same over reconnections.
+// Incarnation identifies this start of the participant: wall-clock microseconds at Join,
+// larger than that of every earlier start, and unchanged by reconnections.
 func (p *Participant) Incarnation() uint64 { return p.orEnded().incarnation }
 
-// Root returns R, which all topics of the domain begin with, for example
+// Root returns R, with which all topics of the domain begin, for example
 // "padme/v1/default".
 func (p *Participant) Root() string { return p.orEnded().root }
 
-// URL returns the URL given to Join.
+// URL returns the URL that was passed to Join.
 func (p *Participant) URL() string { return p.orEnded().label }
 
 // Connected reports whether the participant is connected and announced.
@@ -152,11 +152,11 @@ func (p *Participant) Connected() bool {
 	return k != nil && !k.Gone()
 }
 
-// Notify has f called after every loss of the connection (false) and after
-// every completed reconnection (true), when all subscriptions and the birth
-// stand again. What was accepted by Send or PublishRaw on Main and not delivered
-// before a loss is gone: send it again on true. Calls come one at a time; f must
-// not block. After stop returns, no new call begins.
+// Notify calls f after every loss of the connection (false), and after every completed
+// reconnection (true), when all subscriptions and the birth are restored. A message that
+// Send or PublishRaw on Main accepted and that was not delivered before a loss is lost:
+// send it again on true. Calls come one at a time; f must not block. After stop returns, no
+// new call begins.
 func (p *Participant) Notify(f func(up bool)) (stop func()) {
 	p = p.orEnded()
 	if f == nil {
@@ -176,12 +176,12 @@ func (p *Participant) Notify(f func(up bool)) (stop func()) {
 	}
 }
 
-// Done is closed when the participant has ended for good: by Close, or because
-// of an error that no reconnection fixes (see Err).
+// Done is closed when the participant has ended for good: by Close, or because of an error
+// that a reconnection cannot fix (see Err).
 func (p *Participant) Done() <-chan struct{} { return p.orEnded().done }
 
-// Err returns nil while the participant lives, then why it ended: ErrClosed
-// after Close, or an error that wraps ErrRefused or ErrDuplicateID.
+// Err returns nil while the participant lives, and then why it ended: ErrClosed after
+// Close, or an error that wraps ErrRefused or ErrDuplicateID.
 func (p *Participant) Err() error {
 	p = p.orEnded()
 	if p.ctx.Err() == nil {
@@ -190,15 +190,15 @@ func (p *Participant) Err() error {
 	return context.Cause(p.ctx)
 }
 
-// Close sends what waits in the queues, closes the writers and readers, publishes the
-// participant's death, disconnects, and waits until everything it started has ended.
-// All writers look for late joiners and wait for their readers to acknowledge, as
-// Writer.Close does, a little less long than ctx lasts, also for a connection that is lost to come back; of those of which
-// not all was, it returns an ErrUndelivered each.
-// ctx bounds the sending and the waiting; when it ends first, Close drops the rest and
-// returns ctx's error too, the broker publishes the death, and a further Close waits
-// again. If the broker does not respond, the connection ends within two keep-alives,
-// whatever ctx says. Close may be repeated.
+// Close sends what is queued, closes the writers and readers, publishes the participant's
+// death, disconnects, and waits until everything that the participant started has ended.
+// Every writer looks for late joiners and waits until its readers have acknowledged
+// everything, as Writer.Close does, for a little less time than ctx allows; if the
+// connection is lost, also for it to come back. Close returns an ErrUndelivered for each
+// writer that was not acknowledged completely. ctx bounds the sending and the waiting. When
+// it ends first, Close drops the rest and returns ctx's error too, the broker publishes the
+// death, and another Close waits again. If the broker does not respond, the connection ends
+// within two keep-alives, whatever ctx allows. Close may be repeated.
 func (p *Participant) Close(ctx context.Context) error {
 	p = p.orEnded()
 	p.exchange.meetLateJoiners(ctx, p.exchange.endpoints()...) // which starts what closing forbids

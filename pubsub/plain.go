@@ -11,16 +11,15 @@ import (
 	"padme/pubsub/internal/connection"
 )
 
-// Plain is a connection to a broker for topics that are not of the contract: those of
-// other programs, with payloads of any kind. It announces nothing, is nobody's
-// participant, and reconnects by itself. All methods may be called from several
-// goroutines.
+// Plain is a connection to a broker for the topics of other programs, with payloads of any
+// kind. It announces nothing, belongs to no participant, and reconnects automatically. All
+// methods may be called from several goroutines.
 type Plain struct {
 	p    *Participant // for its options, servers and end; never announced
 	lane *connection.Lane
 }
 
-// PlainMessage is a message of a topic of any program.
+// PlainMessage is a message on a topic of any program.
 type PlainMessage struct {
 	Topic    string
 	Payload  []byte
@@ -28,11 +27,11 @@ type PlainMessage struct {
 }
 
 // ConnectPlain connects to the broker at rawURL as Join does, without joining. It blocks
-// until the broker has accepted the connection or ctx ends. id is what the MQTT client
-// id begins with. Of the options those that say how to connect and where to log count.
+// until the broker has accepted the connection or ctx ends. The MQTT client id begins with
+// id. Of the options, those for connecting and logging have an effect.
 //
 // Errors wrap ErrInvalid, ErrUnreachable, ErrRefused, after a cancellation context.Canceled
-// and its cause, and context.DeadlineExceeded if the deadline was over before the call.
+// and its cause, and context.DeadlineExceeded if the deadline had passed before the call.
 func ConnectPlain(ctx context.Context, rawURL, id string, opts ...Option) (*Plain, error) {
 	p, err := newParticipant(rawURL, id, opts)
 	if err != nil {
@@ -47,11 +46,11 @@ func ConnectPlain(ctx context.Context, rawURL, id string, opts ...Option) (*Plai
 	return c, nil
 }
 
-// Publish hands a message to the broker at MQTT QoS 0 or 1; Flush tells when it has it.
-// An empty payload with retain clears what the broker retains. It blocks while many
-// messages wait for the network. Errors: ErrInvalid, ErrTooLarge, ErrOffline, ErrClosed;
-// nothing was published then. A broker does not tell MQTT 3.1.1 clients that they may
-// not write a topic.
+// Publish queues a message for the broker at MQTT QoS 0 or 1; Flush reports when it has
+// been sent. An empty payload with retain clears the retained message. Publish blocks while
+// many messages wait for the network. Errors: ErrInvalid, ErrTooLarge, ErrOffline,
+// ErrClosed; nothing was published then. A broker does not report to MQTT 3.1.1 clients
+// that they may not write to a topic.
 func (c *Plain) Publish(ctx context.Context, topic string, payload []byte, qos byte, retain bool) error {
 	if err := c.made(); err != nil {
 		return err
@@ -80,9 +79,9 @@ func (c *Plain) Publish(ctx context.Context, topic string, payload []byte, qos b
 	}
 }
 
-// Flush blocks until everything published before has left for the broker and what was
-// published at QoS 1 is acknowledged. ErrOffline says that the connection was lost
-// before, and with it perhaps some of that.
+// Flush blocks until everything that was published before has been sent to the broker, and
+// the messages at QoS 1 are acknowledged. ErrOffline says that the connection was lost
+// first, possibly with some of them.
 func (c *Plain) Flush(ctx context.Context) error {
 	if err := c.made(); err != nil {
 		return err
@@ -92,13 +91,13 @@ func (c *Plain) Flush(ctx context.Context) error {
 	return c.lane.Flush(ctx)
 }
 
-// Subscribe has handler called, in order, for messages on the topics that filter
-// matches, as reliably as each was published. + stands for a level and # at the end for
-// all that follow. It blocks until the broker has granted the subscription; a refusal
-// wraps ErrRefused. Retained messages are delivered again after a reconnection.
+// Subscribe calls handler, in order, for messages on the topics that filter matches, as
+// reliably as each was published. + stands for a level and a final # for all further
+// levels. Subscribe blocks until the broker has granted the subscription; a refusal wraps
+// ErrRefused. Retained messages are delivered again after a reconnection.
 //
-// handler runs on the goroutine which reads from the network and must not block; Payload
-// is its own. After stop returns, no new call begins.
+// handler runs on the goroutine that reads from the network and must not block; it owns
+// Payload. After stop returns, no new call begins.
 func (c *Plain) Subscribe(ctx context.Context, filter string, handler func(PlainMessage)) (stop func(), err error) {
 	if err := c.made(); err != nil {
 		return nil, err
@@ -134,8 +133,8 @@ func (c *Plain) Err() error {
 	return c.p.Err()
 }
 
-// Close disconnects and waits until everything that it started has ended, or ctx ends.
-// What was published and not flushed may be lost.
+// Close disconnects and waits until everything that the connection started has ended, or
+// ctx ends. Messages that were published and not flushed may be lost.
 func (c *Plain) Close(ctx context.Context) error {
 	if c == nil || c.p == nil {
 		return nil

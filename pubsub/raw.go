@@ -30,25 +30,24 @@ const (
 	Spare
 )
 
-// PublishRaw publishes payload on the topic below Root whose unencoded levels are
-// given. It never blocks and copies payload.
+// PublishRaw publishes payload on the topic below Root with the given unencoded levels. It
+// never blocks, and copies payload.
 //
-// On Main the order with Send is kept, by brokers that keep it between QoS 0 and 1
-// (RabbitMQ does not), and the errors are those of Send. Retained
-// messages go at MQTT QoS 1, others at QoS 0: anybody may subscribe to a raw topic,
-// and a subscriber that stalls holds up a QoS 1 publisher, with its inbox. Repeat
-// what must arrive. On Side everything goes at QoS 1, and
-// messages wait for a connection as long as it takes: of retained ones the
-// latest of each topic, of others the newest thousand, the oldest being dropped
-// and counted.
+// On Main, messages keep their order with those of Send, if the broker keeps it between QoS
+// 0 and 1 (RabbitMQ does not), and the errors are those of Send. Retained messages use MQTT
+// QoS 1, others QoS 0, because any client may subscribe to a raw topic, and a subscriber
+// that stalls delays a QoS 1 publisher and its inbox. Retry messages that must arrive. On
+// Side everything uses QoS 1, and messages wait for a connection as long as necessary: the
+// latest retained one of each topic, and the newest thousand of the others. Older ones are
+// dropped and counted.
 func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain bool) error {
 	return p.publishRaw(l, levels, connection.Packet{Payload: payload, Retain: retain, QoS: 1})
 }
 
 // PublishWhile publishes a retained message on Side as PublishRaw does, unless current
-// returns false when its turn comes: a message can wait for a connection for long, and
-// what it says may be true no more. current is called by another goroutine and must not
-// block. What has left for the broker cannot be taken back.
+// returns false when the message is about to be sent: it may wait long for a connection,
+// and may then be outdated. Another goroutine calls current, which must not block. A
+// message that was sent to the broker cannot be withdrawn.
 func (p *Participant) PublishWhile(current func() bool, levels []string, payload []byte) error {
 	return p.publishRaw(Side, levels, connection.Packet{Payload: payload, Retain: true, QoS: 1, Current: current})
 }
@@ -90,13 +89,13 @@ type RawMessage struct {
 	Retained bool // it was published before the subscription
 }
 
-// SubscribeRaw has handler called, in order, for messages that come over a lane on topics
-// below Root which match levels: unencoded names, or "+" for any level and a final "#" for
-// all that follow. It blocks until the broker has granted the subscription; a
-// refusal wraps ErrRefused. Retained messages are delivered again after a
-// reconnection and may come when another handler subscribes to the same levels.
+// SubscribeRaw calls handler, in order, for messages that arrive over lane l on topics
+// below Root that match levels: unencoded names, or "+" for any level and a final "#" for
+// all further levels. It blocks until the broker has granted the subscription; a refusal
+// wraps ErrRefused. Retained messages are delivered again after a reconnection, and
+// possibly when another handler subscribes to the same levels.
 //
-// handler runs on the goroutine which reads from the lane's connection and must not block.
+// handler runs on the goroutine that reads from the lane's connection and must not block.
 // After stop returns, no new call begins.
 func (p *Participant) SubscribeRaw(ctx context.Context, l Lane, levels []string, handler func(RawMessage)) (stop func(), err error) {
 	p = p.orEnded()

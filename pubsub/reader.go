@@ -28,27 +28,26 @@ type Sample[T any] struct {
 type SampleInfo struct {
 	Valid    bool
 	State    InstanceState // of the instance after this sample
-	Key      string        // text of the key fields, or "=" and a hash if a topic cannot carry it; "-" without key
+	Key      string        // text of the key fields, or "=" and a hash if that does not fit in a topic; "-" without a key
 	Writer   GUID
-	Sequence uint64 // of the writer, from 1; 0 if no sample of it was received
+	Sequence uint64 // of the writer, from 1; 0 if none of its samples was received
 
 	SourceTime  time.Time // by the writer's clock
 	ReceiveTime time.Time // by ours
 
-	DisposedGeneration  int // how often the instance had come back after a disposal, when this sample came
-	NoWritersGeneration int // how often after it had lost its writers
+	DisposedGeneration  int // how often the instance had come back after a disposal when this sample arrived
+	NoWritersGeneration int // how often it had come back after it had lost its writers
 
-	// When this sample was read or taken: whether it had been read before, whether
-	// the application had met the instance before, and the state of the instance,
-	// which later samples may have changed.
+	// States at the time when this sample was read or taken: whether it had been read
+	// before, whether the application had seen the instance before, and the state of the
+	// instance, which later samples may have changed.
 	SampleState   SampleState
 	ViewState     ViewState
 	InstanceState InstanceState
 }
 
-// A Reader receives samples of a topic into a cache from which the application
-// takes them. Its methods may be called from several goroutines, each sample is
-// taken once.
+// A Reader receives samples of a topic into a cache, from which the application takes them.
+// Its methods may be called from several goroutines; each sample is taken once.
 type Reader[T any] struct {
 	topic    *Topic[T]
 	ep       *localEndpoint
@@ -61,10 +60,10 @@ type Reader[T any] struct {
 	recalling  atomic.Bool       // what is retained is about to be asked for
 }
 
-// NewReader makes a reader and announces it. It blocks until the broker delivers to it, or
-// ctx ends. By then no writer needs to match, or to have heard of the reader: a Volatile
-// one may miss what is written until WaitMatched has returned, of the reader or of the
-// writer. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
+// NewReader creates a reader and announces it. It blocks until the broker delivers to it,
+// or ctx ends. At that time no writer may match yet, or know of the reader, so a Volatile
+// reader may miss what is written until WaitMatched of the reader or the writer has
+// returned. Errors: ErrUnsupportedQoS and ErrInvalid for its QoS, ErrRefused,
 // ErrUnannounced, ErrClosed.
 func NewReader[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Reader[T], error) {
 	if err := t.made(); err != nil {
@@ -170,7 +169,7 @@ func partitionOf(topic string) string {
 	return partition
 }
 
-// GUID names this reader.
+// GUID identifies this reader.
 func (r *Reader[T]) GUID() GUID {
 	if r.made() != nil {
 		return GUID{}
@@ -178,9 +177,9 @@ func (r *Reader[T]) GUID() GUID {
 	return GUID{r.topic.p.id, r.topic.p.incarnation, r.ep.Name}
 }
 
-// Take removes up to n samples that wait, oldest first, or of those that which selects.
-// It does not block. What it returns at once has the states of one moment; each instance
-// in it is not new any more.
+// Take removes up to n waiting samples, oldest first, or only those that which selects. It
+// does not block. The samples of one call have the states of one moment. Their instances
+// are not new any more.
 func (r *Reader[T]) Take(n int, which ...Selector) []Sample[T] {
 	if r.made() != nil {
 		return nil
@@ -211,8 +210,8 @@ func (r *Reader[T]) takeOne() (Sample[T], bool) {
 	return Sample[T]{}, false
 }
 
-// Read is Take, but the samples stay and have been read from then on: Read(n, NotRead)
-// returns what is new since the last call.
+// Read is Take, but the samples stay in the cache and count as read from then on: Read(n,
+// NotRead) returns the samples that are new since the last call.
 func (r *Reader[T]) Read(n int, which ...Selector) []Sample[T] {
 	if r.made() != nil {
 		return nil
@@ -230,17 +229,17 @@ func (r *Reader[T]) Read(n int, which ...Selector) []Sample[T] {
 }
 
 // Wait blocks until Read or Take with the same selectors would find a sample: a
-// ReadCondition with its WaitSet (DDS 1.4, 2.2.2.5.8). Of several goroutines that wait
-// all go on. Errors: why ctx ended, or the reader.
+// ReadCondition with its WaitSet (DDS 1.4, 2.2.2.5.8). A sample wakes all goroutines that
+// wait. Errors: why ctx, or the reader, has ended.
 func (r *Reader[T]) Wait(ctx context.Context, which ...Selector) error {
 	x := selectionOf(which)
 	return r.await(ctx, func() (bool, <-chan struct{}) { return r.recv.Waits(&x) })
 }
 
 // Lookup returns the instance that v's key fields name, and whether the reader knows it
-// (lookup_instance, DDS 1.4, 2.2.2.5.3.29). One that is not alive may be forgotten once
-// its samples are taken, when MaxInstances needs the room; when it comes back it is New,
-// and its generations count from zero. It does not block.
+// (lookup_instance, DDS 1.4, 2.2.2.5.3.29). An instance that is not alive may be forgotten
+// once its samples are taken, if MaxInstances requires the room. If it comes back, it is
+// New and its generations count from zero. Lookup does not block.
 func (r *Reader[T]) Lookup(v T) (i Instance, known bool) {
 	if r.made() != nil {
 		return "", false
@@ -249,12 +248,12 @@ func (r *Reader[T]) Lookup(v T) (i Instance, known bool) {
 	return Instance(key), r.recv.Knows(key)
 }
 
-// WaitForHistoricalData blocks until the reader has received what was written before it
-// by the writers that the broker tells of when it is called (DDS 1.4, 2.2.2.5.3.33):
-// what they still hold, and with Transient what writers that are gone have left. At a
-// broker that tells of none (RabbitMQ) it is those that answer within 0.3 s. A
-// Volatile reader does not wait. With KeepAll there must be room: take what comes.
-// Errors: why ctx ended, or the reader.
+// WaitForHistoricalData blocks until the reader has received what was written before it by
+// the writers that the broker reports at the time of the call (DDS 1.4, 2.2.2.5.3.33): what
+// they still hold, and with Transient what writers that are gone have left. If the broker
+// reports none (RabbitMQ), it waits for the writers that answer within 0.3 s. It returns at
+// once for a Volatile reader. With KeepAll there must be room: take the samples as they
+// arrive. Errors: why ctx, or the reader, has ended.
 func (r *Reader[T]) WaitForHistoricalData(ctx context.Context) error {
 	if err := r.made(); err != nil {
 		return err
@@ -299,8 +298,8 @@ func (r *Reader[T]) decode(h *cache.Held, again bool) (Sample[T], bool) {
 	return s, true
 }
 
-// Samples takes all samples as they come, until ctx ends; if the reader or its
-// participant ends first, what waits is yielded, then the error.
+// Samples takes all samples as they arrive, until ctx ends. If the reader or its
+// participant ends first, the samples that wait are yielded, and then the error.
 func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 	if err := r.made(); err != nil {
 		return only[Sample[T]](err)
@@ -328,11 +327,12 @@ func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 	}
 }
 
-// WaitMatched blocks until at least n writers match. If both are Reliable, a writer counts
-// once it has said itself with which sample the reader begins: what it writes afterwards
-// arrives, or is told of as SampleLost, as far as the reader hears of it. A writer that
-// does not answer does not count. A BestEffort match counts when the reader hears of the
-// writer, which may not know the reader yet. Errors: why ctx, or the reader, has ended.
+// WaitMatched blocks until at least n writers match. If both sides are Reliable, a writer
+// counts once it has told with which sample the reader begins. Samples that it writes
+// afterwards arrive, or are reported as SampleLost, as far as the reader knows of them. A
+// writer that does not answer does not count. A BestEffort match counts when the reader
+// learns of the writer, which may not know the reader yet. Errors: why ctx, or the reader,
+// has ended.
 func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := r.made(); err != nil {
 		return err
@@ -351,8 +351,8 @@ func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
 	return err
 }
 
-// Events yields status changes until ctx ends; if the reader or its participant
-// ends first, the error is yielded last. Without a caller the last 256 are kept.
+// Events yields status changes until ctx ends. If the reader or its participant ends first,
+// the error is yielded last. While nothing calls Events, the last 256 are kept.
 func (r *Reader[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 	if err := r.made(); err != nil {
 		return only[Event](err)
@@ -360,7 +360,7 @@ func (r *Reader[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return r.ep.all(ctx)
 }
 
-// Close withdraws the reader. What waits can still be taken. It does not block.
+// Close withdraws the reader. Samples that wait can still be taken. It does not block.
 func (r *Reader[T]) Close() {
 	if r.made() != nil {
 		return

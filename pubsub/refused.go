@@ -8,13 +8,13 @@ import (
 	"padme/pubsub/internal/connection"
 )
 
-// A RefusedError says whom a broker refused a connection. It wraps ErrRefused.
+// A RefusedError describes a connection that a broker refused. It wraps ErrRefused.
 type RefusedError struct {
 	URL  string
 	User string // that was given; "" for none
 	ID   string // of the participant
-	// LetIn: the broker accepts the credentials, but not that ID takes part: it lets
-	// that user announce nothing, or nothing under this id.
+	// LetIn is true if the credentials are valid but this ID may not join: the broker lets
+	// the user announce nothing, or nothing under this id.
 	LetIn bool
 
 	unauthorized bool // the broker said so, and not that the password is wrong

@@ -10,7 +10,7 @@ import (
 // DDS (1.4, 2.2.2.5.3, read, take and read_instance).
 type Selector interface{ selects(*cache.Selection) }
 
-// SampleState is whether a sample was returned by Read before.
+// SampleState says whether Read has returned a sample before.
 type SampleState uint8
 
 // States of a sample.
@@ -35,12 +35,12 @@ func (s InstanceState) String() string {
 	return [...]string{"alive", "disposed", "no-writers"}[s]
 }
 
-// ViewState is whether a reader's application has met an instance before.
+// ViewState says whether a reader's application has seen an instance before.
 type ViewState uint8
 
 // States of an instance in the eyes of the application.
 const (
-	New    ViewState = cache.NewView    // no sample was read or taken since the instance came, or came back to life
+	New    ViewState = cache.NewView    // no sample was read or taken since the instance appeared, or came back
 	NotNew ViewState = cache.NotNewView // one was
 )
 

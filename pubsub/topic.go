@@ -9,14 +9,14 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// A Topic is a named stream of samples of type T in the participant's domain.
-// Fields of T tagged pubsub:"key" (strings, integers, bools) tell instances
-// apart, for example robots by their number; history, disposal and order are per
-// instance. Without a key there is one instance.
+// A Topic is a named stream of samples of type T in the participant's domain. Fields of T
+// tagged pubsub:"key" (strings, integers, bools) distinguish instances, for example robots
+// by their number. History, disposal and order are per instance. Without a key there is one
+// instance.
 //
-// Key fields of a struct that T embeds by value are keys of T. A tag deeper inside, where it
-// would have no effect, is refused, unless the field on the way to it is tagged
-// pubsub:"-": nothing in that is a key.
+// Key fields of a struct that T embeds by value are keys of T. A tag at a deeper level,
+// where it would have no effect, is rejected, unless the field that leads to it is tagged
+// pubsub:"-", which says that it contains no key.
 type Topic[T any] struct {
 	p      *Participant
 	name   string
@@ -36,8 +36,8 @@ type topicOptions struct {
 	data  map[string]string
 }
 
-// WithCodec sets how samples are written; the default is Msgpack. Writers and
-// readers of a topic must agree.
+// WithCodec sets the encoding of samples; the default is Msgpack. Writers and readers of a
+// topic must agree.
 func WithCodec(c Codec) TopicOption {
 	return func(o *topicOptions) error {
 		o.codec = c
@@ -48,13 +48,16 @@ func WithCodec(c Codec) TopicOption {
 	}
 }
 
-// NewTopic describes a topic; nothing is sent. The name is 1 to 128 bytes of
-// UTF-8. A type of which the codec has no form for a part, such as a func or a channel, is
-// refused with ErrInvalid, which names the field, and so is one with two fields of one name
-// on the wire: msgpack writes a field and the embedded one that it hides, JSON by Go's rules
-// only the first, but of two in one depth at most one. Writers and readers with another type or codec under the same name do
-// not match and get an InconsistentTopic event. A participant that is not from Join, such as
-// the nil one that came with an error, is refused with ErrClosed.
+// NewTopic describes a topic; nothing is sent. The name is 1 to 128 bytes of UTF-8. A type
+// that the codec cannot encode, such as one with a func or a channel, is rejected with
+// ErrInvalid, which names the field. So is a type with duplicate names on the wire. For
+// duplicate names, msgpack writes both the outer and the embedded field. JSON follows Go's
+// shadowing rules, by which only the outer field is written, so with JSON only duplicates
+// at the same depth are rejected.
+//
+// Writers and readers with another type or codec under the same name do not match and get
+// an InconsistentTopic event. A participant that Join has not returned, such as the nil one
+// that came with an error, is rejected with ErrClosed.
 func NewTopic[T any](p *Participant, name string, opts ...TopicOption) (*Topic[T], error) {
 	if p == nil || p.ctx == nil {
 		return nil, neverJoined().Err()

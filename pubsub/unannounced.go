@@ -10,15 +10,15 @@ import (
 	"padme/pubsub/internal/level"
 )
 
-// Unannounced joins without a presence: others do not see this participant, it has no
-// inbox, and its id need not be free, so joining costs one round trip. It suits programs
-// that come and go, and observers, which may write nothing. Raw topics, Peers, Endpoints
-// and ObserveSamples work as ever; what needs a presence returns ErrUnannounced:
-// writers, readers, Send, Post, Inbox, and all that stands on them.
+// Unannounced joins without a presence. Others do not see this participant, it has no
+// inbox, and its id need not be free, so joining costs one round trip. It suits short-lived
+// programs, and observers, which may write nothing. Raw topics, Peers, Endpoints and
+// ObserveSamples work as usual. What needs a presence returns ErrUnannounced: writers,
+// readers, Send, Post, Inbox, and everything based on them.
 //
-// It asks nobody who is there, as nobody could answer it. So at a broker that returns no
-// retained messages for wildcards (RabbitMQ), Peers and Endpoints know what has changed
-// since.
+// It does not ask the others to announce themselves, because none could answer it. So at a
+// broker that returns no retained messages for wildcards (RabbitMQ), Peers and Endpoints
+// know only what has changed since it joined.
 func Unannounced() Option {
 	return func(o *options) error {
 		o.unannounced = true
@@ -26,10 +26,10 @@ func Unannounced() Option {
 	}
 }
 
-// WithWill has the broker publish payload, at QoS 1 and not retained, on the topic
-// below Root whose unencoded levels are given, when the connection ends in any other way
-// than by Close: also when it is only lost, each time again. It needs Unannounced: the
-// last will of others is their death.
+// WithWill makes the broker publish payload, at QoS 1 and not retained, on the topic below
+// Root with the given unencoded levels, whenever the connection ends in any way but by
+// Close: also each time it is only lost. It requires Unannounced, because the last will of
+// other participants is their death.
 func WithWill(levels []string, payload []byte) Option {
 	return func(o *options) error {
 		o.willLevels, o.willPayload = append([]string{}, levels...), append([]byte{}, payload...)

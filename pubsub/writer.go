@@ -14,8 +14,8 @@ import (
 	"padme/pubsub/internal/wire"
 )
 
-// A Writer writes samples of a topic. Its methods may be called from several
-// goroutines; their samples are numbered in the order of the calls' effects.
+// A Writer writes samples of a topic. Its methods may be called from several goroutines;
+// samples are numbered in the order in which the calls take effect.
 type Writer[T any] struct {
 	topic *Topic[T]
 	qos   QoS // as it was made: SetQoS may have changed what is mutable
@@ -23,11 +23,11 @@ type Writer[T any] struct {
 	send  *reliable.Sender
 }
 
-// NewWriter makes a writer and announces it. It blocks until the participant is ready to
-// write and the readers that were there before have matched, so that they get what is
-// written first, or until ctx ends. That takes a few round trips; at a broker that does
-// not tell who is there (RabbitMQ) it takes 0.3 s more, in which readers answer. Errors: ErrUnsupportedQoS and ErrInvalid for its
-// QoS, ErrRefused, ErrUnannounced, ErrClosed.
+// NewWriter creates a writer and announces it. It blocks until the participant is ready to
+// write and existing readers have matched, so that they get what is written first, or until
+// ctx ends. That takes a few round trips. If the broker does not report existing readers
+// (RabbitMQ), it waits 0.3 s longer for them to answer. Errors: ErrUnsupportedQoS and
+// ErrInvalid for its QoS, ErrRefused, ErrUnannounced, ErrClosed.
 func NewWriter[T any](ctx context.Context, t *Topic[T], opts ...EndpointOption) (*Writer[T], error) {
 	if err := t.made(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (t *Topic[T]) announcement(kind string, o *endpointOptions) discovery.Annou
 	return discovery.Announcement{Fields: t.fields, UserData: o.data, TopicData: t.data, Kind: kind, Topic: t.name, Type: t.typ, Codec: string(t.codec), Schema: t.schema, QoS: o.offer()}
 }
 
-// GUID names this writer.
+// GUID identifies this writer.
 func (w *Writer[T]) GUID() GUID {
 	if w == nil || w.ep == nil {
 		return GUID{}
@@ -90,33 +90,33 @@ func (w *Writer[T]) GUID() GUID {
 	return GUID{w.topic.p.id, w.topic.p.incarnation, w.ep.Name}
 }
 
-// Write publishes v. A best-effort writer does not block and gets ErrOffline
-// while there is no connection. A reliable one keeps v for its readers until
-// they have acknowledged it, also over reconnections; it blocks while its
-// history is full, at most until ctx's deadline or for MaxBlocking, and then returns
-// ErrTimeout with nothing written. What ctx ended with is wrapped, too; a cancellation
-// is no ErrTimeout. Write does not use v after it returns.
+// Write publishes v. A best-effort writer does not block, and returns ErrOffline while
+// there is no connection. A reliable one keeps v until its readers have acknowledged it,
+// also across reconnections. It blocks while its history is full, until ctx's deadline or
+// for MaxBlocking, whichever is earlier, and then returns ErrTimeout with nothing written.
+// The error also wraps why ctx ended; a cancellation is not an ErrTimeout. Write does not
+// use v after it returns.
 func (w *Writer[T]) Write(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusData, true)
 }
 
-// TryWrite is Write without blocking: ErrTimeout if it would.
+// TryWrite is Write without blocking: it returns ErrTimeout if Write would block.
 func (w *Writer[T]) TryWrite(v T) error {
 	return w.write(context.Background(), v, wire.StatusData, false)
 }
 
-// Dispose tells readers that the instance which v's key names is gone. Only the
-// key fields of v matter. It blocks as Write does.
+// Dispose tells readers that the instance named by v's key is gone. Only the key fields of
+// v matter. It blocks as Write does.
 //
-// With Transient the broker forgets what this writer has left of the instance, and what all
-// writers of earlier incarnations of its participant have, whatever their names, in the
-// partitions that it had when it was made.
+// With Transient, the broker forgets what this writer has left of the instance, and what
+// all writers of earlier incarnations of its participant have left, whatever their names,
+// in the partitions that the writer had when it was created.
 func (w *Writer[T]) Dispose(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusDispose, true)
 }
 
-// Unregister tells readers that this writer will not write the instance which
-// v's key names any more; without another writer its state becomes NoWriters.
+// Unregister tells readers that this writer will no longer write the instance named by v's
+// key. Without another writer, the state of the instance becomes NoWriters.
 func (w *Writer[T]) Unregister(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusUnregister, true)
 }
@@ -200,9 +200,9 @@ func (w *Writer[T]) heldUp(err error) error {
 	return err
 }
 
-// WaitAcked blocks until every matched reliable reader has received all samples
-// written before the call, or ctx ends. It is an acknowledgement of the readers,
-// not of the broker. Without such readers it returns at once.
+// WaitAcked blocks until every matched reliable reader has received all samples written
+// before the call, or ctx ends. The acknowledgement is that of the readers, not of the
+// broker. Without such readers it returns at once.
 func (w *Writer[T]) WaitAcked(ctx context.Context) error {
 	if err := w.made(); err != nil {
 		return err
@@ -214,8 +214,8 @@ func (w *Writer[T]) WaitAcked(ctx context.Context) error {
 	})
 }
 
-// WaitMatched blocks until at least n readers match and have said so themselves:
-// what is written afterwards reaches them. Errors: why ctx, or the writer, has ended.
+// WaitMatched blocks until at least n readers match and have confirmed it: what is written
+// afterwards reaches them. Errors: why ctx, or the writer, has ended.
 func (w *Writer[T]) WaitMatched(ctx context.Context, n int) error {
 	if err := w.made(); err != nil {
 		return err
@@ -234,8 +234,8 @@ func (w *Writer[T]) WaitMatched(ctx context.Context, n int) error {
 	return err
 }
 
-// Events yields status changes until ctx ends; if the writer or its participant
-// ends first, the error is yielded last. Without a caller the last 256 are kept.
+// Events yields status changes until ctx ends. If the writer or its participant ends first,
+// the error is yielded last. While nothing calls Events, the last 256 are kept.
 func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 	if err := w.made(); err != nil {
 		return only[Event](err)
@@ -243,17 +243,17 @@ func (w *Writer[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return w.ep.all(ctx)
 }
 
-// Close withdraws the writer after its matched reliable readers have acknowledged what
-// it wrote, and the broker has the rest. ctx bounds the waiting; without a deadline
-// Close waits for as long as acknowledgements come, with pauses of at most MaxBlocking
-// or a second, whichever is longer. If that was not enough it returns
-// ErrUndelivered: readers still get what is on its way to them, and SampleLost for
-// what is not. ErrOffline says that the broker may lack the last values of a best-effort
-// or Transient writer, and what ctx ended with that it had not acknowledged them yet. The writer's instances lose it, and late joiners get no history,
-// but what is Transient.
+// Close withdraws the writer after its matched reliable readers have acknowledged what it
+// wrote, and the broker has the rest. ctx bounds the waiting. Without a deadline, Close
+// waits as long as acknowledgements arrive with pauses of at most MaxBlocking or a second,
+// whichever is longer. If readers still lack samples then, it returns ErrUndelivered: they
+// get what is in transit, and SampleLost for the rest. For a best-effort or Transient
+// writer, ErrOffline means the broker may not have the last values. A context error means
+// it had not acknowledged them yet. The writer's instances lose it, and late joiners get no
+// history, except what a Transient writer left.
 //
 // A writer with a Durability first looks for late joiners, for at most a second or a
-// quarter of the time until ctx's deadline: a reader that was there when Close was called
+// quarter of the time until ctx's deadline: a reader that existed when Close was called
 // gets the history. A reader that comes later gets nothing.
 func (w *Writer[T]) Close(ctx context.Context) error {
 	if w == nil || w.ep == nil {
