@@ -182,7 +182,7 @@ func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
 		return silent + searchAfter
 	case !s.running:
 		s.running, s.servers = true, map[string]servedPresence{}
-		c.running.Go(c.follow)
+		c.running.Go(c.followPresences)
 		return protocol.Never
 	case s.since == 0, s.quick < quickAnswers: // offline, or the broker is silent or slow
 		return protocol.Never
@@ -193,9 +193,9 @@ func (c *Client) searchFor(silent, now protocol.Time) protocol.Time {
 	return protocol.Never
 }
 
-// follow keeps the servers up to date until the client ends. Where presences cannot be
+// followPresences keeps the servers up to date until the client ends. Where presences cannot be
 // read it is not known who serves, and nobody is said to be absent.
-func (c *Client) follow() {
+func (c *Client) followPresences() {
 	stop, err := c.p.SubscribeRaw(c.ctx, pubsub.Main, []string{"presence", "+"}, c.present)
 	if err != nil {
 		c.log.Debug("who serves is not known", "lock", c.name, "error", err)

@@ -14,9 +14,9 @@ const maxNews = 1024
 // followAgain is the pause after a subscription that failed.
 const followAgain = time.Second
 
-// follow subscribes the root to what others publish on its topic, and stops that
+// followNews subscribes the root to what others publish on its topic, and stops that
 // when it is the root no more.
-func (t *Topic) follow() {
+func (t *Topic) followNews() {
 	t.mu.Lock()
 	b := &t.board
 	want, have := b.term != nil && !t.ended, b.following
@@ -25,12 +25,12 @@ func (t *Topic) follow() {
 	case want && !have:
 		t.subscribeNews()
 	case have && !want:
-		t.unfollow()
+		t.unfollowNews()
 	}
 }
 
-// unfollow is called by the publisher only, as are follow and subscribeNews.
-func (t *Topic) unfollow() {
+// unfollowNews is called by the publisher only, as are followNews and subscribeNews.
+func (t *Topic) unfollowNews() {
 	for _, stop := range t.board.stops {
 		stop()
 	}
@@ -46,7 +46,7 @@ func (t *Topic) subscribeNews() {
 		stop, err := t.p.SubscribeRaw(t.ctx, pubsub.Main, levels, t.heardNews)
 		if err != nil {
 			t.log.Info("the root cannot follow its topic yet", "error", err)
-			t.unfollow()
+			t.unfollowNews()
 			t.mu.Lock()
 			t.flushSoon(followAgain)
 			t.mu.Unlock()
@@ -181,7 +181,7 @@ func (t *Topic) readBoard(m pubsub.RawMessage) {
 	case t.knows(n.resource):
 		n = t.noticeOf(n.resource)
 		if r, ok := t.described(n.resource); ok {
-			n.follow(&r, t.self.ID)
+			n.updateEntries(&r, t.self.ID)
 			n.recall(&said)
 		}
 		n.shown, n.cleared = false, false

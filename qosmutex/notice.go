@@ -90,8 +90,8 @@ func (n *notice) leave(e entered) (news bool) {
 	return true
 }
 
-// follow takes in what the machine knows of entries.
-func (n *notice) follow(r *protocol.ResourceStatus, self string) {
+// updateEntries takes in what the machine knows of entries.
+func (n *notice) updateEntries(r *protocol.ResourceStatus, self string) {
 	if h := &r.Holder; h.Fence != 0 {
 		n.enter(entered{h.ID.Node.ID, r.HolderClient, r.HolderP, h.Fence, time.Now(), protocol.HowUnknown})
 		if n.latest.fence == h.Fence {
@@ -150,7 +150,7 @@ func within(f protocol.Fences, fence uint64) bool {
 
 // state describes a resource as r and events tell of it.
 func (t *Topic) stateOf(n *notice, r *protocol.ResourceStatus) State {
-	n.follow(r, t.self.ID)
+	n.updateEntries(r, t.self.ID)
 	s := State{
 		Topic: t.name, Resource: n.resource, Waiting: r.Waiting, Epoch: t.status.Epoch.String(), Root: t.self.ID,
 	}

@@ -61,7 +61,7 @@ func (t *Topic) flushSoon(d time.Duration) {
 // delays a lock.
 func (t *Topic) publisher() {
 	defer close(t.published)
-	defer t.unfollow()
+	defer t.unfollowNews()
 	for {
 		select {
 		case <-t.events.flush.C:
@@ -86,7 +86,7 @@ func (t *Topic) publish() {
 		t.mu.Unlock()
 	}
 
-	t.follow()
+	t.followNews()
 	t.publishBoard()
 	t.publishMember()
 }

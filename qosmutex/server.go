@@ -118,7 +118,7 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	if s.register == nil && s.own.Notes() {
 		s.running.Go(s.giveSignsOfLife)
 	}
-	s.running.Go(s.follow)
+	s.running.Go(s.followPresences)
 	s.running.Go(s.giveUpIdle)
 	s.running.Go(func() { s.lines.run(s.ctx) })
 	return s, nil

@@ -197,8 +197,8 @@ func (s *Server) leavesTo(e *servedTopic) bool {
 	return others && time.Since(e.sought) < slowRoot*time.Duration(s.timing.TTL)
 }
 
-// follow notes which participants have ended and which serve, as far as the broker tells.
-func (s *Server) follow() {
+// followPresences notes which participants have ended and which serve, as far as the broker tells.
+func (s *Server) followPresences() {
 	for presence, err := range s.p.Peers(s.ctx) {
 		if err != nil {
 			s.log.Info("who has ended and who serves is not known", "error", err)

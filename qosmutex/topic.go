@@ -168,13 +168,13 @@ func (t *Topic) stepAt(now protocol.Time, in protocol.Input) error {
 
 // settle does what follows from a step within the participant itself.
 func (t *Topic) settle(now protocol.Time) {
-	for t.follows(now) {
+	for t.settleOne(now) {
 	}
 	t.arm(now, t.out.WakeAt)
 }
 
-// follows does one thing that follows from a step, and reports whether there was one.
-func (t *Topic) follows(now protocol.Time) bool {
+// settleOne does one thing that follows from a step, and reports whether there was one.
+func (t *Topic) settleOne(now protocol.Time) bool {
 	switch c := t.record.candidate; {
 	case len(t.orphans) > 0:
 		ref := t.orphans[len(t.orphans)-1]
