@@ -109,7 +109,7 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if n := gathered(t, metrics, "qosmutex_server_topics", ""); n != 30 {
 			t.Errorf("%v topics are open, and three quarters are 30", n)
 		}
-		logged(1, "limit=max-topics most=30 user=polite lock=mine-9")
+		logged(1, "limit=max-topics most=30 user=alice lock=mine-9")
 		for i := range 2 {
 			asks(t, late, fmt.Sprint("late-", i), 0)
 		}
@@ -124,7 +124,7 @@ func TestTopicsOfOneUserAreBounded(t *testing.T) {
 		if n := gathered(t, metrics, "qosmutex_server_refused_total", "max-topics"); n != 21+1+1 {
 			t.Errorf("%v were refused for the total", n)
 		}
-		logged(1, "limit=max-topics most=40 user=late lock=late-1")
+		logged(1, "limit=max-topics most=30 user=late lock=late-1")
 		for i := range 3 {
 			time.Sleep(time.Minute / 2)
 			asks(t, q, fmt.Sprint("again-", i), 0)
