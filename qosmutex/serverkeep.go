@@ -93,7 +93,7 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
 		unanswered := time.Now().Add(-s.patience())
-		fresh := func() time.Duration { return s.heardNothing(unanswered) }
+		fresh := func() time.Duration { return max(s.heardNothing(unanswered), s.silence(name, e)) }
 		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, 0}))...)
 	}
 	return t, err

@@ -32,6 +32,19 @@ func (m *Machine) inherited() {
 	}
 }
 
+// heard notes that something that we sent has come back. If that took longer than others listen before
+// they create the topic, one may have done so, and let somebody in, before it hears of us.
+func (m *Machine) heard(sent protocol.Time) {
+	a := &m.authority
+	if a.unheard == 0 || sent < a.unheard {
+		return
+	}
+	if m.now > a.unheard+m.timing.JoinWait {
+		a.inherit = m.now + m.grace()
+	}
+	a.unheard = 0
+}
+
 // unreported reports whether anybody may have the token.
 func (t *token) unreported() bool { return t.recovery != nil && t.recovery.unreported }
 

@@ -7,9 +7,7 @@ import "padme/qosmutex/protocol"
 func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self && msg.Kind == protocol.KindBeat {
 		m.out.Echo = msg.Sent
-		if a := &m.authority; msg.Sent >= a.unheard {
-			a.unheard = 0
-		}
+		m.heard(msg.Sent)
 		return nil
 	}
 	if msg.From == m.self || msg.From.IsZero() || !msg.To.IsZero() && msg.To != m.self {
