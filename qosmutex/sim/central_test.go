@@ -50,12 +50,9 @@ func centralServer(fault string) protocol.Algorithm {
 
 func (m *central) Step(now protocol.Time, in *protocol.Input, out *protocol.Output) error {
 	out.Reset()
-	if m.fault == "never sleeps" {
-		out.WakeAt = now
-	}
 	switch in.Kind {
 	case protocol.Tick:
-		if m.began && m.fault != "never sleeps" {
+		if m.began {
 			return fmt.Errorf("%w: tick that nobody asked for", errCentral)
 		}
 		m.began = true
@@ -125,19 +122,6 @@ func (m *central) grant(msg *protocol.Message, out *protocol.Output) error {
 	}
 	m.open[i].Fence = msg.Fences.Next
 	out.Grants = append(out.Grants, m.open[i])
-	switch m.fault {
-	case "wrong resource":
-		out.Grants[0].Resource = "another"
-	case "grants twice":
-		out.Grants = append(out.Grants, out.Grants[0])
-	case "phantom loss":
-		out.Losses = append(out.Losses, protocol.Loss{Ref: 99, Resource: msg.Resource})
-	case "panics":
-		panic("out of order")
-	case "stranger":
-		m.tell(out, protocol.Message{Kind: protocol.KindNamed})
-		out.Messages[0].To.ID = "nobody here"
-	}
 	return nil
 }
 
@@ -168,10 +152,8 @@ func (m *central) serve(msg *protocol.Message, out *protocol.Output) {
 		next := t.waiting[0]
 		t.waiting = t.waiting[:copy(t.waiting, t.waiting[1:])]
 		t.busy = true
-		if m.fault != "fence stays" {
-			t.fence++
-		}
-		f := max(t.fence, 1)
+		t.fence++
+		f := t.fence
 		m.answer(out, protocol.Message{Kind: protocol.KindReply, ID: next.id, Resource: msg.Resource, Fences: protocol.Fences{Next: f, End: f + 1}})
 	}
 }
@@ -185,14 +167,6 @@ func (m *central) answer(out *protocol.Output, msg protocol.Message) {
 	out.Messages = append(out.Messages, msg)
 }
 
-// CheckInvariants: an own request waits or is inside once.
-func (m *central) CheckInvariants() error {
-	if m.fault == "invariant" && m.clock > 5 {
-		return errors.New("the clock is above 5")
-	}
-	return nil
-}
-
 func (m *central) Status() protocol.Status {
 	s := protocol.Status{Role: protocol.Member, Root: m.server, Parent: m.server, ValidUntil: protocol.Never}
 	if m.self == m.server {
@@ -200,9 +174,6 @@ func (m *central) Status() protocol.Status {
 	}
 	if m.fault == "never joins" {
 		s.Role = protocol.Joining
-	}
-	if m.fault == "short sessions" {
-		s.ValidUntil = 10 * protocol.Second
 	}
 	return s
 }

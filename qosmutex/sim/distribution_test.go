@@ -23,6 +23,7 @@ func TestDistributionsHaveTheirMoments(t *testing.T) {
 		{Distribution{}, 0, 0},
 		{Constant(7 * protocol.Millisecond), 7 * ms, 0},
 		{Uniform(2*protocol.Millisecond, 10*protocol.Millisecond), 6 * ms, 8 * ms / math.Sqrt(12)},
+		{Uniform(3, 7), 5, math.Sqrt2}, // without one of its bounds, half a nanosecond off
 		{Exponential(5 * protocol.Millisecond), 5 * ms, 5 * ms},
 		{Normal(20*protocol.Millisecond, 2*protocol.Millisecond), 20 * ms, 2 * ms},
 		{Normal(0, 10*protocol.Millisecond), 10 * ms * math.Sqrt(2/math.Pi), 10 * ms * math.Sqrt(1-2/math.Pi)}, // one half is cut off

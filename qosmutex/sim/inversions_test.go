@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"padme/qosmutex/protocol"
 )
@@ -111,90 +108,5 @@ func TestRequestsForAnyOvertakeOnly(t *testing.T) {
 		if r, err := s.Run(); err != nil || r.Inversions != want || r.Entries != 3 {
 			t.Errorf("Any first: %v: %+v in %d entries, want %+v; %v", first, r.Inversions, r.Entries, want, err)
 		}
-	}
-}
-
-// asking is a request of the naive count below.
-type asking struct {
-	node     string
-	resource string
-	priority int64
-	since    protocol.Time
-	victim   bool
-}
-
-// naive counts inversions from a trace, pair by pair. Every participant has one
-// request at a time.
-type naive struct {
-	known   protocol.Duration
-	waiting []asking
-	Inversions
-}
-
-func (n *naive) see(r *Record) {
-	i := slices.IndexFunc(n.waiting, func(a asking) bool { return a.node == r.Node })
-	switch r.Event {
-	case Requested:
-		n.waiting = append(n.waiting, asking{r.Node, r.Resource, r.Priority, r.At, false})
-	case Withdrawn:
-		n.waiting = slices.Delete(n.waiting, i, i+1)
-	case Entered:
-		me := n.waiting[i]
-		n.waiting = slices.Delete(n.waiting, i, i+1)
-		if me.victim {
-			n.Victims++
-		}
-		before := n.Pending
-		for j := range n.waiting {
-			if a := &n.waiting[j]; a.resource == me.resource && a.priority < me.priority {
-				a.victim = true
-				n.Pending++
-				if r.At-a.since > n.known {
-					n.Known++
-				}
-			}
-		}
-		if n.Pending > before {
-			n.Overtakers++
-		}
-	}
-}
-
-// The cheap count agrees with the naive one.
-func TestInversionsAreCountedAsByPairs(t *testing.T) {
-	total := Inversions{}
-	rapid.Check(t, func(t *rapid.T) {
-		sc := star(rapid.IntRange(2, 12).Draw(t, "clients"))
-		sc.Seed = rapid.Uint64().Draw(t, "seed")
-		sc.Network.Latency = Uniform(0, second)
-		sc.Duration = 200 * second
-		sc.Workload = Workload{
-			Resources: []string{"crane", "lift"}[:rapid.IntRange(1, 2).Draw(t, "resources")],
-			Hold:      Uniform(0, 2*second), Think: Uniform(0, 5*second), Priorities: []int64{4, 1, 3, 3, -2},
-		}
-		if rapid.Bool().Draw(t, "give up") {
-			sc.Workload.Deadlines, sc.Workload.GiveUp = []protocol.Duration{3 * second, 9 * second}, true
-		}
-		count := naive{known: 2 * second}
-		sc.Trace = count.see
-		s := mustNew(t, "", sc)
-		r, err := s.Run()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, of := range s.resources { // what is kept does not grow with the run
-			if o := &of.overtaking; len(o.peaks) > 4 || len(o.priorities) > 4 || len(o.fresh) > 2*len(sc.Participants) {
-				t.Fatalf("%d peaks, %d priorities, %d fresh", len(o.peaks), len(o.priorities), len(o.fresh))
-			}
-		}
-		if r.Inversions != count.Inversions {
-			t.Fatalf("got %+v, by pairs %+v", r.Inversions, count.Inversions)
-		}
-		total.Known += count.Known
-		total.Pending += count.Pending
-		total.Victims += count.Victims
-	})
-	if total.Known == 0 || total.Pending == total.Known || total.Victims == 0 {
-		t.Errorf("nothing was tried: %+v", total)
 	}
 }

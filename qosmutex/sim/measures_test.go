@@ -93,25 +93,6 @@ func TestOnlyTheMeasuredTimeCounts(t *testing.T) {
 	}
 }
 
-func TestOverlapsAreCountedWhereTheyAreAllowed(t *testing.T) {
-	two := []Arrival{wish(0, "A", 0, 10), wish(2, "B", 0, 10), wish(4, "C", 0, 1), wish(30, "A", 0, 1)}
-	for fault, want := range map[string][2]uint64{"two inside": {2, 0}, "fence stays": {0, 3}, "": {0, 0}} {
-		sc := star(3)
-		sc.Network, sc.Workload, sc.Arrivals, sc.AllowOverlap = Network{}, Workload{}, two, true
-		r, err := mustNew(t, fault, sc).Run()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := [2]uint64{r.Overlaps, r.StaleFences}; got != want || r.Entries != 4 {
-			t.Errorf("%q: %v overlaps and stale fences in %d entries, want %v", fault, got, r.Entries, want)
-		}
-		sc.AllowOverlap = false
-		if _, err = mustNew(t, fault, sc).Run(); errors.Is(err, ErrViolation) != (fault != "") {
-			t.Errorf("%q: %v", fault, err)
-		}
-	}
-}
-
 // An algorithm without sessions need not say until when its holds are valid.
 func TestAStaticAlgorithmExcludesWithoutSessions(t *testing.T) {
 	for _, static := range []bool{false, true} {

@@ -109,3 +109,23 @@ func TestTenThousandParticipants(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// What is kept to count inversions does not grow with the run.
+func TestCountingInversionsTakesLittle(t *testing.T) {
+	sc := star(12)
+	sc.Network.Latency, sc.Duration = Uniform(0, second), 2000*second
+	sc.Workload = Workload{
+		Resources: []string{"crane", "lift"}, Hold: Uniform(0, 2*second), Think: Uniform(0, 5*second), Priorities: []int64{4, 1, 3, -2},
+		Deadlines: []protocol.Duration{3 * second, 9 * second}, GiveUp: true,
+	}
+	s := mustNew(t, "", sc)
+	r, err := s.Run()
+	if err != nil || r.Inversions.Pending == r.Inversions.Known || r.Inversions.Known == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, of := range s.resources {
+		if o := &of.overtaking; len(o.peaks) > 4 || len(o.priorities) > 4 || len(o.fresh) > 2*len(sc.Participants) {
+			t.Errorf("%d peaks, %d priorities, %d fresh", len(o.peaks), len(o.priorities), len(o.fresh))
+		}
+	}
+}

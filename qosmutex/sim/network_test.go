@@ -63,6 +63,13 @@ func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
 	late := Network{Latency: Uniform(protocol.Millisecond, 11*protocol.Millisecond)}
 	loose := late
 	loose.Reorder = true
+	doubled := late
+	doubled.Duplicate = 0.1
+	changing := func(s *Sim) {
+		for i, n := range []Network{{Latency: Constant(40 * protocol.Millisecond)}, {}, late, doubled, {}, late} {
+			s.At(protocol.Time(i+1)*second/8, func() { s.SetNetwork(n) })
+		}
+	}
 	slower := func(s *Sim) {
 		s.At(second/2, func() { s.SetNetwork(Network{}) }) // faster: must not overtake what is on its way
 	}
@@ -84,6 +91,8 @@ func TestOrderOfAPairIsKeptUnlessToldOtherwise(t *testing.T) {
 		{"faster", late, MessagesFirst, slower, true},
 		{"constant faster", Network{Latency: Constant(50 * protocol.Millisecond)}, ApplicationFirst, slower, true},
 		{"paused", late, Shuffled, paused, true},
+		{"doubled", doubled, Shuffled, nil, true},
+		{"changing", doubled, MessagesFirst, changing, true},
 		{"loose", loose, ApplicationFirst, nil, false},
 	} {
 		got, sent := chat(t, c.net, c.order, c.script)

@@ -116,62 +116,6 @@ func traceOf(t testing.TB, sc Scenario) string {
 	return b.String()
 }
 
-func TestBrokenPromisesEndTheRun(t *testing.T) {
-	for fault, want := range map[string]string{
-		"two inside":     "2 are inside crane",
-		"fence stays":    "which is not above 1",
-		"wrong resource": "asked for crane and enters another",
-		"grants twice":   "enters crane for a request that is not waiting",
-		"phantom loss":   "loses a hold that it does not have (ref 99)",
-		"panics":         "panic: out of order",
-		"invariant":      "the clock is above 5",
-		"stranger":       `"nobody here", who does not take part`,
-		"never sleeps":   "asks again and again to be woken",
-	} {
-		t.Run(fault, func(t *testing.T) {
-			_, err := mustNew(t, fault, star(4)).Run()
-			var v *Violation
-			if !errors.Is(err, ErrViolation) || !errors.As(err, &v) {
-				t.Fatalf("got %v, want a violation", err)
-			}
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v\nwant %s", err, want)
-			}
-			if fault != "never sleeps" && (len(v.History) == 0 || !strings.Contains(err.Error(), "s A requests crane p0\n")) {
-				t.Errorf("no history in %v", err)
-			}
-		})
-	}
-}
-
-// Two may be inside when the session of one of them is no longer valid.
-func TestExpiredHoldsExcludeNobody(t *testing.T) {
-	sc := star(2)
-	sc.Workload = Workload{}
-	for _, late := range []bool{false, true} {
-		at := 6 * second
-		if late {
-			at = 9 * second // B would enter at 11 s, when A's clock is beyond 10 s
-		}
-		s := mustNew(t, "two inside", sc)
-		s.nodes[1].machine.(*central).fault = "short sessions"
-		s.At(5*second, func() { s.Request("A", Request{Resource: "crane", Hold: Forever}) })
-		s.At(at, func() { s.Request("B", Request{Resource: "crane", Hold: Forever}) })
-		if _, err := s.Run(); errors.Is(err, ErrViolation) == late {
-			t.Errorf("late=%v: %v", late, err)
-		}
-	}
-	// The same instant, but A's clock is five seconds behind: still valid.
-	sc.Participants[1].ClockOffset = -5 * second
-	s := mustNew(t, "two inside", sc)
-	s.nodes[1].machine.(*central).fault = "short sessions"
-	s.At(5*second, func() { s.Request("A", Request{Resource: "crane", Hold: Forever}) })
-	s.At(9*second, func() { s.Request("B", Request{Resource: "crane", Hold: Forever}) })
-	if _, err := s.Run(); !errors.Is(err, ErrViolation) {
-		t.Errorf("A's own clock was not asked: %v", err)
-	}
-}
-
 func TestTraceLines(t *testing.T) {
 	sc := star(2)
 	sc.Workload = Workload{}

@@ -325,6 +325,9 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 			if (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, sim.ErrViolation) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s, fast=%v: want %q, got %.400v", name, fast, c.want, err)
 			}
+			if v, ok := errors.AsType[*sim.Violation](err); ok && c.script != nil && (len(v.History) == 0) != fast {
+				t.Errorf("%s, fast=%v: %d lines of history", name, fast, len(v.History))
+			}
 		}
 	}
 }
