@@ -102,33 +102,6 @@ func TestMaekawaServesEverybodyInAnyOrder(t *testing.T) {
 	}
 }
 
-// The same world without the cure: most orders end with everybody waiting.
-func TestMaekawaNaiveDeadlocks(t *testing.T) {
-	deadlocks := 0
-	const runs = 60
-	for seed := range uint64(runs) {
-		w := newWorld(MaekawaNaive, letters(9), seed)
-		w.jumble(seed, 10*tm)
-		for i := range 9 {
-			w.ask(i)
-		}
-		for w.advance(protocol.Never - 1) {
-			for len(w.inside) > 0 {
-				w.leave(w.inside[0])
-			}
-		}
-		if w.failure != nil {
-			t.Fatal(w.failure)
-		}
-		if w.waiting > 0 {
-			deadlocks++
-		}
-	}
-	if deadlocks == 0 {
-		t.Errorf("none of %d runs deadlocks", runs)
-	}
-}
-
 // Voting goes on without up to ⌈N/2⌉−1 participants.
 func TestVotingSurvivesCrashes(t *testing.T) {
 	for n := 3; n <= 9; n++ {
