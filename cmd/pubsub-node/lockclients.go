@@ -197,19 +197,14 @@ func (f *clientFlags) run(ctx context.Context, s *session, name string, do func(
 	if err := gateway.CheckTopic(name); err != nil {
 		return usageError("%w", err)
 	}
-	ctx, sigs := watchSignals(ctx)
-	defer sigs.stop()
-	p, err := s.joinToRead(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave(p)
-	o, stop, err := newOperator(ctx, s, p, name)
-	if err != nil {
-		return endedBy(ctx, err)
-	}
-	defer stop()
-	return endedBy(ctx, do(ctx, o))
+	return s.whileJoined(ctx, s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
+		o, stop, err := newOperator(ctx, s, p, name)
+		if err != nil {
+			return endedBy(ctx, err)
+		}
+		defer stop()
+		return endedBy(ctx, do(ctx, o))
+	})
 }
 
 func (f *clientFlags) write(w io.Writer, all []clientAnswer) error {

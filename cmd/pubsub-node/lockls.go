@@ -40,41 +40,36 @@ roots; see "pubsub-node voters show".`,
 		Args:              oneLockOrAll,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.joinToRead(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			states, err := lockStates(ctx, s.reading(p), p, optional(args))
-			if err != nil {
-				return err
-			}
-			dead, err := s.deadRoots(ctx, p, rootsOf(states))
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				lines := make([]shownState, len(states))
-				for i, st := range states {
-					lines[i] = shownState{st, dead[st.Root]}
+			return s.whileJoined(cmd.Context(), s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
+				states, err := lockStates(ctx, s.reading(p), p, optional(args))
+				if err != nil {
+					return err
 				}
-				err = writeJSON(cmd.OutOrStdout(), lines)
-			} else {
-				err = writeStates(cmd.OutOrStdout(), states)
-			}
-			if err != nil {
-				return err
-			}
-			views, err := lockViews(ctx, p, s)
-			if err != nil {
-				return err
-			}
-			if missing := missingVoters(views); len(missing) > 0 {
-				fmt.Fprintf(os.Stderr, "pubsub-node: voters are missing: %s: see \"pubsub-node voters show\"\n", printable(strings.Join(missing, ",")))
-			}
-			return nil
+				dead, err := s.deadRoots(ctx, p, rootsOf(states))
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					lines := make([]shownState, len(states))
+					for i, st := range states {
+						lines[i] = shownState{st, dead[st.Root]}
+					}
+					err = writeJSON(cmd.OutOrStdout(), lines)
+				} else {
+					err = writeStates(cmd.OutOrStdout(), states)
+				}
+				if err != nil {
+					return err
+				}
+				views, err := lockViews(ctx, p, s)
+				if err != nil {
+					return err
+				}
+				if missing := missingVoters(views); len(missing) > 0 {
+					fmt.Fprintf(os.Stderr, "pubsub-node: voters are missing: %s: see \"pubsub-node voters show\"\n", printable(strings.Join(missing, ",")))
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

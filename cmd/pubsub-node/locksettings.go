@@ -131,29 +131,24 @@ Exit codes: 1 nothing is known of the lock, and those of "pubsub-node lock --hel
 		Args:              settingsArgs,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.joinToRead(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			views, err := lockViews(ctx, p, s)
-			if err != nil {
-				return err
-			}
-			v := viewOf(views, args[0])
-			if v == nil {
-				return nothingKnown(ctx, s, p, args[0])
-			}
-			dead, err := s.deadRoots(ctx, p, []string{v.Root})
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), []shownView{{*v, dead[v.Root]}})
-			}
-			return writeView(cmd.OutOrStdout(), v, false)
+			return s.whileJoined(cmd.Context(), s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
+				views, err := lockViews(ctx, p, s)
+				if err != nil {
+					return err
+				}
+				v := viewOf(views, args[0])
+				if v == nil {
+					return nothingKnown(ctx, s, p, args[0])
+				}
+				dead, err := s.deadRoots(ctx, p, []string{v.Root})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeJSON(cmd.OutOrStdout(), []shownView{{*v, dead[v.Root]}})
+				}
+				return writeView(cmd.OutOrStdout(), v, false)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the JSON object that the root publishes, with \"root_dead\" if it is not alive")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"padme/pubsub"
 	"padme/qosmutex"
 )
 
@@ -31,34 +32,29 @@ the token that was kept; resumed, before the root was restarted.`,
 		Args:              oneLockOrAll,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.joinToRead(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			out := stream(cmd)
-			for event, err := range qosmutex.WatchEvents(ctx, p, optional(args)) {
-				switch {
-				case ctx.Err() != nil:
-				case errors.Is(err, qosmutex.ErrMissed): // the next ones come all the same
-					fmt.Fprintln(os.Stderr, message(err))
-					continue
-				case err != nil:
-					return err
-				case !asked(optional(args), event.Topic):
-					continue
-				case asJSON:
-					err = writeJSON(out, []qosmutex.Event{event})
-				default:
-					err = writeEvent(out, event)
+			return s.whileJoined(cmd.Context(), s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
+				out := stream(cmd)
+				for event, err := range qosmutex.WatchEvents(ctx, p, optional(args)) {
+					switch {
+					case ctx.Err() != nil:
+					case errors.Is(err, qosmutex.ErrMissed): // the next ones come all the same
+						fmt.Fprintln(os.Stderr, message(err))
+						continue
+					case err != nil:
+						return err
+					case !asked(optional(args), event.Topic):
+						continue
+					case asJSON:
+						err = writeJSON(out, []qosmutex.Event{event})
+					default:
+						err = writeEvent(out, event)
+					}
+					if err != nil {
+						return err
+					}
 				}
-				if err != nil {
-					return err
-				}
-			}
-			return endOfStream(ctx)
+				return endOfStream(ctx)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

@@ -51,17 +51,12 @@ this one, are none. With --watch it goes on and prints every coming and going.`,
 			if watch && all {
 				return usageError("--watch and --all contradict each other: give one of them")
 			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.joinToRead(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			if watch {
-				return watchNodes(ctx, stream(cmd), p, asJSON)
-			}
-			return listNodes(ctx, cmd.OutOrStdout(), s.reading(p), p, all, asJSON)
+			return s.whileJoined(cmd.Context(), s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
+				if watch {
+					return watchNodes(ctx, stream(cmd), p, asJSON)
+				}
+				return listNodes(ctx, cmd.OutOrStdout(), s.reading(p), p, all, asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

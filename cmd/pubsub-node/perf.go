@@ -72,9 +72,9 @@ Exit codes: 1 there is no pong, or none of --count came back, and those of
 			if f.count < 1 || f.size < 0 || f.size > pubsub.MaxPayload/2 || f.patience <= 0 {
 				return usageError("--count and --patience must be positive, --size 0 to %d", pubsub.MaxPayload/2)
 			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			return endedBy(ctx, f.ping(ctx, s, cmd.OutOrStdout()))
+			return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+				return endedBy(ctx, f.ping(ctx, s, p, cmd.OutOrStdout()))
+			})
 		},
 	}
 	f.add(cmd)
@@ -163,12 +163,7 @@ type perfLine struct {
 	Max  float64 `json:"max"`
 }
 
-func (f *perfFlags) ping(ctx context.Context, s *session, out io.Writer) error {
-	p, err := s.join(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave(p)
+func (f *perfFlags) ping(ctx context.Context, s *session, p *pubsub.Participant, out io.Writer) error {
 	w, r, err := f.ends(ctx, s, p, f.topic, f.other, pubsub.WithInstance(perfSample{From: p.ID()}))
 	if err != nil {
 		return err

@@ -52,9 +52,9 @@ of "pubsub-node lock --help".`,
 			if f.during <= 0 || f.readers < 0 || f.size < 0 || f.size > pubsub.MaxPayload/2 {
 				return usageError("--for must be positive, --wait-matching not negative, --size 0 to %d", pubsub.MaxPayload/2)
 			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			return endedBy(ctx, f.pub(ctx, s, cmd.OutOrStdout()))
+			return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+				return endedBy(ctx, f.pub(ctx, s, p, cmd.OutOrStdout()))
+			})
 		},
 	}
 	f.flags(cmd)
@@ -80,9 +80,9 @@ Exit codes: 1 nothing came, and those of "pubsub-node lock --help".`,
 			if f.count < 0 {
 				return usageError("--count %d is negative", f.count)
 			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			return f.sub(ctx, s, cmd.OutOrStdout())
+			return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+				return f.sub(ctx, s, p, cmd.OutOrStdout())
+			})
 		},
 	}
 	f.flags(cmd)
@@ -95,12 +95,7 @@ func (f *loadFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object")
 }
 
-func (f *loadFlags) pub(ctx context.Context, s *session, out io.Writer) error {
-	p, err := s.join(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave(p)
+func (f *loadFlags) pub(ctx context.Context, s *session, p *pubsub.Participant, out io.Writer) error {
 	topic, err := pubsub.NewTopic[perfSample](p, loadTopic)
 	if err != nil {
 		return err
@@ -135,12 +130,7 @@ func (f *loadFlags) pub(ctx context.Context, s *session, out io.Writer) error {
 	return f.report(out, "wrote", l, time.Since(begun))
 }
 
-func (f *loadFlags) sub(ctx context.Context, s *session, out io.Writer) error {
-	p, err := s.join(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave(p)
+func (f *loadFlags) sub(ctx context.Context, s *session, p *pubsub.Participant, out io.Writer) error {
 	topic, err := pubsub.NewTopic[perfSample](p, loadTopic)
 	if err != nil {
 		return err

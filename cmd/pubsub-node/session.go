@@ -60,6 +60,19 @@ func (s *session) joinToRead(ctx context.Context) (*pubsub.Participant, error) {
 	return s.joinAs(ctx, "observer", pubsub.Unannounced())
 }
 
+// whileJoined runs the work of a command with a participant, which leaves afterwards, and a
+// context that a signal ends.
+func (s *session) whileJoined(ctx context.Context, join func(context.Context) (*pubsub.Participant, error), run func(context.Context, *pubsub.Participant) error) error {
+	ctx, sigs := watchSignals(ctx)
+	defer sigs.stop()
+	p, err := join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(p)
+	return run(ctx, p)
+}
+
 // connectPlain connects for topics of other programs. The caller must close it.
 func (s *session) connectPlain(ctx context.Context) (*pubsub.Plain, error) {
 	c, err := connect(ctx, s, pubsub.ConnectPlain)

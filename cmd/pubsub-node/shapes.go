@@ -131,18 +131,13 @@ func (f *shapeFlags) start(cmd *cobra.Command, s *session, run func(context.Cont
 	if f.domain != "" {
 		s.domain = f.domain
 	}
-	ctx, sigs := watchSignals(cmd.Context())
-	defer sigs.stop()
-	p, err := s.join(ctx)
-	if err != nil {
+	return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+		err := run(ctx, p, q)
+		if ctx.Err() != nil {
+			return endOfStream(ctx)
+		}
 		return err
-	}
-	defer leave(p)
-	err = run(ctx, p, q)
-	if ctx.Err() != nil {
-		return endOfStream(ctx)
-	}
-	return err
+	})
 }
 
 func (f *shapeFlags) qos() (pubsub.QoS, error) {

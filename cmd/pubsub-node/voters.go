@@ -61,30 +61,25 @@ Exit codes: 0 all voters vote, 1 one does not, or there are none, and those of
   pubsub-node voters show --json | jq -r 'select(.state == "missing").voter'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.join(ctx)
-			if err != nil {
+			return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+				seen, err := s.survey(ctx, p)
+				if err != nil {
+					return err
+				}
+				lines := seen.lines()
+				if asJSON {
+					err = writeJSON(cmd.OutOrStdout(), lines)
+				} else {
+					err = seen.write(cmd.OutOrStdout(), lines)
+				}
+				if err == nil && len(lines) == 0 {
+					return errNoVoters
+				}
+				if err == nil && slices.ContainsFunc(lines, func(l voterLine) bool { return !l.fine() }) {
+					return &exitError{code: exitFailure}
+				}
 				return err
-			}
-			defer leave(p)
-			seen, err := s.survey(ctx, p)
-			if err != nil {
-				return err
-			}
-			lines := seen.lines()
-			if asJSON {
-				err = writeJSON(cmd.OutOrStdout(), lines)
-			} else {
-				err = seen.write(cmd.OutOrStdout(), lines)
-			}
-			if err == nil && len(lines) == 0 {
-				return errNoVoters
-			}
-			if err == nil && slices.ContainsFunc(lines, func(l voterLine) bool { return !l.fine() }) {
-				return &exitError{code: exitFailure}
-			}
-			return err
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

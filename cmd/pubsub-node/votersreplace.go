@@ -42,14 +42,9 @@ voters answers, 124 NEW does not vote yet, and those of "pubsub-node lock --help
 			if wait <= 0 {
 				return usageError("--wait %v is not positive", wait)
 			}
-			ctx, sigs := watchSignals(cmd.Context())
-			defer sigs.stop()
-			p, err := s.join(ctx)
-			if err != nil {
-				return err
-			}
-			defer leave(p)
-			return s.replaceVoter(ctx, cmd.OutOrStdout(), p, args[0], args[1], wait)
+			return s.whileJoined(cmd.Context(), s.join, func(ctx context.Context, p *pubsub.Participant) error {
+				return s.replaceVoter(ctx, cmd.OutOrStdout(), p, args[0], args[1], wait)
+			})
 		},
 	}
 	flags.DurationVar(cmd.Flags(), &wait, "wait", "w", 30*time.Second, "how long to wait until NEW votes")
