@@ -13,6 +13,15 @@ import (
 	"padme/pubsub"
 )
 
+// withEvents says whether the topic publishes this participant's lock events.
+// Without them the published states do not tell that it is inside.
+func withEvents(on bool) Option {
+	return func(o *options) error {
+		o.events = on
+		return nil
+	}
+}
+
 // BenchmarkUncontended is Lock and Unlock of a free resource: at the root
 // without, at a member with a round trip to the root.
 func BenchmarkUncontended(b *testing.B) {

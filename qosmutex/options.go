@@ -270,15 +270,6 @@ func WithMetrics(r prometheus.Registerer) Option {
 	}
 }
 
-// withEvents says whether the topic publishes this participant's lock events, for
-// benchmarks. Without them the published states do not tell that it is inside.
-func withEvents(on bool) Option {
-	return func(o *options) error {
-		o.events = on
-		return nil
-	}
-}
-
 // WithClock replaces the clock that measures sessions: now returns the time since a fixed
 // instant. It must never go backward, must drift less than Timing.Drift, and must include
 // the time in which the machine sleeps. It is for virtual time and for platforms whose
