@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"padme/pubsub/internal/wait"
+	"padme/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"sync"
 
-	"padme/pubsub/internal/wait"
+	"padme/internal/wait"
 )
 
 // An Event is a change of status of a writer or reader: Matched, Unmatched,

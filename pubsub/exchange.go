@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/discovery"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/reliable"
 	"padme/pubsub/internal/timing"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

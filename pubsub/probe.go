@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"padme/pubsub/internal/wait"
+	"padme/internal/wait"
 )
 
 // Abilities are what Probe has found a broker to support.

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/cache"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/partition"
 	"padme/pubsub/internal/reliable"
-	"padme/pubsub/internal/wait"
 )
 
 // A Sample is a value, or with Info.Valid false only a change of an instance's

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"padme/internal/wait"
 	"padme/qosmutex/jsonlock"
 	"padme/qosmutex/protocol"
 )
@@ -38,7 +39,7 @@ func (s *Server) keep(name string, e *servedTopic) {
 			return
 		default:
 			s.log.Info("lock topic not opened yet", "lock", name, "error", err)
-			pause(s.ctx, openAgain)
+			wait.Sleep(s.ctx, openAgain)
 		}
 	}
 }
@@ -219,15 +220,5 @@ func (s *Server) followPresences() {
 			s.dead[presence.ID] = true
 		}
 		s.mu.Unlock()
-	}
-}
-
-// pause waits, but not longer than ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
@@ -242,7 +243,7 @@ func (s *Server) lastRoot(name string) (term uint64, err error) {
 	case <-ctx.Done():
 		return 0, interrupted(ctx, "what the broker retains of lock topic "+name)
 	}
-	pause(ctx, viewSettles)
+	wait.Sleep(ctx, viewSettles)
 	select {
 	case term = <-said:
 	default:

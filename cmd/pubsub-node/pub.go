@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 )
 
@@ -260,9 +261,7 @@ func (f *pubFlags) each(ctx context.Context, samples func() (json.RawMessage, er
 			return err
 		}
 		if f.rate > 0 {
-			select {
-			case <-time.After(time.Until(due)):
-			case <-ctx.Done():
+			if !wait.Sleep(ctx, time.Until(due)) {
 				return ctx.Err()
 			}
 			due = due.Add(time.Duration(float64(time.Second) / f.rate))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/register/caspaxos"
@@ -90,10 +91,7 @@ func (f *serveFlags) ownRegister(ctx context.Context, s *session) (r *local.Regi
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
 	for r, where, err = ownRegister(f.dataDir, stateName(s)); errors.Is(err, journal.ErrInUse) && ctx.Err() == nil; {
-		select {
-		case <-time.After(endsWithin / 40):
-		case <-ctx.Done():
-		}
+		wait.Sleep(ctx, endsWithin/40)
 		r, where, err = ownRegister(f.dataDir, stateName(s))
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 )
 
@@ -137,11 +138,7 @@ func (s *session) triesAgain(ctx context.Context, err error, begun time.Time) bo
 		s.told = true
 		fmt.Fprintf(os.Stderr, "pubsub-node: nothing answers at %s yet: trying for %v\n", printable(s.broker), s.absent)
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(absentPause):
-	}
-	return ctx.Err() == nil
+	return wait.Sleep(ctx, absentPause)
 }
 
 // left is what is left of a time that counts from when nothing answered yet.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 )
 
@@ -89,7 +90,7 @@ func (r reading) settle(ctx context.Context, begun time.Time, latest *atomic.Int
 	for trips := 0; trips < 2; {
 		seen := latest.Load()
 		if rest := time.Duration(seen) + r.pause - time.Since(begun); rest > 0 && time.Since(begun) < longest {
-			if !sleep(ctx, rest) {
+			if !wait.Sleep(ctx, rest) {
 				return nil
 			}
 			trips = 0
@@ -101,7 +102,7 @@ func (r reading) settle(ctx context.Context, begun time.Time, latest *atomic.Int
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if !sleep(ctx, delivery) || time.Since(begun) >= longest {
+		if !wait.Sleep(ctx, delivery) || time.Since(begun) >= longest {
 			return nil
 		}
 		if trips++; latest.Load() != seen {
@@ -109,14 +110,4 @@ func (r reading) settle(ctx context.Context, begun time.Time, latest *atomic.Int
 		}
 	}
 	return nil
-}
-
-// sleep reports false if the context has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

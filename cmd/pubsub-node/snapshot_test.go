@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/internal/wait"
 	"padme/tests/bubble"
 )
 
@@ -16,14 +17,14 @@ import (
 func slowBroker(after time.Duration, retained ...string) (reading, func(context.Context) iter.Seq2[string, error]) {
 	begun := time.Now()
 	r := reading{quiet, func(ctx context.Context) error {
-		if !sleep(ctx, max(0, after-time.Since(begun))+time.Millisecond) {
+		if !wait.Sleep(ctx, max(0, after-time.Since(begun))+time.Millisecond) {
 			return ctx.Err()
 		}
 		return nil
 	}, 10 * time.Second}
 	return r, func(ctx context.Context) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
-			if !sleep(ctx, after-time.Since(begun)) {
+			if !wait.Sleep(ctx, after-time.Since(begun)) {
 				return
 			}
 			for _, s := range retained {
@@ -66,7 +67,7 @@ func TestASnapshotEnds(t *testing.T) {
 		begun, n := time.Now(), 0
 		endless := func(ctx context.Context) iter.Seq2[string, error] {
 			return func(yield func(string, error) bool) {
-				for sleep(ctx, 100*time.Millisecond) && yield("x", nil) {
+				for wait.Sleep(ctx, 100*time.Millisecond) && yield("x", nil) {
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"padme/cmd/internal/flags"
+	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
@@ -51,7 +52,7 @@ voters answers, 124 NEW does not vote yet, and those of "pubsub-node lock --help
 	return cmd
 }
 
-func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Participant, old, by string, wait time.Duration) error {
+func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Participant, old, by string, patience time.Duration) error {
 	seen, err := s.survey(ctx, p)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o, err := inboxes.NewOperator(p)
 	if err != nil {
@@ -70,10 +71,7 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 	if !done {
 		err := o.Replace(ctx, at, old, by)
 		for end := time.Now().Add(crowdedFor); crowded && err != nil && !errors.Is(err, register.ErrUnavailable) && time.Now().Before(end); {
-			select { // it has a place at that voter when it asks again
-			case <-time.After(crowdedFor / 20):
-			case <-ctx.Done():
-			}
+			wait.Sleep(ctx, crowdedFor/20) // it has a place at that voter when it asks again
 			err = o.Replace(ctx, at, old, by)
 		}
 		if errors.Is(err, register.ErrUnavailable) {
@@ -92,10 +90,7 @@ func (s *session) replaceVoter(ctx context.Context, w io.Writer, p *pubsub.Parti
 			_, err := fmt.Fprintln(w, printable(votes(&r)))
 			return err
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
+		wait.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

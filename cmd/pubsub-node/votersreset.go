@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"padme/cmd/internal/flags"
+	"padme/internal/wait"
 	"padme/qosmutex"
 	"padme/qosmutex/register/journal"
 )
@@ -82,10 +83,8 @@ Exit codes: 0 done, 1 it cannot be done, and those of "pubsub-node lock --help".
 func resetFile(ctx context.Context, w io.Writer, path string, grace time.Duration) error {
 	aside, err := journal.SetAside(path, func() error {
 		fmt.Fprintf(w, "waiting %v until everything granted has expired\n", grace)
-		select {
-		case <-ctx.Done():
+		if !wait.Sleep(ctx, grace) {
 			return fmt.Errorf("nothing was reset: %w", context.Cause(ctx))
-		case <-time.After(grace):
 		}
 		// Who held by the word of the register that is forgotten says nothing in the next.
 		if err := os.Remove(path + ".members"); !errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"padme/cmd/rescue-demo/internal/observer"
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/cmd/rescue-demo/internal/world"
+	"padme/internal/wait"
 )
 
 const (
@@ -135,7 +136,7 @@ func (o *operator) killRoot() error {
 	o.disturbed.Store(true)
 	o.center.Kill()
 	o.wg.Go(func() {
-		if sleep(o.running, centerAway) {
+		if wait.Sleep(o.running, centerAway) {
 			// Without it the run goes on, and the next switch of models waits for it.
 			_ = o.center.Return(o.running)
 		}
@@ -156,11 +157,11 @@ func (o *operator) stopBroker() error {
 	o.outage = true
 	o.disturbed.Store(true)
 	o.wg.Go(func() {
-		sleep(o.running, answerLeaves)
+		wait.Sleep(o.running, answerLeaves)
 		_ = within(o.running, ending, o.center.StopBroker)
-		sleep(o.running, brokerAway)
+		wait.Sleep(o.running, brokerAway)
 		// Somebody may have taken its port; the run can only wait until it is free.
-		for within(o.running, ending, o.center.StartBroker) != nil && sleep(o.running, time.Second) {
+		for within(o.running, ending, o.center.StartBroker) != nil && wait.Sleep(o.running, time.Second) {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -172,15 +173,3 @@ func (o *operator) stopBroker() error {
 // wait returns when everything that was begun has come to an end, which it does
 // soon after the run.
 func (o *operator) wait() { o.wg.Wait() }
-
-// sleep reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}

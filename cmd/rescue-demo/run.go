@@ -16,6 +16,7 @@ import (
 	"padme/cmd/rescue-demo/internal/summary"
 	"padme/cmd/rescue-demo/internal/telemetry"
 	"padme/cmd/rescue-demo/internal/world"
+	"padme/internal/wait"
 )
 
 const (
@@ -180,11 +181,7 @@ func source(o *operator, st *stage) telemetry.Source {
 
 // switchToFair does so after the given time, unless ctx ends first.
 func switchToFair(ctx context.Context, after time.Duration, c *center.Center) error {
-	timer := time.NewTimer(after)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if !wait.Sleep(ctx, after) {
 		return nil
 	}
 	if err := c.Fair(ctx); err != nil && ctx.Err() == nil {

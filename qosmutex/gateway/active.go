@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 )
@@ -108,7 +109,7 @@ func (s *active) close() {
 	}
 	_ = s.role.Unlock()
 	if s.g.p.Err() == nil {
-		pause(s.ctx, time.Until(last))
+		wait.Sleep(s.ctx, time.Until(last))
 	}
 	s.end()
 	for t := range s.live {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"padme/internal/wait"
 	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 )
@@ -64,7 +65,7 @@ func (q *queue) watch(ctx context.Context, t *topic) {
 					break
 				}
 			}
-			pause(ctx, againAfter)
+			wait.Sleep(ctx, againAfter)
 		}
 	})
 }

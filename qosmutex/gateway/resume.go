@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"padme/internal/wait"
 	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 )
@@ -69,7 +70,7 @@ func (t *topic) letGo(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	pause(ctx, time.Duration(lock.Status().TTL))
+	wait.Sleep(ctx, time.Duration(lock.Status().TTL))
 	if !t.resumes.Swap(false) {
 		return
 	}
@@ -104,7 +105,7 @@ func (s *active) resume(ctx context.Context) {
 			continue
 		}
 		s.wg.Go(func() { // its client cannot be told from others, and believes in it until then
-			pause(s.ctx, h.Remaining())
+			wait.Sleep(s.ctx, h.Remaining())
 			_ = h.Unlock()
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"padme/internal/wait"
 	"padme/qosmutex"
 )
 
@@ -42,7 +43,7 @@ func (t *topic) run(ctx context.Context) {
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t.g.wg.Go(func() { // it is open by the time that the role is had from another gateway
-		if pause(opening, atOnce); opening.Err() == nil {
+		if wait.Sleep(opening, atOnce); opening.Err() == nil {
 			_, _ = t.g.server.Topic(opening, t.name)
 		}
 	})
@@ -68,7 +69,7 @@ func (t *topic) campaign(ctx context.Context) *qosmutex.Hold {
 		hold, err := t.lockRole(ctx)
 		if err != nil && ctx.Err() == nil {
 			t.g.log.Info("the role of the gateway is not to be had yet", "lock", t.name, "error", err)
-			pause(ctx, againAfter)
+			wait.Sleep(ctx, againAfter)
 		}
 		got <- hold
 	}()
@@ -110,7 +111,7 @@ func (t *topic) lockRole(ctx context.Context) (*qosmutex.Hold, error) {
 		if err == nil || ctx.Err() != nil || !errors.Is(err, qosmutex.ErrClosed) {
 			return hold, err
 		}
-		pause(ctx, againAfter/10) // the topic is about to be opened again
+		wait.Sleep(ctx, againAfter/10) // the topic is about to be opened again
 	}
 }
 
@@ -125,15 +126,5 @@ func (t *topic) serve(ctx context.Context, role *qosmutex.Hold) {
 	a.close()
 	for name := range a.clients {
 		t.g.know(name, t, false)
-	}
-}
-
-// pause waits, but not longer than ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
@@ -114,10 +115,7 @@ func (t *Topic) follow() {
 			t.flushSoon()
 			t.mu.Unlock()
 		}
-		select {
-		case <-time.After(followAgain):
-		case <-t.ctx.Done():
-		}
+		wait.Sleep(t.ctx, followAgain)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/timing"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

@@ -3,7 +3,7 @@ package connection
 import (
 	"time"
 
-	"padme/pubsub/internal/wait"
+	"padme/internal/wait"
 )
 
 // MaxBundle bounds a bundle in bytes; a sample that does not fit goes alone.

@@ -1,6 +1,6 @@
 package connection
 
-import "padme/pubsub/internal/wait"
+import "padme/internal/wait"
 
 // MaxJoined bounds the messages that go out as one, together, in bytes: some fifty of the
 // locks'. Brokers may limit a message, and whoever receives it has the work of each.

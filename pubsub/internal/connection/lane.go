@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/failure"
-	"padme/pubsub/internal/wait"
 )
 
 // Politeness bounds the wait for the broker to take a DISCONNECT.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/failure"
-	"padme/pubsub/internal/wait"
 )
 
 // Latest is the outbox of the side lane: of retained messages the latest of

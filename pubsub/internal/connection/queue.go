@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/failure"
-	"padme/pubsub/internal/wait"
 )
 
 // Queue is the outbox of a lane whose users resend after a reconnection.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/failure"
-	"padme/pubsub/internal/wait"
 )
 
 // Subscribe adds a handler and returns when the broker has granted filter.

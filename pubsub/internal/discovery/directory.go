@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"padme/pubsub/internal/wait"
+	"padme/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

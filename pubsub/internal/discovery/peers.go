@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/level"
-	"padme/pubsub/internal/wait"
 )
 
 // maxPeers bounds the participants remembered; further ones are dropped and

@@ -1,8 +1,8 @@
 package discovery
 
 import (
+	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
-	"padme/pubsub/internal/wait"
 )
 
 // forgetAfter: after a reconnection a broker that lost its memory does not

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/failure"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

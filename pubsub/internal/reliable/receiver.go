@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/cache"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/level"
 	"padme/pubsub/internal/partition"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

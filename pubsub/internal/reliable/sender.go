@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub/internal/failure"
 	"padme/pubsub/internal/partition"
 	"padme/pubsub/internal/timing"
-	"padme/pubsub/internal/wait"
 	"padme/pubsub/internal/wire"
 )
 

@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"padme/internal/wait"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/internal/parts"
 )
@@ -133,10 +134,8 @@ func (r *Register) retry(ctx context.Context, try func(ctx context.Context) erro
 		case r.client.Ctx().Err() != nil:
 			return &register.Unavailable{Cause: register.ErrClosed}
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Sleep(ctx, r.opts.Patience/20) {
 			return &register.Unavailable{Missing: r.missing(), Cause: errors.Join(ctx.Err(), err)}
-		case <-time.After(r.opts.Patience / 20):
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"padme/internal/wait"
 )
 
 // Actor is somebody that takes part as a process.
@@ -77,7 +79,7 @@ func (d *Director) Run(ctx context.Context, plan []Fault) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
 	for _, f := range plan {
-		if !sleep(ctx, time.Until(d.start.Add(f.At))) {
+		if !wait.Sleep(ctx, time.Until(d.start.Add(f.At))) {
 			return
 		}
 		faults.Go(func() { d.inflict(ctx, f) })
@@ -90,7 +92,7 @@ const rootSought = 5 * time.Second
 func (d *Director) inflict(ctx context.Context, f Fault) {
 	target := d.choose(f)
 	for tries := time.Now(); target == nil && f.Kind == KillRoot && time.Since(tries) < rootSought; target = d.choose(f) {
-		if !sleep(ctx, 50*time.Millisecond) {
+		if !wait.Sleep(ctx, 50*time.Millisecond) {
 			return
 		}
 	}
@@ -99,13 +101,13 @@ func (d *Director) inflict(ctx context.Context, f Fault) {
 	}
 	if f.Kind == StopRobot {
 		d.did(f.Kind, target, false, target.Stop())
-		sleep(ctx, f.Lasts)
+		wait.Sleep(ctx, f.Lasts)
 		d.did(f.Kind, target, true, target.Continue())
 		d.free(target)
 		return
 	}
 	d.did(f.Kind, target, false, target.Kill())
-	if target == d.cast.Base || !sleep(ctx, f.Lasts) {
+	if target == d.cast.Base || !wait.Sleep(ctx, f.Lasts) {
 		return // it stays away
 	}
 	var err error
@@ -211,16 +213,4 @@ func Calm(acts []Act) time.Duration {
 func Tell(n map[Kind]int) string {
 	return fmt.Sprintf("killed: robots %d, roots %d, voters %d, brokers %d, wiped %d; robots stopped %d",
 		n[KillRobot], n[KillRoot], n[KillVoter], n[KillBroker], n[WipeBroker], n[StopRobot])
-}
-
-// sleep reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
