@@ -11,6 +11,7 @@ import (
 
 	"padme/broker"
 	"padme/cmd/internal/flags"
+	"padme/cmd/internal/web"
 )
 
 // limitFlags are the flags of `pubsub-node broker` that bound what clients can make it
@@ -96,7 +97,7 @@ func (f *brokerFlags) checkOpen() error {
 		return nil
 	}
 	for _, l := range []struct{ flag, address string }{{"listen", f.listen}, {"ws", f.webSocket}} {
-		if host, _, err := net.SplitHostPort(l.address); err == nil && !loopback(host) {
+		if host, _, err := net.SplitHostPort(l.address); err == nil && !web.Loopback(host) {
 			return usageError("--%s %s is open to the network, and nothing says who may come: "+
 				"add users with \"pubsub-node broker passwd users NAME\" and give --users users, or give --anonymous to let anyone do anything", l.flag, l.address)
 		}

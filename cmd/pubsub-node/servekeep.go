@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"padme/cmd/internal/web"
 	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex"
@@ -65,7 +66,7 @@ func stateName(s *session) string {
 	name := "serve_" + s.broker
 	if u, err := url.Parse(s.broker); err == nil && u.Hostname() != "" {
 		host := u.Hostname()
-		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		if web.Loopback(host) {
 			host = "127.0.0.1"
 		}
 		name = "serve_" + net.JoinHostPort(host, cmp.Or(u.Port(), "1883"))

@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os/exec"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,7 +103,7 @@ func (f *uiFlags) run(ctx context.Context, s *session, stdout io.Writer) error {
 		return err
 	}
 	if f.open {
-		if err := openBrowser(server.URL()); err != nil {
+		if err := web.Browse(server.URL()); err != nil {
 			return fmt.Errorf("--open: %w: open %s yourself", err, server.URL())
 		}
 	}
@@ -170,12 +168,7 @@ func (f *uiFlags) direct(broker string) bool {
 		return false
 	}
 	host, _, err := net.SplitHostPort(f.web)
-	return !loopback(u.Hostname()) || err == nil && loopback(host)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return !web.Loopback(u.Hostname()) || err == nil && web.Loopback(host)
 }
 
 // welcome says where the page is, what it shows and whom it lets in.
@@ -187,21 +180,4 @@ func (f *uiFlags) welcome(w io.Writer, shows string, site *web.Site, server *web
 			fmt.Fprintln(w, "         and may do at the broker what this machine may")
 		}
 	}
-}
-
-// openBrowser starts the browser of the desktop, which may be there for as long as its
-// user likes.
-func openBrowser(url string) error {
-	name, args := "xdg-open", []string{url}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
-	}
-	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	return cmd.Process.Release()
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
-	"runtime"
 
 	shared "padme/cmd/internal/web"
 	"padme/cmd/rescue-demo/internal/center"
@@ -81,9 +79,7 @@ func openPage(ctx context.Context, cfg pageConfig, c *center.Center, progress io
 	}
 	fmt.Fprintf(progress, "page at %s%s\n", pg.server.URL(), note(pg.key == nil, " (open to other machines, without controls)"))
 	if cfg.Open {
-		if err := browse(pg.server.URL()); err != nil {
-			fmt.Fprintf(progress, "no browser was opened: %v\n", err)
-		}
+		browse(pg.server.URL(), progress)
 	}
 	return pg, nil
 }
@@ -105,8 +101,7 @@ func (pg *page) serve(ctx context.Context, cfg pageConfig, c *center.Center) (*s
 // onlyHere reports whether an address cannot be reached from other machines.
 func onlyHere(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && shared.Loopback(host)
 }
 
 // begin takes commands, if the page has a key, and publishes what there is to see.
@@ -136,19 +131,10 @@ func (pg *page) over(ctx context.Context) error {
 }
 
 // browse opens a URL in the browser of whoever sits here.
-func browse(url string) error {
-	name, args := "xdg-open", []string{url}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+func browse(url string, progress io.Writer) {
+	if err := shared.Browse(url); err != nil {
+		fmt.Fprintf(progress, "no browser was opened: %v: open %s yourself\n", err, url)
 	}
-	cmd := exec.Command(name, args...)
-	if err := cmd.Start(); err != nil {
-		return errors.Join(fmt.Errorf("open %s yourself", url), err)
-	}
-	return cmd.Process.Release()
 }
 
 func note(on bool, text string) string {

@@ -45,9 +45,7 @@ func serveSite(ctx context.Context, cfg pageConfig, site shared.Site, progress i
 	}
 	fmt.Fprintf(progress, "page at %s\n", server.URL())
 	if cfg.Open {
-		if err := browse(server.URL()); err != nil {
-			fmt.Fprintf(progress, "no browser was opened: %v\n", err)
-		}
+		browse(server.URL(), progress)
 	}
 	return server, nil
 }

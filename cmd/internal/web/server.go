@@ -84,7 +84,7 @@ func onlyLocal(next http.Handler) http.Handler {
 		if err != nil { // it names no port
 			host = strings.Trim(r.Host, "[]")
 		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !Loopback(host) {
 			http.Error(w, "this page is served to localhost only", http.StatusForbidden)
 			return
 		}
