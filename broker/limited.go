@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"padme/internal/seldom"
 )
 
 // remedies says for each limit what the operator, or the owner of a client that has
@@ -39,22 +41,16 @@ var remedies = map[string]string{
 	"max-absent":                      "reconnect the sessions for which messages wait or end them with a clean session, or raise Limits.Absent (--max-absent)",
 }
 
-const (
-	tellLimitEvery = time.Minute
-	// maxTold bounds the table of who was named in the log lately: strangers choose
-	// their addresses and, where there are no users, their names.
-	maxTold = 1024
-	// maxToldName cuts a name that a stranger chose.
-	maxToldName = 256
-)
+// maxToldName cuts a name that a stranger chose.
+const maxToldName = 256
 
 // limitLog counts what went beyond a limit, and names who did in the log, at most once
 // a minute for each limit and name. The zero value is ready to use.
 type limitLog struct {
-	mu       sync.Mutex
-	counts   map[string]int64
-	told     map[limitedBy]time.Time // when each was last named
-	lastFull time.Time               // when it was last said that told is full
+	mu     sync.Mutex
+	counts map[string]int64
+	told   seldom.Log[limitedBy] // strangers choose their addresses and, where there are no users, their names
+	full   seldom.Log[string]    // that told is
 }
 
 // limitedBy is a limit and who has reached it.
@@ -105,26 +101,14 @@ func (l *limitLog) count(by limitedBy, now time.Time) (name, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.counts == nil {
-		l.counts, l.told = map[string]int64{}, map[limitedBy]time.Time{}
+		l.counts = map[string]int64{}
 	}
 	l.counts[by.limit]++
-	if last, known := l.told[by]; known && now.Sub(last) < tellLimitEvery {
-		return false, false
-	} else if known || len(l.told) < maxTold {
-		l.told[by] = now
-		return true, false
-	}
-	if !l.lastFull.IsZero() && now.Sub(l.lastFull) < tellLimitEvery {
+	if l.told.Lately(by, now) {
 		return false, false
 	}
-	// Once a minute at most, as it looks at all of them.
-	l.lastFull = now
-	maps.DeleteFunc(l.told, func(_ limitedBy, last time.Time) bool { return now.Sub(last) >= tellLimitEvery })
-	if len(l.told) < maxTold {
-		l.told[by] = now
-		return true, false
-	}
-	return false, true
+	name = l.told.May(by, now)
+	return name, !name && l.full.May("full", now)
 }
 
 // each calls f with every limit, in order, and how often it was reached.

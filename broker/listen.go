@@ -8,6 +8,8 @@ import (
 	"net"
 	"runtime"
 	"time"
+
+	"padme/internal/seldom"
 )
 
 // listen opens a TCP listener, or returns nil for an empty address.
@@ -70,7 +72,7 @@ func (b *Broker) acceptTCP() {
 // of one once a minute. After each connection others run: a thousand that wait to be accepted
 // would be a thousand goroutines that run before whoever is inside.
 func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed func(error)) {
-	var told time.Time
+	var told seldom.Log[string]
 	for {
 		raw, err := l.Accept()
 		if err == nil {
@@ -81,8 +83,7 @@ func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed f
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if told.IsZero() || time.Since(told) >= tellLimitEvery {
-			told = time.Now()
+		if told.May("accept", time.Now()) {
 			failed(err)
 		}
 		select {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"padme/internal/seldom"
 )
 
 // recall keeps, in a directory that is in memory, whose password was right: otherwise, after a
@@ -29,7 +31,7 @@ type recall struct {
 
 	mu    sync.Mutex
 	wrote []byte
-	told  time.Time // when it was last logged that a write has failed
+	told  seldom.Log[string] // writes that have failed
 }
 
 const recallName = "passwords"
@@ -124,8 +126,7 @@ func (r *recall) save(u *Users) {
 		return
 	}
 	if err := replaceFile(r.path, &text); err != nil {
-		if now := time.Now(); now.Sub(r.told) >= tellLimitEvery {
-			r.told = now
+		if r.told.May(r.path, time.Now()) {
 			r.log.Warn("passwords will be checked again after a restart", "file", r.path, "error", err)
 		}
 		return // and the next one tries again

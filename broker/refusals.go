@@ -21,8 +21,7 @@ func (h *access) tellOnce(what, user, address string) bool {
 			who += " " + user
 		}
 	}
-	tell, _ := h.sessions.b.reached.count(limitedBy{what, who}, time.Now())
-	return tell
+	return h.sessions.b.reached.told.May(limitedBy{what, who}, time.Now())
 }
 
 func (h *access) tell(what, user, address, text string, args ...any) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"padme/qosmutex/internal/seldom"
+	"padme/internal/seldom"
 )
 
 const (

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+
+	"padme/internal/seldom"
 )
 
 // metricsFlags are the flags of the verbs that serve Prometheus metrics.
@@ -93,11 +95,10 @@ func (f *metricsFlags) tellFull(registry *prometheus.Registry, log *slog.Logger)
 		Help: "Connections to the metrics that made room for others (--max-metrics-clients).",
 	})
 	registry.MustRegister(closed)
-	var told time.Time // called by one goroutine
+	var told seldom.Log[string]
 	return func(oldest net.Conn, busiest string) {
 		closed.Inc()
-		if now := time.Now(); now.Sub(told) >= time.Minute {
-			told = now
+		if told.May("full", time.Now()) {
 			log.Warn("limit reached", "limit", "max-metrics-clients", "most", f.clients, "most are of", busiest, "closed the oldest, of", hostOf(oldest),
 				"remedy", "keep strangers from --metrics by a firewall, or by an address of this machine, or raise --max-metrics-clients")
 		}

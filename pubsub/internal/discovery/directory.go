@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/seldom"
 	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
@@ -77,10 +78,10 @@ type Directory struct {
 	mu       sync.Mutex
 	self     self
 	peers    map[string]*peer
-	size     int       // endpoints of all peers
-	swept    time.Time // when there was no room for more, and those of the dead made some
-	toldFull time.Time // when the log said last that there is no room for more
-	heard    int       // announcements and presences so far
+	size     int                // endpoints of all peers
+	swept    time.Time          // when there was no room for more, and those of the dead made some
+	toldFull seldom.Log[string] // for whom there is no room for more; "" for all
+	heard    int                // announcements and presences so far
 	closed   bool
 
 	count  int
@@ -115,9 +116,8 @@ type peer struct {
 	// connection is that on which its presence came last.
 	connection int
 	endpoints  map[place]*Remote
-	watch      *watch    // of its presence; nil unless something of it may match something of ours
-	fate       *fate     // not known to be true; nil for none
-	toldFull   time.Time // when the log said last that it announces too much
+	watch      *watch // of its presence; nil unless something of it may match something of ours
+	fate       *fate  // not known to be true; nil for none
 }
 
 // place is where a participant announces an endpoint.

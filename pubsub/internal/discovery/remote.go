@@ -124,21 +124,16 @@ func (d *Directory) room(one *peer) bool {
 	return d.size < maxEndpoints && len(one.endpoints) < maxEndpointsOfOne
 }
 
-// tellEvery is how often the log says so of one participant that announces too many endpoints, or of
-// all together.
-const tellEvery = time.Minute
-
 // tellFull logs who announces an endpoint for which there is no room or, if there is none for anybody,
 // who has announced most. The caller holds mu, and a log may block, so it is not waited for.
 func (d *Directory) tellFull(p *peer) {
-	limit, most, told := "endpoints-of-a-participant", maxEndpointsOfOne, &p.toldFull
+	limit, most, who := "endpoints-of-a-participant", maxEndpointsOfOne, p.ID
 	if len(p.endpoints) < most {
-		limit, most, told = "endpoints", maxEndpoints, &d.toldFull
+		limit, most, who = "endpoints", maxEndpoints, ""
 	}
-	if !told.IsZero() && time.Since(*told) < tellEvery {
+	if !d.toldFull.May(who, time.Now()) {
 		return
 	}
-	*told = time.Now()
 	if limit == "endpoints" {
 		for _, other := range d.peers {
 			if len(other.endpoints) > len(p.endpoints) || len(other.endpoints) == len(p.endpoints) && other.ID < p.ID {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"padme/qosmutex/internal/seldom"
+	"padme/internal/seldom"
 )
 
 // Limit is a bound on what others can make this process spend.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"padme/internal/seldom"
 	"padme/qosmutex/internal/limited"
-	"padme/qosmutex/internal/seldom"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/internal/parts"
