@@ -18,7 +18,7 @@ size: ## lines of code, comments and blank ones of each package, tests apart; wo
 	go run ./tests/size
 
 test-times: ## the tests with the seconds of each package and of the slowest tests (ARGS='-short ./...' for fewer)
-	go run ./tests/times $(ARGS)
+	./.ci/times $(ARGS)
 
 race: ## every test again, with the race detector and in another order
 	go test -race -shuffle=on ./...
