@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex/jsonlock"
 )
@@ -72,7 +73,7 @@ func (c *contest) visits(ctx context.Context, s *Server, stays time.Duration) {
 		}
 		c.holds = append(c.holds, h)
 		c.mu.Unlock()
-		pause(ctx, stays)
+		wait.Sleep(ctx, stays)
 		_ = h.Unlock()
 	}
 }
@@ -102,13 +103,13 @@ func TestServersThatCreateAtTheSameTimeExclude(t *testing.T) {
 			fails := rng.IntN(len(servers) + 1) // the last: none
 			for i, s := range servers {
 				begins, stays := upTo(400*time.Millisecond), upTo(2*time.Second)
-				c.tasks.Go(func() { pause(ctx, begins); c.visits(ctx, s, stays) })
+				c.tasks.Go(func() { wait.Sleep(ctx, begins); c.visits(ctx, s, stays) })
 				if i == fails {
 					begins, away := upTo(4*time.Second), upTo(4*time.Second)
 					c.tasks.Go(func() {
-						pause(ctx, begins)
+						wait.Sleep(ctx, begins)
 						cables[i].cut()
-						pause(ctx, away)
+						wait.Sleep(ctx, away)
 						cables[i].restore()
 					})
 				}
