@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 func TestSlowLorisIsCutOff(t *testing.T) {
@@ -255,7 +256,7 @@ func TestSysIsAnswered(t *testing.T) {
 	c.subscribe("$SYS/#", 1)
 	c.publish("$sys/x", "x", 1, true)
 	c.publish("$SYS/broker/version", "fake", 1, true)
-	eventually(t, func() bool { return len(c.payloads()) > 5 }, func() string { return "no statistics" })
+	poll.UntilOr(t, func() bool { return len(c.payloads()) > 5 }, func() string { return "no statistics" })
 	if slices.Contains(c.payloads(), "fake") {
 		t.Error("a client has written to $SYS")
 	}
@@ -334,7 +335,7 @@ func TestMetrics(t *testing.T) {
 		"padme_broker_refused_total/publish": 1, "padme_broker_refused_total/subscribe": 1, "padme_broker_unacknowledged_messages": 0,
 	}
 	var got map[string]float64
-	eventually(t, func() bool { // the last acknowledgement and disconnection are on their way
+	poll.UntilOr(t, func() bool { // the last acknowledgement and disconnection are on their way
 		got = gather(t, registry)
 		for name, v := range want {
 			if got[name] != v {
@@ -374,7 +375,7 @@ func wantLimited(t *testing.T, registry *prometheus.Registry, want map[string]fl
 	t.Helper()
 	for limit, n := range want {
 		reached := func() float64 { return gather(t, registry)["padme_broker_limited_total/"+limit] }
-		eventually(t, func() bool { return reached() == n },
+		poll.UntilOr(t, func() bool { return reached() == n },
 			func() string { return fmt.Sprintf("%s was reached %v times, want %v", limit, reached(), n) })
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // cast are the users of the tests; the password is the name.
@@ -205,7 +206,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 func (c *client) drainRefused(user string, root *client, marker string) {
 	c.t.Helper()
 	root.publish(marker, "end", 1, false)
-	eventually(c.t, func() bool { return slices.Contains(c.payloads(), "end") }, func() string { return user + ": no marker" })
+	poll.UntilOr(c.t, func() bool { return slices.Contains(c.payloads(), "end") }, func() string { return user + ": no marker" })
 }
 
 func TestWrongCredentialsAreRefused(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 func TestTransports(t *testing.T) {
@@ -159,7 +160,7 @@ func TestTooManyClients(t *testing.T) {
 		t.Errorf("a third: %v", err)
 	}
 	one.Disconnect(0)
-	eventually(t, func() bool {
+	poll.UntilOr(t, func() bool {
 		c, err := b.Dial(context.Background())
 		if err == nil {
 			c.Close()

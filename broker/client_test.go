@@ -13,6 +13,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 const patience = 20 * time.Second
@@ -154,19 +155,10 @@ func (c *client) payloads() []string {
 // receive waits until n messages have come and returns what has.
 func (c *client) receive(n int) []string {
 	c.t.Helper()
-	eventually(c.t, func() bool {
+	poll.UntilOr(c.t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.inbox) >= n
 	}, func() string { return fmt.Sprintf("%d of %d messages", len(c.payloads()), n) })
 	return c.payloads()
-}
-
-func eventually(t testing.TB, ok func() bool, state func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(state())
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 const (
@@ -65,7 +66,7 @@ func TestDirectMessagesDoNotPileUp(t *testing.T) {
 		}
 	}()
 	dropped := func() float64 { return gather(t, registry)["padme_broker_messages_dropped_total"] }
-	eventually(t, func() bool { return dropped() > 100 }, func() string { return "nothing is dropped" })
+	poll.UntilOr(t, func() bool { return dropped() > 100 }, func() string { return "nothing is dropped" })
 }
 
 // How much may wait follows from Limits.Unsent: who raises it loses nothing of what waited beyond.

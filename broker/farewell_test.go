@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // Who says goodbye and closes its connection, as MQTT wants (3.1.1 §3.14.4), leaves no
@@ -37,7 +38,7 @@ func TestADisconnectCountsAfterAFailedWrite(t *testing.T) {
 			}
 			c := raw(t, b)
 			c.connect("cut off", "", "will/last", "lost")
-			eventually(t, func() bool { return gather(t, registry)["padme_broker_sessions"] == 2 },
+			poll.UntilOr(t, func() bool { return gather(t, registry)["padme_broker_sessions"] == 2 },
 				func() string { return fmt.Sprint(gather(t, registry)["padme_broker_sessions"], " sessions") })
 			_ = c.Close()
 			if _, body := watcher.receive(); string(body) != string(text("will/last"))+"lost" {
@@ -91,7 +92,7 @@ func TestNothingIsTriedOfWhoIsGone(t *testing.T) {
 	c.receive() // the SUBACK; the rest is not read
 	raw(t, b).connect("c", "", "", "")
 	former := "client=c remote=" + c.LocalAddr().String()
-	eventually(t, func() bool { return strings.Contains(log.String(), former) }, func() string { return "the former connection goes on" })
+	poll.UntilOr(t, func() bool { return strings.Contains(log.String(), former) }, func() string { return "the former connection goes on" })
 	if n := strings.Count(log.String(), "failed to publish retained message"); n > 1 {
 		t.Errorf("%d messages were tried", n)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/certs"
+	"padme/tests/poll"
 )
 
 // mutual is a broker that knows its clients by their certificates.
@@ -161,7 +162,7 @@ func TestStrangersOnATLSPort(t *testing.T) {
 	plain.send(packet(0x10, text("MQTT"), []byte{4, 2, 0, 60}, text("plain")))
 	plain.gone()
 	want := func() float64 { return gather(t, registry)["padme_broker_cut_total/tls"] }
-	eventually(t, func() bool { return want() == 4 }, func() string { return "not all were counted" })
+	poll.UntilOr(t, func() bool { return want() == 4 }, func() string { return "not all were counted" })
 	connect(t, at(b.URL()), showing(ca, ca.Issue("carol", valid)))
 
 	// Over HTTP the handshake is the HTTP server's.
@@ -172,7 +173,7 @@ func TestStrangersOnATLSPort(t *testing.T) {
 		ws.Close()
 		t.Error("a WebSocket without a certificate was let in")
 	}
-	eventually(t, func() bool { return want() == 5 }, func() string { return "the WebSocket was not counted" })
+	poll.UntilOr(t, func() bool { return want() == 5 }, func() string { return "the WebSocket was not counted" })
 }
 
 func TestCertificateUsersNeedVerification(t *testing.T) {
@@ -212,7 +213,7 @@ func TestWhatEndedAConnectionIsCounted(t *testing.T) {
 		"padme_broker_cut_total/tls": 0, "padme_broker_refused_total/will": 1, "padme_broker_refused_total/connect": 0,
 	}
 	var got map[string]float64
-	eventually(t, func() bool {
+	poll.UntilOr(t, func() bool {
 		got = gather(t, registry)
 		for name, v := range want {
 			if got[name] != v {

@@ -13,6 +13,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // victim is a broker in a process of its own.
@@ -152,7 +153,7 @@ func TestKillInTheMiddle(t *testing.T) {
 	v = startVictim(t, dir)
 	back := connect(t, at(v.url), session("sleeper"))
 	last := fmt.Sprintf("%06d", n-1)
-	eventually(t, func() bool { return slices.Contains(back.payloads(), last) }, func() string {
+	poll.UntilOr(t, func() bool { return slices.Contains(back.payloads(), last) }, func() string {
 		return fmt.Sprintf("%d acknowledged, %d came", n, len(back.payloads()))
 	})
 	got := back.payloads()

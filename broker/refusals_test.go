@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // A stranger, and an account, may be refused as often as they like.
@@ -84,7 +85,7 @@ func TestWhoDoesNotReadDoesNotFillTheLog(t *testing.T) {
 				lags := raw(t, b)
 				lags.connect(fmt.Sprint(i, id), c.user, "", "")
 				c.stall(lags, bob, gone)
-				eventually(t, gone, func() string { return "it is still there" })
+				poll.UntilOr(t, gone, func() string { return "it is still there" })
 				_ = lags.Close()
 			}
 			told := 0

@@ -13,6 +13,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/bubble"
+	"padme/tests/poll"
 )
 
 // keep connects with a session that is to outlive the connection: by MQTT 3.1.1, or by 5
@@ -165,7 +166,7 @@ func TestObserversHaveNoSessions(t *testing.T) {
 			}
 			c.subscribe(version, "#")
 			c.leave(-1)
-			eventually(t, func() bool { return gather(t, registry)["padme_broker_sessions"] == 0 },
+			poll.UntilOr(t, func() bool { return gather(t, registry)["padme_broker_sessions"] == 0 },
 				func() string { return "the session is still there" })
 		}
 	}

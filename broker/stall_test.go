@@ -15,6 +15,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 func TestStalledSubscriberIsCutOff(t *testing.T) {
@@ -48,7 +49,7 @@ func TestStalledSubscriberIsCutOffWhateverIsSent(t *testing.T) {
 	for range 600 { // more than the kernel buffers
 		pub.publish(toBob, strings.Repeat("x", 10_000), 0, false)
 	}
-	eventually(t, func() bool {
+	poll.UntilOr(t, func() bool {
 		pub.publish(toBob, "x", 0, false)
 		time.Sleep(10 * time.Millisecond)
 		return len(healthy.payloads()) > 0
@@ -73,7 +74,7 @@ func TestPingsOfOneThatDoesNotRead(t *testing.T) {
 	}
 	healthy := connect(t, inProcess(b))
 	healthy.subscribe("end", 1)
-	eventually(t, func() bool {
+	poll.UntilOr(t, func() bool {
 		healthy.publish("big", strings.Repeat("x", 100_000), 1, false)
 		_ = ws.WriteControl(websocket.PingMessage, make([]byte, 125), time.Now().Add(time.Second))
 		time.Sleep(10 * time.Millisecond)

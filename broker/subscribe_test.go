@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // subscribed sends a SUBSCRIBE of MQTT 5 and returns the codes of its answer, and the
@@ -184,7 +185,7 @@ func TestNothingRetainedIsMissed(t *testing.T) {
 		sub.subscribe(fmt.Sprintf("r/%d/+", i), byte(i%2))
 		<-published
 		got := map[string]bool{}
-		eventually(t, func() bool {
+		poll.UntilOr(t, func() bool {
 			sub.mu.Lock()
 			defer sub.mu.Unlock()
 			for _, m := range sub.inbox {

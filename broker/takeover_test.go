@@ -9,6 +9,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // A session that is taken over again and again while others publish to it loses
@@ -54,7 +55,7 @@ func TestTakeoverLosesNothing(t *testing.T) {
 		defer mu.Unlock()
 		return len(seen)
 	}
-	eventually(t, func() bool { return count() == publishers*each },
+	poll.UntilOr(t, func() bool { return count() == publishers*each },
 		func() string { return fmt.Sprintf("%d of %d messages", count(), publishers*each) })
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // What never becomes a WebSocket is counted, and told once a minute, as what never becomes MQTT is
@@ -49,7 +50,7 @@ func TestWhatIsNoWebSocketIsCounted(t *testing.T) {
 			const head = "GET / HTTP/1.1\r\nHost: x\r\n"
 			counted := func(metric string, want float64) {
 				t.Helper()
-				eventually(t, func() bool { return gather(t, registry)[metric] == want }, func() string {
+				poll.UntilOr(t, func() bool { return gather(t, registry)[metric] == want }, func() string {
 					return metric + " has not been counted: " + log.String()
 				})
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // lockedText is a log that a test reads while the broker writes it.
@@ -60,7 +61,7 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 		t.Errorf("the second connection of an observer: CONNACK %v", connack)
 	}
 	first.leave(-1)
-	eventually(t, func() bool { c, connack := keep(t, b, "c9", "alice", 9); _ = c.Close(); return connack[1] == 0 },
+	poll.UntilOr(t, func() bool { c, connack := keep(t, b, "c9", "alice", 9); _ = c.Close(); return connack[1] == 0 },
 		func() string { return "a place that was left is not free" })
 	got := gather(t, registry)
 	if n := got["padme_broker_limited_total/max-user-clients"]; n < 2 || n != got["padme_broker_refused_total/connect"] {
@@ -98,7 +99,7 @@ func TestOneUserCannotLeaveManySessions(t *testing.T) {
 	}
 	c, _ := keep(t, b, "s1", "alice", 1000)
 	c.leave(0) // gives it up
-	eventually(t, func() bool { c, connack := keep(t, b, "s2", "alice", 0); _ = c.Close(); return connack[1] == 0 },
+	poll.UntilOr(t, func() bool { c, connack := keep(t, b, "s2", "alice", 0); _ = c.Close(); return connack[1] == 0 },
 		func() string { return "the place of a session that was given up is not free" })
 }
 
@@ -133,7 +134,7 @@ func TestOneUserCannotSubscribeToEverything(t *testing.T) {
 	bob.connect("bob", "bob", "", "")
 	want("bob", bob.subscribe(4, of("a", "b", "c", "d", "e")...), 1, 1, 1, 1, 1)
 	four.leave(-1)
-	eventually(t, func() bool { return five.subscribe(5, of("e")...)[0] == 1 }, func() string { return "those of an ended session still count" })
+	poll.UntilOr(t, func() bool { return five.subscribe(5, of("e")...)[0] == 1 }, func() string { return "those of an ended session still count" })
 }
 
 // What waits for one user's absent sessions ends at its quota, over a restart too; another
@@ -165,7 +166,7 @@ func TestOneUserCannotQueueWithoutEnd(t *testing.T) {
 		t.Helper()
 		c := connect(t, inProcess(b), as(user, user), session(id))
 		c.publish("padme/v1/default/presence/"+user, "end", 1, false)
-		eventually(t, func() bool { p := c.payloads(); return len(p) > 0 && p[len(p)-1] == "end" }, func() string { return "the end has not come" })
+		poll.UntilOr(t, func() bool { p := c.payloads(); return len(p) > 0 && p[len(p)-1] == "end" }, func() string { return "the end has not come" })
 		n := len(c.payloads())
 		c.Disconnect(50)
 		return n
@@ -174,7 +175,7 @@ func TestOneUserCannotQueueWithoutEnd(t *testing.T) {
 	wantWaiting := func(registry *prometheus.Registry) { // the publisher's last acknowledgement waits as well until it is on its way
 		t.Helper()
 		n := func() float64 { return gather(t, registry)["padme_broker_unacknowledged_messages"] }
-		eventually(t, func() bool { return n() == 10+10 }, func() string { return fmt.Sprint(n(), " messages wait") })
+		poll.UntilOr(t, func() bool { return n() == 10+10 }, func() string { return fmt.Sprint(n(), " messages wait") })
 	}
 	wantWaiting(registry)
 	got := gather(t, registry)
@@ -192,7 +193,7 @@ func TestOneUserCannotQueueWithoutEnd(t *testing.T) {
 		t.Errorf("bob got %d", n)
 	}
 	gone := func() bool { return gather(t, registry)["padme_broker_clients"] == 0 }
-	eventually(t, gone, func() string { return "somebody is still there, to whom messages go" })
+	poll.UntilOr(t, gone, func() string { return "somebody is still there, to whom messages go" })
 	dropped := gather(t, registry)["padme_broker_messages_dropped_total"]
 	flood()
 	if n := gather(t, registry)["padme_broker_messages_dropped_total"] - dropped; n < 40 || n > 45 {
@@ -291,10 +292,10 @@ func TestEveryLimitIsCounted(t *testing.T) {
 			cfg := tc.config
 			cfg.Limits, cfg.Metrics, cfg.Logger = tc.limits, registry, slog.New(slog.NewTextHandler(&log, nil))
 			tc.exceed(t, start(t, cfg))
-			eventually(t, func() bool { return gather(t, registry)["padme_broker_limited_total/"+limit] > 0 },
+			poll.UntilOr(t, func() bool { return gather(t, registry)["padme_broker_limited_total/"+limit] > 0 },
 				func() string { return "it is not counted: " + log.String() })
 			line := "limit=" + limit + " " + tc.who // which is written after it is counted
-			eventually(t, func() bool { return strings.Contains(log.String(), line) },
+			poll.UntilOr(t, func() bool { return strings.Contains(log.String(), line) },
 				func() string { return "the log has no " + line + ": " + log.String() })
 		})
 	}
@@ -385,7 +386,7 @@ func TestFiltersAreNotLong(t *testing.T) {
 		if c := five(t, b, "five"); c.subscribe(5, granted+"w")[0] < 0x80 {
 			t.Error("MQTT 5: it was granted")
 		}
-		eventually(t, func() bool { return strings.Count(log.String(), "too long") == 1 }, log.String)
+		poll.UntilOr(t, func() bool { return strings.Count(log.String(), "too long") == 1 }, log.String)
 		if user := users == nil || strings.Contains(log.String(), "user=alice"); !user || !strings.Contains(log.String(), "bytes=5121 limit=5120") {
 			t.Error("neither who it was nor how much is told: " + log.String())
 		}
@@ -403,7 +404,7 @@ func TestAbsentSessionsOfAllUsersAreBounded(t *testing.T) {
 		c, _ := keep(t, b, "0", user, 0)
 		c.subscribe(4, "padme/v1/default/presence/"+map[string]string{"alice": "x", "bob": "y"}[user])
 		c.leave(-1)
-		eventually(t, func() bool { return gather(t, registry)["padme_broker_clients"] == 1 }, func() string { return "it is still there" })
+		poll.UntilOr(t, func() bool { return gather(t, registry)["padme_broker_clients"] == 1 }, func() string { return "it is still there" })
 	}
 	absent("alice")
 	for range 100 {
@@ -419,7 +420,7 @@ func TestAbsentSessionsOfAllUsersAreBounded(t *testing.T) {
 	for range 10 {
 		root.publish("padme/v1/default/presence/y", load, 1, false)
 	}
-	eventually(t, func() bool { return waiting()-before >= 2 }, func() string { return "nothing waits for the one that does not hoard" })
+	poll.UntilOr(t, func() bool { return waiting()-before >= 2 }, func() string { return "nothing waits for the one that does not hoard" })
 	if n := gather(t, registry)["padme_broker_limited_total/max-absent"] - dropped; n < 5 || n > 8 {
 		t.Errorf("%v messages of the other were dropped", n)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/poll"
 )
 
 // upgraded returns the TCP connection below a new WebSocket.
@@ -113,7 +114,7 @@ func TestFramesCountAgainstTheRateOfTheirUser(t *testing.T) {
 		}
 	}()
 	slowed := func() float64 { return gather(t, registry)["padme_broker_limited_total/max-user-rate"] }
-	eventually(t, func() bool { // bob says less than he may
+	poll.UntilOr(t, func() bool { // bob says less than he may
 		bob.publish("padme/v1/default/presence/bob", "here", 1, false)
 		time.Sleep(25 * time.Millisecond)
 		return slowed() > 0

@@ -8,6 +8,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"padme/tests/brokers"
+	"padme/tests/poll"
 )
 
 // These tests run in real time: a goroutine that waits for a mutex stops virtual time.
@@ -74,7 +75,7 @@ func TestAFilterOfRetainedSamplesMayCallItsParticipant(t *testing.T) {
 		return true
 	}))
 	receive(t, asked, "the retained sample")
-	eventually(t, "the retained sample is there", func() bool { return len(r.Read(1)) == 1 })
+	poll.Until(t, "the retained sample is there", func() bool { return len(r.Read(1)) == 1 })
 }
 
 // decoded is a type whose decoder, which a filter needs, is the user's code.
@@ -107,5 +108,5 @@ func TestADecoderMayCallTheReaderThatFilters(t *testing.T) {
 	awaitReaders(t, w, 1)
 	write(t, w, decoded{1})
 	receive(t, called, "the decoder")
-	eventually(t, "the sample is there", func() bool { return len(r.Read(1)) == 1 })
+	poll.Until(t, "the sample is there", func() bool { return len(r.Read(1)) == 1 })
 }

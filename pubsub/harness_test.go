@@ -104,16 +104,6 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// eventually waits for a condition.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // receive takes the next value of a channel.
 func receive[T any](t testing.TB, ch <-chan T, what string) T {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/wire"
+	"padme/tests/poll"
 )
 
 func TestMessagesArriveInOrder(t *testing.T) {
@@ -97,7 +98,7 @@ func TestUnusableMessagesAreCountedByReason(t *testing.T) {
 	receive(t, last, "the last message")
 	for r, want := range map[drop.Reason]uint64{drop.Malformed: 4, drop.Version: 1, drop.Kind: 1, drop.Channel: 1} {
 		// Messages at QoS 0 may be overtaken by those at QoS 1.
-		eventually(t, "dropped as "+r.String(), func() bool { return b.counters.dropped[r].Load() >= want })
+		poll.Until(t, "dropped as "+r.String(), func() bool { return b.counters.dropped[r].Load() >= want })
 		if n := b.counters.dropped[r].Load(); n != want {
 			t.Errorf("dropped as %s: %d, want %d", r.String(), n, want)
 		}

@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"testing"
+
+	"padme/tests/poll"
 )
 
 // On a real network, at whatever broker was chosen: those who move meet where they go,
@@ -22,7 +24,7 @@ func TestThoseWhoMoveMeet(t *testing.T) {
 	}
 	gone := func() {
 		t.Helper()
-		eventually(t, "the two do not match any more", func() bool {
+		poll.Until(t, "the two do not match any more", func() bool {
 			n, _ := w.send.ConfirmedReaders()
 			return n == 0 && matchedPeers(r) == 0
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/pubsub/internal/discovery"
+	"padme/tests/poll"
 )
 
 // Who gives up, or had no time to begin with, is not told to start a broker.
@@ -159,7 +160,7 @@ func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
 		t.Errorf("the first ended with %v", first.Err())
 	}
 	watcher := join(t, url, "w")
-	eventually(t, "the second one is alive again, whatever the will says", func() bool {
+	poll.Until(t, "the second one is alive again, whatever the will says", func() bool {
 		pr, ok := presenceOf(t, watcher, "a")
 		return ok && pr.Alive && pr.Incarnation == second.Incarnation()
 	})
@@ -189,7 +190,7 @@ func TestOfTwoThatJoinAtOnceOneStays(t *testing.T) {
 			}
 			return n
 		}
-		eventually(t, "one of two ends", func() bool { return alive() < 2 })
+		poll.Until(t, "one of two ends", func() bool { return alive() < 2 })
 		time.Sleep(20 * time.Millisecond)
 		if n := alive(); n != 1 {
 			t.Fatalf("%d of two are left: %v", n, errs)
@@ -239,7 +240,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 		}
 		receive(t, messages, "message after reconnection")
 		receive(t, raws, "raw message after reconnection")
-		eventually(t, "a is alive again for others", func() bool {
+		poll.Until(t, "a is alive again for others", func() bool {
 			pr, ok := presenceOf(t, b, "a")
 			return ok && pr.Alive && pr.Incarnation == a.Incarnation()
 		})
@@ -281,7 +282,7 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	if _, err := b.Inbox("c", func(Message) { got <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a is alive", func() bool {
+	poll.Until(t, "a is alive", func() bool {
 		pr, ok := presenceOf(t, b, "a")
 		return ok && pr.Alive && pr.UserData["k"] == "v"
 	})
@@ -323,7 +324,7 @@ func TestClosePublishesDeathAndSendsWhatWaits(t *testing.T) {
 	if len(cleared) > 0 {
 		t.Errorf("after its death, %s is retained", cleared)
 	}
-	eventually(t, "nothing of a is left", func() bool {
+	poll.Until(t, "nothing of a is left", func() bool {
 		_, ok := presenceOf(t, b, "a")
 		return !ok
 	})

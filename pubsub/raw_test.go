@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"padme/tests/brokers"
+	"padme/tests/poll"
 )
 
 func TestRawTopicsCarryAnyName(t *testing.T) {
@@ -50,7 +51,7 @@ func TestRetainedMessagesComeToALateSubscriber(t *testing.T) {
 		t.Fatal(err)
 	}
 	if brokers.Chosen() == brokers.NATS { // what is published while a subscription is made is neither returned nor delivered
-		eventually(t, "the broker retains it", func() bool {
+		poll.Until(t, "the broker retains it", func() bool {
 			heard := make(chan RawMessage, 1)
 			stop, err := b.SubscribeRaw(testContext(t), Main, []string{"s", "1"}, func(m RawMessage) { heard <- m })
 			if err != nil {
@@ -96,7 +97,7 @@ func TestUnsubscribingKeepsAnEqualSubscription(t *testing.T) {
 		if err := a.PublishRaw(Main, []string{"x"}, nil, false); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the message", func() bool { return second.Load() > n })
+		poll.Until(t, "the message", func() bool { return second.Load() > n })
 		stop()
 	}
 	if first.Load() > 0 {
@@ -156,7 +157,7 @@ func TestTheSideLaneOutlivesALostConnection(t *testing.T) {
 	receive(t, got, "the first state")
 	wall.refuse(true)
 	wall.cut()
-	eventually(t, "offline", func() bool { return !a.Connected() })
+	poll.Until(t, "offline", func() bool { return !a.Connected() })
 	for i := range 10 {
 		side(fmt.Sprint(10 + i))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/register/local"
+	"padme/tests/poll"
 )
 
 // serveTopics runs a server until stop.
@@ -51,7 +52,7 @@ func TestConfigureWhileInUse(t *testing.T) {
 		_, err := b.Lock(testContext(t), "crane")
 		refused <- err
 	}()
-	eventually(t, "b waits", func() bool { return len(b.callsNow()) == 1 })
+	poll.Until(t, "b waits", func() bool { return len(b.callsNow()) == 1 })
 	if err := b.Configure(testContext(t), WithResources("truck", "ship"), WithModels(Models{Priority: Fair})); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestConfigureWhileInUse(t *testing.T) {
 	if v := b.View(); !slices.Equal(v.Resources, []string{"ship", "truck"}) || v.ResourcesBy != "b" || v.Models != "fair-forward-forward-forward" || v.ModelsBy != "b" || v.Root != "root" {
 		t.Errorf("View = %+v", v)
 	}
-	eventually(t, "a knows it", func() bool { return len(a.Resources()) == 2 && a.Resources()[0] == "ship" })
+	poll.Until(t, "a knows it", func() bool { return len(a.Resources()) == 2 && a.Resources()[0] == "ship" })
 	if _, err := a.Lock(testContext(t), "crane"); !errors.Is(err, ErrUndeclared) || !strings.Contains(err.Error(), "pubsub-node lock configure t") {
 		t.Errorf("Lock of what is not declared any more = %v", err)
 	}
@@ -71,7 +72,7 @@ func TestConfigureWhileInUse(t *testing.T) {
 		t.Errorf("the hold of what is not declared any more: %v", err)
 	}
 	unlock(t, h)
-	eventually(t, "its state is cleared", func() bool {
+	poll.Until(t, "its state is cleared", func() bool {
 		all := states.now()
 		return len(all) > 0 && len(all[len(all)-1].Payload) == 0
 	})
@@ -156,7 +157,7 @@ func TestServerGivesDefaults(t *testing.T) {
 	p := join(t, url, "p")
 	slow := quick().WithTTL(2 * time.Second)
 	var topic *Topic
-	eventually(t, "the server has created it", func() bool {
+	poll.Until(t, "the server has created it", func() bool {
 		var err error
 		topic, err = Open(testContext(t), p, "t", WithTiming(slow))
 		return err == nil
@@ -187,7 +188,7 @@ func TestNamesThatNobodyDeclared(t *testing.T) {
 	var said bytes.Buffer
 	p := join(t, url, "p")
 	var topic *Topic
-	eventually(t, "the server has created it", func() bool {
+	poll.Until(t, "the server has created it", func() bool {
 		var err error
 		topic, err = Open(testContext(t), p, "crane", WithTiming(quick()), WithLogger(slog.New(slog.NewTextHandler(&said, nil))))
 		return err == nil

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"padme/tests/poll"
 )
 
 // Deadlines that come just when the request is granted: whatever Lock says, nobody
@@ -52,7 +54,7 @@ func TestNoHoldLeaksAtItsDeadline(t *testing.T) {
 			}
 			for _, topic := range topics {
 				unlock(t, lock(t, topic, "crane"))
-				eventually(t, "nothing waits or is inside", func() bool {
+				poll.Until(t, "nothing waits or is inside", func() bool {
 					topic.mu.Lock()
 					defer topic.mu.Unlock()
 					return len(topic.calls) == 0 && len(topic.inside) == 0
@@ -164,7 +166,7 @@ func TestEarliestDeadlineFirst(t *testing.T) {
 			unlock(t, h)
 		})
 	}
-	eventually(t, "all three wait", func() bool {
+	poll.Until(t, "all three wait", func() bool {
 		for _, r := range root.Status().Resources {
 			if r.Resource == "crane" {
 				return r.Waiting == 3

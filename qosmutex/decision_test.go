@@ -1,6 +1,10 @@
 package qosmutex
 
-import "testing"
+import (
+	"testing"
+
+	"padme/tests/poll"
+)
 
 // The state says whom the root chose among whom, and what puts those who wait behind each
 // other.
@@ -30,9 +34,9 @@ func TestTheStateExplainsTheHolder(t *testing.T) {
 					t.Fatal(err)
 				}
 				waits[w.member] = r
-				eventually(t, "the request to be known", func() bool { return collectStates(t, observer, "t", 2)["crane"].Waiting == len(waits) })
+				poll.Until(t, "the request to be known", func() bool { return collectStates(t, observer, "t", 2)["crane"].Waiting == len(waits) })
 			}
-			eventually(t, "the queue to be told", func() bool {
+			poll.Until(t, "the queue to be told", func() bool {
 				q := collectStates(t, observer, "t", 2)["crane"].Queue
 				return len(q) == 2 && q[0].Participant == members[c.first].self.ID && q[0].By == c.firstBy &&
 					q[1].Participant == members[c.second].self.ID && q[1].By == c.secondBy && q[0].Clock != 0
@@ -43,7 +47,7 @@ func TestTheStateExplainsTheHolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			var s State
-			eventually(t, "the decision to be told", func() bool {
+			poll.Until(t, "the decision to be told", func() bool {
 				s = collectStates(t, observer, "t", 2)["crane"]
 				return s.Holder == members[c.first].self.ID && s.Decision != nil && s.Decision.Covers(h.Fence())
 			})

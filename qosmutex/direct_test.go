@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"padme/qosmutex/protocol"
+	"padme/tests/poll"
 )
 
 // sentOf is how many messages of a kind a participant has sent.
@@ -27,7 +28,7 @@ func TestUnlockLetsTheNextMemberIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		waits = append(waits, w)
-		eventually(t, "the root has told who comes next", func() bool { return sentOf(root, protocol.KindSchedule) == uint64(i+1) })
+		poll.Until(t, "the root has told who comes next", func() bool { return sentOf(root, protocol.KindSchedule) == uint64(i+1) })
 	}
 	replies := sentOf(root, protocol.KindReply)
 	for i, topic := range []*Topic{b, c} {
@@ -37,7 +38,7 @@ func TestUnlockLetsTheNextMemberIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.visit(t, h)
-		eventually(t, "the state names the holder", func() bool {
+		poll.Until(t, "the state names the holder", func() bool {
 			s := collectStates(t, observer, "t", 2)["crane"]
 			return s.Holder == topic.self.ID && parseFence(s.Fence) == h.Fence()
 		})
@@ -46,7 +47,7 @@ func TestUnlockLetsTheNextMemberIn(t *testing.T) {
 		t.Errorf("%d and %d tokens sent straight to the next one, want one by each", a, b)
 	}
 	unlock(t, h)
-	eventually(t, "free at the end", func() bool {
+	poll.Until(t, "free at the end", func() bool {
 		s := collectStates(t, observer, "t", 2)["crane"]
 		return s.Status == StatusFree && parseFence(s.Fence) == g.fence.Load()
 	})

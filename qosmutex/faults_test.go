@@ -12,6 +12,7 @@ import (
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
+	"padme/tests/poll"
 )
 
 // Each participant has its own connection through a proxy that cuts it now and
@@ -236,7 +237,7 @@ func TestForeignMessagesAreCountedAndChangeNothing(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "every foreign message is counted", func() bool {
+	poll.Until(t, "every foreign message is counted", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		for why, n := range want {
@@ -280,7 +281,7 @@ func TestWhoHoldsSinceWhenOutlivesTheRoot(t *testing.T) {
 	watcher := join(t, url, "watcher")
 	h := lock(t, members[0], "crane")
 	held := func(root string, other bool) (s State) {
-		eventually(t, "the state is published", func() bool {
+		poll.Until(t, "the state is published", func() bool {
 			s = collectStates(t, watcher, "t", 1)["crane"]
 			return s.Status == StatusHeld && (s.Root == root) != other
 		})
@@ -292,7 +293,7 @@ func TestWhoHoldsSinceWhenOutlivesTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	is := held("root", true)
-	eventually(t, "it is said since when", func() bool { is = held("root", true); return is.Since.Equal(was.Since) })
+	poll.Until(t, "it is said since when", func() bool { is = held("root", true); return is.Since.Equal(was.Since) })
 	if is.How != was.How || was.How == "" || is.Holder != was.Holder || is.Fence != was.Fence {
 		t.Errorf("%+v, it was %+v", is, was)
 	}
@@ -310,7 +311,7 @@ func TestFreeSinceTheLastHold(t *testing.T) {
 		h := lock(t, root, "crane")
 		unlock(t, h)
 		var s State
-		eventually(t, "the state is published", func() bool {
+		poll.Until(t, "the state is published", func() bool {
 			s = collectStates(t, watcher, "t", 1)["crane"]
 			return s.Status == StatusFree && s.Fence == formatFence(h.Fence())
 		})
@@ -334,7 +335,7 @@ func TestRootThatClosesHandsOver(t *testing.T) {
 	if next.Fence() <= h.Fence() {
 		t.Errorf("fence %d after %d", next.Fence(), h.Fence())
 	}
-	eventually(t, "the new root publishes the state", func() bool {
+	poll.Until(t, "the new root publishes the state", func() bool {
 		s := collectStates(t, root.p, "t", 2)["crane"]
 		return s.Root != "root" && s.Holder == "b" && s.Fence == formatFence(next.Fence())
 	})

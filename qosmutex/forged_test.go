@@ -9,6 +9,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/poll"
 )
 
 // A liar that may write on the topic's board says things in the root's name: its
@@ -20,7 +21,7 @@ func TestRootAnswersWhatIsSaidInItsName(t *testing.T) {
 	root, members := group(t, url, "t", 1)
 	p := join(t, url, "liar")
 	states, views := subscribe(t, p, "lock", "t", "crane", "state"), subscribe(t, p, "lock", "t", "view")
-	eventually(t, "the root follows its topic", func() bool {
+	poll.Until(t, "the root follows its topic", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		return root.board.following
@@ -37,8 +38,8 @@ func TestRootAnswersWhatIsSaidInItsName(t *testing.T) {
 		var s State
 		return json.Unmarshal([]byte(last(states)), &s) == nil && s.Holder == "a" && s.Fence == formatFence(h.Fence())
 	}
-	eventually(t, "the state names the holder", held)
-	eventually(t, "a view of two members that changes no more", func() bool {
+	poll.Until(t, "the state names the holder", held)
+	poll.Until(t, "a view of two members that changes no more", func() bool {
 		return strings.Contains(last(views), `"members":2`) && !strings.Contains(last(views), `"grants_from"`)
 	})
 	root.mu.Lock()
@@ -65,26 +66,26 @@ func TestRootAnswersWhatIsSaidInItsName(t *testing.T) {
 	for _, lie := range lies {
 		before := len(states.now())
 		tell(lie, "crane", "state")
-		eventually(t, "an answer to "+lie, answered(states, before, held))
+		poll.Until(t, "an answer to "+lie, answered(states, before, held))
 	}
 	for _, lie := range []string{strings.Replace(view, `"root":"root"`, `"root":"liar"`, 1), "", "garbage"} {
 		before := len(views.now())
 		tell(lie, "view")
-		eventually(t, "an answer to "+lie, answered(views, before, func() bool { return last(views) == view }))
+		poll.Until(t, "an answer to "+lie, answered(views, before, func() bool { return last(views) == view }))
 	}
 
 	// Of a later epoch it might be a successor's, until that is too long ago.
 	future := protocol.Epoch{Number: 1 << 52, Tie: 1}.String()
 	tell(`{"topic":"t","resource":"crane","holder":"liar","fence":"1","root":"liar","epoch":"`+future+`"}`, "crane", "state")
 	tell(`{"topic":"t","root":"liar","epoch":"`+future+`"}`, "view")
-	eventually(t, "the root to reclaim the board", func() bool { return held() && last(views) == view })
+	poll.Until(t, "the root to reclaim the board", func() bool { return held() && last(views) == view })
 
 	// An event of the far future must not hide the entries to come.
 	tell(fmt.Sprintf(`{"event":"granted","topic":"t","resource":"crane","participant":"liar","priority":1,"fence":"%d"}`, h.Fence()+1<<30), "events")
 	unlock(t, h)
 	h = lock(t, members[0], "crane")
-	eventually(t, "the state names the next holder", held)
-	eventually(t, "the lies are counted", func() bool {
+	poll.Until(t, "the state names the next holder", held)
+	poll.Until(t, "the lies are counted", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		return root.metrics.dropped[dropForeign] >= uint64(len(lies))+5
@@ -166,7 +167,7 @@ func TestForeignResourcesAreNotKept(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "all have come", func() bool {
+	poll.Until(t, "all have come", func() bool {
 		topic.mu.Lock()
 		defer topic.mu.Unlock()
 		return topic.metrics.received[protocol.KindRelease] == many

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/tests/poll"
 )
 
 // Names of resources that come and go do not fill the broker: of those that nobody uses the
@@ -44,10 +45,10 @@ func TestIdleStatesAreCleared(t *testing.T) {
 			first = h.Fence()
 		}
 		if i%100 == 0 {
-			eventually(t, "it is shown", func() bool { there, _ := look(name(i)); return there })
+			poll.Until(t, "it is shown", func() bool { there, _ := look(name(i)); return there })
 		}
 	}
-	eventually(t, "no more are shown than that", func() bool { last, all := look(name(used - 1)); return last && all == maxIdle+1 })
+	poll.Until(t, "no more are shown than that", func() bool { last, all := look(name(used - 1)); return last && all == maxIdle+1 })
 	for i, want := range map[int]bool{0: false, used - maxIdle - 1: false, used - maxIdle: true, used - 1: true} {
 		if there, _ := look(name(i)); there != want {
 			t.Errorf("%s is shown: %v", name(i), there)
@@ -66,7 +67,7 @@ func TestIdleStatesAreCleared(t *testing.T) {
 		n.faded, n.cleared = false, false
 	}
 	root.mu.Unlock()
-	eventually(t, "no more are shown again", func() bool {
+	poll.Until(t, "no more are shown again", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		_, all := look("")
@@ -87,13 +88,13 @@ func TestIdleStatesAreCleared(t *testing.T) {
 	if again.Fence() <= first {
 		t.Errorf("the fence %d of a resource that was forgotten is not above %d", again.Fence(), first)
 	}
-	eventually(t, "it is shown again", func() bool { there, _ := look(name(0)); return there })
+	poll.Until(t, "it is shown again", func() bool { there, _ := look(name(0)); return there })
 	unlock(t, again)
 	unlock(t, held)
 	if err := root.Configure(testContext(t), WithResources(name(1))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "only what is declared now is shown", func() bool { there, all := look(name(1)); return there && all == 1 })
+	poll.Until(t, "only what is declared now is shown", func() bool { there, all := look(name(1)); return there && all == 1 })
 }
 
 // A resource that is forgotten while it counts as busy leaves nothing behind.
@@ -136,7 +137,7 @@ func TestTimeTouchesWhatIsBusy(t *testing.T) {
 		return b.all, dirty
 	}
 	lately := time.Now().Add(time.Hour)
-	eventually(t, "only what is held is touched", func() bool {
+	poll.Until(t, "only what is held is touched", func() bool {
 		all, dirty := touched(lately)
 		if all {
 			t.Fatal("everything is touched each time")
@@ -147,7 +148,7 @@ func TestTimeTouchesWhatIsBusy(t *testing.T) {
 		t.Error("not everything is touched after a while")
 	}
 	unlock(t, held)
-	eventually(t, "nothing is", func() bool {
+	poll.Until(t, "nothing is", func() bool {
 		_, dirty := touched(lately)
 		return len(dirty) == 0
 	})

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"padme/tests/poll"
 )
 
 func TestOneAtATimeWithRisingFences(t *testing.T) {
@@ -48,7 +50,7 @@ func TestCanceledLockLeavesNothing(t *testing.T) {
 	if _, err := members[0].Lock(ctx, "crane"); !errors.Is(err, ErrCanceled) || !errors.Is(err, cause) {
 		t.Fatalf("Lock = %v, want ErrCanceled and the cause", err)
 	}
-	eventually(t, "nobody waits at the root", func() bool { return waitingAt(root, "crane") == 0 })
+	poll.Until(t, "nobody waits at the root", func() bool { return waitingAt(root, "crane") == 0 })
 	unlock(t, h)
 	h = lock(t, members[1], "crane")
 	unlock(t, h)
@@ -145,7 +147,7 @@ func TestMoreImportantRequestsFirst(t *testing.T) {
 			unlock(t, h)
 		})
 	}
-	eventually(t, "three wait", func() bool { return waitingAt(root, "crane") == 3 })
+	poll.Until(t, "three wait", func() bool { return waitingAt(root, "crane") == 3 })
 	unlock(t, h)
 	wg.Wait()
 	for _, want := range []int64{10, 20, 30} {
@@ -218,7 +220,7 @@ func TestCloseReleasesAndWithdraws(t *testing.T) {
 		_, err := members[0].Lock(context.Background(), "truck")
 		blocked <- err
 	}()
-	eventually(t, "one waits", func() bool { return len(members[0].callsNow()) == 2 })
+	poll.Until(t, "one waits", func() bool { return len(members[0].callsNow()) == 2 })
 	closeTopic(t, members[0])
 	if err := <-blocked; !errors.Is(err, ErrClosed) {
 		t.Errorf("a waiting Lock returned %v, want ErrClosed", err)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"padme/tests/poll"
 )
 
 func TestMetrics(t *testing.T) {
@@ -51,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	}
 	h := lock(t, root, "crane")
 	go func() { unlock(t, lock(t, members[0], "crane")) }()
-	eventually(t, "the queue at the root", func() bool { return values("root")["qosmutex_queue_length/crane"] == 1 })
+	poll.Until(t, "the queue at the root", func() bool { return values("root")["qosmutex_queue_length/crane"] == 1 })
 	if values("a")["qosmutex_pending_requests"] != 1 {
 		t.Error("no pending request at the member")
 	}
@@ -63,11 +65,11 @@ func TestMetrics(t *testing.T) {
 			defer close(done)
 			unlock(t, lock(t, members[0], "crane"))
 		}()
-		eventually(t, "it waits", func() bool { return waitingAt(root, "crane") == 1 })
+		poll.Until(t, "it waits", func() bool { return waitingAt(root, "crane") == 1 })
 		unlock(t, h)
 		<-done
 	}
-	eventually(t, "the root measured the handover", func() bool { return values("root")["qosmutex_handover_seconds"] >= 1 })
+	poll.Until(t, "the root measured the handover", func() bool { return values("root")["qosmutex_handover_seconds"] >= 1 })
 	closeTopic(t, members[0])
 	if m := values("a"); len(m) != 0 {
 		t.Errorf("still registered after Close: %v", m)

@@ -9,6 +9,7 @@ import (
 
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
+	"padme/tests/poll"
 )
 
 // registerFile opens a register in a file.
@@ -49,7 +50,7 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 
 	watcher := join(t, url, "watcher")
 	before := State{}
-	eventually(t, "it is published", func() bool {
+	poll.Until(t, "it is published", func() bool {
 		before = collectStates(t, watcher, "t", 4)["crane"]
 		return before.Status == StatusHeld && before.Waiting == 1
 	})
@@ -78,7 +79,7 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 		t.Errorf("the hold of the member: %v", err)
 	}
 	becomes(t, again, "aware of who waits for what goes on", func(s *protocol.Status) bool { return s.Resources[0].Waiting == 1 })
-	eventually(t, "the state says since when", func() bool {
+	poll.Until(t, "the state says since when", func() bool {
 		s := collectStates(t, watcher, "t", 4)["crane"]
 		return s.Root == "again" && s.Since.Equal(before.Since) && s.How == before.How && s.Fence == before.Fence && s.Decision == nil
 	})

@@ -12,6 +12,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
+	"padme/tests/poll"
 )
 
 func TestOpenWithoutRootSaysWhatToDo(t *testing.T) {
@@ -203,7 +204,7 @@ func TestConfigureReachesAll(t *testing.T) {
 	}
 	last := models(t, "FRUU")
 	for _, topic := range append(members, root) {
-		eventually(t, "the last models are in force everywhere", func() bool { return topic.Models() == last })
+		poll.Until(t, "the last models are in force everywhere", func() bool { return topic.Models() == last })
 	}
 	contend(t, append(members, root), 20, &guarded{})
 	if err := root.Configure(testContext(t), WithModels(Models{Reply: 7})); !errors.Is(err, ErrInvalidConfig) {
@@ -222,13 +223,13 @@ func TestSetPriorityMovesWaitingRequests(t *testing.T) {
 			order <- m.self.ID
 			unlock(t, h)
 		}()
-		eventually(t, "it waits", func() bool { return len(m.callsNow()) == 1 })
+		poll.Until(t, "it waits", func() bool { return len(m.callsNow()) == 1 })
 	}
-	eventually(t, "two wait", func() bool { return waitingAt(root, "crane") == 2 })
+	poll.Until(t, "two wait", func() bool { return waitingAt(root, "crane") == 2 })
 	if err := members[1].SetPriority(5); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "b is first", func() bool {
+	poll.Until(t, "b is first", func() bool {
 		q := root.Status().Resources[0].Queue
 		return len(q) == 2 && q[0].ID.Node.ID == "b" && q[0].Priority == 5
 	})
@@ -264,7 +265,7 @@ func TestServerCreatesOnDemand(t *testing.T) {
 	t.Cleanup(server.Close)
 	go func() { served <- server.Run(ctx) }()
 	a, b := join(t, url, "a"), join(t, url, "b")
-	eventually(t, "the server listens", func() bool {
+	poll.Until(t, "the server listens", func() bool {
 		topic, err := Open(testContext(t), a, "ping", WithTiming(quick()))
 		if err != nil {
 			return false
@@ -273,7 +274,7 @@ func TestServerCreatesOnDemand(t *testing.T) {
 		return true
 	})
 	var x *Topic
-	eventually(t, "the server has created it", func() (ok bool) { // which may take longer than Open listens
+	poll.Until(t, "the server has created it", func() (ok bool) { // which may take longer than Open listens
 		var err error
 		x, err = Open(testContext(t), a, "t", WithTiming(quick()))
 		return err == nil

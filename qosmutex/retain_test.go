@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"padme/qosmutex/protocol"
+	"padme/tests/poll"
 )
 
 // tokenMessages is how many messages about requests and tokens a participant has sent.
@@ -38,13 +39,13 @@ func TestLockAgainTakesNoMessage(t *testing.T) {
 	if n := tokenMessages(a) - before; n != 0 {
 		t.Errorf("%d messages for entries with a token that is retained", n)
 	}
-	eventually(t, "what is retained is free", func() bool {
+	poll.Until(t, "what is retained is free", func() bool {
 		s := state()
 		return s.Status == StatusFree && s.Holder == "" && parseFence(s.Fence) == g.fence.Load()
 	})
 
 	h := lock(t, a, "crane")
-	eventually(t, "a holds again", func() bool {
+	poll.Until(t, "a holds again", func() bool {
 		s := state()
 		return s.Status == StatusHeld && s.Holder == "a" && parseFence(s.Fence) == h.Fence()
 	})
@@ -59,7 +60,7 @@ func TestLockAgainTakesNoMessage(t *testing.T) {
 	if n := root.Status().Counters.Recalls; n != 1 {
 		t.Errorf("%d recalls, want one", n)
 	}
-	eventually(t, "free after b", func() bool {
+	poll.Until(t, "free after b", func() bool {
 		s := state()
 		return s.Status == StatusFree && parseFence(s.Fence) == g.fence.Load()
 	})
@@ -83,7 +84,7 @@ func TestRetainedLockIsRecalledFromItsHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a holds and b waits", func() bool {
+	poll.Until(t, "a holds and b waits", func() bool {
 		s := collectStates(t, observer, "t", 2)["crane"]
 		return s.Holder == "a" && s.Waiting == 1
 	})

@@ -157,16 +157,6 @@ func unlock(t testing.TB, h *Hold) {
 	}
 }
 
-// eventually waits for a condition.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // guarded is what the lock protects. Its own checks need no lock.
 type guarded struct {
 	inside  atomic.Int32

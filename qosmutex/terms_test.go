@@ -13,12 +13,13 @@ import (
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // becomes waits until cond holds of the topic's status.
 func becomes(t *testing.T, topic *Topic, what string, cond func(s *protocol.Status) bool) {
 	t.Helper()
-	eventually(t, topic.self.ID+" "+what, func() bool {
+	poll.Until(t, topic.self.ID+" "+what, func() bool {
 		s := topic.Status()
 		return cond(&s)
 	})
@@ -38,7 +39,7 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 		members = append(members, open(t, join(t, url, id), "t", shared, WithNodePriority(int64(i+1))))
 	}
 	held := lock(t, members[2], "crane")
-	eventually(t, "the hold is confirmed", func() bool {
+	poll.Until(t, "the hold is confirmed", func() bool {
 		members[2].mu.Lock()
 		defer members[2].mu.Unlock()
 		return held.first == 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/tests/poll"
 )
 
 // collectStates returns the latest states of a topic once there are n resources.
@@ -70,7 +71,7 @@ func TestEventsAreJSONLinesForEverybody(t *testing.T) {
 	_, err := members[0].TryLock(ctx, "truck")
 	_ = err
 	var events []map[string]any
-	eventually(t, "a released event", func() bool {
+	poll.Until(t, "a released event", func() bool {
 		events = nil
 		for _, m := range plain.now() {
 			for line := range strings.Lines(string(m.Payload)) {
@@ -114,7 +115,7 @@ func TestStateFollowsTheHolder(t *testing.T) {
 	h := lock(t, members[0], "crane", WithPriority(7))
 	go func() { unlock(t, lock(t, members[1], "crane", WithPriority(9))) }()
 	var s State
-	eventually(t, "a holds and b waits", func() bool {
+	poll.Until(t, "a holds and b waits", func() bool {
 		s = collectStates(t, observer, "t", 2)["crane"]
 		return s.Holder == "a" && s.Waiting == 1
 	})
@@ -134,7 +135,7 @@ func TestStateFollowsTheHolder(t *testing.T) {
 	unlock(t, h)
 	// A first member that is no root hears of entries by events alone, so before b's it
 	// may show a free resource.
-	eventually(t, "free again after b", func() bool {
+	poll.Until(t, "free again after b", func() bool {
 		s = collectStates(t, observer, "t", 2)["crane"]
 		return s.Holder == "" && s.Waiting == 0 && parseFence(s.Fence) > h.Fence()
 	})
@@ -152,9 +153,9 @@ func TestStateNamesWhoUsesTheTokenOnItsWay(t *testing.T) {
 	h := lock(t, root, "crane")
 	leafHold, middleHold := make(chan *Hold, 1), make(chan *Hold, 1)
 	go func() { leafHold <- lock(t, leaf, "crane") }()
-	eventually(t, "leaf waits", func() bool { return waitingAt(root, "crane") == 1 })
+	poll.Until(t, "leaf waits", func() bool { return waitingAt(root, "crane") == 1 })
 	go func() { middleHold <- lock(t, middle, "crane") }()
-	eventually(t, "middle waits", func() bool { return waitingAt(root, "crane") == 2 })
+	poll.Until(t, "middle waits", func() bool { return waitingAt(root, "crane") == 2 })
 	holder := func(want string) func() bool {
 		return func() bool {
 			root.mu.Lock()
@@ -164,12 +165,12 @@ func TestStateNamesWhoUsesTheTokenOnItsWay(t *testing.T) {
 	}
 	unlock(t, h)
 	h = <-middleHold // the first on the way, though the token is the leaf's
-	eventually(t, "the state names middle", holder("middle"))
+	poll.Until(t, "the state names middle", holder("middle"))
 	unlock(t, h)
 	h = <-leafHold
-	eventually(t, "the state names leaf", holder("leaf"))
+	poll.Until(t, "the state names leaf", holder("leaf"))
 	unlock(t, h)
-	eventually(t, "the state names nobody", holder(""))
+	poll.Until(t, "the state names nobody", holder(""))
 }
 
 func TestRootAnswersAForeignState(t *testing.T) {
@@ -179,7 +180,7 @@ func TestRootAnswersAForeignState(t *testing.T) {
 	h := lock(t, root, "crane")
 	p := join(t, url, "liar")
 	plain := subscribe(t, p, "lock", "t", "crane", "state")
-	eventually(t, "the root follows its topic", func() bool {
+	poll.Until(t, "the root follows its topic", func() bool {
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		return root.board.following
@@ -191,7 +192,7 @@ func TestRootAnswersAForeignState(t *testing.T) {
 		if err := p.PublishRaw(pubsub.Main, []string{"lock", "t", "crane", "state"}, []byte(lie), true); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the root says who holds it", func() bool {
+		poll.Until(t, "the root says who holds it", func() bool {
 			all := plain.now()
 			if len(all) < before+2 {
 				return false
@@ -217,7 +218,7 @@ func TestAnUnsettledRootClearsNothing(t *testing.T) {
 		}
 	}
 	hook, press := subscribe(t, p, of("hook")...), subscribe(t, p, of("press")...)
-	eventually(t, "both are retained", func() bool { return len(hook.now()) == 1 && len(press.now()) == 1 })
+	poll.Until(t, "both are retained", func() bool { return len(hook.now()) == 1 && len(press.now()) == 1 })
 	root := open(t, join(t, url, "root"), "t", Create(), WithOpenResources(), WithTiming(LAN()))
 	request, err := root.Ask("hook")
 	if err != nil {
@@ -225,7 +226,7 @@ func TestAnUnsettledRootClearsNothing(t *testing.T) {
 	}
 	wait := make(chan error, 1)
 	go func() { _, err := request.Wait(testContext(t)); wait <- err }()
-	eventually(t, "what was not asked for is cleared", func() bool {
+	poll.Until(t, "what was not asked for is cleared", func() bool {
 		all := press.now()
 		cleared := len(all[len(all)-1].Payload) == 0
 		root.mu.Lock()
@@ -258,7 +259,7 @@ func TestViewTellsTheSettings(t *testing.T) {
 		}
 		return v
 	}
-	eventually(t, "a view of three members", func() bool { return view().Members == 3 })
+	poll.Until(t, "a view of three members", func() bool { return view().Members == 3 })
 	v := view()
 	if v.Root != "root" || v.TTL != 1.2 || v.Models != "level-forward-forward-forward" || len(v.Resources) != 2 || v.Open {
 		t.Errorf("view %+v", v)
@@ -266,7 +267,7 @@ func TestViewTellsTheSettings(t *testing.T) {
 	if err := root.Configure(testContext(t), WithModels(Models{Priority: Fair})); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the models changed", func() bool { return view().Models == "fair-forward-forward-forward" })
+	poll.Until(t, "the models changed", func() bool { return view().Models == "fair-forward-forward-forward" })
 }
 
 func TestWatchAllTopics(t *testing.T) {
@@ -361,9 +362,9 @@ func TestStateAfterTheRootHasClosed(t *testing.T) {
 	watcher := join(t, url, "watcher")
 	topic := open(t, join(t, url, "p"), "yard", Create(), WithResources("crane"))
 	h := lock(t, topic, "crane")
-	eventually(t, "the state says who holds", func() bool { return collectStates(t, watcher, "yard", 1)["crane"].Holder == "p" })
+	poll.Until(t, "the state says who holds", func() bool { return collectStates(t, watcher, "yard", 1)["crane"].Holder == "p" })
 	closeTopic(t, topic)
-	eventually(t, "the state says that nobody does", func() bool {
+	poll.Until(t, "the state says that nobody does", func() bool {
 		s := collectStates(t, watcher, "yard", 1)["crane"]
 		return s.Holder == "" && s.Fence == formatFence(h.Fence())
 	})

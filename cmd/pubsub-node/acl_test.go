@@ -20,6 +20,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/address"
+	"padme/tests/poll"
 )
 
 // aclCast are the users of the tests by role; each is its own password. super may
@@ -115,7 +116,7 @@ func TestMosquittoGateway(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, &n.stderr)
 	}
 	startNode(t, dir, url, "serve", "--user", "bridge", "--password-file", "bridge", "--ready-file", "bridged", "crane")
-	eventually(t, "the gateway hears clients", func() bool { return exists(filepath.Join(dir, "bridged")) })
+	poll.Until(t, "the gateway hears clients", func() bool { return exists(filepath.Join(dir, "bridged")) })
 }
 
 // TestMosquittoDoctor: a watcher may not write to its own inbox there, and doctor needs no

@@ -11,6 +11,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // What clients say to a broker that was started again, as soon as it answers them, is heard by
@@ -31,7 +32,7 @@ func TestTheFirstRequestsAfterARestartAreHeard(t *testing.T) {
 			c.publish(t, topic+"request", `{"op":"`+op+`","id":"1","session":"s","lease_ms":60000}`, false)
 		}
 		say()
-		eventually(t, op+" is answered", func() bool {
+		poll.Until(t, op+" is answered", func() bool {
 			if again {
 				say()
 			}
@@ -48,7 +49,7 @@ func TestTheFirstRequestsAfterARestartAreHeard(t *testing.T) {
 	_ = b.Process.Kill()
 	b.exit(t)
 	startNode(t, dir, "", "broker", "--listen", addr, "--data", data)
-	eventually(t, "a connection is made", func() bool {
+	poll.Until(t, "a connection is made", func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
 			_ = conn.Close()

@@ -17,6 +17,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // TestBrokerRestartCostsNoHold: the broker ends, or is killed, and is started again at
@@ -31,7 +32,7 @@ func TestBrokerRestartCostsNoHold(t *testing.T) {
 			url, data := "mqtt://"+addr, filepath.Join(dir, "data")
 			b := startBrokerProcess(t, dir, addr, "--data", data)
 			command := startNode(t, dir, url, "lock", "crane/command", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+			poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 			one, other := member(t, url, "one"), member(t, url, "other")
 			hold, err := one.Lock(t.Context(), "hold")
 			if err != nil {
@@ -86,7 +87,7 @@ func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			client := startNode(t, dir, url, "lock", "crane/other", "--", "sh", "-c", "trap 'echo client out >>log; exit' TERM; touch held; while :; do sleep 0.02; done")
-			eventually(t, "the client's command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+			poll.Until(t, "the client's command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 			time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed
 			if err := b.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -137,7 +138,7 @@ func TestLoneHoldWithMemoryAlone(t *testing.T) {
 	b.exit(t)
 	startBrokerProcess(t, dir, addr, "--memory")
 	before := hold.Remaining()
-	eventually(t, "the session is renewed, or over", func() bool {
+	poll.Until(t, "the session is renewed, or over", func() bool {
 		is := hold.Remaining()
 		renewed := is <= 0 || is > before
 		before = is
@@ -206,7 +207,7 @@ func contend(t *testing.T, resource string, members ...*qosmutex.Topic) (entered
 	return func(t *testing.T, after time.Time) time.Time {
 		t.Helper()
 		var at time.Time
-		eventually(t, "somebody enters", func() bool {
+		poll.Until(t, "somebody enters", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			at = last
@@ -271,7 +272,7 @@ func clientsHoldGoesOn(t *testing.T, sig syscall.Signal) bool {
 		ready := time.Now()
 		t.Logf("from when the broker serves to the next entry to another lock: %v", entered(t, ready).Sub(ready).Round(time.Millisecond))
 		renewed := hold.Remaining()
-		eventually(t, "the hold is renewed by the broker that was started again", func() bool {
+		poll.Until(t, "the hold is renewed by the broker that was started again", func() bool {
 			is := hold.Remaining()
 			longer := is > renewed
 			renewed = is
@@ -342,7 +343,7 @@ func hearsWhatIsOver(t *testing.T) bool {
 	url, data := "mqtt://"+addr, filepath.Join(dir, "data")
 	b := startBrokerProcess(t, dir, addr, "--data", data)
 	command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+	poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 	killed := time.Now()
 	if err := b.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"padme/tests/address"
+	"padme/tests/poll"
 )
 
 // What the root of a lock has published stays with the broker when it has died, and when it
@@ -22,10 +23,10 @@ func TestWhatADeadRootPublishedIsOfBefore(t *testing.T) {
 			startBrokerProcess(t, dir, addr, "--no-locks")
 			s := &site{t: t, url: "mqtt://" + addr, dir: dir}
 			gateway := startNode(t, dir, s.url, "serve", "--id", "s1", "--ready-file", "serves")
-			eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
+			poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
 			holder := startNode(t, dir, s.url, "lock", "crane", "-w", "20s", "--", "sh", "-c", "touch held; sleep 60")
-			eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
-			eventually(t, "the root says so", func() bool {
+			poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+			poll.Until(t, "the root says so", func() bool {
 				_, stdout, _ := s.run("lock", "ls", "crane")
 				return strings.Contains(stdout, "held")
 			})

@@ -12,6 +12,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // ttlOfGateways is longer than the default: where the tests of other packages run as well, a process
@@ -32,7 +33,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 			serve := func() *node {
 				_ = os.Remove(filepath.Join(dir, "serves"))
 				n := startNode(t, dir, url, "serve", "--ready-file", "serves", "--ttl", ttlOfGateways.String())
-				eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
+				poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
 				return n
 			}
 			gateway := serve()
@@ -63,7 +64,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 func holdsCrane(t *testing.T, dir, url string) (ends func()) {
 	t.Helper()
 	command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+	poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 	waiter := startNode(t, dir, url, "lock", "crane", "-w", "60s", "--", "touch", "entered")
 	time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed, and the other one waits
 	return func() {
@@ -93,19 +94,19 @@ func TestGatewayStartedWithOtherFlags(t *testing.T) {
 	serve := func(flags ...string) *node {
 		_ = os.Remove(filepath.Join(dir, "serves"))
 		n := startNode(t, dir, url, append([]string{"serve", "crane", "--ready-file", "serves", "--ttl", ttlOfGateways.String()}, flags...)...)
-		eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
+		poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "serves")) })
 		return n
 	}
 	first := serve("--resources", "a,b")
 	command := startNode(t, dir, url, "lock", "crane/a", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
-	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
+	poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 	time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed
 	first.terminate(t)
 	if n := startNode(t, dir, url, "serve", "crane", "--ttl", "20s"); n.exit(t) == 0 || !strings.Contains(n.stderr.String(), "pubsub-node lock rm crane") {
 		t.Errorf("another TTL: %s", &n.stderr)
 	}
 	second := serve("--resources", "a,b,c")
-	eventually(t, "it warns", func() bool { return strings.Contains(second.stderr.String(), "warning: lock crane had other settings") })
+	poll.Until(t, "it warns", func() bool { return strings.Contains(second.stderr.String(), "warning: lock crane had other settings") })
 	if code := startNode(t, dir, url, "lock", "crane/c", "-w", "20s", "--", "true").exit(t); code != 0 {
 		t.Errorf("a resource that is new: exit code %d", code)
 	}
@@ -145,7 +146,7 @@ func TestVotersRestartCostsNoHold(t *testing.T) {
 					"--ready-file", "serves-"+id, "--ttl", ttlOfGateways.String())
 			}
 			serves := func(id string) {
-				eventually(t, id+" serves", func() bool { return exists(filepath.Join(dir, "serves-"+id)) })
+				poll.Until(t, id+" serves", func() bool { return exists(filepath.Join(dir, "serves-"+id)) })
 			}
 			gateways := map[string]*node{}
 			for _, id := range ids {

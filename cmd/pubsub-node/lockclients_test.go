@@ -18,6 +18,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // askAlways is a client of a gateway that says again and again that it wants crane.
@@ -49,9 +50,9 @@ func TestOperatorsRaiseAndEvictClients(t *testing.T) {
 	url := startBroker(t, qosmutex.LAN())
 	dir := t.TempDir()
 	startNode(t, dir, url, "serve", "crane", "--id", "gate", "--ready-file", "served")
-	eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "served")) })
+	poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "served")) })
 	holder := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.05; done")
-	eventually(t, "the lock is held", func() bool { return exists(filepath.Join(dir, "held")) })
+	poll.Until(t, "the lock is held", func() bool { return exists(filepath.Join(dir, "held")) })
 	askAlways(t, url, "esp32", 50)
 	askAlways(t, url, "esp33", 40)
 	awaitQueue(t, url, "esp33", "esp32")
@@ -91,7 +92,7 @@ func TestOperatorsRaiseAndEvictClients(t *testing.T) {
 // next gets in.
 func evictHolder(t *testing.T, dir, url string) {
 	t.Helper()
-	eventually(t, "the client holds", func() bool {
+	poll.Until(t, "the client holds", func() bool {
 		n := startNode(t, dir, url, "lock", "clients", "crane", "--listen", "300ms")
 		n.exit(t)
 		return regexp.MustCompile(`esp32 +7 +default +granted`).MatchString(n.stdout.String())
@@ -182,9 +183,9 @@ func TestClientsAreNamed(t *testing.T) {
 	defer leave(watcher)
 	told := listen(t, watcher)
 	startNode(t, dir, url, "serve", "crane", "--id", "gate", "--ready-file", "served")
-	eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "served")) })
+	poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, "served")) })
 	askAlways(t, url, "esp32", 50)
-	eventually(t, "the state names the client", func() bool { return told.says("esp32", "gate") })
+	poll.Until(t, "the state names the client", func() bool { return told.says("esp32", "gate") })
 
 	p, err := pubsub.Join(t.Context(), url, "lift")
 	if err != nil {
@@ -205,7 +206,7 @@ func TestClientsAreNamed(t *testing.T) {
 		entered <- h
 	}()
 	askAlways(t, url, "esp33", 70)
-	eventually(t, "the state names all", func() bool { return told.says("esp32", "gate", "lift <nil>", "esp33 gate") })
+	poll.Until(t, "the state names all", func() bool { return told.says("esp32", "gate", "lift <nil>", "esp33 gate") })
 
 	for _, step := range []struct {
 		args []string
@@ -233,9 +234,9 @@ func TestClientsAreNamed(t *testing.T) {
 	if h == nil {
 		return
 	}
-	eventually(t, "the state names the member", func() bool { return told.says("lift", nil, "esp33 gate") })
+	poll.Until(t, "the state names the member", func() bool { return told.says("lift", nil, "esp33 gate") })
 	_ = h.Unlock()
-	eventually(t, "the next client is named", func() bool { return told.says("esp33", "gate") })
+	poll.Until(t, "the next client is named", func() bool { return told.says("esp33", "gate") })
 	for _, e := range []struct {
 		event, participant string
 		via                any

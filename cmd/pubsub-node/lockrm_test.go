@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/tests/address"
+	"padme/tests/poll"
 )
 
 // A gateway that was away for long knows only after a TTL who holds: "lock rm" waits for that.
@@ -19,7 +20,7 @@ func TestRemoveWaitsForARootThatHasJustBegun(t *testing.T) {
 	s := &site{t: t, url: "mqtt://" + addr, dir: dir}
 	serve := func(ready string) *node {
 		n := startNode(t, dir, s.url, "serve", "--data", "kept", "--ttl", ttl.String(), "--ready-file", ready)
-		eventually(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, ready)) })
+		poll.Until(t, "the gateway serves", func() bool { return exists(filepath.Join(dir, ready)) })
 		return n
 	}
 	first := serve("first")

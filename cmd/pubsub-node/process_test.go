@@ -24,6 +24,7 @@ import (
 	"padme/qosmutex/gateway"
 	"padme/qosmutex/register/local"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
@@ -138,15 +139,6 @@ func (n *node) exitWithin(t *testing.T, d time.Duration) int {
 	}
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patienceInTests); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
@@ -156,7 +148,7 @@ func exists(path string) bool {
 func readPID(t *testing.T, path string) int {
 	t.Helper()
 	pid := 0
-	eventually(t, "there is "+path, func() bool {
+	poll.Until(t, "there is "+path, func() bool {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
@@ -224,7 +216,7 @@ func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "linux" {
-		eventually(t, "the command of the killed holder has ended", gone(command))
+		poll.Until(t, "the command of the killed holder has ended", gone(command))
 		if exists(filepath.Join(dir, "in")) {
 			t.Error("the next is inside before the command of the killed holder has ended")
 		}
@@ -318,7 +310,7 @@ func TestKilledHolderLeavesNothingBehind(t *testing.T) {
 			if err := holder.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "what the command started has ended", gone(survivor))
+			poll.Until(t, "what the command started has ended", gone(survivor))
 		})
 	}
 }
@@ -380,6 +372,6 @@ func startBrokerProcess(t *testing.T, dir, addr string, flags ...string) *node {
 	ready := filepath.Join(dir, "ready")
 	_ = os.Remove(ready)
 	n := startNode(t, dir, "", append([]string{"broker", "--listen", addr, "--ready-file", ready}, flags...)...)
-	eventually(t, "the broker serves", func() bool { return exists(ready) })
+	poll.Until(t, "the broker serves", func() bool { return exists(ready) })
 	return n
 }

@@ -13,6 +13,7 @@ import (
 
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // shell is an interactive shell at a pseudo-terminal.
@@ -91,7 +92,7 @@ func (s *shell) types(keys, what string) {
 	if _, err := s.master.WriteString(keys); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, fmt.Sprintf("the terminal shows %q after %q", what, keys), func() bool { return s.shows(what) })
+	poll.Until(s.t, fmt.Sprintf("the terminal shows %q after %q", what, keys), func() bool { return s.shows(what) })
 }
 
 func (s *shell) shows(what string) bool {
@@ -113,7 +114,7 @@ func TestCommandHasTheTerminal(t *testing.T) {
 
 	// One in the background is stopped when it reads, as any command is.
 	s.types("pubsub-node lock crane -- sh -c 'read x; echo got $x' &\n", "$ ")
-	eventually(t, "the job is stopped", func() bool {
+	poll.Until(t, "the job is stopped", func() bool {
 		s.types("jobs; echo li\"\"sted\n", "listed")
 		return s.shows("Stopped")
 	})

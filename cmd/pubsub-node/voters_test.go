@@ -18,6 +18,7 @@ import (
 	"padme/qosmutex/register/quorum"
 	"padme/tests/brokers"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // site is three voters at a broker, each with a directory of its own.
@@ -57,7 +58,7 @@ func (s *site) run(args ...string) (code int, stdout, stderr string) {
 func (s *site) states(want ...string) {
 	s.t.Helper()
 	var got []string
-	eventually(s.t, "the voters are "+strings.Join(want, ", "), func() bool {
+	poll.Until(s.t, "the voters are "+strings.Join(want, ", "), func() bool {
 		code, stdout, stderr := s.run("voters", "show", "--json")
 		got = nil
 		fine := true
@@ -172,11 +173,11 @@ func liveThrough(t *testing.T, url string) {
 	s.kill("v3")
 	s.states("v1 votes", "v2 votes", "v3 missing")
 	s.does(1, "v3 missing: no answer", "doctor")
-	eventually(t, "lock ls names the missing one", func() bool {
+	poll.Until(t, "lock ls names the missing one", func() bool {
 		_, _, stderr := s.run("lock", "ls")
 		return strings.Contains(stderr, "voters are missing: v3")
 	})
-	eventually(t, "top names it, too", func() bool {
+	poll.Until(t, "top names it, too", func() bool {
 		_, stdout, _ := s.run("top", "-n", "1", "--json")
 		return strings.Contains(stdout, `"missing":["v3"]`)
 	})
@@ -218,7 +219,7 @@ func liveThrough(t *testing.T, url string) {
 
 	s.kill("v2")
 	s.kill("v4")
-	eventually(t, "v1 misses both", func() bool {
+	poll.Until(t, "v1 misses both", func() bool {
 		_, stdout, _ := s.run("voters", "show", "--json")
 		return strings.Contains(stdout, `"missing":["v2","v4"]`)
 	})

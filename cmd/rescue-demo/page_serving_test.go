@@ -14,6 +14,7 @@ import (
 	"padme/cmd/rescue-demo/internal/telemetry"
 	"padme/pubsub"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 func TestBrokerIsStoppedAndComesBack(t *testing.T) {
@@ -21,7 +22,7 @@ func TestBrokerIsStoppedAndComesBack(t *testing.T) {
 	extent.NotShort(t, "real time")
 	t.Parallel()
 	s := perform(t, "--robots", "3")
-	s.eventually("figures", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 3 })
+	poll.Within(s.t, patienceInTests, "figures", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 3 })
 	changes := make(chan bool, 100)
 	defer s.p.Notify(func(up bool) { changes <- up })()
 	s.do(control.Command{Do: control.StopBroker})
@@ -39,8 +40,8 @@ func TestBrokerIsStoppedAndComesBack(t *testing.T) {
 	s.mu.Lock()
 	clear(s.messages)
 	s.mu.Unlock()
-	s.eventually("the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 6 })
-	s.eventually("everything to be told", func() bool {
+	poll.Within(s.t, patienceInTests, "the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > 6 })
+	poll.Within(s.t, patienceInTests, "everything to be told", func() bool {
 		return len(last[telemetry.Scene](s, "show/scene").Ruins) > 0 && s.view().Root != "" && len(last[[]telemetry.Survivor](s, "show/survivors")) == 30
 	})
 	s.finish()
@@ -54,14 +55,14 @@ func TestBrokerComesBackWhereItsPortWasTaken(t *testing.T) {
 	s := perform(t, "--robots", "2")
 	s.do(control.Command{Do: control.StopBroker})
 	var taken net.Listener
-	s.eventually("the broker to stop", func() (ok bool) {
+	poll.Within(s.t, patienceInTests, "the broker to stop", func() (ok bool) {
 		var err error
 		taken, err = net.Listen("tcp", strings.TrimPrefix(s.broker, "mqtt://"))
 		return err == nil
 	})
 	time.Sleep(brokerAway + time.Second) // that it could not start is told nowhere
 	taken.Close()
-	s.eventually("the broker to be back", func() bool {
+	poll.Within(s.t, patienceInTests, "the broker to be back", func() bool {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.broker, "mqtt://"))
 		if err == nil {
 			conn.Close()
@@ -174,7 +175,7 @@ func TestNeighborsOnlyLook(t *testing.T) {
 func TestPageStaysAfterTheRun(t *testing.T) {
 	t.Parallel()
 	s := perform(t, "--duration", "2s", "--stay")
-	s.eventually("the page to stay", func() bool { return strings.Contains(s.said.text(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
+	poll.Within(s.t, patienceInTests, "the page to stay", func() bool { return strings.Contains(s.said.text(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
 	s.fetch()
 	s.mu.Lock()
 	clear(s.messages)
@@ -187,7 +188,7 @@ func TestPageStaysAfterTheRun(t *testing.T) {
 	if _, err := late.SubscribeRaw(t.Context(), pubsub.Main, []string{"show", "+"}, s.heard); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the result", func() bool { return last[telemetry.Scene](s, "show/scene").Over })
+	poll.Within(s.t, patienceInTests, "the result", func() bool { return last[telemetry.Scene](s, "show/scene").Over })
 	if code, text := s.end(); code != exitOK || !strings.Contains(text, "entries") {
 		t.Errorf("code %d after\n%s", code, text)
 	}

@@ -24,6 +24,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 
 	"github.com/gorilla/websocket"
 )
@@ -83,6 +84,9 @@ func perform(t *testing.T, args ...string) *shown {
 	return s
 }
 
+// patienceInTests bounds every wait for what the page shows.
+const patienceInTests = 40 * time.Second
+
 // output is what the program has printed so far.
 type output struct {
 	mu sync.Mutex
@@ -124,7 +128,7 @@ func (s *shown) join() {
 			s.t.Fatal(err)
 		}
 	}
-	s.eventually("the run to be told of", func() bool { return last[telemetry.Scene](s, "show/scene").Robots > 0 })
+	poll.Within(s.t, patienceInTests, "the run to be told of", func() bool { return last[telemetry.Scene](s, "show/scene").Robots > 0 })
 }
 
 func (s *shown) fetch() (c shared.Config) {
@@ -220,16 +224,6 @@ func (s *shown) view() qosmutex.View {
 	return last[qosmutex.View](s, "lock/"+scenario.LockTopic+"/view")
 }
 
-// eventually waits for what must come.
-func (s *shown) eventually(what string, cond func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("waited too long for %s", what)
-		}
-	}
-}
-
 // ask sends a command and returns the error of its answer, or "".
 func (s *shown) ask(c control.Command) string {
 	s.t.Helper()
@@ -267,7 +261,7 @@ func (s *shown) refused(c control.Command, want string) {
 // killed has somebody killed, once the command is not refused with advice to wait.
 func (s *shown) killed(c control.Command) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("%s %s to be done", c.Do, c.Robot), func() bool {
+	poll.Within(s.t, patienceInTests, fmt.Sprintf("%s %s to be done", c.Do, c.Robot), func() bool {
 		refused := s.ask(c)
 		if refused != "" && !strings.Contains(refused, "wait") {
 			s.t.Fatalf("%s %s: %s", c.Do, c.Robot, refused)
@@ -294,7 +288,7 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// In a slow world nobody walks into a shadow by itself for a while.
 			s := perform(t, append(args, "--robots", "5", "--speed", "0.1", "--transmission", "100ms")...)
-			s.eventually("robots to be there", func() bool { return s.alive("robot-5") && s.robot(5).Name != "" })
+			poll.Within(s.t, patienceInTests, "robots to be there", func() bool { return s.alive("robot-5") && s.robot(5).Name != "" })
 			pauseAndCut(s)
 			killAndStart(s)
 			dropAndSwitch(s)
@@ -307,55 +301,55 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 func pauseAndCut(s *shown) {
 	s.do(control.Command{Do: control.Pause, Robot: "robot-2"})
 	s.refused(control.Command{Do: control.Pause, Robot: "robot-2"}, "paused already")
-	s.eventually("robot-2 to be paused", func() bool { return s.robot(2).Paused })
+	poll.Within(s.t, patienceInTests, "robot-2 to be paused", func() bool { return s.robot(2).Paused })
 	there, at := s.robot(2), last[telemetry.Robots](s, "show/robots").At
-	s.eventually("a second", func() bool { return last[telemetry.Robots](s, "show/robots").At > at+1000 })
+	poll.Within(s.t, patienceInTests, "a second", func() bool { return last[telemetry.Robots](s, "show/robots").At > at+1000 })
 	if now := s.robot(2); now.X != there.X || now.Y != there.Y {
 		s.t.Errorf("it moves from %v to %v", there, now)
 	}
 	s.do(control.Command{Do: control.Resume, Robot: "robot-2"})
-	s.eventually("robot-2 to go on", func() bool { return s.robot(2).X != there.X || s.robot(2).Y != there.Y })
+	poll.Within(s.t, patienceInTests, "robot-2 to go on", func() bool { return s.robot(2).X != there.X || s.robot(2).Y != there.Y })
 
 	if r := s.robot(3); r.Shadow || !s.alive("robot-3") {
 		s.t.Fatalf("it is cut off already: %+v", r)
 	}
 	s.do(control.Command{Do: control.Cut, Robot: "robot-3"})
-	s.eventually("the broker to lose robot-3", func() bool { return s.robot(3).Cut && !s.alive("robot-3") })
+	poll.Within(s.t, patienceInTests, "the broker to lose robot-3", func() bool { return s.robot(3).Cut && !s.alive("robot-3") })
 	s.do(control.Command{Do: control.Mend, Robot: "robot-3"})
-	s.eventually("robot-3 to be back", func() bool { return s.alive("robot-3") })
+	poll.Within(s.t, patienceInTests, "robot-3 to be back", func() bool { return s.alive("robot-3") })
 }
 
 func killAndStart(s *shown) {
 	s.refused(control.Command{Do: control.Start, Robot: "robot-4"}, "lives")
 	s.killed(control.Command{Do: control.Kill, Robot: "robot-4"})
 	s.refused(control.Command{Do: control.Kill, Robot: "robot-4"}, "dead already")
-	s.eventually("robot-4 to be dead", func() bool { return s.robot(4).Dead && !s.alive("robot-4") })
+	poll.Within(s.t, patienceInTests, "robot-4 to be dead", func() bool { return s.robot(4).Dead && !s.alive("robot-4") })
 	s.do(control.Command{Do: control.Start, Robot: "robot-4"})
-	s.eventually("robot-4 to live again", func() bool { return s.robot(4).Life == 2 && s.alive("robot-4") })
+	poll.Within(s.t, patienceInTests, "robot-4 to live again", func() bool { return s.robot(4).Life == 2 && s.alive("robot-4") })
 }
 
 func dropAndSwitch(s *shown) {
 	n := len(last[[]telemetry.Survivor](s, "show/survivors"))
 	s.do(control.Command{Do: control.Drop, X: 17, Y: 23})
-	s.eventually("one more survivor", func() bool {
+	poll.Within(s.t, patienceInTests, "one more survivor", func() bool {
 		all := last[[]telemetry.Survivor](s, "show/survivors")
 		return len(all) == n+1 && all[n].X == 17 && all[n].Y == 23
 	})
 	// Two changes from one look do not undo each other, and one from an old look is refused.
 	s.do(control.Command{Do: control.Models, Model: "priority", From: "level", To: "fair"})
 	s.do(control.Command{Do: control.Models, Model: "release", From: "forward", To: "use"})
-	s.eventually("other models", func() bool { return s.view().Models == "fair-forward-forward-use" })
+	poll.Within(s.t, patienceInTests, "other models", func() bool { return s.view().Models == "fair-forward-forward-use" })
 	s.refused(control.Command{Do: control.Models, Model: "priority", From: "level", To: "fair"}, "the priority model is fair by now, not level")
 }
 
 func killRoot(s *shown) {
 	s.killed(control.Command{Do: control.KillRoot})
-	s.eventually("another root", func() bool { return strings.HasPrefix(s.view().Root, "robot-") })
-	s.eventually("the center to be back", func() bool { return s.alive(scenario.Center) })
+	poll.Within(s.t, patienceInTests, "another root", func() bool { return strings.HasPrefix(s.view().Root, "robot-") })
+	poll.Within(s.t, patienceInTests, "the center to be back", func() bool { return s.alive(scenario.Center) })
 	entries := last[telemetry.Figures](s, "show/figures").Entries
-	s.eventually("the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > entries+5 })
+	poll.Within(s.t, patienceInTests, "the run to go on", func() bool { return last[telemetry.Figures](s, "show/figures").Entries > entries+5 })
 	// The new root is a robot, which can be killed as one.
 	root := s.view().Root
 	s.killed(control.Command{Do: control.KillRoot})
-	s.eventually("a third root", func() bool { return s.view().Root != root })
+	poll.Within(s.t, patienceInTests, "a third root", func() bool { return s.view().Root != root })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // program starts this program as a real process with three robots' processes, one
@@ -45,7 +46,7 @@ func program(t *testing.T) (cmd *exec.Cmd, output func() string, robots []string
 		}
 		return b.String()
 	}
-	await(t, "its robots to start", func() bool {
+	poll.Until(t, "its robots to start", func() bool {
 		// Any of its threads may have started a process.
 		robots = nil
 		threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", cmd.Process.Pid))
@@ -56,17 +57,6 @@ func program(t *testing.T) (cmd *exec.Cmd, output func() string, robots []string
 		return len(robots) == 3
 	})
 	return cmd, output, robots
-}
-
-func await(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 // gone reports whether none of the processes runs any more.
@@ -113,5 +103,5 @@ func TestRobotsDieWithAKilledProgram(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the robots to die", func() bool { return gone(robots) })
+	poll.Until(t, "the robots to die", func() bool { return gone(robots) })
 }

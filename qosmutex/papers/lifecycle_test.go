@@ -16,6 +16,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
+	"padme/tests/poll"
 )
 
 func named(t testing.TB, name string) protocol.Algorithm {
@@ -100,7 +101,7 @@ func TestAMemberThatIsStartedAgainIsReported(t *testing.T) {
 			if !errors.Is(err, qosmutex.ErrTimeout) {
 				t.Errorf("c and the new server: %v", err)
 			}
-			eventually(t, "the new server says that c speaks to the former one", func() bool { return logs[0].warnings("peer=c") == 1 })
+			poll.Until(t, "the new server says that c speaks to the former one", func() bool { return logs[0].warnings("peer=c") == 1 })
 		}
 	}
 	for _, topic := range topics {
@@ -155,9 +156,9 @@ func TestStateAfterTheFirstMemberHasClosed(t *testing.T) {
 	watcher := join(t, url, "watcher")
 	check := func(topic *Topic, name string) {
 		h := lock(t, topic, "crane")
-		eventually(t, "the state says who holds", func() bool { return stateOf(t, watcher, name).Holder == topic.self.ID })
+		poll.Until(t, "the state says who holds", func() bool { return stateOf(t, watcher, name).Holder == topic.self.ID })
 		closeTopic(t, topic)
-		eventually(t, "the state says that nobody does", func() bool {
+		poll.Until(t, "the state says that nobody does", func() bool {
 			s := stateOf(t, watcher, name)
 			return s.Holder == "" && s.Fence == fmt.Sprint(h.Fence())
 		})
@@ -187,7 +188,7 @@ func TestStateFollowsEntries(t *testing.T) {
 	}
 	says := func(holder string, fence uint64) {
 		t.Helper()
-		eventually(t, "the state names the holder "+holder, func() bool {
+		poll.Until(t, "the state names the holder "+holder, func() bool {
 			s := stateOf(t, watcher, "yard")
 			return s.Holder == holder && s.Fence == fmt.Sprint(fence)
 		})
@@ -228,7 +229,7 @@ func TestCloseSeesToItsRelease(t *testing.T) {
 				}
 				waiting <- err
 			}()
-			eventually(t, "the one that leaves has been asked, where that is not the server's affair", func() bool {
+			poll.Until(t, "the one that leaves has been asked, where that is not the server's affair", func() bool {
 				return name == "central" || asked.Load() > 0
 			})
 			c.cut(false)
@@ -263,7 +264,7 @@ func TestForeignResourcesAreNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all have come", func() bool { return topic.Status().Counters.Invalid == many })
+	poll.Until(t, "all have come", func() bool { return topic.Status().Counters.Invalid == many })
 	topic.mu.Lock()
 	defer topic.mu.Unlock()
 	if n := len(topic.reports.states); n > 2 || len(topic.machine.Status().Resources) > 2 {

@@ -17,6 +17,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // TestDirectWebSocket: the page connects to the broker's own WebSocket listener.
@@ -133,7 +134,7 @@ func TestMosquitto(t *testing.T) {
 	}
 	start(t, program, "-c", config)
 	for _, a := range []string{addr, ws} {
-		eventually(t, "mosquitto serves", func() bool {
+		poll.Within(t, patience, "mosquitto serves", func() bool {
 			conn, err := net.Dial("tcp", a)
 			if err == nil {
 				_ = conn.Close()

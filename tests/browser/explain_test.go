@@ -12,6 +12,7 @@ import (
 
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // explanation is what the page explains, as text.
@@ -49,7 +50,7 @@ func TestBoardExplains(t *testing.T) {
 	p.await("document.querySelectorAll('#detail tbody tr').length === 2")
 
 	// Who waits, by keys; the focus is where it was after that.
-	eventually(t, "the second is told to wait behind the third", func() bool { return strings.Contains(s.why("crane/north"), "it is less important") })
+	poll.Within(t, patience, "the second is told to wait behind the third", func() bool { return strings.Contains(s.why("crane/north"), "it is less important") })
 	p.eval("document.querySelectorAll('#detail tbody .why')[1].focus(); window.asked = document.activeElement; 0", nil)
 	p.press("Enter")
 	p.await("%s?.querySelector('h2').textContent === 'Why lift-2 waits for crane north'", explanation)

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 	"padme/tests/state"
 )
 
@@ -77,15 +78,6 @@ func missing(t *testing.T, what, remedy string) {
 		t.Fatalf("%s is not installed: %s", what, remedy)
 	}
 	t.Skipf("%s is not installed: %s", what, remedy)
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 // process is one that the test started.
@@ -149,7 +141,7 @@ func startReady(t *testing.T, command string, args ...string) (p *process, where
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
 	p = start(t, command, append(args, "--ready-file", ready)...)
-	eventually(t, command+" is ready", func() bool {
+	poll.Within(t, patience, command+" is ready", func() bool {
 		select {
 		case <-p.done:
 			t.Fatalf("%s %v has ended: %s", command, args, p.printed())

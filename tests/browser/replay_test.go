@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // recorded is a recording of two entries to a lock, one after the other.
@@ -23,13 +24,13 @@ func recorded(t *testing.T) (file string) {
 	s := startSite(t)
 	file = filepath.Join(t.TempDir(), "shift.padme")
 	r := start(t, "pubsub-node", "record", "--broker", s.url, file)
-	eventually(t, "it records", func() bool { return strings.Contains(r.printed(), "recording") })
+	poll.Within(t, patience, "it records", func() bool { return strings.Contains(r.printed(), "recording") })
 	for _, m := range []*member{s.first, s.second} {
 		h := m.lock("north", 7)
-		eventually(t, "the entry is recorded", func() bool { return strings.Contains(lines(t, file), `\"holder\":\"`+m.p.ID()+`\"`) })
+		poll.Within(t, patience, "the entry is recorded", func() bool { return strings.Contains(lines(t, file), `\"holder\":\"`+m.p.ID()+`\"`) })
 		m.unlock(h)
 	}
-	eventually(t, "the end is recorded", func() bool {
+	poll.Within(t, patience, "the end is recorded", func() bool {
 		states := strings.Split(lines(t, file), `"north","state"]`)
 		return strings.Contains(states[len(states)-1], `\"free\"`) && strings.Count(strings.Join(states, ""), `\"released\"`) == 2
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // comparisonSays is what the page of two runs says: the table, the figures of each run, and how
@@ -45,7 +46,7 @@ func TestRescueCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	replay := start(t, "rescue-demo", "--replay", files, "--web", "127.0.0.1:0")
-	eventually(t, "it says where its page is", func() bool { return pageLine.MatchString(replay.printed()) })
+	poll.Within(t, patience, "it says where its page is", func() bool { return pageLine.MatchString(replay.printed()) })
 	address := pageLine.FindStringSubmatch(replay.printed())[1]
 	for _, w := range []window{{width: 1440, height: 900, scheme: "dark"}, {width: phone.width, height: phone.height, scheme: "light"}} {
 		p := chromium.open(address, w)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // TestRescueExplains why a robot waits and why it got a frequency, by mouse and by keys.
@@ -14,7 +15,7 @@ func TestRescueExplains(t *testing.T) {
 	// Who has a frequency keeps it for a while, and there are always some that wait.
 	r := startRescue(t, "--robots", "6", "--transmission", "3s")
 	p := r.looked(readme)
-	eventually(t, "one is asked about that waits behind another", func() bool { // others may come and go before the key does
+	poll.Within(t, patience, "one is asked about that waits behind another", func() bool { // others may come and go before the key does
 		p.press("Escape")
 		p.await("(b => b && (b.focus(), true))(document.querySelectorAll('.queue .why')[1])")
 		p.press("Enter")

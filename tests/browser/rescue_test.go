@@ -18,6 +18,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // rescue is the demo with its page, and somebody that reads what is published.
@@ -41,7 +42,7 @@ func startRescue(t *testing.T, args ...string) *rescue {
 	t.Helper()
 	demo := start(t, "rescue-demo", append([]string{"--web", "127.0.0.1:0", "--duration", "1h"}, args...)...)
 	r := &rescue{T: t, demo: demo, models: map[string]string{}}
-	eventually(t, "the demo says where its page is", func() bool {
+	poll.Within(t, patience, "the demo says where its page is", func() bool {
 		page, broker := pageLine.FindStringSubmatch(demo.printed()), brokerLine.FindStringSubmatch(demo.printed())
 		if page == nil || broker == nil {
 			return false
@@ -137,14 +138,14 @@ func TestRescuePage(t *testing.T) {
 	p.click("[data-model=Priority][data-value=fair]")
 	p.await("document.querySelector('[data-model=Priority][data-value=fair]').getAttribute('aria-pressed') === 'true'")
 	p.click("[data-model=Release][data-value=use]")
-	eventually(t, "the models reach every robot", func() bool { return r.ruledBy("fair-forward-forward-use", 5) })
+	poll.Within(t, patience, "the models reach every robot", func() bool { return r.ruledBy("fair-forward-forward-use", 5) })
 	p.click("[data-model=Release][data-value=retain]")
-	eventually(t, "they retain", func() bool { return r.ruledBy("fair-forward-forward-retain", 5) })
+	poll.Within(t, patience, "they retain", func() bool { return r.ruledBy("fair-forward-forward-retain", 5) })
 	p.await("document.querySelector('#rule').textContent.includes('in turn')")
 
 	// Two clicks in one moment are two changes.
 	p.eval("['Priority][data-value=level', 'Request][data-value=replace'].forEach(b => document.querySelector(`[data-model=${b}]`).click())", nil)
-	eventually(t, "both models reach every robot", func() bool { return r.ruledBy("level-replace-forward-retain", 5) })
+	poll.Within(t, patience, "both models reach every robot", func() bool { return r.ruledBy("level-replace-forward-retain", 5) })
 
 	// A page that comes later shows the same phases.
 	p.await("rescue.run.phases().length === 3 && rescue.run.figures.phases.length === 3")
@@ -266,7 +267,7 @@ func TestRescueHolder(t *testing.T) {
 	r := startRescue(t, "--robots", "4", "--transmission", "1m", "--speed", "0.1")
 	p := r.looked(desktop)
 	p.await("[...document.querySelectorAll('[data-frequency]')].every(c => c.dataset.holder)")
-	eventually(t, "page and broker agree", func() bool { return len(r.differences(p)) == 0 })
+	poll.Within(t, patience, "page and broker agree", func() bool { return len(r.differences(p)) == 0 })
 	// It draws no more, so that what is wrong stays so.
 	p.eval("new Promise(drawn => { const next = requestAnimationFrame; window.requestAnimationFrame = () => 0; next(drawn) })", nil)
 	p.eval("document.querySelector('[data-frequency=\"446.000\"]').dataset.fence = '1'", nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 const (
@@ -66,7 +67,7 @@ func TestRescueTour(t *testing.T) {
 		if p.text(tourCovers) == "true" && title != "A shadow" { // whose ring follows a robot that moves meanwhile
 			t.Errorf("the card covers what %q is about", title)
 		}
-		eventually(t, title+" is seen", func() bool { // who is to lose a frequency may have given it back
+		poll.Within(t, patience, title+" is seen", func() bool { // who is to lose a frequency may have given it back
 			p.eval("!document.querySelector('#tour-act').hidden && document.querySelector('#tour-act').focus()", nil)
 			if p.text("document.activeElement.id") == "tour-act" {
 				p.press("Enter")

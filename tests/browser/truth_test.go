@@ -16,6 +16,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // lag is how far the page may be behind what it shows: a claim is false if it was true at
@@ -199,7 +200,7 @@ func startScene(t *testing.T) *scene {
 		}}
 		s.workers[id].start()
 	}
-	eventually(t, "all workers have had a lock", func() bool {
+	poll.Within(t, patience, "all workers have had a lock", func() bool {
 		for _, w := range s.workers {
 			if len(w.deeds().held) == 0 {
 				return false
@@ -311,12 +312,12 @@ func (s *scene) killOne(what string) bool {
 
 func (s *scene) killHolder() {
 	s.Helper()
-	eventually(s.T, "somebody holds a lock", func() bool { return s.killOne("in") })
+	poll.Within(s.T, patience, "somebody holds a lock", func() bool { return s.killOne("in") })
 }
 
 func (s *scene) killWaiter() {
 	s.Helper()
-	eventually(s.T, "somebody waits", func() bool { return s.killOne("asks") })
+	poll.Within(s.T, patience, "somebody waits", func() bool { return s.killOne("asks") })
 }
 
 // killAnyone kills a holder, or a waiter if nobody holds a lock any more: without a broker

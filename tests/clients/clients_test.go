@@ -13,6 +13,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // node is a Go program with the library: this one.
@@ -188,7 +189,7 @@ func TestKilledGatewayIsReplaced(t *testing.T) {
 		n.awaitActive("crane", "gw-1")
 		s.gateway("gw-2")
 		holder := s.client("python", py, 100, 1, 600_000)
-		eventually(s.T, "the first is inside", func() bool { return strings.HasPrefix(holder.printed(), "in ") })
+		poll.Within(s.T, patience, "the first is inside", func() bool { return strings.HasPrefix(holder.printed(), "in ") })
 		next := s.client("shell", sh, 100, 1, 50)
 		n.awaitWaiting(1)
 		first.kill()

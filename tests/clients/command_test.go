@@ -14,6 +14,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // theLock is what `lock -v` says that the lock itself took.
@@ -101,7 +102,7 @@ func etcdctl(t *testing.T, args ...string) func(int) []string {
 	start(t, "etcd", t.TempDir(), nil, server, "--data-dir", "data", "--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
 	env := []string{"ETCDCTL_API=3"}
-	eventually(t, "etcd serves", func() bool {
+	poll.Within(t, patience, "etcd serves", func() bool {
 		cmd := exec.Command(ctl, "--endpoints", client, "get", "x")
 		cmd.Env = append(os.Environ(), env...)
 		return cmd.Run() == nil

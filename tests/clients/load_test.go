@@ -15,6 +15,7 @@ import (
 	"padme/qosmutex/jsonlock"
 	"padme/tests/address"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 var fleetSize = flag.Int("fleet", 400, "clients of TestFleet")
@@ -27,7 +28,7 @@ func loneSite(t *testing.T, flags ...string) *site {
 	s := &site{T: t, dir: t.TempDir(), addr: address.Free(t)}
 	s.url = "mqtt://" + s.addr
 	s.broker = start(t, "broker", s.dir, nil, append([]string{bin, "broker", "--listen", s.addr, "--ready-file", s.dir + "/ready"}, flags...)...)
-	eventually(t, "the broker serves", func() bool { return exists(s.dir + "/ready") })
+	poll.Within(t, patience, "the broker serves", func() bool { return exists(s.dir + "/ready") })
 	return s
 }
 
@@ -67,7 +68,7 @@ func TestFleet(t *testing.T) {
 		return inside, done, busy
 	}
 	said := began
-	eventually(t, "nearly a tenth is inside", func() bool {
+	poll.Within(t, patience, "nearly a tenth is inside", func() bool {
 		i, _, busy := sum()
 		if time.Since(said) > 5*time.Second {
 			said = time.Now()
@@ -88,7 +89,7 @@ func TestFleet(t *testing.T) {
 		f.letGo()
 	}
 	var one time.Duration
-	eventually(t, "everybody was served", func() bool {
+	poll.Within(t, patience, "everybody was served", func() bool {
 		_, done, _ := sum()
 		if one == 0 && done > 0 {
 			one = time.Since(killed)

@@ -20,6 +20,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/parallel"
+	"padme/tests/poll"
 	"padme/tests/state"
 )
 
@@ -118,15 +119,6 @@ func (p *process) await(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // site is a broker with what runs around it.
 type site struct {
 	*testing.T
@@ -145,7 +137,7 @@ func onSites(t *testing.T, f func(s *site)) {
 			s := &site{T: t, dir: examples(t), addr: address.Free(t)}
 			s.url = "mqtt://" + s.addr
 			broker(s)
-			eventually(t, "the broker serves", func() bool {
+			poll.Within(t, patience, "the broker serves", func() bool {
 				conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", s.addr)
 				if err == nil {
 					_ = conn.Close()
@@ -182,7 +174,7 @@ func (s *site) gateway(id string, locks ...string) *process {
 		locks = []string{"crane"}
 	}
 	p := start(s.T, id, s.dir, nil, append([]string{bin, "serve", "--broker", s.url, "--id", id, "--ready-file", ready}, locks...)...)
-	eventually(s.T, id+" hears clients", func() bool { return exists(ready) })
+	poll.Within(s.T, patience, id+" hears clients", func() bool { return exists(ready) })
 	return p
 }
 

@@ -16,6 +16,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // device locks as a JSON client, all the time.
@@ -81,7 +82,7 @@ func (d *device) lie(s string) {
 func (d *device) goOn(t *testing.T) {
 	t.Helper()
 	before := d.entries.Load()
-	await(t, "twenty more entries of the device", func() bool { return d.entries.Load() >= before+20 })
+	poll.Within(t, patience, "twenty more entries of the device", func() bool { return d.entries.Load() >= before+20 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lies {

@@ -14,6 +14,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/poll"
 )
 
 // honest are two members that take a lock in turns all the time.
@@ -117,7 +118,7 @@ func (h *honest) lie(s string) {
 func (h *honest) goOn(t *testing.T) {
 	t.Helper()
 	before := h.entries.Load()
-	await(t, "twenty more entries", func() bool { return h.entries.Load() >= before+20 })
+	poll.Within(t, patience, "twenty more entries", func() bool { return h.entries.Load() >= before+20 })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range h.lies {

@@ -20,6 +20,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 const (
@@ -112,7 +113,7 @@ func recorded(spy *raw, prefix string) (all []publication) {
 func forgedSender(t *testing.T, n *node, h *honest, spy *raw) {
 	mallory := n.as(t, "mallory")
 	var taken []publication
-	await(t, "a hundred messages of alice to the root", func() bool {
+	poll.Within(t, patience, "a hundred messages of alice to the root", func() bool {
 		taken = recorded(spy, "node/"+root+"/alice")
 		return len(taken) >= 100
 	})
@@ -131,7 +132,7 @@ func forgedSender(t *testing.T, n *node, h *honest, spy *raw) {
 	for _, l := range recorded(spy, "node/alice/"+root)[:20] {
 		mallory.publish(t, r+"node/alice/mallory", l.payload, false)
 	}
-	await(t, "alice to drop the root's messages from mallory", func() bool { return h.counted(t, dropped, "sender") >= before+20 })
+	poll.Within(t, patience, "alice to drop the root's messages from mallory", func() bool { return h.counted(t, dropped, "sender") >= before+20 })
 }
 
 func forgedState(t *testing.T, n *node, _ *honest, spy *raw) {
@@ -149,7 +150,7 @@ func forgedState(t *testing.T, n *node, _ *honest, spy *raw) {
 		mallory.publish(t, r+"lock/crane/view", []byte(lie), true)
 		mallory.publish(t, r+"lock/crane/events", []byte(far), false)
 	})
-	await(t, "the truth to stand there again", func() bool {
+	poll.Within(t, patience, "the truth to stand there again", func() bool {
 		for _, topic := range []string{"lock/crane/hook/state", "lock/crane/view"} {
 			all := recorded(spy, topic)
 			var said struct{ Root string }
@@ -200,7 +201,7 @@ func replayedMessages(t *testing.T, n *node, h *honest, spy *raw) {
 			spy.publish(t, l.topic, l.payload, false)
 		}
 	})
-	await(t, "the members to refuse what was played again", func() bool {
+	poll.Within(t, patience, "the members to refuse what was played again", func() bool {
 		return h.counted(t, replayed, "stale") >= atMembers+float64(kinds[protocol.KindReply])
 	})
 }
@@ -240,12 +241,12 @@ func replayedSamples(t *testing.T, n *node, h *honest, spy *raw) {
 		t.Fatal(err)
 	}
 	var samples []publication
-	await(t, "the recording", func() bool { samples = recorded(spy, "data/"); return len(samples) >= 20 })
+	poll.Within(t, patience, "the recording", func() bool { samples = recorded(spy, "data/"); return len(samples) >= 20 })
 	before := h.counted(t, messages, "duplicate")
 	for _, s := range samples {
 		spy.publish(t, s.topic, s.payload, false)
 	}
-	await(t, "bob to drop what was played again", func() bool { return h.counted(t, messages, "duplicate") >= before+20 })
+	poll.Within(t, patience, "bob to drop what was played again", func() bool { return h.counted(t, messages, "duplicate") >= before+20 })
 	mallory := n.as(t, "mallory")
 	n.grows(t, 20, refused, `"publish"`, func() {
 		for _, s := range samples {
@@ -256,7 +257,7 @@ func replayedSamples(t *testing.T, n *node, h *honest, spy *raw) {
 	for _, s := range samples { // in its own name: nobody has announced that writer
 		mallory.publish(t, strings.Replace(s.topic, "/alice/", "/mallory/", 1), s.payload, false)
 	}
-	await(t, "bob to drop samples of no writer", func() bool { return h.counted(t, messages, "unmatched") >= before+20 })
+	poll.Within(t, patience, "bob to drop samples of no writer", func() bool { return h.counted(t, messages, "unmatched") >= before+20 })
 	var got []int
 	for _, s := range reader.Take(1000) {
 		got = append(got, s.Data)
@@ -346,7 +347,7 @@ func flood(t *testing.T, n *node, _ *honest, _ *raw) {
 				c.publish(t, r+topic, load, false)
 			}
 		}
-		await(t, "the flood to be counted", func() bool {
+		poll.Within(t, patience, "the flood to be counted", func() bool {
 			return n.sum(t, metric, `"malformed"`)-before+n.sum(t, "padme_broker_messages_dropped_total")-full >= 2*each
 		})
 		t.Logf("%s: %s{malformed} grew by %v", topic, metric, n.sum(t, metric, `"malformed"`)-before)

@@ -14,6 +14,7 @@ import (
 	"padme/qosmutex/padme"
 	"padme/qosmutex/protocol"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // liar is a member that takes part in a lock topic by the algorithm, and bends what it says.
@@ -80,7 +81,7 @@ func (n *node) lieAs(t *testing.T, user, topic string, priority int64, bend, unb
 // joined waits until the liar has its place.
 func (l *liar) joined() {
 	l.t.Helper()
-	await(l.t, "a session of the liar", func() bool {
+	poll.Within(l.t, patience, "a session of the liar", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.machine.Status().Role == protocol.Member

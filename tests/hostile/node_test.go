@@ -25,6 +25,7 @@ import (
 	"padme/broker"
 	"padme/pubsub"
 	"padme/tests/extent"
+	"padme/tests/poll"
 	"padme/tests/state"
 )
 
@@ -169,13 +170,13 @@ func (n *node) start(t *testing.T) {
 		n.cmd = nil
 		t.Fatal(err)
 	}
-	await(t, "the node", func() bool { _, err := os.Stat(n.ready); return err == nil })
+	poll.Within(t, patience, "the node", func() bool { _, err := os.Stat(n.ready); return err == nil })
 	url, err := os.ReadFile(n.ready)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, n.addr, _ = strings.Cut(strings.TrimSpace(string(url)), "://")
-	await(t, "the address of the metrics", func() bool { // what it prints comes by another way than the file
+	poll.Within(t, patience, "the address of the metrics", func() bool { // what it prints comes by another way than the file
 		for line := range strings.Lines(n.log.String()) {
 			if rest, ok := strings.CutPrefix(line, "metrics"); ok && strings.HasSuffix(line, "\n") {
 				n.metrics = strings.TrimSpace(rest)
@@ -239,7 +240,7 @@ func (n *node) grows(t *testing.T, least float64, name, label string, attack fun
 	before := n.sum(t, name, label)
 	attack()
 	got := 0.0
-	await(t, fmt.Sprintf("%s{%s} to grow by %v", name, label, least), func() bool {
+	poll.Within(t, patience, fmt.Sprintf("%s{%s} to grow by %v", name, label, least), func() bool {
 		got = n.sum(t, name, label) - before
 		return got >= least
 	})
@@ -264,20 +265,4 @@ func (n *node) memory(t *testing.T, which string) int64 {
 	}
 	t.Fatalf("no %s of the node: has it ended? %s", which, n.log.String())
 	return 0
-}
-
-// await polls a condition.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	awaitLong(t, patience, what, condition)
-}
-
-// awaitLong is await for what takes its time by itself.
-func awaitLong(t *testing.T, long time.Duration, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(long); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }

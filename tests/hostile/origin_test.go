@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"padme/tests/certs"
+	"padme/tests/poll"
 )
 
 // A browser shows its user's certificate for whatever page asks. The node lets no page from elsewhere
@@ -30,7 +31,7 @@ func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
 	n := startNode(t, "--ws", "127.0.0.1:0", "--cert", filepath.Join(dir, "host.pem"), "--key", filepath.Join(dir, "host.key"),
 		"--cafile", ca, "--use-identity-as-username", "--ws-origin", "https://panel.example")
 	var at string
-	await(t, "the address of the WebSockets", func() bool {
+	poll.Within(t, patience, "the address of the WebSockets", func() bool {
 		found := regexp.MustCompile(`(?m)^ws +(\S+)$`).FindStringSubmatch(n.log.String())
 		if found != nil {
 			at = "wss://" + found[1]
@@ -74,5 +75,5 @@ func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
 		}
 		_ = ws.Close()
 	}
-	await(t, "three pages to be counted", func() bool { return n.sum(t, refused, `"origin"`) == 3 })
+	poll.Within(t, patience, "three pages to be counted", func() bool { return n.sum(t, refused, `"origin"`) == 3 })
 }

@@ -10,6 +10,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/poll"
 )
 
 // ahead is how far a fence may be above the wall clock in microseconds, where each term of
@@ -63,7 +64,7 @@ func poison(n *node, t *testing.T, topics []string) {
 	mallory.publish(t, marker, []byte("x"), true)
 	spy := n.as(t, "spy")
 	spy.listen(t, marker)
-	await(t, "all of the poison to be with the broker", func() bool { return len(spy.got()) > 0 })
+	poll.Within(t, patience, "all of the poison to be with the broker", func() bool { return len(spy.got()) > 0 })
 }
 
 // What anybody may leave retained, and what members say of terms, clocks and fences, moves no

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // keep logs a user in with a session that is to outlive its connection, by MQTT 3.1.1 or,
@@ -121,7 +122,7 @@ func TestObserverLeavesSessions(t *testing.T) {
 			afterMedian, afterMost := n.latency(t)
 			t.Logf("%d sessions of an observer on #: a publication takes %.1f times as long at the median, %.1f at the 99th percentile (%v, %v before); %+d MB resident",
 				many, float64(afterMedian)/float64(median), float64(afterMost)/float64(most), median, most, (n.memory(t, "VmRSS")-memory)>>20)
-			await(t, "the sessions to be gone", func() bool { return n.sum(t, "padme_broker_sessions") <= sessions })
+			poll.Within(t, patience, "the sessions to be gone", func() bool { return n.sum(t, "padme_broker_sessions") <= sessions })
 			if _, present, _ := n.keep(t, "watch", fmt.Sprint("left-", version, "-0"), by.expiry); present {
 				t.Error("a session of an observer was kept")
 			}
@@ -163,7 +164,7 @@ func TestExpiredSessionsLeaveNothing(t *testing.T) {
 		}
 	})
 	t.Logf("%v subscriptions of %d sessions that expire", n.sum(t, "padme_broker_subscriptions")-before, sessions)
-	await(t, "the sessions to expire", func() bool {
+	poll.Within(t, patience, "the sessions to expire", func() bool {
 		return n.sum(t, "padme_broker_sessions") < others+float64(sessions)
 	})
 	// The subscriptions must end with the sessions; a moment for the two figures to agree.

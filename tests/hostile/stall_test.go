@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // stalled is for how long a client holds up whoever writes for watchers.
@@ -47,7 +48,7 @@ func TestWatchersThatAcknowledgeNothing(t *testing.T) {
 			}
 			most = max(most, time.Since(at))
 		}
-		await(t, "somebody to be held up", func() bool { // on a slow machine later
+		poll.Within(t, patience, "somebody to be held up", func() bool { // on a slow machine later
 			pause(stop, 100*time.Millisecond)
 			return n.sum(t, limited, `"write-timeout"`) > 0
 		})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/poll"
 )
 
 // mostForSubscribes is what an observer's subscriptions may cost the node, in bytes of
@@ -26,7 +28,7 @@ func TestOneSubscribeWithAllTheFilters(t *testing.T) {
 	for i := range kept {
 		mallory.publish(t, fmt.Sprintf("%sdata/p/t/k%d/mallory/w", r, i), load, true)
 	}
-	await(t, "the retained messages", func() bool { return n.sum(t, "padme_broker_retained_messages") >= kept })
+	poll.Within(t, patience, "the retained messages", func() bool { return n.sum(t, "padme_broker_retained_messages") >= kept })
 	base := n.memory(t, "VmRSS")
 	for _, attack := range []struct {
 		name    string

@@ -11,6 +11,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/tests/extent"
+	"padme/tests/poll"
 )
 
 // joinMessage is what a member says that looks for the root of a lock topic.
@@ -67,7 +68,7 @@ func TestTopicsThatNobodyUses(t *testing.T) {
 			t.Errorf("%d lines of the log tell of %s", lines, user)
 		}
 	}
-	awaitLong(t, 5*patience, "the topics that nobody uses to be given up", func() bool { return n.sum(t, "qosmutex_server_topics", root) <= open })
+	poll.Within(t, 5*patience, "the topics that nobody uses to be given up", func() bool { return n.sum(t, "qosmutex_server_topics", root) <= open })
 	if again := n.sum(t, "pubsub_connects_total", root); again != 1 {
 		t.Errorf("the node has connected %v times", again)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"padme/pubsub"
+	"padme/tests/poll"
 )
 
 // Finding 1: a Close that returns nil has lost nothing.
@@ -124,7 +125,7 @@ func leavesAFullReader(t *testing.T, url string, q pubsub.QoS, leave func(*pubsu
 	if err := leave(w); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the instance has no writers", func() bool { return len(r.Read(10, pubsub.NoWriters)) > 0 })
+	poll.Until(t, "the instance has no writers", func() bool { return len(r.Read(10, pubsub.NoWriters)) > 0 })
 	var got []string
 	for _, s := range r.Take(10) {
 		got = append(got, fmt.Sprintf("%d %v", s.Data.N, s.Info.State))

@@ -8,6 +8,7 @@ import (
 
 	"padme/pubsub"
 	"padme/tests/brokers"
+	"padme/tests/poll"
 )
 
 // Finding 4: what the dead had announced takes nobody's place.
@@ -28,7 +29,7 @@ func TestEndpointsOfTheDeadMakeRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n%step == step-1 {
-				eventually(t, "announcements arrive", func() bool { return heard.Load()-before > int64(n) })
+				poll.Until(t, "announcements arrive", func() bool { return heard.Load()-before > int64(n) })
 			}
 		}
 		w := writer(t, join(t, url, "b"), "t", keepAll)
@@ -97,10 +98,10 @@ func ring(t *testing.T, n int, start func() string) (first, again int64) {
 	for _, w := range wires {
 		w.cut()
 	}
-	eventually(t, "everybody has lost the connection", func() bool { return lost.Load() == int64(n) })
+	poll.Until(t, "everybody has lost the connection", func() bool { return lost.Load() == int64(n) })
 	for _, w := range wires {
 		w.restore(url)
 	}
-	eventually(t, "everybody is back", func() bool { return back.Load() == int64(n) })
+	poll.Until(t, "everybody is back", func() bool { return back.Load() == int64(n) })
 	return first, settle() - first
 }

@@ -112,16 +112,6 @@ func write(t testing.TB, w *pubsub.Writer[value], key string, n int) {
 	}
 }
 
-// eventually waits for a condition.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // event waits for the next one of a type.
 func event[E pubsub.Event](t testing.TB, r *pubsub.Reader[value]) (e E) {
 	t.Helper()

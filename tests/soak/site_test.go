@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"padme/tests/address"
+	"padme/tests/poll"
 )
 
 // site is a broker behind a proxy, with processes that live at it for the whole
@@ -98,7 +99,7 @@ func (s *site) startBroker(bin string) error {
 
 func (s *site) brokerMetrics(t *testing.T) (url string) {
 	t.Helper()
-	eventually(t, "the broker says where its metrics are", func() bool {
+	poll.Until(t, "the broker says where its metrics are", func() bool {
 		for line := range strings.Lines(s.broker.out.String()) {
 			if where, ok := strings.CutPrefix(line, "metrics "); ok {
 				url = strings.TrimSpace(where)
@@ -112,7 +113,7 @@ func (s *site) brokerMetrics(t *testing.T) (url string) {
 // metricsOf waits for the file in which a member says where its metrics are.
 func metricsOf(t *testing.T, file string) (url string) {
 	t.Helper()
-	eventually(t, "a member says where its metrics are", func() bool {
+	poll.Until(t, "a member says where its metrics are", func() bool {
 		text, err := os.ReadFile(file)
 		url = string(text)
 		return err == nil
