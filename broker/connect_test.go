@@ -3,7 +3,6 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
+	"padme/tests/capture"
 )
 
 // connect5 is an MQTT 5 CONNECT of a user with so many empty user properties.
@@ -83,8 +83,8 @@ func TestWhoeverIsGoneLosesItsPlace(t *testing.T) {
 func TestClientIDsAreBounded(t *testing.T) {
 	id := strings.Repeat("x", 512)
 	for _, users := range []*broker.Users{nil, cast(t)} {
-		registry, log := prometheus.NewRegistry(), &lockedText{}
-		b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: users, Metrics: registry, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		registry, log := prometheus.NewRegistry(), &capture.Text{}
+		b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: users, Metrics: registry, Logger: log.Logger()})
 		for range 2 {
 			for _, c := range []struct {
 				id      string

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
@@ -79,7 +80,7 @@ func TestWhoLeavesDuringASearchHasPublished(t *testing.T) {
 // What a client has subscribed to is tried no more once it is gone: mochi goes on to the end,
 // with the tree locked.
 func TestNothingIsTriedOfWhoIsGone(t *testing.T) {
-	var log lockedText
+	var log capture.Text
 	b := start(t, broker.Config{TCP: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	filler := connect(t, at(b.URL()))
 	for i := range 10_000 { // more than sockets take

@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,13 +15,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
 // A stranger, and an account, may be refused as often as they like.
 func TestRefusalsDoNotFillTheLog(t *testing.T) {
-	log := &lockedText{}
-	b := start(t, broker.Config{Users: cast(t), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	log := &capture.Text{}
+	b := start(t, broker.Config{Users: cast(t), Logger: log.Logger()})
 	long := strings.Repeat("\x01", 10_000)
 	for range 50 {
 		c := raw(t, b)
@@ -74,8 +74,8 @@ func TestWhoDoesNotReadDoesNotFillTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			log, registry := &lockedText{}, prometheus.NewRegistry()
-			b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Logger: slog.New(slog.NewTextHandler(log, nil)), Metrics: registry, Limits: c.limits})
+			log, registry := &capture.Text{}, prometheus.NewRegistry()
+			b := start(t, broker.Config{TCP: "127.0.0.1:0", Users: cast(t), Logger: log.Logger(), Metrics: registry, Limits: c.limits})
 			bob := connect(t, inProcess(b), as("bob", "bob"))
 			for i := range 40 { // more than sockets take
 				bob.publish(fmt.Sprintf("padme/v1/default/data/p/t/k%d/bob/w", i), strings.Repeat("x", 500_000), 1, true)

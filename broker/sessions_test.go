@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/bubble"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
@@ -152,8 +152,8 @@ func sessionExpires(t *testing.T, asks, leaves int64, told bool, lasts time.Dura
 // An observer's session ends with its connection, and it is told so.
 func TestObserversHaveNoSessions(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	var log lockedText
-	b := start(t, broker.Config{Users: cast(t), Metrics: registry, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log capture.Text
+	b := start(t, broker.Config{Users: cast(t), Metrics: registry, Logger: log.Logger()})
 	for _, expiry := range []uint32{0, 1000, 0xffffffff} {
 		version := 4
 		if expiry > 0 {
@@ -182,9 +182,9 @@ func TestObserversHaveNoSessions(t *testing.T) {
 // their user is named once a minute.
 func TestSessionsThatTheLimitEndsAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		registry, log := prometheus.NewRegistry(), &lockedText{}
+		registry, log := prometheus.NewRegistry(), &capture.Text{}
 		b := start(t, broker.Config{
-			Users: cast(t), Metrics: registry, Logger: slog.New(slog.NewTextHandler(log, nil)), Limits: broker.Limits{SessionExpiry: sessionExpiry},
+			Users: cast(t), Metrics: registry, Logger: log.Logger(), Limits: broker.Limits{SessionExpiry: sessionExpiry},
 		})
 		for i, expiry := range []uint32{0, 0, 0xffffffff, 60, 60} { // the last two as they want
 			c, _ := keep(t, b, fmt.Sprint("s", i), "alice", expiry)

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"crypto/tls"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
@@ -25,9 +25,9 @@ func TestWhatIsNoWebSocketIsCounted(t *testing.T) {
 	clientTLS.ServerName = "127.0.0.1"
 	for name, secure := range map[string]bool{"ws": false, "wss": true} {
 		t.Run(name, func(t *testing.T) {
-			registry, log := prometheus.NewRegistry(), &lockedText{}
+			registry, log := prometheus.NewRegistry(), &capture.Text{}
 			cfg := broker.Config{
-				WebSocket: "127.0.0.1:0", Metrics: registry, Logger: slog.New(slog.NewTextHandler(log, nil)),
+				WebSocket: "127.0.0.1:0", Metrics: registry, Logger: log.Logger(),
 				Limits: broker.Limits{ConnectTimeout: time.Second},
 			}
 			if secure {

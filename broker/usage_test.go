@@ -4,36 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
-
-// lockedText is a log that a test reads while the broker writes it.
-type lockedText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (x *lockedText) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.Write(p)
-}
-
-func (x *lockedText) String() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.String()
-}
 
 // One user's connections end at its quota, those of another do not; a client that comes
 // back, whose former connection still stands, is let in.
@@ -288,9 +269,9 @@ func TestEveryLimitIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limit, _, _ := strings.Cut(name, " ")
 			registry := prometheus.NewRegistry()
-			var log lockedText
+			var log capture.Text
 			cfg := tc.config
-			cfg.Limits, cfg.Metrics, cfg.Logger = tc.limits, registry, slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Limits, cfg.Metrics, cfg.Logger = tc.limits, registry, log.Logger()
 			tc.exceed(t, start(t, cfg))
 			poll.UntilOr(t, func() bool { return gather(t, registry)["padme_broker_limited_total/"+limit] > 0 },
 				func() string { return "it is not counted: " + log.String() })
@@ -369,8 +350,8 @@ func TestTheDiskGetsWhatIsCharged(t *testing.T) {
 // 4 GB on disk.
 func TestFiltersAreNotLong(t *testing.T) {
 	for _, users := range []*broker.Users{nil, cast(t)} {
-		log := &lockedText{}
-		b := start(t, broker.Config{Users: users, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		log := &capture.Text{}
+		b := start(t, broker.Config{Users: users, Logger: log.Logger()})
 		base := "padme/v1/default/data/p/t/k/+/"
 		granted := base + strings.Repeat("w", 5120-len(base))
 		for _, f := range []struct {

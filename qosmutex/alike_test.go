@@ -7,15 +7,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"padme/tests/capture"
 )
 
 // Hundreds of locks that have the same trouble make one line, which counts them, and then
 // one a minute; what is left is said at the end.
 func TestManyLocksMakeOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &journal{}
+		log := &capture.Text{}
 		var o options
-		if err := log.option()(&o); err != nil {
+		if err := WithLogger(log.Logger())(&o); err != nil {
 			t.Fatal(err)
 		}
 		a := newAlike(o.log)
@@ -33,8 +35,8 @@ func TestManyLocksMakeOneLine(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if n := log.warnings(what); n != lines || !log.says(text) {
-				t.Fatalf("%d lines of %q, want %d with %q: %s", n, what, lines, text, &log.text)
+			if n := log.Lines("level=WARN", what); n != lines || !log.Has(text) {
+				t.Fatalf("%d lines of %q, want %d with %q: %s", n, what, lines, text, log)
 			}
 		}
 		say("lease over", 340)
@@ -50,8 +52,8 @@ func TestManyLocksMakeOneLine(t *testing.T) {
 		cancel()
 		<-ended
 		check(0, "lease over", 3, `locks=5`)
-		if strings.Count(log.text.String(), "\n") != 4 {
-			t.Errorf("other lines: %s", &log.text)
+		if strings.Count(log.String(), "\n") != 4 {
+			t.Errorf("other lines: %s", log)
 		}
 	})
 }

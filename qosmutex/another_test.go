@@ -9,6 +9,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
+	"padme/tests/capture"
 )
 
 // Two participants that were given different registers create one topic. Whoever comes
@@ -23,8 +24,8 @@ func TestAnotherRegister(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := &journal{}
-		second, err := Open(ctx, q, "t", Create(), WithRegister(local.Memory()), WithResources("crane"), clock, log.option())
+		log := &capture.Text{}
+		second, err := Open(ctx, q, "t", Create(), WithRegister(local.Memory()), WithResources("crane"), clock, WithLogger(log.Logger()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,8 +34,8 @@ func TestAnotherRegister(t *testing.T) {
 			t.Fatalf("the second is %v below %s", s.Role, s.Root.ID)
 		}
 		time.Sleep(time.Minute)
-		if !log.says("cannot be the root") || !log.says("--voters") {
-			t.Errorf("it warns: %s", &log.text)
+		if !log.Has("cannot be the root") || !log.Has("--voters") {
+			t.Errorf("it warns: %s", log)
 		}
 		h, err := second.Lock(ctx, "crane")
 		if err != nil {
@@ -69,7 +70,7 @@ func TestAnotherRegister(t *testing.T) {
 func TestRegistersThatMeet(t *testing.T) {
 	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
 		ctx := context.Background()
-		logs := [2]*journal{{}, {}}
+		logs := [2]*capture.Text{{}, {}}
 		var topics [2]*Topic
 		var all sync.WaitGroup
 		for i, id := range []string{"a", "b"} {
@@ -77,7 +78,7 @@ func TestRegistersThatMeet(t *testing.T) {
 			defer p.Close(ctx)
 			all.Go(func() {
 				var err error
-				topics[i], err = Open(ctx, p, "t", Create(), WithRegister(local.Memory()), WithResources("crane"), clock, logs[i].option())
+				topics[i], err = Open(ctx, p, "t", Create(), WithRegister(local.Memory()), WithResources("crane"), clock, WithLogger(logs[i].Logger()))
 				if err != nil {
 					t.Error(err)
 				}
@@ -119,8 +120,8 @@ func TestRegistersThatMeet(t *testing.T) {
 		for i, topic := range topics {
 			if topic.Status().Role == protocol.Root {
 				roots++
-			} else if !logs[i].says("another register") {
-				t.Errorf("the member says nothing: %s", &logs[i].text)
+			} else if !logs[i].Has("another register") {
+				t.Errorf("the member says nothing: %s", logs[i])
 			}
 			defer topic.Close(ctx)
 		}
@@ -128,8 +129,8 @@ func TestRegistersThatMeet(t *testing.T) {
 			t.Errorf("%d roots, %d entries", roots, entries)
 		}
 		for _, l := range logs {
-			if l.says("must not give") {
-				t.Error(&l.text)
+			if l.Has("must not give") {
+				t.Error(l)
 			}
 		}
 	})
@@ -195,8 +196,8 @@ func TestRootThatStopsSaysWhatItDid(t *testing.T) {
 			ctx := context.Background()
 			p, cable := w.join("first")
 			q, _ := w.join("second")
-			log := &journal{}
-			first, err := Open(ctx, p, "t", Create(), WithRegister(local.Memory()), WithOpenResources(), w.clock, log.option())
+			log := &capture.Text{}
+			first, err := Open(ctx, p, "t", Create(), WithRegister(local.Memory()), WithOpenResources(), w.clock, WithLogger(log.Logger()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,8 +214,8 @@ func TestRootThatStopsSaysWhatItDid(t *testing.T) {
 			}
 			cable.restore()
 			time.Sleep(10 * time.Second)
-			if says := log.says("both may have let somebody in"); says != grants {
-				t.Errorf("it granted something: %v, and says %s", grants, &log.text)
+			if says := log.Has("both may have let somebody in"); says != grants {
+				t.Errorf("it granted something: %v, and says %s", grants, log)
 			}
 			w.killed.Go(func() { _ = first.Close(ctx); _ = p.Close(ctx); _ = second.Close(ctx); _ = q.Close(ctx) })
 		})

@@ -1,12 +1,9 @@
 package qosmutex
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,25 +11,8 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/capture"
 )
-
-// page is what several goroutines write.
-type page struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *page) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *page) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
 
 // A member that invents incarnations is counted by the root, and named once a minute.
 func TestInventedIncarnationsAreTold(t *testing.T) {
@@ -41,9 +21,9 @@ func TestInventedIncarnationsAreTold(t *testing.T) {
 		p, q := join("root"), join("mallory")
 		defer p.Close(ctx)
 		defer q.Close(ctx)
-		var log page
+		var log capture.Text
 		metrics := prometheus.NewRegistry()
-		topic, err := Open(ctx, p, "crane", Create(), clock, WithMetrics(metrics), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		topic, err := Open(ctx, p, "crane", Create(), clock, WithMetrics(metrics), WithLogger(log.Logger()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +55,8 @@ func TestInventedIncarnationsAreTold(t *testing.T) {
 // a server.
 func TestExcessesAreTold(t *testing.T) {
 	virtually(t, func(t *testing.T, _ func(string) *pubsub.Participant, _ Option) {
-		var log page
-		reached := newExcesses(slog.New(slog.NewTextHandler(&log, nil)))
+		var log capture.Text
+		reached := newExcesses(log.Logger())
 		for range 3 {
 			for _, lock := range []string{"crane", "yard"} {
 				topic := &Topic{options: options{reached: reached}, name: lock}

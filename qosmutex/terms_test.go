@@ -12,6 +12,7 @@ import (
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/local"
+	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
 )
@@ -80,32 +81,32 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 // A root that stood still for longer than its lease says so. A planned change is no news.
 func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
-		log, logOfNext := &journal{}, &journal{}
+		log, logOfNext := &capture.Text{}, &capture.Text{}
 		start, clock := time.Now(), w.clock
 		var stood atomic.Int64 // nanoseconds
 		w.clock = WithClock(func() time.Duration { return time.Since(start) + time.Duration(stood.Load()) })
-		root := w.open("root", Create(), WithNodePriority(0), log.option())
+		root := w.open("root", Create(), WithNodePriority(0), WithLogger(log.Logger()))
 		defer root.close()
 		w.clock = clock
-		next := w.open("next", WithNodePriority(1), logOfNext.option())
+		next := w.open("next", WithNodePriority(1), WithLogger(logOfNext.Logger()))
 		defer next.close()
 		const warning = "the lease of this root ended"
 		time.Sleep(time.Minute)
-		if log.says(warning) {
-			t.Fatalf("nothing has happened, and it warns: %s", &log.text)
+		if log.Has(warning) {
+			t.Fatalf("nothing has happened, and it warns: %s", log)
 		}
 		stood.Store(int64(2 * time.Second))
 		time.Sleep(time.Minute)
-		if n := log.warnings(warning); n != 1 || logOfNext.says(warning) {
-			t.Errorf("%d warnings, want 1: %s; the other member: %s", n, &log.text, &logOfNext.text)
+		if n := log.Lines("level=WARN", warning); n != 1 || logOfNext.Has(warning) {
+			t.Errorf("%d warnings, want 1: %s; the other member: %s", n, log, logOfNext)
 		}
 		root.close()
 		time.Sleep(time.Minute)
 		if s := next.Status(); s.Role != protocol.Root {
 			t.Errorf("the next one is %v", s.Role)
 		}
-		if n := log.warnings(warning); n != 1 || logOfNext.says(warning) {
-			t.Errorf("%d warnings after a planned change, want 1: %s; the other member: %s", n, &log.text, &logOfNext.text)
+		if n := log.Lines("level=WARN", warning); n != 1 || logOfNext.Has(warning) {
+			t.Errorf("%d warnings after a planned change, want 1: %s; the other member: %s", n, log, logOfNext)
 		}
 	})
 }
@@ -114,8 +115,8 @@ func TestALeaseThatEndsIsWarnedOf(t *testing.T) {
 // that stays away is, once.
 func TestARegisterThatStaysAwayIsWarnedOf(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, w *world) {
-		log, reg := &journal{}, &cutRegister{Register: local.Memory()}
-		root := w.open("root", Create(), log.option(), WithRegister(reg))
+		log, reg := &capture.Text{}, &cutRegister{Register: local.Memory()}
+		root := w.open("root", Create(), WithLogger(log.Logger()), WithRegister(reg))
 		defer root.close()
 		const warning = "the register does not answer"
 		for _, c := range []struct {
@@ -126,8 +127,8 @@ func TestARegisterThatStaysAwayIsWarnedOf(t *testing.T) {
 			time.Sleep(c.away)
 			reg.cut.Store(false)
 			time.Sleep(time.Minute)
-			if n := log.warnings(warning); n != c.want {
-				t.Errorf("away for %v: %d warnings in all, want %d: %s", c.away, n, c.want, &log.text)
+			if n := log.Lines("level=WARN", warning); n != c.want {
+				t.Errorf("away for %v: %d warnings in all, want %d: %s", c.away, n, c.want, log)
 			}
 		}
 	})

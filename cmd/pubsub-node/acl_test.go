@@ -20,6 +20,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/address"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
@@ -178,7 +179,7 @@ func startMosquitto(t *testing.T) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "-c", path)
-	var log lockedText
+	var log capture.Text
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func startMosquitto(t *testing.T) string {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("mosquitto does not listen: %s", log.text())
+			t.Fatalf("mosquitto does not listen: %s", log.String())
 		}
 	}
 	return addr
@@ -351,24 +352,6 @@ func (c *aclClient) settle(t *testing.T, super *aclClient, want []string) {
 			t.Fatal("the marker has not come")
 		}
 	}
-}
-
-// lockedText collects the output of a process.
-type lockedText struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedText) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestNamesThatMosquittoCannotHold(t *testing.T) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
 	"padme/qosmutex/register/local"
+	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
 )
@@ -72,26 +71,8 @@ func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 // node is a pubsub-node process.
 type node struct {
 	*exec.Cmd
-	stdout, stderr written
+	stdout, stderr capture.Text
 	exited         chan int
-}
-
-// written is what a process wrote so far.
-type written struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *written) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }
 
 // startNode runs pubsub-node in dir; it is killed at the end of the test if it

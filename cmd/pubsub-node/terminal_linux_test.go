@@ -1,17 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"padme/qosmutex"
+	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
 )
@@ -20,9 +20,7 @@ import (
 type shell struct {
 	t      *testing.T
 	master *os.File
-
-	mu     sync.Mutex
-	output bytes.Buffer
+	output capture.Text
 }
 
 func startShell(t *testing.T, url string) *shell {
@@ -41,16 +39,7 @@ func startShell(t *testing.T, url string) *shell {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		buf := make([]byte, 4096)
-		for {
-			n, err := master.Read(buf)
-			if err != nil { // the last process has closed its end
-				return
-			}
-			s.mu.Lock()
-			s.output.Write(buf[:n])
-			s.mu.Unlock()
-		}
+		_, _ = io.Copy(&s.output, master) // until the last process has closed its end
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -86,19 +75,11 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 // types sends keys and waits until the terminal shows what.
 func (s *shell) types(keys, what string) {
 	s.t.Helper()
-	s.mu.Lock()
 	s.output.Reset()
-	s.mu.Unlock()
 	if _, err := s.master.WriteString(keys); err != nil {
 		s.t.Fatal(err)
 	}
-	poll.Until(s.t, fmt.Sprintf("the terminal shows %q after %q", what, keys), func() bool { return s.shows(what) })
-}
-
-func (s *shell) shows(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Contains(s.output.Bytes(), []byte(what))
+	poll.Until(s.t, fmt.Sprintf("the terminal shows %q after %q", what, keys), func() bool { return s.output.Has(what) })
 }
 
 func TestCommandHasTheTerminal(t *testing.T) {
@@ -116,7 +97,7 @@ func TestCommandHasTheTerminal(t *testing.T) {
 	s.types("pubsub-node lock crane -- sh -c 'read x; echo got $x' &\n", "$ ")
 	poll.Until(t, "the job is stopped", func() bool {
 		s.types("jobs; echo li\"\"sted\n", "listed")
-		return s.shows("Stopped")
+		return s.output.Has("Stopped")
 	})
 	s.types("fg\n", "pubsub-node lock crane")
 	s.types("three\n", "got three")

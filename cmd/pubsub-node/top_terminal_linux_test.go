@@ -23,11 +23,11 @@ func TestTopAtATerminalStaysInPlace(t *testing.T) {
 	s.types("echo ec\"\"hoed", "echo ec")
 	s.types("\n", "echoed")
 	s.types("TERM=dumb pubsub-node top -n 1\n", "0 locks")
-	if s.shows("\x1b[H") {
+	if s.output.Has("\x1b[H") {
 		t.Error("a dumb terminal is told to move its cursor")
 	}
 	s.types("pubsub-node top -n 1 | cat\n", "0 locks")
-	if s.shows("\x1b[H") {
+	if s.output.Has("\x1b[H") {
 		t.Error("a pipe is told to move a cursor")
 	}
 }

@@ -175,7 +175,7 @@ func TestNeighborsOnlyLook(t *testing.T) {
 func TestPageStaysAfterTheRun(t *testing.T) {
 	t.Parallel()
 	s := perform(t, "--duration", "2s", "--stay")
-	poll.Within(s.t, patienceInTests, "the page to stay", func() bool { return strings.Contains(s.said.text(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
+	poll.Within(s.t, patienceInTests, "the page to stay", func() bool { return strings.Contains(s.said.String(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
 	s.fetch()
 	s.mu.Lock()
 	clear(s.messages)

@@ -23,6 +23,7 @@ import (
 	"padme/cmd/rescue-demo/internal/web"
 	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
 
@@ -40,7 +41,7 @@ type shown struct {
 	p      *pubsub.Participant
 	end    func() (code int, rest string) // interrupts it
 
-	said     output
+	said     capture.Text
 	mu       sync.Mutex
 	messages map[string][]byte // the last on each topic, below the root
 	answers  chan control.Answer
@@ -77,7 +78,7 @@ func perform(t *testing.T, args ...string) *shown {
 	s.end = sync.OnceValues(func() (int, string) {
 		cancel()
 		<-all
-		return <-code, s.said.text()
+		return <-code, s.said.String()
 	})
 	t.Cleanup(func() { s.end() })
 	s.join()
@@ -86,24 +87,6 @@ func perform(t *testing.T, args ...string) *shown {
 
 // patienceInTests bounds every wait for what the page shows.
 const patienceInTests = 40 * time.Second
-
-// output is what the program has printed so far.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *output) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *output) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 func (s *shown) join() {
 	s.t.Helper()

@@ -16,6 +16,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/jsonlock"
+	"padme/tests/capture"
 )
 
 // bare is a gateway of which nothing runs.
@@ -161,8 +162,8 @@ func TestEveryLimitIsLogged(t *testing.T) {
 		}
 		t.Run(limits[limit].Name, func(t *testing.T) {
 			onSite(t, func(s *site) {
-				var log output
-				logger := slog.New(slog.NewTextHandler(&log, nil))
+				var log capture.Text
+				logger := log.Logger()
 				var again func()
 				var count func() uint64
 				if flood.bare != nil {

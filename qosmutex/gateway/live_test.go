@@ -1,41 +1,21 @@
 package gateway
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"padme/qosmutex/jsonlock"
+	"padme/tests/capture"
 )
-
-// output is what several goroutines write.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
 
 // One client, over all lock topics, leaves the others most of the requests that a gateway has
 // room for. It is told so, and so are people.
 func TestRequestsOfOneClientAreBounded(t *testing.T) {
 	onSite(t, func(s *site) {
-		var log output
-		g := s.gateway("gw", WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		var log capture.Text
+		g := s.gateway("gw", WithLogger(log.Logger()))
 		defer g.stop()
 		const most, more = 1 << 11, 100
 		greedy, other := s.client("greedy", "crane"), s.client("other", "crane")

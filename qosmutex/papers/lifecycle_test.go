@@ -1,13 +1,9 @@
 package papers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +12,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
+	"padme/tests/capture"
 	"padme/tests/poll"
 )
 
@@ -28,30 +25,10 @@ func named(t testing.TB, name string) protocol.Algorithm {
 	return a
 }
 
-// journal keeps what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+// logTo has a topic log to a text.
+func logTo(text *capture.Text) func(*Config) {
+	return func(cfg *Config) { cfg.Logger = text.Logger() }
 }
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) warnings(word string) (n int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for line := range strings.Lines(j.text.String()) {
-		if strings.Contains(line, "level=WARN") && strings.Contains(line, word) {
-			n++
-		}
-	}
-	return n
-}
-
-func (j *journal) log(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(j, nil)) }
 
 // Who draws the same chances as another backs off as long, and meets it again for
 // ever. Ids and incarnations are often neighbors.
@@ -73,26 +50,26 @@ func TestEveryMemberHasChancesOfItsOwn(t *testing.T) {
 func TestAMemberThatIsStartedAgainIsReported(t *testing.T) {
 	t.Parallel()
 	url := brokers.Use(t)
-	logs := make([]journal, 3)
+	logs := make([]capture.Text, 3)
 	members := trio
 	central := named(t, "central")
 	var ps []*pubsub.Participant
 	var topics []*Topic
 	for i, id := range members {
 		ps = append(ps, join(t, url, id))
-		topics = append(topics, openMember(t, ps[i], central, members, logs[i].log))
+		topics = append(topics, openMember(t, ps[i], central, members, logTo(&logs[i])))
 	}
 	for _, topic := range topics {
 		unlock(t, lock(t, topic, "crane"))
 	}
-	var again journal
+	var again capture.Text
 	for i := range topics { // one by one
 		closeTopic(t, topics[i])
-		var j *journal
-		if j = &logs[i]; i == 1 {
-			j = &again
+		var log *capture.Text
+		if log = &logs[i]; i == 1 {
+			log = &again
 		}
-		topics[i] = openMember(t, ps[i], central, members, j.log)
+		topics[i] = openMember(t, ps[i], central, members, logTo(log))
 		if i == 1 { // asks the server, which was started again as well: fine
 			unlock(t, lock(t, topics[1], "crane"))
 		}
@@ -101,13 +78,13 @@ func TestAMemberThatIsStartedAgainIsReported(t *testing.T) {
 			if !errors.Is(err, qosmutex.ErrTimeout) {
 				t.Errorf("c and the new server: %v", err)
 			}
-			poll.Until(t, "the new server says that c speaks to the former one", func() bool { return logs[0].warnings("peer=c") == 1 })
+			poll.Until(t, "the new server says that c speaks to the former one", func() bool { return logs[0].Lines("level=WARN", "peer=c") == 1 })
 		}
 	}
 	for _, topic := range topics {
 		unlock(t, lock(t, topic, "crane"))
 	}
-	if n := logs[0].warnings("peer=c"); n != 1 {
+	if n := logs[0].Lines("level=WARN", "peer=c"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }
@@ -117,9 +94,9 @@ func TestAMemberThatIsStartedAgainIsReported(t *testing.T) {
 func TestAClientThatIsStartedAgainIsReported(t *testing.T) {
 	t.Parallel()
 	url := brokers.Use(t)
-	var j journal
+	var log capture.Text
 	central := named(t, "central")
-	openMember(t, join(t, url, "a"), central, trio, j.log)
+	openMember(t, join(t, url, "a"), central, trio, logTo(&log))
 	p := join(t, url, "b")
 	topic := openMember(t, p, central, trio)
 	unlock(t, lock(t, topic, "crane"))
@@ -128,7 +105,7 @@ func TestAClientThatIsStartedAgainIsReported(t *testing.T) {
 	if _, err := topic.Lock(shortly(t), "crane"); !errors.Is(err, qosmutex.ErrTimeout) {
 		t.Errorf("%v", err)
 	}
-	if n := j.warnings("peer=b"); n != 1 {
+	if n := log.Lines("level=WARN", "peer=b"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }
@@ -137,13 +114,13 @@ func TestAClientThatIsStartedAgainIsReported(t *testing.T) {
 func TestMembersThatDisagreeAreReported(t *testing.T) {
 	t.Parallel()
 	url := brokers.Use(t)
-	var j journal
-	openMember(t, join(t, url, "a"), named(t, "central"), []string{"a", "b"}, j.log)
+	var log capture.Text
+	openMember(t, join(t, url, "a"), named(t, "central"), []string{"a", "b"}, logTo(&log))
 	b := openMember(t, join(t, url, "b"), named(t, "token-ring"), []string{"a", "b"})
 	if _, err := b.Lock(shortly(t), "crane"); !errors.Is(err, qosmutex.ErrTimeout) {
 		t.Errorf("%v", err)
 	}
-	if n := j.warnings("disagrees"); n != 1 {
+	if n := log.Lines("level=WARN", "disagrees"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"padme/tests/capture"
 )
 
 // patience bounds every waiting for processes, on a machine that is busy.
@@ -88,8 +90,7 @@ type terminal struct {
 	closed chan struct{}
 	end    string // what the shell prints when the last block has ended; "" before the first
 
-	mu     sync.Mutex
-	output bytes.Buffer
+	output capture.Text
 	begin  int // of what was printed since the last block began
 }
 
@@ -114,16 +115,7 @@ func (d *desk) terminal(name string) *terminal {
 	d.terminals[name] = t
 	go func() {
 		defer close(t.closed)
-		buf := make([]byte, 4096)
-		for {
-			n, err := master.Read(buf)
-			if err != nil {
-				return // the last process has closed its end
-			}
-			t.mu.Lock()
-			t.output.Write(buf[:n])
-			t.mu.Unlock()
-		}
+		_, _ = io.Copy(&t.output, master) // until the last process has closed its end
 	}()
 	return t
 }
@@ -157,18 +149,10 @@ func openTerminal() (master, slave *os.File, err error) {
 	return master, slave, err
 }
 
-func (t *terminal) shown() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.output.String()
-}
+func (t *terminal) shown() string { return t.output.String() }
 
 // since is what was printed since the last block began.
-func (t *terminal) since() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.output.String()[t.begin:]
-}
+func (t *terminal) since() string { return t.shown()[t.begin:] }
 
 // failed is the line about a command of the last block that failed.
 func (t *terminal) failed() string {
@@ -189,9 +173,7 @@ func (d *desk) typed(s *step, name string) *terminal {
 	if err := os.WriteFile(script, []byte(s.block), 0o600); err != nil {
 		d.Fatal(err)
 	}
-	t.mu.Lock()
-	t.begin = t.output.Len()
-	t.mu.Unlock()
+	t.begin = len(t.shown())
 	t.end = fmt.Sprintf("[block %d has ended]", d.blocks)
 	// The quotes keep the shell's words about a job from looking like its end.
 	keys := fmt.Sprintf("trap 'echo \"[failed: $?: $BASH_COMMAND]\"' ERR; source %s </dev/null\necho; echo '[block' %d has ended]\n", script, d.blocks)

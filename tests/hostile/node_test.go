@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
+	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
 	"padme/tests/state"
@@ -74,7 +74,7 @@ type node struct {
 	addr    string      // of MQTT
 	tls     *tls.Config // of who connects; nil: the node speaks none
 	metrics string      // URL
-	log     text
+	log     capture.Text
 }
 
 func (n *node) url() string {
@@ -91,33 +91,6 @@ func (n *node) credentials(user string) []pubsub.Option {
 		opts = append(opts, pubsub.WithTLS(n.tls))
 	}
 	return opts
-}
-
-// text collects what a process says.
-type text struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (x *text) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.b.Len() < 1<<20 {
-		x.b.Write(p)
-	}
-	return len(p), nil
-}
-
-func (x *text) clear() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.b.Reset()
-}
-
-func (x *text) String() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.String()
 }
 
 // startNode starts a node with these arguments more; a user's password is its name.
@@ -161,7 +134,7 @@ func (n *node) kill() {
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.metrics = ""
-	n.log.clear()
+	n.log.Reset()
 	_ = os.Remove(n.ready)
 	n.cmd = exec.Command(program, n.args...)
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

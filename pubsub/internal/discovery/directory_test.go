@@ -15,6 +15,7 @@ import (
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
 	"padme/pubsub/internal/wire"
+	"padme/tests/capture"
 )
 
 // nowhere is a network on which nothing comes; it remembers what was sent.
@@ -260,8 +261,8 @@ func TestTheDeadMakeRoom(t *testing.T) {
 // the one that comes when there is room for none.
 func TestTooManyEndpointsAreTold(t *testing.T) {
 	alone(t, func(t *testing.T, d *Directory, _ *nowhere) {
-		var log output
-		d.Log = slog.New(slog.NewTextHandler(&log, nil))
+		var log capture.Text
+		d.Log = log.Logger()
 		joined(t, d, "writer")
 		announces := func(from string, begin, n int) {
 			for k := range n {
@@ -295,24 +296,6 @@ func TestTooManyEndpointsAreTold(t *testing.T) {
 		logged(1, "limit=endpoints most=65536 from=mallory")
 		logged(0, "limit=endpoints most=65536 from=late")
 	})
-}
-
-// output is what several goroutines write.
-type output struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // What is told is what was announced: nothing is marshaled while everything else waits.

@@ -1,14 +1,11 @@
 package quorum_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,25 +16,8 @@ import (
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/quorum"
 	"padme/tests/bubble"
+	"padme/tests/capture"
 )
-
-// text is what several goroutines write.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *text) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *text) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
 
 // metric returns what a voter counts or measures under a name, with this value of a label.
 func metric(t *testing.T, v *quorum.Voter, name, label string) float64 {
@@ -159,9 +139,9 @@ func TestEveryLimitOfAVoterIsLogged(t *testing.T) {
 		}
 		t.Run(limit, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				var log text
+				var log capture.Text
 				o := e.options
-				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				o.Logger = log.Logger()
 				if o.Voters == nil {
 					o.Voters = []string{"a"}
 				}
@@ -196,8 +176,8 @@ func TestEveryLimitOfAVoterIsLogged(t *testing.T) {
 // A register that fills up is told beforehand, and whoever finds it full is told why.
 func TestRegisterThatIsFull(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var log text
-		v := startWith(t, quorum.Options{Voters: []string{"a"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log capture.Text
+		v := startWith(t, quorum.Options{Voters: []string{"a"}, Logger: log.Logger()})
 		time.Sleep(time.Second)
 		v.fill(t)
 		if n := strings.Count(log.String(), `msg="the register is nearly full`); n != 1 {
@@ -251,8 +231,8 @@ func TestLimitsOfAVoterAreChecked(t *testing.T) {
 // Eight others have 64 requests each going on: whoever has one is not beyond 64.
 func TestWhoWaitsForOthersRequestsIsNotAccused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var log text
-		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log capture.Text
+		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: log.Logger()})
 		time.Sleep(time.Second)
 		for i := range 8 {
 			for j := range caspaxos.MaxOpsPerClient {
@@ -272,8 +252,8 @@ func TestWhoWaitsForOthersRequestsIsNotAccused(t *testing.T) {
 // The voter's own process may have 1,024 requests going on, and the line says so.
 func TestLineOfTheVoterItself(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var log text
-		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log capture.Text
+		v := startWith(t, quorum.Options{Voters: []string{"a", "b", "c"}, Logger: log.Logger()})
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -1,12 +1,10 @@
 package quorum_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/quorum"
+	"padme/tests/capture"
 )
 
 func (f *fleet) operator(id string) *quorum.Operator {
@@ -144,26 +143,6 @@ func TestWrongListIsCorrected(t *testing.T) {
 	})
 }
 
-// lines is a log of which the loud lines count.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// take returns what was logged since it was called last.
-func (l *lines) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
-
 // missingGauges are the values by voter.
 func missingGauges(t *testing.T, v *quorum.Voter) (values string) {
 	t.Helper()
@@ -189,10 +168,10 @@ func TestRefusedVoterDoesNotFillTheLog(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.n.slow(20 * time.Millisecond) // who answers last differs
 		f.startAll()
-		log := &lines{}
+		log := &capture.Text{}
 		f.startLogged("e", log, "a", "b", "e")
 		time.Sleep(10 * time.Minute)
-		if got := log.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "it was started with the voters a,b,e, but ") {
+		if got := log.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "it was started with the voters a,b,e, but ") {
 			t.Errorf("%d lines, want one: %.1000s", strings.Count(got, "\n"), got)
 		}
 	})
@@ -201,7 +180,7 @@ func TestRefusedVoterDoesNotFillTheLog(t *testing.T) {
 // Of refusals of several causes that alternate each is logged, once a minute.
 func TestAlternatingRefusals(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		log := &lines{}
+		log := &capture.Text{}
 		var boot atomic.Uint64 // of the run of a: what is said of another one does not count
 		f.n.attach("b", func(_ string, message []byte) {
 			if msg, err := caspaxos.Decode(message); err == nil {
@@ -218,7 +197,7 @@ func TestAlternatingRefusals(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		got := log.take()
+		got := log.Take()
 		for _, other := range []string{"x", "y"} {
 			if n := strings.Count(got, "but b with a,b,"+other); n != 2 {
 				t.Errorf("%d lines of %s in two minutes, want two: %.1000s", n, other, got)
@@ -231,22 +210,22 @@ func TestAlternatingRefusals(t *testing.T) {
 // majority is gone, and of its return. A start is no alarm.
 func TestAlarmFromTheFirstMissingVoterOn(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		log := &lines{}
+		log := &capture.Text{}
 		start := func(id string) *quorum.Voter { return f.start(id, abc...) }
 		a := f.startLogged("a", log, abc...)
 		time.Sleep(3 * time.Second)
-		if got := log.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "waiting for voters") || !strings.Contains(got, "missing=b,c") {
+		if got := log.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "waiting for voters") || !strings.Contains(got, "missing=b,c") {
 			t.Errorf("alone: %s", got)
 		}
 		start("b")
 		start("c")
 		put(t, a, register.Write{Key: "crane", Value: []byte("1")})
 		time.Sleep(3 * time.Second)
-		log.take()
+		log.Take()
 		expect := func(what, want string) {
 			t.Helper()
 			time.Sleep(3 * time.Second)
-			if got := log.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
+			if got := log.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
 				t.Errorf("%s: %q, want one line with %q", what, got, want)
 			}
 		}
@@ -264,7 +243,7 @@ func TestAlarmFromTheFirstMissingVoterOn(t *testing.T) {
 		start("c")
 		expect("all are back", "no voter is missing any more")
 		time.Sleep(time.Minute)
-		if got := log.take(); got != "" {
+		if got := log.Take(); got != "" {
 			t.Errorf("later: %s", got)
 		}
 	})
