@@ -3,9 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,115 +111,6 @@ func receive[T any](t testing.TB, ch <-chan T, what string) T {
 	case <-time.After(time.Minute):
 		t.Fatalf("not within a minute: %s", what)
 		panic("unreachable")
-	}
-}
-
-// proxy is a TCP relay whose connections can be cut or frozen.
-type proxy struct {
-	net.Listener
-	target string
-
-	mu     sync.Mutex
-	conns  map[net.Conn]bool
-	frozen chan struct{} // nil: bytes flow; otherwise closed when they flow again
-	shut   bool          // refuse new connections
-	wg     sync.WaitGroup
-}
-
-func startProxy(t testing.TB, url string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, target: url[len("mqtt://"):], conns: map[net.Conn]bool{}}
-	p.wg.Go(p.serve)
-	t.Cleanup(func() {
-		l.Close()
-		p.thaw()
-		p.cut()
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) url() string { return "mqtt://" + p.Addr().String() }
-
-func (p *proxy) serve() {
-	for {
-		in, err := p.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", p.target)
-		p.mu.Lock()
-		if err != nil || p.shut {
-			in.Close()
-			if err == nil {
-				out.Close()
-			}
-			p.mu.Unlock()
-			continue
-		}
-		p.conns[in], p.conns[out] = true, true
-		p.mu.Unlock()
-		p.wg.Go(func() { p.relay(in, out) })
-		p.wg.Go(func() { p.relay(out, in) })
-	}
-}
-
-func (p *proxy) relay(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
-	b := make([]byte, 16<<10)
-	for {
-		n, err := from.Read(b)
-		p.mu.Lock()
-		frozen := p.frozen
-		p.mu.Unlock()
-		if frozen != nil {
-			<-frozen
-		}
-		if n > 0 {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// cut closes all connections.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
-		delete(p.conns, c)
-	}
-}
-
-// refuse lets nobody in until it is called with false.
-func (p *proxy) refuse(yes bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shut = yes
-}
-
-func (p *proxy) freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = make(chan struct{})
-}
-
-func (p *proxy) thaw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.frozen != nil {
-		close(p.frozen)
-		p.frozen = nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"padme/pubsub/internal/connection"
+	"padme/tests/proxy"
 )
 
 func TestDifferentKeysAreDifferentInstances(t *testing.T) {
@@ -162,8 +163,8 @@ func TestAFullReaderBlocksItsWriter(t *testing.T) {
 
 func TestReliableSamplesSurviveLostConnections(t *testing.T) {
 	url := startBroker(t)
-	wallA, wallB := startProxy(t, url), startProxy(t, url)
-	a, b := join(t, wallA.url(), "a"), join(t, wallB.url(), "b")
+	wallA, wallB := proxy.Start(t, url), proxy.Start(t, url)
+	a, b := join(t, wallA.URL(), "a"), join(t, wallB.URL(), "b")
 	q := QoS{Reliability: Reliable, History: KeepAll, MaxBlocking: connection.MaxBackoff * 6}
 	w := writerOf(t, topicOf[int](t, a, "n"), q)
 	r := readerOf(t, topicOf[int](t, b, "n"), q)
@@ -173,10 +174,10 @@ func TestReliableSamplesSurviveLostConnections(t *testing.T) {
 	go func() {
 		for i := range n {
 			if i%1000 == 500 {
-				wallB.cut()
+				wallB.Break()
 			}
 			if i%1000 == 800 {
-				wallA.cut()
+				wallA.Break()
 			}
 			if err := w.Write(testContext(t), i); err != nil {
 				done <- err

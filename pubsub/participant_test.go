@@ -15,6 +15,7 @@ import (
 
 	"padme/pubsub/internal/discovery"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 // Who gives up, or had no time to begin with, is not told to start a broker.
@@ -130,16 +131,16 @@ func TestASecondProcessWithTheSameIDIsRefused(t *testing.T) {
 
 func TestTakeoverDoesNotWaitForAnAnswer(t *testing.T) {
 	url := startBroker(t)
-	wall := startProxy(t, url)
-	first := join(t, wall.url(), "a")
-	wall.freeze()
+	wall := proxy.Start(t, url)
+	first := join(t, wall.URL(), "a")
+	wall.Freeze()
 	began := time.Now()
 	second := join(t, url, "a", WithTakeover())
 	if d := time.Since(began); d > discovery.ClaimWait/2 {
 		t.Errorf("it took %v", d)
 	}
-	wall.thaw()
-	wall.cut() // it finds out when it connects again
+	wall.Release()
+	wall.Break() // it finds out when it connects again
 	receive(t, first.Done(), "end of the one before")
 	if !errors.Is(first.Err(), ErrDuplicateID) || second.Err() != nil {
 		t.Errorf("the first ended with %v, the second with %v", first.Err(), second.Err())
@@ -149,12 +150,12 @@ func TestTakeoverDoesNotWaitForAnAnswer(t *testing.T) {
 func TestTheIDOfASilentProcessIsTakenOver(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t)
-	wall := startProxy(t, url)
-	first := join(t, wall.url(), "a")
-	wall.freeze()
+	wall := proxy.Start(t, url)
+	first := join(t, wall.URL(), "a")
+	wall.Freeze()
 	second := join(t, url, "a")
-	wall.thaw()
-	wall.cut() // the broker publishes the will of the first one
+	wall.Release()
+	wall.Break() // the broker publishes the will of the first one
 	receive(t, first.Done(), "end of the one that was silent")
 	if !errors.Is(first.Err(), ErrDuplicateID) {
 		t.Errorf("the first ended with %v", first.Err())
@@ -205,8 +206,8 @@ func TestOfTwoThatJoinAtOnceOneStays(t *testing.T) {
 
 func TestReconnectionRestoresEverything(t *testing.T) {
 	url := startBroker(t)
-	wall := startProxy(t, url)
-	a, b := join(t, wall.url(), "a"), join(t, url, "b")
+	wall := proxy.Start(t, url)
+	a, b := join(t, wall.URL(), "a"), join(t, url, "b")
 	ups := make(chan bool, 10)
 	a.Notify(func(up bool) { ups <- up })
 	messages, raws := make(chan string, 10), make(chan string, 10)
@@ -217,8 +218,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		wall.refuse(true)
-		wall.cut()
+		wall.Cut()
 		if receive(t, ups, "loss") {
 			t.Fatal("up before down")
 		}
@@ -228,7 +228,7 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 		if err := a.Send("b", "c", nil); !errors.Is(err, ErrOffline) {
 			t.Errorf("Send while offline: %v", err)
 		}
-		wall.refuse(false)
+		wall.Restore()
 		if !receive(t, ups, "reconnection") {
 			t.Fatal("down twice")
 		}
@@ -249,11 +249,11 @@ func TestReconnectionRestoresEverything(t *testing.T) {
 
 func TestAFrozenConnectionIsNoticed(t *testing.T) {
 	t.Parallel()
-	wall := startProxy(t, startBroker(t))
-	a := join(t, wall.url(), "a", WithKeepAlive(2*time.Second))
+	wall := proxy.Start(t, startBroker(t))
+	a := join(t, wall.URL(), "a", WithKeepAlive(2*time.Second))
 	down := make(chan bool, 10)
 	a.Notify(func(up bool) { down <- up })
-	wall.freeze()
+	wall.Freeze()
 	for range 100 { // more than the socket takes
 		if err := a.Send("x", "c", make([]byte, 150_000)); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestAFrozenConnectionIsNoticed(t *testing.T) {
 	if receive(t, down, "loss") {
 		t.Error("up before down")
 	}
-	wall.thaw()
+	wall.Release()
 	receive(t, down, "reconnection")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"padme/tests/brokers"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 func TestRawTopicsCarryAnyName(t *testing.T) {
@@ -106,10 +107,10 @@ func TestUnsubscribingKeepsAnEqualSubscription(t *testing.T) {
 }
 
 func TestSubscribeRawEndsWithItsContextOrTheParticipant(t *testing.T) {
-	wall := startProxy(t, startBroker(t))
-	a := join(t, wall.url(), "a")
-	wall.freeze()
-	defer wall.thaw()
+	wall := proxy.Start(t, startBroker(t))
+	a := join(t, wall.URL(), "a")
+	wall.Freeze()
+	defer wall.Release()
 	errs := make(chan error, 1)
 	go func() {
 		_, err := a.SubscribeRaw(testContext(t), Main, []string{"x"}, func(RawMessage) {})
@@ -142,8 +143,8 @@ func TestRawArgumentsAreChecked(t *testing.T) {
 
 func TestTheSideLaneOutlivesALostConnection(t *testing.T) {
 	url := startBroker(t)
-	wall := startProxy(t, url)
-	a, b := join(t, wall.url(), "a"), join(t, url, "b")
+	wall := proxy.Start(t, url)
+	a, b := join(t, wall.URL(), "a"), join(t, url, "b")
 	got := make(chan string, 100)
 	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
 		t.Fatal(err)
@@ -155,21 +156,20 @@ func TestTheSideLaneOutlivesALostConnection(t *testing.T) {
 	}
 	side("1")
 	receive(t, got, "the first state")
-	wall.refuse(true)
-	wall.cut()
+	wall.Cut()
 	poll.Until(t, "offline", func() bool { return !a.Connected() })
 	for i := range 10 {
 		side(fmt.Sprint(10 + i))
 	}
-	wall.refuse(false)
+	wall.Restore()
 	for receive(t, got, "the last state") != "19" {
 	}
 }
 
 func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 	url := startBroker(t)
-	wall := startProxy(t, url)
-	a, b := join(t, wall.url(), "a"), join(t, url, "b")
+	wall := proxy.Start(t, url)
+	a, b := join(t, wall.URL(), "a"), join(t, url, "b")
 	got := make(chan string, 4096)
 	if _, err := b.SubscribeRaw(testContext(t), Main, []string{"s"}, func(m RawMessage) { got <- string(m.Payload) }); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestEventsOnTheSideLaneSurviveALostConnection(t *testing.T) {
 		}
 		if i%200 == 100 {
 			receive(t, got, "an event")
-			wall.cut()
+			wall.Break()
 		}
 	}
 	// Those taken above are published again or were lost on purpose by this test.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"padme/broker"
+	"padme/tests/proxy"
 )
 
 func TestABrokerWithAccessRulesLetsMembersDoTheirWork(t *testing.T) {
@@ -61,12 +62,12 @@ func TestRefusedCredentialsEndAParticipant(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stopBroker(t, br) })
-	wall := startProxy(t, br.URL())
-	a := join(t, wall.url(), "a", WithCredentials("a", "secret"))
+	wall := proxy.Start(t, br.URL())
+	a := join(t, wall.URL(), "a", WithCredentials("a", "secret"))
 	if err := users.Add("a", "changed"); err != nil {
 		t.Fatal(err)
 	}
-	wall.cut()
+	wall.Break()
 	receive(t, a.Done(), "the end")
 	if !errors.Is(a.Err(), ErrRefused) {
 		t.Error(a.Err())

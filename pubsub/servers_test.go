@@ -10,14 +10,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/proxy"
 )
 
 // A cluster is played by two addresses of one broker.
 func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 	url := startBroker(t)
-	first, second := startProxy(t, url), startProxy(t, url)
-	first.refuse(true)
-	a := join(t, first.url()+", "+second.url(), "a")
+	first, second := proxy.Start(t, url), proxy.Start(t, url)
+	first.Cut()
+	a := join(t, first.URL()+", "+second.URL(), "a")
 	b := join(t, url, "b")
 	ups := make(chan bool, 10)
 	a.Notify(func(up bool) { ups <- up })
@@ -25,10 +27,9 @@ func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 	if _, err := a.Inbox("c", func(Message) { messages <- struct{}{} }); err != nil {
 		t.Fatal(err)
 	}
-	for _, next := range []struct{ gone, back *proxy }{{second, first}, {first, second}} {
-		next.back.refuse(false)
-		next.gone.refuse(true)
-		next.gone.cut()
+	for _, next := range []struct{ gone, back *proxy.Proxy }{{second, first}, {first, second}} {
+		next.back.Restore()
+		next.gone.Cut()
 		if receive(t, ups, "loss") || !receive(t, ups, "reconnection") {
 			t.Fatal("not down, then up")
 		}
@@ -37,8 +38,9 @@ func TestAnotherServerIsTriedWhenOneIsGone(t *testing.T) {
 		}
 		receive(t, messages, "a message by the other server")
 	}
-	second.refuse(true)
-	if _, err := Join(testContext(t), first.url()+","+second.url(), "c", at(t)...); !errors.Is(err, ErrUnreachable) {
+	third := proxy.Start(t, url)
+	third.Cut()
+	if _, err := Join(testContext(t), first.URL()+","+third.URL(), "c", at(t)...); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("Join without a server: %v", err)
 	}
 	if _, err := Join(testContext(t), url+",", "c"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "part 2") {

@@ -13,6 +13,7 @@ import (
 	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 // Each participant has its own connection through a proxy that cuts it now and
@@ -20,10 +21,10 @@ import (
 func TestKilledConnectionsDelayOnly(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
-	proxies := []*proxy{startProxy(t, url), startProxy(t, url), startProxy(t, url)}
-	topics := []*Topic{open(t, join(t, proxies[0].url(), "root"), "t", Create(), WithResources("crane"), WithNodePriority(0))}
+	proxies := []*proxy.Proxy{proxy.Start(t, url), proxy.Start(t, url), proxy.Start(t, url)}
+	topics := []*Topic{open(t, join(t, proxies[0].URL(), "root"), "t", Create(), WithResources("crane"), WithNodePriority(0))}
 	for i, id := range []string{"a", "b"} {
-		topics = append(topics, open(t, join(t, proxies[i+1].url(), id), "t"))
+		topics = append(topics, open(t, join(t, proxies[i+1].URL(), id), "t"))
 	}
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
@@ -33,7 +34,7 @@ func TestKilledConnectionsDelayOnly(t *testing.T) {
 			case <-done:
 				return
 			case <-time.After(150 * time.Millisecond):
-				proxies[i%len(proxies)].cut(false)
+				proxies[i%len(proxies)].Break()
 			}
 		}
 	})
@@ -115,11 +116,11 @@ func TestHolderThatDiesIsReplacedAfterTTL(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	root, members := group(t, url, "t", 1)
-	cable := startProxy(t, url)
-	doomed := open(t, join(t, cable.url(), "doomed"), "t")
+	cable := proxy.Start(t, url)
+	doomed := open(t, join(t, cable.URL(), "doomed"), "t")
 	h := lock(t, doomed, "crane")
 	ctx := h.Context()
-	cable.cut(true)
+	cable.Cut()
 	cut := time.Now()
 	next := lock(t, members[0], "crane")
 	if waited := time.Since(cut); waited < 300*time.Millisecond {
@@ -142,7 +143,7 @@ func TestHolderThatDiesIsReplacedAfterTTL(t *testing.T) {
 		t.Error(err)
 	}
 	unlock(t, next)
-	cable.cut(false) // it comes back and can go on
+	cable.Restore() // it comes back and can go on
 	unlock(t, lock(t, doomed, "crane"))
 	unlock(t, lock(t, root, "crane"))
 }
@@ -151,10 +152,10 @@ func TestDoTellsOfTheLoss(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	group(t, url, "t", 0)
-	cable := startProxy(t, url)
-	m := open(t, join(t, cable.url(), "m"), "t")
+	cable := proxy.Start(t, url)
+	m := open(t, join(t, cable.URL(), "m"), "t")
 	err := m.Do(testContext(t), "crane", func(ctx context.Context, h *Hold) error {
-		cable.cut(true)
+		cable.Cut()
 		<-ctx.Done()
 		if !errors.Is(context.Cause(ctx), ErrLost) {
 			t.Errorf("cause = %v, want ErrLost", context.Cause(ctx))

@@ -11,6 +11,7 @@ import (
 
 	"padme/pubsub"
 	"padme/qosmutex/register/local"
+	"padme/tests/proxy"
 )
 
 // tree is what a topic's members have said of their places, in the order of their names.
@@ -60,14 +61,14 @@ func watchTree(t *testing.T, url, id string) (becomes func(want string)) {
 func TestMembersTellTheirPlaces(t *testing.T) {
 	t.Parallel()
 	url := startWithFreshStates(t)
-	cable := startProxy(t, url)
+	cable := proxy.Start(t, url)
 	shared := WithRegister(local.Memory())
-	open(t, join(t, cable.url(), "root"), "t", Create(), shared, WithNodePriority(0))
+	open(t, join(t, cable.URL(), "root"), "t", Create(), shared, WithNodePriority(0))
 	a := open(t, join(t, url, "a"), "t", shared, WithNodePriority(1))
 	b := open(t, join(t, url, "b"), "t", shared, WithNodePriority(2))
 	first := watchTree(t, url, "first")
 	first("a member of root priority 1 candidate below root; b member of root priority 2 candidate below root; root root of root priority 0 candidate")
-	cable.cut(true)
+	cable.Cut()
 	// The old root cannot take back what it said: its presence tells that it is dead.
 	first("a root of a priority 1 candidate; b member of a priority 2 candidate below a; root root of root priority 0 candidate")
 	late := watchTree(t, url, "late")

@@ -10,6 +10,7 @@ import (
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 // registerFile opens a register in a file.
@@ -29,9 +30,9 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
 	path := filepath.Join(t.TempDir(), "register")
-	cable, file := startProxy(t, url), registerFile(t, path)
+	cable, file := proxy.Start(t, url), registerFile(t, path)
 	resources := WithResources("crane", "gate", "lift", "ramp")
-	root := open(t, join(t, cable.url(), "root"), "t", Create(), WithRegister(file), resources)
+	root := open(t, join(t, cable.URL(), "root"), "t", Create(), WithRegister(file), resources)
 	member := open(t, join(t, url, "member"), "t")
 	was := lock(t, root, "crane", WithNote([]byte("of client 7")), WithPriority(3))
 	_ = lock(t, root, "gate") // for nobody else
@@ -55,7 +56,7 @@ func TestHoldsWithANoteGoOn(t *testing.T) {
 		return before.Status == StatusHeld && before.Waiting == 1
 	})
 
-	cable.cut(true)
+	cable.Cut()
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}

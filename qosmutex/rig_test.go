@@ -2,7 +2,6 @@ package qosmutex
 
 import (
 	"context"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -198,86 +197,6 @@ func contend(t testing.TB, topics []*Topic, n int, g *guarded) {
 	wg.Wait()
 	if want := int32(n * len(topics)); g.entries.Load() != want {
 		t.Errorf("%d entries, want %d", g.entries.Load(), want)
-	}
-}
-
-// proxy is a TCP relay whose connections can be cut.
-type proxy struct {
-	net.Listener
-	target string
-
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	shut  bool // refuse new connections
-	wg    sync.WaitGroup
-}
-
-func startProxy(t testing.TB, url string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, target: url[len("mqtt://"):], conns: map[net.Conn]bool{}}
-	p.wg.Go(p.serve)
-	t.Cleanup(func() {
-		l.Close()
-		p.cut(true)
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) url() string { return "mqtt://" + p.Addr().String() }
-
-func (p *proxy) serve() {
-	for {
-		in, err := p.Accept()
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		out, err := net.Dial("tcp", p.target)
-		if err != nil || p.shut {
-			in.Close()
-			if err == nil {
-				out.Close()
-			}
-			p.mu.Unlock()
-			continue
-		}
-		p.conns[in], p.conns[out] = true, true
-		p.wg.Go(func() { relay(in, out) })
-		p.wg.Go(func() { relay(out, in) })
-		p.mu.Unlock()
-	}
-}
-
-func relay(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
-	b := make([]byte, 16<<10)
-	for {
-		n, err := from.Read(b)
-		if n > 0 {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// cut closes all connections; shut keeps new ones out.
-func (p *proxy) cut(shut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shut = shut
-	for c := range p.conns {
-		c.Close()
-		delete(p.conns, c)
 	}
 }
 

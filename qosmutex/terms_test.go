@@ -15,6 +15,7 @@ import (
 	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 // becomes waits until cond holds of the topic's status.
@@ -31,10 +32,10 @@ func becomes(t *testing.T, topic *Topic, what string, cond func(s *protocol.Stat
 func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 	t.Parallel()
 	url := startBroker(t, "127.0.0.1:0").URL()
-	cable := startProxy(t, url)
+	cable := proxy.Start(t, url)
 	memory := local.Memory()
 	shared, ofRoot := WithRegister(memory), &cutRegister{Register: memory}
-	root := open(t, join(t, cable.url(), "root"), "t", Create(), WithRegister(ofRoot), WithResources("crane"), WithNodePriority(0))
+	root := open(t, join(t, cable.URL(), "root"), "t", Create(), WithRegister(ofRoot), WithResources("crane"), WithNodePriority(0))
 	var members []*Topic
 	for i, id := range []string{"a", "b", "c"} {
 		members = append(members, open(t, join(t, url, id), "t", shared, WithNodePriority(int64(i+1))))
@@ -45,7 +46,7 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 		defer members[2].mu.Unlock()
 		return held.first == 0
 	})
-	cable.cut(true)
+	cable.Cut()
 	ofRoot.cut.Store(true)
 	becomes(t, members[0], "the root", func(s *protocol.Status) bool { return s.Role == protocol.Root })
 	next := make(chan *Hold)
@@ -73,7 +74,7 @@ func TestRootThatIsCutOffIsReplaced(t *testing.T) {
 	if adopted == 0 {
 		t.Error("no hold was adopted")
 	}
-	cable.cut(false)
+	cable.Restore()
 	ofRoot.cut.Store(false)
 	unlock(t, lock(t, root, "crane"))
 }
@@ -193,9 +194,9 @@ func (r *cutRegister) CompareAndSet(ctx context.Context, writes ...register.Writ
 func TestViewNamesTheRoot(t *testing.T) {
 	t.Parallel()
 	url := startWithFreshStates(t)
-	cable := startProxy(t, url)
+	cable := proxy.Start(t, url)
 	shared := WithRegister(local.Memory())
-	open(t, join(t, cable.url(), "root"), "t", Create(), shared, WithResources("crane"), WithNodePriority(0))
+	open(t, join(t, cable.URL(), "root"), "t", Create(), shared, WithResources("crane"), WithNodePriority(0))
 	a := open(t, join(t, url, "a"), "t", shared, WithNodePriority(1))
 	open(t, join(t, url, "b"), "t", shared, WithNodePriority(2))
 	views := make(chan View, 64)
@@ -224,7 +225,7 @@ func TestViewNamesTheRoot(t *testing.T) {
 		}
 	}
 	await("root")
-	cable.cut(true)
+	cable.Cut()
 	await("a")
 }
 
@@ -238,10 +239,10 @@ func TestTrustedWillEndsAHoldAtOnce(t *testing.T) {
 	timing.TTL, timing.Heartbeat = 6*time.Second, 1500*time.Millisecond
 	opts := []Option{WithTiming(timing), WithTrustedWills()}
 	root := open(t, join(t, url, "root"), "t", append(opts, Create(), WithResources("crane"))...)
-	cable := startProxy(t, url)
-	doomed := open(t, join(t, cable.url(), "doomed"), "t", opts...)
+	cable := proxy.Start(t, url)
+	doomed := open(t, join(t, cable.URL(), "doomed"), "t", opts...)
 	lock(t, doomed, "crane")
-	cable.cut(true)
+	cable.Cut()
 	ctx, cancel := context.WithTimeout(testContext(t), 3*time.Second)
 	defer cancel()
 	h, err := root.Lock(ctx, "crane")

@@ -11,6 +11,7 @@ import (
 
 	"padme/qosmutex"
 	"padme/tests/address"
+	"padme/tests/proxy"
 )
 
 const (
@@ -49,7 +50,7 @@ type member struct {
 	job
 	*process
 	reader
-	proxy *proxy // its way to the broker, unless it is in a network of its own
+	proxy *proxy.Proxy // its way to the broker, unless it is in a network of its own
 	lives [][]event
 }
 
@@ -84,8 +85,8 @@ func newCluster(t *testing.T, c *cluster, who []participant) *cluster {
 			m.Create, m.Voters = false, nil
 		}
 		if c.network == nil {
-			m.proxy = newProxy(t, c.address)
-			m.Broker = "mqtt://" + m.proxy.address()
+			m.proxy = proxy.Start(t, c.address)
+			m.Broker = m.proxy.URL()
 		}
 		c.members = append(c.members, m)
 		c.start(m)

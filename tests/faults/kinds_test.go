@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"padme/tests/proxy"
 )
 
 // accesses is longer than several accesses to what a guard protects.
@@ -52,10 +54,10 @@ func faults() []fault {
 		{name: "broker-with-data", broker: durable, inject: killBroker},
 		{name: "broker-without-data", inject: killBroker},
 		{name: "broker-mosquitto", broker: brokerKind{mosquitto: true}, inject: killBroker},
-		{name: "hang-holder", overwrites: true, inject: func(c *cluster) injection { return c.hung(c.holder(), toBroker, fromBroker) }},
-		{name: "hang-anyone", inject: func(c *cluster) injection { return c.hung(c.anyone(), toBroker, fromBroker) }},
-		{name: "hang-to-broker", inject: func(c *cluster) injection { return c.hung(c.anyone(), toBroker) }},
-		{name: "hang-from-broker", inject: func(c *cluster) injection { return c.hung(c.waiter(), fromBroker) }},
+		{name: "hang-holder", overwrites: true, inject: func(c *cluster) injection { return c.hung(c.holder(), proxy.ToServer, proxy.FromServer) }},
+		{name: "hang-anyone", inject: func(c *cluster) injection { return c.hung(c.anyone(), proxy.ToServer, proxy.FromServer) }},
+		{name: "hang-to-broker", inject: func(c *cluster) injection { return c.hung(c.anyone(), proxy.ToServer) }},
+		{name: "hang-from-broker", inject: func(c *cluster) injection { return c.hung(c.waiter(), proxy.FromServer) }},
 		{name: "reset", inject: reset},
 		{name: "delay", inject: delay},
 		{name: "partition-holder", network: true, overwrites: true, inject: func(c *cluster) injection { return c.parted(c.holder()) }},
@@ -300,13 +302,13 @@ func killBroker(c *cluster) injection {
 	return injection{over: now()}
 }
 
-func (c *cluster) hung(m *member, directions ...int) injection {
+func (c *cluster) hung(m *member, directions ...proxy.Direction) injection {
 	c.t.Helper()
-	return c.outage(m, func() { m.proxy.hold(directions...) }, func() { m.proxy.hold() })
+	return c.outage(m, func() { m.proxy.Hold(directions...) }, m.proxy.Release)
 }
 
 func reset(c *cluster) injection {
-	c.anyone().proxy.reset()
+	c.anyone().proxy.ResetAll()
 	return injection{over: now()}
 }
 
@@ -314,8 +316,8 @@ func reset(c *cluster) injection {
 func delay(c *cluster) injection {
 	m := c.anyone()
 	return c.outage(m,
-		func() { m.proxy.set(func() { m.proxy.delay = ttl / 5 }) },
-		func() { m.proxy.set(func() { m.proxy.delay = 0 }) })
+		func() { m.proxy.Delay(ttl / 5) },
+		func() { m.proxy.Delay(0) })
 }
 
 func (c *cluster) parted(m *member) injection {

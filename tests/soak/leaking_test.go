@@ -22,7 +22,7 @@ func TestLeaksOfAProcessAreSeen(t *testing.T) {
 	want := map[string]string{"": "", "goroutines": "goroutines more", "files": "file descriptors more", "memory": "memory grows steadily"}
 	var members []*watched
 	for what := range want {
-		m := newMember(t, what, at.proxy.url(), what)
+		m := newMember(t, what, at.proxy.URL(), what)
 		members = append(members, m)
 		at.living = append(at.living, m)
 	}

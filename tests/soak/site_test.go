@@ -11,6 +11,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/poll"
+	"padme/tests/proxy"
 )
 
 // site is a broker behind a proxy, with processes that live at it for the whole
@@ -19,7 +20,7 @@ type site struct {
 	name   string
 	dir    string
 	addr   string // of the broker itself
-	proxy  *proxy
+	proxy  *proxy.Proxy
 	broker *process
 	living []*watched
 	watch  *process // prints all lock events
@@ -36,11 +37,7 @@ type watched struct {
 func newSite(t *testing.T, bin, name string, brokerLives bool) *site {
 	t.Helper()
 	s := &site{name: name, dir: t.TempDir(), addr: address.Free(t)}
-	var err error
-	if s.proxy, err = newProxy(s.addr); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.proxy.close)
+	s.proxy = proxy.Start(t, s.addr)
 	if err := s.startBroker(bin); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +46,7 @@ func newSite(t *testing.T, bin, name string, brokerLives bool) *site {
 		s.living = append(s.living, &watched{history{name: name + " broker"}, s.broker, s.brokerMetrics(t)})
 	}
 	live := func(what string, argv ...string) *process {
-		p, err := begin([]string{"PADME_BROKER=" + s.proxy.url()}, argv...)
+		p, err := begin([]string{"PADME_BROKER=" + s.proxy.URL()}, argv...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +57,7 @@ func newSite(t *testing.T, bin, name string, brokerLives bool) *site {
 	live("sub", bin, "sub", "news", "--id", "subscriber")
 	s.watch = live("lock watch", bin, "lock", "watch", "--json", "--id", "watcher")
 	live("node ls --watch", bin, "node", "ls", "--watch", "--id", "census")
-	s.living = append(s.living, newMember(t, name+" member", s.proxy.url(), ""))
+	s.living = append(s.living, newMember(t, name+" member", s.proxy.URL(), ""))
 	return s
 }
 

@@ -161,7 +161,7 @@ func (s *soak) lockAgainAndAgain(ctx context.Context, at *site, lane int, random
 // lock starts a lock command.
 func (s *soak) lock(at *site, id string, command ...string) (*process, error) {
 	argv := append([]string{s.bin, "lock", "crane", "--id", id, "-w", lockTakes.String(), "--timeout", "2s", "--"}, command...)
-	return begin([]string{"PADME_BROKER=" + at.proxy.url()}, argv...)
+	return begin([]string{"PADME_BROKER=" + at.proxy.URL()}, argv...)
 }
 
 // breakThings resets connections, and kills and stops who lives at a site, until
@@ -176,9 +176,9 @@ func (s *soak) breakThings(ctx context.Context, at *site, random *rand.Rand) {
 		what := kinds.draw(random)
 		switch what {
 		case "some connections reset":
-			at.proxy.reset(func() bool { return random.IntN(3) == 0 })
+			at.proxy.Reset(func() bool { return random.IntN(3) == 0 })
 		case "all connections reset":
-			at.proxy.reset(func() bool { return true })
+			at.proxy.ResetAll()
 		case "broker killed":
 			at.broker.kill()
 			pause(ctx, between(random, 0, 1500*time.Millisecond))
