@@ -20,8 +20,8 @@ import (
 
 	"padme/broker"
 	"padme/tests/address"
-	"padme/tests/capture"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // aclCast are the users of the tests by role; each is its own password. super may
@@ -113,8 +113,8 @@ func TestMosquittoGateway(t *testing.T) {
 		}
 	}
 	n := startNode(t, dir, url, "serve", "--user", "alice", "--password-file", "alice", "--ready-file", "served", "crane")
-	if code := n.exit(t); code != exitRefused || !strings.Contains(n.stderr.String(), "may not serve clients") || exists(filepath.Join(dir, "served")) {
-		t.Errorf("exit code %d: %s", code, &n.stderr)
+	if code := n.exit(t); code != exitRefused || !strings.Contains(n.Err.String(), "may not serve clients") || exists(filepath.Join(dir, "served")) {
+		t.Errorf("exit code %d: %s", code, &n.Err)
 	}
 	startNode(t, dir, url, "serve", "--user", "bridge", "--password-file", "bridge", "--ready-file", "bridged", "crane")
 	poll.Until(t, "the gateway hears clients", func() bool { return exists(filepath.Join(dir, "bridged")) })
@@ -128,8 +128,8 @@ func TestMosquittoDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := startNode(t, dir, url, "--timeout", "15s", "doctor", "--user", "watch", "--password-file", "watch")
-	if code := n.exit(t); code != 0 || !strings.Contains(n.stdout.String(), "not asked: ") {
-		t.Errorf("exit code %d: %s%s", code, &n.stdout, &n.stderr)
+	if code := n.exit(t); code != 0 || !strings.Contains(n.Out.String(), "not asked: ") {
+		t.Errorf("exit code %d: %s%s", code, &n.Out, &n.Err)
 	}
 }
 
@@ -137,16 +137,7 @@ func TestMosquittoDoctor(t *testing.T) {
 // address.
 func startMosquitto(t *testing.T) string {
 	t.Helper()
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/mosquitto")
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skip("no mosquitto here")
-	}
+	program := process.Need(t, "apt-get install mosquitto", "mosquitto", "/usr/sbin/mosquitto")
 	dir := t.TempDir()
 	list, err := os.Create(filepath.Join(dir, "acl"))
 	if err != nil {
@@ -178,23 +169,14 @@ func startMosquitto(t *testing.T) string {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-c", path)
-	var log capture.Text
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(patienceInTests); ; time.Sleep(20 * time.Millisecond) {
+	process.Start(t, process.Options{}, program, "-c", path)
+	poll.Until(t, "mosquitto listens", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = c.Close()
-			break
 		}
-		if time.Now().After(end) {
-			t.Fatalf("mosquitto does not listen: %s", log.String())
-		}
-	}
+		return err == nil
+	})
 	return addr
 }
 

@@ -46,7 +46,7 @@ func TestTheFirstRequestsAfterARestartAreHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(c, "acquire", `"outcome":"granted"`, true) // its register is new, and grants nothing at first
-	_ = b.Process.Kill()
+	_ = b.Cmd.Process.Kill()
 	b.exit(t)
 	startNode(t, dir, "", "broker", "--listen", addr, "--data", data)
 	poll.Until(t, "a connection is made", func() bool {

@@ -43,7 +43,7 @@ func TestBrokerRestartCostsNoHold(t *testing.T) {
 			restarts := extent.Of(4, 10)
 			for range restarts {
 				ends := time.Now()
-				if err := b.Process.Signal(sig); err != nil {
+				if err := b.Cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
 				b.exit(t)
@@ -66,7 +66,7 @@ func TestBrokerRestartCostsNoHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code := command.exit(t); code != 0 {
-				t.Errorf("the command under a lock: exit code %d: %s", code, &command.stderr)
+				t.Errorf("the command under a lock: exit code %d: %s", code, &command.Err)
 			}
 		})
 	}
@@ -89,20 +89,20 @@ func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
 			client := startNode(t, dir, url, "lock", "crane/other", "--", "sh", "-c", "trap 'echo client out >>log; exit' TERM; touch held; while :; do sleep 0.02; done")
 			poll.Until(t, "the client's command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 			time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed
-			if err := b.Process.Signal(sig); err != nil {
+			if err := b.Cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
 			if code := b.exit(t); sig == syscall.SIGTERM && code != 0 {
-				t.Errorf("the broker's exit code is %d: %s", code, &b.stderr)
+				t.Errorf("the broker's exit code is %d: %s", code, &b.Err)
 			}
 			startBrokerProcess(t, dir, addr, "--memory")
 			next := startNode(t, dir, url, "lock", "crane/other", "--", "sh", "-c", "echo next in >>log")
 			behind := startNode(t, dir, url, "lock", "crane", "--", "touch", "behind")
 			if code := client.exit(t); code != exitLost {
-				t.Errorf("the client's exit code is %d, want %d: %s", code, exitLost, &client.stderr)
+				t.Errorf("the client's exit code is %d, want %d: %s", code, exitLost, &client.Err)
 			}
 			if code := next.exit(t); code != 0 {
-				t.Errorf("%v: exit code %d: %s", next.Args, code, &next.stderr)
+				t.Errorf("%v: exit code %d: %s", next.Args, code, &next.Err)
 			}
 			if log, err := os.ReadFile(filepath.Join(dir, "log")); err != nil || string(log) != "client out\nnext in\n" {
 				t.Errorf("%s %v", log, err)
@@ -114,7 +114,7 @@ func TestBrokerWithMemoryAloneIsRestarted(t *testing.T) {
 				t.Error(err)
 			}
 			if code := behind.exit(t); code != 0 {
-				t.Errorf("%v: exit code %d: %s", behind.Args, code, &behind.stderr)
+				t.Errorf("%v: exit code %d: %s", behind.Args, code, &behind.Err)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestLoneHoldWithMemoryAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(qosmutex.LAN().Heartbeat * 3 / 2) // by then the hold is confirmed
-	if err := b.Process.Kill(); err != nil {
+	if err := b.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	b.exit(t)
@@ -264,7 +264,7 @@ func clientsHoldGoesOn(t *testing.T, sig syscall.Signal) bool {
 	const restarts = 4
 	for range restarts {
 		killed, left := time.Now(), hold.Remaining()
-		if err := b.Process.Signal(sig); err != nil {
+		if err := b.Cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		b.exit(t)
@@ -345,7 +345,7 @@ func hearsWhatIsOver(t *testing.T) bool {
 	command := startNode(t, dir, url, "lock", "crane", "--", "sh", "-c", "touch held; until [ -e free ]; do sleep 0.02; done")
 	poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 	killed := time.Now()
-	if err := b.Process.Kill(); err != nil {
+	if err := b.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	b.exit(t)
@@ -354,15 +354,15 @@ func hearsWhatIsOver(t *testing.T) bool {
 	}
 	time.Sleep(1500 * time.Millisecond) // it says why it waits
 	startBrokerProcess(t, dir, addr, "--data", data)
-	if code := command.exit(t); code != 0 || !strings.Contains(command.stderr.String(), "to tell it that the lock is free") {
-		t.Errorf("exit code %d: %s", code, &command.stderr)
+	if code := command.exit(t); code != 0 || !strings.Contains(command.Err.String(), "to tell it that the lock is free") {
+		t.Errorf("exit code %d: %s", code, &command.Err)
 	}
 	if time.Since(killed) > 4*time.Second { // it renewed its lease a second before that at most
 		return false
 	}
 	next := startNode(t, dir, url, "lock", "-n", "crane", "--", "true")
 	if code := next.exit(t); code != 0 {
-		t.Errorf("%v: exit code %d: %s", next.Args, code, &next.stderr)
+		t.Errorf("%v: exit code %d: %s", next.Args, code, &next.Err)
 	}
 	return true
 }

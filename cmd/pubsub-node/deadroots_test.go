@@ -36,7 +36,7 @@ func TestWhatADeadRootPublishedIsOfBefore(t *testing.T) {
 					t.Errorf("%v while the root is alive: exit code %d, %s%s", verb, code, stdout, stderr)
 				}
 			}
-			if err := gateway.Process.Signal(sig); err != nil {
+			if err := gateway.Cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
 			gateway.exit(t)

@@ -42,7 +42,7 @@ func TestGatewayRestartCostsNoHold(t *testing.T) {
 			}
 			ends := holdsCrane(t, dir, url)
 			for range extent.Of(2, 6) {
-				if err := gateway.Process.Signal(sig); err != nil {
+				if err := gateway.Cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
 				gateway.exit(t)
@@ -76,10 +76,10 @@ func holdsCrane(t *testing.T, dir, url string) (ends func()) {
 			t.Fatal(err)
 		}
 		if code := command.exit(t); code != 0 {
-			t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+			t.Errorf("the command: exit code %d: %s", code, &command.Err)
 		}
 		if code := waiter.exit(t); code != 0 {
-			t.Errorf("who waited: exit code %d: %s", code, &waiter.stderr)
+			t.Errorf("who waited: exit code %d: %s", code, &waiter.Err)
 		}
 	}
 }
@@ -102,11 +102,11 @@ func TestGatewayStartedWithOtherFlags(t *testing.T) {
 	poll.Until(t, "the command runs", func() bool { return exists(filepath.Join(dir, "held")) })
 	time.Sleep(ttlOfGateways / 4) // by then the hold is confirmed
 	first.terminate(t)
-	if n := startNode(t, dir, url, "serve", "crane", "--ttl", "20s"); n.exit(t) == 0 || !strings.Contains(n.stderr.String(), "pubsub-node lock rm crane") {
-		t.Errorf("another TTL: %s", &n.stderr)
+	if n := startNode(t, dir, url, "serve", "crane", "--ttl", "20s"); n.exit(t) == 0 || !strings.Contains(n.Err.String(), "pubsub-node lock rm crane") {
+		t.Errorf("another TTL: %s", &n.Err)
 	}
 	second := serve("--resources", "a,b,c")
-	poll.Until(t, "it warns", func() bool { return strings.Contains(second.stderr.String(), "warning: lock crane had other settings") })
+	poll.Until(t, "it warns", func() bool { return strings.Contains(second.Err.String(), "warning: lock crane had other settings") })
 	if code := startNode(t, dir, url, "lock", "crane/c", "-w", "20s", "--", "true").exit(t); code != 0 {
 		t.Errorf("a resource that is new: exit code %d", code)
 	}
@@ -115,14 +115,14 @@ func TestGatewayStartedWithOtherFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := command.exit(t); code != 0 {
-		t.Errorf("the command: exit code %d: %s", code, &command.stderr)
+		t.Errorf("the command: exit code %d: %s", code, &command.Err)
 	}
 }
 
 // terminate ends a process in good order.
 func (n *node) terminate(t *testing.T) {
 	t.Helper()
-	if err := n.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	n.exit(t)
@@ -157,7 +157,7 @@ func TestVotersRestartCostsNoHold(t *testing.T) {
 			}
 			ends := holdsCrane(t, dir, url)
 			for _, id := range ids {
-				if err := gateways[id].Process.Signal(sig); err != nil {
+				if err := gateways[id].Cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
 				gateways[id].exit(t)

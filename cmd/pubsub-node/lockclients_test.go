@@ -75,9 +75,9 @@ func TestOperatorsRaiseAndEvictClients(t *testing.T) {
 	} {
 		n := startNode(t, dir, url, step.args...)
 		if code := n.exit(t); code != step.code {
-			t.Errorf("%q: exit code %d: %s", step.args, code, &n.stderr)
+			t.Errorf("%q: exit code %d: %s", step.args, code, &n.Err)
 		}
-		if says := n.stdout.String() + n.stderr.String(); !regexp.MustCompile(step.says).MatchString(says) {
+		if says := n.Out.String() + n.Err.String(); !regexp.MustCompile(step.says).MatchString(says) {
 			t.Errorf("%q says %s", step.args, says)
 		}
 	}
@@ -95,15 +95,15 @@ func evictHolder(t *testing.T, dir, url string) {
 	poll.Until(t, "the client holds", func() bool {
 		n := startNode(t, dir, url, "lock", "clients", "crane", "--listen", "300ms")
 		n.exit(t)
-		return regexp.MustCompile(`esp32 +7 +default +granted`).MatchString(n.stdout.String())
+		return regexp.MustCompile(`esp32 +7 +default +granted`).MatchString(n.Out.String())
 	})
 	evicting := startNode(t, dir, url, "lock", "evict", "crane", "esp32", "--listen", "1s")
 	next := startNode(t, dir, url, "lock", "crane", "--", "true")
-	if code := evicting.exit(t); code != 0 || !regexp.MustCompile(`esp32 +7 +default +lost`).MatchString(evicting.stdout.String()) {
-		t.Errorf("evict: exit code %d: %s%s", code, &evicting.stdout, &evicting.stderr)
+	if code := evicting.exit(t); code != 0 || !regexp.MustCompile(`esp32 +7 +default +lost`).MatchString(evicting.Out.String()) {
+		t.Errorf("evict: exit code %d: %s%s", code, &evicting.Out, &evicting.Err)
 	}
 	if code := next.exit(t); code != 0 {
-		t.Errorf("the next: exit code %d: %s", code, &next.stderr)
+		t.Errorf("the next: exit code %d: %s", code, &next.Err)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestClientsAreNamed(t *testing.T) {
 	} {
 		n := startNode(t, dir, url, step.args...)
 		n.exit(t)
-		if !regexp.MustCompile(step.says).MatchString(n.stdout.String()) {
-			t.Errorf("%q says %s%s, want %s", step.args, &n.stdout, &n.stderr, step.says)
+		if !regexp.MustCompile(step.says).MatchString(n.Out.String()) {
+			t.Errorf("%q says %s%s, want %s", step.args, &n.Out, &n.Err, step.says)
 		}
 	}
 	if code := startNode(t, dir, url, "lock", "evict", "crane", "esp32", "--listen", "1s").exit(t); code != 0 {

@@ -21,9 +21,9 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/gateway"
 	"padme/qosmutex/register/local"
-	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // localGrace is when the root gives the lock of a silent holder to the next.
@@ -69,55 +69,21 @@ func startBroker(t *testing.T, timing qosmutex.Timing) (url string) {
 }
 
 // node is a pubsub-node process.
-type node struct {
-	*exec.Cmd
-	stdout, stderr capture.Text
-	exited         chan int
-}
+type node struct{ *process.Process }
 
 // startNode runs pubsub-node in dir; it is killed at the end of the test if it
 // still runs.
 func startNode(t *testing.T, dir, url string, args ...string) *node {
 	t.Helper()
 	extent.NotShort(t, "real processes")
-	n := &node{Cmd: exec.Command("pubsub-node", args...), exited: make(chan int, 1)}
-	n.Env = append(os.Environ(), "PADME_BROKER="+url, "LOOP="+ignoringTERM)
-	n.Dir = dir
-	n.Stdout, n.Stderr = &n.stdout, &n.stderr
-	n.WaitDelay = time.Second // a command that outlived its node keeps the pipes open
-	if err := n.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = n.Wait()
-		n.exited <- n.ProcessState.ExitCode()
-	}()
-	t.Cleanup(func() {
-		_ = n.Process.Signal(syscall.SIGCONT)
-		_ = n.Process.Kill()
-		select {
-		case <-n.exited:
-		case <-time.After(100 * time.Millisecond): // the test waited for it
-		}
-	})
-	return n
+	return &node{process.Start(t, process.Options{Dir: dir, Env: []string{"PADME_BROKER=" + url, "LOOP=" + ignoringTERM}, Apart: true},
+		append([]string{"pubsub-node"}, args...)...)}
 }
 
 // exit waits for the end of the process and returns its exit code.
 func (n *node) exit(t *testing.T) int {
 	t.Helper()
-	return n.exitWithin(t, patienceInTests)
-}
-
-func (n *node) exitWithin(t *testing.T, d time.Duration) int {
-	t.Helper()
-	select {
-	case code := <-n.exited:
-		return code
-	case <-time.After(d):
-		t.Fatalf("%v did not end: %s", n.Args, &n.stderr)
-		return 0
-	}
+	return n.Exit(t, patienceInTests)
 }
 
 func exists(path string) bool {
@@ -160,7 +126,7 @@ func TestCommandsUnderOneLockNeverOverlap(t *testing.T) {
 	}
 	for _, n := range nodes {
 		if code := n.exit(t); code != 0 {
-			t.Errorf("exit code %d: %s", code, &n.stderr)
+			t.Errorf("exit code %d: %s", code, &n.Err)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -193,7 +159,7 @@ func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
 		t.Fatal("the second is inside while the first holds the lock")
 	}
 	killed := time.Now()
-	if err := first.Process.Kill(); err != nil {
+	if err := first.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "linux" {
@@ -203,7 +169,7 @@ func TestKilledHolderLetsTheNextInAfterTheTTL(t *testing.T) {
 		}
 	}
 	if code := second.exit(t); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &second.stderr)
+		t.Fatalf("exit code %d: %s", code, &second.Err)
 	}
 	waited := time.Since(killed)
 	t.Logf("the next was inside and done %v after the kill; the grace is %v", waited.Round(time.Millisecond), localGrace)
@@ -237,23 +203,23 @@ func TestLossStopsTheCommand(t *testing.T) {
 			}
 			holder := startNode(t, dir, url, "lock", "crane", "--kill-after", killAfter, "--", "sh", "-c", test.command)
 			command := readPID(t, filepath.Join(dir, "pid"))
-			if err := holder.Process.Signal(syscall.SIGSTOP); err != nil {
+			if err := holder.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			next := startNode(t, dir, url, "lock", "crane", "--", "true")
 			if code := next.exit(t); code != 0 {
-				t.Fatalf("the next did not get in: exit code %d: %s", code, &next.stderr)
+				t.Fatalf("the next did not get in: exit code %d: %s", code, &next.Err)
 			}
 			if gone(command)() {
 				t.Fatal("the command ended by itself")
 			}
-			if err := holder.Process.Signal(syscall.SIGCONT); err != nil {
+			if err := holder.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
 			if code := holder.exit(t); code != exitLost {
 				t.Errorf("exit code %d, want %d", code, exitLost)
 			}
-			if got := holder.stderr.String(); !strings.Contains(got, "lost") || !strings.Contains(got, test.says) {
+			if got := holder.Err.String(); !strings.Contains(got, "lost") || !strings.Contains(got, test.says) {
 				t.Errorf("it says %q, want %q in it", got, test.says)
 			}
 			if !gone(command)() {
@@ -288,7 +254,7 @@ func TestKilledHolderLeavesNothingBehind(t *testing.T) {
 			dir := t.TempDir()
 			holder := startNode(t, dir, startBroker(t, qosmutex.LAN()), "lock", "crane", "--kill-after", "100ms", "--", "sh", "-c", command)
 			survivor := readPID(t, filepath.Join(dir, "pid"))
-			if err := holder.Process.Kill(); err != nil {
+			if err := holder.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			poll.Until(t, "what the command started has ended", gone(survivor))
@@ -304,8 +270,8 @@ func TestKilledSupervisorEndsTheCommand(t *testing.T) {
 	holder := startNode(t, dir, startBroker(t, qosmutex.LAN()), "lock", "crane", "--kill-after", "100ms", "--",
 		"sh", "-c", `sh -c "$LOOP" & until [ -s pid ]; do sleep 0.01; done; kill -9 $PPID; wait`)
 	survivor := readPID(t, filepath.Join(dir, "pid"))
-	if code := holder.exit(t); code != exitFailure || !strings.Contains(holder.stderr.String(), "supervisor of the command was killed") {
-		t.Errorf("exit code %d: %s", code, &holder.stderr)
+	if code := holder.exit(t); code != exitFailure || !strings.Contains(holder.Err.String(), "supervisor of the command was killed") {
+		t.Errorf("exit code %d: %s", code, &holder.Err)
 	}
 	if !gone(survivor)() {
 		t.Error("what the command started is still there")

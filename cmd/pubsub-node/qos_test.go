@@ -62,9 +62,9 @@ func check(t *testing.T, url string, code int, says string, args ...string) {
 	t.Helper()
 	n := startNode(t, t.TempDir(), url, append([]string{"qos", "check"}, args...)...)
 	if got := n.exit(t); got != code {
-		t.Errorf("qos check %q: exit code %d, want %d: %s", args, got, code, &n.stderr)
+		t.Errorf("qos check %q: exit code %d, want %d: %s", args, got, code, &n.Err)
 	}
-	if got := n.stdout.String() + n.stderr.String(); !regexp.MustCompile(says).MatchString(got) {
+	if got := n.Out.String() + n.Err.String(); !regexp.MustCompile(says).MatchString(got) {
 		t.Errorf("qos check %q says %s", args, got)
 	}
 }

@@ -24,11 +24,11 @@ func TestSignalsGoToTheCommand(t *testing.T) {
 		holder := startNode(t, dir, url, "lock", "crane", "--",
 			"sh", "-c", `trap 'exit 9' INT TERM HUP QUIT; echo $$ >pid; while :; do sleep 0.05; done`)
 		readPID(t, filepath.Join(dir, "pid"))
-		if err := holder.Process.Signal(sig); err != nil {
+		if err := holder.Cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		if code := holder.exit(t); code != 9 {
-			t.Errorf("%v: exit code %d, want 9: %s", sig, code, &holder.stderr)
+			t.Errorf("%v: exit code %d, want 9: %s", sig, code, &holder.Err)
 		}
 	}
 }
@@ -37,11 +37,11 @@ func TestSignalsGoToTheCommand(t *testing.T) {
 func TestQuitPrintsStacks(t *testing.T) {
 	t.Parallel()
 	n := startBrokerProcess(t, t.TempDir(), address.Free(t), "--memory")
-	if err := n.Process.Signal(syscall.SIGQUIT); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	if code := n.exit(t); code != 2 || !strings.Contains(n.stderr.String(), "goroutine 1 ") {
-		t.Errorf("exit code %d: %s", code, &n.stderr)
+	if code := n.exit(t); code != 2 || !strings.Contains(n.Err.String(), "goroutine 1 ") {
+		t.Errorf("exit code %d: %s", code, &n.Err)
 	}
 }
 
@@ -54,18 +54,18 @@ func TestQuitWhileWaitingPrintsStacks(t *testing.T) {
 	readPID(t, filepath.Join(dir, "pid"))
 	waiter := startNode(t, dir, url, "lock", "crane", "--id", "waiter", "--", "touch", "ran")
 	awaitQueue(t, url, "waiter")
-	if err := waiter.Process.Signal(syscall.SIGQUIT); err != nil {
+	if err := waiter.Cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	if code := waiter.exit(t); code != exitUsage || !strings.Contains(waiter.stderr.String(), "goroutine 1 ") {
-		t.Errorf("exit code %d: %s", code, &waiter.stderr)
+	if code := waiter.exit(t); code != exitUsage || !strings.Contains(waiter.Err.String(), "goroutine 1 ") {
+		t.Errorf("exit code %d: %s", code, &waiter.Err)
 	}
 	awaitQueue(t, url) // its last will has come
 	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code := holder.exit(t); code != 0 {
-		t.Errorf("exit code %d: %s", code, &holder.stderr)
+		t.Errorf("exit code %d: %s", code, &holder.Err)
 	}
 }
 
@@ -77,18 +77,18 @@ func TestInterruptedWaitingLeavesNothingBehind(t *testing.T) {
 	readPID(t, filepath.Join(dir, "pid"))
 	waiter := startNode(t, dir, url, "lock", "crane", "--id", "waiter", "--", "touch", "ran")
 	awaitQueue(t, url, "waiter")
-	if err := waiter.Process.Signal(syscall.SIGINT); err != nil {
+	if err := waiter.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if code := waiter.exit(t); code != exitSignal+int(syscall.SIGINT) {
-		t.Errorf("exit code %d: %s", code, &waiter.stderr)
+		t.Errorf("exit code %d: %s", code, &waiter.Err)
 	}
 	awaitQueue(t, url)
 	if err := os.WriteFile(filepath.Join(dir, "free"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code := holder.exit(t); code != 0 {
-		t.Errorf("exit code %d: %s", code, &holder.stderr)
+		t.Errorf("exit code %d: %s", code, &holder.Err)
 	}
 	if exists(filepath.Join(dir, "ran")) {
 		t.Error("the interrupted command ran")

@@ -32,16 +32,16 @@ func writeOnce[T any](t *testing.T, url string, q pubsub.QoS, v T, args ...strin
 	}
 	reader := startNode(t, t.TempDir(), url, args...)
 	if err := w.WaitMatched(ctx, 1); err != nil {
-		_ = reader.Process.Kill()
-		t.Fatalf("%v with %+v: %v: %s", args, q, err, &reader.stderr)
+		_ = reader.Cmd.Process.Kill()
+		t.Fatalf("%v with %+v: %v: %s", args, q, err, &reader.Err)
 	}
 	if err := w.Write(ctx, v); err != nil {
 		t.Fatal(err)
 	}
 	if code := reader.exit(t); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &reader.stderr)
+		t.Fatalf("exit code %d: %s", code, &reader.Err)
 	}
-	return strings.TrimSpace(reader.stdout.String())
+	return strings.TrimSpace(reader.Out.String())
 }
 
 func TestSubAsksForNoMoreThanIsOffered(t *testing.T) {

@@ -36,12 +36,12 @@ func TestTwoRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = first.Process.Kill()
+	_ = first.Cmd.Process.Kill()
 	first.exit(t)
 	time.Sleep(9 * time.Second) // the back-off of a's connection reaches 5 s
 	startBrokerProcess(t, dir, addr)
 	next := startNode(t, dir, "mqtt://"+addr, "lock", "crane", "-w", "12s", "--", "sh", "-c", "echo $PADME_FENCE; sleep 0.1")
 	if code := next.exit(t); code == 0 && h.Check() == nil {
-		t.Fatalf("the next held fence %s while a, fence %d, still passes Check", next.stdout.String(), h.Fence())
+		t.Fatalf("the next held fence %s while a, fence %d, still passes Check", next.Out.String(), h.Fence())
 	}
 }

@@ -38,12 +38,12 @@ func (s *site) start(id, list string) {
 func (s *site) kill(id string) string {
 	s.t.Helper()
 	n := s.voters[id]
-	if err := n.Process.Kill(); err != nil {
+	if err := n.Cmd.Process.Kill(); err != nil {
 		s.t.Fatal(err)
 	}
 	n.exit(s.t)
 	delete(s.voters, id)
-	return n.stderr.String()
+	return n.Err.String()
 }
 
 // run runs a command to its end.
@@ -51,7 +51,7 @@ func (s *site) run(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	n := startNode(s.t, s.dir, s.url, args...)
 	code = n.exit(s.t)
-	return code, n.stdout.String(), n.stderr.String()
+	return code, n.Out.String(), n.Err.String()
 }
 
 // states waits until `voters show` has these lines, "VOTER STATE" each.
@@ -229,7 +229,7 @@ func liveThrough(t *testing.T, url string) {
 	s.does(exitUnavailable, "no majority", "voters", "replace", "v2", "v4x", "--wait", "2s")
 	s.does(1, "stop the voter or broker first", "voters", "reset", "--data", "v1", "--yes", "--grace", "0s")
 	log := s.kill("v1")
-	if said := v1.stdout.String(); !strings.Contains(said, "one of v1,v2,v4, in v1") || !strings.Contains(said, "not of v1,v2,v3, as --voters says") {
+	if said := v1.Out.String(); !strings.Contains(said, "one of v1,v2,v4, in v1") || !strings.Contains(said, "not of v1,v2,v3, as --voters says") {
 		t.Errorf("v1 with a list that does not count: %s", said)
 	}
 	if !strings.Contains(log, "a majority of the voters is missing") {
@@ -303,8 +303,8 @@ func TestVoterThatCannotWriteEnds(t *testing.T) {
 	s.states("v1 votes", "v2 votes", "v3 missing", "v4 refused")
 	s.does(0, "v4 votes", "voters", "replace", "v3", "v4")
 	v2 := s.voters["v2"]
-	if code := v2.exit(t); code != exitFailure || !strings.Contains(v2.stderr.String(), "see to the disk of v2, then start it again") {
-		t.Errorf("exit code %d: %s", code, &v2.stderr)
+	if code := v2.exit(t); code != exitFailure || !strings.Contains(v2.Err.String(), "see to the disk of v2, then start it again") {
+		t.Errorf("exit code %d: %s", code, &v2.Err)
 	}
 	if err := os.Remove(filepath.Join(s.dir, "v2", "voter.new")); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"padme/tests/address"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // TestDirectWebSocket: the page connects to the broker's own WebSocket listener.
@@ -123,7 +124,7 @@ func TestHostileNames(t *testing.T) {
 func TestMosquitto(t *testing.T) {
 	extent.Long(t, "another broker")
 	t.Parallel()
-	program := need(t, "apt-get install mosquitto", "mosquitto")
+	program := process.Need(t, "apt-get install mosquitto", "mosquitto")
 	addr, ws := address.Free(t), address.Free(t)
 	_, port, _ := net.SplitHostPort(addr)
 	_, wsPort, _ := net.SplitHostPort(ws)

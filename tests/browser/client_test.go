@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"padme/tests/process"
 )
 
 // Two pages with clients/js share a lock over WebSocket, and one that is lost says so.
@@ -16,14 +18,14 @@ func TestJavaScriptClientInPages(t *testing.T) {
 	t.Parallel()
 	const dir = "../../clients/js"
 	if _, err := os.Stat(dir + "/node_modules/mqtt"); err != nil {
-		missing(t, "the npm package mqtt", "npm ci --prefix clients/js")
+		process.Missing(t, "the npm package mqtt", "npm ci --prefix clients/js")
 	}
 	b := startBrowser(t)
 	files := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer files.Close()
 	broker, url := startReady(t, "pubsub-node", "broker", "--listen", "127.0.0.1:0", "--ws", "127.0.0.1:0", "--timing", "lan")
 	startReady(t, "pubsub-node", "serve", "--broker", url, "--id", "gw")
-	_, ws, _ := strings.Cut(broker.printed(), "\nws")
+	_, ws, _ := strings.Cut(broker.Printed(), "\nws")
 	ws, _, _ = strings.Cut(strings.TrimSpace(ws), "\n")
 	open := func(priority string) *page {
 		p := b.open(files.URL+"/example.html#ws://"+ws, desktop)
@@ -65,6 +67,6 @@ func TestJavaScriptClientInPages(t *testing.T) {
 			t.Errorf("the browser complains:\n%s", strings.Join(complaints, "\n"))
 		}
 	}
-	broker.kill()
+	broker.Kill()
 	state(first, "the hold of crane/default with fence ") // … is lost
 }

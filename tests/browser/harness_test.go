@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 	"padme/tests/state"
 )
 
@@ -46,105 +46,35 @@ func TestMain(m *testing.M) {
 	if testing.Short() { // every test that needs the programs is skipped
 		goleak.VerifyTestMain(m)
 	}
-	dir, err := os.MkdirTemp("", "browser")
-	if err != nil {
-		panic(err)
-	}
+	dir, remove := process.Build("padme/cmd/...")
 	bin = dir
 	state.In(dir)
-	if text, err := exec.Command("go", "build", "-o", dir, "padme/cmd/...").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
-		os.Exit(1)
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
+		remove()
 		os.Exit(code)
 	}))
 }
 
-// need returns the path of a program. Continuous integration must have it.
-func need(t *testing.T, remedy, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, name, remedy)
-	}
-	return path
-}
-
-func missing(t *testing.T, what, remedy string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed: %s", what, remedy)
-	}
-	t.Skipf("%s is not installed: %s", what, remedy)
-}
-
-// process is one that the test started.
-type process struct {
-	*exec.Cmd
-	done chan struct{} // closed when it is gone
-
-	mu   sync.Mutex
-	text bytes.Buffer // what it printed
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *process) printed() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
 // start runs one of our commands, or the program of an absolute path, until the end of
 // the test, at the latest.
-func start(t *testing.T, command string, args ...string) *process {
+func start(t *testing.T, command string, args ...string) *process.Process {
 	t.Helper()
 	extent.NotShort(t, "real processes")
 	if !filepath.IsAbs(command) {
 		command = filepath.Join(bin, command)
 	}
-	p := &process{Cmd: exec.Command(command, args...), done: make(chan struct{})}
-	p.Stdout, p.Stderr = p, p
-	p.Dir = t.TempDir()
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
-	p.WaitDelay = time.Second
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.Wait()
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("%s %s printed:\n%s", command, strings.Join(args, " "), p.printed())
-		}
-	})
-	return p
-}
-
-// kill ends the process and what it started, as kill -9 does.
-func (p *process) kill() {
-	_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
-	<-p.done
+	return process.Start(t, process.Options{Dir: t.TempDir(), Group: true}, append([]string{command}, args...)...)
 }
 
 // startReady runs a command that has --ready-file and returns what it wrote there.
-func startReady(t *testing.T, command string, args ...string) (p *process, where string) {
+func startReady(t *testing.T, command string, args ...string) (p *process.Process, where string) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
 	p = start(t, command, append(args, "--ready-file", ready)...)
 	poll.Within(t, patience, command+" is ready", func() bool {
 		select {
-		case <-p.done:
-			t.Fatalf("%s %v has ended: %s", command, args, p.printed())
+		case <-p.Done:
+			t.Fatalf("%s %v has ended: %s", command, args, p.Printed())
 		default:
 		}
 		text, err := os.ReadFile(ready)
@@ -166,11 +96,11 @@ type browser struct {
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	extent.NotShort(t, "real processes")
-	node := need(t, "apt-get install nodejs", "node")
-	chromium := need(t, "apt-get install chromium", "chromium")
+	node := process.Need(t, "apt-get install nodejs", "node")
+	chromium := process.Need(t, "apt-get install chromium", "chromium")
 	for _, module := range []string{"playwright-core", "axe-core"} {
 		if _, err := os.Stat(filepath.Join("js/node_modules", module)); err != nil {
-			missing(t, module, "npm ci --prefix tests/browser/js")
+			process.Missing(t, module, "npm ci --prefix tests/browser/js")
 		}
 	}
 	cmd := exec.Command(node, "driver.js", chromium)

@@ -24,7 +24,7 @@ func recorded(t *testing.T) (file string) {
 	s := startSite(t)
 	file = filepath.Join(t.TempDir(), "shift.padme")
 	r := start(t, "pubsub-node", "record", "--broker", s.url, file)
-	poll.Within(t, patience, "it records", func() bool { return strings.Contains(r.printed(), "recording") })
+	poll.Within(t, patience, "it records", func() bool { return strings.Contains(r.Printed(), "recording") })
 	for _, m := range []*member{s.first, s.second} {
 		h := m.lock("north", 7)
 		poll.Within(t, patience, "the entry is recorded", func() bool { return strings.Contains(lines(t, file), `\"holder\":\"`+m.p.ID()+`\"`) })
@@ -37,7 +37,7 @@ func recorded(t *testing.T) (file string) {
 	if err := r.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	<-r.done
+	<-r.Done
 	return file
 }
 

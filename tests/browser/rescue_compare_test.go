@@ -46,8 +46,8 @@ func TestRescueCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	replay := start(t, "rescue-demo", "--replay", files, "--web", "127.0.0.1:0")
-	poll.Within(t, patience, "it says where its page is", func() bool { return pageLine.MatchString(replay.printed()) })
-	address := pageLine.FindStringSubmatch(replay.printed())[1]
+	poll.Within(t, patience, "it says where its page is", func() bool { return pageLine.MatchString(replay.Printed()) })
+	address := pageLine.FindStringSubmatch(replay.Printed())[1]
 	for _, w := range []window{{width: 1440, height: 900, scheme: "dark"}, {width: phone.width, height: phone.height, scheme: "light"}} {
 		p := chromium.open(address, w)
 		p.await("comparison.player?.playing && comparison.runs.every(r => r.scene)")

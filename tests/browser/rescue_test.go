@@ -19,12 +19,13 @@ import (
 	"padme/tests/address"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // rescue is the demo with its page, and somebody that reads what is published.
 type rescue struct {
 	*testing.T
-	demo         *process
+	demo         *process.Process
 	page, broker string
 	p            *pubsub.Participant
 
@@ -43,7 +44,7 @@ func startRescue(t *testing.T, args ...string) *rescue {
 	demo := start(t, "rescue-demo", append([]string{"--web", "127.0.0.1:0", "--duration", "1h"}, args...)...)
 	r := &rescue{T: t, demo: demo, models: map[string]string{}}
 	poll.Within(t, patience, "the demo says where its page is", func() bool {
-		page, broker := pageLine.FindStringSubmatch(demo.printed()), brokerLine.FindStringSubmatch(demo.printed())
+		page, broker := pageLine.FindStringSubmatch(demo.Printed()), brokerLine.FindStringSubmatch(demo.Printed())
 		if page == nil || broker == nil {
 			return false
 		}
@@ -338,7 +339,7 @@ func TestRescueEnds(t *testing.T) {
 	if n := p.text("document.querySelector('#figure-overlaps').textContent"); n != "0" {
 		t.Errorf("overlaps: %s", n)
 	}
-	<-r.demo.done
+	<-r.demo.Done
 	startRescue(t, "--robots", "3", "--web", addr)
 	p.await("document.querySelector('#connection')?.dataset.state === 'connected' && document.querySelectorAll('#robots li').length === 3")
 }

@@ -17,6 +17,7 @@ import (
 	"padme/tests/address"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // lag is how far the page may be behind what it shows: a claim is false if it was true at
@@ -35,22 +36,22 @@ func (s span) covers(from, to int64) bool { return s.from < from && (s.to == 0 |
 // life is a process that is killed and started again.
 type life struct {
 	id    string
-	begin func() *process
+	begin func() *process.Process
 
-	*process
+	*process.Process
 	alive []span
 	told  []string // what the runs before this one printed
 }
 
 func (l *life) start() {
-	l.process = l.begin()
+	l.Process = l.begin()
 	l.alive = append(l.alive, span{from: time.Now().UnixNano()})
 }
 
 func (l *life) end() {
-	l.kill()
+	l.Kill()
 	l.alive[len(l.alive)-1].to = time.Now().UnixNano()
-	l.told = append(l.told, l.printed())
+	l.told = append(l.told, l.Printed())
 }
 
 func (l *life) dead() bool { return l.alive[len(l.alive)-1].to != 0 }
@@ -66,7 +67,7 @@ func (l *life) deeds() deeds {
 	d := deeds{map[string][]span{}, map[string]map[string]span{}}
 	runs := l.told
 	if !l.dead() {
-		runs = append(runs[:len(runs):len(runs)], l.printed())
+		runs = append(runs[:len(runs):len(runs)], l.Printed())
 	}
 	for i, text := range runs {
 		for line := range strings.Lines(text) {
@@ -177,14 +178,14 @@ func startScene(t *testing.T) *scene {
 	addr := address.Free(t)
 	s := &scene{T: t, url: "mqtt://" + addr, roots: map[string]*life{}, workers: map[string]*life{}}
 	data := t.TempDir()
-	s.broker = &life{id: "broker", begin: func() *process {
+	s.broker = &life{id: "broker", begin: func() *process.Process {
 		p, _ := startReady(t, "pubsub-node", "broker", "--listen", addr, "--no-locks", "--data", data)
 		return p
 	}}
 	s.broker.start()
 	for _, id := range []string{"v1", "v2", "v3"} {
 		files := t.TempDir()
-		s.roots[id] = &life{id: id, begin: func() *process {
+		s.roots[id] = &life{id: id, begin: func() *process.Process {
 			return start(t, "pubsub-node", "serve", "crane", "--broker", s.url, "--id", id, "--voters", "v1,v2,v3",
 				"--data", files, "--ttl", truthTTL.String(), "--resources", strings.Join(truthResources, ","))
 		}}
@@ -195,7 +196,7 @@ func startScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"w1", "w2", "w3", "w4"} {
-		s.workers[id] = &life{id: id, begin: func() *process {
+		s.workers[id] = &life{id: id, begin: func() *process.Process {
 			return start(t, "/usr/bin/env", workerEnv+"="+s.url+" "+id, self)
 		}}
 		s.workers[id].start()
@@ -301,7 +302,7 @@ func (s *scene) killOne(what string) bool {
 		if w.dead() {
 			continue
 		}
-		lines := strings.Split(strings.TrimSpace(w.printed()), "\n")
+		lines := strings.Split(strings.TrimSpace(w.Printed()), "\n")
 		if strings.HasPrefix(lines[len(lines)-1], what+" ") {
 			w.end()
 			return true

@@ -22,6 +22,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/brokers"
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 var (
@@ -202,15 +203,6 @@ func (s *site) killOne(random *rand.Rand) {
 	_ = s.procs[name].Process.Signal(syscall.SIGKILL)
 }
 
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "pubsub-node")
-	if out, err := exec.Command("go", "build", "-o", bin, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return bin
-}
-
 // command runs a command of pubsub-node that prints the resource once it is inside.
 func (s *site) command(url, lock, resource string) *exec.Cmd {
 	return exec.Command(s.bin, "lock", "--broker", url, lock, "--", "echo", resource)
@@ -219,7 +211,7 @@ func (s *site) command(url, lock, resource string) *exec.Cmd {
 // TestNothingFreezes: nobody waits for long although members come and go all the time.
 func TestNothingFreezes(t *testing.T) {
 	extent.NotShort(t, "real processes")
-	s := &site{t: t, bin: build(t), dir: t.TempDir(), procs: map[string]*exec.Cmd{}, gaps: &gaps{
+	s := &site{t: t, bin: process.Program(t, "padme/cmd/pubsub-node"), dir: t.TempDir(), procs: map[string]*exec.Cmd{}, gaps: &gaps{
 		last: map[string]time.Time{}, longest: map[string]time.Duration{}, at: map[string]time.Duration{}, entries: map[string]int{},
 	}}
 	defer s.stop()

@@ -14,6 +14,7 @@ import (
 	"padme/qosmutex"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 )
 
 // node is a Go program with the library: this one.
@@ -100,7 +101,7 @@ func TestClientsNeverOverlap(t *testing.T) {
 		foreign := map[string][]string{"shell": shell(s.T), "python": python(s.T), "javascript": javascript(s.T)}
 		s.gateway("gw")
 		n := s.join("go")
-		var running []*process
+		var running []*process.Process
 		for id, command := range foreign {
 			running = append(running, s.client(id, command, 100, rounds, 150))
 		}
@@ -109,13 +110,13 @@ func TestClientsNeverOverlap(t *testing.T) {
 			all = append(all, n.enter(100, func() { time.Sleep(150 * time.Millisecond) }))
 		}
 		for _, p := range running {
-			p.await(s.T)
-			v, err := visits(p.name, p.printed())
+			p.Await(s.T, patience)
+			v, err := visits(p.Name, p.Printed())
 			if err != nil {
 				s.Error(err)
 			}
 			if len(v) != rounds || !slices.ContainsFunc(v, func(v visit) bool { return !v.lost }) { // a machine that is busy for seconds costs a hold
-				s.Errorf("%s entered %d times, want %d, not all of them lost: %s", p.name, len(v), rounds, p.printed())
+				s.Errorf("%s entered %d times, want %d, not all of them lost: %s", p.Name, len(v), rounds, p.Printed())
 			}
 			all = append(all, v...)
 		}
@@ -138,7 +139,7 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 		sh, py, js := shell(s.T), python(s.T), javascript(s.T)
 		s.gateway("gw")
 		n, other := s.join("go"), s.join("go-2")
-		var waiting []*process
+		var waiting []*process.Process
 		var late visit
 		entered := make(chan struct{})
 		first := n.enter(0, func() {
@@ -157,8 +158,8 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 		<-entered
 		all := []visit{first, late}
 		for _, p := range waiting {
-			p.await(s.T)
-			v, err := visits(p.name, p.printed())
+			p.Await(s.T, patience)
+			v, err := visits(p.Name, p.Printed())
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -189,20 +190,20 @@ func TestKilledGatewayIsReplaced(t *testing.T) {
 		n.awaitActive("crane", "gw-1")
 		s.gateway("gw-2")
 		holder := s.client("python", py, 100, 1, 600_000)
-		poll.Within(s.T, patience, "the first is inside", func() bool { return strings.HasPrefix(holder.printed(), "in ") })
+		poll.Within(s.T, patience, "the first is inside", func() bool { return strings.HasPrefix(holder.Printed(), "in ") })
 		next := s.client("shell", sh, 100, 1, 50)
 		n.awaitWaiting(1)
-		first.kill()
+		first.Kill()
 		killed := time.Now()
-		holder.await(s.T)
+		holder.Await(s.T, patience)
 		stopped := time.Since(killed)
-		next.await(s.T)
+		next.Await(s.T, patience)
 		s.Logf("the holder stopped %v after the kill, the next was in and out after %v", stopped.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
-		a, err := visits("python", holder.printed())
+		a, err := visits("python", holder.Printed())
 		if err != nil {
 			s.Fatal(err)
 		}
-		b, err := visits("shell", next.printed())
+		b, err := visits("shell", next.Printed())
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"padme/tests/process"
 )
 
 // block is a file in docs/clients.md: its name in a comment, then the code.
@@ -49,8 +51,8 @@ func examples(t *testing.T) string {
 
 // shell and javascript are how the examples are run.
 func shell(t *testing.T) []string {
-	need(t, "apt-get install mosquitto-clients", "mosquitto_sub")
-	return []string{need(t, "apt-get install bash", "bash"), "crane.sh"}
+	process.Need(t, "apt-get install mosquitto-clients", "mosquitto_sub")
+	return []string{process.Need(t, "apt-get install bash", "bash"), "crane.sh"}
 }
 
 func javascript(t *testing.T) []string {

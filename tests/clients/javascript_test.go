@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 // clientsJS is the JavaScript package.
@@ -25,7 +26,7 @@ func packageJS(t *testing.T) (node, dir string) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "node_modules/mqtt")); err != nil {
-		missing(t, "the npm package mqtt", "npm ci --prefix clients/js")
+		process.Missing(t, "the npm package mqtt", "npm ci --prefix clients/js")
 	}
 	// So that the go command takes no result from its cache after a change.
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -40,7 +41,7 @@ func packageJS(t *testing.T) (node, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return need(t, "apt-get install nodejs", "node"), dir
+	return process.Need(t, "apt-get install nodejs", "node"), dir
 }
 
 // The package's own tests, by node's test runner.
@@ -48,7 +49,7 @@ func TestJavaScriptPackage(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	t.Parallel()
 	node, dir := packageJS(t)
-	need(t, "apt-get install mosquitto", "mosquitto")
+	process.Need(t, "apt-get install mosquitto", "mosquitto")
 	files, err := filepath.Glob(filepath.Join(dir, "test/*.test.js"))
 	if err != nil || len(files) < 5 {
 		t.Fatalf("tests of the package: %q, %v", files, err)
@@ -71,7 +72,7 @@ func TestJavaScriptPackage(t *testing.T) {
 func TestJavaScriptPackageInstalls(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	node, dir := packageJS(t)
-	npm := need(t, "apt-get install npm", "npm")
+	npm := process.Need(t, "apt-get install npm", "npm")
 	onSites(t, func(s *site) {
 		s.gateway("gw")
 		mine := s.TempDir()
@@ -88,8 +89,8 @@ func TestJavaScriptPackageInstalls(t *testing.T) {
 			s.Fatal(err)
 		}
 		p := start(s.T, "example", mine, nil, node, "main.mjs", s.url)
-		p.await(s.T)
-		if got := p.printed(); !strings.HasPrefix(got, "in with fence ") || !strings.HasSuffix(got, "\ndown 1\ndown 2\ndown 3\n") {
+		p.Await(s.T, patience)
+		if got := p.Printed(); !strings.HasPrefix(got, "in with fence ") || !strings.HasSuffix(got, "\ndown 1\ndown 2\ndown 3\n") {
 			s.Errorf("it printed %q", got)
 		}
 	})

@@ -83,7 +83,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("%d clients, %d inside after %v and %d later; %d kB of the gateway for each; %d were told that it is busy",
 		docks*each, docks*berths, inside.Round(time.Millisecond), now, (full-base)/(docks*each)>>10, busy)
 
-	first.kill()
+	first.Kill()
 	killed := time.Now()
 	for _, f := range fleets {
 		f.letGo()

@@ -3,16 +3,12 @@
 package clients
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +17,7 @@ import (
 	"padme/tests/address"
 	"padme/tests/parallel"
 	"padme/tests/poll"
+	"padme/tests/process"
 	"padme/tests/state"
 )
 
@@ -36,87 +33,20 @@ func TestMain(m *testing.M) {
 	if testing.Short() { // every test that needs the program is skipped
 		goleak.VerifyTestMain(m)
 	}
-	dir, err := os.MkdirTemp("", "clients")
-	if err != nil {
-		panic(err)
-	}
+	dir, remove := process.Build("padme/cmd/pubsub-node")
 	state.In(dir)
 	bin = filepath.Join(dir, "pubsub-node")
-	if text, err := exec.Command("go", "build", "-o", bin, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %s", err, text)
-		os.Exit(1)
-	}
 	parallel.Tests(2)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
+		remove()
 		os.Exit(code)
 	}))
 }
 
-// process is one that the test started.
-type process struct {
-	*exec.Cmd
-	name string
-	done chan struct{} // closed when it is gone
-
-	mu   sync.Mutex
-	text bytes.Buffer // what it printed
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-// printed is what it has printed until now.
-func (p *process) printed() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
 // start runs a program until the end of the test, at the latest.
-func start(t *testing.T, name, dir string, env []string, argv ...string) *process {
+func start(t *testing.T, name, dir string, env []string, argv ...string) *process.Process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(argv[0], argv[1:]...), name: name, done: make(chan struct{})}
-	p.Dir, p.Env = dir, append(os.Environ(), env...)
-	p.Stdout, p.Stderr = p, p
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
-	p.WaitDelay = time.Second
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.Wait()
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("%s printed:\n%s", name, p.printed())
-		}
-	})
-	return p
-}
-
-// kill ends the process and what it started, as kill -9 does.
-func (p *process) kill() {
-	_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
-	<-p.done
-}
-
-// await waits for the process to end well.
-func (p *process) await(t *testing.T) {
-	t.Helper()
-	select {
-	case <-p.done:
-		if !p.ProcessState.Success() {
-			t.Fatalf("%s: %v: %s", p.name, p.ProcessState, p.printed())
-		}
-	case <-time.After(patience):
-		t.Fatalf("%s did not end: %s", p.name, p.printed())
-	}
+	return process.Start(t, process.Options{Name: name, Dir: dir, Env: env, Group: true}, argv...)
 }
 
 // site is a broker with what runs around it.
@@ -125,7 +55,7 @@ type site struct {
 	dir    string // with the examples
 	url    string
 	addr   string
-	broker *process
+	broker *process.Process
 }
 
 // onSites runs a test with each kind of broker.
@@ -163,11 +93,11 @@ func (s *site) mosquitto() {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	s.broker = start(s.T, "mosquitto", s.dir, nil, need(s.T, "apt-get install mosquitto", "mosquitto"), "-c", path)
+	s.broker = start(s.T, "mosquitto", s.dir, nil, process.Need(s.T, "apt-get install mosquitto", "mosquitto"), "-c", path)
 }
 
 // gateway runs `pubsub-node serve`, for crane unless others are named.
-func (s *site) gateway(id string, locks ...string) *process {
+func (s *site) gateway(id string, locks ...string) *process.Process {
 	s.Helper()
 	ready := filepath.Join(s.T.TempDir(), "ready")
 	if locks == nil {
@@ -184,7 +114,7 @@ func exists(path string) bool {
 }
 
 // client runs an example.
-func (s *site) client(id string, command []string, args ...any) *process {
+func (s *site) client(id string, command []string, args ...any) *process.Process {
 	s.Helper()
 	host, port, _ := strings.Cut(s.addr, ":")
 	argv := append([]string{}, command...)
@@ -192,24 +122,4 @@ func (s *site) client(id string, command []string, args ...any) *process {
 		argv = append(argv, fmt.Sprint(a))
 	}
 	return start(s.T, id, s.dir, []string{"CLIENT=" + id, "MQTT_HOST=" + host, "MQTT_PORT=" + port, "PADME_BROKER=" + s.url}, argv...)
-}
-
-// need returns the path of a program. Continuous integration must have it.
-func need(t *testing.T, remedy string, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	missing(t, names[0], remedy)
-	return ""
-}
-
-func missing(t *testing.T, what, remedy string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed: %s", what, remedy)
-	}
-	t.Skipf("%s is not installed: %s", what, remedy)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 const pythonPackage = "../../clients/python"
@@ -22,7 +23,7 @@ func interpreter(t *testing.T) string {
 			return name
 		}
 	}
-	missing(t, "python3 with paho", "apt-get install python3-paho-mqtt")
+	process.Missing(t, "python3 with paho", "apt-get install python3-paho-mqtt")
 	return ""
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 // follow does what a page tells, and expects what it says.
@@ -62,18 +63,6 @@ func environment(t *testing.T) []string {
 	return []string{"GOBIN=" + bin, "PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_STATE_HOME=" + t.TempDir()}
 }
 
-// need skips the test where something is not installed. Continuous integration must have it.
-func need(t *testing.T, what, remedy string, found bool) {
-	t.Helper()
-	switch {
-	case found:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%s is not installed: %s", what, remedy)
-	default:
-		t.Skipf("%s is not installed: %s", what, remedy)
-	}
-}
-
 // Every command of the pages, as written.
 func TestCommands(t *testing.T) {
 	extent.NotShort(t, "real processes")
@@ -88,23 +77,25 @@ func TestCommands(t *testing.T) {
 			env := environment(t)
 			text := read(t, page)
 			if strings.Contains(text, "mosquitto_pub") {
-				_, err := exec.LookPath("mosquitto_pub")
-				need(t, "mosquitto_pub", "apt-get install mosquitto-clients", err == nil)
+				process.Need(t, "apt-get install mosquitto-clients", "mosquitto_pub")
 			}
 			if strings.Contains(text, "python3") {
-				_, err := os.Stat(strings.TrimPrefix(env[0], "GOBIN=") + "/python3")
-				need(t, "python3 with paho", "apt-get install python3-paho-mqtt", err == nil)
+				if _, err := os.Stat(strings.TrimPrefix(env[0], "GOBIN=") + "/python3"); err != nil {
+					process.Missing(t, "python3 with paho", "apt-get install python3-paho-mqtt")
+				}
 			}
 			if strings.Contains(text, "npm ci") {
-				_, err := exec.LookPath("node")
-				need(t, "node", "apt-get install nodejs npm", err == nil)
-				_, err = os.Stat(root + "/clients/js/node_modules/mqtt")
-				need(t, "the npm package mqtt", "npm ci --prefix clients/js", err == nil)
+				process.Need(t, "apt-get install nodejs npm", "node")
+				if _, err := os.Stat(root + "/clients/js/node_modules/mqtt"); err != nil {
+					process.Missing(t, "the npm package mqtt", "npm ci --prefix clients/js")
+				}
 			}
 			if strings.Contains(text, "nats-server") { // where there is still a network, should it have to be fetched
 				build := exec.Command("go", "tool", "-n", "nats-server")
 				build.Dir, build.Env = root+"/tests/brokers/nats", append(os.Environ(), "GOFLAGS=")
-				need(t, "nats-server", "go tool nats-server in tests/brokers/nats", build.Run() == nil)
+				if build.Run() != nil {
+					process.Missing(t, "nats-server", "go tool nats-server in tests/brokers/nats")
+				}
 			}
 			newDesk(t, env).follow(all)
 		})

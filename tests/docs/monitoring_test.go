@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/process"
 )
 
 const (
@@ -24,13 +26,7 @@ const (
 // promtool runs Prometheus' own checker. Where the peers of tests have to be, it has to be.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: install it: apt-get install prometheus", err)
-		}
-		t.Skipf("%v: it comes with prometheus", err)
-	}
-	c := exec.Command("promtool", args...)
+	c := exec.Command(process.Need(t, "apt-get install prometheus", "promtool"), args...)
 	c.Dir = root
 	if text, err := c.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v: %s", strings.Join(args, " "), err, text)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"padme/tests/process"
 )
 
 // verb is a command with its flags and the commands below it, as --help tells.
@@ -25,24 +27,17 @@ var binaries string
 
 // TestMain builds the programs.
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "docs")
-	if err != nil {
-		panic(err)
-	}
+	dir, remove := process.Build("padme/cmd/pubsub-node", "padme/cmd/rescue-demo")
 	binaries = dir
 	for _, name := range []string{"pubsub-node", "rescue-demo"} {
-		path := filepath.Join(dir, name)
-		if text, err := exec.Command("go", "build", "-o", path, "padme/cmd/"+name).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %s", err, text)
-			os.Exit(1)
-		}
-		if programs[name], err = help(path); err != nil {
+		var err error
+		if programs[name], err = help(filepath.Join(dir, name)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
 	code := m.Run()
-	_ = os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 

@@ -62,7 +62,7 @@ func TestStrangersByTheThousand(t *testing.T) {
 			}
 		})
 	}
-	if n.sum(t, limited, `"max-connect-size"`) < 1000 || !strings.Contains(n.log.String(), "max-connect-size") {
+	if n.sum(t, limited, `"max-connect-size"`) < 1000 || !n.Out.Has("max-connect-size") {
 		t.Error("nobody was told of CONNECTs that were too long")
 	}
 	if cost := n.memory(t, "VmHWM") - base; cost > mostForConnects() {

@@ -182,7 +182,7 @@ func TestFloodsTakeTheirOwnTime(t *testing.T) {
 // cpu is how much processor time the node has used.
 func (n *node) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

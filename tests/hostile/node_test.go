@@ -5,17 +5,14 @@ package hostile
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,9 +20,9 @@ import (
 
 	"padme/broker"
 	"padme/pubsub"
-	"padme/tests/capture"
 	"padme/tests/extent"
 	"padme/tests/poll"
+	"padme/tests/process"
 	"padme/tests/state"
 )
 
@@ -43,17 +40,9 @@ func TestMain(m *testing.M) {
 	if testing.Short() { // every test that needs the program is skipped
 		os.Exit(m.Run())
 	}
-	dir, err := os.MkdirTemp("", "hostile")
-	if err != nil {
-		panic(err)
-	}
+	dir, remove := process.Build("padme/cmd/pubsub-node")
 	state.In(dir)
 	program = filepath.Join(dir, "pubsub-node")
-	build := exec.Command("go", "build", "-o", program, "padme/cmd/pubsub-node")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
-		os.Exit(1)
-	}
 	code := m.Run()
 	if testing.Verbose() {
 		printEffects(os.Stdout)
@@ -62,19 +51,18 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	_ = os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 
 // node is a real `pubsub-node broker` with users and metrics.
 type node struct {
-	cmd     *exec.Cmd
+	*process.Process
 	args    []string
 	ready   string      // file that says that it serves
 	addr    string      // of MQTT
 	tls     *tls.Config // of who connects; nil: the node speaks none
 	metrics string      // URL
-	log     capture.Text
 }
 
 func (n *node) url() string {
@@ -109,40 +97,30 @@ func startNode(t *testing.T, args ...string) *node {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(users.Add("eve", "eve"), users.Grant("eve", broker.Client)); err != nil {
-		t.Fatal(err)
-	}
 	file, ready := filepath.Join(dir, "users"), filepath.Join(dir, "ready")
 	if err := users.Save(file); err != nil {
 		t.Fatal(err)
 	}
 	n := &node{args: append([]string{"broker", "--listen", "127.0.0.1:0", "--users", file, "--metrics", "127.0.0.1:0", "--ready-file", ready}, args...), ready: ready}
-	t.Cleanup(n.kill)
+	t.Cleanup(func() {
+		if n.Process != nil {
+			n.Kill()
+		}
+	})
 	n.start(t)
 	return n
-}
-
-// kill ends the process as kill -9 does.
-func (n *node) kill() {
-	if n.cmd != nil {
-		_ = n.cmd.Process.Kill()
-		_ = n.cmd.Wait()
-	}
 }
 
 // start starts the process and waits until it serves.
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.metrics = ""
-	n.log.Reset()
 	_ = os.Remove(n.ready)
-	n.cmd = exec.Command(program, n.args...)
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
-	if err := n.cmd.Start(); err != nil {
-		n.cmd = nil
+	p, err := process.Run(process.Options{Name: "the node", Last: 1 << 20}, append([]string{program}, n.args...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	n.Process = p // beyond a subtest that starts it again
 	poll.Within(t, patience, "the node", func() bool { _, err := os.Stat(n.ready); return err == nil })
 	url, err := os.ReadFile(n.ready)
 	if err != nil {
@@ -150,7 +128,7 @@ func (n *node) start(t *testing.T) {
 	}
 	_, n.addr, _ = strings.Cut(strings.TrimSpace(string(url)), "://")
 	poll.Within(t, patience, "the address of the metrics", func() bool { // what it prints comes by another way than the file
-		for line := range strings.Lines(n.log.String()) {
+		for line := range strings.Lines(n.Printed()) {
 			if rest, ok := strings.CutPrefix(line, "metrics"); ok && strings.HasSuffix(line, "\n") {
 				n.metrics = strings.TrimSpace(rest)
 			}
@@ -174,7 +152,7 @@ func (n *node) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	answer, err := scraper.Get(n.metrics)
 	if err != nil {
-		t.Fatalf("%v: %s", err, n.log.String())
+		t.Fatalf("%v: %s", err, n.Printed())
 	}
 	defer answer.Body.Close()
 	all := map[string]float64{}
@@ -223,7 +201,7 @@ func (n *node) grows(t *testing.T, least float64, name, label string, attack fun
 // memory returns a size of the process in bytes: VmRSS now, VmHWM the most ever.
 func (n *node) memory(t *testing.T, which string) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,6 +214,6 @@ func (n *node) memory(t *testing.T, which string) int64 {
 			return kb << 10
 		}
 	}
-	t.Fatalf("no %s of the node: has it ended? %s", which, n.log.String())
+	t.Fatalf("no %s of the node: has it ended? %s", which, n.Printed())
 	return 0
 }

@@ -32,7 +32,7 @@ func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
 		"--cafile", ca, "--use-identity-as-username", "--ws-origin", "https://panel.example")
 	var at string
 	poll.Within(t, patience, "the address of the WebSockets", func() bool {
-		found := regexp.MustCompile(`(?m)^ws +(\S+)$`).FindStringSubmatch(n.log.String())
+		found := regexp.MustCompile(`(?m)^ws +(\S+)$`).FindStringSubmatch(n.Printed())
 		if found != nil {
 			at = "wss://" + found[1]
 		}

@@ -92,7 +92,7 @@ func TestPoisonedStates(t *testing.T) {
 			}
 		})
 		t.Run(fmt.Sprint("restart ", round), func(t *testing.T) {
-			n.kill()
+			n.Kill()
 			n.start(t)
 			alice := n.join(t, "alice")
 			check(t, alice, "old")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,8 +131,8 @@ func TestObserverLeavesSessions(t *testing.T) {
 	if got := n.sum(t, limited, `"max-user-sessions"`); got < float64(2*many) {
 		t.Errorf("%v are counted", got)
 	}
-	if !strings.Contains(n.log.String(), "user=watch") {
-		t.Errorf("the log does not name who did it: %s", n.log.String())
+	if !n.Out.Has("user=watch") {
+		t.Errorf("the log does not name who did it: %s", n.Printed())
 	}
 }
 
@@ -208,8 +207,8 @@ func TestMemberTakesTooMuch(t *testing.T) {
 	} {
 		t.Run(attack.limit+" of "+attack.user, func(t *testing.T) {
 			n.grows(t, 1, limited, attack.limit, func() { h.during(t, func() { attack.run(t, n) }) })
-			if !strings.Contains(n.log.String(), "limit="+attack.limit+" user="+attack.user) {
-				t.Errorf("the log does not name who did it: %s", n.log.String())
+			if !n.Out.Has("limit=" + attack.limit + " user=" + attack.user) {
+				t.Errorf("the log does not name who did it: %s", n.Printed())
 			}
 			h.goOn(t)
 			nowMedian, nowMost := n.latency(t)

@@ -5,7 +5,6 @@ package hostile
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -94,8 +93,8 @@ func TestOneSubscribeWithAllTheFilters(t *testing.T) {
 		t.Logf("resident %d MB more, %d MB at most so far", (n.memory(t, "VmRSS")-base)>>20, (n.memory(t, "VmHWM")-base)>>20)
 	})
 	// 50,000 filters are refused by their bytes, before they are counted.
-	if n.sum(t, limited, `"max-packet"`) < 2 || n.sum(t, limited, `"max-filters"`) < 2 || !strings.Contains(n.log.String(), "max-filters user=watch") {
-		t.Error("nobody was told of the filters: " + n.log.String())
+	if n.sum(t, limited, `"max-packet"`) < 2 || n.sum(t, limited, `"max-filters"`) < 2 || !n.Out.Has("max-filters user=watch") {
+		t.Error("nobody was told of the filters: " + n.Printed())
 	}
 	if cost := n.memory(t, "VmHWM") - base; cost > mostForSubscribes {
 		t.Errorf("subscriptions have cost %d MB", cost>>20)

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"padme/tests/process"
 )
 
 // Test runs the test files that match pattern, relative to the folder of the test.
@@ -14,13 +16,7 @@ import (
 // the browser. Without node it skips, or fails where CI is "true".
 func Test(t *testing.T, pattern string) {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("node is not installed: apt-get install nodejs")
-		}
-		t.Skip("node is not installed: apt-get install nodejs")
-	}
+	node := process.Need(t, "apt-get install nodejs", "node")
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no test matches %s: %v", pattern, err)

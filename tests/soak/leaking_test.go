@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 // What a run must find is there to be found: a member that leaks on purpose, with
@@ -16,7 +17,7 @@ import (
 func TestLeaksOfAProcessAreSeen(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	t.Parallel()
-	bin := build(t)
+	bin := process.Program(t, "padme/cmd/pubsub-node")
 	at := newSite(t, bin, "leaking", true)
 	s := &soak{t: t, sites: []*site{at}}
 	want := map[string]string{"": "", "goroutines": "goroutines more", "files": "file descriptors more", "memory": "memory grows steadily"}

@@ -7,81 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
+
+	"padme/tests/process"
 )
 
-// process is one that a run started, in a group of its own with what it starts.
-type process struct {
-	cmd    *exec.Cmd
-	out    output
-	done   chan struct{} // closed when it is gone
-	exited int           // its exit code, after done
-}
-
-// output keeps what a process said, the end of it if it says much.
-type output struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const mostSaid = 64 << 10
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, p...)
-	if extra := len(o.text) - mostSaid; extra > 0 {
-		o.text = append(o.text[:0], o.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(bytes.Clone(o.text))
-}
-
-// begin starts a program.
-func begin(env []string, argv ...string) (*process, error) {
-	p := &process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait()
-		p.exited = p.cmd.ProcessState.ExitCode()
-	}()
-	return p, nil
-}
-
-// kill ends it without a warning; what it started under a lock gets TERM from the
-// kernel. It returns when it is gone.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.done
-}
-
-func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
-
-// ended waits for the end, within the limit, and returns the exit code.
-func (p *process) ended(limit time.Duration) (int, error) {
-	select {
-	case <-p.done:
-		return p.exited, nil
-	case <-time.After(limit):
-		return 0, fmt.Errorf("%v has not ended after %v: %s", p.cmd.Args[1:], limit, p.out.String())
-	}
+// begin starts a program. What that starts outlives it when it is killed: under a lock it
+// gets TERM from the kernel.
+func begin(env []string, argv ...string) (*process.Process, error) {
+	return process.Run(process.Options{Env: env, Last: 64 << 10}, argv...)
 }
 
 // look samples a process; metrics, if any, is where it tells its goroutines.

@@ -11,6 +11,7 @@ import (
 
 	"padme/tests/address"
 	"padme/tests/poll"
+	"padme/tests/process"
 	"padme/tests/proxy"
 )
 
@@ -21,15 +22,15 @@ type site struct {
 	dir    string
 	addr   string // of the broker itself
 	proxy  *proxy.Proxy
-	broker *process
+	broker *process.Process
 	living []*watched
-	watch  *process // prints all lock events
+	watch  *process.Process // prints all lock events
 }
 
 // watched is a process that must live, and must not grow.
 type watched struct {
 	history
-	*process
+	*process.Process
 	metrics string // URL; empty: its goroutines cannot be known
 }
 
@@ -41,16 +42,16 @@ func newSite(t *testing.T, bin, name string, brokerLives bool) *site {
 	if err := s.startBroker(bin); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.broker.kill() })
+	t.Cleanup(func() { s.broker.Kill() })
 	if brokerLives {
 		s.living = append(s.living, &watched{history{name: name + " broker"}, s.broker, s.brokerMetrics(t)})
 	}
-	live := func(what string, argv ...string) *process {
+	live := func(what string, argv ...string) *process.Process {
 		p, err := begin([]string{"PADME_BROKER=" + s.proxy.URL()}, argv...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.kill)
+		t.Cleanup(p.Kill)
 		s.living = append(s.living, &watched{history{name: name + " " + what}, p, ""})
 		return p
 	}
@@ -69,7 +70,7 @@ func newMember(t *testing.T, name, url, leak string) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.kill)
+	t.Cleanup(p.Kill)
 	return &watched{history{name: name}, p, metricsOf(t, port)}
 }
 
@@ -87,17 +88,17 @@ func (s *site) startBroker(bin string) error {
 		if _, err := os.Stat(ready); err == nil {
 			return nil
 		}
-		if code, err := p.ended(waitStep); err == nil {
-			return fmt.Errorf("the broker ended with code %d: %s", code, p.out.String())
+		if code, err := p.Ended(waitStep); err == nil {
+			return fmt.Errorf("the broker ended with code %d: %s", code, p.Printed())
 		}
 	}
-	return fmt.Errorf("the broker does not serve: %s", p.out.String())
+	return fmt.Errorf("the broker does not serve: %s", p.Printed())
 }
 
 func (s *site) brokerMetrics(t *testing.T) (url string) {
 	t.Helper()
 	poll.Until(t, "the broker says where its metrics are", func() bool {
-		for line := range strings.Lines(s.broker.out.String()) {
+		for line := range strings.Lines(s.broker.Printed()) {
 			if where, ok := strings.CutPrefix(line, "metrics "); ok {
 				url = strings.TrimSpace(where)
 			}

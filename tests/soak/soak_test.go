@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 var (
@@ -54,7 +53,7 @@ func TestSoak(t *testing.T) {
 	if *duration < shortest {
 		t.Fatalf("-soak.duration %v: give at least %v", *duration, shortest)
 	}
-	s := &soak{t: t, bin: build(t), counts: map[string]int{}}
+	s := &soak{t: t, bin: process.Program(t, "padme/cmd/pubsub-node"), counts: map[string]int{}}
 	s.sites = []*site{newSite(t, s.bin, "steady", true), newSite(t, s.bin, "killed", false)}
 	warm, calm := *duration/5, *duration/10
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,15 +83,6 @@ func TestSoak(t *testing.T) {
 	s.report()
 }
 
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "pubsub-node")
-	if text, err := exec.Command("go", "build", "-o", bin, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return bin
-}
-
 // sample looks at every living process for a while.
 func (s *soak) sample(during time.Duration, into func(*history) *[]sample) {
 	tick := time.NewTicker(max(200*time.Millisecond, *duration/2000))
@@ -103,7 +93,7 @@ func (s *soak) sample(during time.Duration, into func(*history) *[]sample) {
 		}
 		for _, site := range s.sites {
 			for _, w := range site.living {
-				if now, err := look(w.cmd.Process.Pid, w.metrics); err == nil {
+				if now, err := look(w.Process.Process.Pid, w.metrics); err == nil {
 					part := into(&w.history)
 					*part = append(*part, now)
 				} else {
@@ -138,17 +128,17 @@ func (s *soak) lockAgainAndAgain(ctx context.Context, at *site, lane int, random
 		switch what {
 		case "lock killed":
 			pause(ctx, between(random, 50*time.Millisecond, time.Second))
-			p.kill()
+			p.Kill()
 		case "lock stopped":
 			pause(ctx, between(random, 20*time.Millisecond, 200*time.Millisecond))
-			p.signal(syscall.SIGSTOP)
+			p.Signal(syscall.SIGSTOP)
 			pause(ctx, between(random, 500*time.Millisecond, 2*time.Second))
-			p.signal(syscall.SIGCONT)
+			p.Signal(syscall.SIGCONT)
 			fallthrough
 		default:
-			if code, err := p.ended(2 * lockTakes); err != nil {
+			if code, err := p.Ended(2 * lockTakes); err != nil {
 				s.fail("%v", err)
-				p.kill()
+				p.Kill()
 			} else {
 				what = fmt.Sprintf("%s: exit %d", what, code)
 			}
@@ -159,7 +149,7 @@ func (s *soak) lockAgainAndAgain(ctx context.Context, at *site, lane int, random
 }
 
 // lock starts a lock command.
-func (s *soak) lock(at *site, id string, command ...string) (*process, error) {
+func (s *soak) lock(at *site, id string, command ...string) (*process.Process, error) {
 	argv := append([]string{s.bin, "lock", "crane", "--id", id, "-w", lockTakes.String(), "--timeout", "2s", "--"}, command...)
 	return begin([]string{"PADME_BROKER=" + at.proxy.URL()}, argv...)
 }
@@ -169,7 +159,7 @@ func (s *soak) lock(at *site, id string, command ...string) (*process, error) {
 // that it stopped goes on when it returns.
 func (s *soak) breakThings(ctx context.Context, at *site, random *rand.Rand) {
 	kinds := bag{of: []string{"some connections reset", "all connections reset", "process stopped"}}
-	if at.living[0].process != at.broker { // it need not live
+	if at.living[0].Process != at.broker { // it need not live
 		kinds.of = append(kinds.of, "broker killed")
 	}
 	for done := 0; done < len(kinds.of) || ctx.Err() == nil; done++ {
@@ -180,7 +170,7 @@ func (s *soak) breakThings(ctx context.Context, at *site, random *rand.Rand) {
 		case "all connections reset":
 			at.proxy.ResetAll()
 		case "broker killed":
-			at.broker.kill()
+			at.broker.Kill()
 			pause(ctx, between(random, 0, 1500*time.Millisecond))
 			if err := at.startBroker(s.bin); err != nil {
 				s.fail("%v", err)
@@ -188,10 +178,10 @@ func (s *soak) breakThings(ctx context.Context, at *site, random *rand.Rand) {
 			}
 		case "process stopped":
 			victim := at.living[random.IntN(len(at.living))]
-			victim.signal(syscall.SIGSTOP)
+			victim.Signal(syscall.SIGSTOP)
 			// Not as long as it takes to be asked for samples in vain.
 			pause(ctx, between(random, 200*time.Millisecond, 1500*time.Millisecond))
-			victim.signal(syscall.SIGCONT)
+			victim.Signal(syscall.SIGCONT)
 		}
 		s.count(at.name + " " + what)
 		pause(ctx, between(random, 100*time.Millisecond, 1500*time.Millisecond))
@@ -206,12 +196,12 @@ func (s *soak) lockAtLast(at *site) {
 		s.fail("%v", err)
 		return
 	}
-	if code, err := p.ended(2 * lockTakes); err != nil || code != 0 {
-		s.fail("%s: after all faults a lock command ended with code %d (%v): %s", at.name, code, err, p.out.String())
-		p.kill()
+	if code, err := p.Ended(2 * lockTakes); err != nil || code != 0 {
+		s.fail("%s: after all faults a lock command ended with code %d (%v): %s", at.name, code, err, p.Printed())
+		p.Kill()
 		return
 	}
-	for end := time.Now().Add(5 * time.Second); !strings.Contains(at.watch.out.String(), `"participant":"`+id+`"`); time.Sleep(waitStep) {
+	for end := time.Now().Add(5 * time.Second); !strings.Contains(at.watch.Printed(), `"participant":"`+id+`"`); time.Sleep(waitStep) {
 		if time.Now().After(end) {
 			s.fail("%s: lock watch did not hear of the last lock", at.name)
 			return
@@ -234,8 +224,8 @@ func (s *soak) report() {
 				s.t.Errorf("%s: %s", r.name, f)
 			}
 			select {
-			case <-w.done:
-				s.t.Errorf("%s ended by itself with code %d: %s", w.name, w.exited, w.out.String())
+			case <-w.Done:
+				s.t.Errorf("%s ended by itself with code %d: %s", w.name, w.ProcessState.ExitCode(), w.Printed())
 			default:
 			}
 		}

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"padme/tests/extent"
+	"padme/tests/process"
 )
 
 // TestPlots draws what pubsub-node prints.
 func TestPlots(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	dir := t.TempDir()
-	node := filepath.Join(dir, "pubsub-node")
-	if text, err := exec.Command("go", "build", "-o", node, "padme/cmd/pubsub-node").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	node := process.Program(t, "padme/cmd/pubsub-node")
 	for _, test := range []struct {
 		file, args string
 		shows      []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"reflect"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"padme/cmd/rescue-demo/internal/scenario"
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
+	"padme/tests/process"
 
 	"go.uber.org/goleak"
 )
@@ -23,13 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The page decodes what a robot's writer really puts on a frequency.
 func TestThePageReadsFramesFromTheWire(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("node is not installed: apt-get install nodejs")
-		}
-		t.Skip("node is not installed: apt-get install nodejs")
-	}
+	node := process.Need(t, "apt-get install nodejs", "node")
 	payload := onTheWire(t, camera.Frame{
 		Frequency: "146.520", Robot: "robot-3", Fence: 1<<53 + 1, Number: 4, Survivors: 2, Picture: []byte{1, 2, 3},
 	})
@@ -92,13 +86,7 @@ func onTheWire(t *testing.T, f camera.Frame) []byte {
 
 // The page offers the models that the operator's commands may name, no more and no less.
 func TestThePageOffersAllModels(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("node is not installed: apt-get install nodejs")
-		}
-		t.Skip("node is not installed: apt-get install nodejs")
-	}
+	node := process.Need(t, "apt-get install nodejs", "node")
 	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", `
 		import { MODELS } from "./page/command.js";
 		console.log(JSON.stringify(MODELS.map((m) => m.values)));`).CombinedOutput()
