@@ -170,7 +170,7 @@ func TestAReaderWaitsForAWriterThatDoesNotAnswerUntilItsContextEnds(t *testing.T
 		a, way := w.joinBy("a")
 		writerOf(t, topicOf[pose](t, a, "p"), everything)
 		pass(time.Second)
-		way.mute.Store(true)
+		way.Mute(true)
 		for q, want := range map[Reliability]int{BestEffort: 1, Reliable: 0} {
 			r := readerOf(t, topicOf[pose](t, w.join(name("b", want)), "p"), QoS{Reliability: q})
 			ctx, cancel := context.WithTimeout(testContext(t), time.Second)
@@ -180,6 +180,6 @@ func TestAReaderWaitsForAWriterThatDoesNotAnswerUntilItsContextEnds(t *testing.T
 				t.Errorf("reliability %v: %d match: %v", q, n, err)
 			}
 		}
-		way.mute.Store(false)
+		way.Mute(false)
 	})
 }

@@ -22,7 +22,7 @@ func TestCloseGoesOnAfterAnOutage(t *testing.T) {
 				p, way := d.joinBy("a")
 				w := writerOf(t, topicOf[pose](t, p, "p"), everything)
 				awaitReaders(t, w, 1)
-				way.cut()
+				way.Cut()
 				pass(time.Millisecond)
 				for i := range 3 {
 					write(t, w, poseOf("r", float64(i+1)))
@@ -35,7 +35,7 @@ func TestCloseGoesOnAfterAnOutage(t *testing.T) {
 				if len(done) > 0 {
 					t.Fatalf("after 2 s of 20, offline: %v", <-done)
 				}
-				way.restore()
+				way.Restore()
 				if err := receive(t, done, "the end of Close"); err != nil {
 					t.Errorf("Close: %v", err)
 				}
@@ -55,7 +55,7 @@ func TestCloseEndsInAnOutage(t *testing.T) {
 		p, way := d.joinBy("a")
 		w := writerOf(t, topicOf[pose](t, p, "p"), everything)
 		awaitReaders(t, w, 1)
-		way.cut()
+		way.Cut()
 		pass(time.Millisecond)
 		write(t, w, poseOf("r", 1))
 		began := time.Now()
@@ -75,7 +75,7 @@ func TestCloseOfWhatIsDeliveredWaitsForNoConnection(t *testing.T) {
 		awaitReaders(t, w, 1)
 		write(t, w, poseOf("r", 1))
 		pass(time.Second)
-		way.cut()
+		way.Cut()
 		pass(time.Millisecond)
 		began := time.Now()
 		if err := closeSoon(p); err != nil || time.Since(began) > time.Second {

@@ -13,12 +13,13 @@ import (
 
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/wire"
+	"padme/tests/cable"
 )
 
 // gathering is a coalescing writer whose first sample is on the way, unacknowledged,
 // and a reader that has it.
 type gathering struct {
-	*valve
+	*cable.Cable
 	w *Writer[pose]
 	r *Reader[pose]
 }
@@ -27,9 +28,9 @@ const gatherFor = 40 * time.Millisecond
 
 func startGathering(t *testing.T, d *world, q QoS) *gathering {
 	t.Helper()
-	g := &gathering{valve: &valve{to: d.b.Dial}}
-	a := join(t, "", "a", WithDialer(g.dial))
-	t.Cleanup(g.open)
+	g := &gathering{Cable: cable.New(d.b.Dial)}
+	a := join(t, "", "a", WithDialer(g.Dial))
+	t.Cleanup(g.Release)
 	var err error
 	if g.w, err = NewWriter(testContext(t), topicOf[pose](t, a, "p"), WithQoS(q), WithCoalescing(gatherFor)); err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func startGathering(t *testing.T, d *world, q QoS) *gathering {
 	g.r = readerOf(t, topicOf[pose](t, d.join("b"), "p"), QoS{Reliability: q.Reliability, History: KeepAll})
 	awaitReaders(t, g.w, 1)
 	pass(time.Second)
-	g.close()
+	g.HoldReceived()
 	write(t, g.w, pose{X: 0})
 	g.expect(t, 0, 0)
 	return g
@@ -73,7 +74,7 @@ func TestSamplesGatherUntilTheBrokerHasTheOthers(t *testing.T) {
 		g := startGathering(t, d, reliably)
 		write(t, g.w, pose{X: 1})
 		g.expect(t, gatherFor/2)
-		g.open()
+		g.Release()
 		g.expect(t, 0, 1)
 		write(t, g.w, pose{X: 2}) // nothing is on the way any more
 		g.expect(t, 0, 2)
@@ -119,7 +120,7 @@ func TestClosingEndsTheGathering(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- end(g, ctx) }()
 				g.expect(t, time.Millisecond, 1)
-				g.open()
+				g.Release()
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}
@@ -137,7 +138,7 @@ func TestAWriterWithoutRoomEndsTheGathering(t *testing.T) {
 			t.Error("there was room for a fourth sample of three")
 		}
 		g.expect(t, 0, 1, 2)
-		g.open()
+		g.Release()
 		write(t, g.w, pose{X: 3})
 		g.expect(t, gatherFor, 3)
 	})
@@ -145,26 +146,26 @@ func TestAWriterWithoutRoomEndsTheGathering(t *testing.T) {
 
 func TestWhatGathersIsRepairedAfterALoss(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
-		c := &cable{to: d.b.Dial}
-		v := &valve{to: c.dial}
-		a := join(t, "", "a", WithDialer(v.dial))
+		c := cable.New(d.b.Dial)
+		v := cable.New(c.Dial)
+		a := join(t, "", "a", WithDialer(v.Dial))
 		w, err := NewWriter(testContext(t), topicOf[pose](t, a, "p"), WithQoS(reliably), WithCoalescing(gatherFor))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := readerOf(t, topicOf[pose](t, d.join("b"), "p"), reliably)
 		awaitReaders(t, w, 1)
-		v.close()
+		v.HoldReceived()
 		var want []float64
 		for n := range 5 {
 			write(t, w, pose{X: float64(n)})
 			want = append(want, float64(n))
 		}
-		c.cut()
-		v.open()
+		c.Cut()
+		v.Release()
 		pass(time.Second)
 		write(t, w, pose{X: 5}) // offline
-		c.restore()
+		c.Restore()
 		pass(20 * time.Second)
 		if got := values(r); !slices.Equal(got, append(want, 5)) {
 			t.Errorf("got %v", got)
@@ -217,8 +218,8 @@ type sightings struct {
 
 func observe(t *testing.T, d *world, domain string, q QoS, narrow bool, opts ...EndpointOption) (out sightings) {
 	t.Helper()
-	v := &valve{to: d.b.Dial}
-	a, b := join(t, "", "a", WithDialer(v.dial), WithDomain(domain)), join(t, "", "b", WithDialer(d.b.Dial), WithDomain(domain))
+	v := cable.New(d.b.Dial)
+	a, b := join(t, "", "a", WithDialer(v.Dial), WithDomain(domain)), join(t, "", "b", WithDialer(d.b.Dial), WithDomain(domain))
 	w, err := NewWriter(testContext(t), topicOf[pose](t, a, "p"), append(opts, WithQoS(q))...)
 	if err != nil {
 		t.Fatal(err)
@@ -256,9 +257,9 @@ func observe(t *testing.T, d *world, domain string, q QoS, narrow bool, opts ...
 	for n := range 90 {
 		switch n % 30 {
 		case 0:
-			v.close()
+			v.HoldReceived()
 		case 29:
-			v.open()
+			v.Release()
 			pass(gatherFor)
 		}
 		p := pose{Robot: fmt.Sprintf("r.%d", n/5%3), X: float64(n)}
@@ -273,7 +274,7 @@ func observe(t *testing.T, d *world, domain string, q QoS, narrow bool, opts ...
 			t.Fatal(err)
 		}
 	}
-	v.open()
+	v.Release()
 	pass(gatherFor)
 	var all []string
 	for _, partition := range slices.Sorted(maps.Keys(observed)) {
@@ -296,14 +297,14 @@ func TestSamplesAreRepairedWithoutAConnectionOfTheirOwn(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		var mu sync.Mutex
 		var conns []net.Conn
-		main, data := &valve{to: d.b.Dial}, &valve{to: d.b.Dial}
+		main, data := cable.New(d.b.Dial), cable.New(d.b.Dial)
 		a := join(t, "", "a", WithDialer(func(ctx context.Context) (net.Conn, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(conns) == 2 {
 				return nil, ErrUnreachable
 			}
-			conn, err := []*valve{main, data}[len(conns)].dial(ctx)
+			conn, err := []*cable.Cable{main, data}[len(conns)].Dial(ctx)
 			conns = append(conns, conn)
 			return conn, err
 		}))
@@ -313,14 +314,14 @@ func TestSamplesAreRepairedWithoutAConnectionOfTheirOwn(t *testing.T) {
 		}
 		r := readerOf(t, topicOf[pose](t, d.join("b"), "p"), reliably)
 		awaitReaders(t, w, 1)
-		data.close()
+		data.HoldReceived()
 		write(t, w, pose{X: 1})
 		pass(0)
 		write(t, w, pose{X: 2})
 		mu.Lock()
 		conns[1].Close()
 		mu.Unlock()
-		data.open()
+		data.Release()
 		pass(0)
 		write(t, w, pose{X: 3})
 		pass(5 * time.Second)

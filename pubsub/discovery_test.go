@@ -48,13 +48,13 @@ func TestWhoWasAwayHearsWhatWasClosed(t *testing.T) {
 		awaitReaders(t, closes, 1)
 		write(t, closes, pose{Robot: "r"})
 		pass(time.Second)
-		wire.cut()
+		wire.Cut()
 		pass(time.Second)
 		if err := closes.Close(testContext(t)); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		wire.restore()
+		wire.Restore()
 		pass(time.Minute)
 		if n, _ := r.recv.Matches(); n != 1 {
 			t.Errorf("%d writers match, there is one", n)

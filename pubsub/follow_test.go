@@ -75,7 +75,7 @@ func TestEndpointsOfTheDeadAreForgotten(t *testing.T) {
 		if err := r.WaitMatched(testContext(t), 1); err != nil {
 			t.Fatal(err)
 		}
-		wire.cut()
+		wire.Cut()
 		pass(5 * time.Second)
 		expectFollowed(t, "after a crash", a, "ep/p/+/+")
 		if peers, endpoints := a.directory.Known(); peers != 1 || endpoints != 1 { // its own
@@ -85,7 +85,7 @@ func TestEndpointsOfTheDeadAreForgotten(t *testing.T) {
 		other := readerOf(t, topicOf[pose](t, late, "p"), q)
 		pass(5 * time.Second)
 		expectFollowed(t, "that comes after a crash", late, "ep/p/+/+")
-		wire.restore()
+		wire.Restore()
 		pass(time.Minute)
 		for _, r := range []*Reader[pose]{r, other} {
 			if n, _ := r.recv.Matches(); n != 1 {
@@ -103,7 +103,7 @@ func TestWhoCrashedClearsWhatItHadAnnounced(t *testing.T) {
 		writerOf(t, topicOf[pose](t, b, "p"), QoS{})
 		writerOf(t, topicOf[pose](t, b, "p"), QoS{})
 		pass(time.Second)
-		wire.cut()
+		wire.Cut()
 		pass(time.Minute)
 		closeNow(t, b)
 		readerOf(t, topicOf[pose](t, d.join("b"), "p"), QoS{})

@@ -68,13 +68,13 @@ func TestADeadWriterOwnsNothing(t *testing.T) {
 		write(t, owner, poseOf("r", 1))
 		pass(time.Second)
 		expectXs(t, "the owner", r, 1)
-		wire.cut()
+		wire.Cut()
 		pass(time.Second)
 		dies := writerOf(t, topicOf[pose](t, a, "p"), q)
 		write(t, dies, poseOf("r", 2))
 		pass(time.Second)
 		closeNow(t, a)
-		wire.restore()
+		wire.Restore()
 		pass(time.Minute)
 		r.Take(9)
 		if err := owner.Close(testContext(t)); err != nil {
@@ -258,13 +258,13 @@ func TestAReaderThatWasAwayHearsUntilWhenAWriterLives(t *testing.T) {
 		r := readerOf(t, topicOf[pose](t, b, "p"), QoS{})
 		awaitReaders(t, w, 1)
 		pass(40 * time.Second)
-		wire.cut()
+		wire.Cut()
 		pass(time.Second)
 		if err := w.AssertLiveliness(); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		wire.restore()
+		wire.Restore()
 		pass(40 * time.Second) // 80 s after the first assertion, 40 s after the second
 		for _, e := range told[LivelinessChanged](r.ep.events) {
 			if !e.Alive {

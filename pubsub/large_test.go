@@ -69,8 +69,8 @@ func largeSamples(t *testing.T, d *world, q QoS) {
 		writing.Go(func() {
 			for n := range written {
 				if n%20 == 10 {
-					cable.cut()
-					cable.restore()
+					cable.Cut()
+					cable.Restore()
 				}
 				if err := w.Write(ctx, newSealed(rnd, name, n)); err != nil {
 					t.Error(err)

@@ -92,7 +92,7 @@ func TestACloseThatRunsOutOfTimeSaysWhatItDidNotDeliver(t *testing.T) {
 		readerOf(t, topicOf[pose](t, d.join("b"), "p"), everything)
 		w := writerOf(t, topicOf[pose](t, p, "p"), everything)
 		awaitReaders(t, w, 1)
-		way.mute.Store(true)
+		way.Mute(true)
 		write(t, w, poseOf("r", 1))
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()

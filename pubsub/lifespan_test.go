@@ -74,10 +74,10 @@ func TestASampleExpiresOnItsWay(t *testing.T) {
 		awaitReaders(t, w, 1)
 		write(t, w, pose{X: 1})
 		pass(0)
-		wire.cut()
+		wire.Cut()
 		write(t, w, pose{X: 2})
 		pass(2 * time.Second)
-		wire.restore()
+		wire.Restore()
 		write(t, w, pose{X: 3})
 		if err := w.WaitAcked(testContext(t)); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func TestAnAutomaticWriterLivesAsLongAsItIsHeard(t *testing.T) {
 			t.Fatalf("after an hour without a sample: %v", got)
 		}
 		states(r)
-		wire.mute.Store(true)
+		wire.Mute(true)
 		pass(700 * time.Millisecond)
 		if got := lives(r); got != nil {
 			t.Errorf("after 0.7 s of silence: %v", got)
@@ -42,7 +42,7 @@ func TestAnAutomaticWriterLivesAsLongAsItIsHeard(t *testing.T) {
 		if got := states(r); got["r1"] != NoWriters {
 			t.Errorf("its instance: %v", got)
 		}
-		wire.mute.Store(false)
+		wire.Mute(false)
 		pass(500 * time.Millisecond)
 		if got := told[LivelinessChanged](r.ep.events); !reflect.DeepEqual(got, []LivelinessChanged{{w.GUID(), true, 1, 0}}) {
 			t.Errorf("after it was heard again: %v", got)
@@ -52,7 +52,7 @@ func TestAnAutomaticWriterLivesAsLongAsItIsHeard(t *testing.T) {
 		if some := r.Take(1); len(some) != 1 || some[0].Info.State != Alive || some[0].Info.NoWritersGeneration != 1 {
 			t.Errorf("it wrote: %+v", some)
 		}
-		wire.cut() // what vanished is never acknowledged, which Close would wait for
+		wire.Cut() // what vanished is never acknowledged, which Close would wait for
 	})
 }
 
@@ -65,10 +65,10 @@ func TestAnInfiniteLeaseNeedsNoHeartbeats(t *testing.T) {
 			r := readerOf(t, topicOf[pose](t, v.join("b"), "p"), QoS{})
 			awaitReaders(t, w, 1)
 			pass(time.Second) // until what the match caused is over
-			before := wire.bytes.Load()
+			before := wire.Sent()
 			pass(10 * time.Minute)
-			bytes = wire.bytes.Load() - before
-			wire.cut()
+			bytes = wire.Sent() - before
+			wire.Cut()
 			pass(0)
 			got = told[LivelinessChanged](r.ep.events)
 			for i := range got {
@@ -103,12 +103,12 @@ func TestAnAutomaticWriterWithoutConnectionLearnsThatItIsTakenForDead(t *testing
 			t.Fatalf("while connected: %v", got)
 		}
 		for n := range uint64(2) {
-			wire.cut()
+			wire.Cut()
 			pass(15 * time.Second)
 			if got := told[LivelinessLost](w.ep.events); !reflect.DeepEqual(got, []LivelinessLost{{n + 1}}) {
 				t.Errorf("after 15 s without connection: %v", got)
 			}
-			wire.restore()
+			wire.Restore()
 			pass(15 * time.Second)
 		}
 		if got := told[LivelinessLost](w.ep.events); got != nil {
@@ -237,7 +237,7 @@ func TestAReaderWithoutConnectionTakesItsWritersForDead(t *testing.T) {
 		w := writerOf(t, topicOf[pose](t, v.join("a"), "p"), q)
 		r := readerOf(t, topicOf[pose](t, b, "p"), q)
 		awaitReaders(t, w, 1)
-		wire.cut()
+		wire.Cut()
 		pass(1100 * time.Millisecond)
 		if got := lives(r); !reflect.DeepEqual(got, []bool{true, false}) {
 			t.Errorf("%v", got)

@@ -12,6 +12,7 @@ import (
 
 	"padme/tests/brokers"
 	"padme/tests/bubble"
+	"padme/tests/cable"
 )
 
 // stillborn is a connection that is lost when its participant is about to announce its
@@ -39,32 +40,32 @@ func TestWhoComesBackLaterWasNotClosed(t *testing.T) {
 		c.start(t)
 		t.Cleanup(func() { stopBroker(t, c.b.Load()) })
 		var fails atomic.Bool
-		first := &cable{to: func(ctx context.Context) (net.Conn, error) {
+		first := cable.New(func(ctx context.Context) (net.Conn, error) {
 			conn, err := c.dial(ctx)
 			return &stillborn{conn, &fails}, err
-		}}
-		second := &cable{to: c.dial}
+		})
+		second := cable.New(c.dial)
 		q := QoS{Reliability: Reliable, History: KeepAll}
-		w := writerOf(t, topicOf[pose](t, join(t, "", "a", WithDialer(first.dial)), "p"), q)
-		r := readerOf(t, topicOf[pose](t, join(t, "", "b", WithDialer(second.dial)), "p"), q)
+		w := writerOf(t, topicOf[pose](t, join(t, "", "a", WithDialer(first.Dial)), "p"), q)
+		r := readerOf(t, topicOf[pose](t, join(t, "", "b", WithDialer(second.Dial)), "p"), q)
 		awaitReaders(t, w, 1)
 		fails.Store(true)
-		first.cut()
-		first.restore()
+		first.Cut()
+		first.Restore()
 		pass(time.Second)
-		second.cut()
-		first.cut()
+		second.Cut()
+		first.Cut()
 		stopBroker(t, c.b.Load())
 		c.start(t)
 		fails.Store(false)
-		first.restore()
+		first.Restore()
 		pass(6 * time.Second)
 		write(t, w, pose{Robot: "r", X: 1})
 		pass(time.Second)
 		if gone := told[Unmatched](w.ep.events); len(gone) > 0 {
 			t.Errorf("%v were closed, it believes", gone)
 		}
-		second.restore()
+		second.Restore()
 		pass(time.Minute)
 		if got := values(r); len(got) != 1 {
 			t.Errorf("%v came, want 1", got)

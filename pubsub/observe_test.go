@@ -52,7 +52,7 @@ func TestEndpointsOfTheDeadAreNotAlive(t *testing.T) {
 		c := d.join("c")
 		writerOf(t, topicOf[pose](t, a, "p"), QoS{})
 		pass(time.Second)
-		cable.cut()
+		cable.Cut()
 		pass(time.Second)
 		e, err := c.Endpoints(testContext(t))
 		if err != nil || len(e) != 1 || e[0].Alive {

@@ -45,10 +45,10 @@ func TestThroughputRecoversFromAnOutage(t *testing.T) {
 		}
 		more(limit / 2)
 		pass(time.Second)
-		cable.cut()
+		cable.Cut()
 		more(limit) // as many as fit
 		pass(3 * time.Second)
-		cable.restore()
+		cable.Restore()
 		if _, err := b.exchange.data.Online(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestAnOutageIsNamedByWhatWaitsForItsEnd(t *testing.T) {
 		if err := w.WaitMatched(soon(), 2); err == nil || err.Error() != `pubsub: 1 of 2 readers of topic "t" match: context deadline exceeded` {
 			t.Error(err)
 		}
-		c.cut()
+		c.Cut()
 		pass(time.Second)
 		for name, wait := range map[string]func(context.Context) error{
 			"NewWriter":          func(ctx context.Context) error { _, err := NewWriter(ctx, topic); return err },

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"padme/tests/cable"
 )
 
 // exclusive is what writers and readers of these tests share.
@@ -23,7 +25,7 @@ type rivals struct {
 	t     *testing.T
 	v     *world
 	p     []*Participant
-	wires []*cable
+	wires []*cable.Cable
 	w     []*Writer[pose]
 	r     *Reader[pose]
 }
@@ -99,9 +101,9 @@ func TestOwnershipFailsOver(t *testing.T) {
 	}{
 		{"unregister", QoS{}, func(x *rivals) error { return x.w[0].Unregister(testContext(x.t), pose{Robot: "r1"}) }},
 		{"close", QoS{}, func(x *rivals) error { return x.w[0].Close(testContext(x.t)) }},
-		{"the broker's word", QoS{}, func(x *rivals) error { x.wires[0].cut(); return nil }},
+		{"the broker's word", QoS{}, func(x *rivals) error { x.wires[0].Cut(); return nil }},
 		{"lease", QoS{LivelinessLease: time.Second}, func(x *rivals) error {
-			x.wires[0].mute.Store(true)
+			x.wires[0].Mute(true)
 			pass(1100 * time.Millisecond)
 			return nil
 		}},
@@ -172,10 +174,10 @@ func TestStrengthChangesAtRunTime(t *testing.T) {
 			t.Errorf("a change of strength ended matches: %v", lost)
 		}
 		// Offline it is announced with the reconnection.
-		x.wires[1].cut()
+		x.wires[1].Cut()
 		pass(time.Second)
 		set(1, 9)
-		x.wires[1].restore()
+		x.wires[1].Restore()
 		pass(20 * time.Second)
 		states(x.r)
 		x.expect("after a reconnection", x.heard(0, 1, 0), 0, 1)

@@ -9,6 +9,7 @@ import (
 
 	"padme/pubsub/internal/connection"
 	"padme/tests/brokers"
+	"padme/tests/cable"
 )
 
 func connectPlain(t *testing.T, url, id string, opts ...Option) *Plain {
@@ -76,15 +77,15 @@ func TestPlainTopicsAreThoseOfOthers(t *testing.T) {
 
 func TestPlainComesBack(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
-		line := &cable{to: d.b.Dial}
-		a, b := connectPlain(t, "", "a", WithDialer(line.dial)), connectPlain(t, "", "b", WithDialer(d.b.Dial))
+		line := cable.New(d.b.Dial)
+		a, b := connectPlain(t, "", "a", WithDialer(line.Dial)), connectPlain(t, "", "b", WithDialer(d.b.Dial))
 		heard := a.hear(t, "x")
-		line.cut()
+		line.Cut()
 		pass(time.Second)
 		if err := a.Publish(testContext(t), "x", nil, 1, false); !errors.Is(err, ErrOffline) {
 			t.Errorf("published while cut off: %v", err)
 		}
-		line.restore()
+		line.Restore()
 		pass(10 * time.Second)
 		b.say(t, "x", "again", 0, false)
 		receive(t, heard, "a message after the reconnection")

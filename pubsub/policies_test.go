@@ -10,6 +10,7 @@ import (
 
 	"padme/pubsub/internal/cache"
 	"padme/pubsub/internal/discovery"
+	"padme/tests/cable"
 )
 
 // What docs/qos.md says beside Cyclone DDS, Fast DDS and Zenoh and no other test shows.
@@ -223,14 +224,14 @@ func TestSamplesGoAloneByDefault(t *testing.T) {
 		if _, err := b.SubscribeRaw(testContext(t), Main, []string{"data", "+", "p", "+", "a", "+"}, func(RawMessage) { messages++ }); err != nil {
 			t.Fatal(err)
 		}
-		v := &valve{to: d.b.Dial}
-		w := writerOf(t, topicOf[pose](t, join(t, "", "a", WithDialer(v.dial)), "p"), QoS{Reliability: Reliable, History: KeepAll})
-		v.close()
+		v := cable.New(d.b.Dial)
+		w := writerOf(t, topicOf[pose](t, join(t, "", "a", WithDialer(v.Dial)), "p"), QoS{Reliability: Reliable, History: KeepAll})
+		v.HoldReceived()
 		for i := range 50 {
 			write(t, w, poseOf("r", float64(i)))
 		}
 		pass(0)
-		v.open()
+		v.Release()
 		pass(time.Second)
 		if messages != 50 {
 			t.Errorf("50 samples in %d messages", messages)

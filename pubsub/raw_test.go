@@ -217,10 +217,7 @@ func TestTheCrowdLaneSubscribes(t *testing.T) {
 		}
 		pass(time.Second) // it connects
 		lose := func(connection int) {
-			cable.mu.Lock()
-			conn := cable.conns[connection]
-			cable.mu.Unlock()
-			conn.Close()
+			cable.Lose(connection)
 			pass(time.Millisecond)
 		}
 		const crowd, side = 1, 2
@@ -270,11 +267,8 @@ func TestCloseDoesNotWaitForALostSideLane(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		cable.mu.Lock()
-		cable.gone = true
-		side := cable.conns[1]
-		cable.mu.Unlock()
-		side.Close()
+		cable.Refuse()
+		cable.Lose(1) // the side lane's
 		pass(time.Millisecond)
 		ended := make(chan time.Time, 1)
 		go func() {
@@ -283,7 +277,7 @@ func TestCloseDoesNotWaitForALostSideLane(t *testing.T) {
 		}()
 		pass(100 * time.Millisecond)
 		lost := time.Now()
-		cable.cut()
+		cable.Cut()
 		if late := (<-ended).Sub(lost); late > 0 {
 			t.Errorf("Close took %v from the loss of the connection", late)
 		}
@@ -309,14 +303,14 @@ func TestWhatIsNoLongerTrueIsNotPublished(t *testing.T) {
 		current, always := func() bool { return !over.Load() }, func() bool { return true }
 		publish("1", "in time", current)
 		pass(time.Second)
-		cable.cut()
+		cable.Cut()
 		pass(time.Second)
 		publish("1", "too late", current)
 		publish("2", "too late as well", current)
 		publish("3", "true", always)
 		over.Store(true)
 		publish("2", "since then", always)
-		cable.restore()
+		cable.Restore()
 		pass(time.Minute)
 		close(got)
 		var heard []string

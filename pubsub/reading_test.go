@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/cable"
 )
 
 // reading is a writer and a reader of everything, matched.
@@ -104,9 +106,9 @@ func TestTheStateOfAnInstanceIsThatOfTheReading(t *testing.T) {
 
 // What the instance became is seen in samples that came before.
 func TestAWriterThatIsGoneShowsInWhatItWrote(t *testing.T) {
-	for name, end := range map[string]func(*testing.T, *reading, *cable){
-		"closed": func(t *testing.T, c *reading, _ *cable) { c.did(c.w.Close(testContext(t))) },
-		"dead":   func(_ *testing.T, _ *reading, way *cable) { way.cut(); pass(time.Minute) },
+	for name, end := range map[string]func(*testing.T, *reading, *cable.Cable){
+		"closed": func(t *testing.T, c *reading, _ *cable.Cable) { c.did(c.w.Close(testContext(t))) },
+		"dead":   func(_ *testing.T, _ *reading, way *cable.Cable) { way.Cut(); pass(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, func(t *testing.T, d *world) {

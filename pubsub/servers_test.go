@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"padme/tests/cable"
 	"padme/tests/proxy"
 )
 
@@ -81,14 +82,14 @@ func TestAWebServerIsNoBroker(t *testing.T) {
 func TestALossIsLoggedWithWhatWasOnItsWay(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		var log bytes.Buffer // goroutines of the bubble write to it by turns
-		c := &cable{to: d.b.Dial}
-		p := join(t, "", "a", WithDialer(c.dial), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		c.mute.Store(true)
+		c := cable.New(d.b.Dial)
+		p := join(t, "", "a", WithDialer(c.Dial), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		c.Mute(true)
 		if err := p.Send("b", "c", make([]byte, 70_000)); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Millisecond)
-		c.cut()
+		c.Cut()
 		pass(time.Millisecond)
 		if text := log.String(); !strings.Contains(text, `msg="connection lost"`) || !strings.Contains(text, `"largest unacknowledged"=700`) {
 			t.Error(text)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"padme/tests/cable"
 )
 
 // sluggish is a connection whose every write takes its time while slow.
@@ -28,14 +30,14 @@ func (c *sluggish) Write(p []byte) (int, error) {
 func TestReconnectingToASlowBroker(t *testing.T) {
 	virtually(t, func(t *testing.T, d *world) {
 		var slow atomic.Bool
-		wire := &cable{to: func(ctx context.Context) (net.Conn, error) {
+		wire := cable.New(func(ctx context.Context) (net.Conn, error) {
 			conn, err := d.b.Dial(ctx)
 			return &sluggish{conn, &slow, 2500 * time.Millisecond}, err
-		}}
-		p := join(t, "", "a", WithDialer(wire.dial), WithKeepAlive(time.Minute))
+		})
+		p := join(t, "", "a", WithDialer(wire.Dial), WithKeepAlive(time.Minute))
 		slow.Store(true)
-		wire.cut()
-		wire.restore()
+		wire.Cut()
+		wire.Restore()
 		pass(time.Minute)
 		if !p.Connected() {
 			t.Error("a minute later it is not connected")

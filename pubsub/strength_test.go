@@ -7,21 +7,23 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"padme/tests/cable"
 )
 
 // joinByTwo joins over two connections that can be held up: one for what others say of
 // themselves, one for what they write.
-func (w *world) joinByTwo(id string) (p *Participant, words, samples *valve) {
+func (w *world) joinByTwo(id string) (p *Participant, words, samples *cable.Cable) {
 	w.t.Helper()
-	words, samples = &valve{to: w.b.Dial}, &valve{to: w.b.Dial}
+	words, samples = cable.New(w.b.Dial), cable.New(w.b.Dial)
 	var mu sync.Mutex
-	next := []*valve{words, samples}
+	next := []*cable.Cable{words, samples}
 	p = join(w.t, "", id, WithDialer(func(ctx context.Context) (net.Conn, error) {
 		mu.Lock()
 		v := next[0]
 		next = next[1:]
 		mu.Unlock()
-		return v.dial(ctx)
+		return v.Dial(ctx)
 	}))
 	return p, words, samples
 }
@@ -29,10 +31,10 @@ func (w *world) joinByTwo(id string) (p *Participant, words, samples *valve) {
 // A sample counts with the strength with which it was written, whichever comes first: the
 // sample, or the word that its writer has another strength.
 func TestASampleHasTheStrengthItWasWrittenWith(t *testing.T) {
-	orders := map[string]func(words, samples *valve) *valve{
-		"together":      func(*valve, *valve) *valve { return nil },
-		"samples first": func(words, _ *valve) *valve { return words },
-		"words first":   func(_, samples *valve) *valve { return samples },
+	orders := map[string]func(words, samples *cable.Cable) *cable.Cable{
+		"together":      func(*cable.Cable, *cable.Cable) *cable.Cable { return nil },
+		"samples first": func(words, _ *cable.Cable) *cable.Cable { return words },
+		"words first":   func(_, samples *cable.Cable) *cable.Cable { return samples },
 	}
 	for order, late := range orders {
 		for _, c := range []struct {
@@ -62,7 +64,7 @@ func TestASampleHasTheStrengthItWasWrittenWith(t *testing.T) {
 
 						held := late(words, samples)
 						if held != nil {
-							held.close()
+							held.HoldReceived()
 						}
 						for i, n := range c.strengths {
 							if err := b.SetQoS(strength(q, n)); err != nil {
@@ -74,7 +76,7 @@ func TestASampleHasTheStrengthItWasWrittenWith(t *testing.T) {
 						write(t, a, poseOf("k", 101))
 						pass(10 * time.Millisecond)
 						if held != nil {
-							held.open()
+							held.Release()
 						}
 						pass(time.Second)
 						want := c.heard
@@ -113,7 +115,7 @@ func TestASampleSentAgainHasTheStrengthItWasWrittenWith(t *testing.T) {
 				awaitReaders(t, b, 1)
 				write(t, a, poseOf("k", 100))
 				pass(0)
-				wire.cut()
+				wire.Cut()
 				pass(time.Second)
 				expectXs(t, "a owns", r, 100)
 				for i, n := range c.strengths {
@@ -122,7 +124,7 @@ func TestASampleSentAgainHasTheStrengthItWasWrittenWith(t *testing.T) {
 					}
 					write(t, b, poseOf("k", float64(i)))
 				}
-				wire.restore()
+				wire.Restore()
 				pass(20 * time.Second)
 				expectXs(t, "of b, which was offline", r, c.heard...)
 				late := readerOf(t, topicOf[pose](t, readers, "p"), q)

@@ -11,6 +11,7 @@ import (
 
 	"padme/broker"
 	"padme/tests/brokers"
+	"padme/tests/cable"
 )
 
 // startWithRoles runs an embedded broker with users that are named like their roles.
@@ -163,8 +164,8 @@ func TestWillOfTheUnannounced(t *testing.T) {
 		if _, err := watcher.SubscribeRaw(testContext(t), Main, []string{"lock", "gateway", "client", "+", "request"}, func(m RawMessage) { wills <- m }); err != nil {
 			t.Fatal(err)
 		}
-		c := &cable{to: d.b.Dial}
-		p := join(t, "", "a b", WithDialer(c.dial), Unannounced(), WithWill([]string{"lock", "gateway", "client", "a b", "request"}, []byte("gone")))
+		c := cable.New(d.b.Dial)
+		p := join(t, "", "a b", WithDialer(c.Dial), Unannounced(), WithWill([]string{"lock", "gateway", "client", "a b", "request"}, []byte("gone")))
 		heard := make(chan RawMessage, 10)
 		if _, err := p.SubscribeRaw(testContext(t), Main, []string{"x"}, func(m RawMessage) { heard <- m }); err != nil {
 			t.Fatal(err)
@@ -172,11 +173,11 @@ func TestWillOfTheUnannounced(t *testing.T) {
 		ups := make(chan bool, 10)
 		defer p.Notify(func(up bool) { ups <- up })()
 		for range 2 { // each loss again
-			c.cut()
+			c.Cut()
 			if m := receive(t, wills, "the will"); string(m.Payload) != "gone" || m.Retained || m.Levels[3] != "a b" {
 				t.Errorf("%+v", m)
 			}
-			c.restore()
+			c.Restore()
 			if receive(t, ups, "the loss") || !receive(t, ups, "the reconnection") {
 				t.Fatal("the connection did not come back")
 			}

@@ -2,10 +2,6 @@ package pubsub
 
 import (
 	"context"
-	"errors"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +9,7 @@ import (
 	"padme/broker"
 	"padme/tests/brokers"
 	"padme/tests/bubble"
+	"padme/tests/cable"
 )
 
 // world is a broker in virtual time.
@@ -41,79 +38,16 @@ func (w *world) join(id string) *Participant {
 }
 
 // joinBy joins over a cable that can fail.
-func (w *world) joinBy(id string) (*Participant, *cable) {
+func (w *world) joinBy(id string) (*Participant, *cable.Cable) {
 	w.t.Helper()
-	c := &cable{to: w.b.Dial}
-	return join(w.t, "", id, WithDialer(c.dial)), c
+	c := cable.New(w.b.Dial)
+	return join(w.t, "", id, WithDialer(c.Dial)), c
 }
 
 // pass lets time go by, and what it makes due happen.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-// cable is the way of one participant to the broker.
-type cable struct {
-	to    func(context.Context) (net.Conn, error)
-	bytes atomic.Int64 // sent
-
-	mu    sync.Mutex
-	conns []net.Conn
-	gone  bool        // nobody gets through
-	mute  atomic.Bool // bytes vanish both ways
-}
-
-func (c *cable) dial(ctx context.Context) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
-		return nil, errors.New("the cable is cut")
-	}
-	conn, err := c.to(ctx)
-	if err == nil {
-		c.conns = append(c.conns, conn)
-	}
-	return &cabled{conn, c}, err
-}
-
-// cut ends all connections; the broker notices at once.
-func (c *cable) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = true
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-}
-
-// restore lets new connections through.
-func (c *cable) restore() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = false
-}
-
-type cabled struct {
-	net.Conn
-	c *cable
-}
-
-func (c *cabled) Write(p []byte) (int, error) {
-	c.c.bytes.Add(int64(len(p)))
-	if c.c.mute.Load() {
-		return len(p), nil
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *cabled) Read(p []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(p)
-		if err != nil || !c.c.mute.Load() {
-			return n, err
-		}
-	}
 }
 
 // told returns the events of one type that nobody has read, and forgets all.

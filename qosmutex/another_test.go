@@ -207,12 +207,12 @@ func TestRootThatStopsSaysWhatItDid(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cable.cut()
+			cable.Cut()
 			second, err := Open(ctx, q, "t", Create(), WithRegister(local.Memory()), WithOpenResources(), w.clock)
 			if err != nil {
 				t.Fatal(err)
 			}
-			cable.restore()
+			cable.Restore()
 			time.Sleep(10 * time.Second)
 			if says := log.Has("both may have let somebody in"); says != grants {
 				t.Errorf("it granted something: %v, and says %s", grants, log)

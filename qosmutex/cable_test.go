@@ -2,10 +2,7 @@ package qosmutex
 
 import (
 	"context"
-	"errors"
-	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"padme/qosmutex/register/local"
 	"padme/tests/brokers"
 	"padme/tests/bubble"
+	"padme/tests/cable"
 )
 
 // world is a broker in virtual time, in a year in which a topic may be created.
@@ -45,10 +43,10 @@ func inVirtualTime(t *testing.T, f func(t *testing.T, w *world)) {
 }
 
 // join adds a participant whose cable to the broker can fail.
-func (w *world) join(id string) (*pubsub.Participant, *cable) {
+func (w *world) join(id string) (*pubsub.Participant, *cable.Cable) {
 	w.t.Helper()
-	c := &cable{to: w.b.Dial}
-	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.dial))
+	c := cable.New(w.b.Dial)
+	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.Dial))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -80,14 +78,14 @@ func (w *world) tryOpen(id string, opts ...Option) (*member, error) {
 type member struct {
 	*Topic
 	p      *pubsub.Participant
-	cable  *cable
+	cable  *cable.Cable
 	killed *sync.WaitGroup
 }
 
 // kill ends it as kill -9 does: nothing more of it gets out. To close a participant that
 // has no connection may take a while, in which time would pass for the others.
 func (m *member) kill() {
-	m.cable.cut()
+	m.cable.Cut()
 	m.end(ErrClosed)
 	m.killed.Go(m.close)
 }
@@ -96,60 +94,4 @@ func (m *member) kill() {
 func (m *member) close() {
 	_ = m.Topic.Close(context.Background())
 	_ = m.p.Close(context.Background())
-}
-
-// cable is the way of one participant to the broker.
-type cable struct {
-	to func(context.Context) (net.Conn, error)
-
-	mu    sync.Mutex
-	conns []net.Conn
-	gone  bool        // nobody gets through
-	deaf  atomic.Bool // nothing that the broker sends arrives
-}
-
-func (c *cable) dial(ctx context.Context) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
-		return nil, errors.New("the cable is cut")
-	}
-	conn, err := c.to(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.conns = append(c.conns, conn)
-	return &cabled{conn, c}, nil
-}
-
-// cut ends all connections; the broker notices at once.
-func (c *cable) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = true
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.conns = nil
-}
-
-// restore lets new connections through.
-func (c *cable) restore() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = false
-}
-
-type cabled struct {
-	net.Conn
-	c *cable
-}
-
-func (c *cabled) Read(p []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(p)
-		if err != nil || !c.c.deaf.Load() {
-			return n, err
-		}
-	}
 }

@@ -95,7 +95,7 @@ func TestStatesNameTheClientOfAGrant(t *testing.T) {
 			t.Errorf("the root holds for esp32: %+v", s)
 		}
 		leave(t, h)
-		gate.cable.deaf.Store(true) // the Reply is lost
+		gate.cable.Deafen(true) // the Reply is lost
 		var asking sync.WaitGroup
 		asking.Go(func() { _, _ = gate.Lock(context.Background(), "crane", WithClient("esp33")) })
 		pass(time.Second)

@@ -35,7 +35,7 @@ func TestLateSaysThatTheBrokerIsAway(t *testing.T) {
 	onSite(t, func(s *site) {
 		e := s.client("shell", "crane")
 		defer e.close()
-		e.line.cut()
+		e.line.Cut()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_, err := e.Lock(ctx, "default")
@@ -43,7 +43,7 @@ func TestLateSaysThatTheBrokerIsAway(t *testing.T) {
 		if !errors.As(err, &unready) || !strings.HasPrefix(unready.Why, "the broker at ") || !strings.HasSuffix(unready.Why, " does not answer") {
 			t.Errorf("%v", err)
 		}
-		e.line.restore()
+		e.line.Restore()
 	})
 }
 
@@ -61,13 +61,13 @@ func TestLateSaysThatTheBrokerWentAway(t *testing.T) {
 		defer s.unlock(s.lock(holder.Client, "default"))
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		time.AfterFunc(4*time.Second, e.line.cut)
+		time.AfterFunc(4*time.Second, e.line.Cut)
 		_, err := e.Lock(ctx, "default")
 		var unready *qosmutex.NotReadyError
 		if !errors.As(err, &unready) || !strings.Contains(unready.Why, " does not answer; before that it was at place 1 in line") {
 			t.Errorf("%v", err)
 		}
-		e.line.restore()
+		e.line.Restore()
 	})
 }
 
@@ -100,7 +100,7 @@ func TestCloseBesideASilentServerBlocksNobody(t *testing.T) {
 		first := s.client("first", "crane")
 		s.warm(first)
 		first.close()
-		unstick := g.line.stick()
+		g.line.HoldSent()
 		e := s.client("shell", "crane")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -111,7 +111,7 @@ func TestCloseBesideASilentServerBlocksNobody(t *testing.T) {
 		if e.close(); time.Since(begun) > time.Second {
 			t.Errorf("Close took %v", time.Since(begun))
 		}
-		unstick()
+		g.line.Release()
 		time.Sleep(time.Second)
 		next, err := crane.TryLock(context.Background(), "default")
 		if err != nil {
@@ -128,7 +128,8 @@ func TestSilentBrokerIsNotAnAbsentServer(t *testing.T) {
 		defer g.stop()
 		e := s.client("shell", "crane")
 		defer e.close()
-		time.AfterFunc(4*time.Second, e.line.stick())
+		e.line.HoldSent()
+		time.AfterFunc(4*time.Second, e.line.Release)
 		s.unlock(s.lock(e.Client, "default"))
 	})
 }
@@ -321,7 +322,7 @@ func TestKilledServerIsReplaced(t *testing.T) {
 		if st := waiter.Status(); len(st.Waiting) != 1 || st.Waiting[0].Position != 1 || st.Server != "gw-1" {
 			t.Errorf("%+v", st)
 		}
-		one.line.cut()
+		one.line.Cut()
 		next := <-got
 		if h.Check() == nil {
 			t.Error("the hold of a killed server is valid while the next one is in")

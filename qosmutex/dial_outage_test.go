@@ -22,7 +22,7 @@ func TestClientSeesALossByItself(t *testing.T) {
 		defer e.close()
 		h := s.lock(e.Client, "default")
 		ended, begun := h.Context(), time.Now()
-		e.line.cut()
+		e.line.Cut()
 		<-ended.Done()
 		if d := time.Since(begun); d > qosmutex.LAN().TTL || !errors.Is(context.Cause(ended), qosmutex.ErrLost) {
 			t.Errorf("lost after %v: %v", d, context.Cause(ended))
@@ -44,9 +44,9 @@ func TestClientSurvivesAReconnection(t *testing.T) {
 		go func() { got <- s.lock(e.Client, "b") }()
 		for range 3 {
 			time.Sleep(3 * time.Second)
-			e.line.cut() // the broker publishes the will
+			e.line.Cut() // the broker publishes the will
 			time.Sleep(100 * time.Millisecond)
-			e.line.restore()
+			e.line.Restore()
 		}
 		time.Sleep(20 * time.Second)
 		if err := h.Check(); err != nil {
@@ -68,14 +68,14 @@ func TestUnlockWithoutAConnectionIsToldLater(t *testing.T) {
 		e := s.client("shell", "crane")
 		defer e.close()
 		h := s.lock(e.Client, "default")
-		e.line.cut()
+		e.line.Cut()
 		time.Sleep(100 * time.Millisecond)
 		begun := time.Now()
 		s.unlock(h)
 		if d := time.Since(begun); d > 0 {
 			t.Errorf("Unlock took %v", d)
 		}
-		e.line.restore()
+		e.line.Restore()
 		s.unlock(s.lock(crane, "default"))
 		if d := time.Since(begun); d > 2*time.Second {
 			t.Errorf("the next was let in after %v", d)
@@ -94,7 +94,7 @@ func TestUnlockIsToldAfterALongOutage(t *testing.T) {
 		e := s.client("shell", "crane")
 		defer e.close()
 		h, lost := s.lock(e.Client, "default"), s.lock(e.Client, "other")
-		e.line.cut()
+		e.line.Cut()
 		time.Sleep(100 * time.Millisecond)
 		s.unlock(h)
 		time.Sleep(time.Minute)
@@ -115,7 +115,7 @@ func TestUnlockIsToldAfterALongOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.line.restore()
+		e.line.Restore()
 		time.Sleep(5 * time.Second)
 		mu.Lock()
 		if released != 2 {
@@ -137,7 +137,7 @@ func TestCloseTellsWhenThereIsAConnection(t *testing.T) {
 		defer g.stop()
 		e := s.client("shell", "crane")
 		s.lock(e.Client, "default")
-		e.line.cut()
+		e.line.Cut()
 		time.Sleep(10 * time.Millisecond)
 		begun := time.Now()
 		closed := make(chan time.Duration, 1)
@@ -146,7 +146,7 @@ func TestCloseTellsWhenThereIsAConnection(t *testing.T) {
 			closed <- time.Since(begun)
 		}()
 		time.Sleep(time.Second)
-		e.line.restore()
+		e.line.Restore()
 		if d := <-closed; d < time.Second || d > 3*time.Second { // it tries again after at most 1.6 s
 			t.Errorf("Close took %v", d)
 		}
@@ -168,8 +168,8 @@ func TestCloseOfAClientWithoutABrokerEnds(t *testing.T) {
 		e, f := s.client("shell", "crane"), s.client("impatient", "crane")
 		s.lock(e.Client, "a")
 		s.lock(f.Client, "b")
-		e.line.cut()
-		f.line.cut()
+		e.line.Cut()
+		f.line.Cut()
 		time.Sleep(10 * time.Millisecond)
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

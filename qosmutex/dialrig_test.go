@@ -16,6 +16,7 @@ import (
 	"padme/qosmutex/jsonlock"
 	"padme/tests/brokers"
 	"padme/tests/bubble"
+	"padme/tests/cable"
 )
 
 // site is a broker in virtual time, in a year in which one may create topics.
@@ -60,80 +61,40 @@ func (s *site) join(id string, opts ...pubsub.Option) *pubsub.Participant {
 	return p
 }
 
-// line is a connection to the broker that can be cut, and in which nothing gets through
-// while it is stuck.
-type line struct {
-	site  *site
-	mu    sync.Mutex
-	conns []net.Conn
-	down  bool
-	stuck chan struct{}   // nil: it is not; closed when it is not any more
-	slow  []time.Duration // how long the next subscriptions are on their way
+// slowLine is a cable on which subscriptions may take their time.
+type slowLine struct {
+	*cable.Cable
+	mu   sync.Mutex
+	slow []time.Duration // how long the next subscriptions are on their way
 }
 
-// lineConn is a connection of a line.
-type lineConn struct {
+func (s *site) line() *slowLine {
+	l := &slowLine{}
+	l.Cable = cable.New(func(ctx context.Context) (net.Conn, error) {
+		conn, err := s.broker.Dial(ctx)
+		return slowConn{conn, l}, err
+	})
+	return l
+}
+
+type slowConn struct {
 	net.Conn
-	line *line
+	line *slowLine
 }
 
-func (c lineConn) Write(b []byte) (int, error) {
-	c.line.mu.Lock()
-	stuck, slow := c.line.stuck, time.Duration(0)
-	if subscribe := byte(0x82); len(c.line.slow) > 0 && b[0] == subscribe {
-		slow, c.line.slow = c.line.slow[0], c.line.slow[1:]
-	}
-	c.line.mu.Unlock()
-	if stuck != nil {
-		<-stuck
-	}
-	time.Sleep(slow)
+func (c slowConn) Write(b []byte) (int, error) {
+	time.Sleep(c.line.delay(b[0]))
 	return c.Conn.Write(b)
 }
 
-// stick has nothing get through until the function that it returns is called.
-func (l *line) stick() (end func()) {
+// delay is that of a packet, by its first byte.
+func (l *slowLine) delay(packet byte) (d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	stuck := make(chan struct{})
-	l.stuck = stuck
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		close(stuck)
-		l.stuck = nil
+	if subscribe := byte(0x82); len(l.slow) > 0 && packet == subscribe {
+		d, l.slow = l.slow[0], l.slow[1:]
 	}
-}
-
-func (l *line) dial(ctx context.Context) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.down {
-		return nil, errors.New("the line is cut")
-	}
-	conn, err := l.site.broker.Dial(ctx)
-	if err == nil {
-		conn = lineConn{conn, l}
-		l.conns = append(l.conns, conn)
-	}
-	return conn, err
-}
-
-// cut ends the connection; until restore there is no other.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = true
-	for _, conn := range l.conns {
-		conn.Close()
-	}
-	l.conns = nil
-}
-
-func (l *line) restore() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = false
+	return d
 }
 
 // serving is what a participant that serves says of itself.
@@ -143,7 +104,7 @@ var serving = pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock
 type server struct {
 	site   *site
 	p      *pubsub.Participant
-	line   *line
+	line   *slowLine
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -151,8 +112,8 @@ type server struct {
 // serve has a participant serve locks until stop or kill.
 func (s *site) serve(id string) *server {
 	s.Helper()
-	g := &server{site: s, line: &line{site: s}, ended: make(chan error, 1)}
-	g.p = s.join(id, pubsub.WithDialer(g.line.dial), serving)
+	g := &server{site: s, line: s.line(), ended: make(chan error, 1)}
+	g.p = s.join(id, pubsub.WithDialer(g.line.Dial), serving)
 	locks, err := qosmutex.NewServer(g.p, qosmutex.WithNodePriority(1-1<<63), qosmutex.WithClock(s.clock))
 	if err != nil {
 		s.Fatal(err)
@@ -180,15 +141,15 @@ func (g *server) stop() {
 type edge struct {
 	*qosmutex.Client
 	p      *pubsub.Participant
-	line   *line
+	line   *slowLine
 	asleep atomic.Int64 // added to its clock
 }
 
 func (s *site) client(id, topic string, opts ...qosmutex.Option) *edge {
 	s.Helper()
-	e := &edge{line: &line{site: s}}
+	e := &edge{line: s.line()}
 	will, session := qosmutex.LastWill(id)
-	e.p = s.join(id, pubsub.WithDialer(e.line.dial), pubsub.Unannounced(), will)
+	e.p = s.join(id, pubsub.WithDialer(e.line.Dial), pubsub.Unannounced(), will)
 	opts = append([]qosmutex.Option{session, qosmutex.WithClock(func() time.Duration {
 		return s.clock() + time.Duration(e.asleep.Load())
 	})}, opts...)

@@ -29,7 +29,7 @@ func TestEveryRootWaitsForAnEarlierTTL(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
-				holder.cable.cut()
+				holder.cable.Cut()
 				old.kill()
 				time.Sleep(10 * time.Millisecond) // the broker knows
 

@@ -113,7 +113,7 @@ func TestCreatorThatIsCutOffLetsNobodyIn(t *testing.T) {
 				got <- h
 			}()
 			time.Sleep(after)
-			cable.cut()
+			cable.Cut()
 			time.Sleep(5 * LAN().JoinWait)
 			select {
 			case h := <-got:
@@ -121,7 +121,7 @@ func TestCreatorThatIsCutOffLetsNobodyIn(t *testing.T) {
 				return
 			default:
 			}
-			cable.restore()
+			cable.Restore()
 			if h := <-got; h == nil {
 				t.Errorf("cut off after %v, it is not let in when it is heard again", after)
 			}
@@ -204,7 +204,7 @@ func TestServerWaitsForAnEarlierTTL(t *testing.T) {
 			p, c := w.join("gw")
 			s, end := listening(t, p, 0, WithTiming(LAN().WithTTL(ttl)), w.clock)
 			return s, func() { // the broker knows of it before the next one comes
-				c.cut()
+				c.Cut()
 				time.Sleep(10 * time.Millisecond)
 				w.killed.Go(func() { end(); _ = p.Close(ctx) })
 			}
@@ -221,7 +221,7 @@ func TestServerWaitsForAnEarlierTTL(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		cable.cut()
+		cable.Cut()
 		kill()
 		for range 2 {
 			s, kill = serve(time.Second)

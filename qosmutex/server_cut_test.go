@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"padme/tests/cable"
 )
 
 // cutServer starts a server again that looks at what the process before it has left, and cuts it off that long
@@ -24,8 +26,8 @@ func (k *keeper) cutServer(off time.Duration, holds bool) (s *Server, kill, rest
 	s, kill = k.serve()
 	cable := k.cable
 	time.Sleep(off)
-	cable.cut()
-	return s, kill, cable.restore
+	cable.Cut()
+	return s, kill, cable.Restore
 }
 
 // alone fails if a hold of a server is valid beside another one.
@@ -84,11 +86,11 @@ func TestNotesEndWithARootThatIsHeard(t *testing.T) {
 			root, h, member, end := k.another()
 			restore()
 			time.Sleep(time.Minute)
-			cable.cut()
+			cable.Cut()
 			time.Sleep(away)
-			root.cut()
-			member.cut()
-			cable.restore()
+			root.Cut()
+			member.Cut()
+			cable.Restore()
 			k.alone(s, h)
 			w.killed.Go(func() { kill(); end() })
 		})
@@ -96,7 +98,7 @@ func TestNotesEndWithARootThatIsHeard(t *testing.T) {
 }
 
 // another is a root in a register of its own, a member of its tree, and that one's hold.
-func (k *keeper) another() (root *cable, h *Hold, member *cable, end func()) {
+func (k *keeper) another() (root *cable.Cable, h *Hold, member *cable.Cable, end func()) {
 	k.t.Helper()
 	ctx := context.Background()
 	p, root := k.w.join("other")

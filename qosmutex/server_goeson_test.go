@@ -267,7 +267,7 @@ func TestHoldsThatNobodyResumesAreWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			return topic, func() {
-				cable.cut()
+				cable.Cut()
 				time.Sleep(10 * time.Millisecond)
 				_ = file.Close()
 				ends = append(ends, func() { _ = topic.Close(ctx); _ = p.Close(ctx) })

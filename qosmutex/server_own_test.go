@@ -12,6 +12,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/protocol"
 	"padme/qosmutex/register/local"
+	"padme/tests/cable"
 )
 
 // keeper starts servers that keep their locks in one file, one after another.
@@ -20,7 +21,7 @@ type keeper struct {
 	t     *testing.T
 	w     *world
 	path  string
-	cable *cable        // of the server
+	cable *cable.Cable  // of the server
 	holds time.Duration // how long heldElsewhere goes on
 	ends  func()        // what was cut off
 }
@@ -35,7 +36,7 @@ func (k *keeper) serve(opts ...Option) (s *Server, kill func()) {
 	k.cable = cable
 	s, end := listening(k.t, p, 0, append(opts, KeepIn(file), Resume(), k.w.clock)...)
 	return s, func() {
-		cable.cut()
+		cable.Cut()
 		time.Sleep(10 * time.Millisecond) // the broker knows of it before the next one comes
 		_ = file.Close()
 		k.w.killed.Go(func() { end(); _ = p.Close(context.Background()) })
@@ -131,7 +132,7 @@ func TestServerDoesNotGoOnAfterAnotherRoot(t *testing.T) {
 			}
 			before = append(before, h)
 		}
-		cable.cut()
+		cable.Cut()
 		s, kill = k.serve()
 		topic := topicOf(t, s, "crane")
 		if n := len(topic.Resumed()); n != 0 {
@@ -181,8 +182,8 @@ func (k *keeper) heldElsewhere(ttl time.Duration) *Hold {
 		k.t.Fatal(err)
 	}
 	time.Sleep(k.holds)
-	root.cut()
-	cable.cut()
+	root.Cut()
+	cable.Cut()
 	k.ends = func() {
 		_ = other.Close(ctx)
 		_ = p.Close(ctx)
@@ -258,7 +259,7 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			return h, s, kill
 		},
 		"cut off, and its process goes on": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
-			k.cable.cut()
+			k.cable.Cut()
 			time.Sleep(time.Minute)
 			h := k.heldElsewhere(long)
 			kill()
@@ -266,7 +267,7 @@ func TestNotesEndWithAnotherRoot(t *testing.T) {
 			return h, s, kill
 		},
 		"cut off just before it ends": func(k *keeper, _ *Server, kill func()) (*Hold, *Server, func()) {
-			k.cable.cut()
+			k.cable.Cut()
 			time.AfterFunc(LAN().TTL*4/10, kill) // its lease is not over yet
 			k.holds = 0
 			h := k.heldElsewhere(LAN().TTL)

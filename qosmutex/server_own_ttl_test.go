@@ -43,11 +43,11 @@ func TestServerThatComesBackWaitsForAnotherRoot(t *testing.T) {
 				s, end := listening(t, p, time.Duration(i)*25*time.Minute, w.clock)
 				topicOf(t, s, "crane")
 				time.Sleep(20 * time.Second)
-				cable.cut()
+				cable.Cut()
 				time.Sleep(away)
 				k := &keeper{t: t, w: w}
 				h := k.heldElsewhere(ttl)
-				cable.restore()
+				cable.Restore()
 				soon, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				after, err := topicOf(t, s, "crane").Lock(soon, "hook")
@@ -80,7 +80,7 @@ func TestLockIsNotRemovedWhileItsRootWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		cable.cut()
+		cable.Cut()
 		kill()
 		s, kill = k.serve()
 		topicOf(t, s, "crane")

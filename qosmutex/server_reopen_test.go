@@ -43,7 +43,7 @@ func TestServerRemembersTheRootThatItHad(t *testing.T) {
 			}
 			time.Sleep(10*time.Second + 7*offset)
 			_ = root.Close(ctx) // as a crash, for the topic
-			cable.cut()
+			cable.Cut()
 			for topicOf(t, s, "crane") == first {
 				time.Sleep(10 * time.Millisecond)
 			}

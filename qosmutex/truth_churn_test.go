@@ -111,11 +111,11 @@ func (c *churn) act() {
 			c.tasks.Go(m.close)
 		default:
 			c.alive = append(c.alive, m)
-			m.cable.cut()
+			m.cable.Cut()
 			d := time.Duration(c.rng.IntN(8000)) * time.Millisecond
 			c.tasks.Go(func() {
 				time.Sleep(d)
-				m.cable.restore()
+				m.cable.Restore()
 			})
 		}
 	}

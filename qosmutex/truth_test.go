@@ -51,7 +51,7 @@ func TestGrantUnderWayIsNoHolder(t *testing.T) {
 		a, b := w.open("a"), w.open("b")
 		defer b.close()
 		leave(t, enter(t, b))
-		a.cable.deaf.Store(true) // the Reply is lost
+		a.cable.Deafen(true) // the Reply is lost
 		var asking sync.WaitGroup
 		asking.Go(func() { _, _ = a.Lock(context.Background(), "crane") })
 		pass(time.Second)
@@ -101,7 +101,7 @@ func TestStateOfATokenThatIsRecovered(t *testing.T) {
 		leaf.kill()
 		middle.kill()
 		pass(1500 * time.Millisecond)
-		deaf.cable.deaf.Store(true)   // it answers no question
+		deaf.cable.Deafen(true)       // it answers no question
 		pass(1600 * time.Millisecond) // the sessions of the dead are over, that of deaf is not
 		if s := o.last("crane"); s.Holder != "" || s.Status != "unknown" || s.fence() != h.Fence() {
 			t.Errorf("while the token is recovered: %+v", s)
@@ -163,7 +163,7 @@ func TestFormerRootPublishesNothingLate(t *testing.T) {
 			defer m.close()
 		}
 		pass(10 * time.Second) // they have votes
-		root.cable.cut()
+		root.cable.Cut()
 		own := enter(t, root) // the lease still lasts
 		pass(20 * time.Second)
 		h := enter(t, others[1])
@@ -173,7 +173,7 @@ func TestFormerRootPublishesNothingLate(t *testing.T) {
 			t.Fatalf("b is inside with fence %d after %d: %+v", h.Fence(), own.Fence(), now)
 		}
 		heard := len(o.of("crane"))
-		root.cable.restore()
+		root.cable.Restore()
 		pass(20 * time.Second)
 		before, _ := parseEpoch(now.Epoch)
 		for _, s := range o.of("crane")[heard:] { // it may be the root again, as the most important

@@ -17,13 +17,16 @@ func TestRequestsComeOverAConnectionOfTheirOwn(t *testing.T) {
 		c := s.client("esp32", "crane")
 		defer c.close()
 		c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
-		got := g.cable.requests()
+		var got []int64
+		for _, w := range g.cable.wires {
+			got = append(got, w.requests.Load())
+		}
 		if got[0] != 0 || slices.Max(got) == 0 {
 			t.Errorf("requests by connection: %v, want none on the first one", got)
 		}
 		for i, n := range got {
 			if n > 0 {
-				g.cable.lose(i)
+				g.cable.Lose(i)
 			}
 		}
 		time.Sleep(time.Second)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"net"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
 	"padme/tests/bubble"
+	"padme/tests/cable"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,97 +45,37 @@ func onSite(t *testing.T, f func(s *site)) {
 	})
 }
 
-// cable is a connection to the broker that can be cut.
-type cable struct {
-	site  *site
+// countedCable is a cable that counts the requests of clients which come over each connection.
+type countedCable struct {
+	*cable.Cable
 	mu    sync.Mutex
-	conns []*wire
-	cut   bool
-
-	stalled *chan struct{} // what is sent waits until it is closed; nil: nothing does
+	wires []*wire
 }
 
-func (c *cable) dial(ctx context.Context) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut {
-		return nil, errors.New("cut")
-	}
-	conn, err := c.site.broker.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w := &wire{Conn: conn}
-	w.stalled.Store(c.stalled)
-	c.conns = append(c.conns, w)
-	return w, nil
+func (s *site) cable() *countedCable {
+	c := &countedCable{}
+	c.Cable = cable.New(func(ctx context.Context) (net.Conn, error) {
+		conn, err := s.broker.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.wires = append(c.wires, &wire{Conn: conn})
+		return c.wires[len(c.wires)-1], nil
+	})
+	return c
 }
 
-// wire is a connection that counts the requests of clients which come over it.
 type wire struct {
 	net.Conn
 	requests atomic.Int64
-	stalled  atomic.Pointer[chan struct{}]
-}
-
-func (w *wire) Write(p []byte) (int, error) {
-	if stalled := w.stalled.Load(); stalled != nil {
-		<-*stalled
-	}
-	return w.Conn.Write(p)
 }
 
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	w.requests.Add(int64(bytes.Count(p[:n], []byte("/request{"))))
 	return n, err
-}
-
-// requests returns how many requests came over each connection that is there.
-func (c *cable) requests() (all []int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.conns {
-		all = append(all, w.requests.Load())
-	}
-	return all
-}
-
-// sever ends the connection for good.
-func (c *cable) sever() {
-	c.mu.Lock()
-	c.cut = true
-	c.mu.Unlock()
-	c.pull()
-}
-
-// stall holds up what the participant sends until the function that it returns is called.
-func (c *cable) stall() (goOn func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	stalled := make(chan struct{})
-	c.stalled = &stalled
-	for _, conn := range c.conns {
-		conn.stalled.Store(&stalled)
-	}
-	return func() { close(stalled) }
-}
-
-// pull ends the connection; the participant connects again.
-func (c *cable) pull() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.conns = nil
-}
-
-// lose ends one connection; it is made again.
-func (c *cable) lose(i int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conns[i].Close()
 }
 
 func (s *site) join(id string, dial func(context.Context) (net.Conn, error)) *pubsub.Participant {
@@ -188,7 +128,7 @@ func (s *site) lock(topic *qosmutex.Topic, resource string) *qosmutex.Hold {
 type served struct {
 	site     *site
 	p        *pubsub.Participant
-	cable    *cable
+	cable    *countedCable
 	asleep   atomic.Int64 // added to its clock
 	registry *prometheus.Registry
 	cancel   context.CancelFunc
@@ -197,8 +137,8 @@ type served struct {
 
 func (s *site) gateway(id string, opts ...Option) *served {
 	s.Helper()
-	g := &served{site: s, cable: &cable{site: s}, registry: prometheus.NewRegistry(), ended: make(chan error, 1)}
-	g.p = s.join(id, g.cable.dial)
+	g := &served{site: s, cable: s.cable(), registry: prometheus.NewRegistry(), ended: make(chan error, 1)}
+	g.p = s.join(id, g.cable.Dial)
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	server, err := qosmutex.NewServer(g.p, qosmutex.WithNodePriority(math.MinInt64+1), qosmutex.WithClock(func() time.Duration {

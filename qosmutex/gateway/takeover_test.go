@@ -12,7 +12,7 @@ import (
 func TestAnotherGatewayTakesOver(t *testing.T) {
 	for name, end := range map[string]func(g *served){
 		"in good order": func(g *served) { g.stop() },
-		"cut off":       func(g *served) { g.cable.sever() },
+		"cut off":       func(g *served) { g.cable.Cut() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSite(t, func(s *site) {
@@ -96,11 +96,11 @@ func TestAGatewayThatWasHeldUpIsSilent(t *testing.T) {
 		two := s.gateway("gw-2")
 		defer two.stop()
 		time.Sleep(20 * time.Second)
-		goOn := one.cable.stall()
+		one.cable.HoldSent()
 		if a := d.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted); a.Gateway != "gw-2" {
 			t.Fatalf("%s answers, which is cut off", a.Gateway)
 		}
-		goOn()
+		one.cable.Release()
 		time.Sleep(20 * time.Second)
 		if n := one.counted("qosmutex_gateway_answers_total", string(jsonlock.Lost)); n != 0 {
 			t.Errorf("it has said %v times that something is lost", n)

@@ -7,6 +7,7 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex"
 	"padme/qosmutex/jsonlock"
+	"padme/tests/cable"
 )
 
 // publishRetained is what a broker does with a will that is retained.
@@ -149,7 +150,7 @@ func TestRetainedRequestsAreNotServed(t *testing.T) {
 		c.ask(jsonlock.Release, "1", "", jsonlock.Released)
 		c.publishRetained(`{"op":"acquire","id":"older","session":"s1"}`)
 		c.ask(jsonlock.Release, "older", "", jsonlock.Released)
-		g.cable.pull()
+		g.cable.Break()
 		time.Sleep(5 * time.Second)
 		if n := g.counted("qosmutex_gateway_refused_total", string(jsonlock.Stale)); n != 1 {
 			t.Errorf("%v retained requests were refused, want 1", n)
@@ -193,15 +194,15 @@ func TestLossIsToldWhoAsks(t *testing.T) {
 // gateway has its role still, says that the hold is lost, and creates the topic again.
 func TestLossOfTheRootIsTold(t *testing.T) {
 	onSite(t, func(s *site) {
-		cable := &cable{site: s}
-		_, end := s.createBy("crane", cable.dial, qosmutex.WithOpenResources())
+		cable := cable.New(s.broker.Dial)
+		_, end := s.createBy("crane", cable.Dial, qosmutex.WithOpenResources())
 		defer end()
 		g := s.gateway("gw")
 		defer g.stop()
 		c := s.client("esp32", "crane")
 		defer c.close()
 		a := c.ask(jsonlock.Acquire, "1", `"lease_ms":600000`, jsonlock.Granted)
-		cable.sever()
+		cable.Cut()
 		died := time.Now()
 		if x := c.await("1", jsonlock.Lost); x.Reason != "" {
 			t.Errorf("%+v", x)

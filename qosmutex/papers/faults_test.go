@@ -12,6 +12,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
+	"padme/tests/cable"
 )
 
 var trio = []string{"a", "b", "c"}
@@ -63,18 +64,18 @@ func TestCutConnections(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
 			url := brokers.Use(t)
-			var cables []*cable
+			var cables []*cable.Cable
 			var topics []*Topic
 			for _, id := range trio {
-				c := &cable{url: url}
+				c := cable.New(cable.TCP(url))
 				cables = append(cables, c)
-				topics = append(topics, openMember(t, join(t, url, id, pubsub.WithDialer(c.dial)), a, trio))
+				topics = append(topics, openMember(t, join(t, url, id, pubsub.WithDialer(c.Dial)), a, trio))
 			}
 			var cutter sync.WaitGroup
 			cutter.Go(func() {
 				for i := range 6 {
 					time.Sleep(150 * time.Millisecond)
-					cables[i%len(cables)].cut(false)
+					cables[i%len(cables)].Break()
 				}
 			})
 			enterForASecond(t, topics)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -189,40 +187,6 @@ func (c counted) Step(now protocol.Time, in *protocol.Input, out *protocol.Outpu
 		c.requests.Add(1)
 	}
 	return c.Machine.Step(now, in, out)
-}
-
-// cable is the way of one participant to the broker.
-type cable struct {
-	url string
-
-	mu    sync.Mutex
-	conns []net.Conn
-	gone  bool // nobody gets through
-}
-
-func (c *cable) dial(ctx context.Context) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
-		return nil, errors.New("the cable is cut")
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(c.url, "mqtt://"))
-	if err == nil {
-		c.conns = append(c.conns, conn)
-	}
-	return conn, err
-}
-
-// cut closes all connections; gone keeps new ones from being made.
-func (c *cable) cut(gone bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = gone
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.conns = nil
 }
 
 // virtually runs f in virtual time with a broker, in a year in which fences may start.

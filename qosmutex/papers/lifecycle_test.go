@@ -12,6 +12,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/protocol"
 	"padme/tests/brokers"
+	"padme/tests/cable"
 	"padme/tests/capture"
 	"padme/tests/poll"
 )
@@ -157,11 +158,11 @@ func TestStateFollowsEntries(t *testing.T) {
 	watcher := join(t, url, "watcher")
 	central := named(t, "central")
 	var topics []*Topic
-	var cables []*cable
+	var cables []*cable.Cable
 	for _, id := range trio {
-		c := &cable{url: url}
+		c := cable.New(cable.TCP(url))
 		cables = append(cables, c)
-		topics = append(topics, openMember(t, join(t, url, id, pubsub.WithDialer(c.dial)), central, trio))
+		topics = append(topics, openMember(t, join(t, url, id, pubsub.WithDialer(c.Dial)), central, trio))
 	}
 	says := func(holder string, fence uint64) {
 		t.Helper()
@@ -174,9 +175,9 @@ func TestStateFollowsEntries(t *testing.T) {
 		for i, topic := range topics {
 			h := lock(t, topic, "crane")
 			says(topic.self.ID, h.Fence())
-			cables[i].cut(true)
+			cables[i].Cut()
 			unlock(t, h)
-			cables[i].cut(false)
+			cables[i].Restore()
 			says("", h.Fence())
 		}
 	}
@@ -188,12 +189,12 @@ func TestCloseSeesToItsRelease(t *testing.T) {
 	for _, name := range []string{"central", "ricart-agrawala", "raymond"} {
 		t.Run(name, func(t *testing.T) {
 			url := brokers.Use(t)
-			c := &cable{url: url}
+			c := cable.New(cable.TCP(url))
 			a := named(t, name)
 			members := []string{"a", "b"}
 			var asked atomic.Int32
 			stays := openMember(t, join(t, url, "a"), a, members)
-			leaves := openMember(t, join(t, url, "b", pubsub.WithDialer(c.dial)), counting(a, &asked), members)
+			leaves := openMember(t, join(t, url, "b", pubsub.WithDialer(c.Dial)), counting(a, &asked), members)
 			for range 3 {
 				unlock(t, lock(t, leaves, "crane"))
 			}
@@ -209,7 +210,7 @@ func TestCloseSeesToItsRelease(t *testing.T) {
 			poll.Until(t, "the one that leaves has been asked, where that is not the server's affair", func() bool {
 				return name == "central" || asked.Load() > 0
 			})
-			c.cut(false)
+			c.Break()
 			// Close gives up after a second, in which a busy machine may not have
 			// connected again: this is Close with more patience.
 			leaves.closeWithin(testContext(t), time.Minute)

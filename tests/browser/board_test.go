@@ -5,8 +5,6 @@ package browser
 import (
 	"context"
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"padme/qosmutex"
 	"padme/qosmutex/register/local"
 	"padme/tests/address"
+	"padme/tests/cable"
 	"padme/tests/extent"
 )
 
@@ -66,10 +65,10 @@ func joinAs(t *testing.T, url, id, topic string, as []pubsub.Option, opts ...qos
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	m := &member{T: t}
-	wire := &cable{to: strings.TrimPrefix(url, "mqtt://")}
-	m.cut = wire.cut
+	wire := cable.New(cable.TCP(url))
+	m.cut = wire.Cut
 	var err error
-	if m.p, err = pubsub.Join(ctx, url, id, append(as, pubsub.WithDialer(wire.dial))...); err != nil {
+	if m.p, err = pubsub.Join(ctx, url, id, append(as, pubsub.WithDialer(wire.Dial))...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(m.p.Close) })
@@ -98,36 +97,6 @@ func (m *member) also(topic string, opts ...qosmutex.Option) {
 
 // in is the same participant with another of its lock topics.
 func (m *member) in(topic string) *member { return &member{T: m.T, p: m.p, topic: m.more[topic]} }
-
-// cable is what a participant is connected by.
-type cable struct {
-	to  string
-	mu  sync.Mutex
-	all []net.Conn
-	off bool
-}
-
-func (c *cable) dial(ctx context.Context) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.off {
-		return nil, net.ErrClosed
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.to)
-	if err == nil {
-		c.all = append(c.all, conn)
-	}
-	return conn, err
-}
-
-func (c *cable) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off = true
-	for _, conn := range c.all {
-		_ = conn.Close()
-	}
-}
 
 func (m *member) lock(resource string, priority int64) *qosmutex.Hold {
 	m.Helper()
