@@ -10,13 +10,14 @@ import (
 	"padme/internal/wait"
 	"padme/pubsub"
 	"padme/qosmutex/jsonlock"
+	"padme/tests/cable"
 )
 
 // plainServer joins a server without WithRegister that says that it serves, as "pubsub-node serve".
-func (w *world) plainServer(id string, long time.Duration) (s *Server, c *cable, end func()) {
+func (w *world) plainServer(id string, long time.Duration) (s *Server, c *cable.Cable, end func()) {
 	w.t.Helper()
-	c = &cable{to: w.b.Dial}
-	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.dial), pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks}))
+	c = cable.New(w.b.Dial)
+	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.Dial), pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -94,10 +95,10 @@ func TestServersThatCreateAtTheSameTimeExclude(t *testing.T) {
 			defer cancel()
 			var ends []func()
 			var servers []*Server
-			var cables []*cable
+			var cables []*cable.Cable
 			for _, id := range []string{"gw1", "gw2", "gw3"}[:2+rng.IntN(2)] {
-				s, cable, end := w.plainServer(id, 0)
-				servers, cables, ends = append(servers, s), append(cables, cable), append(ends, end)
+				s, cut, end := w.plainServer(id, 0)
+				servers, cables, ends = append(servers, s), append(cables, cut), append(ends, end)
 			}
 			time.Sleep(20 * time.Second)
 			fails := rng.IntN(len(servers) + 1) // the last: none
@@ -108,9 +109,9 @@ func TestServersThatCreateAtTheSameTimeExclude(t *testing.T) {
 					begins, away := upTo(4*time.Second), upTo(4*time.Second)
 					c.tasks.Go(func() {
 						wait.Sleep(ctx, begins)
-						cables[i].cut()
+						cables[i].Cut()
 						wait.Sleep(ctx, away)
-						cables[i].restore()
+						cables[i].Restore()
 					})
 				}
 			}
