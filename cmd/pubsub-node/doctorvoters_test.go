@@ -43,3 +43,14 @@ func TestDoctorMeasuresTheVoters(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// A voter that votes, and whose file has vanished, is not fine.
+func TestDoctorFindsAVanishedFile(t *testing.T) {
+	member := quorum.Member{ID: "v1", Instance: 1}
+	seen := &survey{trips: map[string]time.Duration{}, reports: map[string]quorum.Report{"v1": {
+		ID: "v1", Instance: 1, Phase: "voting", Config: 1, Domain: "d", Voters: []quorum.Member{member}, Vanished: "/data/voter was removed: put it back",
+	}}}
+	if found := examineVoters(seen, nil); len(found) != 2 || found[0].Result != resultBad || found[1].Detail != "v1 votes: /data/voter was removed: put it back" {
+		t.Errorf("%+v", found)
+	}
+}

@@ -46,7 +46,8 @@ func newVotersShow(s *session) *cobra.Command {
 		Long: `show asks every participant that is alive whether it is a voter, and prints what
 they say: who is enrolled, with which file, and in which state:
 
-  votes      it answers and decides with the others
+  votes      it answers and decides with the others; if its file has vanished, the last
+             column says what to do before it ends
   quiet      it may have forgotten something, as after a restart of its machine, and
              answers nothing yet
   waits      it was started, but not all voters of its list were
@@ -55,7 +56,7 @@ they say: who is enrolled, with which file, and in which state:
   replaced   another one has its place: stop it
   missing    it is enrolled, and does not answer
 
-Exit codes: 0 all voters vote, 1 one does not, or there are none, and those of
+Exit codes: 0 all voters vote, 1 one does not or has no file, or there are none, and those of
 "pubsub-node lock --help".`,
 		Example: `  pubsub-node voters show
   pubsub-node voters show --json | jq -r 'select(.state == "missing").voter'`,
@@ -172,6 +173,8 @@ type voterLine struct {
 	Problem       string  `json:"problem,omitempty"`
 
 	Missing []string `json:"missing,omitempty"` // others that do not answer this one
+
+	vanished bool // its file has, so it loses its vote when it ends
 }
 
 const (
@@ -180,7 +183,9 @@ const (
 	stateMissing  = "missing"
 )
 
-func (l *voterLine) fine() bool { return l.State == stateVotes || l.State == stateReplaced }
+func (l *voterLine) fine() bool {
+	return l.State == stateVotes && !l.vanished || l.State == stateReplaced
+}
 
 // stateOf is a voter's state in a word.
 func stateOf(r *quorum.Report) string {
@@ -218,6 +223,9 @@ func (v *survey) lines() []voterLine {
 			if _, answers := v.reports[other]; answers && l.State == stateVotes {
 				l.Problem = fmt.Sprintf("it hears nothing of %s, which answers here: has that just started, or may they not write to each other?", other)
 			}
+		}
+		if r.Vanished != "" {
+			l.Problem, l.vanished = r.Vanished, true
 		}
 		if r.Phase == "enrolling" {
 			l.Problem = "waits for " + strings.Join(r.Missing, ",") + ", of its list " + strings.Join(r.Listed, ",")

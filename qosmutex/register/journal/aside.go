@@ -13,7 +13,7 @@ import (
 // and nobody can open it until SetAside returns. It calls wait before it renames
 // anything, and does nothing if that fails. Every error of its own names the path.
 func SetAside(path string, wait func() error) (string, error) {
-	_, unlock, err := lockFile(path + ".lock")
+	_, unlock, err := lockFile(path + lockSuffix)
 	if err != nil {
 		return "", fmt.Errorf("journal: %s: %w", path, err)
 	}

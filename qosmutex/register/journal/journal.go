@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"padme/internal/vanished"
 )
 
 // Errors of Open, for errors.Is.
@@ -16,6 +18,10 @@ var (
 	ErrCopied  = errors.New("it is a copy or was restored from a backup, and may have forgotten what was acknowledged since")
 )
 
+// lockSuffix is of the file next to the journal that says which process has it open, and how often
+// it was opened.
+const lockSuffix = ".lock"
+
 // MaxFrame is how many bytes one Append may write.
 const MaxFrame = 8 << 20
 
@@ -25,6 +31,7 @@ type Journal struct {
 	kind   string
 	place  string
 	file   *os.File
+	guard  *os.File // the file .lock
 	unlock func()
 	opens  uint64
 	size   int64
@@ -50,11 +57,11 @@ func Open(path, kind string, replay func(record []byte) error) (*Journal, error)
 }
 
 func (j *Journal) open(replay func([]byte) error) error {
-	guard, unlock, err := lockFile(j.path + ".lock")
+	guard, unlock, err := lockFile(j.path + lockSuffix)
 	if err != nil {
 		return err
 	}
-	j.unlock = unlock
+	j.guard, j.unlock = guard, unlock
 	counted, err := readCount(guard)
 	if err != nil {
 		return err
@@ -126,10 +133,14 @@ func (j *Journal) write(b []byte) error {
 }
 
 // Compact replaces everything that was appended by records. The journal is the old
-// one or the new one, whenever a crash comes.
+// one or the new one, whenever a crash comes. After an error that is ErrVanished it is as
+// before: what is in its place now may be somebody's copy.
 func (j *Journal) Compact(records ...[]byte) error {
 	if j.broken != nil {
 		return j.broken
+	}
+	if err := vanished.Look(j.file, j.path); err != nil {
+		return j.vanished(err)
 	}
 	if err := j.replace(records); err != nil {
 		j.broken = fmt.Errorf("journal: %s: %w", j.path, err)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"padme/internal/vanished"
 	"padme/qosmutex/internal/pack"
 )
 
@@ -120,6 +121,9 @@ func (j *Journal) WantsUnsynced() bool {
 // BeginUnsynced replaces what was noted by these records, which must be all that counts, and has
 // Note keep others from now on. After an error it is as before.
 func (j *Journal) BeginUnsynced(records ...[]byte) error {
+	if err := vanished.Look(j.file, j.path); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnnoted, err)
+	}
 	path := j.path + unsyncedSuffix
 	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -22,6 +22,7 @@ const Kind = "local register"
 // Register is a register of one process.
 type Register struct {
 	journal *journal.Journal // nil: memory alone
+	path    string           // of the journal
 	place   string           // this run of the machine, and the file; empty: not known
 	members members          // under mu
 	domain  register.Domain
@@ -56,7 +57,7 @@ func Open(path string) (*Register, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	r.journal, r.compactAt, r.place = j, minCompact, journal.Place(path)
+	r.journal, r.path, r.compactAt, r.place = j, path, minCompact, journal.Place(path)
 	if r.domain == (register.Domain{}) {
 		r.domain = register.NewDomain()
 		err = j.Append(r.domain[:])
@@ -293,17 +294,27 @@ const minCompact = 1 << 20
 
 // compact writes only what is current. The caller may write.
 func (r *Register) compact() error {
-	records := [][]byte{r.domain[:]}
-	r.mu.Lock()
-	for _, key := range slices.Sorted(maps.Keys(r.entries)) {
-		records = append(records, appendEntry(nil, key, r.entries[key]))
+	err := r.journal.Compact(r.records()...)
+	if errors.Is(err, journal.ErrVanished) { // it has what counts, and Look tells
+		r.compactAt = 2 * r.journal.Size()
+		return nil
 	}
-	r.mu.Unlock()
-	if err := r.journal.Compact(records...); err != nil {
+	if err != nil {
 		return err
 	}
 	r.compactAt = max(minCompact, 4*r.journal.Size())
 	return nil
+}
+
+// records are all that count.
+func (r *Register) records() [][]byte {
+	records := [][]byte{r.domain[:]}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(r.entries)) {
+		records = append(records, appendEntry(nil, key, r.entries[key]))
+	}
+	return records
 }
 
 // fail gives an error to the writes of the given keys, or to all that were valid.

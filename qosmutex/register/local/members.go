@@ -85,9 +85,12 @@ func openMembers(path, run string) (members, error) {
 	if err := m.rewrite(); err != nil {
 		return m, err
 	}
-	m.signs, m.lived, err = openSigns(path+".alive", run)
+	m.signs, m.lived, err = openSigns(path+signsSuffix, run)
 	return m, err
 }
+
+// signsSuffix is of the file of signs of life, next to that of members.
+const signsSuffix = ".alive"
 
 // openSigns opens the file that has the last sign of life, in place of that of an earlier process
 // on this run of the machine.

@@ -78,6 +78,8 @@ func (d *MemoryDisk) Note(records ...[]byte) error {
 	return nil
 }
 
+func (d *MemoryDisk) Look(func() [][]byte) (bool, error) { return false, nil }
+
 func (d *MemoryDisk) Size() int64 {
 	n := 0
 	for _, r := range d.records {

@@ -25,6 +25,7 @@ type Report struct {
 	Quiet    float64  `json:"quiet,omitempty"`  // seconds for which it answers nothing, after a restart
 	Sync     float64  `json:"sync,omitempty"`   // seconds: the slowest of the last writes to its disk; 0: none yet
 	Problem  string   `json:"problem,omitempty"`
+	Vanished string   `json:"vanished,omitempty"` // its file is not at its path any more, and what to do
 }
 
 // Member is a voter, and the file that belongs to it.
@@ -39,6 +40,9 @@ func (v *Voter) Report() Report {
 	r := Report{
 		ID: v.opts.Self, Instance: s.Instance, Phase: s.Phase.String(), Listed: s.Listed, Missing: s.Missing,
 		Quiet: time.Duration(s.Quiet).Seconds(), Sync: v.slowestSync().Seconds(), Problem: problem(v.opts.Self, &s),
+	}
+	if err := v.Vanished(); err != nil {
+		r.Vanished = err.Error()
 	}
 	if s.Config != nil {
 		r.Domain, r.Config = s.Config.Domain.String(), s.Config.Number

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"padme/internal/seldom"
+	"padme/internal/vanished"
 	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
@@ -50,6 +51,7 @@ type Voter struct {
 	syncs    [8]time.Duration // how long the last writes took
 	nextSync int
 	err      error // why it ended
+	vanished error // its file is not at its path any more
 
 	reached   *limited.Log       // limits, of others
 	toldCause string             // the one that was logged last, of those that last; for note alone
@@ -71,6 +73,7 @@ type disk interface {
 	Unsynced() (records [][]byte, all bool)
 	BeginUnsynced(records ...[]byte) error
 	WantsUnsynced() bool
+	Look(records func() [][]byte) (anew bool, err error)
 	Note(records ...[]byte) error
 	Size() int64
 	Opens() uint64
@@ -176,6 +179,8 @@ func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
 	defer v.turns.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	looks := time.NewTicker(vanished.Every)
+	defer looks.Stop()
 	always, again := make(chan struct{}), (chan struct{})(nil)
 	close(always)
 	var due caspaxos.Time // when the turn of a message comes
@@ -199,6 +204,8 @@ func (v *Voter) run(m *caspaxos.Machine, out caspaxos.Output) {
 		case <-again:
 		case <-timer.C:
 			v.step(m, &caspaxos.Input{}, &out)
+		case <-looks.C:
+			v.look(m)
 		}
 		more, at := v.turns.take(m, v.now(), func(msg *caspaxos.Message) { // one sync for all of them
 			v.step(m, &caspaxos.Input{Kind: caspaxos.Receive, Message: msg}, &out)
@@ -271,7 +278,12 @@ func (v *Voter) sync(m *caspaxos.Machine, out *caspaxos.Output) error {
 			return nil
 		}
 	}
-	if err := v.disk.Compact(m.Records()...); err != nil {
+	err := v.disk.Compact(m.Records()...)
+	if errors.Is(err, journal.ErrVanished) && !out.Whole { // it has what counts, and look tells
+		v.compactAt = 2 * v.disk.Size()
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	v.compactAt = max(minCompact, 4*v.disk.Size())

@@ -1,0 +1,69 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"padme/internal/vanished"
+)
+
+// ErrVanished is what errors wrap if the journal's path does not name its file any more. What is
+// appended is lost then when the process ends.
+var ErrVanished = errors.New("it is not at its path any more")
+
+// Look reports whether the journal, or the file .lock next to it, is not at its path any more. If it
+// was removed and nothing is in its place, Look writes it anew with these records, which must be all
+// that count, and returns true. After an error that is ErrVanished the journal is as before.
+func (j *Journal) Look(records func() [][]byte) (anew bool, err error) {
+	if j.broken != nil {
+		return false, j.broken
+	}
+	file, guard := vanished.Look(j.file, j.path), vanished.Look(j.guard, j.path+lockSuffix)
+	if file != nil && !vanished.Gone(file) {
+		return false, j.vanished(file)
+	}
+	if file == nil && guard == nil {
+		return false, nil
+	}
+	if guard != nil {
+		if err := j.guardAnew(); err != nil {
+			return false, j.vanished(err)
+		}
+	}
+	if file != nil {
+		was := j.file
+		if err := j.replace(records()); err != nil && j.file == was {
+			return false, j.vanished(fmt.Errorf("%w, and cannot be written anew: do not stop this process, which would lose what it keeps there: %w", file, err))
+		} else if err != nil {
+			j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
+			_ = j.forgetUnsynced(err)
+			return false, j.broken
+		}
+	}
+	if j.notes.file != nil && vanished.Look(j.notes.file, j.path+unsyncedSuffix) != nil {
+		j.closeUnsynced() // and is begun again
+	}
+	if guard != nil {
+		if err := writeCount(j.guard, j.opens); err != nil {
+			return false, j.vanished(err)
+		}
+	}
+	return true, nil
+}
+
+func (j *Journal) vanished(err error) error { return fmt.Errorf("journal: %w: %w", ErrVanished, err) }
+
+// guardAnew takes the lock of the file that is there now, so that no other process opens the journal.
+func (j *Journal) guardAnew() error {
+	path := j.path + lockSuffix
+	guard, unlock, err := lockFile(path)
+	if errors.Is(err, ErrInUse) {
+		return fmt.Errorf("%s was replaced, and %w now: stop that one, and not this process, which would lose what it keeps in %s", path, err, j.path)
+	}
+	if err != nil {
+		return err
+	}
+	j.unlock()
+	j.guard, j.unlock = guard, unlock
+	return nil
+}

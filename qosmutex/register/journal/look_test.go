@@ -1,0 +1,136 @@
+//go:build unix
+
+package journal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func look(j *Journal, records ...string) (bool, error) {
+	return j.Look(func() (all [][]byte) {
+		for _, r := range records {
+			all = append(all, []byte(r))
+		}
+		return all
+	})
+}
+
+// A journal whose directory was removed is written anew once that is there again; the next run finds
+// everything, and no other process opens it before.
+func TestJournalOutlivesItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	path := filepath.Join(dir, "voter")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, _ := mustOpen(t, path)
+	write(t, j, "a")
+	begin(t, j, "n")
+	if anew, err := look(j, "a"); anew || err != nil {
+		t.Fatalf("nothing has happened: %v, %v", anew, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	write(t, j, "b")
+	if anew, err := look(j, "a", "b"); anew || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "make the directory again") {
+		t.Errorf("the directory was removed: %v, %v", anew, err)
+	}
+	if err := j.Compact([]byte("a"), []byte("b")); !errors.Is(err, ErrVanished) {
+		t.Errorf("it is compacted: %v", err)
+	}
+	write(t, j, "c")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := look(j, "a", "b", "c"); !anew || err != nil {
+		t.Errorf("the directory is there again: %v, %v", anew, err)
+	}
+	if _, _, err := open(path, "test"); !errors.Is(err, ErrInUse) {
+		t.Errorf("another process opens it: %v", err)
+	}
+	write(t, j, "d")
+	if !j.WantsUnsynced() {
+		t.Error("what was noted is not begun again")
+	}
+	begin(t, j, "n")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opens := j.Opens()
+	j, got := mustOpen(t, path)
+	if want := []string{"a", "b", "c", "d"}; !slices.Equal(got, want) || j.Opens() != opens+1 {
+		t.Errorf("the next run reads %v, opened %d times", got, j.Opens())
+	}
+	if noted, all := unsyncedOf(j); !all || !slices.Equal(noted, []string{"n"}) {
+		t.Errorf("the next run is told %v, all: %v", noted, all)
+	}
+}
+
+// A file that may come back has no successor, nor one that somebody has put a copy in place of.
+func TestJournalOverwritesNoCopy(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"moved": func(path string) error { return os.Rename(path, path+".old") },
+		"a copy in its place": func(path string) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("copy"), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "voter")
+			j, _ := mustOpen(t, path)
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(path)
+			if anew, err := look(j); anew || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), "do not stop this process") {
+				t.Errorf("%v, %v", anew, err)
+			}
+			if err := j.Compact(); !errors.Is(err, ErrVanished) {
+				t.Errorf("it is compacted: %v", err)
+			}
+			if err := j.BeginUnsynced(); !errors.Is(err, ErrUnnoted) {
+				t.Errorf("what is noted is written there: %v", err)
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Errorf("%q has become %q", before, after)
+			}
+			write(t, j, "x")
+		})
+	}
+}
+
+// Without its guard another process would open the same file, so it is taken again.
+func TestJournalTakesItsGuardAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "voter")
+	j, _ := mustOpen(t, path)
+	guard := path + lockSuffix
+	if err := os.Remove(guard); err != nil {
+		t.Fatal(err)
+	}
+	_, unlock, err := lockFile(guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := look(j); anew || !errors.Is(err, ErrInUse) || !errors.Is(err, ErrVanished) {
+		t.Errorf("another process has it: %v, %v", anew, err)
+	}
+	unlock()
+	if err := os.Remove(guard); err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := look(j); !anew || err != nil {
+		t.Errorf("%v, %v", anew, err)
+	}
+	if _, _, err := open(path, "test"); !errors.Is(err, ErrInUse) {
+		t.Errorf("another process opens it: %v", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path)
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"padme/qosmutex/register"
+)
+
+// The directory of a register is removed while it is open: once it is there again, all files are
+// written anew, and the next process finds entries, members and signs of life.
+func TestRegisterOutlivesItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	path := filepath.Join(dir, "register")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "", false)
+	if anew, err := r.Look(t.Context()); anew != "" || err != nil {
+		t.Fatalf("nothing has happened: %q, %v", anew, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.CompareAndSet(t.Context(), register.Write{Key: "crane", Value: []byte("1")}); res[0].Err != nil {
+		t.Fatal(res[0].Err)
+	}
+	note(t, r, "crane", "a", false)
+	if anew, err := r.Look(t.Context()); anew != "" || err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("the directory was removed: %q, %v", anew, err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if anew, err := r.Look(t.Context()); anew != path || err != nil {
+		t.Errorf("the directory is there again: %q, %v", anew, err)
+	}
+	note(t, r, "crane", "b", false)
+	if err := r.Live(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	r = reopen(t, r, path)
+	if e, err := r.Get(t.Context(), "crane"); err != nil || string(e.Value) != "1" {
+		t.Errorf("the next process reads %q, %v", e.Value, err)
+	}
+	if all := r.sortedMembers(t, "crane"); !slices.Equal(all, []string{"a", "b"}) {
+		t.Errorf("the next process knows the members %q", all)
+	}
+	if last, ok := r.Lived(); !ok || last != time.Minute {
+		t.Errorf("the last sign of life is %v, %v", last, ok)
+	}
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package quorum_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"padme/qosmutex/register"
+	"padme/qosmutex/register/quorum"
+)
+
+// A voter whose directory is removed while it runs says so, at most once a minute, and writes its file
+// anew once the directory is there again: its next run votes, and has forgotten nothing.
+func TestVoterOutlivesItsDirectory(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		var log strings.Builder
+		v := f.startLogged("a", &log, "a")
+		settle()
+		is := put(t, v, register.Write{Key: "crane", Value: []byte("1")})
+		dir := filepath.Dir(f.file("a"))
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "do not stop this process") {
+			t.Errorf("%d errors: %s", n, &log)
+		}
+		if r := v.Report(); r.Phase != "voting" || !strings.Contains(r.Vanished, "make the directory again") {
+			t.Errorf("its report: %+v", r)
+		}
+		is = put(t, v, register.Write{Key: "crane", Old: is, Value: []byte("2")})
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if !strings.Contains(log.String(), "written anew") || v.Report().Vanished != "" {
+			t.Errorf("the directory is there again: %+v, %s", v.Report(), &log)
+		}
+		is = put(t, v, register.Write{Key: "crane", Old: is, Value: []byte("3")})
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+		v, err := quorum.Start(f.options("a", []string{"a"}), port{f.n, "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = v.Close() }()
+		if got := get(t, v, "crane"); string(got.Value) != "3" || got.Version != is {
+			t.Errorf("after a restart: %q %v, not %v", got.Value, got.Version, is)
+		}
+	})
+}
+
+// A voter without its directory goes on also when its file has grown.
+func TestVoterWithoutItsDirectoryGoesOn(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		v := f.start("a", "a")
+		settle()
+		if err := os.RemoveAll(filepath.Dir(f.file("a"))); err != nil {
+			t.Fatal(err)
+		}
+		var is register.Version
+		for range 40 {
+			is = put(t, v, register.Write{Key: "crane", Old: is, Value: make([]byte, register.MaxValue)})
+		}
+	})
+}
