@@ -177,11 +177,12 @@ func (s *Server) unlock() {
 }
 
 var (
-	topicsDesc  = prometheus.NewDesc("qosmutex_server_topics", "Lock topics that the server has open, those with a short TTL counted several times.", nil, nil)
-	usersDesc   = prometheus.NewDesc("qosmutex_server_topics_most", "The same, of the user that has named most.", nil, nil)
-	tooManyDesc = prometheus.NewDesc("qosmutex_server_refused_total", "Lock topics that were not opened because too many are, by the limit.", []string{"limit"}, nil)
-	unnamedDesc = prometheus.NewDesc("qosmutex_server_topics_unnamed", "Lock topics whose metrics are added up, as more are open than may have metrics under their names.", nil, nil)
-	givenUpDesc = prometheus.NewDesc("qosmutex_server_given_up_total", "Lock topics that the server has let go of because nobody used them.", nil, nil)
+	topicsDesc   = prometheus.NewDesc("qosmutex_server_topics", "Lock topics that the server has open, those with a short TTL counted several times.", nil, nil)
+	usersDesc    = prometheus.NewDesc("qosmutex_server_topics_most", "The same, of the user that has named most.", nil, nil)
+	tooManyDesc  = prometheus.NewDesc("qosmutex_server_refused_total", "Lock topics that were not opened because too many are, by the limit.", []string{"limit"}, nil)
+	unnamedDesc  = prometheus.NewDesc("qosmutex_server_topics_unnamed", "Lock topics whose metrics are added up, as more are open than may have metrics under their names.", nil, nil)
+	vanishedDesc = prometheus.NewDesc("qosmutex_server_file_vanished", "1 while a file in which the server keeps its lock topics is not at its path any more: they are lost when it ends.", nil, nil)
+	givenUpDesc  = prometheus.NewDesc("qosmutex_server_given_up_total", "Lock topics that the server has let go of because nobody used them.", nil, nil)
 )
 
 // serverMetrics are those of a server.
@@ -189,7 +190,7 @@ type serverMetrics struct{ *Server }
 
 // Describe implements prometheus.Collector.
 func (s serverMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{topicsDesc, usersDesc, tooManyDesc, givenUpDesc, unnamedDesc} {
+	for _, d := range []*prometheus.Desc{topicsDesc, usersDesc, tooManyDesc, givenUpDesc, unnamedDesc, vanishedDesc} {
 		ch <- d
 	}
 }
@@ -201,10 +202,14 @@ func (s serverMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, n := range a.byUser {
 		most = max(most, n)
 	}
-	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	gauge, counter, vanished := prometheus.GaugeValue, prometheus.CounterValue, 0.0
+	if s.vanished.Load() {
+		vanished = 1
+	}
 	all := []prometheus.Metric{
 		prometheus.MustNewConstMetric(topicsDesc, gauge, float64(a.total)), prometheus.MustNewConstMetric(usersDesc, gauge, float64(most)),
 		prometheus.MustNewConstMetric(givenUpDesc, counter, float64(a.givenUp)), prometheus.MustNewConstMetric(unnamedDesc, gauge, float64(s.labels.crowd.size())),
+		prometheus.MustNewConstMetric(vanishedDesc, gauge, vanished),
 	}
 	s.mu.Unlock()
 	a.reached.Each(func(limit string, n uint64) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,8 @@ type Server struct {
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
 	running sync.WaitGroup
+
+	vanished atomic.Bool // a file in which topics are kept is not at its path any more
 
 	mu         sync.Mutex
 	topics     map[string]*servedTopic
@@ -120,6 +123,7 @@ func NewServer(p *pubsub.Participant, opts ...Option) (*Server, error) {
 	}
 	s.running.Go(s.followPresences)
 	s.running.Go(s.giveUpIdle)
+	s.running.Go(s.lookAfterFiles)
 	s.running.Go(func() { s.lines.run(s.ctx) })
 	return s, nil
 }
