@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"time"
+
+	"padme/internal/vanished"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // errClosing ends a compaction: the store is closed.
 var errClosing = errors.New("the store is closed")
 
-// compactSoon has the file rewritten, by one goroutine at a time and not soon after it could
+// compactSoon has the file rewritten, if that can be, by one goroutine at a time and not soon after it could
 // not be. The caller holds mu.
 func (s *store) compactSoon() {
 	if s.compacting || s.closed || time.Since(s.refused) < tellAgain {
@@ -33,7 +35,9 @@ func (s *store) compactSoon() {
 		defer s.mu.Unlock()
 		s.compacting = false
 		if err != nil && !errors.Is(err, errClosing) {
-			s.refused = time.Now()
+			if s.refused = time.Now(); s.vanished.Load() {
+				return // look tells
+			}
 			s.log.Error("the broker's log cannot be compacted", "file", s.path, "error", err)
 		}
 	})
@@ -44,6 +48,9 @@ func (s *store) compactSoon() {
 // lastTail bytes to be copied, or for more if tailRounds were not enough. It must not be called
 // twice at the same time.
 func (s *store) compact() error {
+	if err := s.here(); err != nil && !vanished.Gone(err) { // what is in its place now may be somebody's copy
+		return err
+	}
 	next, err := os.OpenFile(s.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

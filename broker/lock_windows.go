@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes an exclusive lock which the kernel frees when the process ends. If it
-// is taken, the error is errLocked.
-func lockFile(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// lockFile takes an exclusive lock which the kernel frees when the process ends, or the
+// file is closed. If it is taken, the error is errLocked.
+func lockFile(path string) (f *os.File, err error) {
+	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -22,5 +22,5 @@ func lockFile(path string) (unlock func(), err error) {
 		}
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
-	return func() { _ = f.Close() }, nil
+	return f, nil
 }

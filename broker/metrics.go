@@ -37,6 +37,7 @@ var (
 	refusedDesc       = desc("refused_total", "What was refused: connections (password, certificate, too many), pages from another origin, wills, publications, subscriptions, retained messages beyond a user's quota.", "action")
 	cutDesc           = desc("cut_total", "Connections ended for what came on them, or did not come.", "reason")
 	limitedDesc       = desc("limited_total", "What went beyond a limit, by the flag that sets it.", "limit")
+	vanishedDesc      = desc("store_vanished", "1 while the file in the data directory is not at its path any more: what it has is lost when the broker ends.")
 	storeErrorsDesc   = desc("store_errors_total", "Writes to the data directory that failed.")
 )
 
@@ -72,6 +73,11 @@ func (b collector) Collect(ch chan<- prometheus.Metric) {
 		emit(cutDesc, counter, b.counts.cut[r].Load(), cutNames[r])
 	}
 	b.reached.each(func(limit string, n int64) { emit(limitedDesc, counter, n, limit) })
+	gone := int64(0)
+	if b.store != nil && b.store.vanished.Load() {
+		gone = 1
+	}
+	emit(vanishedDesc, gauge, gone)
 	emit(storeErrorsDesc, counter, b.store.failures())
 }
 

@@ -26,13 +26,14 @@ import (
 type store struct {
 	log       *slog.Logger
 	path      string
-	unlock    func()
-	unwritten int64 // the most that is owed, in bytes
+	lock      *os.File // of the directory
+	unwritten int64    // the most that is owed, in bytes
 	limited   func(limit, user, address string)
 	stop      chan struct{}
 	synced    chan struct{} // closed when the syncing goroutine has ended
 
-	failed atomic.Int64
+	failed   atomic.Int64
+	vanished atomic.Bool // the file is not at its path any more
 
 	mu      sync.Mutex
 	file    *os.File
@@ -67,6 +68,7 @@ const (
 	frame     = 8 // length and checksum
 	tellAgain = 10 * time.Second
 	rubbish   = 16 << 20 // bytes of it that are not worth a rewrite
+	lockName  = "lock"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -78,7 +80,7 @@ func openStore(dir string, unwritten int, limited func(limit, user, address stri
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unusable(err)
 	}
-	unlock, err := lockFile(filepath.Join(dir, "lock"))
+	lock, err := lockFile(filepath.Join(dir, lockName))
 	switch {
 	case errors.Is(err, errLocked):
 		return nil, fmt.Errorf("%w: %s is in use: is another broker running with it?", ErrStore, dir)
@@ -86,12 +88,12 @@ func openStore(dir string, unwritten int, limited func(limit, user, address stri
 		return nil, unusable(err)
 	}
 	s := &store{
-		log: log, path: filepath.Join(dir, "broker.log"), unlock: unlock, unwritten: int64(unwritten), limited: limited,
+		log: log, path: filepath.Join(dir, "broker.log"), lock: lock, unwritten: int64(unwritten), limited: limited,
 		stop: make(chan struct{}), synced: make(chan struct{}),
 		buckets: map[string]map[string]extent{},
 	}
 	if err := s.open(); err != nil {
-		unlock()
+		_ = lock.Close()
 		if errors.As(err, new(*os.PathError)) {
 			return nil, unusable(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"padme/internal/vanished"
 )
 
 // put stores a value. A failure is logged and counted, and repeated later.
@@ -150,6 +152,9 @@ func (s *store) syncLoop() {
 	defer close(s.synced)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	looks := time.NewTicker(vanished.Every)
+	defer looks.Stop()
+	var told time.Time
 	for {
 		select {
 		case <-s.stop:
@@ -157,6 +162,8 @@ func (s *store) syncLoop() {
 		case <-tick.C:
 			s.retry()
 			s.sync()
+		case <-looks.C:
+			s.look(&told)
 		}
 	}
 }
@@ -196,7 +203,7 @@ func (s *store) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(unwritten, s.file.Sync(), s.file.Close())
-	s.unlock()
+	_ = s.lock.Close()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
