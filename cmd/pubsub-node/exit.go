@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -87,8 +88,12 @@ func exitCode(err error) int {
 // message is err on one line, with the name of the program in front.
 func message(err error) string {
 	text := flagsAlone.Replace(err.Error())
+	text = severalErrors.ReplaceAllString(text, "$1; ")
 	return "pubsub-node: " + printable(strings.Join(strings.Fields(text), " "))
 }
+
+// severalErrors is between two errors that errors.Join has put on lines of their own.
+var severalErrors = regexp.MustCompile(`([^\s:;,.])\n`)
 
 // flagsAlone puts the words of the command line in the place of those of Go.
 var flagsAlone = strings.NewReplacer("RootCAs of WithTLS, ", "", "(WithTLS, ", "(", "Certificates of WithTLS, ", "",

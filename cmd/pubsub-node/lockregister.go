@@ -57,7 +57,9 @@ func remedyOfRegister(err error, dir string) string {
 	switch {
 	case errors.Is(err, journal.ErrInUse):
 		return ": is another broker or gateway running with it? Give another --data directory, or --memory"
-	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
+	case errors.Is(err, journal.ErrForeign):
+		return ": is it of another program, or of a later release? Give another --data directory, or --memory, or start that release"
+	case spoiled(err):
 		return fmt.Sprintf(": start over with \"pubsub-node voters reset --data %s\"", dir)
 	}
 	return ": give a --data directory that has room and that this user may write to, or --memory"

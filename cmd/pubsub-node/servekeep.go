@@ -125,7 +125,7 @@ func (f *serveFlags) keepAsVoter(p *pubsub.Participant, timing qosmutex.Timing, 
 	own, err := local.Open(filepath.Join(f.dataDir, holdsFile)) // no other process does, as it has the voter's file
 	if err != nil {
 		// The vote counts for more.
-		log.Warn("a restart will cost clients their holds: remove the file, which only has what they hold through this gateway", "error", err)
+		log.Warn("a restart will cost clients their holds", "error", err, "remedy", remedyOfHolds(err))
 		own = local.Memory()
 	}
 	metrics.MustRegister(voter)
@@ -155,12 +155,32 @@ func remedyOfVoter(err error, id string) string {
 		return ": is this voter running already? Each needs a --data directory of its own"
 	case errors.Is(err, caspaxos.ErrForeign):
 		return ": each needs a --data directory of its own"
-	case errors.Is(err, journal.ErrCopied), errors.Is(err, journal.ErrDamaged):
-		return fmt.Sprintf(": as long as a majority of the others runs, remove it, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, journal.ErrForeign):
+		return ": is it of another program, or of a later release? Give the --data directory of this voter, or start that release"
+	case spoiled(err):
+		return fmt.Sprintf(": as long as a majority of the others runs, move it away, start this voter again, and have it enroll as a new one with \"pubsub-node voters replace %s %s\"", id, id)
+	case unwritable(err):
 		return ": give a --data directory that has room and that this user may write to"
 	}
 	return ""
+}
+
+// spoiled reports whether a file cannot be used any more, and must make room for a new one.
+func spoiled(err error) bool {
+	return errors.Is(err, journal.ErrCopied) || errors.Is(err, journal.ErrDamaged) || errors.Is(err, syscall.EISDIR)
+}
+
+// unwritable reports whether a file is as it was, and the system takes nothing.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC)
+}
+
+// remedyOfHolds is what to do about the file of what clients hold.
+func remedyOfHolds(err error) string {
+	if unwritable(err) {
+		return "see that the directory has room and that this user may write to it, then start this voter again"
+	}
+	return "move the file away, which only has what clients hold through this gateway, and start this voter again"
 }
 
 // serveUntil has serve go on until ctx ends or nothing is kept any more.

@@ -45,7 +45,7 @@ func TestOwnRegisterOfAGateway(t *testing.T) {
 	if err := os.WriteFile(where, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, again, why, err := f.ownRegister(t.Context(), session(defaultPrefix)); err != nil || again != inMemory || !strings.Contains(why, "no such file") {
+	if _, again, why, err := f.ownRegister(t.Context(), session(defaultPrefix)); err != nil || again != inMemory || !strings.Contains(why, "voters reset --data") {
 		t.Errorf("with an empty file: %s, %s: %v", again, why, err)
 	}
 	if _, _, _, err := (&serveFlags{dataDir: filepath.Dir(where)}).ownRegister(t.Context(), session(defaultPrefix)); err == nil {

@@ -113,8 +113,8 @@ func zeros(b []byte) bool {
 // read replays a file and returns where its whole frames end.
 func (j *Journal) read(text []byte, counted uint64, replay func([]byte) error) (int64, error) {
 	first, err := next(text)
-	if err != nil || first == nil {
-		return 0, fmt.Errorf("%w: it does not begin as a journal", ErrForeign)
+	if err != nil || first == nil { // it was put there whole
+		return 0, fmt.Errorf("%w: it does not begin as a journal", ErrDamaged)
 	}
 	if err := j.readHeader(first); err != nil {
 		return 0, err

@@ -170,7 +170,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := open(p, "test"); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), p) {
+		if _, _, err := open(p, "test"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), p) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
