@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -59,16 +60,17 @@ type extent struct {
 }
 
 const (
-	magic     = "padme broker log 2\n" // earlier programs would misread records, and refuse this
-	magicOne  = "padme broker log 1\n" // whose records are understood
-	opPut     = 'P'
-	opDelete  = 'D'
-	opDrop    = 'X' // a whole bucket
-	recordMax = 512 << 20
-	frame     = 8 // length and checksum
-	tellAgain = 10 * time.Second
-	rubbish   = 16 << 20 // bytes of it that are not worth a rewrite
-	lockName  = "lock"
+	magic       = "padme broker log 2\n" // earlier programs would misread records, and refuse this
+	magicPrefix = "padme broker log "
+	magicOne    = "padme broker log 1\n" // whose records are understood
+	opPut       = 'P'
+	opDelete    = 'D'
+	opDrop      = 'X' // a whole bucket
+	recordMax   = 512 << 20
+	frame       = 8 // length and checksum
+	tellAgain   = 10 * time.Second
+	rubbish     = 16 << 20 // bytes of it that are not worth a rewrite
+	lockName    = "lock"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -145,7 +147,10 @@ func (s *store) replay() error {
 			return err
 		}
 	default:
-		return fmt.Errorf("%s is no broker log of this version: choose another directory, or start the version that wrote it", s.path)
+		if bytes.HasPrefix(head, []byte(magicPrefix)) {
+			return fmt.Errorf("%s is a broker log of a later version: start that version, or choose another directory", s.path)
+		}
+		return fmt.Errorf("%s is no broker log, or its beginning is damaged: move it away, and the broker begins without the messages and sessions in it; other files of the directory, such as locks.register, can stay", s.path)
 	}
 	s.end = int64(len(magic))
 	for {

@@ -203,12 +203,18 @@ func TestStoreForgetsWhatItCutsOff(t *testing.T) {
 }
 
 func TestStoreRefusesAnotherFile(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "broker.log"), []byte("something else entirely"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openLog(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), "no broker log") {
-		t.Errorf("error %v", err)
+	for text, says := range map[string]string{
+		"something else entirely":                "move it away",
+		strings.Repeat("\x00", 100):              "move it away",
+		"padme broker log 9\nwhatever it may be": "of a later version",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "broker.log"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openLog(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: error %v", text, err)
+		}
 	}
 }
 
