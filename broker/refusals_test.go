@@ -138,3 +138,45 @@ func TestWhatClientsCauseIsToldOnce(t *testing.T) {
 		})
 	}
 }
+
+// What is one too many is logged with its limit, not under a name that nobody has used, and counts
+// for no other limit.
+func TestALimitIsNoRefusedTopic(t *testing.T) {
+	log := &lockedText{}
+	b := start(t, broker.Config{
+		Users: cast(t), Limits: broker.Limits{UserSubscriptions: 2, SharedSubscriptions: 1, UserWildcards: 1},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	const presence = "padme/v1/default/presence/"
+	conns := map[string]*rawConn{}
+	for _, s := range []struct {
+		user, id, filter string
+		granted          bool
+		limit            string
+	}{
+		{"alice", "a", "$share/g/" + presence + "a", true, ""},
+		{"alice", "a", "$share/g/" + presence + "b", false, "max-shared-subscriptions"},
+		{"alice", "b", "padme/#", true, ""},
+		{"alice", "c", presence + "c", false, "max-user-subscriptions"},
+		{"bob", "a", "padme/#", true, ""},
+		{"bob", "b", "padme/#", false, "max-user-wildcards"},
+	} {
+		c := conns[s.user+s.id]
+		if c == nil {
+			c = raw(t, b)
+			c.send(connect5(s.id, s.user, s.user, 0))
+			c.receive()
+			conns[s.user+s.id] = c
+		}
+		before := log.String()
+		c.send(packet(0x82, []byte{0, 7, 0}, filter(s.filter, 0)))
+		_, body := c.receive()
+		if granted := body[len(body)-1] < 0x80; granted != s.granted {
+			t.Errorf("%+v: %v", s, body)
+		}
+		said := strings.TrimPrefix(log.String(), before)
+		if s.limit == "" && said != "" || s.limit != "" && (strings.Count(said, "\n") != 1 || !strings.Contains(said, "limit="+s.limit+" ")) {
+			t.Errorf("%+v: %s", s, said)
+		}
+	}
+}

@@ -102,10 +102,12 @@ func (h *access) OnSubscribed(cl *mqtt.Client, pk packets.Packet, codes []byte) 
 	for i, code := range codes {
 		if code >= packets.ErrUnspecifiedError.Code {
 			h.counts.refusedSubscribe.Add(1)
-			if pk.Filters[i].Filter == tooManyShared && cl.Properties.ProtocolVersion == 5 {
+			switch f := pk.Filters[i].Filter; {
+			case f != tooManyShared && f != tooMany: // those were logged with their limits
+				h.logRefusal(cl, "subscription refused", f)
+			case f == tooManyShared && cl.Properties.ProtocolVersion == 5:
 				codes[i] = packets.ErrQuotaExceeded.Code
 			}
-			h.logRefusal(cl, "subscription refused", pk.Filters[i].Filter)
 		} else if h.users != nil && h.acl.asksRole(pk.Filters[i].Filter) {
 			h.tellRole(c, cl, pk.Filters[i].Filter)
 		}

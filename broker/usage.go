@@ -320,7 +320,7 @@ func (h *sessions) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packe
 		if observes {
 			pk.Filters[i].Qos = 0
 		}
-		if _, there := cl.State.Subscriptions.Get(f.Filter); there {
+		if _, there := cl.State.Subscriptions.Get(f.Filter); there || f.Filter == tooManyShared {
 			continue
 		}
 		switch left--; {
