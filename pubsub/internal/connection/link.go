@@ -151,7 +151,7 @@ func connectError(ctx context.Context, c Config, err error) error {
 	case errors.Is(err, packets.ErrorRefusedIDRejected), errors.Is(err, packets.ErrorRefusedBadProtocolVersion):
 		return fmt.Errorf("%w: %s does not accept client id %q: %w", failure.ErrRefused, c.URL, c.ClientID, err)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
-		return fmt.Errorf("%w: the broker at %s says it is not available, try again later", failure.ErrUnreachable, c.URL)
+		return fmt.Errorf("%w: the broker at %s says it is not available: try again later, or, if the broker's log says that this user has too many connections, end some or raise the limit", failure.ErrUnreachable, c.URL)
 	case tlsRemedy(err) != "":
 		return fmt.Errorf("%w: no TLS with %s: %s: %w", tlsKind(err), c.URL, tlsRemedy(err), err)
 	case ctx.Err() != nil:
@@ -361,7 +361,7 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("%v: subscribing to %q was answered %#x: allow this user to read it in the broker's access rules", failure.ErrRefused, r.Filter, r.code)
+	return fmt.Sprintf("%v: subscribing to %q was answered %#x: allow this user to read it in the broker's access rules, or, if the broker's log says that the user is beyond a limit, end some of its connections and subscriptions or raise the limit", failure.ErrRefused, r.Filter, r.code)
 }
 
 func (r *Refusal) Unwrap() error { return failure.ErrRefused }
