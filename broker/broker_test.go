@@ -88,7 +88,7 @@ func TestBadConfig(t *testing.T) {
 		{"wildcard prefix", broker.Config{Prefix: "a/+"}, broker.ErrInvalidConfig, "Prefix"},
 		{"empty level", broker.Config{Prefix: "/a"}, broker.ErrInvalidConfig, "Prefix"},
 		{"TLS without certificate", broker.Config{TCP: "127.0.0.1:0", TLS: serverTLS}, broker.ErrInvalidConfig, "certificate"},
-		{"negative limit", broker.Config{Limits: broker.Limits{Clients: -1}}, broker.ErrInvalidConfig, "limit"},
+		{"negative limit", broker.Config{Limits: broker.Limits{Clients: -1}}, broker.ErrInvalidConfig, "Clients"},
 		{"queue", broker.Config{Limits: broker.Limits{Queue: 70000}}, broker.ErrInvalidConfig, "Queue"},
 		{"packet size", broker.Config{Limits: broker.Limits{PacketSize: 3}}, broker.ErrInvalidConfig, "PacketSize"},
 		{"data directory in use", broker.Config{DataDir: dir}, broker.ErrStore, dir + " is in use: is another broker running"},

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 )
@@ -154,42 +155,101 @@ func (l *Limits) observers() int { return max(l.PacketSize/16, min(l.PacketSize,
 // wait. What is left of mochi's channel belongs to QoS 0, which mochi drops when that is full.
 func (l *Limits) highWater() int64 { return int64(l.Unsent / 2) }
 
-// counted sets the defaults of what is a number within bounds, most of which is counted
-// before mochi decodes it.
-func (l *Limits) counted() error {
-	if l.PasswordWait < 0 {
-		return fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, *l)
+// bound is a field of Limits, its flag of "pubsub-node broker", its default and its range.
+type bound struct {
+	field, flag string
+	number      *int           // either this
+	duration    *time.Duration // or that
+	byDefault   int64
+	least, most int64
+}
+
+// bounds are those of all fields.
+func (l *Limits) bounds() []bound {
+	n := func(field, flag string, p *int, byDefault, least, most int) bound {
+		return bound{field, flag, p, nil, int64(byDefault), int64(least), int64(most)}
 	}
-	if l.PasswordWait == 0 {
-		l.PasswordWait = 10 * time.Second
+	d := func(field, flag string, p *time.Duration, byDefault, most time.Duration) bound {
+		return bound{field, flag, nil, p, int64(byDefault), 1, int64(most)}
 	}
-	if l.UnauthenticatedPerAddress < 0 {
-		return fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, *l)
+	const unbounded, forever = math.MaxInt, math.MaxInt64
+	return []bound{
+		n("PacketSize", "max-packet", &l.PacketSize, 1<<20, 128, 256<<20),
+		n("Clients", "max-clients", &l.Clients, 4096, 1, unbounded),
+		d("ConnectTimeout", "connect-timeout", &l.ConnectTimeout, 10*time.Second, forever), // as long as clients of ours wait: a process among hundreds that start may need it
+		d("WriteTimeout", "write-timeout", &l.WriteTimeout, 5*time.Second, forever),        // longer than a Wi-Fi roam, shorter than an operator's patience
+		n("Retained", "max-retained", &l.Retained, 64<<20, 1, unbounded),
+		n("Queue", "max-queue", &l.Queue, maxQueue, 1, maxQueue), // the packet ids of MQTT
+		n("Unsent", "max-unsent", &l.Unsent, 8192, 64, 1<<20),
+		n("Unwritten", "max-unwritten", &l.Unwritten, 64<<20, 1, 1<<31-1),
+		n("ConnectSize", "max-connect-size", &l.ConnectSize, 16<<10, 128, 1<<20),
+		n("Unauthenticated", "max-unauthenticated", &l.Unauthenticated, 4096, 1, 1<<24),
+		n("UnauthenticatedPerAddress", "max-unauthenticated-per-address", &l.UnauthenticatedPerAddress, 0, 0, unbounded), // see defaultPerAddress
+		n("PasswordChecks", "max-password-checks", &l.PasswordChecks, (runtime.GOMAXPROCS(0)+1)/2, 1, 1<<10),
+		d("PasswordWait", "max-password-wait", &l.PasswordWait, 10*time.Second, forever),
+		n("Properties", "max-properties", &l.Properties, 64, 1, 1<<16),
+		n("Filters", "max-filters", &l.Filters, 128, 1, 1<<16),
+		n("SharedSubscriptions", "max-shared-subscriptions", &l.SharedSubscriptions, 16, 1, 1<<16),
+		n("TopicLevels", "max-topic-levels", &l.TopicLevels, 32, 8, 1<<10),
+		n("UserClients", "max-user-clients", &l.UserClients, 100, 1, unbounded),                      // a publication to all of them takes 2 ms, and the connections of 40 such users fit
+		n("UserSessions", "max-user-sessions", &l.UserSessions, 16, 1, unbounded),                    // each costs 100 KB without its messages, and every publication that it receives
+		n("UserSubscriptions", "max-user-subscriptions", &l.UserSubscriptions, 10_000, 1, unbounded), // some ten megabytes
+		n("UserQueue", "max-user-queue", &l.UserQueue, 64<<20, 1, unbounded),                         // as Retained
+		n("Absent", "max-absent", &l.Absent, 256<<20, 1, unbounded),                                  // four users' part; in memory it is twice as much
+		n("UserRate", "max-user-rate", &l.UserRate, 10_000, 1, unbounded),                            // twice a member that locks as fast as it can, a quarter of what two processors do
+		n("UserWildcards", "max-user-wildcards", &l.UserWildcards, 8, 1, unbounded),                  // each makes a publication take some microseconds longer
+		d("SessionExpiry", "session-expiry", &l.SessionExpiry, 72*time.Hour, maxSessionExpiry),       // a device that was off over the weekend finds its messages
 	}
-	for _, f := range []struct {
-		value       *int
-		byDefault   int
-		name        string
-		least, most int
-	}{
-		{&l.ConnectSize, 16 << 10, "ConnectSize", 128, 1 << 20},
-		{&l.Unauthenticated, 4096, "Unauthenticated", 1, 1 << 24},
-		{&l.PasswordChecks, (runtime.GOMAXPROCS(0) + 1) / 2, "PasswordChecks", 1, 1 << 10},
-		{&l.Properties, 64, "Properties", 1, 1 << 16},
-		{&l.Filters, 128, "Filters", 1, 1 << 16},
-		{&l.SharedSubscriptions, 16, "SharedSubscriptions", 1, 1 << 16},
-		{&l.TopicLevels, 32, "TopicLevels", 8, 1 << 10},
-		{&l.Unsent, 8192, "Unsent", 64, 1 << 20},
-		{&l.Unwritten, 64 << 20, "Unwritten", 1, 1<<31 - 1},
-	} {
-		if *f.value == 0 {
-			*f.value = f.byDefault
+}
+
+// LimitError says that a field of Limits is out of its range. It wraps ErrInvalidConfig.
+type LimitError struct {
+	Field, Flag string // of Limits, and of "pubsub-node broker"
+	Value       string
+	Range       string // such as "1 to 1024", or "at least 1"
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%v: Limits.%s %s: choose %s, or 0 for the default", ErrInvalidConfig, e.Field, e.Value, e.Range)
+}
+
+func (e *LimitError) Unwrap() error { return ErrInvalidConfig }
+
+// check sets the default, and reports a value that is out of range.
+func (b *bound) check() error {
+	text := func(v int64) string { return fmt.Sprint(v) }
+	var v int64
+	if b.duration != nil {
+		text = func(v int64) string { return time.Duration(v).String() }
+		if *b.duration == 0 {
+			*b.duration = time.Duration(b.byDefault)
 		}
-		if *f.value < f.least || *f.value > f.most {
-			return fmt.Errorf("%w: Limits.%s %d: choose %d to %d", ErrInvalidConfig, f.name, *f.value, f.least, f.most)
+		v = int64(*b.duration)
+	} else {
+		if *b.number == 0 {
+			*b.number = int(b.byDefault)
 		}
+		v = int64(*b.number)
 	}
-	return nil
+	if v >= b.least && v <= b.most {
+		return nil
+	}
+	e := &LimitError{Field: b.field, Flag: b.flag, Value: text(v), Range: text(b.least) + " to " + text(b.most)}
+	switch {
+	case b.duration != nil && b.most == math.MaxInt64:
+		e.Range = "more than 0"
+	case b.most == math.MaxInt:
+		e.Range = "at least " + text(b.least)
+	case b.duration != nil:
+		e.Range = "at most " + text(b.most)
+	}
+	return e
+}
+
+// Check reports the first field that is out of its range, as Start would, in a *LimitError.
+func (l Limits) Check() error {
+	_, err := l.withDefaults()
+	return err
 }
 
 // fitFiles leaves half of the files that may be open to clients and the data directory, and
@@ -212,63 +272,10 @@ func DefaultLimits() Limits {
 }
 
 func (l Limits) withDefaults() (Limits, error) {
-	if l.PacketSize < 0 || l.Clients < 0 || l.ConnectTimeout < 0 || l.WriteTimeout < 0 || l.Queue < 0 || l.Retained < 0 ||
-		l.UserClients < 0 || l.UserSessions < 0 || l.UserSubscriptions < 0 || l.UserQueue < 0 || l.Absent < 0 || l.UserRate < 0 || l.UserWildcards < 0 || l.SessionExpiry < 0 {
-		return l, fmt.Errorf("%w: a negative limit in %+v: use 0 for the default", ErrInvalidConfig, l)
-	}
-	if l.PacketSize == 0 {
-		l.PacketSize = 1 << 20
-	}
-	if l.PacketSize < 128 || l.PacketSize > 256<<20 {
-		return l, fmt.Errorf("%w: Limits.PacketSize %d: choose 128 bytes to 256 MiB", ErrInvalidConfig, l.PacketSize)
-	}
-	if l.Clients == 0 {
-		l.Clients = 4096
-	}
-	if l.ConnectTimeout == 0 {
-		l.ConnectTimeout = 10 * time.Second // as long as clients of ours wait: a process among hundreds that start may need it
-	}
-	if l.WriteTimeout == 0 {
-		l.WriteTimeout = 5 * time.Second // longer than a Wi-Fi roam, shorter than an operator's patience
-	}
-	if l.Retained == 0 {
-		l.Retained = 64 << 20
-	}
-	if err := l.counted(); err != nil {
-		return l, err
-	}
-	if l.Queue == 0 {
-		l.Queue = maxQueue
-	}
-	if l.UserClients == 0 {
-		l.UserClients = 100 // a publication to all of them takes 2 ms, and the connections of 40 such users fit
-	}
-	if l.UserSessions == 0 {
-		l.UserSessions = 16 // each costs 100 KB without its messages, and every publication that it receives
-	}
-	if l.UserSubscriptions == 0 {
-		l.UserSubscriptions = 10_000 // some ten megabytes
-	}
-	if l.UserQueue == 0 {
-		l.UserQueue = 64 << 20 // as Retained
-	}
-	if l.Absent == 0 {
-		l.Absent = 256 << 20 // four users' part; in memory it is twice as much
-	}
-	if l.UserRate == 0 {
-		l.UserRate = 10_000 // twice a member that locks as fast as it can, a quarter of what two processors do
-	}
-	if l.UserWildcards == 0 {
-		l.UserWildcards = 8 // each makes a publication take some microseconds longer
-	}
-	if l.SessionExpiry == 0 {
-		l.SessionExpiry = 72 * time.Hour // a device that was off over the weekend finds its messages
-	}
-	if l.SessionExpiry > maxSessionExpiry {
-		return l, fmt.Errorf("%w: Limits.SessionExpiry %v: choose at most %v", ErrInvalidConfig, l.SessionExpiry, maxSessionExpiry)
-	}
-	if l.Queue > maxQueue {
-		return l, fmt.Errorf("%w: Limits.Queue %d exceeds the %d packet ids of MQTT", ErrInvalidConfig, l.Queue, maxQueue)
+	for _, b := range l.bounds() {
+		if err := b.check(); err != nil {
+			return l, err
+		}
 	}
 	return l, nil
 }
