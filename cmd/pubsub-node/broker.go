@@ -154,7 +154,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 			return err
 		}
 	}
-	if err := errors.Join(f.metrics.check(), f.limit.check(), f.checkOpen()); err != nil {
+	if err := errors.Join(f.metrics.check(), f.limit.check(), f.checkQueue(), f.checkOpen()); err != nil {
 		return err
 	}
 	if f.runtimeDir != "" && f.usersFile == "" {
@@ -207,7 +207,7 @@ func (f *brokerFlags) run(ctx context.Context, s *session, stdout io.Writer) (er
 		keptIn, ended = r, r.Done()
 		stop, err := serveLocks(ctx, s, b, r, secret, append(settings, qosmutex.WithTiming(timing), topicLimits), clients, config.Metrics, locks)
 		if err != nil {
-			return err
+			return f.tooTight(b, err)
 		}
 		defer stop()
 		// The connections go first, as in a crash: the record keeps naming this

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -63,6 +66,10 @@ func (f *limitFlags) add(fs *pflag.FlagSet) {
 
 // check refuses what Limits would take for "the default".
 func (f *limitFlags) check() error {
+	var out *broker.LimitError
+	if err := f.limits.Check(); errors.As(err, &out) {
+		return usageError("--%s %s: choose %s, or leave it out", out.Flag, out.Value, out.Range)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.numbers)) {
 		if n := *f.numbers[name]; n <= 0 {
 			return usageError("--%s %d: choose at least 1, or leave it out", name, n)
@@ -74,6 +81,35 @@ func (f *limitFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// leastQueue is the least --max-queue with which the lock node hears what it is sent.
+const leastQueue = 8
+
+// checkQueue refuses a value with which the lock node of the broker hears nothing.
+func (f *brokerFlags) checkQueue() error {
+	if n := f.limit.limits.Queue; n < leastQueue && !f.noLocks {
+		return usageError("--max-queue %d: choose at least %d, which the locks of the broker itself need, or give --no-locks", n, leastQueue)
+	}
+	return nil
+}
+
+// reachedByStrangers are limits that the lock node of the broker does not reach.
+var reachedByStrangers = []string{"max-unauthenticated", "max-unauthenticated-per-address", "connect-timeout"}
+
+// tooTight names the limits that were reached before the lock node of the broker was there: it is
+// the first client, and others wait for it.
+func (f *brokerFlags) tooTight(b *broker.Broker, err error) error {
+	var reached []string
+	for _, limit := range slices.Sorted(maps.Keys(b.Reached())) {
+		if n := f.limit.numbers[limit]; n != nil && !slices.Contains(reachedByStrangers, limit) {
+			reached = append(reached, fmt.Sprintf("--%s %d", limit, *n))
+		}
+	}
+	if len(reached) == 0 {
+		return err
+	}
+	return &exitError{exitFailure, fmt.Errorf("the broker's own locks are beyond %s: choose more, or give --no-locks: %w", strings.Join(reached, " and "), err)}
 }
 
 // retainedOfLock is what a lock with one resource counts in --max-retained, in bytes.

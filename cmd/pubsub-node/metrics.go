@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"padme/internal/seldom"
+	"padme/qosmutex/gateway"
 )
 
 // metricsFlags are the flags of the verbs that serve Prometheus metrics.
@@ -37,8 +38,8 @@ func (f *metricsFlags) check() error {
 	switch {
 	case f.clients < 1:
 		return usageError("--max-metrics-clients %d: choose at least 1, or leave it out", f.clients)
-	case f.named < 1:
-		return usageError("--max-metrics-locks %d: choose at least 1, or leave it out", f.named)
+	case f.named < 2:
+		return usageError("--max-metrics-locks %d: choose at least 2, as the lock %q of gateways among themselves is one, or leave it out", f.named, gateway.RoleTopic)
 	}
 	for _, flag := range []string{"max-metrics-clients", "max-metrics-locks"} {
 		if f.address == "" && f.given(flag) {

@@ -7,6 +7,7 @@ import (
 
 	"padme/cmd/internal/flags"
 	"padme/qosmutex"
+	"padme/qosmutex/gateway"
 )
 
 // topicLimitFlags bound the locks that a server opens because somebody names them.
@@ -32,6 +33,8 @@ func (f *topicLimitFlags) option(named int) (qosmutex.Option, error) {
 	switch {
 	case f.total < 1 || f.perUser < 1:
 		return nil, usageError("--max-topics %d, --max-topics-per-user %d: give at least 1", f.total, f.perUser)
+	case f.total < 2:
+		return nil, usageError("--max-topics %d: give at least 2, as the lock %q of gateways among themselves is one", f.total, gateway.RoleTopic)
 	case f.idle < time.Second:
 		return nil, usageError("--idle-topics %v: give at least 1s", f.idle)
 	}
