@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"padme/internal/seldom"
 	"padme/internal/vanished"
 )
 
 // look notices that the file, or that of the lock next to it, is not at its path any more: what is
 // written is lost then when the broker ends. If it was removed, and nothing is in its place, it is
-// written anew. told is when that was last logged. Only the goroutine that syncs calls look.
-func (s *store) look(told *time.Time) {
+// written anew. told is what was logged of that. Only the goroutine that syncs calls look.
+func (s *store) look(told *seldom.Log[string]) {
 	anew, err := s.lookAgain()
-	if err != nil && time.Since(*told) >= tellLimitEvery {
-		*told = time.Now()
+	if err != nil && told.May("vanished", time.Now()) {
 		s.log.Error("the broker's messages and sessions are lost when it ends: their file has vanished", "error", err)
 	}
 	switch was := s.vanished.Swap(err != nil); {

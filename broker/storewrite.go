@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"padme/internal/seldom"
 	"padme/internal/vanished"
 )
 
@@ -154,7 +155,7 @@ func (s *store) syncLoop() {
 	defer tick.Stop()
 	looks := time.NewTicker(vanished.Every)
 	defer looks.Stop()
-	var told time.Time
+	var told seldom.Log[string]
 	for {
 		select {
 		case <-s.stop:
