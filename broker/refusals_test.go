@@ -142,10 +142,10 @@ func TestWhatClientsCauseIsToldOnce(t *testing.T) {
 // What is one too many is logged with its limit, not under a name that nobody has used, and counts
 // for no other limit.
 func TestALimitIsNoRefusedTopic(t *testing.T) {
-	log := &lockedText{}
+	log := &capture.Text{}
 	b := start(t, broker.Config{
 		Users: cast(t), Limits: broker.Limits{UserSubscriptions: 2, SharedSubscriptions: 1, UserWildcards: 1},
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Logger: log.Logger(),
 	})
 	const presence = "padme/v1/default/presence/"
 	conns := map[string]*rawConn{}
