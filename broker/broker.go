@@ -118,8 +118,7 @@ type Broker struct {
 	guard     *retainGuard
 	observers *turns // of their packets
 
-	tcp, ws   net.Listener
-	websocket *webSocketServer
+	tcp, ws net.Listener
 
 	mu      sync.Mutex
 	closing bool

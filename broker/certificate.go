@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// lingering is for how long, and for how many bytes, a client whose handshake has
-// failed is listened to: closing at once would reset the connection and cost it
-// the alert that says why.
+// lingering is for how long, and for how many bytes, a client whose handshake or request was
+// refused is listened to: closing at once would reset the connection and cost it the answer
+// that says why.
 const (
 	lingering      = time.Second
 	lingeringBytes = 64 << 10
@@ -25,22 +25,30 @@ func (c *conn) shakeHands() error {
 		return nil
 	}
 	err := secure.Handshake()
-	below := secure.NetConn()
 	if g := c.guest(); g != nil {
 		g.shaken()
-		below = g.Conn
 	}
 	if err == nil {
 		return nil
 	}
-	if raw, ok := below.(*net.TCPConn); ok && raw.CloseWrite() == nil {
-		_ = raw.SetReadDeadline(time.Now().Add(lingering))
-		_, _ = io.CopyN(io.Discard, raw, lingeringBytes)
-	}
+	c.linger()
 	if plain := new(tls.RecordHeaderError); errors.As(err, plain) {
 		return fmt.Errorf("the client does not speak TLS, as this port does: %w", err)
 	}
 	return fmt.Errorf("TLS handshake: %w", err)
+}
+
+// linger listens to a client that was told what it did wrong, and is to be closed.
+func (c *conn) linger() {
+	g := c.guest()
+	if g == nil {
+		return
+	}
+	g.giveTurn()
+	if raw, ok := g.Conn.(*net.TCPConn); ok && raw.CloseWrite() == nil {
+		_ = raw.SetReadDeadline(time.Now().Add(lingering))
+		_, _ = io.CopyN(io.Discard, raw, lingeringBytes)
+	}
 }
 
 // tls returns the TLS connection below, also that of a WebSocket.

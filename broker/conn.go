@@ -28,6 +28,7 @@ type conn struct {
 	mu       sync.Mutex // of deadline and afterwards
 	deadline time.Time  // of writing, renewed when half of it is gone
 
+	due     time.Time    // when the CONNECT must be there
 	head    []byte       // the CONNECT, read before mochi reads
 	connect wire.Connect // what it says
 	user    []byte       // who has proven to be that; nil without users
@@ -92,7 +93,8 @@ func newConn(raw net.Conn, l Limits) *conn {
 	})
 	c.patience.Store(int64(l.WriteTimeout))
 	c.buffered(&l)
-	_ = raw.SetReadDeadline(time.Now().Add(l.ConnectTimeout)) // until mochi sets the keepalive's
+	c.due = time.Now().Add(l.ConnectTimeout)
+	_ = raw.SetReadDeadline(c.due) // until mochi sets the keepalive's
 	return c
 }
 
@@ -323,22 +325,7 @@ func (b *Broker) serve(c *conn, listener string) {
 			b.endSession(c)
 		}
 	}()
-	if err := c.shakeHands(); err != nil {
-		b.counts.cut[cutTLS].Add(1)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			b.limited("connect-timeout", "", c.RemoteAddr().String())
-		}
-		log.Info("connection closed before CONNECT", "error", err)
-		return
-	}
-	if err := c.readConnect(b.cfg.Limits); err != nil {
-		b.noteCut(c, err)
-		if !errors.Is(err, io.EOF) {
-			log.Info("connection closed before CONNECT", "error", err)
-		}
-		return
-	}
-	if !b.letIn(c) {
+	if !b.listenTo(c, log) || !b.letIn(c) {
 		return
 	}
 	c.refuse = func(why error) { b.refuse(c, why) }
@@ -349,6 +336,28 @@ func (b *Broker) serve(c *conn, listener string) {
 	} else if err != nil {
 		log.Info("connection refused", "error", err)
 	}
+}
+
+// listenTo reads what a connection sends until its CONNECT is complete. What ended it before that
+// has been counted and logged.
+func (b *Broker) listenTo(c *conn, log *slog.Logger) bool {
+	if err := c.shakeHands(); err != nil {
+		b.counts.cut[cutTLS].Add(1)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			b.limited("connect-timeout", "", c.RemoteAddr().String())
+		}
+		log.Info("connection closed before CONNECT", "error", err)
+		return false
+	}
+	err := b.upgrade(c)
+	if err == nil {
+		err = c.readConnect(b.cfg.Limits)
+	}
+	b.noteCut(c, err)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errForeignPage) {
+		log.Info("connection closed before CONNECT", "error", err)
+	}
+	return err == nil
 }
 
 // refuse tells an MQTT 5 client why its packet was refused and ends its connection; before

@@ -3,6 +3,7 @@ package broker
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -54,8 +55,6 @@ type guest struct {
 	yields  bool                 // of a WebSocket: gives way before each read, as frames of no bytes may keep its goroutine busy
 	trusted atomic.Bool          // known
 	taken   int                  // bytes that were read before; of the goroutine that reads
-	asked   atomic.Bool          // for a WebSocket, or something else by HTTP
-	failed  error                // what ended its reading before that; likewise
 	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
 	shaking atomic.Bool          // its TLS handshake is not over
 	turn    atomic.Bool          // it has one of door.handshakes
@@ -83,9 +82,6 @@ func (g *guest) Read(p []byte) (int, error) {
 	}
 	g.giveTurn()
 	n, err := g.Conn.Read(p)
-	if err != nil && g.yields && !g.asked.Load() {
-		g.failed = err
-	}
 	if n > 0 && g.shaking.Load() {
 		if busy := g.takeTurn(); busy != nil {
 			return 0, busy
@@ -263,24 +259,6 @@ func (g *guest) shaken() {
 	g.giveTurn()
 }
 
-// doorListener admits what it accepts.
-type doorListener struct {
-	net.Listener
-	door   *door
-	yields bool // see guest
-}
-
-func (l doorListener) Accept() (net.Conn, error) {
-	runtime.Gosched() // see accept
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	g := l.door.admit(c)
-	g.yields = l.yields
-	return g, nil
-}
-
 // peerLeft reports whether the peer has closed the connection, of which the broker hears when it
 // reads again.
 func (c *conn) peerLeft() bool {
@@ -297,14 +275,9 @@ func (c *conn) guest() *guest {
 	if ws, ok := below.(*webSocketConn); ok {
 		below = ws.Conn
 	}
-	return guestOf(below)
-}
-
-// guestOf is the door's part of a connection that may speak TLS.
-func guestOf(c net.Conn) *guest {
-	if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = secure.NetConn()
+	if secure, ok := below.(*tls.Conn); ok {
+		below = secure.NetConn()
 	}
-	g, _ := c.(*guest)
+	g, _ := below.(*guest)
 	return g
 }

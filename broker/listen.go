@@ -30,8 +30,7 @@ func (b *Broker) serveListeners() {
 		b.work.Go(func() { b.whenOpen(b.tcp, b.acceptTCP) })
 	}
 	if b.ws != nil {
-		b.websocket = newWebSocketServer(b)
-		b.work.Go(func() { b.whenOpen(b.ws, b.websocket.run) })
+		b.work.Go(func() { b.whenOpen(b.ws, b.acceptWebSocket) })
 	}
 }
 
@@ -49,22 +48,37 @@ func (b *Broker) whenOpen(l net.Listener, serve func()) {
 }
 
 func (b *Broker) closeListeners() {
-	if b.tcp != nil {
-		_ = b.tcp.Close()
-	}
-	if b.websocket != nil {
-		b.websocket.close()
+	for _, l := range []net.Listener{b.tcp, b.ws} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 }
 
 func (b *Broker) acceptTCP() {
-	accept(b.tcp, b.stop, func(raw net.Conn) {
-		raw = b.door.admit(raw)
-		if b.cfg.TLS != nil {
-			raw = tls.Server(raw, b.cfg.TLS) // its handshake happens on the first read, under the CONNECT's deadline
+	b.acceptAll(b.tcp, "tcp", b.cfg.TLS, func(c net.Conn) net.Conn { return c })
+}
+
+func (b *Broker) acceptWebSocket() {
+	conf := b.cfg.TLS
+	if conf != nil {
+		conf = conf.Clone()
+		conf.NextProtos = []string{"http/1.1"}
+	}
+	b.acceptAll(b.ws, "websocket", conf, func(c net.Conn) net.Conn { return &webSocketConn{Conn: c} })
+}
+
+// acceptAll admits what comes to a listener, with TLS if conf is not nil, as what speaking makes of it.
+func (b *Broker) acceptAll(l net.Listener, name string, conf *tls.Config, speaking func(net.Conn) net.Conn) {
+	accept(l, b.stop, func(raw net.Conn) {
+		g := b.door.admit(raw)
+		g.yields = b.ws == l
+		raw = g
+		if conf != nil {
+			raw = tls.Server(raw, conf) // its handshake happens later, under the CONNECT's deadline
 		}
-		_ = b.admit(raw, "tcp") // it closes what it refuses
-	}, func(err error) { b.log.Error("accept", "listener", "tcp", "error", err) })
+		_ = b.admit(speaking(raw), name) // it closes what it refuses
+	}, func(err error) { b.log.Error("accept", "listener", name, "error", err) })
 }
 
 // accept hands connections on until the listener is closed. Any other error,

@@ -165,7 +165,7 @@ func TestStrangersOnATLSPort(t *testing.T) {
 	poll.UntilOr(t, func() bool { return want() == 4 }, func() string { return "not all were counted" })
 	connect(t, at(b.URL()), showing(ca, ca.Issue("carol", valid)))
 
-	// Over HTTP the handshake is the HTTP server's.
+	// Likewise over WebSocket.
 	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}, Subprotocols: []string{"mqtt"}}
 	ws, resp, err := d.DialContext(t.Context(), "wss://"+b.WebSocketAddr().String(), http.Header{})
 	if err == nil {

@@ -62,12 +62,18 @@ func TestWhatIsNoWebSocketIsCounted(t *testing.T) {
 			for range 2 {
 				say(head + "X-Long: " + strings.Repeat("x", 40<<10))
 			}
-			counted("padme_broker_limited_total/max-connect-size", 2)
-			counted("padme_broker_cut_total/oversized", 2)
+			say(head + strings.Repeat("a:\r\n", 1000))
+			counted("padme_broker_limited_total/max-connect-size", 3)
+			counted("padme_broker_cut_total/oversized", 3)
 			say("this is not HTTP\r\n\r\n")
 			say(head + "\r\n")
 			counted("padme_broker_cut_total/protocol", 2)
 			d := websocket.Dialer{Subprotocols: []string{"mqtt"}, TLSClientConfig: clientTLS}
+			_, answer, err := d.DialContext(t.Context(), b.URL(), http.Header{"X-Cookie": make([]string, 100)})
+			if err == nil || answer == nil || answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+				t.Fatalf("a hundred headers: %v, %v", answer, err)
+			}
+			_ = answer.Body.Close()
 			for range 50 {
 				ws, answer, err := d.DialContext(t.Context(), b.URL(), http.Header{"Origin": {"http://evil.example/" + strings.Repeat("x", 1000)}})
 				if err == nil {

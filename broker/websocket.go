@@ -1,165 +1,100 @@
 package broker
 
 import (
+	"bufio"
 	"bytes"
-	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
 )
 
-// webSocketServer accepts MQTT over WebSocket on the broker's listener. Unlike
-// mochi's it has bound its address before the broker has started, and bounds
-// connections that never become WebSockets.
-type webSocketServer struct {
-	b        *Broker
-	http     http.Server
-	upgrader websocket.Upgrader
-}
-
 const (
-	// leastHeaders is how many bytes of headers a request may have at least, cookies included.
-	leastHeaders = 16 << 10
-	// headersSlop is how much more net/http reads of them.
-	headersSlop = 4096
+	// leastHead is how many bytes the head of a request may have at least, cookies included.
+	leastHead = 16 << 10
+	// maxHeadLines is how many lines it may have. A browser sends some fifteen, and a proxy adds
+	// a few.
+	maxHeadLines = 64
 )
 
-// guestKey is under which a request's context has its guest.
-type guestKey struct{}
+// errForeignPage ends a connection of a page that may not connect.
+var errForeignPage = errors.New("broker: a page from elsewhere")
 
-func newWebSocketServer(b *Broker) *webSocketServer {
-	s := &webSocketServer{b: b}
-	s.upgrader = websocket.Upgrader{
-		HandshakeTimeout: b.cfg.Limits.ConnectTimeout,
-		Subprotocols:     []string{"mqtt"},
-		CheckOrigin:      func(*http.Request) bool { return true }, // handle has asked welcome
-	}
-	s.http = http.Server{
-		Handler:        http.HandlerFunc(s.handle),
-		ReadTimeout:    b.cfg.Limits.ConnectTimeout,
-		IdleTimeout:    b.cfg.Limits.ConnectTimeout,
-		MaxHeaderBytes: max(leastHeaders, b.cfg.Limits.ConnectSize),
-		ErrorLog:       log.New(handshakes{b}, "", 0),
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, guestKey{}, guestOf(c))
-		},
-		ConnState: s.ended,
-	}
-	s.http.SetKeepAlivesEnabled(false) // one request, which becomes a WebSocket or is refused
-	return s
+var upgrader = websocket.Upgrader{
+	Subprotocols: []string{"mqtt"},
+	CheckOrigin:  func(*http.Request) bool { return true }, // welcome was asked
 }
 
 // welcome reports whether the page that asks, if it is one, may connect. Where a password
 // is needed any may: MQTT has its own credentials, nothing rides on a browser's cookies. But
 // a browser shows its user's certificate for whatever page asks, and reaches a listener on
 // loopback, where nobody need log in, for pages from elsewhere.
-func (s *webSocketServer) welcome(r *http.Request) bool {
+func (b *Broker) welcome(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	if origin == "" || slices.Contains(s.b.cfg.Origins, origin) {
+	if origin == "" || slices.Contains(b.cfg.Origins, origin) {
 		return true
 	}
 	host := ""
 	if u, err := url.Parse(origin); err == nil {
 		host = u.Hostname()
 	}
-	a, _ := s.b.ws.Addr().(*net.TCPAddr)
+	a, _ := b.ws.Addr().(*net.TCPAddr)
 	switch {
-	case s.b.cfg.Users != nil && !s.b.cfg.CertificateUsers:
+	case b.cfg.Users != nil && !b.cfg.CertificateUsers:
 		return true
 	case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
 		return host != "" && host == (&url.URL{Host: r.Host}).Hostname()
-	case s.b.cfg.Users == nil && a != nil && a.IP.IsLoopback():
+	case b.cfg.Users == nil && a != nil && a.IP.IsLoopback():
 		return host == "localhost" || net.ParseIP(host).IsLoopback()
 	}
 	return true
 }
 
-// handshakes reads what net/http logs: a failed TLS handshake is told nowhere else.
-type handshakes struct{ *Broker }
-
-func (h handshakes) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("TLS handshake error")) {
-		h.counts.cut[cutTLS].Add(1)
-		h.log.Info("connection closed before CONNECT", "listener", "websocket", "error", string(bytes.TrimSpace(p)))
+// upgrade reads the request of a WebSocket and answers it, if the connection is to be one. It is
+// not left to an http.Server, which would read and write in goroutines of its own, and keep a
+// connection that it refuses.
+func (b *Broker) upgrade(c *conn) error {
+	raw, ok := c.Conn.(*webSocketConn)
+	if !ok {
+		return nil
 	}
-	return len(p), nil
-}
-
-func (s *webSocketServer) run() {
-	var l net.Listener = doorListener{s.b.ws, s.b.door, true}
-	if s.b.cfg.TLS != nil {
-		conf := s.b.cfg.TLS.Clone()
-		conf.NextProtos = []string{"http/1.1"}
-		l = tls.NewListener(l, conf)
-	}
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		s.b.log.Error("the WebSocket listener has ended", "error", err)
-	}
-}
-
-// close closes the listener and what has not become a WebSocket.
-func (s *webSocketServer) close() { _ = s.http.Close() }
-
-// ended tells of a connection that has ended before there was a request: net/http tells of failed
-// TLS handshakes only.
-func (s *webSocketServer) ended(c net.Conn, state http.ConnState) {
-	g := guestOf(c)
-	if state != http.StateClosed || g == nil || g.asked.Load() || g.taken > g.door.most {
-		return
-	}
-	late, address, cut := errors.Is(g.failed, os.ErrDeadlineExceeded), g.RemoteAddr().String(), &s.b.counts.cut
-	if late {
-		s.b.limited("connect-timeout", "", address)
-	}
-	if secure, ok := c.(*tls.Conn); ok && !secure.ConnectionState().HandshakeComplete {
-		return // handshakes has counted it
-	}
+	a := &answer{conn: raw.Conn, reader: bufio.NewReader(raw.Conn), header: http.Header{}}
+	r, err := readRequest(a.reader, max(leastHead, b.cfg.Limits.ConnectSize))
 	switch {
-	case late:
-		cut[cutTimeout].Add(1)
-	case g.failed != nil || g.taken == 0: // the client or the network has gone, or another one has got the place
-	case g.taken >= s.http.MaxHeaderBytes+headersSlop:
-		cut[cutOversized].Add(1)
-		s.b.limited("max-connect-size", "", address)
-	default:
-		cut[cutProtocol].Add(1)
+	case errors.Is(err, errOversized):
+		http.Error(a, err.Error(), http.StatusRequestHeaderFieldsTooLarge)
+		c.linger()
+		return err
+	case errors.Is(err, errNotMQTT):
+		http.Error(a, err.Error(), http.StatusBadRequest)
+		return err
+	case err != nil:
+		return err
 	}
-}
-
-func (s *webSocketServer) handle(w http.ResponseWriter, r *http.Request) {
-	if g, _ := r.Context().Value(guestKey{}).(*guest); g != nil {
-		g.asked.Store(true)
+	r.RemoteAddr = c.RemoteAddr().String()
+	if secure, ok := c.tls(); ok {
+		state := secure.ConnectionState()
+		r.TLS = &state
 	}
-	if !s.welcome(r) {
-		s.b.counts.refusedOrigin.Add(1)
-		s.b.access.tell("refused page", "", r.RemoteAddr, "connection refused: a page from elsewhere", "origin", r.Header.Get("Origin"),
+	if !b.welcome(r) {
+		b.counts.refusedOrigin.Add(1)
+		b.access.tell("refused page", "", r.RemoteAddr, "connection refused: a page from elsewhere", "origin", r.Header.Get("Origin"),
 			"remote", r.RemoteAddr, "remedy", "if the page may connect, list it in Config.Origins (--ws-origin)")
-		http.Error(w, "a page from there may not connect", http.StatusForbidden)
-		return
+		http.Error(a, "a page from there may not connect", http.StatusForbidden)
+		return errForeignPage
 	}
-	ws, err := s.upgrader.Upgrade(w, r, nil)
+	ws, err := upgrader.Upgrade(a, r, nil)
 	if err != nil { // Upgrade has answered what was wrong
-		s.b.counts.cut[cutProtocol].Add(1)
-		s.b.log.Info("connection closed before CONNECT", "remote", r.RemoteAddr, "listener", "websocket", "error", err)
-		return
+		return fmt.Errorf("%w: %w", errNotMQTT, err)
 	}
-	raw := &webSocketConn{Conn: ws.NetConn(), ws: ws}
-	c := newConn(raw, s.b.cfg.Limits)
-	if err := s.b.enter(c); err != nil {
-		_ = raw.Close()
-		return
-	}
-	defer s.b.leave(c)
-	answer := ws.PingHandler()
+	_ = c.SetReadDeadline(c.due) // Upgrade has taken it away
+	pong := ws.PingHandler()
 	ws.SetPingHandler(func(data string) error {
 		if g := c.guest(); g != nil && !g.trusted.Load() {
 			return nil // a system call for each six bytes of a stranger
@@ -168,17 +103,66 @@ func (s *webSocketServer) handle(w http.ResponseWriter, r *http.Request) {
 		if !c.buffer.idle() {
 			return nil // one that does not read is not sent more: the next one may be answered
 		}
-		return answer(data)
+		return pong(data)
 	})
-	s.b.serve(c, "websocket")
+	raw.ws = ws
+	return nil
+}
+
+// readRequest reads the head of a request as a whole, so that a stranger costs its bytes only:
+// net/http makes twenty times as much of headers without a value.
+func readRequest(from *bufio.Reader, most int) (*http.Request, error) {
+	var head bytes.Buffer // grows with what comes
+	for lines := 0; !bytes.HasSuffix(head.Bytes(), []byte("\n\r\n")) && !bytes.HasSuffix(head.Bytes(), []byte("\n\n")); {
+		part, err := from.ReadSlice('\n')
+		head.Write(part)
+		switch {
+		case err == nil:
+			lines++
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+		if lines > maxHeadLines || head.Len() > most {
+			return nil, fmt.Errorf("%w: a request of %d lines and %d bytes: the limits are %d and %d", errOversized, lines, head.Len(), maxHeadLines, most)
+		}
+	}
+	r, err := http.ReadRequest(bufio.NewReader(&head))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotMQTT, err)
+	}
+	return r, nil
+}
+
+// answer is what a request gets: a WebSocket, or an error.
+type answer struct {
+	conn   net.Conn
+	reader *bufio.Reader
+	header http.Header
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) {
+	var head bytes.Buffer
+	fmt.Fprintf(&head, "HTTP/1.1 %d %s\r\nConnection: close\r\n", code, http.StatusText(code))
+	_ = a.header.Write(&head)
+	head.WriteString("\r\n")
+	_, _ = a.conn.Write(head.Bytes())
+}
+
+func (a *answer) Write(p []byte) (int, error) { return a.conn.Write(p) }
+
+// Hijack gives the connection to the WebSocket.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return a.conn, bufio.NewReadWriter(a.reader, bufio.NewWriter(a.conn)), nil
 }
 
 // webSocketConn reads a stream of binary messages, whose boundaries mean
 // nothing in MQTT, and writes each write as one message.
 type webSocketConn struct {
 	net.Conn
-	ws      *websocket.Conn
-	message io.Reader // nil between messages
+	ws      *websocket.Conn // nil before the request was answered
+	message io.Reader       // nil between messages
 }
 
 func (c *webSocketConn) Read(p []byte) (int, error) {

@@ -94,3 +94,74 @@ func (n *node) guess(t *testing.T, load []byte) (all []net.Conn) {
 	wg.Wait()
 	return all
 }
+
+// At the WebSocket listener the head of a request takes the place of the CONNECT. One of short lines
+// without an end, as long as it may be, costs no more: it is refused before net/http makes
+// twenty times as much of it.
+func TestStrangersWithManyHeaders(t *testing.T) {
+	n := startNode(t, "--ws", "127.0.0.1:0")
+	h := startHonest(t, n)
+	h.goOn(t)
+	base, at := n.memory(t, "VmRSS"), n.webSocket(t)
+	const first = "GET /mqtt HTTP/1.1\r\nHost: x\r\n"
+	for _, attack := range []struct{ name, head string }{
+		{"as many lines as fit", first + lines(19_000)},
+		{"as many as may be, and long ones", first + strings.Repeat("x: "+strings.Repeat("x", 240)+"\r\n", 62)},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			var entered time.Duration
+			var all []net.Conn
+			h.during(t, func() {
+				all = opened(at)
+				var sent sync.WaitGroup
+				for _, c := range all {
+					sent.Go(func() {
+						_ = c.SetWriteDeadline(time.Now().Add(patience))
+						_, _ = c.Write([]byte(attack.head))
+					})
+				}
+				sent.Wait()
+				entered = n.from(t, "127.0.0.2", "spy")
+			})
+			t.Logf("%d strangers; a user from elsewhere came in after %v; resident %d MB more at most so far", len(all), entered, (n.memory(t, "VmHWM")-base)>>20)
+			for _, c := range all {
+				_ = c.Close()
+			}
+		})
+	}
+	if got := n.sum(t, limited, `"max-connect-size"`); got < float64(strangers)/2 {
+		t.Errorf("%.0f were told of too many headers", got)
+	}
+	if cost := n.memory(t, "VmHWM") - base; cost > mostForConnects() {
+		t.Errorf("%d strangers have cost %d MB", strangers, cost>>20)
+	}
+}
+
+// lines are headers without a value, each with another name.
+func lines(length int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
+	var all []byte
+	for i := 0; len(all) < length; i++ {
+		all = append(all, alphabet[i/36/36%36], alphabet[i/36%36], alphabet[i%36], ':', '\r', '\n')
+	}
+	return string(all)
+}
+
+// opened are connections of strangers.
+func opened(addr string) (all []net.Conn) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range 50 {
+		wg.Go(func() {
+			for range strangers / 50 {
+				if c, err := net.DialTimeout("tcp", addr, patience); err == nil {
+					mu.Lock()
+					all = append(all, c)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}

@@ -16,6 +16,19 @@ import (
 	"padme/tests/poll"
 )
 
+// webSocket is the address of the node's WebSocket listener.
+func (n *node) webSocket(t *testing.T) (at string) {
+	t.Helper()
+	poll.Within(t, patience, "the address of the WebSockets", func() bool {
+		found := regexp.MustCompile(`(?m)^ws +(\S+)$`).FindStringSubmatch(n.Printed())
+		if found != nil {
+			at = found[1]
+		}
+		return found != nil
+	})
+	return at
+}
+
 // A browser shows its user's certificate for whatever page asks. The node lets no page from elsewhere
 // in by it, and other programs, and its own pages, all the same.
 func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
@@ -30,14 +43,7 @@ func TestPagesFromElsewhereHaveNoCertificate(t *testing.T) {
 	}
 	n := startNode(t, "--ws", "127.0.0.1:0", "--cert", filepath.Join(dir, "host.pem"), "--key", filepath.Join(dir, "host.key"),
 		"--cafile", ca, "--use-identity-as-username", "--ws-origin", "https://panel.example")
-	var at string
-	poll.Within(t, patience, "the address of the WebSockets", func() bool {
-		found := regexp.MustCompile(`(?m)^ws +(\S+)$`).FindStringSubmatch(n.Printed())
-		if found != nil {
-			at = "wss://" + found[1]
-		}
-		return found != nil
-	})
+	at := "wss://" + n.webSocket(t)
 	alice := &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{authority.Issue("alice", time.Now().Add(time.Hour))}}
 	for _, page := range []struct {
 		origin string
