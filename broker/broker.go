@@ -211,9 +211,6 @@ func (b *Broker) start(ctx context.Context) (err error) {
 		users: b.cfg.Users, certificates: b.cfg.CertificateUsers, acl: rules, quota: newQuota(b.cfg.Limits.Retained, rules),
 		server: b.server, counts: &b.counts, log: b.log, limits: b.cfg.Limits, turns: newTurns(b.cfg.Limits.PasswordChecks), limited: b.limited,
 	}
-	if b.cfg.TLS != nil {
-		b.door.handshakes = newTurns(b.cfg.Limits.PasswordChecks)
-	}
 	b.flow = &flow{server: b.server, access: b.access, limits: b.cfg.Limits, counts: &b.counts, store: b.store}
 	b.flow.sequence.Store(time.Now().UnixNano())
 	b.flow.direct = &direct{server: b.server, access: b.access, counts: &b.counts, limit: b.cfg.Limits.PacketSize, prefix: []byte(b.access.acl.prefix)}

@@ -25,9 +25,6 @@ func (c *conn) shakeHands() error {
 		return nil
 	}
 	err := secure.Handshake()
-	if g := c.guest(); g != nil {
-		g.shaken()
-	}
 	if err == nil {
 		return nil
 	}

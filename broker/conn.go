@@ -341,6 +341,9 @@ func (b *Broker) serve(c *conn, listener string) {
 // listenTo reads what a connection sends until its CONNECT is complete. What ended it before that
 // has been counted and logged.
 func (b *Broker) listenTo(c *conn, log *slog.Logger) bool {
+	if g := c.guest(); g != nil {
+		defer g.giveTurn() // passwords and observers have turns of their own
+	}
 	if err := c.shakeHands(); err != nil {
 		b.counts.cut[cutTLS].Add(1)
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -14,8 +14,8 @@ import (
 	"padme/broker/internal/wire"
 )
 
-// errBusy says: a password, or a step of a TLS handshake, had to wait for too long.
-var errBusy = errors.New("too many passwords and TLS handshakes wait for their turn")
+// errBusy says: a password, or what a stranger has sent, had to wait for too long.
+var errBusy = errors.New("too many connections that have not logged in wait for their turn")
 
 // maxClientID bounds a client id, in bytes, as it is kept with what waits for its session and
 // with what it has sent. A participant with the longest name has 400.
@@ -203,6 +203,9 @@ func (c *conn) lookAhead(gone func()) {
 		defer close(a.done)
 		buf := make([]byte, 512)
 		n, err := c.Conn.Read(buf)
+		if g := c.guest(); g != nil {
+			g.giveTurn()
+		}
 		if a.read, a.err = buf[:n], err; err != nil {
 			gone()
 		}

@@ -22,7 +22,7 @@ package broker
 // Where to look:
 //
 //	broker.go listen.go         Start, listeners
-//	door.go turns.go            who has not said yet who it is; passwords and handshakes in turns
+//	door.go turns.go            who has not said yet who it is; what they send, and passwords, in turns
 //	conn.go connect.go          a connection, and its CONNECT
 //	certificate.go websocket.go the ways in
 //	users.go recall.go          names, passwords, roles, and whose password was right

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,7 @@ type door struct {
 	most              int  // bytes of a connection before it is let in
 	local             bool // perAddress is for the addresses of this machine, too
 	limited           func(limit, user, address string)
-	handshakes        *turns // those of TLS take a turn for each step; nil: there is no TLS
+	turns             *turns // in which what guests send is processed
 	patience          time.Duration
 	unread            time.Duration // how long one may read nothing of its answer
 
@@ -36,7 +35,7 @@ type door struct {
 func newDoor(l Limits, limited func(limit, user, address string)) *door {
 	d := &door{
 		most: l.ConnectSize + handshakeSize, total: l.Unauthenticated, perAddress: l.UnauthenticatedPerAddress, local: l.UnauthenticatedPerAddress > 0,
-		limited: limited, patience: l.PasswordWait, unread: l.WriteTimeout, guests: list.New(), at: map[string]*list.List{},
+		limited: limited, turns: newTurns(l.PasswordChecks), patience: l.PasswordWait, unread: l.WriteTimeout, guests: list.New(), at: map[string]*list.List{},
 	}
 	if d.perAddress == 0 {
 		d.perAddress = defaultPerAddress
@@ -50,14 +49,13 @@ type guest struct {
 	buffer       *sendBuffer // of what is written
 	door         *door
 	address      string // see addressOf
+	host         string // whose turns it takes, see hostOf
 	place, among *list.Element
 
-	yields  bool                 // of a WebSocket: gives way before each read, as frames of no bytes may keep its goroutine busy
 	trusted atomic.Bool          // known
 	taken   int                  // bytes that were read before; of the goroutine that reads
 	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
-	shaking atomic.Bool          // its TLS handshake is not over
-	turn    atomic.Bool          // it has one of door.handshakes
+	turn    atomic.Bool          // it has one of door.turns
 	present context.Context      // until it is closed
 	leave   context.CancelFunc   // ends that
 }
@@ -73,21 +71,14 @@ const handshakeSize = 32 << 10
 // Read bounds what comes before the peer is known, and charges its user afterwards: also
 // what TLS, HTTP and WebSocket read and never hand on, such as frames with nothing in them.
 func (g *guest) Read(p []byte) (int, error) {
-	if g.yields {
-		runtime.Gosched()
-	}
+	g.giveTurn()
 	c := g.charged.Load()
 	if c != nil {
 		c.slow()
 	}
-	g.giveTurn()
 	n, err := g.Conn.Read(p)
-	if n > 0 && g.shaking.Load() {
-		if busy := g.takeTurn(); busy != nil {
-			return 0, busy
-		}
-	}
 	switch {
+	case n == 0:
 	case c != nil:
 		c.readCost += float64(n) / shareUnit
 	case !g.trusted.Load():
@@ -96,15 +87,17 @@ func (g *guest) Read(p []byte) (int, error) {
 			_ = g.Conn.Close()
 			return 0, errTooMuch
 		}
+		if busy := g.takeTurn(); busy != nil {
+			return 0, busy
+		}
 	}
 	return n, err
 }
 
 // admit takes a place for a connection, if need be that of the oldest.
 func (d *door) admit(raw net.Conn) *guest {
-	g := &guest{Conn: raw, buffer: newSendBuffer(raw), door: d, address: d.addressOf(raw)}
+	g := &guest{Conn: raw, buffer: newSendBuffer(raw), door: d, address: d.addressOf(raw), host: hostOf(raw.RemoteAddr().String())}
 	g.buffer.serves(func() { _ = raw.SetWriteDeadline(time.Now().Add(d.unread)) }, g.unread, strangerReads)
-	g.shaking.Store(d.handshakes != nil)
 	g.present, g.leave = context.WithCancel(context.Background())
 	d.mu.Lock()
 	var victim *guest
@@ -217,22 +210,17 @@ func (g *guest) SetWriteDeadline(time.Time) error { return nil }
 // SetDeadline is for reading only.
 func (g *guest) SetDeadline(t time.Time) error { return g.SetReadDeadline(t) }
 
-// Write does not wait for the peer.
-func (g *guest) Write(p []byte) (int, error) {
-	g.giveTurn()
-	return g.buffer.write(p)
-}
+// Write does not wait for the peer. A turn goes on: strangers choose what TLS answers.
+func (g *guest) Write(p []byte) (int, error) { return g.buffer.write(p) }
 
-// takeTurn waits until what was read of a TLS handshake may be processed, which is over when
-// more is read, or something written: a signature takes milliseconds, and whoever asks for it
-// may leave at once and ask again.
+// takeTurn waits until what was read of a stranger may be processed, which is over when more
+// is read: a signature takes milliseconds, and so do the thousands of records or frames that
+// fit into what may come before a CONNECT. As many goroutines as there are connections would
+// run before those of whoever is inside.
 func (g *guest) takeTurn() error {
-	if peerGone(g.Conn) {
-		return io.EOF
-	}
 	ctx, cancel := context.WithTimeoutCause(g.present, g.door.patience, errBusy)
 	defer cancel()
-	err := g.door.handshakes.take(ctx, hostOf(g.RemoteAddr().String()), "")
+	err := g.door.turns.take(ctx, g.host, "")
 	if errors.Is(err, errBusy) {
 		g.door.limited("max-password-wait", "", g.RemoteAddr().String())
 	}
@@ -249,14 +237,8 @@ func (g *guest) takeTurn() error {
 
 func (g *guest) giveTurn() {
 	if g.turn.CompareAndSwap(true, false) {
-		g.door.handshakes.give()
+		g.door.turns.give()
 	}
-}
-
-// shaken says that the TLS handshake is over.
-func (g *guest) shaken() {
-	g.shaking.Store(false)
-	g.giveTurn()
 }
 
 // peerLeft reports whether the peer has closed the connection, of which the broker hears when it

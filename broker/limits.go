@@ -65,14 +65,15 @@ type Limits struct {
 	// proxies and whole fleets of programs use, have no such limit unless it is set.
 	UnauthenticatedPerAddress int
 	// PasswordChecks is how many passwords are checked at a time, each of which takes tens
-	// of milliseconds of a processor, and how many steps of TLS handshakes are processed at
-	// a time, which take milliseconds; default half of the processors. Checking a password
-	// that was accepted before costs nothing.
+	// of milliseconds of a processor, and for how many connections without a login the
+	// broker processes what they have sent at a time, such as TLS handshakes, which takes
+	// milliseconds; default half of the processors. Checking a password that was accepted
+	// before costs nothing.
 	PasswordChecks int
-	// PasswordWait is how long a client waits for its password to be checked, or for a step
-	// of its TLS handshake, before it is refused with "server busy"; default 10 s, as long
-	// as clients wait. Addresses (for IPv6, networks of 64 bits) take turns, and so do the
-	// names at one address. All names that do not exist count as one name.
+	// PasswordWait is how long a client waits for its password to be checked, before it is
+	// refused with "server busy", or for what it sends before that to be processed; default
+	// 10 s, as long as clients wait. Addresses (for IPv6, networks of 64 bits) take turns,
+	// and so do the names at one address. All names that do not exist count as one name.
 	PasswordWait time.Duration
 	// Properties is how many MQTT 5 properties a packet may have, including user
 	// properties; default 64. Decoded they take up to ten times their bytes.

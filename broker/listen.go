@@ -71,9 +71,7 @@ func (b *Broker) acceptWebSocket() {
 // acceptAll admits what comes to a listener, with TLS if conf is not nil, as what speaking makes of it.
 func (b *Broker) acceptAll(l net.Listener, name string, conf *tls.Config, speaking func(net.Conn) net.Conn) {
 	accept(l, b.stop, func(raw net.Conn) {
-		g := b.door.admit(raw)
-		g.yields = b.ws == l
-		raw = g
+		raw = b.door.admit(raw)
 		if conf != nil {
 			raw = tls.Server(raw, conf) // its handshake happens later, under the CONNECT's deadline
 		}

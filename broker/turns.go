@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// turns bounds how many passwords are checked at a time, or TLS handshakes processed.
+// turns bounds how many passwords are checked at a time, or of how many strangers is processed
+// what they send.
 // Addresses take turns, and so do the names at an address: whoever guesses a thousand
 // passwords waits for itself.
 type turns struct {
