@@ -30,6 +30,7 @@ type conn struct {
 
 	due     time.Time    // when the CONNECT must be there
 	head    []byte       // the CONNECT, read before mochi reads
+	behind  []byte       // what came together with it, behind it
 	connect wire.Connect // what it says
 	user    []byte       // who has proven to be that; nil without users
 	inside  bool         // counts among Limits.Clients; guarded by the broker's mu

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -24,7 +25,8 @@ const maxClientID = 512
 // readConnect reads the first packet as a whole, so that a stranger costs its bytes only:
 // mochi spends 70 KB on a connection, and much more on what it decodes.
 func (c *conn) readConnect(l Limits) error {
-	length, err := c.readHead()
+	r := bufio.NewReaderSize(c.Conn, 1<<10) // most in one read, as each has its turn
+	length, err := c.readHead(r)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (c *conn) readConnect(l Limits) error {
 		return fmt.Errorf("%w: a CONNECT of %d bytes: the limit is %d", errOversized, length, l.ConnectSize)
 	}
 	var body bytes.Buffer // grows with what comes
-	if _, err := io.CopyN(&body, c.Conn, int64(length)); err != nil {
+	if _, err := io.CopyN(&body, r, int64(length)); err != nil {
 		return err
 	}
 	if c.connect, err = wire.ParseConnect(body.Bytes(), c.scanner.Limits); err != nil {
@@ -40,21 +42,23 @@ func (c *conn) readConnect(l Limits) error {
 	}
 	c.scanner.Version = c.connect.Version
 	c.head = append(c.head, body.Bytes()...)
+	behind, _ := r.Peek(r.Buffered())
+	c.behind = bytes.Clone(behind)
 	return nil
 }
 
 // readHead reads the fixed header of the first packet.
-func (c *conn) readHead() (length int, err error) {
-	var b [1]byte
+func (c *conn) readHead(r *bufio.Reader) (length int, err error) {
 	for len(c.head) < 5 {
-		if _, err := io.ReadFull(c.Conn, b[:]); err != nil {
+		b, err := r.ReadByte()
+		if err != nil {
 			return 0, err
 		}
-		c.head = append(c.head, b[0])
+		c.head = append(c.head, b)
 		if c.head[0]&0xf0 != packets.Connect<<4 {
 			return 0, fmt.Errorf("%w: the first packet is no CONNECT: is this an MQTT client, and does it agree with us on TLS?", errNotMQTT)
 		}
-		if len(c.head) == 1 || b[0]&0x80 != 0 {
+		if len(c.head) == 1 || b&0x80 != 0 {
 			continue
 		}
 		for i, v := range c.head[1:] {
@@ -214,6 +218,11 @@ func (c *conn) lookAhead(gone func()) {
 
 // receive reads what came after the CONNECT.
 func (c *conn) receive(p []byte) (int, error) {
+	if len(c.behind) > 0 {
+		n := copy(p, c.behind)
+		c.behind = c.behind[n:]
+		return n, nil
+	}
 	if a := c.ahead; a != nil {
 		<-a.done
 		n := copy(p, a.read)
