@@ -48,7 +48,7 @@ package broker
 //	sessions.go idturns.go      sessions that outlive their connection; takeovers
 //	persistence.go store.go     what survives kill -9, and its file
 //	storewrite.go owed.go       changes, and those that could not be written yet
-//	compact.go                  the file is rewritten
+//	compact.go storelook.go     the file is rewritten, or has vanished
 //	metrics.go log.go           figures; mochi's log
 //	cut.go refusals.go          why connections ended or were refused
 //	errors.go yield.go          errors; packets of one client between those of others
