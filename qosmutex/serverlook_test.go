@@ -3,12 +3,13 @@
 package qosmutex
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/capture"
 )
 
 // The directory of a server's locks is removed while it runs: it says so, and once the directory is
@@ -19,9 +20,9 @@ func TestServerOutlivesItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	inVirtualTime(t, func(t *testing.T, w *world) {
-		var log strings.Builder
+		log := &capture.Text{}
 		k := keeper{t: t, w: w, path: filepath.Join(dir, "register")}
-		s, kill := k.serve(WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		s, kill := k.serve(WithLogger(log.Logger()))
 		if _, err := topicOf(t, s, "crane").Lock(t.Context(), "hook", WithNote([]byte("of client 7"))); err != nil {
 			t.Fatal(err)
 		}
@@ -30,14 +31,14 @@ func TestServerOutlivesItsDirectory(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "make the directory again") || !s.vanished.Load() {
-			t.Errorf("%d errors: %s", n, &log)
+			t.Errorf("%d errors: %s", n, log)
 		}
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
 		if !strings.Contains(log.String(), "written anew") || s.vanished.Load() {
-			t.Errorf("the directory is there again: %s", &log)
+			t.Errorf("the directory is there again: %s", log)
 		}
 		kill()
 		s, kill = k.serve()

@@ -11,14 +11,15 @@ import (
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/quorum"
+	"padme/tests/capture"
 )
 
 // A voter whose directory is removed while it runs says so, at most once a minute, and writes its file
 // anew once the directory is there again: its next run votes, and has forgotten nothing.
 func TestVoterOutlivesItsDirectory(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
-		var log strings.Builder
-		v := f.startLogged("a", &log, "a")
+		log := &capture.Text{}
+		v := f.startLogged("a", log, "a")
 		settle()
 		is := put(t, v, register.Write{Key: "crane", Value: []byte("1")})
 		dir := filepath.Dir(f.file("a"))
@@ -27,7 +28,7 @@ func TestVoterOutlivesItsDirectory(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "do not stop this process") {
-			t.Errorf("%d errors: %s", n, &log)
+			t.Errorf("%d errors: %s", n, log)
 		}
 		if r := v.Report(); r.Phase != "voting" || !strings.Contains(r.Vanished, "make the directory again") {
 			t.Errorf("its report: %+v", r)
@@ -38,7 +39,7 @@ func TestVoterOutlivesItsDirectory(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if !strings.Contains(log.String(), "written anew") || v.Report().Vanished != "" {
-			t.Errorf("the directory is there again: %+v, %s", v.Report(), &log)
+			t.Errorf("the directory is there again: %+v, %s", v.Report(), log)
 		}
 		is = put(t, v, register.Write{Key: "crane", Old: is, Value: []byte("3")})
 		if err := v.Close(); err != nil {
