@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,12 +61,15 @@ func TestWhatStrangersSendHasTurns(t *testing.T) {
 func TestStrangersElsewhereGetTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor(Limits{Unauthenticated: 1000, UnauthenticatedPerAddress: 1000, PasswordChecks: 1, PasswordWait: time.Minute, WriteTimeout: time.Minute}, func(limit, _, _ string) { t.Error(limit) })
+		var mu sync.Mutex
 		var served []string
 		come := func(address string) {
 			near, far := net.Pipe()
 			g := d.admit(&from{Conn: far, address: address})
 			go func() {
 				if _, err := g.Read(make([]byte, 1)); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
 					served = append(served, address)
 				}
 			}()
@@ -83,9 +87,11 @@ func TestStrangersElsewhereGetTheNextTurn(t *testing.T) {
 			d.turns.give()
 			synctest.Wait()
 		}
+		mu.Lock()
 		if want := []string{"192.0.2.1", "198.51.100.7"}; !slices.Equal(served, want) {
 			t.Errorf("served %q, want %q", served, want)
 		}
+		mu.Unlock()
 		for d.guests.Len() > 0 {
 			g := d.guests.Front().Value.(*guest)
 			_ = g.Close()
