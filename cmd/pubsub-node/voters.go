@@ -56,8 +56,8 @@ they say: who is enrolled, with which file, and in which state:
   replaced   another one has its place: stop it
   missing    it is enrolled, and does not answer
 
-Exit codes: 0 all voters vote, 1 one does not or has no file, or there are none, and those of
-"pubsub-node lock --help".`,
+Exit codes: 0 all voters vote, 1 one does not or has no file, or there are none, and
+those of "pubsub-node lock --help".`,
 		Example: `  pubsub-node voters show
   pubsub-node voters show --json | jq -r 'select(.state == "missing").voter'`,
 		Args: noArgs,
