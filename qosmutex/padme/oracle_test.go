@@ -205,9 +205,10 @@ func (w *world) checkClimb(n *node, e *entry) {
 	}
 }
 
-// checkTreeShape checks that everybody hangs below the root, without a cycle
-// (I5).
-func (w *world) checkTreeShape() {
+// checkTreeShape checks that everybody hangs below the root, and that no cycle outlives the beacon time
+// (I5): when the root changes, two may move below each other's children at the same moment. It returns
+// false while there is one.
+func (w *world) checkTreeShape() bool {
 	for _, name := range w.order {
 		n := w.nodes[name]
 		if n.crashed || n.machine.role == protocol.Departed {
@@ -219,18 +220,26 @@ func (w *world) checkTreeShape() {
 			up := w.nodes[p.ID]
 			if up == nil || up.crashed || up.machine.self != p || up.machine.child(at.machine.self) == nil {
 				w.fail("%s hangs below %s, which has no such child", at.name, p.ID)
-				return
+				return false
 			}
 			at = up
 			hops++
 		}
 		switch {
 		case hops > len(w.order):
-			w.fail("%s is in a cycle of parents", name)
+			if w.cyclic == 0 {
+				w.cyclic = max(w.now, 1)
+			}
+			if w.now > w.cyclic+w.timing.Grace()+protocol.Time(len(w.order))*w.timing.Heartbeat {
+				w.fail("%s is in a cycle of parents for longer than the beacon time", name)
+			}
+			return false
 		case at.machine.role != protocol.Root:
 			w.fail("%s hangs below %s, which is %v", name, at.name, at.machine.role)
 		}
 	}
+	w.cyclic = 0
+	return true
 }
 
 // checkAtRest checks that nothing is left of any request (I7) and that every

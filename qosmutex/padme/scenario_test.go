@@ -135,8 +135,9 @@ func (w *world) do(line string) error {
 		w.serve(protocol.Time(d))
 		return nil
 	case "check":
-		w.checkQueued()
-		w.checkTreeShape()
+		if w.checkTreeShape() {
+			w.checkQueued()
+		}
 		return nil
 	case "rest":
 		w.checkAtRest()

@@ -30,6 +30,7 @@ type world struct {
 	pending    [][2]string // one mark for each message in flight, in order of sending
 	held       map[[2]string]bool
 	resumed    protocol.Time // when a link was held last
+	cyclic     protocol.Time // since when there is a cycle of parents; 0: there is none
 	trace      []string
 	endless    bool // messages came without end: nothing more is delivered
 	quiet      bool // do not trace
