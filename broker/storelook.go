@@ -11,21 +11,21 @@ import (
 
 // look notices that the file, or that of the lock next to it, is not at its path any more: what is
 // written is lost then when the broker ends. If it was removed, and nothing is in its place, it is
-// written anew. told is what was logged of that. Only the goroutine that syncs calls look.
+// recreated. told is what was logged of that. Only the goroutine that syncs calls look.
 func (s *store) look(told *seldom.Log[string]) {
-	anew, err := s.lookAgain()
+	recreated, err := s.lookAgain()
 	if err != nil && told.May("vanished", time.Now()) {
 		s.log.Error("the broker's messages and sessions are lost when it ends: their file has vanished", "error", err)
 	}
 	switch was := s.vanished.Swap(err != nil); {
-	case anew:
-		s.log.Warn("the broker's log was removed: it has been written anew", "file", s.path)
+	case recreated:
+		s.log.Warn("the broker's log was removed: it has been recreated", "file", s.path)
 	case was && err == nil:
 		s.log.Warn("the broker's log is at its path again", "file", s.path)
 	}
 }
 
-func (s *store) lookAgain() (anew bool, err error) {
+func (s *store) lookAgain() (recreated bool, err error) {
 	file, lock := s.here(), vanished.Look(s.lock, s.lock.Name())
 	if file != nil && !vanished.Gone(file) {
 		return false, file
@@ -45,7 +45,7 @@ func (s *store) lookAgain() (anew bool, err error) {
 		return false, nil
 	}
 	if err := s.rewriteNow(); err != nil {
-		return false, fmt.Errorf("%w, and cannot be written anew: do not stop the broker, which would lose what it keeps there: %w", file, err)
+		return false, fmt.Errorf("%w, and cannot be recreated: do not stop the broker, which would lose what it keeps there: %w", file, err)
 	}
 	return true, nil
 }

@@ -22,7 +22,7 @@ func (s *store) lookInTest(told *seldom.Log[string]) string {
 	return said.String()
 }
 
-// What is removed while the broker runs is written anew as soon as its directory is there.
+// What is removed while the broker runs is recreated as soon as its directory is there.
 func TestStoreOutlivesItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTestStore(t, dir)
@@ -44,7 +44,7 @@ func TestStoreOutlivesItsDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if said := s.lookInTest(&told); !strings.Contains(said, "written anew") || s.vanished.Load() {
+	if said := s.lookInTest(&told); !strings.Contains(said, "recreated") || s.vanished.Load() {
 		t.Errorf("the directory is there again, and it says %q", said)
 	}
 	if _, err := openLog(dir, testLog(t)); !errors.Is(err, ErrStore) || !strings.Contains(err.Error(), "is in use") {
@@ -79,7 +79,7 @@ func TestStoreOverwritesNoCopy(t *testing.T) {
 	if err := os.Remove(s.path); err != nil {
 		t.Fatal(err)
 	}
-	if said := s.lookInTest(&told); !strings.Contains(said, "written anew") {
+	if said := s.lookInTest(&told); !strings.Contains(said, "recreated") {
 		t.Errorf("without the copy it says %q", said)
 	}
 }

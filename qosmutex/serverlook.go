@@ -9,7 +9,7 @@ import (
 )
 
 // lookAfterFiles notices that a file in which the server keeps its topics is not at its path any
-// more, and has it written anew if it was removed.
+// more, and recreates it if it was removed.
 func (s *Server) lookAfterFiles() {
 	registers := []*local.Register{s.own}
 	if r, ok := s.register.(*local.Register); ok && r != s.own {
@@ -27,11 +27,11 @@ func (s *Server) lookAfterFiles() {
 		}
 		lost, written := false, false
 		for _, r := range registers {
-			anew, err := r.Look(s.ctx)
-			lost, written = lost || err != nil, written || anew != ""
+			recreated, err := r.Look(s.ctx)
+			lost, written = lost || err != nil, written || recreated != ""
 			switch {
-			case anew != "":
-				log.Warn("the file of the locks was removed: it has been written anew", "file", anew)
+			case recreated != "":
+				log.Warn("the file of the locks was removed: it has been recreated", "file", recreated)
 			case err != nil && time.Since(told) >= time.Minute:
 				told = time.Now()
 				log.Error("the locks are lost when this process ends: their file has vanished", "error", err)

@@ -13,7 +13,7 @@ import (
 )
 
 // The directory of a server's locks is removed while it runs: it says so, and once the directory is
-// there again, it writes its file anew, with which the next process goes on.
+// there again, it recreates its file, with which the next process goes on.
 func TestServerOutlivesItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -37,7 +37,7 @@ func TestServerOutlivesItsDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
-		if !strings.Contains(log.String(), "written anew") || s.vanished.Load() {
+		if !strings.Contains(log.String(), "recreated") || s.vanished.Load() {
 			t.Errorf("the directory is there again: %s", log)
 		}
 		kill()

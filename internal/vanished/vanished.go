@@ -40,7 +40,7 @@ func Look(file *os.File, path string) error {
 	case err == nil && os.SameFile(is, there):
 		return nil
 	case err == nil && unnamed:
-		what, remedy = "was removed, and another file is in its place", "move that one away, then this process writes its own anew"
+		what, remedy = "was removed, and another file is in its place", "move that one away, then this process recreates its own"
 	case err == nil:
 		what, remedy = "was moved, or its volume unmounted, and another file is in its place", "move that one away, and put this process's own back"
 	case !errors.Is(err, fs.ErrNotExist):
@@ -50,7 +50,7 @@ func Look(file *os.File, path string) error {
 	case isDirectory(filepath.Dir(path)):
 		return &gone{path}
 	default:
-		what, remedy = "was removed with its directory", "make the directory again, then this process writes the file anew"
+		what, remedy = "was removed with its directory", "make the directory again, then this process recreates the file"
 	}
 	return fmt.Errorf("%s %s: do not stop this process, which would lose what it keeps there: %s", path, what, remedy)
 }

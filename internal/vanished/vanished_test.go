@@ -33,7 +33,7 @@ func TestLook(t *testing.T) {
 		}},
 		"a copy in its place": {change: func(_, path string) error {
 			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("x"), 0o600))
-		}, says: "move that one away, then this process writes its own anew"},
+		}, says: "move that one away, then this process recreates its own"},
 		"moved, and a copy in its place": {change: func(_, path string) error {
 			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("x"), 0o600))
 		}, says: "put this process's own back"},

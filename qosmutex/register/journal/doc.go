@@ -10,7 +10,7 @@
 // next to it, path + ".unsynced", without a sync. The next run is told whether all of it
 // is there: the file names the run of the machine, and how often the journal was opened.
 //
-// A file that is removed while it is open is written anew by Look, as no copy of it can come back.
+// A file that is removed while it is open is recreated by Look, as no copy of it can come back.
 // One that was moved, or whose volume was unmounted, is not: it may come back, without what was
 // written since.
 //

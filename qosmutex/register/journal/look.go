@@ -12,9 +12,9 @@ import (
 var ErrVanished = errors.New("it is not at its path any more")
 
 // Look reports whether the journal, or the file .lock next to it, is not at its path any more. If it
-// was removed and nothing is in its place, Look writes it anew with these records, which must be all
+// was removed and nothing is in its place, Look recreates it with these records, which must be all
 // that count, and returns true. After an error that is ErrVanished the journal is as before.
-func (j *Journal) Look(records func() [][]byte) (anew bool, err error) {
+func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 	if j.broken != nil {
 		return false, j.broken
 	}
@@ -33,7 +33,7 @@ func (j *Journal) Look(records func() [][]byte) (anew bool, err error) {
 	if file != nil {
 		was := j.file
 		if err := j.replace(records()); err != nil && j.file == was {
-			return false, j.vanished(fmt.Errorf("%w, and cannot be written anew: do not stop this process, which would lose what it keeps there: %w", file, err))
+			return false, j.vanished(fmt.Errorf("%w, and cannot be recreated: do not stop this process, which would lose what it keeps there: %w", file, err))
 		} else if err != nil {
 			j.broken = fmt.Errorf("journal: %s: %w", j.path, err)
 			_ = j.forgetUnsynced(err)

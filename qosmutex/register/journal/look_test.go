@@ -20,7 +20,7 @@ func look(j *Journal, records ...string) (bool, error) {
 	})
 }
 
-// A journal whose directory was removed is written anew once that is there again; the next run finds
+// A journal whose directory was removed is recreated once that is there again; the next run finds
 // everything, and no other process opens it before.
 func TestJournalOutlivesItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
@@ -31,15 +31,15 @@ func TestJournalOutlivesItsDirectory(t *testing.T) {
 	j, _ := mustOpen(t, path)
 	write(t, j, "a")
 	begin(t, j, "n")
-	if anew, err := look(j, "a"); anew || err != nil {
-		t.Fatalf("nothing has happened: %v, %v", anew, err)
+	if recreated, err := look(j, "a"); recreated || err != nil {
+		t.Fatalf("nothing has happened: %v, %v", recreated, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	write(t, j, "b")
-	if anew, err := look(j, "a", "b"); anew || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "make the directory again") {
-		t.Errorf("the directory was removed: %v, %v", anew, err)
+	if recreated, err := look(j, "a", "b"); recreated || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "make the directory again") {
+		t.Errorf("the directory was removed: %v, %v", recreated, err)
 	}
 	if err := j.Compact([]byte("a"), []byte("b")); !errors.Is(err, ErrVanished) {
 		t.Errorf("it is compacted: %v", err)
@@ -48,8 +48,8 @@ func TestJournalOutlivesItsDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if anew, err := look(j, "a", "b", "c"); !anew || err != nil {
-		t.Errorf("the directory is there again: %v, %v", anew, err)
+	if recreated, err := look(j, "a", "b", "c"); !recreated || err != nil {
+		t.Errorf("the directory is there again: %v, %v", recreated, err)
 	}
 	if _, _, err := open(path, "test"); !errors.Is(err, ErrInUse) {
 		t.Errorf("another process opens it: %v", err)
@@ -87,8 +87,8 @@ func TestJournalOverwritesNoCopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.ReadFile(path)
-			if anew, err := look(j); anew || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), "do not stop this process") {
-				t.Errorf("%v, %v", anew, err)
+			if recreated, err := look(j); recreated || !errors.Is(err, ErrVanished) || !strings.Contains(err.Error(), "do not stop this process") {
+				t.Errorf("%v, %v", recreated, err)
 			}
 			if err := j.Compact(); !errors.Is(err, ErrVanished) {
 				t.Errorf("it is compacted: %v", err)
@@ -116,15 +116,15 @@ func TestJournalTakesItsGuardAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if anew, err := look(j); anew || !errors.Is(err, ErrInUse) || !errors.Is(err, ErrVanished) {
-		t.Errorf("another process has it: %v, %v", anew, err)
+	if recreated, err := look(j); recreated || !errors.Is(err, ErrInUse) || !errors.Is(err, ErrVanished) {
+		t.Errorf("another process has it: %v, %v", recreated, err)
 	}
 	unlock()
 	if err := os.Remove(guard); err != nil {
 		t.Fatal(err)
 	}
-	if anew, err := look(j); !anew || err != nil {
-		t.Errorf("%v, %v", anew, err)
+	if recreated, err := look(j); !recreated || err != nil {
+		t.Errorf("%v, %v", recreated, err)
 	}
 	if _, _, err := open(path, "test"); !errors.Is(err, ErrInUse) {
 		t.Errorf("another process opens it: %v", err)

@@ -9,9 +9,9 @@ import (
 
 // Look reports whether the file of the register, or one next to it, is not at its path any more, so
 // that the next process would not find what this one keeps. If it was removed and nothing is in its
-// place, Look writes it anew, and returns the path of the register; else it returns "". The error says
+// place, Look recreates it, and returns the path of the register; else it returns "". The error says
 // what to do. A register in memory has no files.
-func (r *Register) Look(ctx context.Context) (anew string, err error) {
+func (r *Register) Look(ctx context.Context) (recreated string, err error) {
 	if r.journal == nil {
 		return "", nil
 	}
@@ -32,21 +32,21 @@ func (r *Register) Look(ctx context.Context) (anew string, err error) {
 	defer r.mu.Unlock()
 	others, err := r.members.look()
 	if own || others {
-		anew = r.path
+		recreated = r.path
 	}
 	if err != nil {
 		err = fmt.Errorf("register: %w", err)
 	}
-	return anew, err
+	return recreated, err
 }
 
-// look writes the files of members anew, if they were removed.
-func (m *members) look() (anew bool, err error) {
+// look recreates the files of members, if they were removed.
+func (m *members) look() (recreated bool, err error) {
 	if m.file == nil || m.signs == nil {
 		return false, nil
 	}
 	if err := vanished.Look(m.file, m.path); vanished.Gone(err) {
-		if anew, err = true, m.rewrite(); err != nil {
+		if recreated, err = true, m.rewrite(); err != nil {
 			m.forget()
 			return false, err
 		}
@@ -54,11 +54,11 @@ func (m *members) look() (anew bool, err error) {
 		return false, err
 	}
 	if err := vanished.Look(m.signs, m.path+signsSuffix); !vanished.Gone(err) {
-		return anew, err
+		return recreated, err
 	}
 	signs, _, err := openSigns(m.path+signsSuffix, m.run)
 	if err != nil {
-		return anew, err
+		return recreated, err
 	}
 	_ = m.signs.Close()
 	m.signs = signs

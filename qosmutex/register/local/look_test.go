@@ -14,7 +14,7 @@ import (
 )
 
 // The directory of a register is removed while it is open: once it is there again, all files are
-// written anew, and the next process finds entries, members and signs of life.
+// recreated, and the next process finds entries, members and signs of life.
 func TestRegisterOutlivesItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	path := filepath.Join(dir, "register")
@@ -26,8 +26,8 @@ func TestRegisterOutlivesItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	note(t, r, "crane", "", false)
-	if anew, err := r.Look(t.Context()); anew != "" || err != nil {
-		t.Fatalf("nothing has happened: %q, %v", anew, err)
+	if recreated, err := r.Look(t.Context()); recreated != "" || err != nil {
+		t.Fatalf("nothing has happened: %q, %v", recreated, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -36,14 +36,14 @@ func TestRegisterOutlivesItsDirectory(t *testing.T) {
 		t.Fatal(res[0].Err)
 	}
 	note(t, r, "crane", "a", false)
-	if anew, err := r.Look(t.Context()); anew != "" || err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("the directory was removed: %q, %v", anew, err)
+	if recreated, err := r.Look(t.Context()); recreated != "" || err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("the directory was removed: %q, %v", recreated, err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if anew, err := r.Look(t.Context()); anew != path || err != nil {
-		t.Errorf("the directory is there again: %q, %v", anew, err)
+	if recreated, err := r.Look(t.Context()); recreated != path || err != nil {
+		t.Errorf("the directory is there again: %q, %v", recreated, err)
 	}
 	note(t, r, "crane", "b", false)
 	if err := r.Live(time.Minute); err != nil {

@@ -7,9 +7,9 @@ import (
 	"padme/qosmutex/register/caspaxos"
 )
 
-// look has the file written anew if it was removed, and says what to do if that would not be safe.
+// look recreates the file if it was removed, and says what to do if that would not be safe.
 func (v *Voter) look(m *caspaxos.Machine) {
-	anew, err := v.disk.Look(m.Records)
+	recreated, err := v.disk.Look(m.Records)
 	v.mu.Lock()
 	was := v.vanished
 	v.vanished = err
@@ -18,8 +18,8 @@ func (v *Voter) look(m *caspaxos.Machine) {
 	case err != nil && v.told.May("vanished", time.Now()):
 		v.log.Error("this voter loses its vote when it ends: its file has vanished", "error", err, "otherwise", v.otherwise())
 	case err != nil:
-	case anew:
-		v.log.Warn("the file of this voter was removed: it has been written anew", "file", v.opts.File)
+	case recreated:
+		v.log.Warn("the file of this voter was removed: it has been recreated", "file", v.opts.File)
 	case was != nil:
 		v.log.Warn("the file of this voter is at its path again", "file", v.opts.File)
 	}

@@ -14,8 +14,8 @@ import (
 	"padme/tests/capture"
 )
 
-// A voter whose directory is removed while it runs says so, at most once a minute, and writes its file
-// anew once the directory is there again: its next run votes, and has forgotten nothing.
+// A voter whose directory is removed while it runs says so, at most once a minute, and recreates
+// its file once the directory is there again: its next run votes, and has forgotten nothing.
 func TestVoterOutlivesItsDirectory(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		log := &capture.Text{}
@@ -38,7 +38,7 @@ func TestVoterOutlivesItsDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
-		if !strings.Contains(log.String(), "written anew") || v.Report().Vanished != "" {
+		if !strings.Contains(log.String(), "recreated") || v.Report().Vanished != "" {
 			t.Errorf("the directory is there again: %+v, %s", v.Report(), log)
 		}
 		is = put(t, v, register.Write{Key: "crane", Old: is, Value: []byte("3")})

@@ -73,7 +73,7 @@ type disk interface {
 	Unsynced() (records [][]byte, all bool)
 	BeginUnsynced(records ...[]byte) error
 	WantsUnsynced() bool
-	Look(records func() [][]byte) (anew bool, err error)
+	Look(records func() [][]byte) (recreated bool, err error)
 	Note(records ...[]byte) error
 	Size() int64
 	Opens() uint64
