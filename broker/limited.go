@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 // remedies says for each limit what the operator, or the owner of a client that has
@@ -49,8 +49,8 @@ const maxToldName = 256
 type limitLog struct {
 	mu     sync.Mutex
 	counts map[string]int64
-	told   seldom.Log[limitedBy] // strangers choose their addresses and, where there are no users, their names
-	full   seldom.Log[string]    // that told is
+	told   throttle.Log[limitedBy] // strangers choose their addresses and, where there are no users, their names
+	full   throttle.Log[string]    // that told is
 }
 
 // limitedBy is a limit and who has reached it.

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 // listen opens a TCP listener, or returns nil for an empty address.
@@ -84,7 +84,7 @@ func (b *Broker) acceptAll(l net.Listener, name string, conf *tls.Config, speaki
 // of one once a minute. After each connection others run: a thousand that wait to be accepted
 // would be a thousand goroutines that run before whoever is inside.
 func accept(l net.Listener, stop <-chan struct{}, admit func(net.Conn), failed func(error)) {
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	for {
 		raw, err := l.Accept()
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 // recall keeps, in a directory that is in memory, whose password was right: otherwise, after a
@@ -31,7 +31,7 @@ type recall struct {
 
 	mu    sync.Mutex
 	wrote []byte
-	told  seldom.Log[string] // writes that have failed
+	told  throttle.Log[string] // writes that have failed
 }
 
 const recallName = "passwords"

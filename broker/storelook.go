@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 	"padme/internal/vanished"
 )
 
 // look notices that the file, or that of the lock next to it, is not at its path any more: what is
 // written is lost then when the broker ends. If it was removed, and nothing is in its place, it is
 // recreated. told is what was logged of that. Only the goroutine that syncs calls look.
-func (s *store) look(told *seldom.Log[string]) {
+func (s *store) look(told *throttle.Log[string]) {
 	recreated, err := s.lookAgain()
 	if err != nil && told.May("vanished", time.Now()) {
 		s.log.Error("the broker's messages and sessions are lost when it ends: their file has vanished", "error", err)

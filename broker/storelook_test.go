@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 // lookInTest is what look logs.
-func (s *store) lookInTest(told *seldom.Log[string]) string {
+func (s *store) lookInTest(told *throttle.Log[string]) string {
 	var said strings.Builder
 	s.log = slog.New(slog.NewTextHandler(&said, nil))
 	s.look(told)
@@ -27,7 +27,7 @@ func TestStoreOutlivesItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTestStore(t, dir)
 	s.put("b", "1", []byte("x"))
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	if said := s.lookInTest(&told); said != "" || s.vanished.Load() {
 		t.Fatalf("nothing has happened, and it says %q", said)
 	}
@@ -66,7 +66,7 @@ func TestStoreOverwritesNoCopy(t *testing.T) {
 	if err := errors.Join(os.Remove(s.path), os.WriteFile(s.path, []byte("a copy"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	if said := s.lookInTest(&told); !strings.Contains(said, "another file is in its place") {
 		t.Errorf("it says %q", said)
 	}
@@ -96,7 +96,7 @@ func TestStoreSharesNoDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	if said := s.lookInTest(&told); !strings.Contains(said, "another broker is running") {
 		t.Errorf("it says %q", said)
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 	"padme/internal/vanished"
 )
 
@@ -155,7 +155,7 @@ func (s *store) syncLoop() {
 	defer tick.Stop()
 	looks := time.NewTicker(vanished.Every)
 	defer looks.Stop()
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	for {
 		select {
 		case <-s.stop:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 const (
@@ -51,7 +51,7 @@ type labels struct {
 
 	mu    sync.Mutex
 	named map[string]*label
-	told  seldom.Log[string]
+	told  throttle.Log[string]
 }
 
 func newLabels(most int) *labels {

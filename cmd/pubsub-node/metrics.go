@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 	"padme/qosmutex/gateway"
 )
 
@@ -96,7 +96,7 @@ func (f *metricsFlags) tellFull(registry *prometheus.Registry, log *slog.Logger)
 		Help: "Connections to the metrics that made room for others (--max-metrics-clients).",
 	})
 	registry.MustRegister(closed)
-	var told seldom.Log[string]
+	var told throttle.Log[string]
 	return func(oldest net.Conn, busiest string) {
 		closed.Inc()
 		if told.May("full", time.Now()) {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 	"padme/internal/wait"
 	"padme/pubsub/internal/connection"
 	"padme/pubsub/internal/drop"
@@ -78,10 +78,10 @@ type Directory struct {
 	mu       sync.Mutex
 	self     self
 	peers    map[string]*peer
-	size     int                // endpoints of all peers
-	swept    time.Time          // when there was no room for more, and those of the dead made some
-	toldFull seldom.Log[string] // for whom there is no room for more; "" for all
-	heard    int                // announcements and presences so far
+	size     int                  // endpoints of all peers
+	swept    time.Time            // when there was no room for more, and those of the dead made some
+	toldFull throttle.Log[string] // for whom there is no room for more; "" for all
+	heard    int                  // announcements and presences so far
 	closed   bool
 
 	count  int

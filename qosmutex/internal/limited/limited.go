@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 )
 
 // Limit is a bound on what others can make this process spend.
@@ -26,7 +26,7 @@ type Log struct {
 	kind   string
 	limits []Limit
 	counts []atomic.Uint64
-	told   seldom.Log[by]
+	told   throttle.Log[by]
 }
 
 // by is a limit and who is beyond it.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"padme/internal/seldom"
+	"padme/internal/throttle"
 	"padme/internal/vanished"
 	"padme/qosmutex/internal/limited"
 	"padme/qosmutex/register"
@@ -53,9 +53,9 @@ type Voter struct {
 	err      error // why it ended
 	vanished error // its file is not at its path any more
 
-	reached   *limited.Log       // limits, of others
-	toldCause string             // the one that was logged last, of those that last; for note alone
-	told      seldom.Log[string] // of causes
+	reached   *limited.Log         // limits, of others
+	toldCause string               // the one that was logged last, of those that last; for note alone
+	told      throttle.Log[string] // of causes
 }
 
 var _ register.Register = (*Voter)(nil)

@@ -1,6 +1,6 @@
-// Package seldom says what is worth a line in a log: the same thing at most once a minute,
+// Package throttle says which lines of a log are due: the same one at most once a minute,
 // however often it happens, so that a flood does not fill the log as well.
-package seldom
+package throttle
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package seldom
+package throttle
 
 import (
 	"fmt"
