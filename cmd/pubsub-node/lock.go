@@ -289,7 +289,7 @@ func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsu
 	if err != nil {
 		leave(p)
 		if dialing.Err() != nil && ctx.Err() == nil { // a broker that has gone away since
-			err = fmt.Errorf("%w: %w: %w", pubsub.ErrUnreachable, context.Cause(dialing), err)
+			err = fmt.Errorf("%w: %w", pubsub.ErrUnreachable, err) // it says what was waited for, and for how long
 		}
 		return nil, nil, err
 	}
