@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"time"
-
-	"padme/internal/vanished"
 )
 
 const (
@@ -48,9 +46,14 @@ func (s *store) compactSoon() {
 // lastTail bytes to be copied, or for more if tailRounds were not enough. It must not be called
 // twice at the same time.
 func (s *store) compact() error {
-	if err := s.here(); err != nil && !vanished.Gone(err) { // what is in its place now may be somebody's copy
+	if err := s.here(); err != nil { // what is in its place now may be somebody's copy
 		return err
 	}
+	return s.rewrite()
+}
+
+// rewrite is compact where the path may name no file.
+func (s *store) rewrite() error {
 	next, err := os.OpenFile(s.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

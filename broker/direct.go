@@ -141,6 +141,16 @@ func (h *direct) isInbox(topic []byte) bool {
 	return ok && bytes.HasPrefix(family, []byte("node/"))
 }
 
+// isOfLocks reports whether a topic is {prefix}{domain}/lock/… or an inbox.
+func (h *direct) isOfLocks(topic []byte) bool {
+	below, ok := bytes.CutPrefix(topic, h.prefix)
+	if !ok {
+		return false
+	}
+	_, family, _ := bytes.Cut(below, []byte{'/'})
+	return bytes.HasPrefix(family, []byte("node/")) || bytes.HasPrefix(family, []byte("lock/"))
+}
+
 // ownerOf is the user whose inbox a topic is.
 func (h *direct) ownerOf(topic []byte) []byte {
 	_, below, _ := bytes.Cut(topic[len(h.prefix):], []byte("/node/"))

@@ -3,6 +3,8 @@ package broker_test
 import (
 	"bytes"
 	"encoding/binary"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +171,30 @@ func called(t *testing.T, b *broker.Broker, user string) caller {
 	c := raw(t, b)
 	c.connect(user, user, "", "")
 	return caller{c, c.Conn.(*broker.Attached)}
+}
+
+// A client that sends all it has to say at once and ends its side, as a pipe into the network does, is heard.
+func TestWhatIsSentBeforeTheEndIsHeard(t *testing.T) {
+	b := start(t, broker.Config{TCP: "127.0.0.1:0"})
+	subscriber := raw(t, b)
+	subscriber.connect("subscriber", "", "", "")
+	subscriber.listen()
+	for i := range 50 {
+		c, err := net.Dial("tcp", b.TCPAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect := packet(0x10, text("MQTT"), []byte{4, 2, 0, 60}, text("brief"))
+		publish := packet(0x30, text("news"), []byte{byte(i)})
+		if _, err := c.Write(slices.Concat(connect, publish, []byte{0xe0, 0})); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, body := subscriber.receive(); body[len(body)-1] != byte(i) {
+			t.Fatalf("message %d came in place of %d", body[len(body)-1], i)
+		}
+		_ = c.Close()
+	}
 }

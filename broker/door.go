@@ -58,6 +58,8 @@ type guest struct {
 	turn    atomic.Bool          // it has one of door.turns
 	present context.Context      // until it is closed
 	leave   context.CancelFunc   // ends that
+	unknown context.Context      // until it is closed or known
+	isKnown context.CancelFunc   // ends that
 }
 
 // errTooMuch ends a connection whose peer has not said who it is in as many bytes as that
@@ -99,6 +101,7 @@ func (d *door) admit(raw net.Conn) *guest {
 	g := &guest{Conn: raw, buffer: newSendBuffer(raw), door: d, address: d.addressOf(raw), host: hostOf(raw.RemoteAddr().String())}
 	g.buffer.serves(func() { _ = raw.SetWriteDeadline(time.Now().Add(d.unread)) }, g.unread, strangerReads)
 	g.present, g.leave = context.WithCancel(context.Background())
+	g.unknown, g.isKnown = context.WithCancel(g.present)
 	d.mu.Lock()
 	var victim *guest
 	same := d.at[g.address]
@@ -190,6 +193,7 @@ func (d *door) remove(g *guest) {
 // known gives the place back: the peer has proven who it is.
 func (g *guest) known() {
 	g.trusted.Store(true)
+	g.isKnown()
 	g.door.mu.Lock()
 	defer g.door.mu.Unlock()
 	g.door.remove(g)
@@ -216,19 +220,27 @@ func (g *guest) Write(p []byte) (int, error) { return g.buffer.write(p) }
 // takeTurn waits until what was read of a stranger may be processed, which is over when more
 // is read: a signature takes milliseconds, and so do the thousands of records or frames that
 // fit into what may come before a CONNECT. As many goroutines as there are connections would
-// run before those of whoever is inside.
+// run before those of connections that have logged in. What comes from one that has left is not
+// processed if it would have had to wait. One that is known meanwhile needs no turn any more.
 func (g *guest) takeTurn() error {
-	ctx, cancel := context.WithTimeoutCause(g.present, g.door.patience, errBusy)
-	defer cancel()
-	err := g.door.turns.take(ctx, g.host, "")
-	if errors.Is(err, errBusy) {
-		g.door.limited("max-password-wait", "", g.RemoteAddr().String())
-	}
-	if err != nil {
-		return err
+	gone := func() bool { return g.present.Err() != nil }
+	if !g.door.turns.takeFree() {
+		ctx, cancel := context.WithTimeoutCause(g.unknown, g.door.patience, errBusy)
+		defer cancel()
+		err := g.door.turns.take(ctx, g.host, "")
+		switch {
+		case err != nil && g.trusted.Load() && !gone():
+			return nil
+		case errors.Is(err, errBusy):
+			g.door.limited("max-password-wait", "", g.RemoteAddr().String())
+			return err
+		case err != nil:
+			return err
+		}
+		gone = func() bool { return g.present.Err() != nil || peerGone(g.Conn) }
 	}
 	g.turn.Store(true)
-	if g.present.Err() != nil || peerGone(g.Conn) {
+	if gone() {
 		g.giveTurn()
 		return io.EOF
 	}

@@ -192,8 +192,10 @@ func (h *flow) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, _ error) {
 		if c.charges() && h.direct.isInbox([]byte(pk.TopicName)) {
 			c.readCost += more(pk.Payload)
 		}
-		c.published(func() int { return h.access.sessions.usages.subscriptions(cl) })
-		return
+		if h.direct.isOfLocks([]byte(pk.TopicName)) {
+			c.published(func() int { return h.access.sessions.usages.subscriptions(cl) })
+			return
+		}
 	}
 	c.processed()
 }

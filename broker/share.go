@@ -194,9 +194,9 @@ func (c *conn) spent(least float64) {
 	}
 }
 
-// published charges a PUBLISH, by its time, but for no more than its user's own subscriptions, of
-// which there are so many, may add to it: what others subscribe to, and how busy the machine is,
-// would hold back those that publish, and with them locks.
+// published charges a PUBLISH to a topic of locks, by its time, but for no more than its user's own
+// subscriptions, of which there are so many, may add to it: what others subscribe to, and how busy the
+// machine is, would hold back those that publish, and with them locks.
 func (c *conn) published(own func() int) {
 	if !c.charges() {
 		return

@@ -66,7 +66,7 @@ func (s *store) rewriteNow() error {
 	}
 	s.compacting = true
 	s.mu.Unlock()
-	err := s.compact()
+	err := s.rewrite()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compacting = false

@@ -100,6 +100,33 @@ func TestStrangersElsewhereGetTheNextTurn(t *testing.T) {
 	})
 }
 
+// Who is known while what it has sent waits for a turn needs none any more.
+func TestWhoIsKnownNeedsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(Limits{Unauthenticated: 10, PasswordChecks: 1, PasswordWait: time.Minute, WriteTimeout: time.Minute}, func(limit, _, _ string) { t.Error(limit) })
+		if !d.turns.takeFree() || d.turns.takeFree() {
+			t.Fatal("there is not one turn")
+		}
+		near, far := net.Pipe()
+		g := d.admit(at{far})
+		read := make(chan error, 1)
+		go func() {
+			_, err := g.Read(make([]byte, 1))
+			read <- err
+		}()
+		_, _ = near.Write([]byte("x"))
+		synctest.Wait()
+		g.known()
+		if err := <-read; err != nil {
+			t.Errorf("it is read with %v", err)
+		}
+		if g.giveTurn(); d.turns.free != 0 {
+			t.Error("it gives a turn that it never had")
+		}
+		_, _ = g.Close(), near.Close()
+	})
+}
+
 // ways are those into a broker, for somebody without an account.
 var ways = []string{"mqtt", "mqtts", "ws", "wss"}
 

@@ -27,6 +27,17 @@ type turn struct{ come chan struct{} }
 
 func newTurns(n int) *turns { return &turns{free: n, at: map[string]*line{}} }
 
+// takeFree takes a turn if it need not wait for it.
+func (t *turns) takeFree() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free == 0 {
+		return false
+	}
+	t.free--
+	return true
+}
+
 // take waits for a turn, which must be given back, or until ctx ends.
 func (t *turns) take(ctx context.Context, address, name string) error {
 	t.mu.Lock()

@@ -83,3 +83,16 @@ func TestSubscriptionsChangeTheWayOfOwnMessagesOnly(t *testing.T) {
 		}
 	}
 }
+
+// A publication is charged by its time alone unless it is of locks.
+func TestTopicsOfLocksAreKnown(t *testing.T) {
+	d := &direct{prefix: []byte("padme/v1/")}
+	for topic, of := range map[string]bool{
+		"padme/v1/d/node/a/b": true, "padme/v1/d/lock/crane/view": true, "padme/v1/d/data/p/t/k/a/1": false,
+		"padme/v1/d/presence/a": false, "padme/v1/lock/x": false, "other/lock/x": false, "padme/v1/d": false,
+	} {
+		if d.isOfLocks([]byte(topic)) != of {
+			t.Errorf("%s: of locks: %v", topic, !of)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func (b *Broker) upgrade(c *conn) error {
 		return err
 	case errors.Is(err, errNotMQTT):
 		http.Error(a, err.Error(), http.StatusBadRequest)
+		c.linger()
 		return err
 	case err != nil:
 		return err
@@ -87,6 +88,7 @@ func (b *Broker) upgrade(c *conn) error {
 		b.access.tell("refused page", "", r.RemoteAddr, "connection refused: a page from elsewhere", "origin", r.Header.Get("Origin"),
 			"remote", r.RemoteAddr, "remedy", "if the page may connect, list it in Config.Origins (--ws-origin)")
 		http.Error(a, "a page from there may not connect", http.StatusForbidden)
+		c.linger()
 		return errForeignPage
 	}
 	ws, err := upgrader.Upgrade(a, r, nil)
@@ -127,8 +129,8 @@ func readRequest(from *bufio.Reader, most int) (*http.Request, error) {
 		}
 	}
 	r, err := http.ReadRequest(bufio.NewReader(&head))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotMQTT, err)
+	if err != nil { // which quotes all of it
+		return nil, fmt.Errorf("%w: the request is not HTTP: %.100q", errNotMQTT, err.Error())
 	}
 	return r, nil
 }

@@ -260,16 +260,18 @@ func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held
 // line may as well wait for a broker that hundreds of commands have just connected to.
 func (f *lockFlags) patience(s *session) {
 	switch {
+	case f.noWait:
+		s.absent = f.deadline
+		return
 	case f.wait > 0 && (f.deadline == 0 || f.wait <= f.deadline):
 		s.timeout, s.bound = f.wait, "-w"
 	case f.deadline > 0:
 		s.timeout, s.bound = f.deadline, "--deadline"
-	case !f.noWait:
+	default:
 		s.timeout = max(s.timeout, busyBroker)
+		return
 	}
-	if s.bound != "" {
-		s.absent = s.timeout
-	}
+	s.absent = s.timeout
 }
 
 // attach connects, as a client of whoever serves locks. The caller closes both if there is

@@ -329,7 +329,15 @@ func (p *player) finish() {
 	p.line("advance 30s")
 	p.line("rest")
 	p.line("check")
+	p.checkAcyclic()
 	p.checkDepth()
+}
+
+// checkAcyclic fails if the last check has left a cycle time to end: nothing has happened for 30 s.
+func (p *player) checkAcyclic() {
+	if p.cyclic != 0 {
+		p.t.Fatalf("the run ends with a cycle of parents\n%s", strings.Join(p.script, "\n"))
+	}
 }
 
 // patience is how long a request may wait after the last fault while everybody

@@ -344,4 +344,7 @@ func (w *world) sound(t *testing.T) {
 	if w.failure != nil {
 		t.Fatal(w.failure)
 	}
+	if w.cyclic != 0 {
+		t.Fatal("the scenario ends with a cycle of parents")
+	}
 }

@@ -184,6 +184,7 @@ func changeTerms(t *rapid.T) {
 	p.line("advance 30s")
 	p.line("rest")
 	p.line("check")
+	p.checkAcyclic()
 }
 
 func TestPropertiesOfTerms(t *testing.T) { rapid.Check(t, changeTerms) }
