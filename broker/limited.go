@@ -15,7 +15,7 @@ import (
 // remedies says for each limit what the operator, or the owner of a client that has
 // reached it, can do. A limit is named after its flag of "pubsub-node broker".
 var remedies = map[string]string{
-	"max-connect-size":                "send a shorter will, name or password (over WebSocket also fewer headers, such as cookies), or raise Limits.ConnectSize (--max-connect-size)",
+	"max-connect-size":                "send a shorter will, name or password (over WebSocket also shorter headers, such as cookies), or raise Limits.ConnectSize (--max-connect-size); a WebSocket's request has at most 62 headers in any case",
 	"max-unauthenticated":             "the oldest of them was closed; this address, which may be a proxy's, has most of them: keep strangers out by a firewall, or raise Limits.Unauthenticated (--max-unauthenticated)",
 	"max-unauthenticated-per-address": "keep that address out by a firewall, or raise Limits.UnauthenticatedPerAddress (--max-unauthenticated-per-address)",
 	"max-password-wait":               "keep strangers out by a firewall, or raise Limits.PasswordChecks or PasswordWait (--max-password-checks, --max-password-wait)",
