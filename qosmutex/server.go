@@ -85,6 +85,7 @@ type servedTopic struct {
 	leave   chan leaving      // asks to let go of it
 	used    time.Time         // when it was last asked for
 	sought  time.Time         // since when it has no root although others create; of keep
+	asked   time.Time         // when a question for its root came back that nobody has answered since
 	gone    bool              // the server has let go of it
 }
 
@@ -330,12 +331,19 @@ func (s *Server) Resumes() (names []string) {
 
 // heard looks for roots elsewhere, and, if opens, for participants that seek one.
 func (s *Server) heard(m pubsub.RawMessage, opens bool) {
-	if m.Retained || len(m.Levels) != 4 || m.Levels[3] == s.p.ID() {
+	if m.Retained || len(m.Levels) != 4 {
 		return
 	}
 	s.mu.Lock()
 	defer s.unlock()
 	name := m.Levels[1]
+	e := s.topics[name]
+	if m.Levels[3] == s.p.ID() {
+		if e != nil && e.asked.IsZero() {
+			e.asked = time.Now()
+		}
+		return
+	}
 	if err := s.decoder.Decode(m.Payload, &s.message); err != nil || s.message.From.ID != m.Levels[3] {
 		return
 	}
@@ -343,10 +351,14 @@ func (s *Server) heard(m pubsub.RawMessage, opens bool) {
 	if ttl < protocol.Duration(MinTTL) || ttl > protocol.Duration(MaxTTL) {
 		ttl = 0
 	}
+	offers := s.message.Kind == protocol.KindOffer
+	if e != nil && offers {
+		e.asked = time.Time{}
+	}
 	switch {
-	case s.message.Kind == protocol.KindOffer && len(s.others) < maxServed: // also of an open topic, which may have to be created when that root has died
+	case offers && len(s.others) < maxServed: // also of an open topic, which may have to be created when that root has died
 		s.others[name] = true
-	case s.message.Kind != protocol.KindJoin, s.topics[name] != nil:
+	case s.message.Kind != protocol.KindJoin, e != nil:
 	case !opens && ttl > 0 && len(s.ttls) < maxServed: // the topic may be opened because somebody else asks
 		s.ttls[name] = ttl
 	case opens && s.givenUp[name] && s.serving[m.Levels[3]]: // it stands by, and looks for the next root

@@ -2,7 +2,9 @@ package qosmutex
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -11,17 +13,18 @@ import (
 	"padme/pubsub"
 	"padme/qosmutex/jsonlock"
 	"padme/tests/cable"
+	"padme/tests/extent"
 )
 
 // plainServer joins a server without WithRegister that says that it serves, as "pubsub-node serve".
-func (w *world) plainServer(id string, long time.Duration) (s *Server, c *cable.Cable, end func()) {
+func (w *world) plainServer(id string, long time.Duration, opts ...Option) (s *Server, c *cable.Cable, end func()) {
 	w.t.Helper()
 	c = cable.New(w.b.Dial)
 	p, err := pubsub.Join(w.t.Context(), "", id, pubsub.WithDialer(c.Dial), pubsub.WithUserData(map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, stop := listening(w.t, p, long, w.clock)
+	s, stop := listening(w.t, p, long, append(opts, w.clock)...)
 	return s, c, func() { stop(); _ = p.Close(context.Background()) }
 }
 
@@ -79,52 +82,109 @@ func (c *contest) visits(ctx context.Context, s *Server, stays time.Duration) {
 	}
 }
 
-// Servers without a register in common that create a lock at the same time, while the connection of one
-// of them fails, let one in at a time. If one is cut off when another one comes back, two may be the root.
-func TestServersThatCreateAtTheSameTimeExclude(t *testing.T) {
-	seeds := uint64(60)
-	if testing.Short() {
-		seeds = 10
+// fail has a connection fail for a while: it ends and comes back at once or later, or all that it carries
+// is late.
+func (c *contest) fail(ctx context.Context, of *cable.Cable, away time.Duration, how string) {
+	switch how {
+	case "ends":
+		of.Cut()
+		defer of.Restore()
+	case "breaks":
+		of.Break()
+		return
+	case "stalls":
+		of.HoldSent()
+		of.HoldReceived()
+		defer of.Release()
 	}
-	for seed := range seeds {
-		inVirtualTime(t, func(t *testing.T, w *world) {
-			rng := rand.New(rand.NewPCG(seed, 14))
-			upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-			c := &contest{world: w}
-			ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
-			defer cancel()
-			var ends []func()
-			var servers []*Server
-			var cables []*cable.Cable
-			for _, id := range []string{"gw1", "gw2", "gw3"}[:2+rng.IntN(2)] {
-				s, cut, end := w.plainServer(id, 0)
-				servers, cables, ends = append(servers, s), append(cables, cut), append(ends, end)
-			}
-			time.Sleep(20 * time.Second)
-			fails := rng.IntN(len(servers) + 1) // the last: none
-			for i, s := range servers {
-				begins, stays := upTo(400*time.Millisecond), upTo(2*time.Second)
-				c.tasks.Go(func() { wait.Sleep(ctx, begins); c.visits(ctx, s, stays) })
-				if i == fails {
-					begins, away := upTo(4*time.Second), upTo(4*time.Second)
-					c.tasks.Go(func() {
-						wait.Sleep(ctx, begins)
-						cables[i].Cut()
-						wait.Sleep(ctx, away)
-						cables[i].Restore()
-					})
-				}
-			}
-			c.tasks.Wait()
-			if len(c.holds) < 5 {
-				t.Errorf("seed %d: only %d holds", seed, len(c.holds))
-			}
-			for _, end := range ends {
-				w.killed.Go(end)
-			}
-		})
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+	wait.Sleep(ctx, away)
+}
+
+// play has two or three servers take the same new lock again and again, of which the first to need it
+// may be one that another one cannot hear.
+func (c *contest) play(rng *rand.Rand) {
+	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+	timing := LAN().WithTTL([]time.Duration{3 * time.Second, time.Second, 10 * time.Second}[max(0, rng.IntN(6)-3)])
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second+20*timing.TTL)
+	defer cancel()
+	var ends []func()
+	var servers []*Server
+	var cables []*cable.Cable
+	for _, id := range []string{"gw1", "gw2", "gw3"}[:2+rng.IntN(2)] {
+		s, cut, end := c.plainServer(id, 0, WithTiming(timing))
+		servers, cables, ends = append(servers, s), append(cables, cut), append(ends, end)
+	}
+	time.Sleep(20 * time.Second)
+	together := []time.Duration{400 * time.Millisecond, 6 * time.Second}[rng.IntN(2)]
+	for i, s := range servers {
+		begins, stays := upTo(together), upTo(8*time.Second)
+		c.tasks.Go(func() { wait.Sleep(ctx, begins); c.visits(ctx, s, stays) })
+		if rng.IntN(3) > 0 {
+			begins, how, away := upTo(together+4*time.Second), []string{"ends", "ends", "stalls", "breaks"}[rng.IntN(4)], upTo(6*time.Second)
+			c.tasks.Go(func() { wait.Sleep(ctx, begins); c.fail(ctx, cables[i], away, how) })
 		}
 	}
+	c.tasks.Wait()
+	if len(c.holds) < 5 {
+		c.t.Errorf("only %d holds", len(c.holds))
+	}
+	for _, end := range ends {
+		c.killed.Go(end)
+	}
+}
+
+var contestSeed = flag.Uint64("contest.seed", 0, "the first seed of servers that create a lock")
+
+// Servers without a register in common that need a new lock let one in at a time, whenever the connection
+// of each fails.
+func TestServersThatCreateALockExclude(t *testing.T) {
+	first := *contestSeed
+	for seed := range extent.InShort(uint64(10), extent.Of(uint64(60), 3000)) {
+		seed += first
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, w *world) {
+				(&contest{world: w}).play(rand.New(rand.NewPCG(seed, 14)))
+			})
+		})
+	}
+}
+
+// twoServers has both take a new lock, the second one a while after the first, and returns after their
+// connections failed as play says.
+func twoServers(t *testing.T, play func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable)) {
+	inVirtualTime(t, func(_ *testing.T, w *world) {
+		c := &contest{world: w}
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		first, one, end := w.plainServer("gw1", 0)
+		second, other, endOther := w.plainServer("gw2", 10*time.Second)
+		play(c, ctx, first, second, [2]*cable.Cable{one, other})
+		c.tasks.Wait()
+		if len(c.holds) < 2 {
+			t.Errorf("only %d holds", len(c.holds))
+		}
+		w.killed.Go(func() { end(); endOther() })
+	})
+}
+
+// Who cannot hear the root may create the lock a TTL after it has asked for it. By then, the root holds
+// nothing that rests on what it wrote to its own register since it was last heard.
+func TestRootThatIsNotHeardHoldsForATTL(t *testing.T) {
+	twoServers(t, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
+		c.tasks.Go(func() { c.visits(ctx, first, 20*time.Second) })
+		time.Sleep(5 * time.Second)
+		c.tasks.Go(func() { c.visits(ctx, second, time.Second) })
+		c.fail(ctx, cables[0], 10*time.Second, "ends")
+	})
+}
+
+// A server whose connection stalled has not heard what was said meanwhile.
+func TestStalledServerHearsOfTheRoot(t *testing.T) {
+	twoServers(t, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
+		c.tasks.Go(func() { c.visits(ctx, first, 10*time.Second) })
+		c.tasks.Go(func() { time.Sleep(100 * time.Millisecond); c.visits(ctx, second, 10*time.Second) })
+		c.tasks.Go(func() { time.Sleep(300 * time.Millisecond); c.fail(ctx, cables[0], 4200*time.Millisecond, "stalls") })
+		time.Sleep(3 * time.Second)
+		c.fail(ctx, cables[1], 3*time.Second, "ends")
+	})
 }

@@ -88,13 +88,13 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 	if s.own.Notes() {
 		join = append(join, keptIn(s.own))
 	}
+	s.asks(e)
 	t, err := s.openAs(e, name, join...)
 	if err == nil {
 		e.sought = time.Time{}
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
-		unanswered := time.Now().Add(-s.patience())
-		fresh := func() time.Duration { return max(s.heardNothing(unanswered), s.silence(name, e)) }
+		fresh := func() time.Duration { return max(s.heardNothing(e), s.silence(name, e)) }
 		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, 0}))...)
 	}
 	return t, err
@@ -113,15 +113,21 @@ func (s *Server) silence(name string, e *servedTopic) time.Duration {
 	return max(0, time.Since(since)-max(time.Duration(s.timing.TTL), t.longestTTL()))
 }
 
-// heardNothing is for how long nobody has answered who seeks a root, since then at the latest,
-// and not while there was no connection.
-func (s *Server) heardNothing(since time.Time) time.Duration {
+// asks forgets when earlier questions came back.
+func (s *Server) asks(e *servedTopic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since.IsZero() { // there may have been none
-		return max(0, time.Since(since)-s.patience())
+	e.asked = time.Time{}
+}
+
+// heardNothing is for how long nobody has answered this server's question for the root of a topic.
+func (s *Server) heardNothing(e *servedTopic) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.asked.IsZero() || s.since.IsZero() {
+		return 0
 	}
-	return min(time.Since(since), time.Since(s.since))
+	return min(time.Since(e.asked), time.Since(s.since))
 }
 
 // watch returns when the server or the topic has ended, or, with whoever asked, when the

@@ -20,6 +20,13 @@ func (m *Machine) claimed(msg *protocol.Message, root bool) {
 	}
 }
 
+// waitForOtherRoot ends no session before another root has had time to tell us that it is there.
+func (m *Machine) waitForOtherRoot() {
+	for _, s := range m.members {
+		s.deadline = max(s.deadline, m.now+m.timing.JoinWait)
+	}
+}
+
 // onOtherRoot answers a root of another register that has to give way: it may not have
 // heard of us.
 func (m *Machine) onOtherRoot(msg *protocol.Message) error {

@@ -28,8 +28,20 @@ type authority struct {
 // acting reports whether we may grant, answer heartbeats and change settings.
 func (m *Machine) acting() bool { return m.role == protocol.Root && m.authority.yieldsTo.IsZero() }
 
-// heldUntil is until when our holds are valid if the lease is not extended any more.
-func (m *Machine) heldUntil() protocol.Time { return after(m.authority.renewed, m.timing.TTL) }
+// heldUntil is until when our holds are valid if the lease is not extended any more. As those
+// of a member, they need a heartbeat that came back: where each participant has a register of
+// its own, a root that nobody hears is succeeded a TTL after its last word.
+func (m *Machine) heldUntil() protocol.Time {
+	return after(min(m.authority.renewed, m.heardItself()), m.timing.TTL)
+}
+
+// heardItself is when a root that others may succeed sent the newest message that came back.
+func (m *Machine) heardItself() protocol.Time {
+	if m.isFixedRoot || !m.candidate {
+		return protocol.Never
+	}
+	return m.echo
+}
 
 // mayGive reports whether a grant of r may be given now.
 func (m *Machine) mayGive(r *resource) bool {
@@ -104,6 +116,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 	m.outlast(in.TTL)
 	m.fences = max(m.fences, in.Fences.Next)
 	m.domain = in.Register
+	m.echo = max(m.echo, in.Renewed) // who was appointed has heard itself
 	m.authority = authority{until: in.Until, renewed: in.Renewed, renewal: in.Renewal, ceiling: in.Fences.End}
 	m.role, m.epoch, m.root, m.parent = protocol.Root, protocol.Epoch{Number: in.Term, Tie: m.self.Tie()}, m.self, nil
 	m.depth, m.ancestors = 0, m.ancestors[:0]

@@ -105,6 +105,55 @@ func TestNothingIsGrantedByARootOfWhichNobodyHasHeard(t *testing.T) {
 	}
 }
 
+// A root that is cut off ends nobody's session, and lets nobody in for one that is silent: that member
+// may have gone over to a root of another register. Nor does it just after it is back, as that one may
+// have something to say.
+func TestARootThatIsCutOffEndsNoSession(t *testing.T) {
+	w := newWorld()
+	play(t, w, "grow A B", "advance 5s", "request B x", "advance 500ms")
+	m := w.nodes["A"].machine
+	echo := m.now
+	l := protocol.Lease{Term: m.epoch.Number, Until: m.now + 1<<42, Renewed: m.now + 1<<42, Fences: protocol.Fences{End: m.authority.ceiling}}
+	do(t, m, &protocol.Input{Kind: protocol.Extended, Lease: &l})
+	do(t, m, &protocol.Input{Kind: protocol.Acquire, Ref: 1 << 20, Resource: "x"})
+	var sent protocol.Time // the newest that it has sent to itself
+	until := func(end protocol.Time) (granted int) {
+		for m.now < end {
+			var out protocol.Output
+			if err := m.Step(min(end, m.now+m.timing.JoinWait/3), &protocol.Input{}, &out); err != nil {
+				t.Fatal(err)
+			}
+			granted += len(out.Grants)
+			for _, msg := range out.Messages {
+				if msg.Kind == protocol.KindBeat {
+					sent = msg.Sent
+				}
+			}
+		}
+		return granted
+	}
+	heard := func() *protocol.Output {
+		return do(t, m, &protocol.Input{Kind: protocol.Receive, Message: &protocol.Message{Kind: protocol.KindBeat, From: m.self, To: m.self, Sent: sent}})
+	}
+	if until(m.now+2*m.grace()) != 0 || len(m.members) != 1 {
+		t.Error("it ends the session of a member of which it could hear nothing")
+	}
+	if end := m.heldUntil(); end > echo+m.timing.TTL {
+		t.Errorf("its own holds are valid for %d after it has heard itself, not %d", end-echo, m.timing.TTL)
+	}
+	do(t, m, &protocol.Input{Kind: protocol.Reconnect})
+	back := m.now
+	until(m.now + 1)
+	if heard(); until(back+m.timing.JoinWait-1) != 0 || len(m.members) != 1 {
+		t.Error("it ends that session before another root could tell it that it is there")
+	}
+	granted := until(back + m.timing.JoinWait + 2)
+	heard()
+	if granted += until(m.now + 1); granted != 1 || len(m.members) != 0 {
+		t.Error("it does not end that session although it hears itself and nobody else")
+	}
+}
+
 // successorOf makes a departing root name its successor.
 func successorOf(t *testing.T, change func(b *memberSession)) protocol.Node {
 	t.Helper()

@@ -93,6 +93,7 @@ func (m *Machine) reconnect() {
 	m.beat()
 	if m.role == protocol.Root {
 		m.offer(protocol.Node{}) // there may be another root by now
+		m.waitForOtherRoot()
 	}
 	m.callForRoot() // the broker was started again, perhaps with whoever served the topic
 	if m.join != nil {

@@ -15,6 +15,7 @@ type session struct {
 func (m *Machine) beat() {
 	if m.candidate { // who does not hear itself must not become the root, nor stay it
 		m.emit(protocol.KindBeat, m.self).Sent = m.now
+		m.called = m.now
 	}
 	to := m.root
 	if to.IsZero() || m.role == protocol.Root {

@@ -7,6 +7,7 @@ import "padme/qosmutex/protocol"
 func (m *Machine) receive(msg *protocol.Message) error {
 	if msg.From == m.self && msg.Kind == protocol.KindBeat {
 		m.out.Echo = msg.Sent
+		m.echo = max(m.echo, min(msg.Sent, m.called))
 		m.heard(msg.Sent)
 		return nil
 	}

@@ -170,7 +170,7 @@ func (w *world) takeOver() {
 func (w *world) followRecord(n *node) {
 	echo, to, proposed, summoned := n.out.Echo, n.out.Successor, n.out.Proposed, n.out.Summoned
 	switch lapsed := w.record.root == n && !w.record.named && n.machine.role != protocol.Root; {
-	case echo == 0:
+	case echo == 0 || w.clock(n)-echo >= w.leaseFor():
 	case !lapsed:
 		w.renew(n)
 	case !n.offline && !n.machine.departing && n.machine.role != protocol.Departed: // the record still names it

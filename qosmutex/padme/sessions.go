@@ -12,6 +12,8 @@ import (
 type sessions struct {
 	trust       bool              // who is suspected has ended
 	candidate   bool              // we can be appointed the root
+	called      protocol.Time     // as a candidate: when we last sent a heartbeat to ourselves
+	echo        protocol.Time     // when we sent the newest one that came back
 	barred      bool              // but not now
 	isFixedRoot bool              // we are the root for ever (Config.Root)
 	reported    bool              // the root of this term knows our session, and what we hold
@@ -32,6 +34,10 @@ func (s *sessions) clone() sessions {
 
 func (s *sessions) write(w *canonical.Writer, c *core) {
 	w.Flags(s.reported, s.early != nil, s.barred)
+	if s.candidate && !s.isFixedRoot {
+		w.Age(s.called, 2*c.timing.TTL)
+		w.Age(s.echo, 2*c.timing.TTL)
+	}
 	w.Left(s.confirmAt)
 	s.former.write(w)
 	w.Uint(s.session.number, s.session.asked)
@@ -266,21 +272,28 @@ func (m *Machine) onGoodbye(msg *protocol.Message) error {
 	return nil
 }
 
-// expireSessions ends, at the root, the sessions that were silent for too long.
+// expireSessions ends, at the root, the sessions that were silent for too long. A root that is
+// cut off ends none: a member of whom it hears nothing may have gone over, with what it holds, to
+// a root of another register (see another). So each must have been silent while we heard ourselves.
 func (m *Machine) expireSessions() {
 	if m.now < m.nextExpiry {
+		return
+	}
+	sure := min(m.now, m.heardItself())
+	if sure < m.nextExpiry {
+		m.beat()
 		return
 	}
 	m.nextExpiry = protocol.Never
 	var ended roster
 	for _, s := range m.members {
-		if m.now >= s.deadline {
+		if sure >= s.deadline {
 			ended.members = append(ended.members, s)
 		} else {
 			m.nextExpiry = min(m.nextExpiry, s.deadline)
 		}
 	}
-	m.members = slices.DeleteFunc(m.members, func(s *memberSession) bool { return m.now >= s.deadline })
+	m.members = slices.DeleteFunc(m.members, func(s *memberSession) bool { return sure >= s.deadline })
 	for _, s := range ended.members {
 		m.ended(s)
 	}

@@ -35,7 +35,7 @@ func (m *Machine) timers() [len(duties)]protocol.Time {
 	return [...]protocol.Time{
 		after(m.nextMiss, 1),
 		when(root, m.authority.until),
-		when(root, m.nextExpiry),
+		when(root && (m.called < m.nextExpiry || m.heardItself() >= m.nextExpiry), m.nextExpiry),
 		when(!root && m.session.number != 0, m.session.until),
 		m.nextDue,
 
