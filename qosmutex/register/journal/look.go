@@ -43,17 +43,13 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 	if j.notes.file != nil && vanished.Look(j.notes.file, j.path+unsyncedSuffix) != nil {
 		j.closeUnsynced() // and is begun again
 	}
-	if guard != nil {
-		if err := writeCount(j.guard, j.opens); err != nil {
-			return false, j.vanished(err)
-		}
-	}
 	return true, nil
 }
 
 func (j *Journal) vanished(err error) error { return fmt.Errorf("journal: %w: %w", ErrVanished, err) }
 
-// guardAnew takes the lock of the file that is there now, so that no other process opens the journal.
+// guardAnew takes the lock of the file that is there now, so that no other process opens the journal,
+// and writes the count there. After an error the guard is as before, so that it is tried again.
 func (j *Journal) guardAnew() error {
 	path := j.path + lockSuffix
 	guard, unlock, err := lockFile(path)
@@ -61,6 +57,10 @@ func (j *Journal) guardAnew() error {
 		return fmt.Errorf("%s was replaced, and %w now: stop that one, and not this process, which would lose what it keeps in %s", path, err, j.path)
 	}
 	if err != nil {
+		return err
+	}
+	if err := writeCount(guard, j.opens); err != nil {
+		unlock()
 		return err
 	}
 	j.unlock()

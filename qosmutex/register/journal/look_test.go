@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func look(j *Journal, records ...string) (bool, error) {
@@ -133,4 +135,29 @@ func TestJournalTakesItsGuardAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, path)
+}
+
+// A guard that cannot be written is tried again: without its count, a copy of the journal would be
+// taken for the journal.
+func TestJournalCountsInItsGuardAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "voter")
+	j, _ := mustOpen(t, path)
+	guard := path + lockSuffix
+	if err := errors.Join(os.Remove(guard), unix.Mkfifo(guard, 0o600)); err != nil { // it can be locked, and not be written at an offset
+		t.Fatal(err)
+	}
+	for range 2 {
+		if recreated, err := look(j); recreated || !errors.Is(err, ErrVanished) {
+			t.Errorf("it cannot be written: %v, %v", recreated, err)
+		}
+	}
+	if err := os.Remove(guard); err != nil {
+		t.Fatal(err)
+	}
+	if recreated, err := look(j); !recreated || err != nil {
+		t.Errorf("it can be written: %v, %v", recreated, err)
+	}
+	if n, err := readCount(j.guard); n != j.Opens() || err != nil {
+		t.Errorf("it counts %d, %v, not %d", n, err, j.Opens())
+	}
 }
