@@ -23,7 +23,7 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 		return false, j.vanished(file)
 	}
 	if file == nil && guard == nil {
-		return false, nil
+		return false, j.lookUnsynced()
 	}
 	if guard != nil {
 		if err := j.guardAnew(); err != nil {
@@ -40,10 +40,19 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 			return false, j.broken
 		}
 	}
-	if j.notes.file != nil && vanished.Look(j.notes.file, j.path+unsyncedSuffix) != nil {
-		j.closeUnsynced() // and is begun again
+	return true, j.lookUnsynced()
+}
+
+// lookUnsynced has WantsUnsynced ask for a new file of unsynced records if that is not at its path any
+// more. The one that was there counts no more, even if somebody puts it back.
+func (j *Journal) lookUnsynced() error {
+	if j.notes.file == nil {
+		return nil
 	}
-	return true, nil
+	if err := vanished.Look(j.notes.file, j.path+unsyncedSuffix); err != nil {
+		_ = j.forgetUnsynced(err)
+	}
+	return j.broken
 }
 
 func (j *Journal) vanished(err error) error { return fmt.Errorf("journal: %w: %w", ErrVanished, err) }

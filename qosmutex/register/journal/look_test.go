@@ -161,3 +161,28 @@ func TestJournalCountsInItsGuardAgain(t *testing.T) {
 		t.Errorf("it counts %d, %v, not %d", n, err, j.Opens())
 	}
 }
+
+// Unsynced records are begun again when their file alone is away. What was noted in the old one
+// does not count when somebody puts it back.
+func TestJournalNotesAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "voter")
+	j, _ := mustOpen(t, path)
+	begin(t, j, "a")
+	noted := path + unsyncedSuffix
+	if err := os.Rename(noted, noted+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if recreated, err := look(j); recreated || err != nil || !j.WantsUnsynced() {
+		t.Errorf("the file was moved: %v, %v, begun again: %v", recreated, err, j.WantsUnsynced())
+	}
+	if err := os.Rename(noted+".old", noted); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, _ = mustOpen(t, path)
+	if noted, all := unsyncedOf(j); all {
+		t.Errorf("the next run believes that %v is all", noted)
+	}
+}
