@@ -46,10 +46,10 @@ func (m *members) look() (recreated bool, err error) {
 		return false, nil
 	}
 	if err := vanished.Look(m.file, m.path); vanished.Gone(err) {
-		if recreated, err = true, m.rewrite(); err != nil {
-			m.forget()
-			return false, err
+		if failed := m.rewrite(); failed != nil {
+			return false, fmt.Errorf("%w, and cannot be recreated: do not stop this process, which would lose what it keeps there: %w", err, failed)
 		}
+		recreated = true
 	} else if err != nil {
 		return false, err
 	}

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,5 +59,34 @@ func TestRegisterOutlivesItsDirectory(t *testing.T) {
 	}
 	if last, ok := r.Lived(); !ok || last != time.Minute {
 		t.Errorf("the last sign of life is %v, %v", last, ok)
+	}
+}
+
+// Notes that cannot be recreated now are recreated later, and Look says so until then.
+func TestNotesAreRecreatedOnceThatCanBe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "", false)
+	notes, obstacle := path+".members", path+".members.new"
+	if err := errors.Join(os.Remove(notes), os.Mkdir(obstacle, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if recreated, err := r.Look(t.Context()); recreated != "" || err == nil || !strings.Contains(err.Error(), notes) {
+			t.Errorf("the notes cannot be recreated: %q, %v", recreated, err)
+		}
+		note(t, r, "crane", "a", false)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if recreated, err := r.Look(t.Context()); recreated != path || err != nil {
+		t.Errorf("they can be recreated: %q, %v", recreated, err)
+	}
+	if all := reopen(t, r, path).sortedMembers(t, "crane"); !slices.Equal(all, []string{"a"}) {
+		t.Errorf("the next process knows the members %q", all)
 	}
 }

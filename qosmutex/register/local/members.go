@@ -174,54 +174,63 @@ func (s *memberSet) empty() bool {
 	return len(s.all)+len(s.held)+len(s.terms) == 0 && !s.settled && s.next == 0 && s.session.Number == 0
 }
 
-// rewrite begins a file with what counts now.
+// rewrite begins a file with what counts now. After an error the one before is kept.
 func (m *members) rewrite() error {
 	file, err := os.OpenFile(m.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
+	size := 0
+	all := bufio.NewWriterSize(file, 64<<10)
+	write := func(l *memberLine) {
+		if err == nil {
+			var n int
+			n, err = m.writeTo(all, l)
+			size += n
+		}
+	}
+	write(&memberLine{Run: m.run})
+	for key, s := range m.keys {
+		for member := range s.all {
+			write(&memberLine{Key: key, Member: member})
+		}
+		for _, h := range s.held {
+			write(&memberLine{Key: key, Hold: &h})
+		}
+		for _, term := range s.terms {
+			write(&memberLine{Key: key, Term: &term})
+		}
+		if s.next != 0 {
+			write(&memberLine{Key: key, Term: &s.next, Next: true})
+		}
+		if s.session.Number != 0 {
+			write(&memberLine{Key: key, Session: &s.session})
+		}
+		if s.settled {
+			write(&memberLine{Key: key, Settled: true})
+		}
+	}
+	if err = errors.Join(err, all.Flush()); err == nil {
+		err = os.Rename(m.path+".new", m.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
 	if m.file != nil {
 		_ = m.file.Close()
 	}
-	m.file, m.size = file, 0
-	all := bufio.NewWriterSize(file, 64<<10)
-	write := func(l *memberLine) error { return m.writeTo(all, l) }
-	err = write(&memberLine{Run: m.run})
-	for key, s := range m.keys {
-		for member := range s.all {
-			err = errors.Join(err, write(&memberLine{Key: key, Member: member}))
-		}
-		for _, h := range s.held {
-			err = errors.Join(err, write(&memberLine{Key: key, Hold: &h}))
-		}
-		for _, term := range s.terms {
-			err = errors.Join(err, write(&memberLine{Key: key, Term: &term}))
-		}
-		if s.next != 0 {
-			err = errors.Join(err, write(&memberLine{Key: key, Term: &s.next, Next: true}))
-		}
-		if s.session.Number != 0 {
-			err = errors.Join(err, write(&memberLine{Key: key, Session: &s.session}))
-		}
-		if s.settled {
-			err = errors.Join(err, write(&memberLine{Key: key, Settled: true}))
-		}
-	}
+	m.file, m.size = file, size
 	m.rewriteAt = max(minRewrite, 4*m.size) // however much counts, so that a line costs no more
-	return errors.Join(err, all.Flush(), os.Rename(m.path+".new", m.path))
+	return nil
 }
 
-func (m *members) write(l *memberLine) error { return m.writeTo(m.file, l) }
-
-func (m *members) writeTo(w io.Writer, l *memberLine) error {
+func (m *members) writeTo(w io.Writer, l *memberLine) (n int, err error) {
 	l.AgeMS = time.Since(m.since).Milliseconds()
 	text, err := json.Marshal(l)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n, err := w.Write(append(text, '\n'))
-	m.size += n
-	return err
+	return w.Write(append(text, '\n'))
 }
 
 // forget has nothing noted any more, so that it is not relied on.
@@ -391,9 +400,10 @@ func (r *Register) noteLine(line *memberLine) error {
 		return nil
 	}
 	m.note(line)
-	err := m.write(line)
-	if err == nil && m.size > m.rewriteAt {
-		err = m.rewrite()
+	n, err := m.writeTo(m.file, line)
+	m.size += n
+	if err == nil && m.size > m.rewriteAt && m.rewrite() != nil {
+		m.rewriteAt = 2 * m.size // it has what counts
 	}
 	if err != nil {
 		m.forget()
