@@ -90,3 +90,26 @@ func TestNotesAreRecreatedOnceThatCanBe(t *testing.T) {
 		t.Errorf("the next process knows the members %q", all)
 	}
 }
+
+// What another process has noted in the place of our notes stays, whatever we note, and our own do not
+// count any more after an error, wherever they are.
+func TestNotesOverwriteNoOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := path + ".members"
+	if err := errors.Join(os.Rename(notes, notes+".old"), os.WriteFile(notes, []byte("others"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r.members.rewriteAt = 0
+	note(t, r, "crane", "a", false)
+	r.members.forget()
+	if text, err := os.ReadFile(notes); err != nil || string(text) != "others" {
+		t.Errorf("it has become %q, %v", text, err)
+	}
+	if text, err := os.ReadFile(notes + ".old"); err != nil || len(text) > 0 {
+		t.Errorf("our own are %q, %v", text, err)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"padme/internal/vanished"
 )
 
 // members is a file next to the register, for what must outlive the process but not the
@@ -233,9 +235,20 @@ func (m *members) writeTo(w io.Writer, l *memberLine) (n int, err error) {
 	return w.Write(append(text, '\n'))
 }
 
-// forget has nothing noted any more, so that it is not relied on.
+// compact is rewrite where the path names the file: what is in its place now may be another process's.
+func (m *members) compact() error {
+	if err := vanished.Look(m.file, m.path); err != nil {
+		return err // look tells
+	}
+	return m.rewrite()
+}
+
+// forget has nothing noted any more, so that it is not relied on, wherever the file is now. Whoever
+// cannot write may still be able to shorten or to remove.
 func (m *members) forget() {
-	_ = os.Remove(m.path)
+	if m.file.Truncate(0) != nil {
+		_ = os.Remove(m.path)
+	}
 	_ = m.close()
 	*m = members{}
 }
@@ -402,7 +415,7 @@ func (r *Register) noteLine(line *memberLine) error {
 	m.note(line)
 	n, err := m.writeTo(m.file, line)
 	m.size += n
-	if err == nil && m.size > m.rewriteAt && m.rewrite() != nil {
+	if err == nil && m.size > m.rewriteAt && m.compact() != nil {
 		m.rewriteAt = 2 * m.size // it has what counts
 	}
 	if err != nil {
