@@ -23,7 +23,8 @@ const (
 )
 
 // Records returns everything that the machine must not forget, to replace all records
-// that were appended before.
+// that were appended before. If the machine votes, all but the first may also be appended to those,
+// because the configuration ends what was accepted before it.
 func (m *Machine) Records() [][]byte {
 	list := [][]byte{m.selfRecord(), numberRecord(recordCeiling, m.ceiling), numberRecord(recordQuiet, uint64(m.owed))}
 	if m.config != nil {

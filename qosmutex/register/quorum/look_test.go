@@ -3,6 +3,7 @@
 package quorum_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"padme/qosmutex/register"
+	"padme/qosmutex/register/caspaxos"
 	"padme/qosmutex/register/quorum"
 	"padme/tests/capture"
 )
@@ -52,6 +54,35 @@ func TestVoterOutlivesItsDirectory(t *testing.T) {
 		defer func() { _ = v.Close() }()
 		if got := get(t, v, "crane"); string(got.Value) != "3" || got.Version != is {
 			t.Errorf("after a restart: %q %v, not %v", got.Value, got.Version, is)
+		}
+	})
+}
+
+// A voter whose file is elsewhere takes the place of another one, and remembers that.
+func TestVoterWithoutItsFileTakesAPlace(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.startAll()
+		last := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
+		f.kill("c")
+		d := f.start("d", "a", "b", "d")
+		settle()
+		file := f.file("d")
+		if err := os.Rename(file, file+".old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, d, register.Write{Key: "crane", Old: last, Value: []byte("2")})
+		for id := range maps.Clone(f.voters) {
+			f.kill(id) // nobody else tells d what it knew
+		}
+		if err := os.Rename(file+".old", file); err != nil {
+			t.Fatal(err)
+		}
+		d = f.start("d", "a", "b", "d")
+		if s := d.Status(); s.Phase != caspaxos.Voting || s.Config.Number != 2 {
+			t.Errorf("its next run: %+v", s)
 		}
 	})
 }

@@ -279,9 +279,12 @@ func (v *Voter) sync(m *caspaxos.Machine, out *caspaxos.Output) error {
 		}
 	}
 	err := v.disk.Compact(m.Records()...)
-	if errors.Is(err, journal.ErrVanished) && !out.Whole { // it has what counts, and look tells
+	if errors.Is(err, journal.ErrVanished) { // look tells
 		v.compactAt = 2 * v.disk.Size()
-		return nil
+		if !out.Whole {
+			return nil // it has what counts
+		}
+		return v.disk.Append(m.Records()[1:]...)
 	}
 	if err != nil {
 		return err
