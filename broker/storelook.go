@@ -44,7 +44,9 @@ func (s *store) lookAgain() (recreated bool, err error) {
 	if file == nil {
 		return false, nil
 	}
-	if err := s.rewriteNow(); err != nil {
+	if err := s.rewriteNow(); errors.Is(err, errCompacting) {
+		return false, file // what it opened may be in the directory that was removed
+	} else if err != nil {
 		return false, fmt.Errorf("%w, and cannot be recreated: do not stop the broker, which would lose what it keeps there: %w", file, err)
 	}
 	return true, nil
@@ -57,12 +59,15 @@ func (s *store) here() error {
 	return vanished.Look(s.file, s.path)
 }
 
-// rewriteNow compacts, unless that is under way, which has the same effect.
+// errCompacting refuses a second compaction at the same time.
+var errCompacting = errors.New("a compaction is under way")
+
+// rewriteNow is rewrite, unless a compaction is under way.
 func (s *store) rewriteNow() error {
 	s.mu.Lock()
-	if s.compacting || s.closed {
+	if s.compacting {
 		s.mu.Unlock()
-		return nil
+		return errCompacting
 	}
 	s.compacting = true
 	s.mu.Unlock()

@@ -59,6 +59,28 @@ func TestStoreOutlivesItsDirectory(t *testing.T) {
 	}
 }
 
+// A file is not recreated by a compaction that was under way when it was removed, nor said to be.
+func TestStoreIsRecreatedAfterACompaction(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	compacting := func(is bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.compacting = is
+	}
+	compacting(true)
+	var told throttle.Log[string]
+	if said := s.lookInTest(&told); !strings.Contains(said, "was removed") || strings.Contains(said, "recreated") || !s.vanished.Load() {
+		t.Errorf("during a compaction it says %q", said)
+	}
+	compacting(false)
+	if said := s.lookInTest(&told); !strings.Contains(said, "recreated") || s.vanished.Load() {
+		t.Errorf("after it, it says %q", said)
+	}
+}
+
 // What somebody has put in the place of the file stays, whatever the broker writes.
 func TestStoreOverwritesNoCopy(t *testing.T) {
 	dir := t.TempDir()
