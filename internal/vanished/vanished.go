@@ -37,7 +37,7 @@ func Look(file *os.File, path string) error {
 	unnamed := removed(is)
 	var what, remedy string
 	switch {
-	case err == nil && os.SameFile(is, there):
+	case err == nil && (os.SameFile(is, there) || !unnamed && alike(is, there)):
 		return nil
 	case err == nil && unnamed:
 		what, remedy = "was removed, and another file is in its place", "move that one away, then this process recreates its own"
@@ -54,6 +54,11 @@ func Look(file *os.File, path string) error {
 	}
 	return fmt.Errorf("%s %s: do not stop this process, which would lose what it keeps there: %s", path, what, remedy)
 }
+
+// alike reports whether two files were last written at the same time and have the same size. Not all
+// file systems number a file alike each time, so that a file could not be told from another one there. A
+// copy that is alike stays so only until the next write.
+func alike(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"padme/internal/vanished"
 )
@@ -37,6 +38,8 @@ func TestLook(t *testing.T) {
 		"moved, and a copy in its place": {change: func(_, path string) error {
 			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("x"), 0o600))
 		}, says: "put this process's own back"},
+		"another number, as on some file systems": {change: func(_, path string) error { return renumber(path, time.Time{}) }},
+		"another number, and then written":        {change: func(_, path string) error { return renumber(path, time.Now().Add(time.Second)) }, says: "put this process's own back"},
 		"a file in place of the directory": {change: func(dir, _ string) error {
 			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
 		}, says: "not a directory"},
@@ -64,4 +67,16 @@ func TestLook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// renumber gives path a file of the same size, written at the same time unless written says when.
+func renumber(path string, written time.Time) error {
+	is, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if written.IsZero() {
+		written = is.ModTime()
+	}
+	return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600), os.Chtimes(path, written, written))
 }
