@@ -312,3 +312,11 @@ func TestVoterThatCannotWriteEnds(t *testing.T) {
 	s.start("v2", "v1,v2,v4")
 	s.states("v1 votes", "v2 votes", "v4 votes")
 }
+
+// The grace of a reset is for people to read, and not below what the longest lock needs.
+func TestGraceOfAReset(t *testing.T) {
+	grace, err := time.ParseDuration(newVotersReset().Flag("grace").DefValue)
+	if err != nil || grace%time.Second != 0 || grace < qosmutex.WAN().Grace() || grace >= qosmutex.WAN().Grace()+time.Second {
+		t.Errorf("%v, %v", grace, err)
+	}
+}

@@ -36,7 +36,7 @@ func newVotersReset() *cobra.Command {
 	var dir string
 	var yes bool
 	var grace time.Duration
-	longest := qosmutex.WAN().Grace()
+	longest := (qosmutex.WAN().Grace() + time.Second - 1).Truncate(time.Second) // somebody reads it
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Start over when a majority of the voters, or the file of a broker, is lost",
