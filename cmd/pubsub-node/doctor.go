@@ -40,6 +40,7 @@ itself and reads, and says what it finds:
   dead      participants that ended without saying so
   qos       writers and readers that do not match
   clock     participants that were born in the future, so whose clock is ahead of ours
+  servers   who serves locks, as "pubsub-node broker" and "pubsub-node serve" do
   root      who is the root of which lock, and whether it is alive
   voters    who of "serve --voters" does not vote; see "voters show"
   lease     whether two round trips to a majority of the voters and a write to disk fit
@@ -115,6 +116,7 @@ func (s *session) examine(ctx context.Context) ([]finding, error) {
 	forgetLeavers(p, known)
 	found = append(found, examineEndpoints(endpoints)...)
 	found = append(found, examinePresences(known, time.Now())...)
+	found = append(found, examineServers(known, nobodyServes(s, p)))
 	found = append(found, examineRoots(views, members, known, s.anotherRoot())...)
 	if barred != "" {
 		return append(found, finding{"voters", resultNote, "not asked: " + barred}), nil
@@ -205,6 +207,15 @@ func examinePresences(known map[string]pubsub.Presence, now time.Time) []finding
 		result("dead", resultNote, "ended without saying so", dead),
 		result("clock", resultBad, "ahead of ours", clocks),
 	}
+}
+
+// examineServers looks for those who serve locks. That there are none is no fault where nobody locks.
+func examineServers(known map[string]pubsub.Presence, nobody error) finding {
+	all := serving(known)
+	if len(all) == 0 {
+		return finding{"servers", resultNote, nobody.Error()}
+	}
+	return finding{"servers", resultOK, strings.Join(all, ", ")}
 }
 
 func examineRoots(views []qosmutex.View, members []qosmutex.Member, known map[string]pubsub.Presence, remedy string) []finding {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
 
+	"padme/pubsub"
 	"padme/qosmutex"
+	"padme/qosmutex/jsonlock"
 )
 
 // A domain with many locks has a few lines that all is well, and each that something is not.
@@ -44,5 +47,19 @@ func TestDoctorNamesVotersOfWhichNoneAnswers(t *testing.T) {
 	}
 	if found := examineVoters(&survey{}, []qosmutex.View{{Topic: "crane"}}); len(found) > 0 {
 		t.Errorf("there were none: %+v", found)
+	}
+}
+
+// Who serves locks is named; if nobody does, doctor says what to start.
+func TestDoctorNamesWhoServes(t *testing.T) {
+	serves := map[string]string{jsonlock.ServesKey: jsonlock.ServesLocks}
+	known := map[string]pubsub.Presence{"sub": {Alive: true}, "dead": {UserData: serves}}
+	nobody := errors.New("nobody serves locks")
+	if f := examineServers(known, nobody); f.Result != resultNote || f.Detail != nobody.Error() {
+		t.Errorf("%+v", f)
+	}
+	known["s2"], known["s1"] = pubsub.Presence{Alive: true, UserData: serves}, pubsub.Presence{Alive: true, UserData: serves}
+	if f := examineServers(known, nobody); f.Result != resultOK || f.Detail != "s1, s2" {
+		t.Errorf("%+v", f)
 	}
 }

@@ -176,18 +176,18 @@ func askToRemove(p *pubsub.Participant, name string, servers []string) error {
 
 // servers are the participants that say that they serve locks, in order.
 func servers(ctx context.Context, s *session, p *pubsub.Participant) ([]string, error) {
-	found := map[string]bool{}
-	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) {
-		found[pr.ID] = pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks
-	}); err != nil {
-		return nil, err
-	}
-	var ids []string
-	for id, serves := range found {
-		if serves {
+	known := map[string]pubsub.Presence{}
+	err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr })
+	return serving(known), err
+}
+
+// serving are those of known that serve locks, in order.
+func serving(known map[string]pubsub.Presence) (ids []string) {
+	for id, pr := range known {
+		if pr.Alive && pr.UserData[jsonlock.ServesKey] == jsonlock.ServesLocks {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
-	return ids, nil
+	return ids
 }
