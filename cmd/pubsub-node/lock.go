@@ -28,7 +28,11 @@ type lockFlags struct {
 	hold      time.Duration
 	killAfter time.Duration
 	shell     bool
+	begun     time.Time // when -w and --deadline began to count
 }
+
+// left is what is left of a time given by -w or --deadline.
+func (f *lockFlags) left(of time.Duration) time.Duration { return max(of-time.Since(f.begun), 0) }
 
 // errWaitOver is the cause of a context that -w ended, and errUndecided of one with -n.
 var (
@@ -79,6 +83,7 @@ The lock is had from a server, which is part of "pubsub-node broker", or else ru
 "pubsub-node serve". A broker that accepts the connection and is too busy to answer is
 tried for a minute, or for --timeout or -w if that is given; with -n for 10 seconds.
 One that is not there yet is tried for --timeout, -w or --deadline, or else not again.
+-w and --deadline count from the start, with the time that connecting takes.
 
 Exit codes: that of COMMAND, 128+n when signal n ended it, or
     1  something else went wrong, see the message
@@ -200,7 +205,8 @@ func (f *lockFlags) run(ctx context.Context, s *session, args []string) error {
 	}
 	ctx, sigs := watchSignals(ctx)
 	defer sigs.stop()
-	took := &stopwatch{last: time.Now()}
+	f.begun = time.Now()
+	took := &stopwatch{last: f.begun}
 	if s.verbose {
 		defer func() {
 			fmt.Fprintf(os.Stderr, "pubsub-node: lock %s/%s: %s\n", printable(name), printable(resource), took)
@@ -256,36 +262,39 @@ func giveBack(sigs *signals, p *pubsub.Participant, locker qosmutex.Locker, held
 	_ = locker.Close(ctx)
 }
 
-// patience gives the time that connecting may take if --timeout does not: a command that waits in
-// line may as well wait for a broker that hundreds of commands have just connected to.
+// patience gives the time that connecting may take: no more than -w or --deadline. If no flag says,
+// a command that waits in line may as well wait for a broker that hundreds of commands have just
+// connected to.
 func (f *lockFlags) patience(s *session) {
-	switch {
-	case f.noWait:
-		s.absent = f.deadline
-		return
-	case f.wait > 0 && (f.deadline == 0 || f.wait <= f.deadline):
-		s.timeout, s.bound = f.wait, "-w"
-	case f.deadline > 0:
-		s.timeout, s.bound = f.deadline, "--deadline"
-	default:
-		s.timeout = max(s.timeout, busyBroker)
-		return
+	most, flag := f.wait, "-w"
+	if f.deadline > 0 && (most == 0 || f.deadline < most) {
+		most, flag = f.deadline, "--deadline"
 	}
-	s.absent = s.timeout
+	switch {
+	case f.noWait && !s.timeoutGiven:
+		s.absent = f.deadline
+	case f.noWait:
+	case most > 0 && (!s.timeoutGiven || most < s.timeout):
+		s.timeout, s.bound, s.absent = most, flag, most
+	case !s.timeoutGiven:
+		s.timeout = max(s.timeout, busyBroker)
+	}
 }
 
 // attach connects, as a client of whoever serves locks. The caller closes both if there is
 // no error.
 func (f *lockFlags) attach(ctx context.Context, s *session, name string) (*pubsub.Participant, qosmutex.Locker, error) {
-	if !s.timeoutGiven {
-		f.patience(s)
-	}
+	f.patience(s)
 	will, session := qosmutex.LastWill(s.participantID())
 	p, err := s.joinAs(ctx, "member or client", pubsub.Unannounced(), will)
 	if err != nil {
 		return nil, nil, err
 	}
-	dialing, cancel := context.WithTimeoutCause(ctx, s.timeout, s.joinTimeout())
+	patience := s.timeout
+	if s.bound != "" {
+		patience = f.left(patience)
+	}
+	dialing, cancel := context.WithTimeoutCause(ctx, patience, s.joinTimeout())
 	defer cancel()
 	client, err := qosmutex.Dial(dialing, p, name, session, qosmutex.WithLogger(s.logger(levelOff)))
 	if err != nil {
@@ -305,7 +314,9 @@ func (f *lockFlags) acquire(ctx context.Context, s *session, p *pubsub.Participa
 		wait, cause = undecided, errUndecided
 	}
 	if wait > 0 {
-		wait = s.left(wait)
+		if !f.noWait {
+			wait = f.left(wait)
+		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, cause)
 		defer cancel()
@@ -318,7 +329,7 @@ func (f *lockFlags) acquire(ctx context.Context, s *session, p *pubsub.Participa
 	}
 	opts := []qosmutex.LockOption{qosmutex.WithPriority(f.priority), qosmutex.WithHold(f.hold)}
 	if f.deadline > 0 {
-		opts = append(opts, qosmutex.WithDeadline(time.Now().Add(s.left(f.deadline))))
+		opts = append(opts, qosmutex.WithDeadline(time.Now().Add(f.left(f.deadline))))
 	}
 	hold, err := take(ctx, resource, opts...)
 	if w := locker.Warning(resource); w != "" && !errors.Is(err, qosmutex.ErrUndeclared) {

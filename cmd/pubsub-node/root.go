@@ -28,7 +28,6 @@ type session struct {
 	bound              string        // the flag that gave timeout; empty: --timeout
 	absent             time.Duration // how long a broker that is not there is tried; 0 if nobody said, because most often the URL is wrong
 	told               bool          // that nothing answers
-	late               time.Duration // for how long nothing answered at first
 	verbose            bool
 
 	verb   string        // the command that is run, without the program's name

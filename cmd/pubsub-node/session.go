@@ -107,9 +107,6 @@ func connect[T any](ctx context.Context, s *session, open func(ctx context.Conte
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		s.joined = time.Since(begun)
-		if s.told {
-			s.late = s.joined
-		}
 		return opened, nil
 	case errors.As(cause, new(interrupted)):
 		return none, cause
@@ -140,9 +137,6 @@ func (s *session) triesAgain(ctx context.Context, err error, begun time.Time) bo
 	}
 	return wait.Sleep(ctx, absentPause)
 }
-
-// left is what is left of a time that counts from when nothing answered yet.
-func (s *session) left(d time.Duration) time.Duration { return max(d-s.late, 0) }
 
 // tell is for a person at a terminal, or with --verbose.
 func (s *session) tell(format string, args ...any) {

@@ -58,6 +58,10 @@ func TestLockWaitsForABusyBroker(t *testing.T) {
 		if test.flags.patience(s); s.timeout != test.want {
 			t.Errorf("%+v: %v, want %v", test.flags, s.timeout, test.want)
 		}
+		s = &session{timeout: usual, timeoutGiven: true}
+		if test.flags.patience(s); s.timeout != min(usual, test.want) {
+			t.Errorf("%+v with a --timeout of %v: %v", test.flags, usual, s.timeout)
+		}
 	}
 }
 
@@ -90,26 +94,5 @@ func TestABrokerThatGoesAwayAtOnceIsGivenUp(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it still waits")
-	}
-}
-
-// The time for a broker that comes late is a part of that for the lock.
-func TestALateBrokerTakesOfTheTimeGiven(t *testing.T) {
-	s := &session{}
-	if d := s.left(time.Second); d != time.Second {
-		t.Errorf("%v of a second are left, and the broker was there", d)
-	}
-	begun, answers := time.Now(), 0
-	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
-	s = &session{broker: "mqtt://127.0.0.1:1", domain: "d", prefix: "p", id: "i", timeout: time.Minute, absent: time.Minute}
-	_, err := connect(t.Context(), s, func(context.Context, string, string, ...pubsub.Option) (bool, error) {
-		if answers++; answers < 3 {
-			return false, refused
-		}
-		return true, nil
-	})
-	late := time.Minute - s.left(time.Minute)
-	if err != nil || late < 2*absentPause || late > time.Since(begun) || s.left(late/2) != 0 {
-		t.Errorf("%v: it was late by %v, of %v", err, late, time.Since(begun))
 	}
 }
