@@ -116,7 +116,8 @@ type Broker struct {
 	shares    shares
 	door      *door
 	guard     *retainGuard
-	observers *turns // of their packets
+	observers *turns   // of their packets
+	decoders  decoders // of what users send
 
 	tcp, ws net.Listener
 
@@ -148,6 +149,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		log:       cfg.Logger,
 		conns:     map[*conn]struct{}{},
 		observers: newTurns(max(1, runtime.GOMAXPROCS(0)/2)),
+		decoders:  newDecoders(runtime.GOMAXPROCS(0)),
 		stop:      make(chan struct{}),
 		done:      make(chan struct{}),
 	}

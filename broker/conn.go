@@ -53,6 +53,7 @@ type conn struct {
 	readCost float64      // what was read and processed since, by the goroutine that reads
 	began    time.Time    // the packet in process, likewise
 	turns    *turns       // in which its packets are processed; nil: at any time
+	decoders *turns       // in which what is read of its user is decoded; nil: at any time
 	inTurn   atomic.Bool  // it has one
 
 	greeted    chan struct{} // closed when the session is resumed, or never will be

@@ -233,6 +233,14 @@ func (c *conn) receive(p []byte) (int, error) {
 			return n, a.err
 		}
 	}
+	if c.decoders == nil {
+		return c.Conn.Read(p)
+	}
+	g := c.guest()
+	if gone := g.takeUsersTurn(c); gone != nil { // for what was read before
+		return 0, gone
+	}
+	defer g.giveTurn()
 	return c.Conn.Read(p)
 }
 

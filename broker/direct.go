@@ -237,7 +237,7 @@ func (h *direct) take(c *conn, b []byte) []byte {
 		}
 		b = b[n:]
 		c.published(func() int { return h.access.sessions.usages.subscriptions(cl) })
-		c.yield(packets.Publish)
+		c.yield(packets.Publish, n)
 	}
 }
 

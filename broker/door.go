@@ -52,14 +52,14 @@ type guest struct {
 	host         string // whose turns it takes, see hostOf
 	place, among *list.Element
 
-	trusted atomic.Bool          // known
-	taken   int                  // bytes that were read before; of the goroutine that reads
-	charged atomic.Pointer[conn] // whose user pays for what is read; nil: no user does
-	turn    atomic.Bool          // it has one of door.turns
-	present context.Context      // until it is closed
-	leave   context.CancelFunc   // ends that
-	unknown context.Context      // until it is closed or known
-	isKnown context.CancelFunc   // ends that
+	trusted atomic.Bool           // known
+	taken   int                   // bytes that were read before; of the goroutine that reads
+	charged atomic.Pointer[conn]  // whose user pays for what is read; nil: no user does
+	turn    atomic.Pointer[turns] // of which it has one, to decode what was read; nil: of none
+	present context.Context       // until it is closed
+	leave   context.CancelFunc    // ends that
+	unknown context.Context       // until it is closed or known
+	isKnown context.CancelFunc    // ends that
 }
 
 // errTooMuch ends a connection whose peer has not said who it is in as many bytes as that
@@ -77,12 +77,21 @@ func (g *guest) Read(p []byte) (int, error) {
 	c := g.charged.Load()
 	if c != nil {
 		c.slow()
+		if c.decoders != nil {
+			p = p[:min(len(p), decodedAtOnce)]
+		}
 	}
 	n, err := g.Conn.Read(p)
+	if c == nil {
+		c = g.charged.Load() // it may have been let in meanwhile
+	}
 	switch {
 	case n == 0:
 	case c != nil:
 		c.readCost += float64(n) / shareUnit
+		if gone := g.takeUsersTurn(c); gone != nil {
+			return 0, gone
+		}
 	case !g.trusted.Load():
 		if g.taken += n; g.taken > g.door.most {
 			g.door.limited("max-connect-size", "", g.RemoteAddr().String())
@@ -239,7 +248,7 @@ func (g *guest) takeTurn() error {
 		}
 		gone = func() bool { return g.present.Err() != nil || peerGone(g.Conn) }
 	}
-	g.turn.Store(true)
+	g.turn.Store(g.door.turns)
 	if gone() {
 		g.giveTurn()
 		return io.EOF
@@ -248,9 +257,28 @@ func (g *guest) takeTurn() error {
 }
 
 func (g *guest) giveTurn() {
-	if g.turn.CompareAndSwap(true, false) {
-		g.door.turns.give()
+	if of := g.turn.Swap(nil); of != nil {
+		of.give()
 	}
+}
+
+// decodedAtOnce is how much of what was read of a user is decoded in one turn. It may be as many
+// as 150 TLS key updates, two milliseconds.
+const decodedAtOnce = 4 << 10
+
+// takeUsersTurn waits until TLS and WebSocket may decode what was read, or is to be read, of a
+// user. That may be a lot of work for few bytes, of which nothing comes that would count as a
+// packet: key updates, frames with nothing in them, pings. Hundreds of such connections would
+// run before those of locks.
+func (g *guest) takeUsersTurn(c *conn) error {
+	if c.decoders == nil || g.turn.Load() != nil {
+		return nil
+	}
+	if c.decoders.take(g.present, "", c.share.name) != nil {
+		return net.ErrClosed
+	}
+	g.turn.Store(c.decoders)
+	return nil
 }
 
 // peerLeft reports whether the peer has closed the connection, of which the broker hears when it

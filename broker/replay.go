@@ -277,7 +277,7 @@ func (h *replay) OnRetainPublished(cl *mqtt.Client, pk packets.Packet) {
 	}
 	h.guard.unlock(c)
 	c.goOn()
-	c.yield(packets.Publish)
+	c.yield(packets.Publish, len(pk.Payload))
 	if h.full(cl, c) {
 		h.awaitReader(cl, c)
 	}
@@ -296,7 +296,7 @@ func (h *replay) OnPacketProcessed(cl *mqtt.Client, pk packets.Packet, err error
 		h.end(cl, c, err)
 	}
 	c.giveTurn()
-	c.yield(pk.FixedHeader.Type)
+	c.yield(pk.FixedHeader.Type, len(pk.TopicName)+len(pk.Payload))
 }
 
 // end ends the reading. A client that was not sent all is disconnected: it subscribes again.

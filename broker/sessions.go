@@ -69,6 +69,9 @@ func (h *sessions) enter(c *conn) bool {
 	if observes {
 		c.turns, c.scanner.Limits.Bytes = h.b.observers, h.b.cfg.Limits.observers()
 	}
+	if _, plain := c.Conn.(*guest); !plain {
+		c.decoders = h.b.decoders.of(h.b.cfg.Users, c.user)
+	}
 	g.charged.Store(c)
 	return true
 }

@@ -7,14 +7,17 @@ import (
 )
 
 // yieldEvery is how many packets of one client are processed before others get a turn, some
-// 100 microseconds.
-const yieldEvery = 16
+// 100 microseconds. So many bytes count as much as one.
+const (
+	yieldEvery = 16
+	yieldBytes = 2048
+)
 
 // yield lets others run. A goroutine that always has a packet to process keeps a processor
 // for the ten milliseconds until it is preempted; with a hundred of them whoever sends one
 // packet waits for half a second.
-func (c *conn) yield(kind byte) {
-	c.busy++
+func (c *conn) yield(kind byte, bytes int) {
+	c.busy += 1 + bytes/yieldBytes
 	if c.busy >= yieldEvery || kind == packets.Subscribe || kind == packets.Unsubscribe {
 		c.busy = 0
 		runtime.Gosched()
@@ -35,6 +38,25 @@ func (c *conn) takeTurn() bool {
 	}
 	c.inTurn.Store(true)
 	return true
+}
+
+// decoders are the turns in which what users send is decoded, see guest.takeUsersTurn. Users take
+// turns among themselves, so one who sends nothing but work waits for itself.
+type decoders struct {
+	members *turns // and those who may do more
+	others  *turns // clients and observers, with half of the processors together
+}
+
+func newDecoders(processors int) decoders {
+	return decoders{newTurns(processors), newTurns(max(1, processors/2))}
+}
+
+// of are those of a user.
+func (d *decoders) of(users *Users, name []byte) *turns {
+	if a, known := users.lookup(name); known && (a.role == Observer || a.role == Client) {
+		return d.others
+	}
+	return d.members
 }
 
 // giveTurn ends that, if the connection has one.

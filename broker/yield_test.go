@@ -133,7 +133,7 @@ func observed(t *testing.T) *Broker {
 			t.Fatal(err)
 		}
 	}
-	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour}})
+	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

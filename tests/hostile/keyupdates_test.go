@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -24,7 +25,10 @@ import (
 	"padme/tests/extent"
 )
 
-func init() { attackers["key updates"] = updateKeys }
+func init() {
+	attackers["key updates"] = updateKeys
+	attackers["key updates of a client"] = updateKeysOf
+}
 
 // beforeConnect is nearly what a stranger may send in all: 16 KB of a CONNECT and 32 more.
 const beforeConnect = 45_000
@@ -62,6 +66,34 @@ func updateKeys(addr, _ string) error {
 			done.Wait()
 		}
 	}()
+	return nil
+}
+
+// updateKeysOf has all the connections that a client may have send pings at the same moment, with
+// sixteen new keys before each byte.
+func updateKeysOf(addr, _ string) error {
+	var all []*speaker
+	for i := range 95 {
+		s, err := shake(addr)
+		if err != nil {
+			return err
+		}
+		_ = s.conn.SetDeadline(time.Time{})
+		if _, err := s.conn.Write(s.record(nil, 23, packet(0x10, str("MQTT"), []byte{4, 0xc2, 0, 0}, str(fmt.Sprint("keys-", i)), str("eve"), str("eve"))...)); err != nil {
+			return err
+		}
+		go func() { _, _ = io.Copy(io.Discard, s.conn) }()
+		all = append(all, s)
+	}
+	loads := make([][]byte, len(all))
+	for i, s := range all {
+		for range 3 {
+			loads[i] = append(loads[i], s.keys(strings.Repeat("\xc0\x00", 500))...)
+		}
+	}
+	for i, s := range all {
+		go func() { _, _ = s.conn.Write(loads[i]) }()
+	}
 	return nil
 }
 
@@ -155,11 +187,16 @@ func (s *speaker) keys(text string) (load []byte) {
 }
 
 // What TLS does for a stranger before its CONNECT is done for a few at a time.
-func TestKeyUpdates(t *testing.T) {
+func TestKeyUpdates(t *testing.T) { lockDuringKeyUpdates(t, "key updates") }
+
+// What it does for a client afterwards, too.
+func TestKeyUpdatesOfAClient(t *testing.T) { lockDuringKeyUpdates(t, "key updates of a client") }
+
+func lockDuringKeyUpdates(t *testing.T, attack string) {
 	extent.Long(t, "thousands of handshakes")
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lockDuring(t, startSecureNode(t, key), "key updates")
+	lockDuring(t, startSecureNode(t, key), attack)
 }
