@@ -56,7 +56,7 @@ func (t *Topic) receive(from string, payload []byte, toAll bool) {
 	t.metrics.received[m.Kind]++
 	t.met(m.From)
 	if m.Kind == protocol.KindOffer || m.Kind == protocol.KindAccept {
-		t.heard = true
+		t.heard, t.hadRoot = true, true
 	}
 	if err := t.step(protocol.Input{Kind: protocol.Receive, Message: m}); err != nil {
 		t.drop(dropMachine, from, err)

@@ -151,13 +151,14 @@ func TestServersThatCreateALockExclude(t *testing.T) {
 
 // twoServers has both take a new lock, the second one a while after the first, and returns after their
 // connections failed as play says.
-func twoServers(t *testing.T, play func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable)) {
+func twoServers(t *testing.T, ttl time.Duration, play func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable)) {
 	inVirtualTime(t, func(_ *testing.T, w *world) {
 		c := &contest{world: w}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
-		first, one, end := w.plainServer("gw1", 0)
-		second, other, endOther := w.plainServer("gw2", 10*time.Second)
+		timing := WithTiming(LAN().WithTTL(ttl))
+		first, one, end := w.plainServer("gw1", 0, timing)
+		second, other, endOther := w.plainServer("gw2", 10*time.Second, timing)
 		play(c, ctx, first, second, [2]*cable.Cable{one, other})
 		c.tasks.Wait()
 		if len(c.holds) < 2 {
@@ -170,7 +171,7 @@ func twoServers(t *testing.T, play func(c *contest, ctx context.Context, first, 
 // Who cannot hear the root may create the lock a TTL after it has asked for it. By then, the root holds
 // nothing that rests on what it wrote to its own register since it was last heard.
 func TestRootThatIsNotHeardHoldsForATTL(t *testing.T) {
-	twoServers(t, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
+	twoServers(t, 3*time.Second, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
 		c.tasks.Go(func() { c.visits(ctx, first, 20*time.Second) })
 		time.Sleep(5 * time.Second)
 		c.tasks.Go(func() { c.visits(ctx, second, time.Second) })
@@ -180,11 +181,25 @@ func TestRootThatIsNotHeardHoldsForATTL(t *testing.T) {
 
 // A server whose connection stalled has not heard what was said meanwhile.
 func TestStalledServerHearsOfTheRoot(t *testing.T) {
-	twoServers(t, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
+	twoServers(t, 3*time.Second, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
 		c.tasks.Go(func() { c.visits(ctx, first, 10*time.Second) })
 		c.tasks.Go(func() { time.Sleep(100 * time.Millisecond); c.visits(ctx, second, 10*time.Second) })
 		c.tasks.Go(func() { time.Sleep(300 * time.Millisecond); c.fail(ctx, cables[0], 4200*time.Millisecond, "stalls") })
 		time.Sleep(3 * time.Second)
 		c.fail(ctx, cables[1], 3*time.Second, "ends")
+	})
+}
+
+// A root that has answered a server, and is cut off then, was there when it did.
+func TestAnsweredServerCountsFromTheAnswer(t *testing.T) {
+	twoServers(t, 10*time.Second, func(c *contest, ctx context.Context, first, second *Server, cables [2]*cable.Cable) {
+		c.tasks.Go(func() { c.visits(ctx, first, 25*time.Second) })
+		time.Sleep(13 * time.Second)
+		c.tasks.Go(func() { time.Sleep(100 * time.Millisecond); c.visits(ctx, second, time.Second) })
+		time.AfterFunc(200*time.Millisecond, cables[1].HoldSent)
+		c.fail(ctx, cables[0], 1900*time.Millisecond, "stalls")
+		time.Sleep(time.Millisecond)
+		time.AfterFunc(time.Millisecond, cables[1].Release) // too late to go on with the answer
+		c.fail(ctx, cables[0], 15*time.Second, "ends")
 	})
 }

@@ -94,6 +94,9 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 		e.sought = time.Time{}
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
+		if s.wasAnswered(e) { // by a root that has died since, or is cut off
+			s.asks(e)
+		}
 		fresh := func() time.Duration { return max(s.heardNothing(e), s.silence(name, e)) }
 		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, 0}))...)
 	}
@@ -118,6 +121,19 @@ func (s *Server) asks(e *servedTopic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.asked = time.Time{}
+}
+
+// wasAnswered reports whether anybody has answered the topic that was opened last.
+func (s *Server) wasAnswered(e *servedTopic) bool {
+	s.mu.Lock()
+	t := e.opening
+	s.mu.Unlock()
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.hadRoot
 }
 
 // heardNothing is for how long nobody has answered this server's question for the root of a topic.

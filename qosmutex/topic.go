@@ -39,7 +39,8 @@ type Topic struct {
 	unanswered []unanswered
 	// validUntil is when the session of this participant ends by its clock.
 	validUntil protocol.Time
-	heard      bool              // a join was answered
+	heard      bool              // a join was answered, since it was looked last
+	hadRoot    bool              // or ever
 	earlier    protocol.Duration // TTL of a root of before, as it was published; 0: not known
 	used       time.Time         // when a participant last came or went, or somebody asked here or, at the root, anywhere; zero: never
 	status     protocol.Status

@@ -20,10 +20,16 @@ func (m *Machine) claimed(msg *protocol.Message, root bool) {
 	}
 }
 
-// waitForOtherRoot ends no session before another root has had time to tell us that it is there.
+// waitForOtherRoot ends nothing of a member before another root has had time to tell us that it is there.
 func (m *Machine) waitForOtherRoot() {
+	soon := m.now + m.timing.JoinWait
 	for _, s := range m.members {
-		s.deadline = max(s.deadline, m.now+m.timing.JoinWait)
+		s.deadline = max(s.deadline, soon)
+	}
+	for _, r := range m.resources {
+		if t := &r.tok; t.until != 0 && t.phase == below {
+			t.until = max(t.until, soon)
+		}
 	}
 }
 

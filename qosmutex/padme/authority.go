@@ -35,6 +35,23 @@ func (m *Machine) heldUntil() protocol.Time {
 	return after(min(m.authority.renewed, m.heardItself()), m.timing.TTL)
 }
 
+// heardSince reports whether we have heard ourselves since an instant that has come, before which
+// nobody's word counts as missing. If not, it asks: see heardBy.
+func (m *Machine) heardSince(at protocol.Time) bool {
+	if m.heardItself() >= at {
+		return true
+	}
+	if m.called < at {
+		m.beat()
+	}
+	return false
+}
+
+// heardBy is when there is something to do about what is missing at an instant: to ask, or to go on.
+func (m *Machine) heardBy(at protocol.Time) protocol.Time {
+	return when(m.role != protocol.Root || m.called < at || m.heardItself() >= at, at)
+}
+
 // heardItself is when a root that others may succeed sent the newest message that came back.
 func (m *Machine) heardItself() protocol.Time {
 	if m.isFixedRoot || !m.candidate {
@@ -125,7 +142,6 @@ func (m *Machine) rule(in *protocol.Lease) {
 	m.roster = roster{lastSession: in.Term << 24, nextExpiry: protocol.Never} // no number twice
 	m.outranks = 0
 	m.out.Changed = true
-	m.beat()
 	if m.now < in.Heard+m.grace() {
 		m.authority.inherit = in.Heard + m.grace()
 		m.authority.before = before
@@ -152,6 +168,7 @@ func (m *Machine) rule(in *protocol.Lease) {
 	m.beacon.members = uint32(len(m.members) + 1)
 	m.sendBeacons()
 	m.offer(protocol.Node{}) // whoever lost the old root need not ask
+	m.beat()                 // which comes back after that was heard
 	if m.departing {
 		m.resign()
 	}

@@ -90,11 +90,11 @@ func (m *Machine) reconnect() {
 		m.repeat(l)
 	}
 	m.sendBeacons()
-	m.beat()
 	if m.role == protocol.Root {
-		m.offer(protocol.Node{}) // there may be another root by now
+		m.offer(protocol.Node{}) // there may be another root by now, which hears that before we hear ourselves
 		m.waitForOtherRoot()
 	}
+	m.beat()
 	m.callForRoot() // the broker was started again, perhaps with whoever served the topic
 	if m.join != nil {
 		m.startJoin(0)

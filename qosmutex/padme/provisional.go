@@ -91,7 +91,7 @@ func (m *Machine) expireProvisional() {
 	for _, r := range m.resources {
 		switch t := &r.tok; {
 		case !m.ends(t):
-		case m.now < t.until:
+		case m.now < t.until || m.role == protocol.Root && t.phase == below && !m.heardSince(t.until): // as for sessions
 			m.nextDue = min(m.nextDue, t.until)
 		case m.role == protocol.Root:
 			m.unconfirmedInTime(r)

@@ -92,9 +92,9 @@ func (r *roster) write(w *canonical.Writer, c *core) {
 		w.Uint(o.number, o.asked)
 		w.Int(o.priority)
 		w.Node(o.parent)
-		w.Left(o.deadline)
-		w.Age(o.sent, c.timing.TTL)    // an answer as old as that is too late
-		w.Age(o.heard, c.timing.TTL/2) // who was not heard for that long is silent
+		w.Age(o.deadline, 2*c.timing.TTL) // a root that is cut off keeps what is over
+		w.Age(o.sent, c.timing.TTL)       // an answer as old as that is too late
+		w.Age(o.heard, c.timing.TTL/2)    // who was not heard for that long is silent
 		w.Flags(o.goodbye, o.leaves, o.candidate, o.slow)
 		w.Uint(o.replaces)
 		first = min(first, o.deadline)
@@ -279,11 +279,14 @@ func (m *Machine) expireSessions() {
 	if m.now < m.nextExpiry {
 		return
 	}
-	sure := min(m.now, m.heardItself())
-	if sure < m.nextExpiry {
-		m.beat()
+	m.nextExpiry = protocol.Never
+	for _, s := range m.members {
+		m.nextExpiry = min(m.nextExpiry, s.deadline)
+	}
+	if m.now < m.nextExpiry || !m.heardSince(m.nextExpiry) {
 		return
 	}
+	sure := min(m.now, m.heardItself())
 	m.nextExpiry = protocol.Never
 	var ended roster
 	for _, s := range m.members {

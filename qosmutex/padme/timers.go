@@ -35,9 +35,9 @@ func (m *Machine) timers() [len(duties)]protocol.Time {
 	return [...]protocol.Time{
 		after(m.nextMiss, 1),
 		when(root, m.authority.until),
-		when(root && (m.called < m.nextExpiry || m.heardItself() >= m.nextExpiry), m.nextExpiry),
+		when(root, m.heardBy(m.nextExpiry)),
 		when(!root && m.session.number != 0, m.session.until),
-		m.nextDue,
+		m.heardBy(m.nextDue),
 
 		when(m.departing, m.departBy),
 		when(m.role == protocol.Member, m.beaconTimeout(&m.core)),

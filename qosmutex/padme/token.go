@@ -124,7 +124,7 @@ func (m *Machine) fencesFor(hops uint32) uint64 {
 func (t *token) write(w *canonical.Writer, m *Machine) {
 	w.Uint(uint64(t.phase))
 	if w.Is(m.ends(t)) {
-		w.Left(t.until)
+		w.Age(t.until, 2*m.timing.TTL)
 	}
 	if t.unconfirmed() {
 		w.Age(t.entered, m.provisionalSpan())
