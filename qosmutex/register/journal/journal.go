@@ -27,16 +27,17 @@ const MaxFrame = 8 << 20
 
 // Journal is an open file of records. Its methods must not be called concurrently.
 type Journal struct {
-	path   string
-	kind   string
-	place  string
-	file   *os.File
-	guard  *os.File // the file .lock
-	unlock func()
-	opens  uint64
-	size   int64
-	broken error
-	notes  unsynced
+	path      string
+	kind      string
+	place     string
+	file      *os.File
+	guard     *os.File // the file .lock
+	unlock    func()
+	uncounted bool // opens is not in the guard yet
+	opens     uint64
+	size      int64
+	broken    error
+	notes     unsynced
 }
 
 // Open opens the journal at path, or makes an empty one in a directory that exists.

@@ -22,13 +22,16 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 	if file != nil && !vanished.Gone(file) {
 		return false, j.vanished(file)
 	}
-	if file == nil && guard == nil {
+	if file == nil && guard == nil && !j.uncounted {
 		return false, j.lookUnsynced()
 	}
 	if guard != nil {
 		if err := j.guardAnew(); err != nil {
 			return false, j.vanished(err)
 		}
+	}
+	if err := j.count(); err != nil {
+		return false, j.vanished(err)
 	}
 	if file != nil {
 		was := j.file
@@ -57,8 +60,8 @@ func (j *Journal) lookUnsynced() error {
 
 func (j *Journal) vanished(err error) error { return fmt.Errorf("journal: %w: %w", ErrVanished, err) }
 
-// guardAnew takes the lock of the file that is there now, so that no other process opens the journal,
-// and writes the count there. After an error the guard is as before, so that it is tried again.
+// guardAnew takes the lock of the file that is there now, so that no other process opens the journal. It
+// keeps that whether or not the count can be written there.
 func (j *Journal) guardAnew() error {
 	path := j.path + lockSuffix
 	guard, unlock, err := lockFile(path)
@@ -68,11 +71,19 @@ func (j *Journal) guardAnew() error {
 	if err != nil {
 		return err
 	}
-	if err := writeCount(guard, j.opens); err != nil {
-		unlock()
-		return err
-	}
 	j.unlock()
-	j.guard, j.unlock = guard, unlock
+	j.guard, j.unlock, j.uncounted = guard, unlock, true
+	return nil
+}
+
+// count writes the count to a guard that lacks it.
+func (j *Journal) count() error {
+	if !j.uncounted {
+		return nil
+	}
+	if err := writeCount(j.guard, j.opens); err != nil {
+		return fmt.Errorf("%s was recreated, and cannot be written, so that a copy of %s would not be recognized: %w", j.path+lockSuffix, j.path, err)
+	}
+	j.uncounted = false
 	return nil
 }

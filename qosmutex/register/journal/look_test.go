@@ -137,8 +137,8 @@ func TestJournalTakesItsGuardAgain(t *testing.T) {
 	mustOpen(t, path)
 }
 
-// A guard that cannot be written is tried again: without its count, a copy of the journal would be
-// taken for the journal.
+// A guard that cannot be written excludes others nevertheless, and is written again: without its count,
+// a copy of the journal would be taken for the journal.
 func TestJournalCountsInItsGuardAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "voter")
 	j, _ := mustOpen(t, path)
@@ -150,6 +150,10 @@ func TestJournalCountsInItsGuardAgain(t *testing.T) {
 		if recreated, err := look(j); recreated || !errors.Is(err, ErrVanished) {
 			t.Errorf("it cannot be written: %v, %v", recreated, err)
 		}
+		if _, unlock, err := lockFile(guard); !errors.Is(err, ErrInUse) {
+			unlock()
+			t.Fatalf("another process locks it: %v", err)
+		}
 	}
 	if err := os.Remove(guard); err != nil {
 		t.Fatal(err)
@@ -159,6 +163,9 @@ func TestJournalCountsInItsGuardAgain(t *testing.T) {
 	}
 	if n, err := readCount(j.guard); n != j.Opens() || err != nil {
 		t.Errorf("it counts %d, %v, not %d", n, err, j.Opens())
+	}
+	if recreated, err := look(j); recreated || err != nil {
+		t.Errorf("it is written: %v, %v", recreated, err)
 	}
 }
 
