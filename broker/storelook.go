@@ -26,7 +26,7 @@ func (s *store) look(told *throttle.Log[string]) {
 }
 
 func (s *store) lookAgain() (recreated bool, err error) {
-	file, lock := s.here(), vanished.Look(s.lock, s.lock.Name())
+	file, lock := s.here(), s.guarded()
 	if file != nil && !vanished.Gone(file) {
 		return false, file
 	}
@@ -57,6 +57,13 @@ func (s *store) here() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return vanished.Look(s.file, s.path)
+}
+
+// guarded compares the lock with what its path names.
+func (s *store) guarded() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return vanished.LookGuard(s.lock, s.lock.Name(), s.file, s.path)
 }
 
 // errCompacting refuses a second compaction at the same time.

@@ -123,3 +123,24 @@ func TestStoreSharesNoDirectory(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 }
+
+// A copy of the lock file in its place is locked as well, though it looks like the lock file.
+func TestStoreLocksACopyOfItsLock(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	path := s.lock.Name()
+	is, err := s.lock.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, make([]byte, is.Size()), 0o600), os.Chtimes(path, is.ModTime(), is.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	var told throttle.Log[string]
+	if said := s.lookInTest(&told); said != "" {
+		t.Errorf("it says %q", said)
+	}
+	if other, err := lockFile(path); !errors.Is(err, errLocked) {
+		t.Errorf("another broker locks it: %v", err)
+		_ = other.Close()
+	}
+}

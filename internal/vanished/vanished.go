@@ -29,6 +29,22 @@ func Gone(err error) bool { return errors.As(err, new(*gone)) }
 // Look compares the open file with what path names. The error says what differs, and what to do
 // unless Gone knows that.
 func Look(file *os.File, path string) error {
+	if renumbered(file, path) {
+		return nil
+	}
+	return look(file, path)
+}
+
+// LookGuard is Look for a guard, which is locked and not written, so that a copy of it stays alike: then
+// it is taken for the same file only where the data that it guards has another number, too.
+func LookGuard(guard *os.File, path string, data *os.File, dataPath string) error {
+	if renumbered(data, dataPath) && renumbered(guard, path) {
+		return nil
+	}
+	return look(guard, path)
+}
+
+func look(file *os.File, path string) error {
 	is, err := file.Stat()
 	if err != nil {
 		return err
@@ -37,7 +53,7 @@ func Look(file *os.File, path string) error {
 	unnamed := removed(is)
 	var what, remedy string
 	switch {
-	case err == nil && (os.SameFile(is, there) || !unnamed && alike(is, there)):
+	case err == nil && os.SameFile(is, there):
 		return nil
 	case err == nil && unnamed:
 		what, remedy = "was removed, and another file is in its place", "move that one away, then this process recreates its own"
@@ -55,10 +71,15 @@ func Look(file *os.File, path string) error {
 	return fmt.Errorf("%s %s: do not stop this process, which would lose what it keeps there: %s", path, what, remedy)
 }
 
-// alike reports whether two files were last written at the same time and have the same size. Not all
-// file systems number a file alike each time, so that a file could not be told from another one there. A
-// copy that is alike stays so only until the next write.
-func alike(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
+// renumbered reports whether the path names a file with another number that has the same size, and was
+// last written at the same time. Not all file systems number a file alike each time, so that it could
+// not be told from another one there. A copy that is alike stays so only until the next write.
+func renumbered(file *os.File, path string) bool {
+	is, err := file.Stat()
+	there, err2 := os.Stat(path)
+	return err == nil && err2 == nil && !os.SameFile(is, there) && !removed(is) &&
+		is.Size() == there.Size() && is.ModTime().Equal(there.ModTime())
+}
 
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)

@@ -69,6 +69,36 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// A copy of a guard is noticed, though nobody writes it, unless the data is numbered otherwise as well.
+func TestLookGuard(t *testing.T) {
+	dir := t.TempDir()
+	create := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	data, guard := create("data"), create("guard")
+	look := func() error { return vanished.LookGuard(guard, guard.Name(), data, data.Name()) }
+	if err := look(); err != nil {
+		t.Errorf("nothing has happened: %v", err)
+	}
+	if err := renumber(guard.Name(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := look(); err == nil || !strings.Contains(err.Error(), "put this process's own back") {
+		t.Errorf("a copy in its place: %v", err)
+	}
+	if err := renumber(data.Name(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := look(); err != nil {
+		t.Errorf("all files have other numbers: %v", err)
+	}
+}
+
 // renumber gives path a file of the same size, written at the same time unless written says when.
 func renumber(path string, written time.Time) error {
 	is, err := os.Stat(path)

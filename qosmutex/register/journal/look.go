@@ -18,7 +18,7 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 	if j.broken != nil {
 		return false, j.broken
 	}
-	file, guard := vanished.Look(j.file, j.path), vanished.Look(j.guard, j.path+lockSuffix)
+	file, guard := vanished.Look(j.file, j.path), vanished.LookGuard(j.guard, j.path+lockSuffix, j.file, j.path)
 	if file != nil && !vanished.Gone(file) {
 		return false, j.vanished(file)
 	}

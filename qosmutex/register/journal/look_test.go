@@ -137,6 +137,30 @@ func TestJournalTakesItsGuardAgain(t *testing.T) {
 	mustOpen(t, path)
 }
 
+// A copy of the guard in its place is locked as well, though it looks like the guard.
+func TestJournalTakesACopyOfItsGuard(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "voter")
+	j, _ := mustOpen(t, path)
+	guard := path + lockSuffix
+	text, err := os.ReadFile(guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := os.Stat(guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(guard, guard+".old"), os.WriteFile(guard, text, 0o600), os.Chtimes(guard, is.ModTime(), is.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	if recreated, err := look(j); !recreated || err != nil {
+		t.Errorf("%v, %v", recreated, err)
+	}
+	if _, _, err := open(path, "test"); !errors.Is(err, ErrInUse) {
+		t.Errorf("another process opens it: %v", err)
+	}
+}
+
 // A guard that cannot be written excludes others nevertheless, and is written again: without its count,
 // a copy of the journal would be taken for the journal.
 func TestJournalCountsInItsGuardAgain(t *testing.T) {
