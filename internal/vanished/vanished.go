@@ -26,6 +26,15 @@ func (e *gone) Error() string { return e.path + " was removed" }
 // what was written to the new one.
 func Gone(err error) bool { return errors.As(err, new(*gone)) }
 
+// Unknown reports whether an error of Look says only that the path could not be looked at.
+func Unknown(err error) bool { return errors.As(err, new(*fs.PathError)) }
+
+// Removed reports whether no path names the open file any more, so that it cannot come back.
+func Removed(file *os.File) bool {
+	is, err := file.Stat()
+	return err == nil && removed(is)
+}
+
 // Look compares the open file with what path names. The error says what differs, and what to do
 // unless Gone knows that.
 func Look(file *os.File, path string) error {

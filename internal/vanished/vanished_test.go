@@ -65,6 +65,9 @@ func TestLook(t *testing.T) {
 			if gone := vanished.Gone(err); gone != c.gone {
 				t.Errorf("%v: gone %v", err, gone)
 			}
+			if unknown := vanished.Unknown(err); unknown != (c.says == "not a directory") {
+				t.Errorf("%v: unknown %v", err, unknown)
+			}
 		})
 	}
 }

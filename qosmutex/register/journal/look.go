@@ -47,12 +47,13 @@ func (j *Journal) Look(records func() [][]byte) (recreated bool, err error) {
 }
 
 // lookUnsynced has WantsUnsynced ask for a new file of unsynced records if that is not at its path any
-// more. The one that was there counts no more, even if somebody puts it back.
+// more. The one that was there counts no more, even if somebody puts it back. A path that cannot be
+// looked at now says nothing.
 func (j *Journal) lookUnsynced() error {
 	if j.notes.file == nil {
 		return nil
 	}
-	if err := vanished.Look(j.notes.file, j.path+unsyncedSuffix); err != nil {
+	if err := vanished.Look(j.notes.file, j.path+unsyncedSuffix); err != nil && !vanished.Unknown(err) {
 		_ = j.forgetUnsynced(err)
 	}
 	return j.broken

@@ -217,3 +217,58 @@ func TestJournalNotesAgain(t *testing.T) {
 		t.Errorf("the next run believes that %v is all", noted)
 	}
 }
+
+// Unsynced records that can be neither shortened nor removed break the journal only where they could
+// count again.
+func TestJournalBreaksForNotesThatMayComeBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(noted string) error
+		broken bool
+	}{
+		"removed": {change: os.Remove},
+		"replaced": {change: func(noted string) error {
+			return errors.Join(os.Remove(noted), os.WriteFile(noted, []byte("x"), 0o600))
+		}},
+		"moved": {func(noted string) error { return os.Rename(noted, noted+".old") }, true},
+		"moved, and another in its place": {func(noted string) error {
+			return errors.Join(os.Rename(noted, noted+".old"), os.WriteFile(noted, []byte("x"), 0o600))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "voter")
+			j, _ := mustOpen(t, path)
+			begin(t, j, "a")
+			readOnly(t, j)
+			if err := c.change(path + unsyncedSuffix); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := look(j); (err != nil) != c.broken {
+				t.Errorf("%v", err)
+			}
+			if err := j.Append([]byte("b")); (err != nil) != c.broken {
+				t.Errorf("it appends: %v", err)
+			}
+		})
+	}
+}
+
+// Unsynced records whose path cannot be looked at for a moment are kept.
+func TestJournalKeepsNotesThatItCannotSee(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "voter")
+	j, _ := mustOpen(t, path)
+	begin(t, j, "a")
+	noted := path + unsyncedSuffix
+	if err := errors.Join(os.Rename(noted, noted+".old"), os.Symlink(noted, noted)); err != nil {
+		t.Fatal(err)
+	}
+	if recreated, err := look(j); recreated || err != nil || j.WantsUnsynced() {
+		t.Errorf("%v, %v, begun again: %v", recreated, err, j.WantsUnsynced())
+	}
+	if err := errors.Join(os.Rename(noted+".old", noted), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	j, _ = mustOpen(t, path)
+	if noted, all := unsyncedOf(j); !all || !slices.Equal(noted, []string{"a"}) {
+		t.Errorf("the next run is told %v, all: %v", noted, all)
+	}
+}

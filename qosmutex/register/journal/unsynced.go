@@ -166,15 +166,20 @@ func (u *unsynced) write(b []byte) error {
 }
 
 // forgetUnsynced has nobody rely on what was noted, because of an error. Whoever cannot write may
-// still be able to shorten or to remove. That there is no file does not count: its directory may be
-// away for a moment.
+// still be able to shorten or to remove. That nothing is at the path does not count, as its directory
+// may be away for a moment, unless the file was removed.
 func (j *Journal) forgetUnsynced(because error) error {
 	if j.notes.file == nil {
 		return nil
 	}
+	path := j.path + unsyncedSuffix
 	err := j.notes.file.Truncate(0)
-	if err != nil {
-		err = os.Remove(j.path + unsyncedSuffix)
+	switch {
+	case err == nil:
+	case vanished.Removed(j.notes.file):
+		err = nil
+	case vanished.Look(j.notes.file, path) == nil: // and not another one
+		err = os.Remove(path)
 	}
 	j.closeUnsynced()
 	if err == nil {
