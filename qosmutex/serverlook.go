@@ -27,6 +27,9 @@ func (s *Server) lookAfterFiles() {
 		}
 		lost, written := false, false
 		for _, r := range registers {
+			if err := r.Unrewritten(); err != nil {
+				log.Warn("the file of what this server notes of its locks grows: it cannot be rewritten", "error", err)
+			}
 			recreated, err := r.Look(s.ctx)
 			lost, written = lost || err != nil, written || recreated != ""
 			switch {

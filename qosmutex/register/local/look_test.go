@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,5 +112,38 @@ func TestNotesOverwriteNoOthers(t *testing.T) {
 	}
 	if text, err := os.ReadFile(notes + ".old"); err != nil || len(text) > 0 {
 		t.Errorf("our own are %q, %v", text, err)
+	}
+}
+
+// Notes that cannot be rewritten leave no half-written file on a full disk. They count, and say why they
+// grow.
+func TestNotesThatCannotBeRewrittenSayWhy(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "register")
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, r, "crane", "", false)
+	next := path + ".members.new"
+	if err := os.Symlink(full, next); err != nil {
+		t.Fatal(err)
+	}
+	r.members.rewriteAt = 0
+	note(t, r, "crane", "a", false)
+	if _, err := os.Lstat(next); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+	if err := r.Unrewritten(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("it says %v", err)
+	}
+	if err := r.Unrewritten(); err != nil {
+		t.Errorf("it says again: %v", err)
+	}
+	if all := reopen(t, r, path).sortedMembers(t, "crane"); !slices.Equal(all, []string{"a"}) {
+		t.Errorf("the next process knows the members %q", all)
 	}
 }

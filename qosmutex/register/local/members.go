@@ -22,7 +22,8 @@ type members struct {
 	path, run string
 	file      *os.File // nil: nothing is noted
 	size      int
-	rewriteAt int // the size at which it is rewritten
+	rewriteAt int   // the size at which it is rewritten
+	unwritten error // why it could not be; see Unrewritten
 	keys      map[string]*memberSet
 	signs     *os.File      // of life
 	lived     time.Duration // the last sign of life of an earlier process, by its clock
@@ -216,7 +217,7 @@ func (m *members) rewrite() error {
 		err = os.Rename(m.path+".new", m.path)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return errors.Join(err, file.Close(), os.Remove(m.path+".new")) // it may fill a disk
 	}
 	if m.file != nil {
 		_ = m.file.Close()
@@ -235,12 +236,17 @@ func (m *members) writeTo(w io.Writer, l *memberLine) (n int, err error) {
 	return w.Write(append(text, '\n'))
 }
 
-// compact is rewrite where the path names the file: what is in its place now may be another process's.
-func (m *members) compact() error {
-	if err := vanished.Look(m.file, m.path); err != nil {
-		return err // look tells
+// compact is rewrite where the path names the file: what is in its place now may be another process's. A
+// file that cannot be rewritten has what counts, and grows.
+func (m *members) compact() {
+	err := vanished.Look(m.file, m.path)
+	if err == nil { // else look tells
+		err = m.rewrite()
+		m.unwritten = err
 	}
-	return m.rewrite()
+	if err != nil {
+		m.rewriteAt = 2 * m.size
+	}
 }
 
 // forget has nothing noted any more, so that it is not relied on, wherever the file is now. Whoever
@@ -415,12 +421,22 @@ func (r *Register) noteLine(line *memberLine) error {
 	m.note(line)
 	n, err := m.writeTo(m.file, line)
 	m.size += n
-	if err == nil && m.size > m.rewriteAt && m.compact() != nil {
-		m.rewriteAt = 2 * m.size // it has what counts
-	}
 	if err != nil {
 		m.forget()
 		return fmt.Errorf("register: noting who may hold: %w", err)
 	}
+	if m.size > m.rewriteAt {
+		m.compact()
+	}
 	return nil
+}
+
+// Unrewritten returns, once for each attempt, why the file of what is noted could not be rewritten with
+// what still counts, so that it grows.
+func (r *Register) Unrewritten() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.members.unwritten
+	r.members.unwritten = nil
+	return err
 }
