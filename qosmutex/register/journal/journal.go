@@ -22,6 +22,9 @@ var (
 // it was opened.
 const lockSuffix = ".lock"
 
+// ErrTooMuch is what errors of Append wrap that was given more than MaxFrame. It has written nothing.
+var ErrTooMuch = errors.New("too much at once")
+
 // MaxFrame is how many bytes one Append may write.
 const MaxFrame = 8 << 20
 
@@ -117,7 +120,7 @@ func (j *Journal) write(b []byte) error {
 		return j.broken
 	}
 	if len(b) > MaxFrame {
-		return fmt.Errorf("journal: %s: %d bytes at once, at most %d are allowed", j.path, len(b), MaxFrame)
+		return fmt.Errorf("journal: %s: %w: %d bytes, at most %d are allowed", j.path, ErrTooMuch, len(b), MaxFrame)
 	}
 	_, err := j.file.WriteAt(b, j.size)
 	if err == nil {

@@ -3,6 +3,8 @@
 package quorum_test
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 
 	"padme/qosmutex/register"
 	"padme/qosmutex/register/caspaxos"
+	"padme/qosmutex/register/journal"
 	"padme/qosmutex/register/quorum"
 	"padme/tests/capture"
 )
@@ -81,6 +84,39 @@ func TestVoterWithoutItsFileTakesAPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = f.start("d", "a", "b", "d")
+		if s := d.Status(); s.Phase != caspaxos.Voting || s.Config.Number != 2 {
+			t.Errorf("its next run: %+v", s)
+		}
+	})
+}
+
+// A voter that knows more than can be appended at once says what to do when it ends, and that helps.
+func TestVoterWithoutItsFileKnowsTooMuch(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, f *fleet) {
+		f.startAll()
+		for i := range journal.MaxFrame/register.MaxValue + 1 {
+			put(t, f.voters["a"], register.Write{Key: fmt.Sprint("crane ", i), Value: make([]byte, register.MaxValue)})
+		}
+		f.kill("c")
+		d := f.start("d", "a", "b", "d")
+		settle()
+		file := f.file("d")
+		if err := os.Rename(file, file+".old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := d.Err(); !errors.Is(err, journal.ErrTooMuch) || !strings.Contains(err.Error(), "put that back") {
+			t.Errorf("it says %v", err)
+		}
+		f.kill("d")
+		if err := os.Rename(file+".old", file); err != nil {
+			t.Fatal(err)
+		}
+		d = f.start("d", "a", "b", "d")
+		time.Sleep(time.Minute)
 		if s := d.Status(); s.Phase != caspaxos.Voting || s.Config.Number != 2 {
 			t.Errorf("its next run: %+v", s)
 		}

@@ -284,7 +284,13 @@ func (v *Voter) sync(m *caspaxos.Machine, out *caspaxos.Output) error {
 		if !out.Whole {
 			return nil // it has what counts
 		}
-		return v.disk.Append(m.Records()[1:]...)
+		// All of them or none: in one frame, of at most journal.MaxFrame. A voter that has more ends if its
+		// file is elsewhere when a voter is replaced.
+		err := v.disk.Append(m.Records()[1:]...)
+		if errors.Is(err, journal.ErrTooMuch) {
+			err = fmt.Errorf("a voter was replaced while the file of this one was not at its path: put that back, and start this voter again; otherwise, %s: %w", v.otherwise(), err)
+		}
+		return err
 	}
 	if err != nil {
 		return err
