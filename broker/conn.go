@@ -28,20 +28,23 @@ type conn struct {
 	mu       sync.Mutex // of deadline and afterwards
 	deadline time.Time  // of writing, renewed when half of it is gone
 
-	due     time.Time    // when the CONNECT must be there
-	head    []byte       // the CONNECT, read before mochi reads
-	behind  []byte       // what came together with it, behind it
-	connect wire.Connect // what it says
-	user    []byte       // who has proven to be that; nil without users
-	inside  bool         // counts among Limits.Clients; guarded by the broker's mu
-	ahead   *ahead       // what was read while the password was checked; nil for nothing
-	scanner wire.Scanner // of what comes after the CONNECT
-	direct  *direct      // takes what need not go through mochi; nil: nothing
-	outlet  outlet
-	buffer  *sendBuffer   // below TLS and WebSocket
-	silence time.Duration // that ends the connection, since renewed; of the reading goroutine, both
-	renewed time.Time
-	refuse  func(error) // tells the client why its packet was refused; nil before the session
+	due      time.Time    // when the CONNECT must be there
+	head     []byte       // the CONNECT, read before mochi reads
+	behind   []byte       // what came together with it, behind it
+	connect  wire.Connect // what it says
+	user     []byte       // who has proven to be that; nil without users
+	inside   bool         // counts among Limits.Clients; guarded by the broker's mu
+	ahead    *ahead       // what was read while the password was checked; nil for nothing
+	scanner  wire.Scanner // of what comes after the CONNECT
+	direct   *direct      // takes what need not go through mochi; nil: nothing
+	outlet   outlet
+	buffer   *sendBuffer             // below TLS and WebSocket
+	pong     func(data string) error // answers a ping of a WebSocket
+	pinged   bool                    // one is to be answered; of the reading goroutine, both
+	pingData string
+	silence  time.Duration // that ends the connection, since renewed; of the reading goroutine, both
+	renewed  time.Time
+	refuse   func(error) // tells the client why its packet was refused; nil before the session
 
 	unacked  unacked
 	own      tally        // of publishers that wait for it

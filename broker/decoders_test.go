@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"padme/tests/poll"
 )
 
 // framed sends and receives short WebSocket messages.
@@ -176,4 +179,64 @@ func TestWhatWasReadBeforeIsDecodedInATurn(t *testing.T) {
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it ended with %v", err)
 	}
+}
+
+// Users of whom much was decoded lately have every second turn together, so one that sends little waits
+// for one of them, and not for as many as there are.
+func TestUsersThatTireWaitTogether(t *testing.T) {
+	var of share
+	now := time.Now().UnixNano()
+	of.decoded(now, 40*time.Microsecond)
+	if of.tires(now) {
+		t.Error("a few packets tire")
+	}
+	of.decoded(now, time.Hour)
+	if !of.tires(now) || of.tires(now+int64(10*time.Second)) {
+		t.Error("a long turn does not tire, or for longer than it may")
+	}
+	b := observed(t)
+	for _, user := range []*share{{name: "look"}, {name: "watch"}} {
+		peer, end := net.Pipe()
+		defer peer.Close()
+		g := b.door.admit(end)
+		c := newConn(g, b.cfg.Limits)
+		c.share, c.decoders = user, newTurns(0)
+		line := ""
+		if user.name == "watch" {
+			line = "tiring"
+			user.decoded(time.Now().UnixNano(), time.Second)
+		}
+		done := make(chan error, 1)
+		go func() { done <- g.takeUsersTurn(c) }()
+		waits := func() bool {
+			c.decoders.mu.Lock()
+			defer c.decoders.mu.Unlock()
+			return c.decoders.at[line] != nil && len(c.decoders.at[line].named[user.name]) == 1
+		}
+		poll.UntilOr(t, waits, func() string { return fmt.Sprintf("%s does not wait among %q", user.name, line) })
+		c.decoders.give()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		before := user.tired.Load()
+		g.charged.Store(c)
+		if g.giveTurn(); user.tired.Load() <= before {
+			t.Error("what was decoded in a turn is not noted")
+		}
+	}
+}
+
+// Of several pings that came together the newest is answered.
+func TestTheNewestPingIsAnswered(t *testing.T) {
+	b := observed(t)
+	_, below := overWebSocket(t, b, "watch")
+	if _, err := below.Write([]byte("\x89\x81\x00\x00\x00\x00a\x89\x81\x00\x00\x00\x00b\x82\x82\x00\x00\x00\x00\xc0\x00")); err != nil {
+		t.Fatal(err)
+	}
+	want, got := "\x82\x02\xd0\x00\x8a\x01b", make([]byte, 7)
+	_ = below.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadFull(below, got); err != nil || string(got) != want {
+		t.Errorf("it is answered %q, not %q: %v", got, want, err)
+	}
+	plain{below, t}.nothing()
 }

@@ -44,6 +44,7 @@ type share struct {
 	searching   sync.Mutex
 	paying      chan struct{} // full while one of its connections looks whether they may go on
 	credit      credit
+	tired       atomic.Int64 // until when it tires, see decoded
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
@@ -94,6 +95,26 @@ func (b *bucket) take(cost, rate float64) {
 	b.left = max(b.left-min(cost, rate/10), -rate)
 	b.owes.Store(b.left < 0)
 }
+
+const (
+	// decodingRests is how many times as long as what was sent of a user was decoded it rests after it:
+	// a thousand accounts that send nothing but work tire, and one that locks a hundred times a second
+	// does not.
+	decodingRests = 1000
+	// decodingTires is how long a rest must be to matter.
+	decodingTires = 50 * time.Millisecond
+	// decodingCounts is the longest turn that counts: on a busy machine it may have lasted longer.
+	decodingCounts = 2 * time.Millisecond
+)
+
+// decoded notes for how long what was sent of the user has been decoded.
+func (s *share) decoded(now int64, took time.Duration) {
+	rest := decodingRests * int64(min(took, decodingCounts))
+	s.tired.Store(min(max(s.tired.Load(), now)+rest, now+decodingRests*int64(decodingCounts)))
+}
+
+// tires reports whether decoding what the user sends has taken more than its part.
+func (s *share) tires(now int64) bool { return s.tired.Load() > now+int64(decodingTires) }
 
 // enter returns the share of a user that connects.
 func (s *shares) enter(user string) *share {

@@ -96,19 +96,33 @@ func (b *Broker) upgrade(c *conn) error {
 		return fmt.Errorf("%w: %w", errNotMQTT, err)
 	}
 	_ = c.SetReadDeadline(c.due) // Upgrade has taken it away
-	pong := ws.PingHandler()
+	if g := c.guest(); g != nil {
+		g.answer = c.answerPing
+	}
+	c.pong = ws.PingHandler()
 	ws.SetPingHandler(func(data string) error {
 		if g := c.guest(); g != nil && !g.trusted.Load() {
 			return nil // a system call for each six bytes of a stranger
 		}
 		c.readCost++ // as much as a packet
-		if !c.buffer.idle() {
-			return nil // one that does not read is not sent more: the next one may be answered
-		}
-		return pong(data)
+		c.pinged, c.pingData = true, data
+		return nil
 	})
 	raw.ws = ws
 	return nil
+}
+
+// answerPing answers the newest ping of a WebSocket before more is read, as RFC 6455 allows (5.5.3):
+// each answer is a system call, and 2 KB hold 340 pings. One that does not read is not sent more: the
+// next one may be answered.
+func (c *conn) answerPing() {
+	if !c.pinged {
+		return
+	}
+	c.pinged = false
+	if c.buffer.idle() {
+		_ = c.pong(c.pingData)
+	}
 }
 
 // readRequest reads the head of a request as a whole, so that a stranger costs its bytes only:

@@ -40,7 +40,7 @@ func (c *conn) takeTurn() bool {
 	return true
 }
 
-// decoders are the turns in which what users send is decoded, see guest.takeUsersTurn. Users take
+// decoders are the turns in which what users send is decoded, see takeUsersTurn. Users take
 // turns among themselves, so one who sends nothing but work waits for itself.
 type decoders struct {
 	members *turns // and those who may do more
