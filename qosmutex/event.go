@@ -37,7 +37,7 @@ type Event struct {
 	Priority int64  `json:"priority"`
 	Fence    string `json:"fence,omitempty"` // decimal: it may be above 2^53
 	// At is the time of the event by the participant's wall clock: of the entry for granted,
-	// of the unlock for released.
+	// of the unlock for released, of the end of the hold for lost.
 	At     time.Time `json:"at"`
 	Waited float64   `json:"waited,omitempty"` // seconds from requested
 	Held   float64   `json:"held,omitempty"`   // seconds from granted

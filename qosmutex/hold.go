@@ -174,9 +174,9 @@ func (t *Topic) leave(h *Hold, now protocol.Time) {
 	}
 	if h.phase.CompareAndSwap(held, released) {
 		h.cancelContext()
-		t.reportLeave(h, EventReleased)
+		t.reportLeave(h, EventReleased, time.Now())
 	} else {
-		t.reportLeave(h, EventLost)
+		t.reportLeave(h, EventLost, t.lostAt(protocol.Time(h.until.Load())))
 		t.metrics.losses++
 	}
 	if orderly {
@@ -228,18 +228,27 @@ func (t *Topic) confirmed(ref uint64) {
 
 // lose ends a hold that was not released.
 func (t *Topic) lose(h *Hold) {
-	h.until.Store(0) // before anything else: Check may be between its two loads
+	at := t.lostAt(protocol.Time(h.until.Swap(0))) // before anything else: Check may be between its two loads
 	if h.phase.CompareAndSwap(held, lost) {
 		h.cancelContext()
 	}
-	t.reportLeave(h, EventLost)
+	t.reportLeave(h, EventLost, at)
 	t.metrics.losses++
 }
 
-func (t *Topic) reportLeave(h *Hold, name string) {
-	now := time.Now()
-	r := h.event(name, now)
-	r.held = now.Sub(h.entered)
+// lostAt is when a hold was over that was valid until then: on a busy machine that is noticed later, and
+// somebody else may have entered meanwhile.
+func (t *Topic) lostAt(until protocol.Time) time.Time {
+	late := t.clock() - until
+	if until == 0 || late < 0 {
+		late = 0
+	}
+	return time.Now().Add(-time.Duration(late))
+}
+
+func (t *Topic) reportLeave(h *Hold, name string, at time.Time) {
+	r := h.event(name, at)
+	r.held = max(0, at.Sub(h.entered))
 	observe(t.metrics.holding, r.held.Seconds())
 	t.report(r)
 }

@@ -273,6 +273,13 @@ func (s *active) learn(n news) (changed bool) {
 		if t.outcome != jsonlock.Granted || t.hold != n.hold {
 			return false
 		}
+		if s.mayLoseRole() {
+			s.wg.Go(func() {
+				wait.Sleep(s.ctx, s.lasts/8)
+				s.tell(n)
+			})
+			return false
+		}
 		s.settle(t, jsonlock.Lost, "")
 	case n.hold != nil && t.outcome == jsonlock.Waiting:
 		s.grant(t, n)
@@ -290,6 +297,11 @@ func (s *active) learn(n news) (changed bool) {
 	}
 	return true
 }
+
+// mayLoseRole reports whether the gateway was not heard for so long that it may be about to lose its role.
+// Where it has lost a hold for the same reason, another gateway tells that: by the time that our word
+// arrives, it may have granted the same request.
+func (s *active) mayLoseRole() bool { return s.role.Remaining() < s.lasts/2 }
 
 func (s *active) grant(t *ticket, n news) {
 	t.attempt = nil

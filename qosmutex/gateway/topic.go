@@ -24,6 +24,7 @@ type topic struct {
 	name  string
 	by    string // the client that was the first to name it
 	inbox *inbox
+	lasts time.Duration // the role, after the gateway was heard last: its TTL; of who has the role
 
 	end  context.CancelFunc // of run
 	used atomic.Int64       // when something was heard for it, in ns of the wall clock
@@ -99,6 +100,7 @@ func (t *topic) lockRole(ctx context.Context) (*qosmutex.Hold, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.lasts = time.Duration(role.View().TTL * float64(time.Second))
 		if hold := t.resumedRole(role); hold != nil {
 			return hold, nil
 		}
