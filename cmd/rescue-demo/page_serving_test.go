@@ -174,7 +174,7 @@ func TestNeighborsOnlyLook(t *testing.T) {
 // then is no interruption.
 func TestPageStaysAfterTheRun(t *testing.T) {
 	t.Parallel()
-	s := perform(t, "--duration", "2s", "--stay")
+	s := perform(t, "--duration", "6s", "--stay")
 	poll.Within(s.t, patienceInTests, "the page to stay", func() bool { return strings.Contains(s.said.String(), "\nthe page stays at "+s.url+" until Ctrl-C\n") })
 	s.fetch()
 	s.mu.Lock()
