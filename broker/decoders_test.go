@@ -183,16 +183,16 @@ func TestWhatWasReadBeforeIsDecodedInATurn(t *testing.T) {
 
 // Users of whom much was decoded lately have every second turn together, so one that sends little waits
 // for one of them, and not for as many as there are.
-func TestUsersThatTireWaitTogether(t *testing.T) {
+func TestHeavyUsersWaitTogether(t *testing.T) {
 	var of share
 	now := time.Now().UnixNano()
 	of.decoded(now, 40*time.Microsecond)
-	if of.tires(now) {
-		t.Error("a few packets tire")
+	if of.isHeavy(now) {
+		t.Error("a few packets make a user heavy")
 	}
 	of.decoded(now, time.Hour)
-	if !of.tires(now) || of.tires(now+int64(10*time.Second)) {
-		t.Error("a long turn does not tire, or for longer than it may")
+	if !of.isHeavy(now) || of.isHeavy(now+int64(10*time.Second)) {
+		t.Error("a long turn does not make a user heavy, or for longer than it may")
 	}
 	b := observed(t)
 	for _, user := range []*share{{name: "look"}, {name: "watch"}} {
@@ -203,7 +203,7 @@ func TestUsersThatTireWaitTogether(t *testing.T) {
 		c.share, c.decoders = user, newTurns(0)
 		line := ""
 		if user.name == "watch" {
-			line = "tiring"
+			line = "heavy"
 			user.decoded(time.Now().UnixNano(), time.Second)
 		}
 		done := make(chan error, 1)
@@ -218,9 +218,9 @@ func TestUsersThatTireWaitTogether(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		before := user.tired.Load()
+		before := user.heavyUntil.Load()
 		g.charged.Store(c)
-		if g.giveTurn(); user.tired.Load() <= before {
+		if g.giveTurn(); user.heavyUntil.Load() <= before {
 			t.Error("what was decoded in a turn is not noted")
 		}
 	}

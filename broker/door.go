@@ -286,8 +286,8 @@ func (g *guest) takeUsersTurn(c *conn) error {
 		return nil
 	}
 	line, now := "", time.Now().UnixNano()
-	if c.share.tires(now) { // such users have every second turn together
-		line = "tiring"
+	if c.share.isHeavy(now) { // such users have every second turn together
+		line = "heavy"
 	}
 	if c.decoders.takeFree() { // the usual
 		g.since.Store(now)

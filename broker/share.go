@@ -44,7 +44,7 @@ type share struct {
 	searching   sync.Mutex
 	paying      chan struct{} // full while one of its connections looks whether they may go on
 	credit      credit
-	tired       atomic.Int64 // until when it tires, see decoded
+	heavyUntil  atomic.Int64 // in nanoseconds; see decoded
 
 	mu      sync.Mutex
 	unacked int64 // bytes, of all connections
@@ -97,24 +97,24 @@ func (b *bucket) take(cost, rate float64) {
 }
 
 const (
-	// decodingRests is how many times as long as what was sent of a user was decoded it rests after it:
-	// a thousand accounts that send nothing but work tire, and one that locks a hundred times a second
-	// does not.
-	decodingRests = 1000
-	// decodingTires is how long a rest must be to matter.
-	decodingTires = 50 * time.Millisecond
-	// decodingCounts is the longest turn that counts: on a busy machine it may have lasted longer.
-	decodingCounts = 2 * time.Millisecond
+	// heavyFor is for how many times as long as it took to decode what a user has sent the user counts
+	// as heavy afterwards: a thousand accounts that send nothing but work stay heavy, and one that locks
+	// a hundred times a second does not become it.
+	heavyFor = 1000
+	// heavyAfter is how much of that is free.
+	heavyAfter = 50 * time.Millisecond
+	// longestTurn is the most that one turn counts: on a busy machine it may have lasted longer.
+	longestTurn = 2 * time.Millisecond
 )
 
-// decoded notes for how long what was sent of the user has been decoded.
+// decoded notes for how long what the user has sent was decoded.
 func (s *share) decoded(now int64, took time.Duration) {
-	rest := decodingRests * int64(min(took, decodingCounts))
-	s.tired.Store(min(max(s.tired.Load(), now)+rest, now+decodingRests*int64(decodingCounts)))
+	until := max(s.heavyUntil.Load(), now) + heavyFor*int64(min(took, longestTurn))
+	s.heavyUntil.Store(min(until, now+heavyFor*int64(longestTurn)))
 }
 
-// tires reports whether decoding what the user sends has taken more than its part.
-func (s *share) tires(now int64) bool { return s.tired.Load() > now+int64(decodingTires) }
+// isHeavy reports whether decoding has taken more than a thousandth of the time lately.
+func (s *share) isHeavy(now int64) bool { return s.heavyUntil.Load() > now+int64(heavyAfter) }
 
 // enter returns the share of a user that connects.
 func (s *shares) enter(user string) *share {

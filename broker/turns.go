@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// turns bounds how many passwords are checked at a time, or of how many strangers is processed
-// what they send.
-// Addresses take turns, and so do the names at an address: whoever guesses a thousand
-// passwords waits for itself.
+// turns bounds how many passwords are checked at a time, or from how many strangers or users what
+// they send is processed. Addresses take turns, and so do the names at an address: whoever guesses a
+// thousand passwords waits for itself. Users have no address, but for decoders.
 type turns struct {
 	mu    sync.Mutex
 	free  int

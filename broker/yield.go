@@ -41,7 +41,7 @@ func (c *conn) takeTurn() bool {
 }
 
 // decoders are the turns in which what users send is decoded, see takeUsersTurn. Users take
-// turns among themselves, so one who sends nothing but work waits for itself.
+// turns by name, and heavy ones share a line, which is the address of these turns.
 type decoders struct {
 	members *turns // and those who may do more
 	others  *turns // clients and observers, with half of the processors together

@@ -88,14 +88,14 @@ func (s *Server) openTopic(name string, e *servedTopic) (*Topic, error) {
 	if s.own.Notes() {
 		join = append(join, keptIn(s.own))
 	}
-	s.asks(e)
+	s.forgetQuestions(e)
 	t, err := s.openAs(e, name, join...)
 	if err == nil {
 		e.sought = time.Time{}
 	}
 	if errors.Is(err, ErrNoRoot) && !s.leavesTo(e) {
 		if s.wasAnswered(e) { // by a root that has died since, or is cut off
-			s.asks(e)
+			s.forgetQuestions(e)
 		}
 		fresh := func() time.Duration { return max(s.heardNothing(e), s.silence(name, e)) }
 		return s.openAs(e, name, append(create, WithRegister(ownRegister{s.own, fresh, 0}))...)
@@ -116,8 +116,8 @@ func (s *Server) silence(name string, e *servedTopic) time.Duration {
 	return max(0, time.Since(since)-max(time.Duration(s.timing.TTL), t.longestTTL()))
 }
 
-// asks forgets when earlier questions came back.
-func (s *Server) asks(e *servedTopic) {
+// forgetQuestions has no question count any more that has come back already.
+func (s *Server) forgetQuestions(e *servedTopic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.asked = time.Time{}

@@ -24,7 +24,7 @@ type topic struct {
 	name  string
 	by    string // the client that was the first to name it
 	inbox *inbox
-	lasts time.Duration // the role, after the gateway was heard last: its TTL; of who has the role
+	lasts time.Duration // the TTL of the role, known once it is held
 
 	end  context.CancelFunc // of run
 	used atomic.Int64       // when something was heard for it, in ns of the wall clock

@@ -35,8 +35,9 @@ func (m *Machine) heldUntil() protocol.Time {
 	return after(min(m.authority.renewed, m.heardItself()), m.timing.TTL)
 }
 
-// heardSince reports whether we have heard ourselves since an instant that has come, before which
-// nobody's word counts as missing. If not, it asks: see heardBy.
+// heardSince reports whether a heartbeat to ourselves has come back that we sent at an instant, which has
+// come, or later: only then were others silent until then, and we were not cut off. If none was sent
+// since then, it sends one.
 func (m *Machine) heardSince(at protocol.Time) bool {
 	if m.heardItself() >= at {
 		return true
@@ -47,7 +48,8 @@ func (m *Machine) heardSince(at protocol.Time) bool {
 	return false
 }
 
-// heardBy is when there is something to do about what is missing at an instant: to ask, or to go on.
+// heardBy is when to look at what is over at an instant, if heardSince tells the root whether it is: not
+// while that heartbeat is under way.
 func (m *Machine) heardBy(at protocol.Time) protocol.Time {
 	return when(m.role != protocol.Root || m.called < at || m.heardItself() >= at, at)
 }

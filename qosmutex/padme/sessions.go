@@ -12,9 +12,9 @@ import (
 type sessions struct {
 	trust       bool              // who is suspected has ended
 	candidate   bool              // we can be appointed the root
+	barred      bool              // but not now
 	called      protocol.Time     // as a candidate: when we last sent a heartbeat to ourselves
 	echo        protocol.Time     // when we sent the newest one that came back
-	barred      bool              // but not now
 	isFixedRoot bool              // we are the root for ever (Config.Root)
 	reported    bool              // the root of this term knows our session, and what we hold
 	session     session           // at a member

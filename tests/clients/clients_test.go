@@ -184,14 +184,14 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 func TestKilledGatewayIsReplaced(t *testing.T) {
 	extent.NotShort(t, "real processes")
 	onSites(t, func(s *site) {
-		sh, py := shell(s.T), python(s.T)
+		py := python(s.T)
 		first := s.gateway("gw-1")
 		n := s.join("go")
 		n.awaitActive("crane", "gw-1")
 		s.gateway("gw-2")
 		holder := s.client("python", py, 100, 1, 600_000)
 		poll.Within(s.T, patience, "the first is inside", func() bool { return strings.HasPrefix(holder.Printed(), "in ") })
-		next := s.client("shell", sh, 100, 1, 50)
+		next := s.client("python-2", py, 100, 1, 50)
 		n.awaitWaiting(1)
 		first.Kill()
 		killed := time.Now()
@@ -203,7 +203,7 @@ func TestKilledGatewayIsReplaced(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		b, err := visits("shell", next.Printed())
+		b, err := visits("python-2", next.Printed())
 		if err != nil {
 			s.Fatal(err)
 		}

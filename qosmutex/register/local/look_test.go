@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -119,8 +120,8 @@ func TestNotesOverwriteNoOthers(t *testing.T) {
 // grow.
 func TestNotesThatCannotBeRewrittenSayWhy(t *testing.T) {
 	const full = "/dev/full"
-	if _, err := os.Stat(full); err != nil {
-		t.Skip(err)
+	if runtime.GOOS != "linux" {
+		t.Skip("a file that is always full is there on Linux only")
 	}
 	path := filepath.Join(t.TempDir(), "register")
 	r, err := Open(path)

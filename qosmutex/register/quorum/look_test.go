@@ -61,28 +61,35 @@ func TestVoterOutlivesItsDirectory(t *testing.T) {
 	})
 }
 
+// replacedWithoutItsFile has d take the place of c while its file is elsewhere. back puts that back.
+func replacedWithoutItsFile(t *testing.T, f *fleet) (d *quorum.Voter, back func()) {
+	f.kill("c")
+	d = f.start("d", "a", "b", "d")
+	settle()
+	file := f.file("d")
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(file, file+".old")
+	if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
+		t.Fatal(err)
+	}
+	return d, func() { move(file+".old", file) }
+}
+
 // A voter whose file is elsewhere takes the place of another one, and remembers that.
 func TestVoterWithoutItsFileTakesAPlace(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.startAll()
 		last := put(t, f.voters["a"], register.Write{Key: "crane", Value: []byte("1")})
-		f.kill("c")
-		d := f.start("d", "a", "b", "d")
-		settle()
-		file := f.file("d")
-		if err := os.Rename(file, file+".old"); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
-			t.Fatal(err)
-		}
+		d, back := replacedWithoutItsFile(t, f)
 		put(t, d, register.Write{Key: "crane", Old: last, Value: []byte("2")})
 		for id := range maps.Clone(f.voters) {
 			f.kill(id) // nobody else tells d what it knew
 		}
-		if err := os.Rename(file+".old", file); err != nil {
-			t.Fatal(err)
-		}
+		back()
 		d = f.start("d", "a", "b", "d")
 		if s := d.Status(); s.Phase != caspaxos.Voting || s.Config.Number != 2 {
 			t.Errorf("its next run: %+v", s)
@@ -97,24 +104,13 @@ func TestVoterWithoutItsFileKnowsTooMuch(t *testing.T) {
 		for i := range journal.MaxFrame/register.MaxValue + 1 {
 			put(t, f.voters["a"], register.Write{Key: fmt.Sprint("crane ", i), Value: make([]byte, register.MaxValue)})
 		}
-		f.kill("c")
-		d := f.start("d", "a", "b", "d")
-		settle()
-		file := f.file("d")
-		if err := os.Rename(file, file+".old"); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.voters["a"].Replace(soon(t), "c", "d"); err != nil {
-			t.Fatal(err)
-		}
+		d, back := replacedWithoutItsFile(t, f)
 		time.Sleep(time.Minute)
 		if err := d.Err(); !errors.Is(err, journal.ErrTooMuch) || !strings.Contains(err.Error(), "put that back") {
 			t.Errorf("it says %v", err)
 		}
 		f.kill("d")
-		if err := os.Rename(file+".old", file); err != nil {
-			t.Fatal(err)
-		}
+		back()
 		d = f.start("d", "a", "b", "d")
 		time.Sleep(time.Minute)
 		if s := d.Status(); s.Phase != caspaxos.Voting || s.Config.Number != 2 {
