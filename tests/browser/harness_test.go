@@ -87,10 +87,14 @@ func startReady(t *testing.T, command string, args ...string) (p *process.Proces
 // browser is chromium, with the driver in front of it.
 type browser struct {
 	*testing.T
-	in  io.WriteCloser
-	out *bufio.Reader
-	id  int
+	in   io.WriteCloser
+	out  *bufio.Reader
+	kill func()
+	id   int
 }
+
+// longest is what no command takes, also on a busy machine: the browser hangs.
+const longest = 3 * time.Minute
 
 // startBrowser runs a browser until the end of the test.
 func startBrowser(t *testing.T) *browser {
@@ -119,15 +123,16 @@ func startBrowser(t *testing.T) *browser {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	t.Cleanup(func() {
 		_ = in.Close() // it closes the browser then
-		late := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		late := time.AfterFunc(10*time.Second, kill)
 		defer late.Stop()
 		if _ = cmd.Wait(); t.Failed() && said.Len() > 0 {
 			t.Logf("the driver printed:\n%s", said.String())
 		}
 	})
-	b := &browser{T: t, in: in, out: bufio.NewReader(out)}
+	b := &browser{T: t, in: in, out: bufio.NewReader(out), kill: kill}
 	b.answer(0, nil)
 	return b
 }
@@ -149,9 +154,11 @@ func (b *browser) do(command string, args arguments, value any) error {
 }
 
 func (b *browser) answer(id int, value any) error {
+	hangs := time.AfterFunc(longest, b.kill)
+	defer hangs.Stop()
 	line, err := b.out.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("the driver has ended: %w", err)
+		return fmt.Errorf("the driver has ended, or hung for %v: %w", longest, err)
 	}
 	var a struct {
 		ID    int
