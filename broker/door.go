@@ -323,3 +323,6 @@ func (c *conn) guest() *guest {
 	g, _ := below.(*guest)
 	return g
 }
+
+// inProcess reports whether the connection came through no door.
+func (c *conn) inProcess() bool { return c.guest() == nil }

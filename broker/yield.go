@@ -17,11 +17,25 @@ const (
 // for the ten milliseconds until it is preempted; with a hundred of them whoever sends one
 // packet waits for half a second.
 func (c *conn) yield(kind byte, bytes int) {
-	c.busy += 1 + bytes/yieldBytes
-	if c.busy >= yieldEvery || kind == packets.Subscribe || kind == packets.Unsubscribe {
-		c.busy = 0
+	if c.hadTurn(kind, bytes) {
 		runtime.Gosched()
 	}
+}
+
+// hadTurn reports whether it is others' turn after another packet. A connection in the process, as
+// the node's, goes on: it answers what hundreds of others ask, and between two turns it would wait
+// for a turn of each of them.
+func (c *conn) hadTurn(kind byte, bytes int) bool {
+	searched := kind == packets.Subscribe || kind == packets.Unsubscribe
+	if c.inProcess() {
+		return searched
+	}
+	c.busy += 1 + bytes/yieldBytes
+	if c.busy < yieldEvery && !searched {
+		return false
+	}
+	c.busy = 0
+	return true
 }
 
 // takeTurn waits for the turn of an observer's packet. Observers have half of the processors

@@ -55,6 +55,26 @@ func TestOthersGoOnWithoutTheTreeLocked(t *testing.T) {
 	t.Error("no other goroutine was let on")
 }
 
+// The node in the process answers hundreds, and goes on while they have their turns.
+func TestNodeNeedNotWaitForATurnOfEach(t *testing.T) {
+	b := observed(t)
+	peer, far := net.Pipe()
+	defer peer.Close()
+	_, near := newPipe()
+	user, node := newConn(b.door.admit(far), b.cfg.Limits), newConn(near, b.cfg.Limits)
+	for i := range 2 * yieldEvery {
+		if node.hadTurn(packets.Publish, 100) {
+			t.Errorf("the node waits after %d packets", i+1)
+		}
+		if had := user.hadTurn(packets.Publish, 100); had != ((i+1)%yieldEvery == 0) {
+			t.Errorf("after %d packets of a user it is %v that others have a turn", i+1, had)
+		}
+	}
+	if !node.hadTurn(packets.Subscribe, 0) {
+		t.Error("nobody has a turn after a search among the subscriptions")
+	}
+}
+
 // plain is a connection of a user at which a test sends and receives bytes.
 type plain struct {
 	net.Conn
