@@ -180,7 +180,7 @@ func (r *Receiver) refill() {
 	r.stalled = false
 	now := time.Now()
 	for _, w := range r.writers {
-		if w.matched && w.reliable && w.started {
+		if w.accepted() && w.reliable && w.started {
 			w.stuck = 0 // or it would be asked for only if it was held back
 			r.catchUp(w, now)
 			r.ask(w, false)
