@@ -33,7 +33,8 @@ type (
 	}
 	// SampleLost says that a reliable reader will never see Count samples: the
 	// writer's history does not hold them any more, or the writer was closed, has
-	// been dead for 30 s, or does not match any more.
+	// been dead for 30 s, or does not match any more; or they are older than a last value
+	// that a transient reader got while the writer seemed to be gone.
 	SampleLost struct {
 		Writer GUID
 		Count  uint64

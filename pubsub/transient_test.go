@@ -157,6 +157,49 @@ func TestAReaderThatWasAwayGetsTheLastValue(t *testing.T) {
 	})
 }
 
+// A reader that was away, and is back a moment before a writer that was away, too, misses
+// nothing of it. If the writer comes later, the reader gets the value that the broker has
+// retained, and hears of those before it.
+func TestAReaderThatWasAwayMissesNothingOfAWriterThatIsBack(t *testing.T) {
+	for away, want := range map[time.Duration][]float64{time.Second: {2, 3, 4, 5}, 20 * time.Second: {4, 5}, time.Minute: {4, 5}} {
+		inVirtualTime(t, func(t *testing.T, d *domain) {
+			a, ofWriter := d.joinBy("a")
+			b, ofReader := d.joinBy("b")
+			w := writerOf(t, topicOf[pose](t, a, "p"), transient)
+			r := readerOf(t, topicOf[pose](t, b, "p"), transient)
+			awaitReaders(t, w, 1)
+			write(t, w, poseOf("r", 1))
+			settle(time.Second)
+			expectXs(t, "while both are there", r, 1)
+			ofReader.blow(true)
+			settle(time.Second)
+			for i := range 3 {
+				write(t, w, poseOf("r", float64(2+i)))
+			}
+			settle(time.Second)
+			ofWriter.blow(true)
+			settle(time.Second)
+			ofReader.blow(false)
+			settle(away)
+			ofWriter.blow(false)
+			settle(10 * time.Second)
+			write(t, w, poseOf("r", 5))
+			settle(time.Second)
+			expectXs(t, "when it is back after "+away.String(), r, want...)
+			lost := 4 - len(want)
+			for _, l := range told[SampleLost](r.ep.events) {
+				lost -= int(l.Count)
+			}
+			if lost != 0 {
+				t.Errorf("back after %v: %d lost samples were not told", away, lost)
+			}
+			if err := w.WaitAcked(testContext(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A broker that lost its memory is told again, of disposals as well.
 func TestRetainedSamplesComeBackAfterABrokerRestart(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, d *domain) {

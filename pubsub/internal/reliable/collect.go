@@ -59,7 +59,7 @@ func (r *Receiver) Knows(key string) bool {
 func (r *Receiver) History() (there bool, change <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	there = r.orphans == nil || len(r.orphans.turnedAway) == 0
+	there = r.orphans == nil || len(r.orphans.turnedAway)+len(r.orphans.waiting) == 0
 	for _, w := range r.writers {
 		if w.matched && w.reliable && (!w.started || w.next <= w.historic) {
 			there = false

@@ -3,7 +3,6 @@ package reliable
 import (
 	"time"
 
-	"padme/pubsub/internal/cache"
 	"padme/pubsub/internal/timing"
 	"padme/pubsub/internal/wire"
 )
@@ -56,6 +55,7 @@ func (r *Receiver) writeOff(w *remoteWriter, now time.Time) bool {
 		w.historic = w.next - 1
 	}
 	if r.orphans != nil {
+		r.stopWaiting(now, func(o *Orphan) bool { return o.Writer.GUID == w.GUID })
 		r.notLost(w)
 	}
 	if w.started && w.next <= w.last && !r.forgo(w, w.last, now) {
@@ -91,13 +91,4 @@ func (r *Receiver) forgo(w *remoteWriter, to uint64, now time.Time) bool {
 		w.mine = to
 	}
 	return true
-}
-
-// notLost counts the values of a dead writer that the broker had retained as received.
-func (r *Receiver) notLost(w *remoteWriter) {
-	for _, o := range r.orphans.byID {
-		if o.Writer.GUID == w.GUID && o.given && o.Seq >= w.next && o.Seq <= w.last {
-			w.keepEarly(&sample{Sample: cache.Sample{Key: o.Key, Writer: &w.Writer, Seq: o.Seq}})
-		}
-	}
 }

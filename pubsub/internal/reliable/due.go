@@ -53,7 +53,7 @@ func (r *Receiver) doDue(now time.Time) (next time.Time) {
 	r.cache.Tick(now)
 	r.refill()
 	r.cache.MissedDeadlines(now, r.events.RequestedDeadlineMissed)
-	r.due = timing.Earliest(timing.Earliest(r.due, r.drain(now)), r.returnsOver(now))
+	r.due = timing.Earliest(timing.Earliest(r.due, r.drain(now)), timing.Earliest(r.waitsOver(now), r.returnsOver(now)))
 	r.due = timing.Earliest(timing.Earliest(r.due, r.cache.Due()), r.inquireNow(now))
 	r.timed.Store(!r.due.IsZero())
 	return r.due

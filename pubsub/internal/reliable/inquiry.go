@@ -13,6 +13,7 @@ func (r *Receiver) Connected(up bool) {
 	if up {
 		r.inquiry = time.Time{}
 		r.inquire()
+		r.waitAgain(time.Now())
 		return
 	}
 	r.inquiry = time.Now().Add(maxBeat)

@@ -128,6 +128,7 @@ func (r *Receiver) Parted(g wire.GUID, ours bool) {
 	w.parted = true
 	if !w.Died.IsZero() { // it is back
 		w.matched, w.unmatched, w.Died = true, true, time.Time{}
+		r.cameBack(g)
 	}
 	if ours || !r.stays(w, false, now) {
 		r.depart(w, now)

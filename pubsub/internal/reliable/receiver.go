@@ -173,6 +173,7 @@ func (r *Receiver) Matched(p Peer) {
 	r.mu.Lock()
 	defer r.unlock()
 	levels := writerLevels(p.GUID)
+	r.cameBack(p.GUID)
 	w := r.writers[levels]
 	if w != nil && w.leaving { // what is on the way now is of another
 		if r.giveUp(w, time.Now()); w.leaving {
@@ -221,8 +222,8 @@ func (r *Receiver) Unmatched(g wire.GUID, died bool) {
 		return
 	}
 	if now := time.Now(); !r.stays(w, died, now) {
-		r.depart(w, now)
 		r.awaitReturn(w, died, now)
+		r.depart(w, now)
 	}
 }
 
@@ -277,6 +278,9 @@ func (r *Receiver) take(w *remoteWriter, a *arrival, now time.Time) {
 			w.keepEarly(&s) // until there is room
 			return
 		}
+		if w.early[s.Seq] != nil { // which it did
+			w.forgetEarly(s.Seq)
+		}
 		w.next = s.Seq + 1
 		w.fresh += len(s.Body)
 		r.catchUp(w, now)
@@ -308,11 +312,11 @@ func (r *Receiver) consider(w *remoteWriter, s sample, now time.Time) bool {
 	if s.Expiry.Over(now) {
 		return true
 	}
-	if r.orphans != nil && r.repeated(w, &s) {
-		r.out.Drop(drop.Duplicate)
+	if r.out.Filter != nil && !r.wanted(&s) {
 		return true
 	}
-	if r.out.Filter != nil && !r.wanted(&s) {
+	if r.orphans != nil && r.overtaken(w, &s) {
+		r.out.Drop(drop.Duplicate)
 		return true
 	}
 	ok, err := r.cache.Accept(s.Sample, now)
@@ -322,7 +326,7 @@ func (r *Receiver) consider(w *remoteWriter, s sample, now time.Time) bool {
 	}
 	w.stuck = 0
 	if r.orphans != nil {
-		r.outdated(w, &s)
+		r.note(w, &s, err)
 	}
 	switch {
 	case errors.Is(err, cache.ErrLate):

@@ -11,7 +11,8 @@ import (
 // each writer. While the writer lives, its own history serves late joiners, as
 // with transient-local, and what is retained is not looked at. Once it is gone, the
 // retained value is what there is. A reader gets it before anything live, marked
-// as of an instance without writers, and not again.
+// as of an instance without writers, and not again. A reader that knows the writer
+// and lacks what was before the value waits for the writer a moment; see comeback.
 
 // retention is what a transient writer has the broker keep.
 type retention struct {
