@@ -133,4 +133,7 @@ func (r *Receiver) gap(from wire.GUID, m *wire.Repair) {
 			r.catchUp(w, now)
 		}
 	}
+	if w.owed > 0 && w.next > w.owed {
+		r.ask(w, false)
+	}
 }

@@ -16,8 +16,9 @@ import (
 // lossyPair is a writer and a reader over a network that loses, repeats and
 // reorders.
 type lossyPair struct {
-	recalled int // how often the reader has asked for what is retained
-	hours    int // that have passed for the sender's heartbeats
+	recalled int    // how often the reader has asked for what is retained
+	hours    int    // that have passed for the sender's heartbeats
+	epoch    uint64 // of the writer's connection
 	s        *Sender
 	r        *Receiver
 	wire     []func()      // deliveries under way

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"padme/pubsub/internal/timing"
 	"padme/pubsub/internal/wire"
 )
 
@@ -20,6 +21,9 @@ const (
 	leastBurst = 16
 	// maxLooked bounds the search for what is held, whatever a reader asks for.
 	maxLooked = 1 << 16
+	// maxDoubts bounds how often in a row a reader that does not believe what is not held any
+	// more is asked again as soon as may be: others may be heard for seconds.
+	maxDoubts = 5
 	// maxPatience bounds how long what was sent again is waited for.
 	maxPatience = 10 * time.Second
 )
@@ -35,11 +39,17 @@ type burst struct {
 	futile   bool          // the one before was given up: what comes may be of either
 }
 
-// came follows that the reader has all of it.
-func (b *burst) came(now time.Time) {
-	if b.last > 0 && !b.futile {
+// came follows that the reader has the last of it, and perhaps all before. What is missing is
+// lost, or not held any more, which the reader believes only later: neither makes the way slower.
+func (b *burst) came(now time.Time, all bool) {
+	if b.last == 0 {
+		return
+	}
+	if !b.futile {
 		b.patience = min(2*now.Sub(b.sent), maxPatience)
-		b.most = min(2*b.size(), repairBurst)
+		if all {
+			b.most = min(2*b.size(), repairBurst)
+		}
 	}
 	b.last, b.futile = 0, false
 }
@@ -54,9 +64,24 @@ func (b *burst) await(now time.Time) {
 	}
 }
 
+// lose follows a reconnection, which may have cost what was sent, or not: how long that takes is
+// known no better.
+func (b *burst) lose() { b.last, b.futile = 0, b.futile || b.last > 0 }
+
 func (b *burst) size() int { return cmp.Or(b.most, repairBurst) }
 
-// resend answers a request; it returns the last number that it answered for, and
+// has reports whether a reader has a sample, even if it lacks some before it.
+func has(m *wire.Repair, seq uint64) bool {
+	if m.A >= seq {
+		return true
+	}
+	if i := slices.IndexFunc(m.Ranges, func(lacks wire.Range) bool { return lacks.Last >= seq }); i >= 0 {
+		return m.Ranges[i].First > seq
+	}
+	return 0 < len(m.Ranges) && len(m.Ranges) < wire.MaxRanges // else there may be more
+}
+
+// resend answers a request; it returns the last number that it sent, 0 for none, and
 // whether the reader should be told what else there is.
 func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bool) {
 	now := time.Now()
@@ -68,8 +93,11 @@ func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bo
 	}
 	var gaps []wire.Range
 	samples, size, looked := 0, 0, 0
+	enough := func() bool {
+		return samples >= reader.burst.size() || size >= repairBytes || looked >= maxLooked || len(gaps) >= wire.MaxRanges
+	}
 	for _, want := range ranges {
-		for n := max(want.First, 1); n <= min(want.Last, s.seq); n++ {
+		for n := max(want.First, 1); n <= min(want.Last, s.seq) && !enough(); n++ {
 			h := s.held[n]
 			switch {
 			case !reader.wants(h):
@@ -89,20 +117,19 @@ func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bo
 				return last, samples > 0
 			default:
 				s.send(to, &wire.Repair{Op: wire.OpSample, Key: h.key, Sample: h.payload})
-				samples, size = samples+1, size+len(h.payload)
-			}
-			last = max(last, min(n, s.seq))
-			if samples >= reader.burst.size() || size >= repairBytes || len(gaps) >= wire.MaxRanges || looked >= maxLooked {
-				s.sendGaps(to, gaps)
-				return last, true
+				samples, size, last = samples+1, size+len(h.payload), max(last, n)
 			}
 		}
 	}
 	s.sendGaps(to, gaps)
-	if samples == 0 { // who does not believe a gap yet asks again
-		return 0, false
+	more = samples > 0
+	if !more && len(gaps) > 0 { // who does not believe that yet is soon asked again: see isQuiet
+		more = looked >= maxLooked && reader.doubts == 0
+		if reader.doubts++; reader.doubts <= maxDoubts {
+			reader.interval, reader.beat = minBeat, timing.Earliest(reader.beat, now.Add(minBeat))
+		}
 	}
-	return last, true
+	return last, more
 }
 
 func (s *Sender) sendGaps(to wire.GUID, gaps []wire.Range) {

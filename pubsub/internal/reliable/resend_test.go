@@ -104,3 +104,70 @@ func TestBurstsShrinkToWhatABrokerKeeps(t *testing.T) {
 		}
 	})
 }
+
+// An answer that may be to what was sent first is no measure of how long that takes: else the
+// same would be sent twice for ever.
+func TestWhatWasSentTwiceIsNotMeasured(t *testing.T) {
+	const takes = 3 * minBeat / 2
+	bubble.Test(t, func(t *testing.T) {
+		var b burst
+		send := func() {
+			b.came(time.Now(), true)
+			b.last, b.sent = 1, time.Now()
+		}
+		b.await(time.Now())
+		send()
+		time.Sleep(minBeat)
+		b.await(time.Now()) // too late
+		send()
+		time.Sleep(takes - minBeat)
+		b.came(time.Now(), true)
+		if b.patience < takes {
+			t.Errorf("what takes %v is sent again after %v", takes, b.patience)
+		}
+		send()
+		time.Sleep(minBeat / 10)
+		b.came(time.Now(), true)
+		if b.await(time.Now()); b.patience > minBeat {
+			t.Errorf("what takes %v is sent again after %v", minBeat/10, b.patience)
+		}
+	})
+}
+
+// A connection that is lost takes along what was sent, and is not slow for that.
+func TestWhatALostConnectionTookIsNotWaitedFor(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := newLossyPair(Policies{Reliable: true, KeepAll: true})
+		n.match()
+		n.heal()
+		write := func() {
+			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+			n.wire = nil // it is lost
+		}
+		for range 10 {
+			write()
+			n.s.Last()
+			n.step(0, "deliver") // the reader asks
+			n.step(0, "deliver")
+			write() // what it is sent is lost, too
+			time.Sleep(minAsk)
+			n.s.Stale()
+			if took := n.allAfter(t); took > 5*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+}
+
+// A burst of which some was lost makes the next one no larger.
+func TestABurstOfWhichSomeIsLostDoesNotGrow(t *testing.T) {
+	now := time.Now()
+	for _, all := range []bool{false, true} {
+		b := burst{last: 1, sent: now, most: leastBurst}
+		if b.came(now, all); b.size() > leastBurst != all {
+			t.Errorf("all %v: the next one may have %d", all, b.size())
+		}
+	}
+}

@@ -139,6 +139,10 @@ func (s *Sender) outlived(key string, seq uint64) {
 func (s *Sender) Stale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		r.interval, r.doubts = minBeat, 0
+		r.burst.lose()
+	}
 	s.beatNow()
 	if t := s.retention; t != nil {
 		for key := range t.last {

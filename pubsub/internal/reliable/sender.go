@@ -103,6 +103,7 @@ type remoteReader struct {
 	base      uint64 // it starts after this one
 	acked     uint64
 	burst     burst     // what is on the way to it again
+	doubts    int       // answers without a sample in a row, which it may not believe yet
 	waits     time.Time // since when it lacks what is on its way, without getting on; zero for not
 	beat      time.Time // when the next heartbeat is due
 	asked     time.Time // when it was asked first of the times that it has not answered; zero for none
@@ -232,7 +233,7 @@ func (s *Sender) Matched(p Peer) {
 // may be lost.
 func (s *Sender) retell(g wire.GUID, r *remoteReader) {
 	// It says hello itself once it matches: who comes back among thousands is slow.
-	r.interval, r.burst, r.waits, r.asked = maxBeat/2, burst{}, time.Time{}, time.Time{}
+	r.interval, r.burst, r.doubts, r.waits, r.asked = maxBeat/2, burst{}, 0, time.Time{}, time.Time{}
 	s.life.sent, s.life.told = time.Time{}, time.Time{}
 	now := time.Now()
 	s.expire(now)
@@ -286,7 +287,7 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 		s.life.sent, s.life.told = time.Time{}, time.Time{}
 	}
 	if m.A > r.acked && m.A <= s.seq {
-		r.acked, r.waits = m.A, time.Time{}
+		r.acked, r.waits, r.doubts = m.A, time.Time{}, 0
 		if s.closing { // somebody waits for each step
 			r.interval = minBeat
 		}
@@ -304,8 +305,8 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 	again, now := false, time.Now()
 	r.burst.await(now)
 	switch {
-	case m.A >= r.burst.last:
-		r.burst.came(now)
+	case has(m, r.burst.last):
+		r.burst.came(now, m.A >= r.burst.last)
 		r.burst.last, again = s.resend(from, m.Ranges)
 		r.burst.sent = now
 	case len(m.Ranges) == 0: // it has no room for what is on the way

@@ -126,7 +126,9 @@ func (r *Receiver) ask(w *remoteWriter, hello bool) {
 			}
 		}
 	}
-	w.asked = time.Now()
+	if !hello || !w.started || len(m.Ranges) > 0 { // a mere hello has asked for nothing
+		w.asked = time.Now()
+	}
 	m.From, m.To, m.Incarnation = r.name, w.GUID.Endpoint, w.GUID.Incarnation
 	r.out.Post(w.GUID.Participant, m.Encode(r.incarnation))
 }
