@@ -105,3 +105,29 @@ func TestANarrowReaderIsToldOfLosses(t *testing.T) {
 		t.Errorf("got %+v, told %d lost", h, lost)
 	}
 }
+
+// What a narrow reader does not want makes what it is sent again no less.
+func TestANarrowReaderGetsAsMuchAtOnceAsOthers(t *testing.T) {
+	n := newLossyPair(Policies{Reliable: true, KeepAll: true})
+	n.r.narrow = true
+	n.r.Matched(Peer{GUID: theWriter, Reliable: true})
+	n.s.Matched(Peer{GUID: theReader, Reliable: true, Instance: "a"})
+	n.heal()
+	for range repairBurst {
+		for _, key := range []string{"a", "b"} {
+			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	n.wire, n.posted = nil, nil
+	n.s.Last()
+	for range 4 { // heartbeat, request, answer
+		for on := n.wire; len(on) > 0; on = on[1:] {
+			n.step(0, "deliver")
+		}
+	}
+	if n.s.Lagging(n.s.seq) != nil {
+		t.Error("it does not have all after one answer")
+	}
+}

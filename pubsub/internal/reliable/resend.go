@@ -94,7 +94,7 @@ func (s *Sender) resend(to wire.GUID, ranges []wire.Range) (last uint64, more bo
 	var gaps []wire.Range
 	samples, size, looked := 0, 0, 0
 	enough := func() bool {
-		return samples >= reader.burst.size() || size >= repairBytes || looked >= maxLooked || len(gaps) >= wire.MaxRanges
+		return samples >= reader.burst.size() || size >= repairBytes || looked >= maxLooked
 	}
 	for _, want := range ranges {
 		for n := max(want.First, 1); n <= min(want.Last, s.seq) && !enough(); n++ {
