@@ -144,37 +144,73 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	}
 	e.Nanos = uint64(time.Now().UnixNano())
 	e.Options.Status = s
-	var timeout <-chan time.Time
+	h := held{queue: w.topic.p.exchange.samples}
+	defer h.over()
+	err = h.queue.Yield(len(body))
 	for {
 		if w.ep.over() {
 			return w.ep.Err()
 		}
-		wait, err := w.send.TryWrite(key, &e)
+		var wait <-chan struct{}
+		if err == nil {
+			wait, err = w.send.TryWrite(key, &e)
+		}
 		if errors.Is(err, ErrClosed) { // it is about to end
 			return w.ep.Err()
 		}
-		if errors.Is(err, ErrBacklog) && w.qos.Reliability == Reliable {
-			wait = w.topic.p.exchange.samples.Room()
-		}
-		if wait == nil {
+		if wait == nil && (!errors.Is(err, ErrBacklog) || w.qos.Reliability != Reliable) {
 			return err
 		}
 		if !blocks {
 			return w.tooLate(err)
 		}
-		if timeout == nil {
-			t := time.NewTimer(w.qos.MaxBlocking)
-			defer t.Stop()
-			timeout = t.C
+		if err = w.holdOn(ctx, &h, wait, err); err != nil {
+			return err
 		}
-		select {
-		case <-wait:
-		case <-timeout:
-			return w.tooLate(err)
-		case <-ctx.Done():
-			return w.gaveUp(ctx, err)
-		case <-w.ep.ended:
+	}
+}
+
+// held is what a write has while something holds it up.
+type held struct {
+	queue *connection.Queue
+	turn  *connection.Turn // while that is the queue, which has no room
+	timer *time.Timer
+}
+
+func (h *held) over() {
+	if h.turn != nil {
+		h.turn.Leave()
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+}
+
+// holdOn waits until a write that err holds up is worth trying again, or too late.
+func (w *Writer[T]) holdOn(ctx context.Context, h *held, wait <-chan struct{}, err error) error {
+	if h.timer == nil {
+		h.timer = time.NewTimer(w.qos.MaxBlocking)
+	}
+	full, ok := errors.AsType[*connection.NoRoom](err)
+	switch {
+	case ok:
+		if h.turn == nil {
+			h.turn = h.queue.Turn()
 		}
+		wait = h.turn.Wait(full.Size)
+	case h.turn != nil: // it waits for readers: others need the room
+		h.turn.Leave()
+		h.turn = nil
+	}
+	select {
+	case <-wait:
+		return nil
+	case <-w.ep.ended:
+		return nil
+	case <-h.timer.C:
+		return w.tooLate(err)
+	case <-ctx.Done():
+		return w.gaveUp(ctx, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -23,7 +22,7 @@ type Queue struct {
 	hold      hold
 
 	wake chan struct{}
-	room wait.Change // there is some again
+	room room
 }
 
 // NewQueue makes an empty one, which takes nothing until it is open.
@@ -48,7 +47,7 @@ func (f *Queue) Put(p Packet) error {
 		packets, bytes = packets/2, bytes/2
 	}
 	if p.op == nil && (f.queue.len() >= packets || f.bytes+len(p.Payload) > bytes) {
-		return fmt.Errorf("%w: %d messages wait for the broker: it or the network is too slow, send less", failure.ErrBacklog, f.queue.len())
+		return &NoRoom{len(p.Payload), f.queue.len()}
 	}
 	f.placed++
 	p.place = f.placed
@@ -84,24 +83,8 @@ func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
 	if p.gathers {
 		f.gathering--
 	}
-	if f.roomy() {
-		f.room.Happened()
-	}
+	f.admit()
 	return p, time.Time{}, ok
-}
-
-// Room returns a channel that is closed when it is worth trying again.
-func (f *Queue) Room() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.online || f.roomy() {
-		defer f.room.Happened()
-	}
-	return f.room.Next()
-}
-
-func (f *Queue) roomy() bool {
-	return f.queue.len() < MaxQueued/2 && f.bytes <= outboxBytes/2
 }
 
 func (f *Queue) ready() <-chan struct{} { return f.wake }
@@ -118,6 +101,6 @@ func (f *Queue) lost(unacked []Packet) int {
 	defer f.mu.Unlock()
 	n := f.queue.len() + len(unacked)
 	f.online, f.queue, f.bytes, f.gathering = false, deque{}, 0, 0
-	f.room.Happened()
+	f.admit()
 	return n
 }

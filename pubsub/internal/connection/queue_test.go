@@ -21,7 +21,7 @@ func TestRoomIsWaitedForWhateverTookIt(t *testing.T) {
 			if !errors.Is(err, failure.ErrBacklog) {
 				t.Fatal(err)
 			}
-			room := f.Room()
+			room := f.Turn().Wait(size)
 			isRoom := func() bool {
 				select {
 				case <-room:
