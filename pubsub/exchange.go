@@ -46,6 +46,9 @@ func (x *exchange) init(p *Participant) {
 
 // start opens the data lane. It blocks until that stands or ctx ends.
 func (x *exchange) start(ctx context.Context) error {
+	if ctx.Err() != nil && x.p.Err() == nil { // the network has no part in that
+		return whyEnded(ctx)
+	}
 	ctx, cancel := x.p.while(ctx)
 	defer cancel()
 	if err := x.starting.Take(ctx); err != nil {

@@ -116,3 +116,22 @@ func TestAnOutageIsNamedByWhatWaitsForItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// A context that has ended before the call is no fault of the network.
+func TestACanceledContextIsNamedAsSuch(t *testing.T) {
+	virtually(t, func(t *testing.T, d *world) {
+		p, _ := d.joinBy("p")
+		topic := topicOf[pose](t, p, "t")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for kind, open := range map[string]func() error{
+			"writer": func() error { _, err := NewWriter(ctx, topic); return err },
+			"reader": func() error { _, err := NewReader(ctx, topic); return err },
+		} {
+			want := `pubsub: ` + kind + ` of topic "t": context canceled`
+			if err := open(); !errors.Is(err, context.Canceled) || err.Error() != want {
+				t.Errorf("%v, not %s", err, want)
+			}
+		}
+	})
+}

@@ -299,7 +299,9 @@ func (r *Reader[T]) decode(h *cache.Held, again bool) (Sample[T], bool) {
 }
 
 // Samples takes all samples as they arrive, until ctx ends. If the reader or its
-// participant ends first, the samples that wait are yielded, and then the error.
+// participant ends first, the samples that wait are yielded, and then the error. The zero QoS
+// keeps one sample of each instance, so who takes them more slowly than they are written gets
+// only the newest: see KeepLast and KeepAll.
 func (r *Reader[T]) Samples(ctx context.Context) iter.Seq2[Sample[T], error] {
 	if err := r.made(); err != nil {
 		return only[Sample[T]](err)
