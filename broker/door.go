@@ -324,5 +324,5 @@ func (c *conn) guest() *guest {
 	return g
 }
 
-// inProcess reports whether the connection came through no door.
+// inProcess reports whether the peer is in this process, as the node is.
 func (c *conn) inProcess() bool { return c.guest() == nil }

@@ -34,20 +34,25 @@ func called(turns ...<-chan struct{}) (n int) {
 	return n
 }
 
+// crowded is a full queue for which so many wait.
+func crowded(t *testing.T, n, size int) (f *Queue, turns []*Turn, again []<-chan struct{}) {
+	t.Helper()
+	f = NewQueue()
+	f.Open()
+	fill(t, f, size)
+	for range n {
+		turn := f.Turn()
+		turns, again = append(turns, turn), append(again, turn.Wait(size))
+	}
+	return f, turns, again
+}
+
 // Of those who wait for room one goes on for each packet that leaves, in turn: at a slow link
 // seconds pass until half of the queue has left, and there are as many as had to wait.
 func TestOneGoesOnForEachPacketThatLeaves(t *testing.T) {
 	for name, size := range map[string]int{"many packets": 1, "large packets": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
-			f := NewQueue()
-			f.Open()
-			fill(t, f, size)
-			var turns []*Turn
-			var again []<-chan struct{}
-			for range 4 {
-				turn := f.Turn()
-				turns, again = append(turns, turn), append(again, turn.Wait(size))
-			}
+			f, turns, again := crowded(t, 4, size)
 			turns[1].Leave()
 			for _, n := range []int{0, 2, 3} {
 				if called(again[n]) > 0 {
@@ -76,15 +81,7 @@ func TestOneGoesOnForEachPacketThatLeaves(t *testing.T) {
 func TestAsManyGoOnAsThereIsRoomFor(t *testing.T) {
 	for name, size := range map[string]int{"many packets": 1, "large packets": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
-			f := NewQueue()
-			f.Open()
-			fill(t, f, size)
-			var turns []*Turn
-			var again []<-chan struct{}
-			for range 12 {
-				turn := f.Turn()
-				turns, again = append(turns, turn), append(again, turn.Wait(size))
-			}
+			f, turns, again := crowded(t, 12, size)
 			for left := 1; left <= 5; left++ {
 				if f.Take(false); called(again...) != left {
 					t.Errorf("%d went on when %d had left", called(again...), left)

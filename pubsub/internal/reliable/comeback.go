@@ -41,7 +41,7 @@ func (r *Receiver) waits(w *remoteWriter, o *Orphan, now time.Time) bool {
 }
 
 // waitsOver gives what has waited long enough, and reports when it is to be called again. While
-// we are offline nobody is heard to come back.
+// we are offline no writer is heard to come back.
 func (r *Receiver) waitsOver(now time.Time) (next time.Time) {
 	if r.orphans == nil || len(r.orphans.waiting) == 0 || !r.inquiry.IsZero() {
 		return time.Time{}
@@ -96,7 +96,7 @@ func (r *Receiver) cameBack(g wire.GUID) {
 	})
 }
 
-// waitAgain has the waits begin anew, as we are online again.
+// waitAgain has the waits begin again, as we are online.
 func (r *Receiver) waitAgain(now time.Time) {
 	if r.orphans == nil {
 		return
