@@ -24,7 +24,7 @@ func TestALateSampleIsDroppedBySourceTime(t *testing.T) {
 		// What a writes with a clock that is an hour behind comes late.
 		e := wire.Envelope{Nanos: uint64(time.Now().Add(-time.Hour).UnixNano()), Schema: wa.topic.schema}
 		e.Body, _, _ = wa.topic.encodeSample(poseOf("r", 2))
-		if _, err := wa.send.TryWrite("r", &e); err != nil {
+		if err := wa.send.TryWrite("r", &e); err != nil {
 			t.Fatal(err)
 		}
 		settle(time.Second)

@@ -94,8 +94,8 @@ func (w *Writer[T]) GUID() GUID {
 // there is no connection. A reliable one keeps v until its readers have acknowledged it,
 // also across reconnections. It blocks while its history is full, until ctx's deadline or
 // for MaxBlocking, whichever is earlier, and then returns ErrTimeout with nothing written.
-// The error also wraps why ctx ended; a cancellation is not an ErrTimeout. Write does not
-// use v after it returns.
+// Writes that wait go on in the order in which they came. The error also wraps why ctx
+// ended; a cancellation is not an ErrTimeout. Write does not use v after it returns.
 func (w *Writer[T]) Write(ctx context.Context, v T) error {
 	return w.write(ctx, v, wire.StatusData, true)
 }
@@ -151,20 +151,32 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 		if w.ep.over() {
 			return w.ep.Err()
 		}
-		var wait <-chan struct{}
-		if err == nil {
-			wait, err = w.send.TryWrite(key, &e)
+		var waits *reliable.Waiting
+		switch {
+		case err != nil:
+		case blocks:
+			waits, err = w.send.Write(key, &e)
+		default:
+			err = w.send.TryWrite(key, &e)
 		}
-		if errors.Is(err, ErrClosed) { // it is about to end
+		if waits != nil {
+			e.Buffer = nil // it has that now
+			over := false
+			if over, e, err = w.inLine(ctx, &h, waits); !over {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, ErrClosed): // it is about to end
 			return w.ep.Err()
-		}
-		if wait == nil && (!errors.Is(err, ErrBacklog) || w.qos.Reliability != Reliable) {
+		case !blocks && errors.Is(err, reliable.ErrFull):
+			return w.tooLate(err)
+		case !errors.Is(err, ErrBacklog) || w.qos.Reliability != Reliable:
 			return err
-		}
-		if !blocks {
+		case !blocks:
 			return w.tooLate(err)
 		}
-		if err = w.holdOn(ctx, &h, wait, err); err != nil {
+		if err = w.holdOn(ctx, &h, err); err != nil {
 			return err
 		}
 	}
@@ -178,36 +190,62 @@ type held struct {
 }
 
 func (h *held) over() {
-	if h.turn != nil {
-		h.turn.Leave()
-	}
+	h.leaveTurn()
 	if h.timer != nil {
 		h.timer.Stop()
 	}
 }
 
-// holdOn waits until a write that err holds up is worth trying again, or too late.
-func (w *Writer[T]) holdOn(ctx context.Context, h *held, wait <-chan struct{}, err error) error {
+func (h *held) leaveTurn() {
+	if h.turn != nil {
+		h.turn.Leave()
+		h.turn = nil
+	}
+}
+
+// late is when a write has waited for as long as it may.
+func (w *Writer[T]) late(h *held) <-chan time.Time {
 	if h.timer == nil {
 		h.timer = time.NewTimer(w.qos.MaxBlocking)
 	}
-	full, ok := errors.AsType[*connection.NoRoom](err)
-	switch {
-	case ok:
+	return h.timer.C
+}
+
+// inLine waits until a write that the history has no room for is over, or too late. In either case
+// it gives the envelope back.
+func (w *Writer[T]) inLine(ctx context.Context, h *held, waits *reliable.Waiting) (over bool, e wire.Envelope, err error) {
+	h.leaveTurn() // others need the room in the queue
+	var why func() error
+	select {
+	case <-waits.Done():
+	case <-w.ep.ended:
+		why = w.ep.Err
+	case <-w.late(h):
+		why = func() error { return w.tooLate(reliable.ErrFull) }
+	case <-ctx.Done():
+		why = func() error { return w.gaveUp(ctx, reliable.ErrFull) }
+	}
+	if over, e, err = waits.Leave(); !over {
+		err = why()
+	}
+	return over, e, err
+}
+
+// holdOn waits until a write that the queue has no room for is worth trying again, or too late.
+func (w *Writer[T]) holdOn(ctx context.Context, h *held, err error) error {
+	var wait <-chan struct{}
+	if full, ok := errors.AsType[*connection.NoRoom](err); ok {
 		if h.turn == nil {
 			h.turn = h.queue.Turn()
 		}
 		wait = h.turn.Wait(full.Size)
-	case h.turn != nil: // it waits for readers: others need the room
-		h.turn.Leave()
-		h.turn = nil
 	}
 	select {
 	case <-wait:
 		return nil
 	case <-w.ep.ended:
 		return nil
-	case <-h.timer.C:
+	case <-w.late(h):
 		return w.tooLate(err)
 	case <-ctx.Done():
 		return w.gaveUp(ctx, err)

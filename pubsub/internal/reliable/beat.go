@@ -86,7 +86,7 @@ func (s *Sender) Tick(now time.Time) (next time.Time) {
 		case !r.gone.IsZero() && now.Sub(r.gone) > goneFor:
 			s.giveUpOn(g, r)
 			s.drop(g)
-			s.change.Happened()
+			s.happened()
 			continue
 		case !r.gone.IsZero():
 			due = r.gone.Add(goneFor + time.Millisecond)

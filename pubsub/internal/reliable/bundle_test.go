@@ -53,7 +53,7 @@ func bundleOf(n int) (*Receiver, []byte) {
 		pair.step(0, "deliver")
 	}
 	for i := range n {
-		if _, err := pair.s.TryWrite([]string{"a", "b%2E"}[i%2], &wire.Envelope{Schema: 7, Body: []byte{byte(i)}}); err != nil {
+		if err := pair.s.TryWrite([]string{"a", "b%2E"}[i%2], &wire.Envelope{Schema: 7, Body: []byte{byte(i)}}); err != nil {
 			panic(err)
 		}
 	}

@@ -71,7 +71,7 @@ func (b *brokered) back() {
 }
 
 func (b *brokered) write(t interface{ Fatal(...any) }, key string, what wire.Status) {
-	_, err := b.s.TryWrite(key, &wire.Envelope{Schema: 7, Nanos: b.s.seq + 1, Body: []byte{1}, Options: wire.Options{Status: what}})
+	err := b.s.TryWrite(key, &wire.Envelope{Schema: 7, Nanos: b.s.seq + 1, Body: []byte{1}, Options: wire.Options{Status: what}})
 	switch {
 	case err == nil && what == wire.StatusData:
 		b.valid = append(b.valid, b.s.seq)

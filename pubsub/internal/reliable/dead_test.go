@@ -15,7 +15,7 @@ func withDeadWriter(t *testing.T, room, written int, arrive ...int) *lossyPair {
 	n.match()
 	n.heal()
 	for range written {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestADeadWriterThatNeverSpoke(t *testing.T) {
 	n.wire = nil // its heartbeat is lost
 	n.s.seq = 10
 	for range 3 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestANarrowReaderIsToldOfTheDead(t *testing.T) {
 	n.s.Matched(Peer{GUID: theReader, Reliable: true, Instance: "k"})
 	n.heal()
 	for range 2 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}

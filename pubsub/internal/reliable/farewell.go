@@ -64,7 +64,7 @@ func (s *Sender) parts(g wire.GUID, ours bool) bool {
 		return false
 	case !r.gone.IsZero(): // it is back, and has been told of as unmatched
 		s.drop(g)
-		s.change.Happened()
+		s.happened()
 		return false
 	case ours:
 		s.remember(g, r)

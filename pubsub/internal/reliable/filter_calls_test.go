@@ -19,7 +19,7 @@ func TestAFilterOfLateSamplesMayCallItsReader(t *testing.T) {
 		return true, nil
 	}
 	for range 3 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -137,11 +137,30 @@ func (s *Sender) forgetSurplus() {
 	s.raise()
 }
 
-// makeWay forgets what a sample about to be written makes surplus.
-func (s *Sender) makeWay(key string) {
-	acked := s.acked()
-	for n := s.history[key]; s.qos.DurabilityService > 0 && len(n) >= s.qos.DurabilityService && n[0] <= acked; n = s.history[key] {
-		s.release(n[0])
+// hasRoom reports whether one more sample can be held, should the instance give up what it can.
+func (s *Sender) hasRoom(key string, what wire.Status) bool {
+	most := s.mostFor(what)
+	if len(s.held) < most {
+		return true
+	}
+	s.forgetOver(most)
+	s.forgetOldest()
+	return len(s.held) < most || s.canSpare(key)
+}
+
+// canSpare reports whether one more sample makes an older one of the instance surplus.
+func (s *Sender) canSpare(key string) bool {
+	n := s.history[key]
+	return s.qos.DurabilityService > 0 && len(n) >= s.qos.DurabilityService && n[0] <= s.acked()
+}
+
+// makeWay forgets that if there is no other room.
+func (s *Sender) makeWay(key string, what wire.Status) {
+	if len(s.held) < s.mostFor(what) {
+		return
+	}
+	for s.canSpare(key) {
+		s.release(s.history[key][0])
 	}
 	s.raise()
 }

@@ -14,7 +14,7 @@ func TestTheHistoryComesToABestEffortReaderOverALossyNetwork(t *testing.T) {
 		n := newLossyPair(Policies{Historic: true, KeepAll: true})
 		written := 0
 		write := func() {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 			written++
@@ -88,7 +88,7 @@ func TestAReaderIsToldWhereItBeginsOverALossyNetwork(t *testing.T) {
 func TestWhatIsSurplusIsForgotten(t *testing.T) {
 	n := newLossyPair(Policies{Historic: true, KeepAll: true, DurabilityService: 3, MaxSamples: 20})
 	for i := range 10_000 {
-		if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 		if n.wire = nil; i == 0 {

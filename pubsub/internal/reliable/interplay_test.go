@@ -26,7 +26,7 @@ func TestReadingWhatExpiresMakesRoom(t *testing.T) {
 			for len(n.wire) > 0 {
 				n.step(0, "deliver")
 			}
-			if _, err := n.s.TryWrite("-", &e); err != nil {
+			if err := n.s.TryWrite("-", &e); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,7 +54,7 @@ func TestWhatComesLateOfADeadWriterLeavesNoWriter(t *testing.T) {
 		n.s.Matched(Peer{GUID: theReader, Reliable: true})
 		n.heal()
 		for range 2 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestWhatIsRetainedExpires(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := NewSender(&Writer{Name: "w1", Incarnation: 1, Policies: withDefaults(Policies{Reliable: true, Historic: true, Transient: true, Lifespan: 5 * time.Second})}, noOut(), &recorder{})
 		for _, key := range []string{"old", "new"} {
-			if _, err := s.TryWrite(key, &wire.Envelope{Body: []byte("x")}); err != nil {
+			if err := s.TryWrite(key, &wire.Envelope{Body: []byte("x")}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)

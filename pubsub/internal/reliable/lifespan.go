@@ -51,7 +51,7 @@ func (s *Sender) expire(now time.Time) (next time.Time) {
 	}
 	if released {
 		s.raise()
-		s.change.Happened() // a writer that is blocked has room
+		s.happened() // a writer that is blocked has room
 	}
 	return next
 }

@@ -20,17 +20,17 @@ func TestExpiryMakesRoom(t *testing.T) {
 				n.step(0, "deliver")
 			}
 		}
-		write := func() (wait <-chan struct{}, err error) {
+		write := func() (*Waiting, error) {
 			e := wire.Envelope{Schema: 7, Nanos: uint64(time.Now().UnixNano())}
 			e.Options.Lifespan = uint64(lifespan)
-			return n.s.TryWrite("-", &e)
+			return n.s.Write("-", &e)
 		}
 		deliver()
-		var wait <-chan struct{}
+		var waits *Waiting
 		written := 0
 		for err := error(nil); err == nil; written++ {
 			deliver()
-			wait, err = write()
+			waits, err = write()
 		}
 		if written != 9 { // the ninth did not fit
 			t.Fatalf("wrote %d samples where there is room for 8", written-1)
@@ -42,16 +42,16 @@ func TestExpiryMakesRoom(t *testing.T) {
 		}
 		n.s.Tick(time.Now())
 		select {
-		case <-wait:
+		case <-waits.Done():
 		default:
-			t.Error("the blocked writer was not told that there is room")
+			t.Error("a write that waited has not got room")
 		}
 		deliver()
 		if _, err := write(); err != nil {
 			t.Errorf("the writer: %v", err)
 		}
 		deliver()
-		if h := n.r.TakeNext(); h == nil || h.Seq != 9 {
+		if h := n.r.TakeNext(); h == nil || h.Seq != 10 { // the ninth has waited for too long
 			t.Errorf("the reader has %+v", h)
 		}
 	})
@@ -65,7 +65,7 @@ func TestWhatArrivesTooLateIsNoSignOfLife(t *testing.T) {
 	n.heal()
 	e := wire.Envelope{Schema: 7, Nanos: uint64(time.Now().Add(-2 * time.Second).UnixNano())}
 	e.Options.Lifespan = uint64(time.Second)
-	if _, err := n.s.TryWrite("-", &e); err != nil {
+	if err := n.s.TryWrite("-", &e); err != nil {
 		t.Fatal(err)
 	}
 	n.heal()

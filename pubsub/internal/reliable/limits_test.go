@@ -34,7 +34,7 @@ func TestInstancesThatAreOverMakeRoom(t *testing.T) {
 						for _, what := range append([]wire.Status{wire.StatusData}, ends...) {
 							e := wire.Envelope{Schema: 7}
 							e.Options.Status = what
-							if _, err := n.s.TryWrite(fmt.Sprint(i), &e); err != nil {
+							if err := n.s.TryWrite(fmt.Sprint(i), &e); err != nil {
 								t.Fatalf("instance %d, %v: %v", i, what, err)
 							}
 						}
@@ -78,7 +78,7 @@ func TestAnInstanceEndsThoughTheHistoryIsFull(t *testing.T) {
 				try := func(key string, what wire.Status) error {
 					e := wire.Envelope{Schema: 7}
 					e.Options.Status = what
-					_, err := n.s.TryWrite(key, &e)
+					err := n.s.TryWrite(key, &e)
 					return err
 				}
 				for _, key := range []string{"a", "a", "b", "b"} {

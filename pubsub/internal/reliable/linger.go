@@ -20,7 +20,7 @@ func (s *Sender) Linger(ctx context.Context, ended <-chan struct{}) error {
 	s.mu.Lock()
 	s.closing = true
 	patience := max(s.qos.MaxBlocking, minLinger)
-	s.change.Happened() // a Write that is blocked
+	s.happened() // a Write that is blocked
 	s.mu.Unlock()
 	s.Last()
 	still := time.NewTimer(0)

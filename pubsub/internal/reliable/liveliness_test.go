@@ -25,7 +25,7 @@ func TestASampleRevivesItsWriterForALease(t *testing.T) {
 		w.lease, w.alive = time.Second, false
 		for range 2 {
 			drain(n.r.events)
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 			deliver()

@@ -46,7 +46,7 @@ func TestMemoryIsUsedAgainWhenNobodyLooks(t *testing.T) {
 				e := &wire.Envelope{Schema: 7, Buffer: NewBuffer()}
 				e.Buffer.WriteString(fmt.Sprintf("%0100000d", i))
 				e.Body = e.Buffer.Body()
-				if _, err := n.s.TryWrite("k", e); err != nil {
+				if err := n.s.TryWrite("k", e); err != nil {
 					t.Fatal(err)
 				}
 				Free(e.Buffer)
@@ -74,7 +74,7 @@ func TestAFullHistoryTakesNoMemory(t *testing.T) {
 		e := &wire.Envelope{Schema: 7, Buffer: NewBuffer()}
 		e.Buffer.Write(make([]byte, minTaken))
 		e.Body = e.Buffer.Body()
-		_, err := n.s.TryWrite("k", e)
+		err := n.s.TryWrite("k", e)
 		if full := i == 1; (err != nil) != full || (e.Buffer != nil) != full {
 			t.Errorf("sample %d: %v, buffer left: %v", i, err, e.Buffer != nil)
 		}

@@ -28,7 +28,7 @@ func TestANarrowReaderGetsAllOfItsInstance(t *testing.T) {
 		var want, got []uint64
 		write := func() {
 			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 			if key == "a" {
@@ -89,7 +89,7 @@ func TestANarrowReaderIsToldOfLosses(t *testing.T) {
 	n.s.Matched(Peer{GUID: theReader, Reliable: true, Instance: "a"})
 	n.heal()
 	for _, key := range []string{"a", "b", "a", "b", "a"} {
-		if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestANarrowReaderGetsAsMuchAtOnceAsOthers(t *testing.T) {
 	n.heal()
 	for range repairBurst {
 		for _, key := range []string{"a", "b"} {
-			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}

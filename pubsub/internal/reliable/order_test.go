@@ -14,7 +14,7 @@ func TestSourceTimesOfAWriterGrow(t *testing.T) {
 	n.heal()
 	now := uint64(time.Now().UnixNano())
 	for _, nanos := range []uint64{now, now - 1000, now - 1000, now} {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7, Nanos: nanos}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7, Nanos: nanos}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -102,7 +102,7 @@ func TestWhatAWriterRetainedIsGivenWhenNoMoreComes(t *testing.T) {
 	n.r.Settle(func(wire.GUID) bool { return true })
 	n.heal() // they have met
 	for range 3 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ func TestAWriterWaitsForAReaderThatCannotKeepMore(t *testing.T) {
 		n.heal()
 		written := uint64(0)
 		write := func() bool {
-			_, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7, Body: make([]byte, 64<<10)})
+			err := n.s.TryWrite("k", &wire.Envelope{Schema: 7, Body: make([]byte, 64<<10)})
 			if err == nil {
 				written++
 			}

@@ -18,7 +18,7 @@ func TestAHeartbeatThatOvertakesSamplesAsksForNothing(t *testing.T) {
 		n.step(0, "deliver")
 	}
 	for range 3 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestWhatIsOnTheWayToTheBrokerIsNotSentAgain(t *testing.T) {
 	n.s.out.Placed, n.s.out.Passed = func() uint64 { placed++; return placed }, func() uint64 { return passed }
 	n.match()
 	for range 4 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestAHeartbeatThatOvertakesSamplesGivesUpNone(t *testing.T) {
 	write := func(count int) {
 		t.Helper()
 		for range count {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,7 +134,7 @@ func TestWordsThatASuspensionHasDelayedGiveUpNone(t *testing.T) {
 		n.heal()
 		n.r.quiet = minQuiet
 		for range 4 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,7 +183,7 @@ func TestWhatIsLostBeforeALaterSampleIsGivenUpAtOnce(t *testing.T) {
 		n.r.quiet = time.Hour
 		write := func() {
 			t.Helper()
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -214,7 +214,7 @@ func TestWhatDoesNotArriveIsSentAgainThoughItIsOnTheWay(t *testing.T) {
 		n.match()
 		n.heal()
 		for range 3 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,12 +246,12 @@ func TestWhatDoesNotArriveIsSentAgainThoughItIsOnTheWay(t *testing.T) {
 func TestLossesBeforeTheFirstHeartbeatAreTold(t *testing.T) {
 	for _, historic := range []bool{false, true} {
 		n := newLossyPair(Policies{Reliable: true, Historic: historic, Depth: 1})
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 		n.match()
 		for range 3 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -17,7 +17,7 @@ func TestWhatTheFilterLooksAtIsNotGivenUp(t *testing.T) {
 		n.heal()
 		n.r.quiet = minQuiet
 		for range 4 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,7 +52,7 @@ func TestWhatWaitsBehindOthersIsNotGivenUp(t *testing.T) {
 		n.r.Matched(Peer{GUID: other, Reliable: true})
 		n.r.heartbeat(other, &wire.Repair{Op: wire.OpHeartbeat, A: 1, B: 0})
 		for range 4 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func TestWhatAReaderThatHasJustComeIsSentIsNotGivenUp(t *testing.T) {
 		n.heal()
 		time.Sleep(time.Millisecond)
 		for range 4 {
-			if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,7 +142,7 @@ func TestWhatWasNotHeldBackIsAskedForWhenThereIsRoom(t *testing.T) {
 				n.r.Arrived("a", "w/w2", wire.Append(nil, &e))
 				n.wire = nil
 				write := func(key string, size int) {
-					if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7, Body: make([]byte, size)}); err != nil {
+					if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7, Body: make([]byte, size)}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -12,7 +12,7 @@ import (
 func TestALeaseThatEndsShowsAtOnce(t *testing.T) {
 	n := newLossyPair(Policies{KeepAll: true})
 	n.r.Matched(Peer{GUID: theWriter, Lease: 50 * time.Millisecond})
-	if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+	if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 		t.Fatal(err)
 	}
 	n.heal()

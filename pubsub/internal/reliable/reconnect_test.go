@@ -16,7 +16,7 @@ func (n *lossyPair) breakConnection(t *testing.T) {
 	publish := n.s.out.Publish
 	n.s.out.Publish = func(string, string, []byte, Sharing) error { return failure.ErrOffline }
 	for range 2 {
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestWhoHasGreetedAsksForWhatASampleHasPassed(t *testing.T) {
 		n.heal()
 		n.breakConnection(t)
 		n.wire = nil // its hello is lost
-		if _, err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("k", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 		if took := n.allAfter(t); took > minAsk/2 {
@@ -130,7 +130,7 @@ func TestAGapAfterWhatWasSentIsNotWaitedFor(t *testing.T) {
 		n.heal()
 		n.r.quiet = minQuiet
 		write := func(key string) {
-			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}

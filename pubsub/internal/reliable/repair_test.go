@@ -165,7 +165,7 @@ func TestReliableDeliveryIsInOrderAndOnceOverALossyNetwork(t *testing.T) {
 		}
 		written := uint64(0)
 		write := func() {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err == nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err == nil {
 				written++
 			} else if !errors.Is(err, ErrFull) {
 				t.Fatal(err)
@@ -224,7 +224,7 @@ func TestKeepLastLosesOnlyWhatItReplaced(t *testing.T) {
 		written := uint64(0)
 		for range rapid.IntRange(0, 60).Draw(t, "samples") {
 			key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
-			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 			written++
@@ -258,7 +258,7 @@ func TestAReaderThatWasForgottenIsToldWhatItMissed(t *testing.T) {
 	n.heal()
 	writeN := func(k int) {
 		for range k {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -308,7 +308,7 @@ func TestSamplesAreSentAgainOnceWhileTheAnswerIsOnTheWay(t *testing.T) {
 	n.match()
 	n.heal()
 	for range written {
-		if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+		if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -366,7 +366,7 @@ func FuzzRepair(f *testing.F) {
 		n := newLossyPair(Policies{Reliable: true, Depth: 3})
 		n.match()
 		for range 10 {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}

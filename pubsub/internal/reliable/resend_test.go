@@ -17,7 +17,7 @@ func TestASlowBrokerIsNotSentTheSameAgainAndAgain(t *testing.T) {
 		n.match()
 		n.heal()
 		write := func() {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -74,7 +74,7 @@ func TestBurstsShrinkToWhatABrokerKeeps(t *testing.T) {
 		n.match()
 		n.heal()
 		for range written {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -141,7 +141,7 @@ func TestWhatALostConnectionTookIsNotWaitedFor(t *testing.T) {
 		n.match()
 		n.heal()
 		write := func() {
-			if _, err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
+			if err := n.s.TryWrite("-", &wire.Envelope{Schema: 7}); err != nil {
 				t.Fatal(err)
 			}
 			n.wire = nil // it is lost

@@ -39,7 +39,7 @@ func TestWhatOthersLeftIsClearedOnce(t *testing.T) {
 	dispose := func(times int, key string) {
 		t.Helper()
 		for range times {
-			if _, err := n.s.TryWrite(key, &wire.Envelope{Schema: 7, Options: wire.Options{Status: wire.StatusDispose}}); err != nil {
+			if err := n.s.TryWrite(key, &wire.Envelope{Schema: 7, Options: wire.Options{Status: wire.StatusDispose}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,7 +36,7 @@ func benchmarkSample(b *testing.B, q Policies) {
 	b.ReportAllocs()
 	e.Options.Lifespan = uint64(q.Lifespan)
 	for b.Loop() {
-		if _, err := n.s.TryWrite("k", &e); err != nil {
+		if err := n.s.TryWrite("k", &e); err != nil {
 			b.Fatal(err)
 		}
 		n.r.Arrived("k", "w/w1", sample)

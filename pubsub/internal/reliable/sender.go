@@ -61,6 +61,7 @@ type Sender struct {
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
 	behind  map[wire.GUID]uint64   // how far reliable readers were that were given up
 	change  wait.Change            // of acknowledgements or readers
+	line    []*Waiting             // writes, in the order in which they came
 
 	deadlines timing.Deadlines
 	life      lifeSigns
@@ -147,27 +148,28 @@ func NewSender(w *Writer, out Out, ev Events) *Sender {
 	return s
 }
 
-// TryWrite publishes a sample. It does not block: it returns ErrFull, and a
-// channel to wait on, when the history has no room, and the errors of Out.Publish.
-func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, err error) {
+// TryWrite publishes a sample. It does not block: it returns ErrFull when the history has
+// no room, and the errors of Out.Publish.
+func (s *Sender) TryWrite(key string, e *wire.Envelope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	err := s.tryWrite(key, e)
+	s.serve()
+	return err
+}
+
+// tryWrite is TryWrite with mu held.
+func (s *Sender) tryWrite(key string, e *wire.Envelope) error {
 	defer s.wakeIfDue()
 	if s.closing {
-		return nil, failure.ErrClosed
+		return failure.ErrClosed
 	}
 	readers, previous, crowded := s.interest(key)
 	keep := s.qos.Historic || s.qos.Reliable && readers > 0
 	replaces := !s.qos.KeepAll && len(s.history[key]) >= s.qos.Depth
-	most := s.mostFor(e.Options.Status)
-	if keep && !replaces && len(s.held) >= most {
-		s.forgetOver(most)
-		s.forgetOldest()
-		s.makeWay(key)
-	}
-	if keep && !replaces && (crowded && s.qos.Reliable && s.qos.KeepAll || len(s.held) >= most) {
+	if keep && !replaces && (crowded && s.qos.Reliable && s.qos.KeepAll || !s.hasRoom(key, e.Options.Status)) {
 		s.askForRoom(time.Now())
-		return s.change.Next(), ErrFull
+		return ErrFull
 	}
 	e.Kind, e.Epoch, e.Seq = wire.KindSample, s.incarnation, s.seq+1
 	e.Options.Previous = previous
@@ -182,10 +184,13 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 	}
 	s.stamp(e)
 	payload, buffer := serialize(e)
-	err = s.distribute(key, payload, e)
+	err := s.distribute(key, payload, e)
 	// A reliable sample that waits in the history is repaired after a reconnection.
 	if err != nil && (!errors.Is(err, failure.ErrOffline) || !s.qos.Reliable) {
-		return nil, err
+		return err
+	}
+	if keep && !replaces {
+		s.makeWay(key, e.Options.Status)
 	}
 	s.seq++
 	if previous > 0 {
@@ -206,7 +211,7 @@ func (s *Sender) TryWrite(key string, e *wire.Envelope) (wait <-chan struct{}, e
 		s.wrote(key, e.Options.Status, now)
 		s.Asserted(now)
 	}
-	return nil, nil
+	return nil
 }
 
 // Matched begins to serve a reader.
@@ -250,7 +255,7 @@ func (s *Sender) Unmatched(g wire.GUID, died bool) {
 	} else {
 		s.drop(g)
 	}
-	s.change.Happened()
+	s.happened()
 	s.events.Unmatched(g)
 }
 
@@ -296,7 +301,7 @@ func (s *Sender) acknowledged(from wire.GUID, m *wire.Repair) {
 		r.reliable = false
 	}
 	s.trim()
-	s.change.Happened()
+	s.happened()
 	if !r.reliable && !r.historic {
 		return
 	}
