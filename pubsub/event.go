@@ -73,7 +73,8 @@ func (RequestedDeadlineMissed) event() statusKind { return countRequestedDeadlin
 // maxEvents bounds the events that wait for a reader of Events.
 const maxEvents = 256
 
-// events is a bounded queue: without a reader the oldest are dropped.
+// events is a bounded queue: without a reader the oldest are dropped. SampleLost after one of the same
+// writer is added to that: a thousand lost one by one are to be one event, not the loss of all others.
 type events struct {
 	mu    sync.Mutex
 	queue []Event
@@ -87,11 +88,30 @@ func (e *events) add(ev Event) {
 	e.count(ev)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.adds(ev) {
+		return
+	}
 	if len(e.queue) == maxEvents {
 		e.queue = e.queue[1:]
 	}
 	e.queue = append(e.queue, ev)
 	wait.Signal(e.wake)
+}
+
+// adds reports whether an event is part of the last one that waits now.
+func (e *events) adds(ev Event) bool {
+	n := len(e.queue)
+	more, ok := ev.(SampleLost)
+	if n == 0 || !ok {
+		return false
+	}
+	last, ok := e.queue[n-1].(SampleLost)
+	if !ok || last.Writer != more.Writer {
+		return false
+	}
+	last.Count += more.Count
+	e.queue[n-1] = last
+	return true
 }
 
 func (e *events) next() (Event, bool) {

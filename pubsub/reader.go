@@ -354,7 +354,8 @@ func (r *Reader[T]) WaitMatched(ctx context.Context, n int) error {
 }
 
 // Events yields status changes until ctx ends. If the reader or its participant ends first,
-// the error is yielded last. While nothing calls Events, the last 256 are kept.
+// the error is yielded last. While nothing calls Events, the last 256 are kept,
+// and losses of one writer in a row are added up.
 func (r *Reader[T]) Events(ctx context.Context) iter.Seq2[Event, error] {
 	if err := r.made(); err != nil {
 		return only[Event](err)
