@@ -163,12 +163,12 @@ func chooses(samples []string, label, op, value string) bool {
 // serve.
 func servedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
-	url, broker := starts(t, "mqtt", "broker", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--memory", "--timing", "local")
+	url, broker := starts(t, "mqtt", "broker", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--memory")
 	node(t, "--broker", url, "lock", "crane", "--", "true")
 	bare, _ := starts(t, "mqtt", "broker", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--no-locks")
 	var voters []string
 	for _, id := range []string{"v1", "v2", "v3"} {
-		_, voter := starts(t, "metrics", "--broker", bare, "--id", id, "serve", "crane", "--voters", "v1,v2,v3", "--data", t.TempDir(), "--metrics", "127.0.0.1:0", "--timing", "local")
+		_, voter := starts(t, "metrics", "--broker", bare, "--id", id, "serve", "crane", "--voters", "v1,v2,v3", "--data", t.TempDir(), "--metrics", "127.0.0.1:0")
 		voters = append(voters, voter)
 	}
 	node(t, "--broker", bare, "lock", "crane", "--", "true")

@@ -46,7 +46,7 @@ func InShort[T any](few, n T) T {
 
 // Long skips a test that takes many seconds, or a processor for some, where others of its package
 // show the same kind of thing in less; why says what it does with them. It runs with make full, and
-// wherever -run names tests. The gate runs some of them, by turns: a quarter for each commit.
+// wherever -run names tests. The gate runs some of them, by turns: an eighth for each commit.
 func Long(t testing.TB, why string) {
 	t.Helper()
 	if !Runs(t.Name()) {
@@ -55,20 +55,21 @@ func Long(t testing.TB, why string) {
 }
 
 // Runs reports whether a long test of that name is to run.
-func Runs(name string) bool { return Full() || named() || turnOf(name) }
+func Runs(name string) bool { return Full() || named() || Turn(name, 8) }
 
 func named() bool {
 	run := flag.Lookup("test.run")
 	return run != nil && run.Value.String() != ""
 }
 
-// turnOf reports whether it is the turn of a long test, by the hexadecimal number in PADME_TURN.
-func turnOf(name string) bool {
+// Turn reports whether the gate runs what has that name now: one of so many, for each commit others.
+// The number in PADME_TURN, which is hexadecimal, says which; without it, it is the turn of none.
+func Turn(name string, of uint64) bool {
 	turn, err := strconv.ParseUint(os.Getenv("PADME_TURN"), 16, 64)
 	if err != nil {
 		return false
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // never fails
-	return uint64(h.Sum32())%4 == turn%4
+	return uint64(h.Sum32())%of == turn%of
 }

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import mqtt from "mqtt";
-import { connect } from "padme-client";
+import { Lost, connect } from "padme-client";
 
 export const PATIENCE = 60_000; // ms, on a machine that is busy
 
@@ -22,6 +22,17 @@ export async function eventually(what, f) {
     if (value) return value;
   }
   throw new Error(`waited in vain until ${what}`);
+}
+
+/** unlessBusy does f again if a hold was lost meanwhile, as happens on a machine that is busy. */
+export async function unlessBusy(f) {
+  for (let tries = 5; ; tries--) {
+    try {
+      return await f();
+    } catch (error) {
+      if (!(error instanceof Lost) || tries === 1) throw error;
+    }
+  }
 }
 
 /** start runs a program until the end of the test, at the latest. */
