@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"padme/pubsub"
 	"padme/qosmutex"
@@ -41,8 +42,12 @@ roots; see "pubsub-node voters show".`,
 		ValidArgsFunction: completeLock(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.whileJoined(cmd.Context(), s.joinToRead, func(ctx context.Context, p *pubsub.Participant) error {
-				states, err := lockStates(ctx, s.reading(p), p, optional(args))
-				if err != nil {
+				var states []qosmutex.State
+				var views []qosmutex.View
+				both, during := errgroup.WithContext(ctx)
+				both.Go(func() (err error) { states, err = lockStates(during, s.reading(p), p, optional(args)); return err })
+				both.Go(func() (err error) { views, err = lockViews(during, p, s); return err })
+				if err := both.Wait(); err != nil {
 					return err
 				}
 				dead, err := s.deadRoots(ctx, p, rootsOf(states))
@@ -58,10 +63,6 @@ roots; see "pubsub-node voters show".`,
 				} else {
 					err = writeStates(cmd.OutOrStdout(), states)
 				}
-				if err != nil {
-					return err
-				}
-				views, err := lockViews(ctx, p, s)
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"padme/pubsub"
 	"padme/qosmutex"
@@ -72,8 +73,22 @@ Exit codes: 0 alive, 1 dead or never heard of, and those of "pubsub-node lock --
 
 func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 	info := nodeInfo{Endpoints: []endpointLine{}, Locks: []lockRole{}}
-	known, endpoints, err := look(ctx, s, "")
+	p, err := s.joinToRead(ctx)
 	if err != nil {
+		return info, err
+	}
+	defer leave(p)
+	var known map[string]pubsub.Presence
+	var endpoints []pubsub.Announcement
+	var views []qosmutex.View
+	var members []qosmutex.Member
+	var states []qosmutex.State
+	all, during := errgroup.WithContext(ctx)
+	all.Go(func() (err error) { known, endpoints, err = lookBy(during, s, p, ""); return err })
+	all.Go(func() (err error) { views, err = lockViews(during, p, s); return err })
+	all.Go(func() (err error) { members, err = lockMembers(during, p, s, id); return err })
+	all.Go(func() (err error) { states, err = lockStates(during, s.reading(p), p, ""); return err })
+	if err := all.Wait(); err != nil {
 		return info, err
 	}
 	pr, ok := known[id]
@@ -83,22 +98,8 @@ func (s *session) nodeInfo(ctx context.Context, id string) (nodeInfo, error) {
 	info.nodeLine = lineOf(pr)
 	mine := slices.DeleteFunc(endpoints, func(e pubsub.Announcement) bool { return e.GUID.Participant != id })
 	info.Endpoints = append(info.Endpoints, endpointLines(mine)...)
-	p, err := s.joinToRead(ctx)
-	if err != nil {
-		return info, err
-	}
-	defer leave(p)
-	views, err := lockViews(ctx, p, s)
-	if err != nil {
-		return info, err
-	}
-	members, err := lockMembers(ctx, p, s, id)
-	if err != nil {
-		return info, err
-	}
-	states, err := lockStates(ctx, s.reading(p), p, "")
 	info.Locks = append(info.Locks, rolesOf(&pr, views, members, states)...)
-	return info, err
+	return info, nil
 }
 
 // lockViews reads the retained views of all locks, sorted.

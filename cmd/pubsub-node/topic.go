@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"padme/pubsub"
 )
@@ -68,15 +69,24 @@ func look(ctx context.Context, s *session, topic string) (map[string]pubsub.Pres
 		return nil, nil, err
 	}
 	defer leave(p)
-	reading, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	all, err := p.Endpoints(reading)
-	if err != nil {
-		return nil, nil, endedBy(ctx, err)
-	}
+	return lookBy(ctx, s, p, topic)
+}
+
+func lookBy(ctx context.Context, s *session, p *pubsub.Participant, topic string) (map[string]pubsub.Presence, []pubsub.Announcement, error) {
 	known := map[string]pubsub.Presence{}
-	if err := snapshot(ctx, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr }); err != nil {
-		return nil, nil, err
+	var all []pubsub.Announcement
+	both, during := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		reading, cancel := context.WithTimeout(during, s.timeout)
+		defer cancel()
+		all, err = p.Endpoints(reading)
+		return err
+	})
+	both.Go(func() error {
+		return snapshot(during, s.reading(p), p.Peers, func(pr pubsub.Presence) { known[pr.ID] = pr })
+	})
+	if err := both.Wait(); err != nil {
+		return nil, nil, endedBy(ctx, err)
 	}
 	return known, aliveOf(all, topic), nil
 }
