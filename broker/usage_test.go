@@ -231,7 +231,8 @@ func TestEveryLimitIsCounted(t *testing.T) {
 		"max-unsent": {"user=alice", broker.Limits{Unsent: 64}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
 			c := raw(t, b)
 			c.connect("a", "alice", "", "")
-			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0})) // and reads nothing of it
+			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0}))
+			c.receive() // the subscription is there, and nothing of it is read
 			pub := connect(t, at(b.URL()), as("bob", "bob"))
 			for range 500 {
 				pub.publish("padme/v1/default/presence/bob", strings.Repeat("x", 100_000), 0, false)
@@ -240,7 +241,8 @@ func TestEveryLimitIsCounted(t *testing.T) {
 		"max-unsent to an inbox": {"user=alice", broker.Limits{Unsent: 64}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
 			c := raw(t, b)
 			c.connect("a", "alice", "", "")
-			c.send(packet(0x82, []byte{0, 1}, text("padme/v1/default/node/alice/#"), []byte{0})) // and reads nothing of it
+			c.send(packet(0x82, []byte{0, 1}, text("padme/v1/default/node/alice/#"), []byte{0}))
+			c.receive() // the subscription is there, and nothing of it is read
 			pub := connect(t, at(b.URL()), as("bob", "bob"))
 			for range 5000 {
 				pub.publish("padme/v1/default/node/alice/bob", strings.Repeat("x", 10_000), 0, false)
@@ -249,7 +251,8 @@ func TestEveryLimitIsCounted(t *testing.T) {
 		"write-timeout": {"user=alice", broker.Limits{WriteTimeout: 100 * time.Millisecond}, broker.Config{TCP: "127.0.0.1:0", Users: cast(t)}, func(t *testing.T, b *broker.Broker) {
 			c := raw(t, b)
 			c.connect("a", "alice", "", "")
-			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0})) // and reads nothing of it
+			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{0}))
+			c.receive() // the subscription is there, and nothing of it is read
 			pub := connect(t, at(b.URL()), as("bob", "bob"))
 			for range 200 {
 				pub.publish("padme/v1/default/presence/bob", strings.Repeat("x", 100_000), 1, false)
@@ -259,6 +262,7 @@ func TestEveryLimitIsCounted(t *testing.T) {
 			c := raw(t, b)
 			c.connect("a", "alice", "", "")
 			c.send(packet(0x82, []byte{0, 1}, text("#"), []byte{1}))
+			c.receive() // the subscription is there
 			pub := connect(t, inProcess(b), as("bob", "bob"))
 			for range 200 {
 				pub.Publish("padme/v1/default/presence/bob", 1, false, "x")
