@@ -145,31 +145,25 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 	e.Nanos = uint64(time.Now().UnixNano())
 	e.Options.Status = s
 	h := held{queue: w.topic.p.exchange.samples}
-	defer h.over()
+	defer h.over(&e)
 	err = h.queue.Yield(len(body))
 	for {
 		if w.ep.over() {
 			return w.ep.Err()
 		}
-		var waits *reliable.Waiting
-		switch {
-		case err != nil:
-		case blocks:
-			waits, err = w.send.Write(key, &e)
-		default:
-			err = w.send.TryWrite(key, &e)
+		if err == nil {
+			err = h.try(w.send, key, &e, blocks)
 		}
-		if waits != nil {
-			e.Buffer = nil // it has that now
+		if blocks && errors.Is(err, reliable.ErrFull) {
 			over := false
-			if over, e, err = w.inLine(ctx, &h, waits); !over {
+			if over, err = w.inLine(ctx, &h); !over {
 				return err
 			}
 		}
 		switch {
 		case errors.Is(err, ErrClosed): // it is about to end
 			return w.ep.Err()
-		case !blocks && errors.Is(err, reliable.ErrFull):
+		case errors.Is(err, reliable.ErrFull):
 			return w.tooLate(err)
 		case !errors.Is(err, ErrBacklog) || w.qos.Reliability != Reliable:
 			return err
@@ -185,11 +179,29 @@ func (w *Writer[T]) write(ctx context.Context, v T, s wire.Status, blocks bool) 
 // held is what a write has while something holds it up.
 type held struct {
 	queue *connection.Queue
-	turn  *connection.Turn // while that is the queue, which has no room
+	turn  *connection.Turn  // while that is the queue, which has no room
+	waits *reliable.Waiting // once it was the history, and has the envelope
 	timer *time.Timer
 }
 
-func (h *held) over() {
+func (h *held) try(s *reliable.Sender, key string, e *wire.Envelope, blocks bool) (err error) {
+	switch {
+	case h.waits != nil:
+		return h.waits.Again()
+	case !blocks:
+		return s.TryWrite(key, e)
+	}
+	if h.waits, err = s.Write(key, e); h.waits != nil {
+		e.Buffer = nil
+	}
+	return err
+}
+
+// over gives the envelope back.
+func (h *held) over(e *wire.Envelope) {
+	if h.waits != nil {
+		_, *e, _ = h.waits.Leave()
+	}
 	h.leaveTurn()
 	if h.timer != nil {
 		h.timer.Stop()
@@ -211,13 +223,13 @@ func (w *Writer[T]) late(h *held) <-chan time.Time {
 	return h.timer.C
 }
 
-// inLine waits until a write that the history has no room for is over, or too late. In either case
-// it gives the envelope back.
-func (w *Writer[T]) inLine(ctx context.Context, h *held, waits *reliable.Waiting) (over bool, e wire.Envelope, err error) {
+// inLine waits until a write that the history has no room for has left the line, or is too late.
+func (w *Writer[T]) inLine(ctx context.Context, h *held) (over bool, err error) {
 	h.leaveTurn() // others need the room in the queue
 	var why func() error
 	select {
-	case <-waits.Done():
+	case <-h.waits.Done():
+		return true, h.waits.Err()
 	case <-w.ep.ended:
 		why = w.ep.Err
 	case <-w.late(h):
@@ -225,10 +237,10 @@ func (w *Writer[T]) inLine(ctx context.Context, h *held, waits *reliable.Waiting
 	case <-ctx.Done():
 		why = func() error { return w.gaveUp(ctx, reliable.ErrFull) }
 	}
-	if over, e, err = waits.Leave(); !over {
-		err = why()
+	if over, _, err := h.waits.Leave(); over && !errors.Is(err, ErrBacklog) {
+		return true, err
 	}
-	return over, e, err
+	return false, why()
 }
 
 // holdOn waits until a write that the queue has no room for is worth trying again, or too late.

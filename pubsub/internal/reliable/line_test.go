@@ -169,3 +169,53 @@ func TestAWriteThatWaitedIsToldWhyItFails(t *testing.T) {
 		t.Error("after a Close it is told", over, err)
 	}
 }
+
+// Who finds no room in the outgoing queue is before those who came later, until it has written or given up.
+func TestAWriteIsNotOvertakenWhileItWaitsForTheQueue(t *testing.T) {
+	for _, end := range []string{"it writes", "it gives up"} {
+		n := fullPair(Policies{Reliable: true, KeepAll: true, MaxSamples: 4})
+		room := false
+		n.s.out.Publish = func(string, string, []byte, Sharing) error {
+			if !room {
+				return failure.ErrBacklog
+			}
+			return nil
+		}
+		first, second := waits(n.s, "x"), waits(n.s, "x")
+		n.acknowledge(2)
+		room = true
+		n.acknowledge(3)
+		if !first.isOver() || !errors.Is(first.Err(), failure.ErrBacklog) || second.isOver() || written(n.s, "x", wire.StatusData) {
+			t.Errorf("others go on while the first waits for the queue, which has said %v", first.Err())
+		}
+		if end == "it gives up" {
+			first.Leave()
+		} else if err := first.Again(); err != nil {
+			t.Error(err)
+		}
+		if !second.isOver() || second.Err() != nil || !written(n.s, "x", wire.StatusData) {
+			t.Errorf("%s, and the others wait", end)
+		}
+	}
+}
+
+// Room that one in line makes is first for those before it.
+func TestRoomMadeInLineIsForThoseBefore(t *testing.T) {
+	n := newLossyPair(Policies{Reliable: true, KeepAll: true, Historic: true, MaxSamples: 2}, Policies{Reliable: true, KeepAll: true})
+	n.match()
+	for _, what := range []wire.Status{wire.StatusData, wire.StatusData} {
+		written(n.s, "x", what)
+	}
+	written(n.s, "y", wire.StatusDispose)
+	written(n.s, "z", wire.StatusDispose)
+	first := waits(n.s, "new")
+	dispose, err := n.s.Write("x", &wire.Envelope{Schema: 7, Options: wire.Options{Status: wire.StatusDispose}})
+	later := waits(n.s, "new2")
+	if dispose == nil {
+		t.Fatal(err)
+	}
+	n.s.Unmatched(theReader, false)
+	if !dispose.isOver() || !first.isOver() || !later.isOver() {
+		t.Error("the disposal, the first and the later are over:", dispose.isOver(), first.isOver(), later.isOver())
+	}
+}

@@ -61,7 +61,7 @@ type Sender struct {
 	left    map[wire.GUID]farewell // of reliable readers that a change of policies has left
 	behind  map[wire.GUID]uint64   // how far reliable readers were that were given up
 	change  wait.Change            // of acknowledgements or readers
-	line    []*Waiting             // writes, in the order in which they came
+	line    line                   // of writes
 
 	deadlines timing.Deadlines
 	life      lifeSigns
@@ -149,12 +149,15 @@ func NewSender(w *Writer, out Out, ev Events) *Sender {
 }
 
 // TryWrite publishes a sample. It does not block: it returns ErrFull when the history has
-// no room, and the errors of Out.Publish.
+// no room, or others are before it, and the errors of Out.Publish.
 func (s *Sender) TryWrite(key string, e *wire.Envelope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.line.ahead > 0 {
+		return ErrFull
+	}
 	err := s.tryWrite(key, e)
-	s.serve()
+	s.follow(err)
 	return err
 }
 
