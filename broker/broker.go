@@ -117,6 +117,7 @@ type Broker struct {
 	door      *door
 	guard     *retainGuard
 	observers *turns   // of their packets
+	clients   *turns   // likewise
 	decoders  decoders // of what users send
 
 	tcp, ws net.Listener
@@ -149,6 +150,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		log:       cfg.Logger,
 		conns:     map[*conn]struct{}{},
 		observers: newTurns(max(1, runtime.GOMAXPROCS(0)/2)),
+		clients:   newTurns(max(1, runtime.GOMAXPROCS(0)/2)),
 		decoders:  newDecoders(runtime.GOMAXPROCS(0)),
 		stop:      make(chan struct{}),
 		done:      make(chan struct{}),

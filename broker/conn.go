@@ -347,7 +347,7 @@ func (b *Broker) serve(c *conn, listener string) {
 // has been counted and logged.
 func (b *Broker) listenTo(c *conn, log *slog.Logger) bool {
 	if g := c.guest(); g != nil {
-		defer g.giveTurn() // passwords and observers have turns of their own
+		defer g.giveTurn() // passwords, observers and clients have turns of their own
 	}
 	if err := c.shakeHands(); err != nil {
 		b.counts.cut[cutTLS].Add(1)
@@ -390,6 +390,7 @@ func (b *Broker) endSession(c *conn) {
 		return
 	}
 	cl.Stop(packets.ErrMalformedPacket)
+	c.giveTurn()
 	b.flow.sendWill(cl)
 	for _, h := range b.hooks {
 		h.OnDisconnect(cl, packets.ErrMalformedPacket, !outlives(cl))

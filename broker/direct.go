@@ -224,7 +224,7 @@ func (h *direct) reader(id, topic string) *mqtt.Client {
 func (h *direct) take(c *conn, b []byte) []byte {
 	cl := c.client.Load()
 	if cl == nil || cl.Properties.ProtocolVersion >= 5 || !c.established() || c.turns != nil {
-		return b // observers may send none, and are to have turns
+		return b // observers and clients may send none, and are to have turns
 	}
 	for taken := false; ; taken = true {
 		c.begin()

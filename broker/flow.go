@@ -66,7 +66,7 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		return pk, nil
 	}
 	if c := connOf(cl); c != nil {
-		c.giveTurn() // of one that was an observer when it connected: this may wait for subscribers
+		c.giveTurn() // this may wait for subscribers
 	}
 	h.reserve(cl, pk.PacketID)
 	failed := h.store.failures()

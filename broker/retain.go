@@ -40,6 +40,7 @@ func (g *retainGuard) Provides(b byte) bool {
 // afterwards would leave the tree locked.
 func (g *retainGuard) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Retain && !pk.Ignore {
+		giveTurnOf(cl) // this waits for others that publish to the topic
 		g.order.begin(cl, pk.TopicName)
 		g.write(cl)
 	}
@@ -55,6 +56,7 @@ func (g *retainGuard) OnPublished(cl *mqtt.Client, pk packets.Packet) {
 
 // OnWill likewise.
 func (g *retainGuard) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
+	giveTurnOf(cl) // of a packet that ended its connection: a will may wait for subscribers
 	if will.Retain {
 		g.order.begin(cl, will.TopicName)
 		g.write(cl)

@@ -68,6 +68,8 @@ func (h *sessions) enter(c *conn) bool {
 	c.users.of = &share.credit
 	if observes {
 		c.turns, c.scanner.Limits.Bytes = h.b.observers, h.b.cfg.Limits.observers()
+	} else if h.b.cfg.Users.has(c.user, Client) {
+		c.turns = h.b.clients
 	}
 	if _, plain := c.Conn.(*guest); !plain {
 		c.decoders = h.b.decoders.of(h.b.cfg.Users, c.user)

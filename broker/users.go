@@ -296,12 +296,15 @@ func (u *Users) lookup(name []byte) (account, bool) {
 }
 
 // observes reports whether a user may only read; without users everyone may write.
-func (u *Users) observes(name []byte) bool {
+func (u *Users) observes(name []byte) bool { return u.has(name, Observer) }
+
+// has reports whether a user has a role.
+func (u *Users) has(name []byte, r Role) bool {
 	if u == nil {
 		return false
 	}
 	a, known := u.lookup(name)
-	return known && a.role == Observer
+	return known && a.role == r
 }
 
 // decoy is compared when there is no such user, so that the time of an answer

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"runtime"
+	"time"
 
+	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
@@ -38,8 +40,8 @@ func (c *conn) hadTurn(kind byte, bytes int) bool {
 	return true
 }
 
-// takeTurn waits for the turn of an observer's packet. Observers have half of the processors
-// together: the scheduler serves goroutines in the order in which they have something to do, so
+// takeTurn waits for the turn of an observer's or a client's packet. Observers have half of the processors
+// together, and so have clients: the scheduler serves goroutines in the order in which they have something to do, so
 // with a packet of each of their hundreds of connections before it, one of a lock would wait for
 // all of those. Whoever has a turn does not wait for the network, nor for what needs a turn. It
 // reports false if the connection was closed meanwhile.
@@ -51,6 +53,7 @@ func (c *conn) takeTurn() bool {
 		return false
 	}
 	c.inTurn.Store(true)
+	c.began = time.Now() // waiting is no work
 	return true
 }
 
@@ -71,6 +74,12 @@ func (d *decoders) of(users *Users, name []byte) *turns {
 		return d.others
 	}
 	return d.members
+}
+
+func giveTurnOf(cl *mqtt.Client) {
+	if c := connOf(cl); c != nil {
+		c.giveTurn()
+	}
 }
 
 // giveTurn ends that, if the connection has one.

@@ -140,20 +140,20 @@ func (p plain) nothing() {
 	}
 }
 
-// observed starts a broker with a member and two observers.
+// observed starts a broker with a member, a gateway, two observers and two clients.
 func observed(t *testing.T) *Broker {
 	users := &Users{}
-	for _, name := range []string{"alice", "watch", "look"} {
+	for _, name := range []string{"alice", "watch", "look", "esp", "bot", "gate"} {
 		if err := users.Add(name, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"watch", "look"} {
-		if err := users.Grant(name, Observer); err != nil {
+	for name, role := range map[string]Role{"watch": Observer, "look": Observer, "esp": Client, "bot": Client, "gate": Gateway} {
+		if err := users.Grant(name, role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour}})
+	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour, Queue: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,16 +162,18 @@ func observed(t *testing.T) *Broker {
 }
 
 // takeAll takes all turns of observers.
-func (b *Broker) takeAll(t *testing.T) (give func()) {
+func (b *Broker) takeAll(t *testing.T) (give func()) { return takeAllOf(t, b.observers) }
+
+func takeAllOf(t *testing.T, turns *turns) (give func()) {
 	n := max(1, runtime.GOMAXPROCS(0)/2)
 	for range n {
-		if err := b.observers.take(t.Context(), "", ""); err != nil {
+		if err := turns.take(t.Context(), "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
 		for range n {
-			b.observers.give()
+			turns.give()
 		}
 	}
 }
@@ -191,6 +193,73 @@ func TestObserversWaitForObservers(t *testing.T) {
 	watch.nothing()
 	give()
 	watch.wants(pong, "")
+}
+
+// While clients have all the turns that they can have, members and observers do not wait.
+func TestClientsWaitForClients(t *testing.T) {
+	b := observed(t)
+	esp := logIn(t, b, "esp")
+	give := takeAllOf(t, b.clients)
+	esp.send(0x30, lengthened("padme/v1/default/lock/crane/client/esp/request"), "{}")
+	esp.send(ping)
+	for _, user := range []string{"alice", "watch"} {
+		other := logIn(t, b, user)
+		for range 100 {
+			other.send(ping)
+			other.wants(pong, "")
+		}
+	}
+	esp.nothing()
+	give()
+	esp.wants(pong, "")
+}
+
+// A client that waits for a subscriber that lags, or for others that publish to its topic, has no turn meanwhile.
+func TestAPublisherThatWaitsHasNoTurn(t *testing.T) {
+	const topic = "padme/v1/default/lock/crane/client/esp/request"
+	for name, holdUp := range map[string]func(esp plain){
+		"at QoS 1": func(plain) {},
+		"with a will": func(esp plain) {
+			esp.send(0x32, lengthened(topic), "\x00\x00") // which ends it
+		},
+		"retained": func(esp plain) {
+			for range 100 {
+				esp.send(0x31, lengthened(topic), `{"op":"gone"}`)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := observed(t)
+			bot, gate := logIn(t, b, "bot"), logIn(t, b, "gate")
+			gate.send(0x82, "\x00\x01", lengthened(topic), "\x01")
+			gate.wants(0x90, "\x00\x01\x01")
+			for range 2 * runtime.GOMAXPROCS(0) { // more than there are turns
+				esp := dialed(t, b)
+				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
+				esp.wants(0x20, "\x00\x00")
+				go func() {
+					for i := 1; i < 1000; i++ { // more than may wait for one that acknowledges nothing
+						body := append(binary.BigEndian.AppendUint16([]byte(lengthened(topic)), uint16(i)), make([]byte, 500)...)
+						if _, err := esp.Write(append(binary.AppendUvarint([]byte{0x32 | byte(i&1)}, uint64(len(body))), body...)); err != nil {
+							return
+						}
+					}
+				}()
+			}
+			time.Sleep(100 * time.Millisecond)
+			for range 2 * runtime.GOMAXPROCS(0) {
+				esp := dialed(t, b)
+				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
+				esp.wants(0x20, "\x00\x00")
+				holdUp(esp)
+			}
+			for range 300 { // until they are stuck, and beyond
+				bot.send(ping)
+				bot.wants(pong, "")
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
 }
 
 // An observer that waits for a turn, or has one, and leaves does not hold the others up.
