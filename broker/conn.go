@@ -390,7 +390,7 @@ func (b *Broker) endSession(c *conn) {
 		return
 	}
 	cl.Stop(packets.ErrMalformedPacket)
-	c.giveTurn()
+	c.giveTurn() // of a packet that was not processed: a will may wait
 	b.flow.sendWill(cl)
 	for _, h := range b.hooks {
 		h.OnDisconnect(cl, packets.ErrMalformedPacket, !outlives(cl))

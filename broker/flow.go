@@ -65,9 +65,7 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		h.underway.begin(pk)
 		return pk, nil
 	}
-	if c := connOf(cl); c != nil {
-		c.giveTurn() // this may wait for subscribers
-	}
+	giveTurnOf(cl) // this may wait for subscribers
 	h.reserve(cl, pk.PacketID)
 	failed := h.store.failures()
 	h.inject(cl, pk)

@@ -281,7 +281,7 @@ func TestWhatComesAfterAConnectHasATurn(t *testing.T) {
 func TestWhoWaitsForAnotherTurnKeepsNone(t *testing.T) {
 	b := observed(t)
 	logIn(t, b, "watch")
-	give := b.takeAll(t)
+	give := takeAll(t, b.observers)
 	again := dialed(t, b)
 	again.logIn("watch", 0) // whose password need not be checked any more
 	waiting(t, b.observers, 1)

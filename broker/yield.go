@@ -40,11 +40,11 @@ func (c *conn) hadTurn(kind byte, bytes int) bool {
 	return true
 }
 
-// takeTurn waits for the turn of an observer's or a client's packet. Observers have half of the processors
-// together, and so have clients: the scheduler serves goroutines in the order in which they have something to do, so
-// with a packet of each of their hundreds of connections before it, one of a lock would wait for
-// all of those. Whoever has a turn does not wait for the network, nor for what needs a turn. It
-// reports false if the connection was closed meanwhile.
+// takeTurn waits for the turn of an observer's or a client's packet. Observers have half of the
+// processors together, and so have clients: the scheduler serves goroutines in the order in which
+// they have something to do, so with a packet of each of their hundreds of connections before it,
+// one of a lock would wait for all of those. Whoever has a turn does not wait for the network, nor
+// for what needs a turn. It reports false if the connection was closed meanwhile.
 func (c *conn) takeTurn() bool {
 	if c.turns == nil || c.inTurn.Load() {
 		return true
@@ -76,15 +76,16 @@ func (d *decoders) of(users *Users, name []byte) *turns {
 	return d.members
 }
 
-func giveTurnOf(cl *mqtt.Client) {
-	if c := connOf(cl); c != nil {
-		c.giveTurn()
-	}
-}
-
 // giveTurn ends that, if the connection has one.
 func (c *conn) giveTurn() {
 	if c.turns != nil && c.inTurn.CompareAndSwap(true, false) {
 		c.turns.give()
+	}
+}
+
+// giveTurnOf is giveTurn for a client that may have no connection.
+func giveTurnOf(cl *mqtt.Client) {
+	if c := connOf(cl); c != nil {
+		c.giveTurn()
 	}
 }

@@ -1,10 +1,7 @@
 package broker
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
-	"io"
 	"net"
 	"runtime"
 	"strconv"
@@ -75,198 +72,17 @@ func TestNodeNeedNotWaitForATurnOfEach(t *testing.T) {
 	}
 }
 
-// plain is a connection of a user at which a test sends and receives bytes.
-type plain struct {
-	net.Conn
-	t *testing.T
-}
-
-// logIn makes a connection of a user.
-func logIn(t *testing.T, b *Broker, user string) plain {
-	t.Helper()
-	p := dialed(t, b)
-	p.logIn(user, 0)
-	p.wants(0x20, "\x00\x00")
-	return p
-}
-
-func dialed(t *testing.T, b *Broker) plain {
-	t.Helper()
-	c, err := net.Dial("tcp", b.TCPAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return plain{c, t}
-}
-
-// logIn sends a CONNECT of MQTT 3.1.1, with the user's name as password, and a will.
-func (p plain) logIn(user string, flags byte, will ...string) {
-	p.t.Helper()
-	p.send(0x10, append([]string{"\x00\x04MQTT\x04", string([]byte{0xc2 | flags}), "\x00\x3c", lengthened(p.LocalAddr().String())}, append(will, lengthened(user), lengthened(user))...)...)
-}
-
-func lengthened(s string) string {
-	return string(binary.BigEndian.AppendUint16(nil, uint16(len(s)))) + s
-}
-
-func (p plain) send(first byte, parts ...string) {
-	p.t.Helper()
-	body := strings.Join(parts, "")
-	if _, err := p.Write(append(binary.AppendUvarint([]byte{first}, uint64(len(body))), body...)); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// wants reads a packet with a short body.
-func (p plain) wants(first byte, body string) {
-	p.t.Helper()
-	_ = p.SetReadDeadline(time.Now().Add(20 * time.Second))
-	got := make([]byte, 2+len(body))
-	if _, err := io.ReadFull(p, got); err != nil {
-		p.t.Fatal(err)
-	}
-	if want := append([]byte{first, byte(len(body))}, body...); !bytes.Equal(got, want) {
-		p.t.Fatalf("got %x, want %x", got, want)
-	}
-}
-
-// nothing fails if something comes.
-func (p plain) nothing() {
-	p.t.Helper()
-	_ = p.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if n, err := p.Read(make([]byte, 1)); n > 0 || err == nil {
-		p.t.Fatal("something came")
-	}
-}
-
-// observed starts a broker with a member, a gateway, two observers and two clients.
-func observed(t *testing.T) *Broker {
-	users := &Users{}
-	for _, name := range []string{"alice", "watch", "look", "esp", "bot", "gate"} {
-		if err := users.Add(name, name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, role := range map[string]Role{"watch": Observer, "look": Observer, "esp": Client, "bot": Client, "gate": Gateway} {
-		if err := users.Grant(name, role); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := Start(t.Context(), Config{TCP: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Users: users, Limits: Limits{WriteTimeout: time.Hour, Queue: 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close(context.Background()) })
-	return b
-}
-
-// takeAll takes all turns of observers.
-func (b *Broker) takeAll(t *testing.T) (give func()) { return takeAllOf(t, b.observers) }
-
-func takeAllOf(t *testing.T, turns *turns) (give func()) {
-	n := max(1, runtime.GOMAXPROCS(0)/2)
-	for range n {
-		if err := turns.take(t.Context(), "", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func() {
-		for range n {
-			turns.give()
-		}
-	}
-}
-
-const ping, pong = 0xc0, 0xd0
-
 // While observers have all the turns that they can have, others do not wait.
 func TestObserversWaitForObservers(t *testing.T) {
 	b := observed(t)
-	alice, watch := logIn(t, b, "alice"), logIn(t, b, "watch")
-	give := b.takeAll(t)
-	watch.send(ping)
-	for range 100 {
-		alice.send(ping)
-		alice.wants(pong, "")
-	}
-	watch.nothing()
-	give()
-	watch.wants(pong, "")
-}
-
-// While clients have all the turns that they can have, members and observers do not wait.
-func TestClientsWaitForClients(t *testing.T) {
-	b := observed(t)
-	esp := logIn(t, b, "esp")
-	give := takeAllOf(t, b.clients)
-	esp.send(0x30, lengthened("padme/v1/default/lock/crane/client/esp/request"), "{}")
-	esp.send(ping)
-	for _, user := range []string{"alice", "watch"} {
-		other := logIn(t, b, user)
-		for range 100 {
-			other.send(ping)
-			other.wants(pong, "")
-		}
-	}
-	esp.nothing()
-	give()
-	esp.wants(pong, "")
-}
-
-// A client that waits for a subscriber that lags, or for others that publish to its topic, has no turn meanwhile.
-func TestAPublisherThatWaitsHasNoTurn(t *testing.T) {
-	const topic = "padme/v1/default/lock/crane/client/esp/request"
-	for name, holdUp := range map[string]func(esp plain){
-		"at QoS 1": func(plain) {},
-		"with a will": func(esp plain) {
-			esp.send(0x32, lengthened(topic), "\x00\x00") // which ends it
-		},
-		"retained": func(esp plain) {
-			for range 100 {
-				esp.send(0x31, lengthened(topic), `{"op":"gone"}`)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := observed(t)
-			bot, gate := logIn(t, b, "bot"), logIn(t, b, "gate")
-			gate.send(0x82, "\x00\x01", lengthened(topic), "\x01")
-			gate.wants(0x90, "\x00\x01\x01")
-			for range 2 * runtime.GOMAXPROCS(0) { // more than there are turns
-				esp := dialed(t, b)
-				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
-				esp.wants(0x20, "\x00\x00")
-				go func() {
-					for i := 1; i < 1000; i++ { // more than may wait for one that acknowledges nothing
-						body := append(binary.BigEndian.AppendUint16([]byte(lengthened(topic)), uint16(i)), make([]byte, 500)...)
-						if _, err := esp.Write(append(binary.AppendUvarint([]byte{0x32 | byte(i&1)}, uint64(len(body))), body...)); err != nil {
-							return
-						}
-					}
-				}()
-			}
-			time.Sleep(100 * time.Millisecond)
-			for range 2 * runtime.GOMAXPROCS(0) {
-				esp := dialed(t, b)
-				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
-				esp.wants(0x20, "\x00\x00")
-				holdUp(esp)
-			}
-			for range 300 { // until they are stuck, and beyond
-				bot.send(ping)
-				bot.wants(pong, "")
-				time.Sleep(time.Millisecond)
-			}
-		})
-	}
+	waitsAlone(t, b.observers, logIn(t, b, "watch"), logIn(t, b, "alice"), logIn(t, b, "esp"))
 }
 
 // An observer that waits for a turn, or has one, and leaves does not hold the others up.
 func TestATurnEndsWithItsConnection(t *testing.T) {
 	b := observed(t)
 	watch, look := logIn(t, b, "watch"), logIn(t, b, "look")
-	give := b.takeAll(t)
+	give := takeAll(t, b.observers)
 	watch.send(ping)
 	look.send(ping)
 	watch.nothing()
@@ -420,7 +236,7 @@ func TestWhoOwesForItsConnectHasNoTurn(t *testing.T) {
 func TestWhatIsClosedGetsNoTurn(t *testing.T) {
 	b := observed(t)
 	watch, look := logIn(t, b, "watch"), logIn(t, b, "look")
-	give := b.takeAll(t)
+	give := takeAll(t, b.observers)
 	watch.send(0x82, "\x00\x01", lengthened("padme/v1/default/node/alice/bob"), "\x00") // which would be refused
 	watch.nothing()
 	var cl *mqtt.Client
@@ -447,7 +263,7 @@ func TestWhatIsClosedGetsNoTurn(t *testing.T) {
 func TestMessagesOfObserversHaveTurns(t *testing.T) {
 	b := observed(t)
 	watch := logIn(t, b, "watch")
-	give := b.takeAll(t)
+	give := takeAll(t, b.observers)
 	before := b.counts.refusedPublish.Load()
 	watch.send(0x30, lengthened("padme/v1/default/node/alice/watch"), "x")
 	watch.nothing()

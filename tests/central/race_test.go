@@ -102,7 +102,7 @@ func (s *setting) members(t testing.TB, topic string, of []pubsub.Option, opts .
 		t.Cleanup(func() { end(t, lock.Close) })
 		return lock
 	}
-	if *rounds == 1 { // beside other tests, on a machine that may be busy
+	if *rounds == 1 { // together with other tests, on a machine that may be busy
 		opts = append(opts, qosmutex.WithTiming(qosmutex.LAN().WithTTL(8*time.Second)))
 	}
 	open("root", of, append(opts, qosmutex.Create(), qosmutex.WithResources(s.locks...), qosmutex.WithNodePriority(0))...)

@@ -35,7 +35,7 @@ func (s *Sender) Write(key string, e *wire.Envelope) (*Waiting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.line.ahead == 0 {
-		if err := s.tryWrite(key, e); err != ErrFull { //nolint:errorlint // it is never wrapped here
+		if err := s.tryWrite(key, e); !errors.Is(err, ErrFull) {
 			s.follow(err)
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (w *Waiting) Again() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.tryWrite(w.key, &w.envelope)
-	if w.err = err; err == ErrFull { //nolint:errorlint // it is never wrapped here
+	if w.err = err; errors.Is(err, ErrFull) {
 		w.enter()
 	}
 	w.step(errors.Is(err, failure.ErrBacklog))
@@ -123,7 +123,7 @@ func (s *Sender) serve() {
 	for i := 0; i < len(l.waiting) && (l.ahead == 0 || s.closing); {
 		w, held := l.waiting[i], len(s.held)
 		err := s.tryWrite(w.key, &w.envelope)
-		if err == ErrFull { //nolint:errorlint // it is never wrapped here
+		if errors.Is(err, ErrFull) {
 			i++
 			continue
 		}

@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+	"time"
+
+	"padme/tests/poll"
+)
+
+// While clients have all the turns that they can have, members and observers do not wait.
+func TestClientsWaitForClients(t *testing.T) {
+	b := observed(t)
+	waitsAlone(t, b.clients, logIn(t, b, "esp"), logIn(t, b, "alice"), logIn(t, b, "watch"))
+}
+
+// Who has waited for a turn has done no work meanwhile: among many others an honest client would
+// be held back for more than it sends.
+func TestWaitingForATurnCostsNothing(t *testing.T) {
+	b := observed(t)
+	esp := logIn(t, b, "esp")
+	give := takeAll(t, b.clients)
+	esp.send(ping)
+	time.Sleep(200 * time.Millisecond) // as much work would be more than there is credit for
+	give()
+	esp.wants(pong, "")
+	esp.send(ping) // the first is charged before it is read
+	esp.wants(pong, "")
+	b.shares.mu.Lock()
+	defer b.shares.mu.Unlock()
+	if b.shares.byUser["esp"].sent.owes.Load() {
+		t.Error("the client owes for its waiting")
+	}
+}
+
+// A client that waits for a subscriber that lags has no turn meanwhile.
+func TestAPublisherThatWaitsHasNoTurn(t *testing.T) {
+	const topic = "padme/v1/default/lock/crane/client/esp/request"
+	for name, holdUp := range map[string]func(esp plain){
+		"at QoS 1": func(plain) {},
+		"with a will": func(esp plain) {
+			esp.send(0x32, lengthened(topic), "\x00\x00") // which ends it
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := observed(t)
+			bot, gate := logIn(t, b, "bot"), logIn(t, b, "gate")
+			gate.send(0x82, "\x00\x01", lengthened(topic), "\x01")
+			gate.wants(0x90, "\x00\x01\x01")
+			for range 2 * runtime.GOMAXPROCS(0) { // more than there are turns
+				esp := dialed(t, b)
+				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
+				esp.wants(0x20, "\x00\x00")
+				go func() {
+					for i := 1; i < 1000; i++ { // more than may wait for one that acknowledges nothing
+						body := append(binary.BigEndian.AppendUint16([]byte(lengthened(topic)), uint16(i)), make([]byte, 500)...)
+						if _, err := esp.Write(append(binary.AppendUvarint([]byte{0x32}, uint64(len(body))), body...)); err != nil {
+							return
+						}
+					}
+				}()
+			}
+			time.Sleep(100 * time.Millisecond)
+			for range 2 * runtime.GOMAXPROCS(0) {
+				esp := dialed(t, b)
+				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
+				esp.wants(0x20, "\x00\x00")
+				holdUp(esp)
+			}
+			for range 300 { // until they are stuck, and beyond
+				bot.send(ping)
+				bot.wants(pong, "")
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+// Nor has one that waits for another that publishes to its topic.
+func TestAPublisherThatWaitsForAnotherHasNoTurn(t *testing.T) {
+	b := observed(t)
+	const topic = "padme/v1/default/lock/crane/client/esp/request"
+	other := b.server.NewClient(nil, "", "", true)
+	b.guard.order.begin(other, topic)
+	defer b.guard.order.end(other)
+	esp := logIn(t, b, "esp")
+	for range 20 { // each waits for half a second
+		esp.send(0x31, lengthened(topic), `{"op":"gone"}`)
+	}
+	poll.Until(t, "the publication waits for the other", func() bool {
+		b.guard.order.mu.Lock()
+		defer b.guard.order.mu.Unlock()
+		return b.guard.order.topics[topic].users == 2
+	})
+	if !b.clients.takeFree() {
+		t.Fatal("it has its turn meanwhile")
+	}
+	b.clients.give()
+}
