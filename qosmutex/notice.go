@@ -69,12 +69,36 @@ func (n *notice) believes(r *protocol.ResourceStatus, fence uint64) bool {
 	return fence >= n.first || out && fence >= r.Fences.Next || r.Holder.Fence != 0 && fence >= r.Holder.Fence
 }
 
-// enter notes an entry. What is known of this or a later entry stays.
+// enter notes an entry. What is known of this or a later entry stays, but the machine may
+// have told of it before its event came, which says more.
 func (n *notice) enter(e entered) (news bool) {
+	if l := &n.latest; e.fence == l.fence && e.who == l.who && e.client == l.client {
+		return n.learn(e.how, e.at)
+	}
 	if e.fence <= n.latest.fence {
 		return false
 	}
 	n.latest, n.over = e, false
+	return true
+}
+
+// learn notes how and when the latest entry began; what is known of it stays, but for a later
+// time: the machine tells of an entry when it learns of it.
+func (n *notice) learn(how protocol.How, at time.Time) (news bool) {
+	e := &n.latest
+	if e.how != protocol.HowUnknown && e.how != protocol.HowResumed {
+		return false
+	}
+	if how != protocol.HowUnknown && how != e.how {
+		e.how, news = how, true
+	}
+	if at.IsZero() || !at.Before(e.at) {
+		return news
+	}
+	e.at = at
+	if n.says.status == StatusHeld && n.says.fence == e.fence {
+		n.since = at
+	}
 	return true
 }
 
@@ -106,19 +130,8 @@ func (n *notice) updateEntries(r *protocol.ResourceStatus, self string) {
 // recall takes from the state of a former root when and how the entry began that goes on: we
 // know only since when we are the root.
 func (n *notice) recall(s *formerState) {
-	e := &n.latest
-	if s.Status != StatusHeld || e.fence == 0 || parseFence(s.Fence) != e.fence || e.how != protocol.HowUnknown && e.how != protocol.HowResumed {
-		return
-	}
-	if how := protocol.ParseHow(s.How); how != protocol.HowUnknown {
-		e.how = how
-	}
-	if s.Since.IsZero() || !s.Since.Before(e.at) {
-		return
-	}
-	e.at = s.Since
-	if n.says.status == StatusHeld && n.says.fence == e.fence {
-		n.since = e.at
+	if s.Status == StatusHeld && n.latest.fence != 0 && parseFence(s.Fence) == n.latest.fence {
+		n.learn(protocol.ParseHow(s.How), s.Since)
 	}
 }
 
