@@ -25,16 +25,17 @@ const (
 	// that does not keep up. Messages from many untrusted clients are read on Crowd, at QoS
 	// 0.
 	Crowd
-	// Spare publishes over Main's connection for traffic that will be retried if dropped.
-	// It may use at most half of the queue, so a flood of it does not keep Send out.
+	// Spare publishes over Main's connection for traffic that will be retried if dropped. It
+	// has a queue of its own, with half of the room, and takes turns with Main, so a flood of
+	// it neither keeps Send out nor delays it by more than one message each.
 	Spare
 )
 
 // PublishRaw publishes payload on the topic below Root with the given unencoded levels. It
 // never blocks, and copies payload.
 //
-// On Main, messages keep their order with those of Send, if the broker keeps it between QoS
-// 0 and 1 (RabbitMQ does not), and the errors are those of Send. Retained messages use MQTT
+// On Main, but not on Spare, messages keep their order with those of Send, if the broker keeps
+// it between QoS 0 and 1 (RabbitMQ does not), and the errors are those of Send. Retained messages use MQTT
 // QoS 1, others QoS 0, because any client may subscribe to a raw topic, and a subscriber
 // that stalls delays a QoS 1 publisher and its inbox. Retry messages that must arrive. On
 // Side everything uses QoS 1, and messages wait for a connection as long as necessary: the
@@ -43,6 +44,10 @@ const (
 func (p *Participant) PublishRaw(l Lane, levels []string, payload []byte, retain bool) error {
 	return p.publishRaw(l, levels, connection.Packet{Payload: payload, Retain: retain, QoS: 1})
 }
+
+// SpareQueued returns how many messages wait on Spare for the network. Whoever has its own order
+// for what it publishes there can keep most of it back.
+func (p *Participant) SpareQueued() int { return p.orEnded().queue.SpareLen() }
 
 // PublishWhile publishes a retained message on Side as PublishRaw does, unless current
 // returns false when the message is about to be sent: it may wait long for a connection,
@@ -95,7 +100,8 @@ type RawMessage struct {
 // wraps ErrRefused. Retained messages are delivered again after a reconnection, and
 // possibly when another handler subscribes to the same levels.
 //
-// handler runs on the goroutine that reads from the lane's connection and must not block.
+// handler runs on the goroutine that reads from the lane's connection, or on one of a broker in
+// this process, one call at a time, and must not block.
 // After stop returns, no new call begins.
 func (p *Participant) SubscribeRaw(ctx context.Context, l Lane, levels []string, handler func(RawMessage)) (stop func(), err error) {
 	p = p.orEnded()

@@ -51,7 +51,9 @@ func (f *flight) largest() (bytes int) {
 func (f *flight) took(p *Packet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.writing = p.place, true
+	if p.place > 0 {
+		f.last, f.writing = p.place, true
+	}
 }
 
 // wrote notes that the packet taken last is written, and added if that is not the end of it.

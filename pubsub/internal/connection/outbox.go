@@ -22,14 +22,15 @@ type Packet struct {
 	Retain  bool
 	QoS     byte
 	Current func() bool // nil, or whether it is still to be published
-	Spare   bool        // of a Queue it takes half of the room only, and leaves the rest to others
+	Spare   bool        // of a Queue it has room of its own, and every second turn
 
 	Joins  bool    // its payload may follow those of others on its topic, in one message
 	Bundle *Bundle // of a sample that may share its message; nil for everything else
 	Mixed  string  // topic once samples of other instances have joined; "" if they must not
 
 	op      func(*Link, *flight) // instead of publishing; may wait for receipts
-	place   uint64               // in the order of a Queue, from 1
+	place   uint64               // in the order of a Queue, from 1; 0 of a spare one
+	after   uint64               // how many spare packets were ever put before
 	gathers bool                 // more may join
 	shared  bool                 // Payload is of several
 }

@@ -13,7 +13,10 @@ type Queue struct {
 	mu     sync.Mutex
 	online bool
 	queue  deque
-	bytes  int
+	spare  deque  // of spare packets
+	turn   bool   // of a spare packet, if there are others, too
+	taken  uint64 // how many spare packets ever left
+	bytes  int    // of both
 	placed uint64 // place of the last packet put
 	// gathering counts packets of the queue that may grow; due is when the first of
 	// them ends to.
@@ -42,15 +45,14 @@ func (f *Queue) Put(p Packet) error {
 		f.bytes += len(p.Payload)
 		return nil // whoever takes packets knows of this one
 	}
-	packets, bytes := MaxQueued, outboxBytes
 	if p.Spare {
-		packets, bytes = packets/2, bytes/2
+		return f.putSpare(&p)
 	}
-	if p.op == nil && (f.queue.len() >= packets || f.bytes+len(p.Payload) > bytes) {
+	if p.op == nil && (f.queue.len() >= MaxQueued || f.bytes+len(p.Payload) > outboxBytes) {
 		return &NoRoom{len(p.Payload), f.queue.len()}
 	}
 	f.placed++
-	p.place = f.placed
+	p.place, p.after = f.placed, f.taken+uint64(f.spare.len())
 	if p.Bundle != nil && len(p.Payload) < MaxBundle {
 		f.gather(&p)
 	}
@@ -61,7 +63,29 @@ func (f *Queue) Put(p Packet) error {
 	return nil
 }
 
-// Last returns the place of the last packet put.
+// putSpare puts a packet that leaves half of the room to others; f.mu is held.
+func (f *Queue) putSpare(p *Packet) error {
+	if f.spare.len() >= MaxQueued/2 || f.bytes+len(p.Payload) > outboxBytes/2 {
+		return &NoRoom{len(p.Payload), f.spare.len()}
+	}
+	f.spare.push(*p)
+	f.bytes += len(p.Payload)
+	wait.Signal(f.wake)
+	return nil
+}
+
+// comesAfter reports whether a spare packet that was put before goes first: whoever has an op wants
+// all to be sent that was put before it.
+func (p *Packet) comesAfter(taken uint64) bool { return p.op != nil && taken < p.after }
+
+// SpareLen is how many spare packets wait.
+func (f *Queue) SpareLen() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.spare.len()
+}
+
+// Last returns the place of the last packet put, spare ones excepted.
 func (f *Queue) Last() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,11 +96,20 @@ func (f *Queue) Last() uint64 {
 func (f *Queue) Take(busy bool) (p Packet, due time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held() {
-		return Packet{}, time.Time{}, false
+	held, waits := f.held(), busy && f.waits()
+	others := f.queue.len() > 0 && !held && !waits
+	if f.turn = !f.turn || !others || f.queue.front().comesAfter(f.taken); f.turn && f.spare.len() > 0 {
+		p, ok = f.spare.pop()
+		f.taken++
+		f.bytes -= len(p.Payload)
+		f.admit()
+		return p, time.Time{}, ok
 	}
-	if busy && f.waits() {
-		return Packet{}, f.due, false
+	if !others {
+		if waits && !held {
+			due = f.due
+		}
+		return Packet{}, due, false
 	}
 	p, ok = f.queue.pop()
 	f.bytes -= len(p.Payload)
@@ -99,8 +132,9 @@ func (f *Queue) Open() {
 func (f *Queue) lost(unacked []Packet) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.queue.len() + len(unacked)
-	f.online, f.queue, f.bytes, f.gathering = false, deque{}, 0, 0
+	n := f.queue.len() + f.spare.len() + len(unacked)
+	f.taken += uint64(f.spare.len())
+	f.online, f.queue, f.spare, f.bytes, f.gathering = false, deque{}, deque{}, 0, 0
 	f.admit()
 	return n
 }
