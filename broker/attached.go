@@ -12,10 +12,11 @@ type Attached struct {
 	frame  []byte
 }
 
-// Attach makes the broker call receive, from then on, for each message at QoS 0 that is not
-// retained, instead of sending its bytes. The publisher's goroutine makes the call and
-// waits for it, so calls may overlap, and receive must not block. receive owns the payload.
-// Call Attach after MQTT has accepted the connection and before subscribing.
+// Attach makes the broker call receive, from then on, for each message to an inbox, or to or
+// from a client of locks, that is to be received at QoS 0 and is not retained, instead of
+// sending its bytes. The publisher's goroutine makes the call and waits for it, so calls may
+// overlap, and receive must not block. receive owns the payload. Call Attach after MQTT has
+// accepted the connection and before subscribing.
 func (a *Attached) Attach(receive func(topic string, payload []byte)) {
 	a.broker.outlet.attached.Store(&receive)
 }

@@ -98,3 +98,29 @@ func TestAPublisherThatWaitsForAnotherHasNoTurn(t *testing.T) {
 	}
 	b.clients.give()
 }
+
+// Observers and clients of locks that take all the room for clients leave some to members.
+func TestMembersHaveRoom(t *testing.T) {
+	b := observed(t)
+	b.cfg.Limits.Clients = 16 + b.inside
+	room := func(turns *turns) bool { return b.hasRoom(&conn{turns: turns}) }
+	let := 0
+	for _, turns := range []*turns{b.observers, b.clients} {
+		for range 8 {
+			if room(turns) {
+				let++
+			}
+		}
+	}
+	if let >= 16 || let < 13 {
+		t.Errorf("%d of sixteen observers and clients have room", let)
+	}
+	for range 16 - let {
+		if !room(nil) {
+			t.Error("a member has none")
+		}
+	}
+	if room(nil) {
+		t.Error("one too many has room")
+	}
+}

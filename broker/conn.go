@@ -63,6 +63,9 @@ type conn struct {
 	greet      func()        // closes it
 	afterwards func()        // see whenGreeted; guarded by mu
 	ended      func()        // to be called when the session is removed; nil for nothing to do
+	said       chan struct{} // closed when its will was sent, or there is none
+	sayLast    func()        // closes it
+	former     *conn         // whose session it takes over; nil: there is none
 	connack    connack       // what is to be said in it
 	departed   func()        // ends what its user is charged for; nil before it is charged
 	left       atomic.Bool   // the broker is done with it
@@ -87,7 +90,7 @@ type conn struct {
 }
 
 func newConn(raw net.Conn, l Limits) *conn {
-	c := &conn{Conn: raw, own: tally{of: &credit{}}, users: tally{of: &credit{}}, greeted: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
+	c := &conn{Conn: raw, own: tally{of: &credit{}}, users: tally{of: &credit{}}, greeted: make(chan struct{}), said: make(chan struct{}), scanner: wire.Scanner{Limits: wire.Limits{Properties: l.Properties, Filters: l.Filters, Levels: l.TopicLevels}}}
 	c.greet = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -96,6 +99,7 @@ func newConn(raw net.Conn, l Limits) *conn {
 			c.afterwards()
 		}
 	})
+	c.sayLast = sync.OnceFunc(func() { close(c.said) })
 	c.patience.Store(int64(l.WriteTimeout))
 	c.buffered(&l)
 	c.due = time.Now().Add(l.ConnectTimeout)
@@ -287,6 +291,8 @@ func (b *Broker) enter(c *conn) error {
 
 func (b *Broker) leave(c *conn) {
 	c.giveTurn()
+	c.sayLast()
+	c.former = nil
 	c.buffer.settle() // the answer to a CONNECT that was refused
 	_ = c.Close()
 	c.outlet.end(c)

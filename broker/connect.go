@@ -114,11 +114,16 @@ func (b *Broker) letIn(c *conn) bool {
 	return c.takeTurn()
 }
 
-// hasRoom counts a connection among the clients, if they are not too many.
+// hasRoom counts a connection among the clients, if they are not too many. Observers and clients of
+// locks leave an eighth to others: many of those together must not keep a member out.
 func (b *Broker) hasRoom(c *conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inside >= b.cfg.Limits.Clients {
+	most := b.cfg.Limits.Clients
+	if c.turns != nil {
+		most -= most / 8
+	}
+	if b.inside >= most {
 		return false
 	}
 	b.inside++

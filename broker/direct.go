@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -14,15 +13,21 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// direct is the short way of lock messages, which are what is published at QoS 0 and not
-// retained to the inbox of a participant: the goroutine that reads one from its publisher also
-// writes it to the subscribers, as far as their connections take it at once, and calls those in
-// the process that are attached. On mochi's way it is copied three times, looked up in a tree,
-// and handed to another goroutine for each of them.
+// direct is the short way of lock messages, which are what is published, and not retained, at
+// QoS 0 to the inbox of a participant, and to those who serve clients of locks, or by them: the
+// goroutine that reads one from its publisher also writes it to the subscribers, as far as their
+// connections take it at once, and calls those in the process that are attached. On mochi's way it
+// is copied three times, looked up in a tree, and handed to another goroutine for each of them.
+// What is published at QoS 1 goes this way, too, if all of its subscribers have QoS 0.
+//
+// So what a client asks costs its own turn, up to the server's decision whether to read it, and no
+// queue is filled with it in which others wait.
 //
 // A topic goes the one way or the other as a whole, so that its messages keep their order
-// until that changes: mochi has those with a subscriber of MQTT 5, a shared subscription or a
-// session without a connection. Its hooks tell when there may be others.
+// until that changes: mochi has those with a subscriber of MQTT 5 or a shared subscription, inboxes
+// with a session without a connection, and requests of which somebody wants those at QoS 1 so. Of an
+// inbox mochi has single messages, too: at QoS 1 where somebody wants that, or while a subscriber
+// ends. mochi's hooks tell when the subscribers of a topic may have changed.
 type direct struct {
 	mqtt.HookBase
 	server *mqtt.Server
@@ -31,21 +36,7 @@ type direct struct {
 	limit  int    // of a packet, in bytes
 	prefix []byte // of all topics of participants
 
-	changes atomic.Uint64 // of subscriptions and connections that may matter to any topic
-	mu      sync.RWMutex
-	ways    map[string]*way           // by topic, as of changes
-	own     map[string]*atomic.Uint64 // changes that matter to the inbox of a user, by its name
-}
-
-// maxWays bounds the topics whose subscribers are remembered.
-const maxWays = 4096
-
-// way is to whom the messages of a topic go.
-type way struct {
-	topic string
-	as    uint64         // of changes
-	to    []*mqtt.Client // with a connection, by MQTT 3.1.1
-	mochi bool           // not by us
+	ways ways
 }
 
 func (h *direct) ID() string { return "direct" }
@@ -54,62 +45,42 @@ func (h *direct) Provides(b byte) bool {
 	return bytes.IndexByte([]byte{mqtt.OnSessionEstablished, mqtt.OnDisconnect, mqtt.OnSubscribed, mqtt.OnUnsubscribed}, b) >= 0
 }
 
-// OnSessionEstablished comes when mochi finds the new connection under the client's id.
-func (h *direct) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) { h.changed(cl) }
-func (h *direct) OnDisconnect(cl *mqtt.Client, _ error, _ bool)          { h.changed(cl) }
-
-// OnSubscribed comes before the SUBACK.
-func (h *direct) OnSubscribed(cl *mqtt.Client, _ packets.Packet, _ []byte) { h.changed(cl) }
-func (h *direct) OnUnsubscribed(cl *mqtt.Client, _ packets.Packet)         { h.changed(cl) }
-
-// changed has the subscribers of a topic looked up again. Who may read its own inbox only changes no
-// other: else hundreds that subscribe and unsubscribe without pause would cost every lock message a
-// search.
-func (h *direct) changed(cl *mqtt.Client) {
-	if h.access.users == nil {
-		h.changes.Add(1)
-		return
-	}
-	switch a, known := h.access.users.lookup(cl.Properties.Username); {
-	case !known: // it may read nothing
-	case a.role == Admin:
-		h.changes.Add(1)
-	default:
-		h.changesOf(string(cl.Properties.Username)).Add(1)
-	}
-}
-
-func (h *direct) changesOf(user string) *atomic.Uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.own == nil {
-		h.own = map[string]*atomic.Uint64{}
-	}
-	if h.own[user] == nil {
-		h.own[user] = new(atomic.Uint64)
-	}
-	return h.own[user]
-}
-
-// publish sends a message on, which its publisher may have as a frame. It reports false if
-// that is for mochi to do, and to refuse.
-func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
-	if !h.isInbox(topic) {
+// pass sends a publication on, unless that is for mochi to do. One at QoS 1 goes this way if QoS 0
+// is enough for its subscribers.
+func (h *direct) pass(from *mqtt.Client, pk *packets.Packet) bool {
+	topic := []byte(pk.TopicName)
+	if pk.FixedHeader.Retain {
 		return false
 	}
 	w := h.wayOf(topic)
-	if w.mochi || !h.access.mayPublish(from, w.topic) {
+	return w != nil && (pk.FixedHeader.Qos == 0 || !w.qos1) && h.send(from, w, topic, pk.Payload, nil)
+}
+
+// publish sends a message at QoS 0 on, which its publisher has as a frame. It reports false if
+// that is for mochi to do, and to refuse.
+func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
+	w := h.wayOf(topic)
+	return w != nil && h.send(from, w, topic, payload, frame)
+}
+
+// clientBytes bounds what goes past mochi to and from clients: many times what they ask and are
+// answered. mochi has one copy of what is longer for all who do not read it.
+const clientBytes = 16 << 10
+
+// send does that. It makes the frame if it is nil.
+func (h *direct) send(from *mqtt.Client, w *way, topic, payload, frame []byte) bool {
+	if w.mochi || w.family != toInbox && len(payload) > clientBytes || !h.access.mayPublish(from, w.topic) {
 		return false
 	}
 	for _, cl := range w.to {
-		if cl.Closed() {
+		if cl.Closed() && w.family == toInbox {
 			return false
 		}
 	}
 	h.counts.received.Add(1)
 	for _, cl := range w.to {
 		c := connOf(cl)
-		if !h.access.OnACLCheck(cl, w.topic, false) {
+		if cl.Closed() || !h.access.OnACLCheck(cl, w.topic, false) {
 			continue
 		}
 		if f := c.outlet.attached.Load(); f != nil {
@@ -118,9 +89,7 @@ func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
 			if frame == nil {
 				frame = appendPublish(nil, topic, payload)
 			}
-			if !c.outlet.send(c, cl, frame, &h.access.limits) {
-				h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
-				atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
+			if !h.write(c, cl, frame) {
 				continue
 			}
 			atomic.AddInt64(&h.server.Info.BytesSent, int64(len(frame)))
@@ -129,6 +98,20 @@ func (h *direct) publish(from *mqtt.Client, topic, payload, frame []byte) bool {
 		atomic.AddInt64(&h.server.Info.MessagesSent, 1)
 	}
 	return true
+}
+
+// write sends a frame to a subscriber, unless that has left too much unread.
+func (h *direct) write(c *conn, cl *mqtt.Client, frame []byte) bool {
+	switch c.outlet.send(c, cl, frame, &h.access.limits) {
+	case goesOut:
+		return true
+	case beyondUnsent:
+		h.access.limited("max-unsent", string(cl.Properties.Username), cl.Net.Remote)
+	case beyondUserQueue:
+		h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
+	}
+	atomic.AddInt64(&h.server.Info.MessagesDropped, 1)
+	return false
 }
 
 // isInbox reports whether a topic is {prefix}{domain}/node/….
@@ -151,72 +134,38 @@ func (h *direct) isOfLocks(topic []byte) bool {
 	return bytes.HasPrefix(family, []byte("node/")) || bytes.HasPrefix(family, []byte("lock/"))
 }
 
-// ownerOf is the user whose inbox a topic is.
-func (h *direct) ownerOf(topic []byte) []byte {
-	_, below, _ := bytes.Cut(topic[len(h.prefix):], []byte("/node/"))
-	owner, _, _ := bytes.Cut(below, []byte{'/'})
+// ownerOf is the user whose inbox a topic is, {prefix}{domain}/node/{owner}/…, or as whom it speaks
+// with those who serve clients, {prefix}{domain}/lock/{topic}/client/{owner}/…; nil: it is neither.
+func (h *direct) ownerOf(topic []byte) (owner []byte, to family) {
+	below, ok := bytes.CutPrefix(topic, h.prefix)
+	if !ok {
+		return nil, 0
+	}
+	_, below, _ = bytes.Cut(below, []byte{'/'})
+	rest, ok := bytes.CutPrefix(below, []byte("node/"))
+	if !ok {
+		if rest, ok = bytes.CutPrefix(below, []byte("lock/")); !ok {
+			return nil, 0
+		}
+		_, rest, _ = bytes.Cut(rest, []byte{'/'})
+		if rest, ok = bytes.CutPrefix(rest, []byte("client/")); !ok {
+			return nil, 0
+		}
+		to = ofClient
+	}
+	owner, what, ok := bytes.Cut(rest, []byte{'/'})
+	if !ok {
+		return nil, 0
+	}
+	if to == ofClient && string(what) == "request" {
+		to = toServer
+	}
 	if bytes.IndexByte(owner, '%') >= 0 {
 		if name, err := url.PathUnescape(string(owner)); err == nil {
-			return []byte(name)
+			return []byte(name), to
 		}
 	}
-	return owner
-}
-
-// wayOf looks up the subscribers of a topic, if they are not known.
-func (h *direct) wayOf(topic []byte) *way {
-	as := h.changes.Load()
-	h.mu.RLock()
-	w := h.ways[string(topic)]
-	if h.access.users != nil {
-		as += h.access.users.changes.Load()
-		if own := h.own[string(h.ownerOf(topic))]; own != nil {
-			as += own.Load()
-		}
-	}
-	h.mu.RUnlock()
-	if w == nil || w.as != as {
-		w = h.look(string(topic), as)
-		h.mu.Lock()
-		if h.ways == nil || len(h.ways) >= maxWays {
-			h.ways = map[string]*way{}
-		}
-		h.ways[w.topic] = w
-		h.mu.Unlock()
-	}
-	return w
-}
-
-func (h *direct) look(topic string, as uint64) *way {
-	w := &way{topic: topic, as: as}
-	found := h.server.Topics.Subscribers(topic)
-	w.mochi = len(found.InlineSubscriptions) > 0
-	for _, group := range found.Shared {
-		for id := range group {
-			w.mochi = w.mochi || h.reader(id, topic) != nil
-		}
-	}
-	for id := range found.Subscriptions {
-		cl := h.reader(id, topic)
-		if cl == nil {
-			continue
-		}
-		if cl.Properties.ProtocolVersion >= 5 || cl.Closed() || connOf(cl) == nil {
-			w.mochi = true
-		}
-		w.to = append(w.to, cl)
-	}
-	return w
-}
-
-// reader returns a client that may read a topic; nil: there is none of that id, or it may not, and
-// has no say in the way of a message.
-func (h *direct) reader(id, topic string) *mqtt.Client {
-	cl, ok := h.server.Clients.Get(id)
-	if !ok || h.access.users != nil && !h.access.mayRead(cl, topic) {
-		return nil
-	}
-	return cl
+	return owner, to
 }
 
 // take sends on what b begins with, as long as that is whole messages for it, and returns the

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -96,7 +95,7 @@ func TestMoreDirectMessagesMayWait(t *testing.T) {
 // Who is attached is called for messages at QoS 0, and publishes by calls what its user may.
 func TestAttached(t *testing.T) {
 	b := start(t, broker.Config{Users: cast(t)})
-	alice, bob := called(t, b, "alice"), called(t, b, "bob")
+	alice, bob := calls(t, b, "alice"), calls(t, b, "bob")
 	got := make(chan string, 10)
 	bob.a.Attach(func(topic string, payload []byte) { got <- topic + " " + string(payload) })
 	alice.a.Attach(func(topic string, payload []byte) { t.Errorf("alice got %s", topic) })
@@ -118,7 +117,11 @@ func TestAttached(t *testing.T) {
 			t.Errorf("bob got %q, want %q", g, want)
 		}
 	}
-	alice.send(packet(0x32, text(toBob), []byte{0, 7}, []byte(strings.Repeat("x", 10)))) // at QoS 1: as bytes
+	alice.send(packet(0x32, text(toBob), []byte{0, 7}, []byte("once"))) // which bob is to get at QoS 0
+	if g := <-got; g != toBob+" once" {
+		t.Errorf("bob got %q", g)
+	}
+	alice.send(packet(0x31, text(toBob), []byte("retained"))) // as bytes
 	if first, _ := bob.receive(); first>>4 != 3 {
 		t.Errorf("bob received %#x", first)
 	}
@@ -166,7 +169,7 @@ type caller struct {
 	a *broker.Attached
 }
 
-func called(t *testing.T, b *broker.Broker, user string) caller {
+func calls(t *testing.T, b *broker.Broker, user string) caller {
 	t.Helper()
 	c := raw(t, b)
 	c.connect(user, user, "", "")

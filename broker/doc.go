@@ -30,10 +30,12 @@ package broker
 //	rules.go role.go            the same list for people; a user asks for its role
 //
 //	flow.go await.go            nothing at QoS 1 is lost: publishers wait for subscribers that lag
+//	takeover.go                 a connection takes over the session of another
 //	unread.go unacked.go        bytes that wait for connections
 //	window.go order.go          Receive Maximum; retained topics in order
 //	sendbuffer.go outlet.go     writes that never wait, of packets and of lock messages
-//	direct.go attached.go       lock messages past mochi, and by calls
+//	direct.go ways.go           lock messages past mochi, and to whom
+//	attached.go                 by calls
 //	pipe.go flush.go            connections inside the process; what is queued at the end
 //
 //	subscribe.go                bounds of a SUBSCRIBE

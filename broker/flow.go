@@ -2,8 +2,6 @@ package broker
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,17 +54,20 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 		h.underway.begin(pk)
 		return pk, nil
 	}
-	if pk.FixedHeader.Qos == 0 && !pk.FixedHeader.Retain && h.direct.publish(cl, []byte(pk.TopicName), pk.Payload, nil) {
+	if pk.FixedHeader.Qos > 0 {
+		h.reserve(cl, pk.PacketID)
+	}
+	if h.direct.pass(cl, &pk) {
 		return pk, packets.CodeSuccessIgnore
 	}
-	h.counts.received.Add(1)
 	if pk.FixedHeader.Qos == 0 {
+		h.counts.received.Add(1)
 		pk.Created = h.sequence.Add(1)
 		h.underway.begin(pk)
 		return pk, nil
 	}
+	h.counts.received.Add(1)
 	giveTurnOf(cl) // this may wait for subscribers
-	h.reserve(cl, pk.PacketID)
 	failed := h.store.failures()
 	h.inject(cl, pk)
 	if h.store.failures() != failed {
@@ -129,6 +130,9 @@ func (h *flow) sendWill(cl *mqtt.Client) {
 // publishWill publishes a will that access has not charged yet.
 func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 	w = h.access.chargeWill(cl, w)
+	if h.passWill(cl, w) {
+		return
+	}
 	h.inject(cl, packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: w.Qos, Retain: w.Retain},
 		TopicName:   w.TopicName,
@@ -136,6 +140,12 @@ func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 		Properties:  packets.Properties{User: w.User},
 		PacketID:    uint16(min(w.Qos, 1)),
 	})
+}
+
+// passWill is direct.pass for a will. If wills went another way than what their clients send, one
+// could come after what the client says when it is back.
+func (h *flow) passWill(cl *mqtt.Client, w mqtt.Will) bool {
+	return h.direct.pass(cl, &packets.Packet{FixedHeader: packets.FixedHeader{Qos: w.Qos, Retain: w.Retain}, TopicName: w.TopicName, Payload: w.Payload})
 }
 
 // OnPacketRead keeps the packet ids of the two directions apart. mochi has one
@@ -208,6 +218,7 @@ func (h *flow) OnDisconnect(cl *mqtt.Client, _ error, expire bool) {
 		return
 	}
 	c.giveTurn() // its last packet may have been refused
+	c.sayLast()
 	if expire && c.ended == nil {
 		c.ended = h.turns.take(cl.ID)
 	}
@@ -223,42 +234,6 @@ func unshadow(cl *mqtt.Client) {
 	}
 	c.shadowed = nil
 	c.aside.Unlock()
-}
-
-// formerMayTake is how long a connection may take for its last packet when another one takes
-// its session over: a device that comes back over another network does not wait until the
-// dead connection has had its WriteTimeout.
-const formerMayTake = 200 * time.Millisecond
-
-// OnSessionEstablish lets one connection of a client id at a time into mochi's
-// takeover, until it is complete: of two at once, one would inherit nothing. The former
-// connection may be processing its last packet still, while a delivery steps aside, which
-// the session is to inherit, too.
-func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
-	c := connOf(cl)
-	if c == nil {
-		return
-	}
-	c.giveTurn() // the former connection may need it
-	c.window.open(cl)
-	c.whenGreeted(h.turns.take(cl.ID))
-	if former, ok := h.server.Clients.Get(cl.ID); ok && connOf(former) != nil {
-		connOf(former).giveUpAfter(formerMayTake)
-		connOf(former).aside.Lock()
-		connOf(former).aside.Unlock() //nolint:staticcheck // it was awaited
-	}
-}
-
-// renumber puts what waits for a returning client in order, before it is sent
-// again: mochi sorts by the lowest 16 bits of Created. At this moment nothing is
-// acknowledged, so no packet id changes hands.
-func renumber(cl *mqtt.Client) {
-	waiting := cl.State.Inflight.GetAll(false)
-	slices.SortStableFunc(waiting, func(a, b packets.Packet) int { return cmp.Compare(a.Created, b.Created) })
-	for i, pk := range waiting {
-		pk.Created = int64(i)
-		cl.State.Inflight.Set(pk)
-	}
 }
 
 // OnQosPublish is called in the publisher's goroutine, when a message has got
@@ -376,27 +351,6 @@ func (h *flow) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet
 func (h *flow) OnPacketSent(cl *mqtt.Client, pk packets.Packet, _ []byte) {
 	if c := connOf(cl); c != nil && pk.FixedHeader.Type == packets.Connack {
 		renumber(cl)
-	}
-}
-
-// OnSessionEstablished comes when everything that waited was sent again.
-func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
-	chargeHalves(cl)
-	if c := connOf(cl); c != nil {
-		c.greet()
-	}
-}
-
-// chargeHalves takes the exchanges at QoS 2 that a client has left unfinished from the room that a
-// connection has for them: mochi gives each the whole, and keeps those of the session.
-func chargeHalves(cl *mqtt.Client) {
-	if cl.State.Inflight.Len() == 0 {
-		return
-	}
-	for _, pk := range cl.State.Inflight.GetAll(false) {
-		if pk.FixedHeader.Type == packets.Pubrec {
-			cl.State.Inflight.DecreaseReceiveQuota()
-		}
 	}
 }
 

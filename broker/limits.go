@@ -17,7 +17,7 @@ type Limits struct {
 	PacketSize int
 	// Clients is how many clients may be connected at a time, counted once they are
 	// authenticated if there are Users; default 4096. One more is refused with "server
-	// busy".
+	// busy". Observers and clients of locks leave an eighth to others.
 	Clients int
 	// ConnectTimeout is how long a connection may take from being accepted to a complete
 	// CONNECT, including TLS and WebSocket handshakes; default 10 s.

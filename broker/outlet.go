@@ -15,6 +15,15 @@ const unsentSize = 512
 // unsentBytes bounds what waits for one connection in its outlet.
 func (l *Limits) unsentBytes() int { return l.Unsent * unsentSize }
 
+// fate is what becomes of a packet that is given to an outlet.
+type fate byte
+
+const (
+	goesOut         fate = iota
+	beyondUnsent         // it is dropped for Limits.Unsent,
+	beyondUserQueue      // or for Limits.UserQueue
+)
+
 // outlet is where a connection is sent what has not gone through mochi's queue: see direct.
 type outlet struct {
 	attached atomic.Pointer[func(topic string, payload []byte)] // of a connection in the process that takes calls
@@ -26,28 +35,29 @@ type outlet struct {
 	opens sync.WaitGroup
 }
 
-// send sends a packet after those that were sent before it. It does not block. It reports
-// false if the packet is dropped, as the most that may wait do so already; one packet may wait
-// however long it is.
-func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte, l *Limits) bool {
+// send sends a packet after those that were sent before it. It does not block. The packet
+// is dropped if the most that may wait do so already; one may wait however long it is.
+func (o *outlet) send(c *conn, cl *mqtt.Client, frame []byte, l *Limits) fate {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	writes, waiting := c.buffer.holds()
 	waiting += o.bytes
 	switch {
 	case o.over:
-		return true
+		return goesOut
 	case writes+len(o.early) >= l.Unsent || waiting > 0 && waiting+len(frame) > l.unsentBytes():
-		return false
+		return beyondUnsent
+	case waiting > 0 && c.share != nil && c.unreadTooMuch(*l):
+		return beyondUserQueue
 	case len(o.early) == 0 && c.established():
 		o.write(c, cl, frame)
-		return true
+		return goesOut
 	}
 	if o.early = append(o.early, bytes.Clone(frame)); len(o.early) == 1 {
 		o.opens.Go(func() { o.open(c, cl) })
 	}
 	o.bytes += len(frame)
-	return true
+	return goesOut
 }
 
 // open sends what came before the session was resumed.

@@ -23,9 +23,11 @@ type sendBuffer struct {
 	most    int         // bytes that may wait
 	changed sync.Cond   // to idle, or ended
 	waiting []byte
-	writes  int   // of which that is
-	busy    bool  // there is a goroutine that writes
-	err     error // why nothing can be written any more
+	writes  int               // of which that is
+	writing int               // bytes that a goroutine writes
+	charge  func(delta int64) // what waits and is written, to its user; nil: to nobody
+	busy    bool              // there is a goroutine that writes
+	err     error             // why nothing can be written any more
 	writer  sync.WaitGroup
 }
 
@@ -98,6 +100,9 @@ func (b *sendBuffer) write(p []byte) (int, error) {
 	}
 	b.waiting = append(b.waiting, rest...)
 	b.writes++
+	if b.charge != nil {
+		b.charge(int64(len(rest)))
+	}
 	if !b.busy {
 		b.busy = true
 		b.writer.Go(b.drain)
@@ -109,10 +114,13 @@ func (b *sendBuffer) write(p []byte) (int, error) {
 func (b *sendBuffer) drain() {
 	for {
 		b.mu.Lock()
+		if b.charge != nil {
+			b.charge(-int64(b.writing))
+		}
 		p := b.waiting
-		b.waiting, b.writes = nil, 0
+		b.waiting, b.writes, b.writing = nil, 0, len(b.waiting)
 		if len(p) == 0 || b.err != nil {
-			b.busy = false
+			b.busy, b.writing = false, 0
 			b.changed.Broadcast()
 			b.mu.Unlock()
 			return
@@ -134,6 +142,14 @@ func (b *sendBuffer) serves(ready func(), fail func(error), most int) {
 	b.ready, b.fail, b.most = ready, fail, most
 }
 
+// charges has what waits from now on charged to a user. What is left at the end of the connection is
+// given back there.
+func (b *sendBuffer) charges(charge func(delta int64)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.charge = charge
+}
+
 // await waits until nothing waits to be written, or nothing can be.
 func (b *sendBuffer) await() {
 	b.mu.Lock()
@@ -143,11 +159,12 @@ func (b *sendBuffer) await() {
 	}
 }
 
-// holds reports how much waits: of how many writes, and how many bytes.
+// holds reports how much waits: of how many writes, and how many bytes, also of those that are
+// written.
 func (b *sendBuffer) holds() (writes, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.writes, len(b.waiting)
+	return b.writes, len(b.waiting) + b.writing
 }
 
 // idle reports whether nothing waits to be written, or nothing can be.

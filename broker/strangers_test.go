@@ -127,8 +127,8 @@ func TestWhoIsKnownNeedsNoTurn(t *testing.T) {
 	})
 }
 
-// ways are those into a broker, for somebody without an account.
-var ways = []string{"mqtt", "mqtts", "ws", "wss"}
+// waysIn are those into a broker, for somebody without an account.
+var waysIn = []string{"mqtt", "mqtts", "ws", "wss"}
 
 // enter opens a connection on one of the ways to a new broker, and returns what a client has to say on it
 // until it is let in, in pieces; it is to be answered after the second one of a WebSocket, and the last one.
@@ -206,7 +206,7 @@ func (b *Broker) given(t *testing.T) {
 // On each way in whatever comes waits for its turn until the CONNECT is complete, and has none while
 // the next of it is on a slow network.
 func TestEachPieceOfAConnectHasATurn(t *testing.T) {
-	for _, way := range ways {
+	for _, way := range waysIn {
 		t.Run(way, func(t *testing.T) {
 			b, c, pieces := enter(t, way, Config{}, hello("alice", "alice"))
 			if secure, ok := c.(*tls.Conn); ok {
@@ -247,7 +247,7 @@ func TestEachPieceOfAConnectHasATurn(t *testing.T) {
 // What comes after a CONNECT whose password waits to be checked has turns, too, and whoever waits for
 // its password keeps none.
 func TestWhatComesAfterAConnectHasATurn(t *testing.T) {
-	for _, way := range ways {
+	for _, way := range waysIn {
 		t.Run(way, func(t *testing.T) {
 			b, c, pieces := enter(t, way, Config{Users: alone(t)}, hello("alice", "wrong"))
 			guess(t, b)
@@ -293,7 +293,7 @@ func TestWhoWaitsForAnotherTurnKeepsNone(t *testing.T) {
 // Whoever leaves while it waits for a turn leaves nothing behind, and the end of the broker ends those
 // that wait.
 func TestWhoWaitsForATurnMayLeave(t *testing.T) {
-	for _, way := range ways {
+	for _, way := range waysIn {
 		t.Run(way, func(t *testing.T) {
 			b, c, _ := enter(t, way, Config{}, hello("alice", "alice"))
 			if err := b.door.turns.take(t.Context(), "", ""); err != nil {

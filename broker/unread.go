@@ -67,10 +67,10 @@ func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
 // OnPublished comes when a publication was handed to all of its subscribers.
 func (h *flow) OnPublished(_ *mqtt.Client, pk packets.Packet) { h.underway.end(pk) }
 
-// addUnread charges a connection for what waits to be sent to it, or gives it back. What is
-// charged is what is given back, as no subscriber is offered topic aliases and mochi's own
-// window is off. Nothing was charged for wills and retained messages, which are bounded where
-// they are sent.
+// addUnread charges a connection for what waits to be sent to it, in mochi's queue or in its
+// sendBuffer, or gives it back. What is charged is what is given back, as no subscriber is offered
+// topic aliases and mochi's own window is off. In mochi's queue nothing was charged for wills and
+// retained messages, which are bounded where they are sent.
 func (c *conn) addUnread(size int64) {
 	of := c.share
 	if of == nil {

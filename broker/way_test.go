@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -60,26 +63,110 @@ func testNoSay(t *testing.T, filter string) {
 // the topic, and that of no other; those of an administrator, who may read all, change all.
 func TestSubscriptionsChangeTheWayOfOwnMessagesOnly(t *testing.T) {
 	users := alone(t)
-	for name, role := range map[string]Role{"a b": Member, "watch": Observer, "root": Admin} {
+	for name, role := range map[string]Role{"a b": Member, "watch": Observer, "esp": Client, "root": Admin, "bridge": Gateway} {
 		users.accounts[name] = &account{hash: []byte(hashed(t, name)), role: role}
 	}
 	b := started(t, Config{Users: users})
 	d := b.flow.direct
 	topics := map[string]string{ // by owner
 		"a b": "padme/v1/default/node/a%20b/c", "watch": "padme/v1/default/node/watch/c", "bob": "padme/v1/default/node/bob/c",
+		"esp": "padme/v1/default/lock/crane/client/esp/request",
 	}
-	for user, changes := range map[string][]string{"a b": {"a b"}, "watch": {"watch"}, "root": {"a b", "watch", "bob"}, "nobody": nil} {
+	all := []string{"a b", "watch", "bob", "esp"}
+	check := func(user, filter string, changes []string) {
+		t.Helper()
 		cl := b.server.NewClient(nil, "", user, false)
 		cl.Properties.Username = []byte(user)
-		before := map[string]*way{}
-		for owner, topic := range topics {
-			before[owner] = d.wayOf([]byte(topic))
-		}
-		d.OnSubscribed(cl, packets.Packet{}, nil)
-		for owner, topic := range topics {
-			if changed, want := d.wayOf([]byte(topic)) != before[owner], slices.Contains(changes, owner); changed != want {
-				t.Errorf("a subscription of %s: the way to %s is looked up again: %v, want %v", user, owner, changed, want)
+		for _, subscribed := range []func(){
+			func() { d.OnSubscribed(cl, packets.Packet{Filters: packets.Subscriptions{{Filter: filter}}}, nil) },
+			func() { d.OnUnsubscribed(cl, packets.Packet{Filters: packets.Subscriptions{{Filter: filter}}}) },
+		} {
+			before := map[string]*way{}
+			for owner, topic := range topics {
+				before[owner] = d.wayOf([]byte(topic))
 			}
+			subscribed()
+			for owner, topic := range topics {
+				if changed, want := d.wayOf([]byte(topic)) != before[owner], slices.Contains(changes, owner); changed != want {
+					t.Errorf("a subscription of %s to %s: the way to %s is looked up again: %v, want %v", user, filter, owner, changed, want)
+				}
+			}
+		}
+	}
+	const inbox = "padme/v1/default/node/bob/+"
+	for user, changes := range map[string][]string{"a b": {"a b"}, "watch": {"watch"}, "esp": {"esp"}, "root": all, "bridge": all, "nobody": nil} {
+		check(user, "#", changes)
+		if user != "bridge" {
+			check(user, inbox, changes)
+		}
+	}
+	check("bridge", inbox, nil)
+	d.access.users = nil
+	check("", inbox, all)
+	d.access.users = users
+}
+
+// The owner of a topic that goes past mochi is who alone may read it, besides those who serve clients.
+func TestOwnersOfTopics(t *testing.T) {
+	d := &direct{prefix: []byte("padme/v1/")}
+	for topic, owner := range map[string]string{
+		"padme/v1/d/node/a/b": "a", "padme/v1/d/node/a%2Fb/c": "a/b", "padme/v1/d/node/a": "",
+		"padme/v1/d/lock/crane/client/esp/request": "esp", "padme/v1/d/lock/crane/client/a%2Fb/answer": "a/b",
+		"padme/v1/d/lock/client/esp/request": "", "padme/v1/d/lock/crane/client/esp": "", "padme/v1/d/lock/crane/join/a/b": "",
+		"padme/v1/d/presence/a/b": "", "padme/v1/d": "", "padme/v1/d/lock": "", "other/d/node/a/b": "",
+	} {
+		if got, _ := d.ownerOf([]byte(topic)); string(got) != owner || (got == nil) != (owner == "") {
+			t.Errorf("%s: %q, want %q", topic, got, owner)
+		}
+	}
+}
+
+// The subscribers of a long topic are looked up each time: thousands of those would take much memory.
+func TestLongTopicsAreNotRemembered(t *testing.T) {
+	b := started(t, Config{})
+	d := b.flow.direct
+	for _, size := range []int{wayBytes - 1, wayBytes, wayBytes + 1} {
+		d.wayOf([]byte("padme/v1/d/node/a/" + strings.Repeat("x", size-len("padme/v1/d/node/a/"))))
+	}
+	if n := len(d.ways.of["a"]); n != 2 {
+		t.Errorf("%d of three topics are remembered, one is too long", n)
+	}
+}
+
+// Of one owner, and of all, as many topics are remembered as may be, and none of those that left.
+func TestWaysAreBounded(t *testing.T) {
+	var w ways
+	for i := range 2 * ownWays {
+		w.keep("a", &way{topic: fmt.Sprint(i)})
+		w.keep("a", &way{topic: fmt.Sprint(i)})
+	}
+	if len(w.of["a"]) != ownWays || w.size != ownWays {
+		t.Errorf("%d of one owner, %d in all", len(w.of["a"]), w.size)
+	}
+	for i := range 2 * maxWays {
+		w.keep(fmt.Sprint(i), &way{topic: "t"})
+	}
+	if n := len(w.of); w.size > maxWays || w.size < maxWays-ownWays || n == 0 {
+		t.Errorf("%d of %d owners", w.size, n)
+	}
+	for owner := range w.of {
+		w.changedOf(owner)
+	}
+	if w.size != 0 || len(w.of) != 0 {
+		t.Errorf("%d are left", w.size)
+	}
+}
+
+// What a server of clients subscribes to beside them changes the way of no message.
+func TestWhoServesClients(t *testing.T) {
+	d := &direct{prefix: []byte("padme/v1/")}
+	for filter, may := range map[string]bool{
+		"#": true, "padme/v1/d/lock/+/client/+/request": true, "padme/v1/+/+/+/+/+/+": true, "$share/g/padme/v1/d/lock/t/client/c/request": true,
+		"padme/v1/d/lock/#": true, "padme/v1/d/lock/t/+/state": false, "padme/v1/d/lock/t/events": false, "padme/v1/d/lock/t/member/+": false,
+		"padme/v1/d/node/a/+": false, "": false,
+	} {
+		if d.mayServe(filter) != may {
+			t.Errorf("%q: %v", filter, !may)
 		}
 	}
 }
@@ -95,4 +182,48 @@ func TestTopicsOfLocksAreKnown(t *testing.T) {
 			t.Errorf("%s: of locks: %v", topic, !of)
 		}
 	}
+}
+
+// All that a client asks goes one way: past mochi, unless somebody wants what is published at QoS 1
+// so. Answers are at QoS 0, however they are subscribed to, and who has ended has no say.
+func TestWhatAClientAsksGoesOneWay(t *testing.T) {
+	const request, answer = "padme/v1/d/lock/crane/client/esp/request", "padme/v1/d/lock/crane/client/esp/answer"
+	b := observed(t)
+	want := func(when string, readers int, mochi bool) {
+		t.Helper()
+		if w := b.flow.direct.wayOf([]byte(request)); w.mochi != mochi || len(w.to) != readers {
+			t.Errorf("%s requests have %d readers, by mochi: %v", when, len(w.to), w.mochi)
+		}
+		if b.flow.direct.wayOf([]byte(answer)).mochi {
+			t.Errorf("%s answers go by mochi", when)
+		}
+	}
+	want("at first", 0, false)
+	gate := logIn(t, b, "gate")
+	gate.send(0x82, "\x00\x01", lengthened("padme/v1/d/lock/+/client/+/request"), "\x00")
+	gate.wants(0x90, "\x00\x01\x00")
+	want("of a gateway", 1, false)
+	esp := logIn(t, b, "esp")
+	esp.send(0x82, "\x00\x01", lengthened("padme/v1/d/lock/+/client/esp/#"), "\x01")
+	esp.wants(0x90, "\x00\x01\x01")
+	want("that their client reads, too,", 2, true)
+
+	cl := b.flow.direct.wayOf([]byte(request)).to[0]
+	cl.Stop(packets.CodeDisconnect)
+	b.flow.direct.ways.changes.Add(1) // before mochi has seen to it
+	if w := b.flow.direct.wayOf([]byte(request)); len(w.to) != 1 {
+		t.Errorf("%d readers of two, of whom one has ended", len(w.to))
+	}
+}
+
+// The will of a connection that has stalled is not awaited for long.
+func TestAStalledFormerIsNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, began := &conn{former: &conn{said: make(chan struct{})}}, time.Now()
+		c.awaitFormer()
+		c.awaitFormer()
+		if took := time.Since(began); took != formerMayTake || c.former != nil {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

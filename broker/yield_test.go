@@ -267,9 +267,9 @@ func TestMessagesOfObserversHaveTurns(t *testing.T) {
 	before := b.counts.refusedPublish.Load()
 	watch.send(0x30, lengthened("padme/v1/default/node/alice/watch"), "x")
 	watch.nothing()
-	b.flow.direct.mu.RLock()
-	ways := len(b.flow.direct.ways)
-	b.flow.direct.mu.RUnlock()
+	b.flow.direct.ways.mu.RLock()
+	ways := b.flow.direct.ways.size
+	b.flow.direct.ways.mu.RUnlock()
 	if ways > 0 || b.counts.refusedPublish.Load() > before {
 		t.Error("it was looked at without a turn")
 	}
