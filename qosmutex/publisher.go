@@ -77,18 +77,23 @@ func (t *Topic) publisher() {
 }
 
 func (t *Topic) publish() {
-	events := t.takeReports()
-	t.publishEvents(events)
-
-	if events != nil {
+	if events := t.takeReports(); events != nil {
+		t.inTurn(func() { t.publishEvents(events) })
 		t.mu.Lock()
 		t.events.spare = events
 		t.mu.Unlock()
 	}
-
 	t.followNews()
-	t.publishBoard()
+	t.inTurn(t.publishBoard)
 	t.publishMember()
+}
+
+// inTurn has the topics of a participant take turns to report, with half of the processors at most.
+// report must not wait for anything but mutexes.
+func (t *Topic) inTurn(report func()) {
+	t.alarms.reporting <- struct{}{}
+	defer func() { <-t.alarms.reporting }()
+	report()
 }
 
 // takeReports takes the events that may be published now.

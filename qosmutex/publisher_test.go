@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,6 +82,56 @@ func TestStatesOfManyResourcesAreBounded(t *testing.T) {
 			if s := latest[name]; s.Status != StatusFree || s.Fence != fences[name] {
 				t.Fatalf("in the end the state of %s is %q with fence %s, want %q with %s", name, s.Status, s.Fence, StatusFree, fences[name])
 			}
+		}
+	})
+}
+
+// A topic of a participant waits for its turn to report, and is locked and let go of meanwhile.
+func TestTopicsTakeTurnsToReport(t *testing.T) {
+	virtually(t, func(t *testing.T, join func(string) *pubsub.Participant, clock Option) {
+		ctx := context.Background()
+		p := join("root")
+		defer p.Close(ctx)
+		root, err := Open(ctx, p, "t", Create(), WithResources("crane"), clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close(ctx)
+		time.Sleep(time.Minute) // a new root grants nothing for a grace
+		var told atomic.Int32
+		for _, levels := range [][]string{{"lock", "t", "crane", "state"}, {"lock", "t", "events"}} {
+			stop, err := p.SubscribeRaw(ctx, pubsub.Main, levels, func(m pubsub.RawMessage) {
+				if !m.Retained {
+					told.Add(1)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+		}
+		others := root.alarms.reporting
+		for range cap(others) {
+			others <- struct{}{}
+		}
+		h, err := root.Lock(ctx, "crane")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := told.Load(); n > 0 {
+			t.Errorf("%d reports before its turn", n)
+		}
+		<-others
+		time.Sleep(time.Second)
+		if n := told.Load(); n < 2 {
+			t.Errorf("%d reports after its turn", n)
+		}
+		for range cap(others) - 1 {
+			<-others
 		}
 	})
 }

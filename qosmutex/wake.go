@@ -2,6 +2,7 @@ package qosmutex
 
 import (
 	"container/heap"
+	"runtime"
 	"sync"
 	"time"
 
@@ -21,6 +22,10 @@ type alarms struct {
 	timer *time.Timer
 	ended chan struct{}
 	done  chan struct{} // closed when no topic is stepped any more
+
+	// reporting is full while as many of the topics report to watchers as may at a time: hundreds
+	// at once would each have a turn of the processors before a lock message has one.
+	reporting chan struct{}
 }
 
 // alarm is when one topic is to be stepped.
@@ -43,7 +48,7 @@ func useAlarms(p *pubsub.Participant) *alarms {
 	defer alarmsMu.Unlock()
 	a := alarmsOf[p]
 	if a == nil {
-		a = &alarms{p: p, begun: time.Now(), timer: time.NewTimer(time.Hour), ended: make(chan struct{}), done: make(chan struct{})}
+		a = &alarms{p: p, begun: time.Now(), timer: time.NewTimer(time.Hour), ended: make(chan struct{}), done: make(chan struct{}), reporting: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 		a.timer.Stop()
 		alarmsOf[p] = a
 		go a.run()

@@ -71,25 +71,48 @@ func (s *active) serve(ctx context.Context) {
 	for ctx.Err() == nil && s.role.Check() == nil && s.g.p.Err() == nil {
 		select {
 		case <-s.inbox.news:
-			for _, m := range s.inbox.take() {
-				if s.role.Check() != nil {
-					return
-				}
-				s.read(&m)
-			}
+			s.g.inTurn(s.readSome)
 		case n := <-s.news:
-			if s.learn(n) && s.role.Check() == nil {
-				s.push(n.ticket)
-			}
+			s.g.inTurn(func() { s.learnSome(n) })
 		case o := <-s.opened:
-			s.unpark(o)
+			s.g.inTurn(func() { s.unpark(o) })
 		case <-s.alarm.C:
-			if s.role.Check() == nil {
-				s.look(time.Now())
-			}
+			s.g.inTurn(func() {
+				if s.role.Check() == nil {
+					s.look(time.Now())
+				}
+			})
 		case <-lost.Done():
 		case <-ctx.Done():
 		case <-s.g.p.Done():
+		}
+	}
+}
+
+// readSome reads the next messages of clients.
+func (s *active) readSome() {
+	for _, m := range s.inbox.take() {
+		if s.role.Check() != nil {
+			return
+		}
+		s.read(&m)
+	}
+}
+
+// learnSome handles what became of an attempt, and of others that are decided by now.
+func (s *active) learnSome(n news) {
+	all := []news{n}
+	for more := true; more && len(all) < readAtOnce; {
+		select {
+		case n := <-s.news:
+			all = append(all, n)
+		default:
+			more = false
+		}
+	}
+	for _, n := range all {
+		if s.learn(n) && s.role.Check() == nil {
+			s.push(n.ticket)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,24 +13,37 @@ import (
 
 // What waits to be read is bounded, for all topics together, and kept in order.
 func TestInboxIsBounded(t *testing.T) {
-	var unread atomic.Int64
-	most := DefaultLimits().Unread
-	one, other := newInbox(&unread, most), newInbox(&unread, most)
+	limits := DefaultLimits()
+	unread := newUnread(&limits)
+	one, other := newInbox(&unread), newInbox(&unread)
 	m := message{client: "c", payload: []byte(strings.Repeat("x", jsonlock.MaxRequest))}
 	n := 0
-	for one.put(m) {
+	for one.put(m) == noLimit {
 		n++
 	}
-	if n < 1000 || unread.Load() > int64(most) {
-		t.Fatalf("%d messages of %d bytes", n, unread.Load())
+	if n != limits.ClientRate {
+		t.Errorf("%d messages of one client", n)
 	}
-	if other.put(m) {
-		t.Error("another topic has room for more")
+	if limit := other.put(m); limit != limitClientRate {
+		t.Errorf("another topic has room for more: %d", limit)
+	}
+	for what, other := range map[string]message{
+		"a release": {client: "c", ahead: true}, "the end of a session": {client: "c", decoded: &jsonlock.Request{}}, "what was taken before": {client: "c", again: true},
+	} {
+		if limit := one.put(other); limit != noLimit {
+			t.Errorf("%s is not read beside much else of its client: %d", what, limit)
+		}
+	}
+	for m.client = "d"; one.put(m) == noLimit; n++ {
+		m.client = fmt.Sprint("d", n/100)
+	}
+	if limit := other.put(m); limit != limitUnread || unread.bytes > limits.Unread || n < 5000 {
+		t.Errorf("limit %d after %d messages of %d bytes", limit, n, unread.bytes)
 	}
 	for len(one.take()) > 0 {
 	}
-	if unread.Load() != 0 {
-		t.Errorf("%d bytes are unread in empty inboxes", unread.Load())
+	if unread.bytes != 0 || len(unread.of) > 0 {
+		t.Errorf("%d bytes of %d clients are unread in empty inboxes", unread.bytes, len(unread.of))
 	}
 	for i := range 3 * readAtOnce {
 		one.put(message{client: fmt.Sprint(i)})
@@ -47,14 +59,14 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 	one.put(m)
 	one.clear()
-	if unread.Load() != 0 {
-		t.Errorf("%d bytes are unread in an inbox that was cleared", unread.Load())
+	if unread.bytes != 0 {
+		t.Errorf("%d bytes are unread in an inbox that was cleared", unread.bytes)
 	}
 }
 
 // Releases and renewals are read before what those that wait repeat, which still is read.
 func TestReleasesOvertake(t *testing.T) {
-	b := newInbox(new(atomic.Int64), 1<<20)
+	b := newInbox(&unread{most: 1 << 20, each: 1 << 20, of: map[whose]int{}})
 	heard := func(client, payload string) {
 		m := message{client: client, payload: []byte(payload)}
 		m.ahead = m.mayOvertake()
@@ -74,12 +86,12 @@ func TestReleasesOvertake(t *testing.T) {
 	if count["holder"] != aheadAtOnce || count["waiter"] != readAtOnce-aheadAtOnce {
 		t.Errorf("read at once: %v", count)
 	}
-	for range 2 {
+	for range 100/aheadAtOnce + 1 {
 		for _, m := range b.take() {
 			count[m.client]++
 		}
 	}
-	if count["holder"] != 100 {
+	if count["holder"] != 100 || count["waiter"] == 101 {
 		t.Errorf("read in all: %v", count)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,12 @@ type gateway struct {
 
 	clients, remembered atomic.Int32 // clients, and requests that have ended; of all topics
 	live                live
-	unread              atomic.Int64 // bytes of messages that wait to be read
+	unread              unread
+	answers             answers
+
+	// turns is full while as many lock topics as may at a time do what clients ask: hundreds at once
+	// would each have a turn of the processors before a lock message of others has one.
+	turns chan struct{}
 }
 
 // Serve offers lock topics to MQTT clients through the participant of server. The
@@ -74,14 +80,23 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 	if server.Participant() == nil {
 		return fmt.Errorf("%w: this Server is not from NewServer: look at the error that NewServer returned", qosmutex.ErrClosed)
 	}
+	return newGateway(o, server).run(ctx)
+}
+
+func newGateway(o options, server *qosmutex.Server) *gateway {
 	g := &gateway{
 		options: o, server: server, p: server.Participant(),
 		topics: map[string]*topic{}, named: map[string]int{}, removing: map[string]bool{}, known: map[string][]*topic{}, denied: newBucket(time.Now(), deniedRate),
-		reached: limited.New(o.log, "client", limits),
+		reached: limited.New(o.log, "client", limits), turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
-	g.rates = newRates(time.Now(), &g.limits)
-	g.count = newCounters(g)
-	unregister, err := g.count.register(o.metrics, g.p.ID())
+	g.rates, g.unread, g.count = newRates(time.Now(), &g.limits), newUnread(&g.limits), newCounters(g)
+	g.answers = answers{each: g.limits.ClientRequests, most: g.limits.Requests, publish: g.publish, dropped: func(n int) { g.count.unsent.Add(float64(n)) }, ended: g.p.Done()}
+	return g
+}
+
+// run is Serve.
+func (g *gateway) run(ctx context.Context) error {
+	unregister, err := g.count.register(g.metrics, g.p.ID())
 	if err != nil {
 		return err
 	}
@@ -95,7 +110,7 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 		return g.ended(ctx, err)
 	}
 	g.goOn(ctx)
-	for _, name := range o.only {
+	for _, name := range g.only {
 		_, _ = g.topic(ctx, name, "")
 	}
 	for _, name := range g.filters() {
@@ -105,7 +120,7 @@ func Serve(ctx context.Context, server *qosmutex.Server, opts ...Option) error {
 		}
 		defer stop()
 	}
-	o.ready()
+	g.ready()
 	look := time.NewTicker(sweepEvery)
 	defer look.Stop()
 	for {
@@ -145,10 +160,11 @@ func (g *gateway) shut() {
 	g.topics = nil
 	g.mu.Unlock()
 	g.wg.Wait()
+	g.answers.close()
 }
 
-// heard hands a message to its topic. It runs on the goroutine which reads from the
-// network.
+// heard hands a message to its topic. It runs on the goroutine which reads from the network:
+// beside the broker, on that of the client's connection.
 func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	if len(raw.Levels) != 5 {
 		return
@@ -191,8 +207,16 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 		g.count.refused.WithLabelValues(string(refusal.Reason)).Inc()
 	case refusal != nil:
 		g.turnAway(name, &m, refusal.Reason, "%s", refusal.Detail)
-	case !t.inbox.put(m):
-		g.beyond(limitUnread, name, m.client, m.at)
+	default:
+		limit := t.inbox.put(m)
+		if limit == noLimit {
+			return
+		}
+		g.beyond(limit, name, m.client, m.at)
+		if limit == limitClientRate {
+			g.turnAway(name, &m, jsonlock.Overload, "%d messages of this client wait to be read, the most that may: wait for answers before you ask for more", g.limits.ClientRate)
+			return
+		}
 		g.turnAway(name, &m, jsonlock.Overload, "the server is busy: it cannot read as fast as requests come; ask again in a while")
 	}
 }
@@ -214,9 +238,9 @@ func (g *gateway) heardOfAll(m *message) {
 		return
 	}
 	for _, t := range topics {
-		if !t.inbox.put(*m) { // what is not heard ends with its lease
+		if limit := t.inbox.put(*m); limit != noLimit { // what is not heard ends with its lease
 			g.count.refused.WithLabelValues(string(jsonlock.Overload)).Inc()
-			g.beyond(limitUnread, t.name, m.client, m.at)
+			g.beyond(limit, t.name, m.client, m.at)
 		}
 	}
 }
@@ -293,7 +317,7 @@ func (g *gateway) send(topic, client string, a jsonlock.Answer) {
 	a.Gateway = g.p.ID()
 	payload, err := json.Marshal(a)
 	if err == nil {
-		err = g.p.PublishRaw(pubsub.Spare, []string{"lock", topic, "client", client, "answer"}, payload, false)
+		err = g.answers.send(&answer{topic, client, payload})
 	}
 	if err != nil {
 		g.count.unsent.Inc()
@@ -301,4 +325,18 @@ func (g *gateway) send(topic, client string, a jsonlock.Answer) {
 		return
 	}
 	g.count.answers.WithLabelValues(string(a.Outcome)).Inc()
+}
+
+func (g *gateway) publish(a *answer) error {
+	if g.p.SpareQueued() >= answersAtOnce {
+		return pubsub.ErrBacklog
+	}
+	return g.p.PublishRaw(pubsub.Spare, []string{"lock", a.topic, "client", a.client, "answer"}, a.payload, false)
+}
+
+// inTurn does some of what clients ask when it is the turn of their lock topic. f must not wait.
+func (g *gateway) inTurn(f func()) {
+	g.turns <- struct{}{}
+	defer func() { <-g.turns }()
+	f()
 }

@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"bytes"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"padme/qosmutex/jsonlock"
@@ -15,7 +13,7 @@ const (
 	perMessage = 128
 	// readAtOnce bounds the messages that are read before anything else is looked at, and
 	// aheadAtOnce those of them that overtake others.
-	readAtOnce, aheadAtOnce = 64, 48
+	readAtOnce, aheadAtOnce = 16, 12
 )
 
 // message is one of a client as it came.
@@ -27,6 +25,7 @@ type message struct {
 	retained bool
 	at       time.Time
 	ahead    bool // it may overtake
+	again    bool // it was taken, and is put back
 }
 
 // mayOvertake reports whether a message looks like a release or a renewal. Others wait for the
@@ -37,38 +36,86 @@ func (m *message) mayOvertake() bool {
 	return says(`"id"`) && (says(`"release"`) || says(`"renew"`))
 }
 
-func (m *message) size() int64 { return int64(len(m.payload) + len(m.client) + perMessage) }
+func (m *message) size() int { return len(m.payload) + len(m.client) + perMessage }
+
+// unread counts what waits in all inboxes.
+type unread struct {
+	most, each int // bytes, and messages of one client
+
+	mu    sync.Mutex
+	bytes int
+	of    map[whose]int
+}
+
+// whose are messages of a client that are bounded together. Releases and renewals are bounded apart
+// from what may be repeated with less harm.
+type whose struct {
+	client string
+	ahead  bool
+}
+
+func newUnread(l *Limits) unread {
+	return unread{most: l.Unread, each: l.ClientRate, of: map[whose]int{}}
+}
+
+// add counts a message, unless a limit forbids that.
+func (u *unread) add(m *message) (limit int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	of := whose{m.client, m.ahead}
+	switch {
+	case u.of[of] >= u.each && m.decoded == nil && !m.again:
+		return limitClientRate
+	case u.bytes+m.size() > u.most:
+		return limitUnread
+	}
+	u.bytes += m.size()
+	if m.decoded == nil { // an end of a session, which many topics hear, has a rate of its own
+		u.of[of]++
+	}
+	return noLimit
+}
+
+// remove undoes an add.
+func (u *unread) remove(m *message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bytes -= m.size()
+	if m.decoded != nil {
+		return
+	}
+	of := whose{m.client, m.ahead}
+	if u.of[of]--; u.of[of] == 0 {
+		delete(u.of, of)
+	}
+}
 
 // inbox holds messages of clients that were not read yet.
 type inbox struct {
-	unread *atomic.Int64 // of all inboxes, in bytes
-	most   int64         // of them
+	unread *unread       // of all inboxes
 	news   chan struct{} // has a token when there are messages
 
 	mu       sync.Mutex
-	ahead    []message // read first
-	messages []message
+	ahead    fair[message] // read first
+	messages fair[message]
 }
 
-func newInbox(unread *atomic.Int64, most int) *inbox {
-	return &inbox{unread: unread, most: int64(most), news: make(chan struct{}, 1)}
-}
+func newInbox(u *unread) *inbox { return &inbox{unread: u, news: make(chan struct{}, 1)} }
 
-// put reports false if there is no room.
-func (b *inbox) put(m message) bool {
-	if size := m.size(); b.unread.Add(size) > b.most {
-		b.unread.Add(-size)
-		return false
+// put returns the limit that a message is beyond, or noLimit if it is in.
+func (b *inbox) put(m message) (limit int) {
+	if limit = b.unread.add(&m); limit != noLimit {
+		return limit
 	}
 	b.mu.Lock()
 	if m.ahead {
-		b.ahead = append(b.ahead, m)
+		b.ahead.put(m.client, m)
 	} else {
-		b.messages = append(b.messages, m)
+		b.messages.put(m.client, m)
 	}
 	b.mu.Unlock()
 	b.signal()
-	return true
+	return noLimit
 }
 
 func (b *inbox) signal() {
@@ -78,29 +125,27 @@ func (b *inbox) signal() {
 	}
 }
 
-// take returns the oldest messages, some of them.
-func (b *inbox) take() []message {
+// take returns the next messages, some of them.
+func (b *inbox) take() (taken []message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	taken := slices.Concat(cut(&b.ahead, aheadAtOnce), cut(&b.messages, readAtOnce-aheadAtOnce))
-	taken = append(taken, cut(&b.messages, readAtOnce-len(taken))...)
-	if len(b.ahead) > 0 || len(b.messages) > 0 {
+	from := func(q *fair[message], most int) {
+		for len(taken) < most {
+			m, ok := q.take()
+			if !ok {
+				return
+			}
+			b.unread.remove(&m)
+			taken = append(taken, m)
+		}
+	}
+	from(&b.ahead, aheadAtOnce)
+	from(&b.messages, readAtOnce)
+	from(&b.ahead, readAtOnce)
+	if b.ahead.size > 0 || b.messages.size > 0 {
 		b.signal()
 	}
-	for i := range taken {
-		b.unread.Add(-taken[i].size())
-	}
 	return taken
-}
-
-// cut takes the first few messages out of a line.
-func cut(line *[]message, most int) []message {
-	n := min(len(*line), most)
-	first := (*line)[:n:n]
-	if *line = (*line)[n:]; len(*line) == 0 {
-		*line = nil
-	}
-	return first
 }
 
 // clear drops all messages.

@@ -22,12 +22,7 @@ import (
 // bare is a gateway of which nothing runs.
 func bare(log *slog.Logger) *gateway {
 	o, _ := optionsOf([]Option{WithLogger(log)})
-	g := &gateway{
-		options: o, server: &qosmutex.Server{}, topics: map[string]*topic{}, named: map[string]int{}, known: map[string][]*topic{},
-		denied: newBucket(time.Now(), deniedRate), reached: limited.New(o.log, "client", limits),
-	}
-	g.rates, g.count = newRates(time.Now(), &g.limits), newCounters(g)
-	return g
+	return newGateway(o, &qosmutex.Server{})
 }
 
 // opened is a lock topic that nobody serves.
@@ -94,7 +89,7 @@ var floods = map[int]struct {
 	}},
 	limitUnread: {most: 16 << 20, bare: func(g *gateway) func() {
 		t := g.opened("crane", "flood")
-		t.inbox.unread.Store(int64(g.limits.Unread) - 1)
+		t.inbox.unread.bytes = g.limits.Unread - 1
 		return func() { g.says("crane", `{"op":"renew","id":"1"}`) }
 	}},
 	limitTopics: {most: 1, bare: func(g *gateway) func() {

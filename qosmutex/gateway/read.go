@@ -18,9 +18,9 @@ func (s *active) read(m *message) {
 	}
 	r, err := m.request()
 	if m.ahead && !s.overtakes(c, &r, err) {
-		m.ahead = false
-		if !s.inbox.put(*m) { // it is repeated
-			s.g.beyond(limitUnread, s.name, c.name, m.at)
+		m.ahead, m.again = false, true
+		if limit := s.inbox.put(*m); limit != noLimit { // it is repeated
+			s.g.beyond(limit, s.name, c.name, m.at)
 		}
 		return
 	}

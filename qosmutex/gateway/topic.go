@@ -34,7 +34,7 @@ type topic struct {
 }
 
 func newTopic(g *gateway, name string) *topic {
-	return &topic{g: g, name: name, inbox: newInbox(&g.unread, g.limits.Unread)}
+	return &topic{g: g, name: name, inbox: newInbox(&g.unread)}
 }
 
 // run serves whenever the role is had, until ctx ends.
