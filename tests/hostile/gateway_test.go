@@ -24,6 +24,7 @@ type device struct {
 	entries atomic.Int64
 	mu      sync.Mutex
 	lies    []string
+	waited  time.Duration // the longest wait since it was asked for
 }
 
 func startDevice(t *testing.T, n *node) *device {
@@ -52,10 +53,12 @@ func startDevice(t *testing.T, n *node) *device {
 		defer func() { _ = lock.Close(context.Background()) }()
 		fence := uint64(0)
 		for ctx.Err() == nil {
+			asked := time.Now()
 			hold, err := lock.Lock(ctx, "bar")
 			if errors.Is(err, qosmutex.ErrCanceled) {
 				return
 			}
+			d.waits(time.Since(asked))
 			if err != nil {
 				d.lie("esp: " + err.Error())
 				return
@@ -77,6 +80,20 @@ func (d *device) lie(s string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lies = append(d.lies, s)
+}
+
+func (d *device) waits(wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waited = max(d.waited, wait)
+}
+
+// longest returns the longest wait since the last call.
+func (d *device) longest() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.waited = 0 }()
+	return d.waited
 }
 
 func (d *device) goOn(t *testing.T) {

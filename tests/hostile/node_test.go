@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,12 +85,20 @@ func (n *node) credentials(user string) []pubsub.Option {
 // startNode starts a node with these arguments more; a user's password is its name.
 func startNode(t *testing.T, args ...string) *node {
 	t.Helper()
+	return startNodeFor(t, nil, args...)
+}
+
+// startNodeFor is startNode with more users.
+func startNodeFor(t *testing.T, more map[string]broker.Role, args ...string) *node {
+	t.Helper()
 	extent.NotShort(t, "real processes")
 	dir := t.TempDir()
-	var users broker.Users
-	for name, role := range map[string]broker.Role{
+	all := map[string]broker.Role{
 		"alice": broker.Member, "bob": broker.Member, "mallory": broker.Member, "esp": broker.Client, "eve": broker.Client, "spy": broker.Admin, "watch": broker.Observer,
-	} {
+	}
+	maps.Copy(all, more)
+	var users broker.Users
+	for name, role := range all {
 		if err := users.Add(name, name); err != nil {
 			t.Fatal(err)
 		}
