@@ -2,12 +2,14 @@ package broker
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
@@ -224,6 +226,30 @@ func TestAStalledFormerIsNotAwaited(t *testing.T) {
 		c.awaitFormer()
 		if took := time.Since(began); took != formerMayTake || c.former != nil {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A connection that has taken a session over is served once the former one has sent its will.
+func TestTheWillOfTheFormerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := Limits{}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, there := net.Pipe()
+		defer func() { _, _ = here.Close(), there.Close() }()
+		c, former := newConn(here, l), newConn(there, l)
+		c.former = former
+		go new(flow).OnSessionEstablished(mqtt.New(nil).NewClient(c, "", "id", false), packets.Packet{})
+		synctest.Wait()
+		if c.established() {
+			t.Error("it does not wait")
+		}
+		former.sayLast()
+		synctest.Wait()
+		if !c.established() {
+			t.Error("it waits on")
 		}
 	})
 }
