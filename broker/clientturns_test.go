@@ -36,14 +36,15 @@ func TestWaitingForATurnCostsNothing(t *testing.T) {
 
 // A client that waits for a subscriber that lags has no turn meanwhile.
 func TestAPublisherThatWaitsHasNoTurn(t *testing.T) {
-	const topic = "padme/v1/default/lock/crane/client/esp/request"
-	for name, holdUp := range map[string]func(esp plain){
-		"at QoS 1": func(plain) {},
-		"with a will": func(esp plain) {
-			esp.send(0x32, lengthened(topic), "\x00\x00") // which ends it
-		},
+	const request, note = "padme/v1/default/lock/crane/client/esp/request", "padme/v1/default/lock/crane/client/esp/note"
+	for name, c := range map[string]struct {
+		topic string
+		will  bool
+	}{
+		"at QoS 1": {request, false}, "with a will": {request, true}, "with a will for others": {note, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			topic := c.topic
 			b := observed(t)
 			bot, gate := logIn(t, b, "bot"), logIn(t, b, "gate")
 			gate.send(0x82, "\x00\x01", lengthened(topic), "\x01")
@@ -66,7 +67,9 @@ func TestAPublisherThatWaitsHasNoTurn(t *testing.T) {
 				esp := dialed(t, b)
 				esp.logIn("esp", 0x0c, lengthened(topic), lengthened(`{"op":"gone"}`))
 				esp.wants(0x20, "\x00\x00")
-				holdUp(esp)
+				if c.will {
+					esp.send(0x32, lengthened(topic), "\x00\x00") // which ends it
+				}
 			}
 			for range 300 { // until they are stuck, and beyond
 				bot.send(ping)

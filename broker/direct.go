@@ -27,7 +27,8 @@ import (
 // until that changes: mochi has those with a subscriber of MQTT 5 or a shared subscription, inboxes
 // with a session without a connection, and requests of which somebody wants those at QoS 1 so. Of an
 // inbox mochi has single messages, too: at QoS 1 where somebody wants that, or while a subscriber
-// ends. mochi's hooks tell when the subscribers of a topic may have changed.
+// ends. mochi's hooks tell when the subscribers of a topic may have changed. A server of clients in
+// the process is called with all that they ask, whoever else reads it: see call.
 type direct struct {
 	mqtt.HookBase
 	server *mqtt.Server
@@ -98,6 +99,29 @@ func (h *direct) send(from *mqtt.Client, w *way, topic, payload, frame []byte) b
 		atomic.AddInt64(&h.server.Info.MessagesSent, 1)
 	}
 	return true
+}
+
+// call hands what a client asks, and mochi sends to others, to the servers in the process, which mochi
+// is to leave out: it would stand in a queue with what all other clients ask, and come after what the
+// client asks when nobody else reads it any more. What is retained they get of mochi.
+func (h *direct) call(from *mqtt.Client, pk *packets.Packet) (called []*mqtt.Client) {
+	if pk.FixedHeader.Retain {
+		return nil
+	}
+	topic := []byte(pk.TopicName)
+	w := h.wayOf(topic)
+	if w == nil || w.family != toServer || !h.access.mayPublish(from, w.topic) {
+		return nil
+	}
+	for _, cl := range w.called {
+		if f := connOf(cl).outlet.attached.Load(); f != nil && !cl.Closed() && h.access.OnACLCheck(cl, w.topic, false) {
+			(*f)(w.topic, slices.Clone(pk.Payload))
+			atomic.AddInt64(&h.server.Info.PacketsSent, 1)
+			atomic.AddInt64(&h.server.Info.MessagesSent, 1)
+			called = append(called, cl)
+		}
+	}
+	return called
 }
 
 // write sends a frame to a subscriber, unless that has left too much unread.

@@ -51,7 +51,7 @@ func (h *flow) Provides(b byte) bool {
 func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline {
 		pk.Created = h.sequence.Add(1)
-		h.underway.begin(pk)
+		h.underway.begin(pk, nil)
 		return pk, nil
 	}
 	if pk.FixedHeader.Qos > 0 {
@@ -60,16 +60,16 @@ func (h *flow) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 	if h.direct.pass(cl, &pk) {
 		return pk, packets.CodeSuccessIgnore
 	}
+	h.counts.received.Add(1)
+	called := h.direct.call(cl, &pk)
 	if pk.FixedHeader.Qos == 0 {
-		h.counts.received.Add(1)
 		pk.Created = h.sequence.Add(1)
-		h.underway.begin(pk)
+		h.underway.begin(pk, called)
 		return pk, nil
 	}
-	h.counts.received.Add(1)
 	giveTurnOf(cl) // this may wait for subscribers
 	failed := h.store.failures()
-	h.inject(cl, pk)
+	h.inject(cl, pk, called)
 	if h.store.failures() != failed {
 		// Unacknowledged, so that the publisher keeps it.
 		return pk, packets.ErrRejectPacket
@@ -87,7 +87,10 @@ func (h *flow) reserve(cl *mqtt.Client, id uint16) {
 	}
 }
 
-func (h *flow) inject(origin *mqtt.Client, pk packets.Packet) {
+// inject publishes a packet in the name of a client. Those who were called with it get it no more.
+func (h *flow) inject(origin *mqtt.Client, pk packets.Packet, called []*mqtt.Client) {
+	h.underway.begin(pk, called)
+	defer h.underway.end(pk) // if it does not get that far
 	in := h.borrow()
 	defer h.giveBack(in)
 	in.ID = origin.ID
@@ -130,22 +133,27 @@ func (h *flow) sendWill(cl *mqtt.Client) {
 // publishWill publishes a will that access has not charged yet.
 func (h *flow) publishWill(cl *mqtt.Client, w mqtt.Will) {
 	w = h.access.chargeWill(cl, w)
-	if h.passWill(cl, w) {
-		return
-	}
-	h.inject(cl, packets.Packet{
+	pk := packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: w.Qos, Retain: w.Retain},
 		TopicName:   w.TopicName,
 		Payload:     w.Payload,
 		Properties:  packets.Properties{User: w.User},
 		PacketID:    uint16(min(w.Qos, 1)),
-	})
+	}
+	if !h.direct.pass(cl, &pk) {
+		h.inject(cl, pk, h.direct.call(cl, &pk))
+	}
 }
 
-// passWill is direct.pass for a will. If wills went another way than what their clients send, one
-// could come after what the client says when it is back.
-func (h *flow) passWill(cl *mqtt.Client, w mqtt.Will) bool {
-	return h.direct.pass(cl, &packets.Packet{FixedHeader: packets.FixedHeader{Qos: w.Qos, Retain: w.Retain}, TopicName: w.TopicName, Payload: w.Payload})
+// publishesWill publishes the will of a client of locks in mochi's place, and reports whether it has. If wills
+// went another way than what their clients ask, one could come after what the client asks when it is back.
+func (h *flow) publishesWill(cl *mqtt.Client, w mqtt.Will) bool {
+	if owner, family := h.direct.ownerOf([]byte(w.TopicName)); owner == nil || family != toServer || w.Retain {
+		return false
+	}
+	giveTurnOf(cl) // of a packet that ended its connection: a will may wait for subscribers
+	h.publishWill(cl, w)
+	return true
 }
 
 // OnPacketRead keeps the packet ids of the two directions apart. mochi has one

@@ -12,7 +12,7 @@ import (
 // OnWill charges a will that is retained now: at the CONNECT it was none yet, and what stood
 // under its topic still does. One that waits for its delay, or was sent by us, is not sent.
 func (h *access) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
-	if h.sessions.delayWill(cl, will) || h.sessions.b.flow.passWill(cl, will) {
+	if h.sessions.delayWill(cl, will) || h.sessions.b.flow.publishesWill(cl, will) {
 		return mqtt.Will{}, nil // mochi publishes it under no topic, which nobody hears
 	}
 	return h.chargeWill(cl, will), nil

@@ -25,7 +25,7 @@ type sendBuffer struct {
 	waiting []byte
 	writes  int               // of which that is
 	writing int               // bytes that a goroutine writes
-	charge  func(delta int64) // what waits and is written, to its user; nil: to nobody
+	charge  func(delta int64) // what waits and is written, to its user; nil: nothing is charged
 	busy    bool              // there is a goroutine that writes
 	err     error             // why nothing can be written any more
 	writer  sync.WaitGroup
@@ -159,12 +159,12 @@ func (b *sendBuffer) await() {
 	}
 }
 
-// holds reports how much waits: of how many writes, and how many bytes, also of those that are
-// written.
+// holds reports how much waits: of how many writes, and how many bytes, without what is being
+// written, which may be one long packet.
 func (b *sendBuffer) holds() (writes, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.writes, len(b.waiting) + b.writing
+	return b.writes, len(b.waiting)
 }
 
 // idle reports whether nothing waits to be written, or nothing can be.

@@ -46,7 +46,7 @@ type connack struct {
 func (h *sessions) enter(c *conn) bool {
 	if h.b.cfg.Users == nil { // each has what a user has
 		c.share, c.departed = &share{}, c.endUnacked
-		c.buffer.charges(c.addUnread)
+		c.buffer.charges(c.addBuffered)
 		return true
 	}
 	user, most, observes := string(c.user), h.b.cfg.Limits.UserClients, h.b.cfg.Users.observes(c.user)
@@ -66,7 +66,7 @@ func (h *sessions) enter(c *conn) bool {
 	share := h.b.shares.enter(user)
 	c.departed = func() { h.usages.depart(user); c.endUnacked(); h.b.shares.leave(share) }
 	c.share, c.slow, c.rate = share, func() { h.b.slowRead(c) }, float64(h.b.cfg.Limits.UserRate)
-	c.buffer.charges(c.addUnread)
+	c.buffer.charges(c.addBuffered)
 	c.users.of = &share.credit
 	if observes {
 		c.turns, c.scanner.Limits.Bytes = h.b.observers, h.b.cfg.Limits.observers()

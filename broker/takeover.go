@@ -38,7 +38,10 @@ func (h *flow) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
 	chargeHalves(cl)
 	if c := connOf(cl); c != nil {
-		c.awaitFormer()
+		if c.former != nil {
+			h.direct.changed(cl) // or what comes meanwhile would go to the former connection, which is closed
+			c.awaitFormer()
+		}
 		c.greet()
 	}
 }
@@ -46,9 +49,6 @@ func (h *flow) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
 // awaitFormer waits until the will of the connection whose session this one has taken over was sent,
 // but not for long: it must not come after what the client says now.
 func (c *conn) awaitFormer() {
-	if c.former == nil {
-		return
-	}
 	timeout := time.NewTimer(formerMayTake)
 	defer timeout.Stop()
 	select {

@@ -9,7 +9,8 @@ import (
 // connection and are not acknowledged. It is guarded by the mu of the connection's share.
 type unacked struct {
 	bytes  int64
-	unread int64 // of messages at any QoS that wait to be sent; see unread.go
+	unread int64 // of messages at any QoS that wait in mochi's queue; see unread.go
+	buffer int64 // that wait in the sendBuffer, likewise
 	over   bool  // the connection has left
 }
 
@@ -50,7 +51,7 @@ func (c *conn) endUnacked() {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	of.unacked -= c.unacked.bytes
-	of.unread -= c.unacked.unread
+	of.unread -= c.unacked.unread + c.unacked.buffer
 	c.unacked = unacked{over: true}
 }
 

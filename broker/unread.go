@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -14,16 +15,27 @@ import (
 // the topic. The string is that of the publication itself, so its address tells which one.
 type underway struct {
 	mu sync.RWMutex
-	by map[*byte]packets.Packet
+	by map[*byte]publication
 }
 
-func (u *underway) begin(pk packets.Packet) {
+// publication is one that is underway.
+type publication struct {
+	packets.Packet
+	called []*mqtt.Client // who has it already; see direct.call
+}
+
+// begin notes a publication, and who was called with it if that is not noted yet.
+func (u *underway) begin(pk packets.Packet, called []*mqtt.Client) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.by == nil {
-		u.by = map[*byte]packets.Packet{}
+		u.by = map[*byte]publication{}
 	}
-	u.by[unsafe.StringData(pk.TopicName)] = pk
+	at := unsafe.StringData(pk.TopicName)
+	if called == nil {
+		called = u.by[at].called
+	}
+	u.by[at] = publication{pk, called}
 }
 
 func (u *underway) end(pk packets.Packet) {
@@ -32,7 +44,7 @@ func (u *underway) end(pk packets.Packet) {
 	delete(u.by, unsafe.StringData(pk.TopicName))
 }
 
-func (u *underway) find(topic string) (pk packets.Packet, ok bool) {
+func (u *underway) find(topic string) (pk publication, ok bool) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	pk, ok = u.by[unsafe.StringData(topic)]
@@ -42,18 +54,21 @@ func (u *underway) find(topic string) (pk packets.Packet, ok bool) {
 // mayWait charges a publication to a connection that is about to get it, and reports whether
 // there is room for it to wait there until it is sent. One that was published at QoS 0, or is
 // subscribed to at QoS 0, is dropped if there is none; for others their publisher waits, see
-// flow.await.
+// flow.await. Who was called with it gets no other.
 func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
 	c := connOf(cl)
-	if c == nil || c.share == nil {
+	if c == nil {
 		return true
 	}
 	pk, ok := h.underway.find(topic)
-	if !ok {
+	if ok && slices.Contains(pk.called, cl) {
+		return false
+	}
+	if !ok || c.share == nil {
 		return true
 	}
 	if !c.unreadTooMuch(h.limits) || pk.FixedHeader.Qos > 0 && h.server.Topics.Subscribers(topic).Subscriptions[cl.ID].Qos > 0 {
-		c.addUnread(queuedSize(pk))
+		c.addUnread(queuedSize(pk.Packet))
 		return true
 	}
 	h.access.limited("max-user-queue", string(cl.Properties.Username), cl.Net.Remote)
@@ -67,11 +82,20 @@ func (h *flow) mayWait(cl *mqtt.Client, topic string) bool {
 // OnPublished comes when a publication was handed to all of its subscribers.
 func (h *flow) OnPublished(_ *mqtt.Client, pk packets.Packet) { h.underway.end(pk) }
 
-// addUnread charges a connection for what waits to be sent to it, in mochi's queue or in its
-// sendBuffer, or gives it back. What is charged is what is given back, as no subscriber is offered
-// topic aliases and mochi's own window is off. In mochi's queue nothing was charged for wills and
-// retained messages, which are bounded where they are sent.
+// addUnread charges a connection for what waits to be sent to it in mochi's queue, or gives it back.
+// What is charged is what is given back, as no subscriber is offered topic aliases and mochi's own
+// window is off. Nothing was charged for wills and retained messages, which are bounded where they
+// are sent.
 func (c *conn) addUnread(size int64) {
+	c.addTo(&c.unacked.unread, size)
+}
+
+// addBuffered is addUnread for its sendBuffer, which charges nothing before it knows the user.
+func (c *conn) addBuffered(size int64) {
+	c.addTo(&c.unacked.buffer, size)
+}
+
+func (c *conn) addTo(charged *int64, size int64) {
 	of := c.share
 	if of == nil {
 		return
@@ -81,8 +105,8 @@ func (c *conn) addUnread(size int64) {
 	if c.unacked.over {
 		return
 	}
-	size = max(size, -c.unacked.unread)
-	c.unacked.unread += size
+	size = max(size, -*charged)
+	*charged += size
 	of.unread += size
 }
 
@@ -92,5 +116,5 @@ func (c *conn) unreadTooMuch(l Limits) bool {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	most := int64(l.UserQueue)
-	return of.unread >= most && c.unacked.unread >= most/int64(l.UserClients)
+	return of.unread >= most && c.unacked.unread+c.unacked.buffer >= most/int64(l.UserClients)
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func TestSubscriptionsChangeTheWayOfOwnMessagesOnly(t *testing.T) {
 	d.access.users = users
 }
 
-// The owner of a topic that goes past mochi is who alone may read it, besides those who serve clients.
+// The owner of a topic that goes past mochi alone may read it, but for those who serve clients.
 func TestOwnersOfTopics(t *testing.T) {
 	d := &direct{prefix: []byte("padme/v1/")}
 	for topic, owner := range map[string]string{
@@ -159,7 +160,7 @@ func TestWaysAreBounded(t *testing.T) {
 	}
 }
 
-// What a server of clients subscribes to beside them changes the way of no message.
+// What else a server of clients subscribes to changes the way of no message.
 func TestWhoServesClients(t *testing.T) {
 	d := &direct{prefix: []byte("padme/v1/")}
 	for filter, may := range map[string]bool{
@@ -218,11 +219,35 @@ func TestWhatAClientAsksGoesOneWay(t *testing.T) {
 	}
 }
 
+// A long packet that is being written leaves room for lock messages behind it.
+func TestALongPacketLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		b := newSendBuffer(here)
+		charged := int64(0)
+		b.charges(func(delta int64) { charged += delta })
+		b.serves(func() {}, func(error) {}, 1<<20)
+		if _, err := b.write(make([]byte, 1<<19)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // nobody reads it
+		if writes, bytes := b.holds(); writes != 0 || bytes != 0 || charged != 1<<19 {
+			t.Errorf("%d writes of %d bytes wait, %d bytes are charged", writes, bytes, charged)
+		}
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		synctest.Wait()
+		if charged != 0 {
+			t.Errorf("%d bytes are charged at the end", charged)
+		}
+		_ = here.Close()
+		b.writer.Wait()
+	})
+}
+
 // The will of a connection that has stalled is not awaited for long.
 func TestAStalledFormerIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, began := &conn{former: &conn{said: make(chan struct{})}}, time.Now()
-		c.awaitFormer()
 		c.awaitFormer()
 		if took := time.Since(began); took != formerMayTake || c.former != nil {
 			t.Errorf("it took %v", took)
@@ -241,10 +266,14 @@ func TestTheWillOfTheFormerIsAwaited(t *testing.T) {
 		defer func() { _, _ = here.Close(), there.Close() }()
 		c, former := newConn(here, l), newConn(there, l)
 		c.former = former
-		go new(flow).OnSessionEstablished(mqtt.New(nil).NewClient(c, "", "id", false), packets.Packet{})
+		d := &direct{access: &access{}}
+		go (&flow{direct: d}).OnSessionEstablished(mqtt.New(nil).NewClient(c, "", "id", false), packets.Packet{})
 		synctest.Wait()
 		if c.established() {
 			t.Error("it does not wait")
+		}
+		if d.ways.changes.Load() == 0 {
+			t.Error("messages go to the former meanwhile")
 		}
 		former.sayLast()
 		synctest.Wait()

@@ -33,6 +33,7 @@ type way struct {
 	family family
 	as     uint64         // of changes
 	to     []*mqtt.Client // with a connection, by MQTT 3.1.1
+	called []*mqtt.Client // of those the servers in the process, also if mochi has the others: see call
 	qos1   bool           // somebody is to get what is published at QoS 1 at that
 	mochi  bool           // not by us
 }
@@ -58,7 +59,7 @@ func (h *direct) OnSubscribed(cl *mqtt.Client, pk packets.Packet, _ []byte) {
 
 func (h *direct) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) { h.resubscribed(cl, pk) }
 
-// resubscribed is changed, but a server of clients subscribes to much beside what clients ask: to
+// resubscribed is changed, but a server of clients subscribes to more than what clients ask: to
 // the states of each lock.
 func (h *direct) resubscribed(cl *mqtt.Client, pk packets.Packet) {
 	user := cl.Properties.Username
@@ -74,7 +75,7 @@ func (h *direct) resubscribed(cl *mqtt.Client, pk packets.Packet) {
 func (h *direct) mayServe(filter string) bool {
 	l := strings.Split(unshare(filter), "/")
 	family := strings.Count(string(h.prefix), "/") + 3
-	return l[len(l)-1] == "#" || len(l) == family+3 && (l[family] == "client" || l[family] == "+")
+	return l[len(l)-1] == "#" || len(l) >= family+3 && (l[family] == "client" || l[family] == "+")
 }
 
 // changed has the subscribers of a topic looked up again. Who may read its own topics only changes no
@@ -125,10 +126,14 @@ func (w *ways) find(owner, topic []byte) (found *way, as uint64) {
 	return w.of[string(owner)][string(topic)], as
 }
 
-// keep remembers a way, in the place of others if there are too many.
+// keep remembers a way, in the place of others if there are too many and somebody is to get the
+// messages.
 func (w *ways) keep(owner string, found *way) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.size >= maxWays && len(found.to) == 0 && !found.mochi {
+		return
+	}
 	all := w.of[owner]
 	if _, again := all[found.topic]; !again {
 		for topic := range all {
@@ -199,7 +204,15 @@ func (h *direct) look(topic string, family family, as uint64) *way {
 			w.mochi = true
 		}
 	}
-	w.mochi = w.mochi || family == toServer && w.qos1
+	if family != toServer {
+		return w
+	}
+	w.mochi = w.mochi || w.qos1
+	for _, cl := range w.to {
+		if connOf(cl).outlet.attached.Load() != nil && found.Subscriptions[cl.ID].Qos == 0 {
+			w.called = append(w.called, cl)
+		}
+	}
 	return w
 }
 

@@ -27,7 +27,8 @@ const (
 	Crowd
 	// Spare publishes over Main's connection for traffic that will be retried if dropped. It
 	// has a queue of its own, with half of the room, and takes turns with Main, so a flood of
-	// it neither keeps Send out nor delays it by more than one message each.
+	// it neither keeps Send out nor delays it by more than one message each. Subscribing and
+	// closing wait for what was published before.
 	Spare
 )
 
@@ -35,9 +36,9 @@ const (
 // never blocks, and copies payload.
 //
 // On Main, but not on Spare, messages keep their order with those of Send, if the broker keeps
-// it between QoS 0 and 1 (RabbitMQ does not), and the errors are those of Send. Retained messages use MQTT
-// QoS 1, others QoS 0, because any client may subscribe to a raw topic, and a subscriber
-// that stalls delays a QoS 1 publisher and its inbox. Retry messages that must arrive. On
+// it between QoS 0 and 1 (RabbitMQ does not), and the errors are those of Send. Retained
+// messages use MQTT QoS 1, others QoS 0, because any client may subscribe to a raw topic, and a
+// subscriber that stalls delays a QoS 1 publisher and its inbox. Retry messages that must arrive. On
 // Side everything uses QoS 1, and messages wait for a connection as long as necessary: the
 // latest retained one of each topic, and the newest thousand of the others. Older ones are
 // dropped and counted.

@@ -75,13 +75,9 @@ func (s *active) serve(ctx context.Context) {
 		case n := <-s.news:
 			s.g.inTurn(func() { s.learnSome(n) })
 		case o := <-s.opened:
-			s.g.inTurn(func() { s.unpark(o) })
+			s.unpark(o)
 		case <-s.alarm.C:
-			s.g.inTurn(func() {
-				if s.role.Check() == nil {
-					s.look(time.Now())
-				}
-			})
+			s.look(time.Now())
 		case <-lost.Done():
 		case <-ctx.Done():
 		case <-s.g.p.Done():
@@ -180,13 +176,19 @@ func (s *active) unpark(o opened) {
 	waiting := s.parked
 	s.parked = nil
 	slices.SortFunc(waiting, func(a, b *ticket) int { return cmp.Compare(a.arrived, b.arrived) })
-	for _, t := range waiting {
+	for some := range slices.Chunk(waiting, readAtOnce) {
+		s.g.inTurn(func() { s.unparkSome(some, o.err) })
+	}
+}
+
+func (s *active) unparkSome(some []*ticket, err error) {
+	for _, t := range some {
 		t.parked = false
 		switch {
-		case t.outcome != jsonlock.Waiting:
+		case t.outcome != jsonlock.Waiting || s.role.Check() != nil:
 			continue
-		case o.err != nil:
-			s.deny(t, o.err)
+		case err != nil:
+			s.deny(t, err)
 		default:
 			s.ask(t)
 		}

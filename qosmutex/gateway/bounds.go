@@ -23,8 +23,8 @@ type Limits struct {
 	// ClientRate is how many messages a second of one client are read in one lock, and
 	// twice as many at once; default 1000, the rate at which the Go client paces itself. A
 	// quarter of the rate is guaranteed to each client over all locks; the rest comes from
-	// three times the rate, which all clients share. As many messages of one client may wait
-	// to be read.
+	// three times the rate, which all clients share. As many messages of one client, or
+	// ClientRequests if that is more, may wait to be read.
 	ClientRate int
 	// ClientNames is how many new undeclared resources a client may name a second, after
 	// twice ClientRequestsPerLock at once; default 50, because each costs its root 5 KB.

@@ -21,7 +21,7 @@ func TestInboxIsBounded(t *testing.T) {
 	for one.put(m) == noLimit {
 		n++
 	}
-	if n != limits.ClientRate {
+	if n != max(limits.ClientRate, limits.ClientRequests) {
 		t.Errorf("%d messages of one client", n)
 	}
 	if limit := other.put(m); limit != limitClientRate {
@@ -31,7 +31,7 @@ func TestInboxIsBounded(t *testing.T) {
 		"a release": {client: "c", ahead: true}, "the end of a session": {client: "c", decoded: &jsonlock.Request{}}, "what was taken before": {client: "c", again: true},
 	} {
 		if limit := one.put(other); limit != noLimit {
-			t.Errorf("%s is not read beside much else of its client: %d", what, limit)
+			t.Errorf("%s is not read after much else of its client: %d", what, limit)
 		}
 	}
 	for m.client = "d"; one.put(m) == noLimit; n++ {

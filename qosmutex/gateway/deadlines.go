@@ -57,27 +57,11 @@ func (s *active) schedule(t *ticket) {
 
 // look settles what is over by now and sets the alarm for what is next.
 func (s *active) look(now time.Time) {
-	for len(s.deadlines) > 0 && !s.deadlines[0].due.After(now) {
-		t := s.deadlines[0]
-		if t.ends().After(now) {
-			s.tellAgain(t, now)
-			s.schedule(t)
-			continue
-		}
-		switch {
-		case t.outcome == jsonlock.Waiting && t.heard.Add(t.lease).After(now):
-			reason := jsonlock.WaitOver
-			if t.detail = s.trouble(); t.try {
-				reason = jsonlock.NotReady
-			}
-			s.g.count.refused.WithLabelValues(string(reason)).Inc()
-			s.settle(t, jsonlock.Denied, reason)
-		case t.gone:
-			s.settle(t, jsonlock.Lost, jsonlock.GoneAway)
-		default:
-			s.settle(t, jsonlock.Expired, "")
-		}
-		s.push(t)
+	for more := true; more; {
+		s.g.inTurn(func() { more = s.role.Check() == nil && s.settleSome(now) })
+	}
+	if s.role.Check() != nil { // what is left another gateway settles
+		return
 	}
 	s.sweep(now, sweepEvery)
 	s.rings = time.Time{}
@@ -86,6 +70,41 @@ func (s *active) look(now time.Time) {
 	if len(s.deadlines) > 0 {
 		s.ring(s.deadlines[0].due)
 	}
+}
+
+// settleSome settles some of what is over, and reports whether there may be more.
+func (s *active) settleSome(now time.Time) (more bool) {
+	for range readAtOnce {
+		if len(s.deadlines) == 0 || s.deadlines[0].due.After(now) {
+			return false
+		}
+		s.settleNext(now)
+	}
+	return true
+}
+
+// settleNext settles the ticket that is due first, if it is over.
+func (s *active) settleNext(now time.Time) {
+	t := s.deadlines[0]
+	if t.ends().After(now) {
+		s.tellAgain(t, now)
+		s.schedule(t)
+		return
+	}
+	switch {
+	case t.outcome == jsonlock.Waiting && t.heard.Add(t.lease).After(now):
+		reason := jsonlock.WaitOver
+		if t.detail = s.trouble(); t.try {
+			reason = jsonlock.NotReady
+		}
+		s.g.count.refused.WithLabelValues(string(reason)).Inc()
+		s.settle(t, jsonlock.Denied, reason)
+	case t.gone:
+		s.settle(t, jsonlock.Lost, jsonlock.GoneAway)
+	default:
+		s.settle(t, jsonlock.Expired, "")
+	}
+	s.push(t)
 }
 
 // lastWord is how long before the end of a validity another word is not of use any more.

@@ -164,7 +164,7 @@ func (g *gateway) shut() {
 }
 
 // heard hands a message to its topic. It runs on the goroutine which reads from the network:
-// beside the broker, on that of the client's connection.
+// where the broker is in this process, on that of the client's connection.
 func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	if len(raw.Levels) != 5 {
 		return
@@ -208,16 +208,22 @@ func (g *gateway) heard(ctx context.Context, raw pubsub.RawMessage) {
 	case refusal != nil:
 		g.turnAway(name, &m, refusal.Reason, "%s", refusal.Detail)
 	default:
-		limit := t.inbox.put(m)
-		if limit == noLimit {
-			return
+		if limit := t.inbox.put(m); limit != noLimit {
+			g.unheard(t, &m, limit)
 		}
-		g.beyond(limit, name, m.client, m.at)
-		if limit == limitClientRate {
-			g.turnAway(name, &m, jsonlock.Overload, "%d messages of this client wait to be read, the most that may: wait for answers before you ask for more", g.limits.ClientRate)
-			return
-		}
-		g.turnAway(name, &m, jsonlock.Overload, "the server is busy: it cannot read as fast as requests come; ask again in a while")
+	}
+}
+
+// unheard turns away a client whose message found no room in an inbox.
+func (g *gateway) unheard(t *topic, m *message, limit int) {
+	g.beyond(limit, t.name, m.client, m.at)
+	switch {
+	case limit == limitUnread:
+		g.turnAway(t.name, m, jsonlock.Overload, "the server is busy: it cannot read as fast as requests come; ask again in a while")
+	case t.active.Load(): // else another gateway reads what this one only keeps
+		g.turnAway(t.name, m, jsonlock.Overload, "%d messages of this client wait to be read, the most that may: wait for answers before you ask for more", g.unread.each)
+	default:
+		g.count.refused.WithLabelValues(string(jsonlock.Overload)).Inc()
 	}
 }
 
@@ -328,6 +334,9 @@ func (g *gateway) send(topic, client string, a jsonlock.Answer) {
 }
 
 func (g *gateway) publish(a *answer) error {
+	if err := g.p.Err(); err != nil {
+		return err
+	}
 	if g.p.SpareQueued() >= answersAtOnce {
 		return pubsub.ErrBacklog
 	}

@@ -55,7 +55,7 @@ type whose struct {
 }
 
 func newUnread(l *Limits) unread {
-	return unread{most: l.Unread, each: l.ClientRate, of: map[whose]int{}}
+	return unread{most: l.Unread, each: max(l.ClientRate, l.ClientRequests), of: map[whose]int{}}
 }
 
 // add counts a message, unless a limit forbids that.

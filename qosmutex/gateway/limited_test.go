@@ -261,3 +261,19 @@ func TestLimitsHaveRemedies(t *testing.T) {
 		t.Errorf("%d of %d limits: %v", len(limits), limitsEnd, slices.Sorted(maps.Keys(names)))
 	}
 }
+
+// A gateway that stands by tells no client that too many of its messages wait: another one reads them.
+func TestWhoStandsByTurnsNobodyAway(t *testing.T) {
+	for active, told := range map[bool]int{false: 0, true: 1} {
+		g, answers := bare(slog.New(slog.DiscardHandler)), 0
+		g.answers.publish = func(*answer) error { answers++; return nil }
+		crane := g.opened("crane", "flood")
+		crane.active.Store(active)
+		for crane.inbox.put(message{client: "flood"}) == noLimit {
+		}
+		g.says("crane", `{"op":"acquire","id":"1","session":"s"}`)
+		if answers != told {
+			t.Errorf("active %v: %d answers", active, answers)
+		}
+	}
+}

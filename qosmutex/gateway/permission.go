@@ -51,7 +51,10 @@ func (g *gateway) mayServe(ctx context.Context) error {
 				if client == other {
 					return nil
 				}
-				answered = true
+				if !answered {
+					answered = true
+					again.Reset(probeEvery)
+				}
 			case <-again.C:
 				waiting = false
 			case <-ctx.Done():

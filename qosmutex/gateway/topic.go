@@ -26,9 +26,10 @@ type topic struct {
 	inbox *inbox
 	lasts time.Duration // the TTL of the role, known once it is held
 
-	end  context.CancelFunc // of run
-	used atomic.Int64       // when something was heard for it, in ns of the wall clock
-	live atomic.Int32       // requests that wait or hold
+	end    context.CancelFunc // of run
+	active atomic.Bool        // this gateway has the role
+	used   atomic.Int64       // when something was heard for it, in ns of the wall clock
+	live   atomic.Int32       // requests that wait or hold
 
 	resumes atomic.Bool // holds of an earlier process go on, and nobody has seen to them
 }
@@ -51,7 +52,9 @@ func (t *topic) run(ctx context.Context) {
 	for ctx.Err() == nil && t.g.p.Err() == nil {
 		if role := t.campaign(ctx); role != nil {
 			t.g.count.serving.Inc()
+			t.active.Store(true)
 			t.serve(ctx, role)
+			t.active.Store(false)
 			t.g.count.serving.Dec()
 		}
 	}
