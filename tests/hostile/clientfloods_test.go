@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,20 +35,28 @@ var clientFloods = map[string]func(user string, connection, n int) (topic, reque
 	"ten requests again and again": func(user string, connection, n int) (string, string) {
 		return "own-" + user, fmt.Sprintf(`{"op":"acquire","id":"%d-%d"}`, connection, n%10)
 	},
-	"requests for one lock": func(_ string, connection, n int) (string, string) {
-		return "hot", fmt.Sprintf(`{"op":"acquire","id":"%d-%d","priority":%d}`, connection, n, n%7)
-	},
+	"requests for one lock":            askForOne,
+	"requests that they read at QoS 1": askForOne,
+}
+
+func askForOne(_ string, connection, n int) (topic, request string) {
+	return "hot", fmt.Sprintf(`{"op":"acquire","id":"%d-%d","priority":%d}`, connection, n, n%7)
 }
 
 func init() {
 	for name, says := range clientFloods {
-		attackers[name] = func(addr, _ string) error { return floodAsClients(addr, says) }
+		what, qos := "answer", byte(0)
+		if strings.Contains(name, "read") {
+			what, qos = "#", 1
+		}
+		attackers[name] = func(addr, _ string) error { return floodAsClients(addr, what, qos, says) }
 	}
 }
 
 func crowdUser(i int) string { return fmt.Sprint("crowd", i) }
 
-func floodAsClients(addr string, says func(user string, connection, n int) (string, string)) error {
+// floodAsClients subscribes each connection to what of its user's topics, and floods on it.
+func floodAsClients(addr, what string, qos byte, says func(user string, connection, n int) (string, string)) error {
 	var begin []func()
 	for i := range crowd {
 		for k := range crowdConnections {
@@ -56,7 +65,7 @@ func floodAsClients(addr string, says func(user string, connection, n int) (stri
 			if err != nil {
 				return err
 			}
-			if _, err := c.Write(packet(0x82, []byte{0, 1}, str(r+"lock/+/client/"+user+"/answer"), []byte{0})); err != nil {
+			if _, err := c.Write(packet(0x82, []byte{0, 1}, str(r+"lock/+/client/"+user+"/"+what), []byte{qos})); err != nil {
 				return err
 			}
 			begin = append(begin, func() {
@@ -89,7 +98,7 @@ func sayForEver(c net.Conn, user string, says func(n int) (topic, request string
 // Hundreds of connections of many clients that flood the gateway wait for themselves: members,
 // other clients and those who join lock on.
 func TestFloodsOfManyClients(t *testing.T) {
-	extent.Long(t, "three floods by 160 connections")
+	extent.Long(t, "four floods by 160 connections")
 	more := map[string]broker.Role{}
 	for i := range crowd {
 		more[crowdUser(i)] = broker.Client
